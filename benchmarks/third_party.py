@@ -300,7 +300,7 @@ def _timed(name: str, conditions: Conditions) -> dict[str, Any]:
     row |= {"kept": allowed is None or seconds <= GRACE * allowed}
     row |= {"verdict": result.verdict, "speedup": f"{result.speedup:.2f}", "interval": low_high, "seconds": seconds}
     over = f"{result.speedup_over_eager:.2f}" if result.speedup_over_eager else ""
-    row |= {"regimes": line["regimes"], "candidates": line.get("candidates", {}), "status": line["status"]}
+    row |= {"regimes": line["regimes"], "candidates": line["candidates"], "rejected": line["rejected"][:5], "status": line["status"]}
     row |= {"over_eager": over, "ours_ms": line["ours_ms"], "baselines_ms": measured}
     said = "; ".join([*filter(None, [result.reason]), *(f"no time for {what}" for what in result.left_out)])
     return row | {"recipe": "; ".join(result.recipe), "reason": said[:400], "error": line["error"], "error_original": line["error_original"]}

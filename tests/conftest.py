@@ -52,7 +52,7 @@ def command(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pyte
     from warpwright.cli import programs
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(programs, "TIMING_SECONDS", 1.0)  # no test rests on how narrow an interval is
+    monkeypatch.setattr(programs, "TIMING_SECONDS", 0.3)  # no test rests on how narrow an interval is
 
     def run(*arguments: str) -> tuple[int, dict[str, Any], str]:
         code = cli.main([*arguments, "--json"])

@@ -27,7 +27,7 @@ class Program:
     checks: tuple[str, ...] = ()
     """Checks any of which may be the one that rejects it; `status` is that of the first."""
     needs: frozenset[str] = frozenset()
-    """Of "cuda", "compiler", "timing" and "slow"."""
+    """Of "cuda", "cpu", "compiler", "timing" and "slow". "cpu": it, or its task, works on the host's memory and means nothing on a GPU."""
     doc: str = ""
     limit: str = ""
     """The row of docs/trust.md's last table that it stands for, if it is accepted though wrong."""

@@ -123,11 +123,15 @@ def cell(kind: str, act: acts.Act, folder: Path, texts: dict[str, str], device: 
 CLEAR_ERRORS = {("compile", acts.symbolic_trace): "using FX to symbolically trace a dynamo-optimized function"}
 """Acts that the original answers and a program refuses in torch's own words."""
 
-CELLS = [
-    pytest.param(kind, act, id=f"{kind}-{act.__name__}", marks=[pytest.mark.compiler] if kind in BUILT else [])
-    for kind in KINDS
-    for act in acts.ACTS
-]
+
+
+def marks_of(kind: str, act: acts.Act) -> list[pytest.MarkDecorator]:
+    """Return a cell's marks. Of the whole matrix half the cells of each kind and of each act are in the fast part, as on a chess-board."""
+    slow = (KINDS.index(kind) + acts.ACTS.index(act)) % 2
+    return [pytest.mark.compiler] * (kind in BUILT) + [pytest.mark.slow] * slow
+
+
+CELLS = [pytest.param(kind, act, id=f"{kind}-{act.__name__}", marks=marks_of(kind, act)) for kind in KINDS for act in acts.ACTS]
 
 
 @pytest.mark.parametrize(("kind", "act"), CELLS)

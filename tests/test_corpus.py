@@ -59,6 +59,14 @@ def test_every_row_has_a_cheat_and_there_are_enough() -> None:
     assert len(HONEST) >= 70
 
 
+def test_enough_programs_are_judged_on_a_gpu() -> None:
+    """At least 80 cheats over 12 tasks and 40 honest programs."""
+    cheats = [program for program in CHEATS if not program.needs & {"cpu", "timing"}]
+    assert len(cheats) >= 250 and len({program.task for program in cheats}) >= 40
+    assert sum("cuda" in program.needs for program in CHEATS) >= 20
+    assert sum("cpu" not in program.needs for program in HONEST) >= 80
+
+
 def test_every_cuda_cheat_has_an_analogue_for_the_cpu() -> None:
     rows = {program.row for program in CHEATS if "cuda" in program.needs}
     assert rows <= {program.row for program in CHEATS if "cuda" not in program.needs}
@@ -86,4 +94,24 @@ def test_program_defines_the_entry(program: corpus.Program) -> None:
     tree = ast.parse(program.path.read_text())
     assert any(isinstance(node, ast.ClassDef) and node.name == "ModelNew" for node in tree.body)
     assert program.task in TASKS
-    assert program.needs <= {"cuda", "compiler", "timing", "slow"}
+    assert program.needs <= {"cuda", "cpu", "compiler", "timing", "slow"}
+    assert not {"cpu", "cuda"} <= program.needs
+
+
+FACTORIES = {"empty", "zeros", "ones", "full", "arange", "linspace", "eye", "empty_strided"}
+HOST_MEMORY = {"from_address", "from_numpy"}
+
+
+@pytest.mark.parametrize("program", [*CHEATS, *HONEST], ids=lambda program: program.name)
+def test_program_works_where_its_inputs_lie(program: corpus.Program) -> None:
+    """A cheat that only fails on a GPU because its tensors are the host's shows nothing there: it is marked "cpu", or names the device."""
+    if "cpu" in program.needs:
+        return
+    for method in ast.walk(ast.parse(program.path.read_text())):
+        if not (isinstance(method, ast.FunctionDef) and method.name == "forward"):
+            continue
+        for call in ast.walk(method):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
+                assert call.func.attr not in HOST_MEMORY, ast.unparse(call)
+                factory = ast.unparse(call.func.value) == "torch" and call.func.attr in FACTORIES
+                assert not factory or any(keyword.arg == "device" for keyword in call.keywords), ast.unparse(call)

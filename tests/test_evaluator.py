@@ -14,6 +14,7 @@ from warpwright.archive import Archive
 from warpwright.base import BASELINE, Budget, Candidate, Record, Source, is_baseline
 from warpwright.deadline import Deadline
 from warpwright.loop import optimize
+from warpwright.reports import report
 from warpwright.space import Measuring, Space
 from warpwright.targets import local as local_target
 from warpwright.targets import trusted as trusted_target
@@ -73,7 +74,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def local(folder: Path, task: str = "task.py", **options: Any) -> LocalEvaluator:
     """Return an evaluator whose device lock is its own: other tests do not keep it waiting. The machine's peaks are measured once."""
     lock = DeviceLock("cpu", folder / "locks")
-    return LocalEvaluator(taskfile.describe(folder / task), "cpu", Measuring((ORIGINAL,), 1.0), lock=lock, **options)
+    return LocalEvaluator(taskfile.describe(folder / task), "cpu", Measuring((ORIGINAL,), 0.3), lock=lock, **options)
 
 
 @pytest.fixture(scope="module")
@@ -278,6 +279,21 @@ def test_before_a_deadline_the_first_candidate_is_verified_while_the_compiler_wo
     assert begun.count("building") == 2, "neither was built a second time"
 
 
+@pytest.mark.compiler
+@pytest.mark.slow
+def test_without_a_deadline_too_the_compiler_works_beside_the_other_baselines(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU. The candidate that has passed stands still meanwhile."""
+    monkeypatch.setattr(trusted_target.Workbench, "has_free_cores", property(lambda bench: True))
+    begun: list[str] = []
+    measuring = Measuring((ORIGINAL, "compile"), 1.0, tell=begun.append)
+    with LocalEvaluator(taskfile.describe(folder / "task.py"), "cpu", measuring, lock=DeviceLock("cpu", folder / "locks")) as evaluator:
+        evaluator.prepare([program(SAME)])
+        record = evaluate(evaluator, SAME)
+        assert evaluator._trusted is not None and len(evaluator._trusted.aside) == 1
+    assert record.status == "ok" and record.measurement is not None and set(record.measurement.baselines) == {"eager", "compile"}
+    assert begun.count("building") == 1
+
+
 def test_turns_follow_one_another_after_memory_was_given_back(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a GPU, where the baselines give it back before each candidate. Their second turn raised, and the candidate was to blame."""
 
@@ -286,7 +302,7 @@ def test_turns_follow_one_another_after_memory_was_given_back(folder: Path, monk
             worker.request("release_memory")
 
     monkeypatch.setattr(trusted_target.Trusted, "release_memory", given_back)
-    measuring = Measuring((ORIGINAL,), 1.0, regime="stream")
+    measuring = Measuring((ORIGINAL,), 0.3, regime="stream")
     with LocalEvaluator(taskfile.describe(folder / "task.py"), "cpu", measuring, lock=DeviceLock("cpu", folder / "locks")) as evaluator:
         record = evaluate(evaluator, SAME)
     assert record.status == "ok" and record.measurement is not None, record.detail
@@ -294,7 +310,7 @@ def test_turns_follow_one_another_after_memory_was_given_back(folder: Path, monk
 
 
 def test_one_that_is_left_early_ends_what_it_began(folder: Path) -> None:
-    measuring = Measuring((ORIGINAL,), 1.0, deadline=Deadline.of(60.0), ahead=True)
+    measuring = Measuring((ORIGINAL,), 0.3, deadline=Deadline.of(60.0), ahead=True)
     with LocalEvaluator(taskfile.describe(folder / "task.py"), "cpu", measuring, lock=DeviceLock("cpu", folder / "locks")):
         pass
     left = [worker for worker in device_yield.living if worker.alive and worker.role == "judge"]  # those of this module's own evaluator may live
@@ -325,3 +341,18 @@ def test_a_recorded_run_starts_no_process(folder: Path, evaluator: LocalEvaluato
         with local(folder) as fresh:
             again = optimize(evaluator.task, space, fresh, "ladder", Budget(None, proposals=1), archive)
             assert again.records == first.records and fresh._trusted is None
+
+
+ELSEWHERE = "import os\nif 'candidate' in os.getcwd():\n    open('/no/such/place')\n"
+"""Before a task's text: a file that its own processes can read, and candidates cannot."""
+
+
+def test_where_not_even_the_original_can_be_built_no_program_is_blamed(tmp_path: Path) -> None:
+    (tmp_path / "closed.py").write_text(ELSEWHERE + TASK)
+    with local(tmp_path, "closed.py") as evaluator:
+        records = list(evaluator.evaluate([program(SAME, ELSEWHERE + HEADER), program(SAME, ELSEWHERE + "# other" + HEADER)]))
+        for record in records:
+            assert record.status == "unscored" and record.versions != evaluator.versions, "it is no answer for a later run"
+            assert "the original itself cannot be built" in record.detail and "No such file" in record.detail and record.sandbox in record.detail
+    [why] = report.rejected(records)
+    assert why["status"] == "unscored" and why["count"] == 2

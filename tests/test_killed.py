@@ -26,7 +26,7 @@ LIMIT = 180.0
 
 pytestmark = [pytest.mark.slow, pytest.mark.compiler, pytest.mark.timeout(400)]
 
-SHORT = "import sys; from warpwright import cli; from warpwright.cli import programs; programs.TIMING_SECONDS = 1.0; sys.exit(cli.main(sys.argv[1:]))"
+SHORT = "import sys; from warpwright import cli; from warpwright.cli import programs; programs.TIMING_SECONDS = 0.3; sys.exit(cli.main(sys.argv[1:]))"
 
 
 def started(arguments: Sequence[str], folder: Path) -> subprocess.Popen[str]:

@@ -15,6 +15,7 @@ from warpwright.archive import Archive
 from warpwright.base import BASELINE, FAILED, Action, Budget, Build, Candidate, Record, Source, failed, is_baseline, target_of
 from warpwright.errors import ArchiveError, CaptureError, NotApplicable, UsageError, WorkerDied, WorkerProtocol, WorkerTimeout
 from warpwright.loop import Course, ablate, best, optimize
+from warpwright.reports import report
 from warpwright.space import Traits
 
 COLLAPSE, PRUNE, MERGE = Action("collapse"), Action("prune"), Action("merge")
@@ -76,6 +77,11 @@ def test_no_headroom_ends_the_search() -> None:
     assert outcome.proposals == 1 and outcome.stopped == "no headroom: the best program runs at 90 % of the measured bandwidth"
     outcome = optimize(TASK, toy(), Bounded(seconds=0.1), batches([(COLLAPSE,)], [(PRUNE,)]))
     assert outcome.proposals == 2
+
+
+def test_steps_are_measured_though_there_is_no_headroom() -> None:
+    record = Bounded(seconds=0.95).record(toy().candidate([COLLAPSE, PRUNE]))
+    assert [one.action for one in ablate(record, toy(), Bounded(seconds=0.95))] == [COLLAPSE, PRUNE]
 
 
 def test_search_that_ends() -> None:
@@ -210,6 +216,18 @@ def test_an_unscored_task_ends_at_once() -> None:
     outcome = optimize(TASK, toy(), evaluator)
     assert outcome.best is None and outcome.proposals == 0 and len(evaluator.seen) == 1
     assert outcome.stopped == "the task gives no score: the output is constant"
+
+
+def test_a_run_whose_programs_cannot_be_judged_ends_soon() -> None:
+    class Unable(Toy):
+        def evaluate(self, candidates: Sequence[Candidate]) -> Iterable[Record]:
+            yield from (replace(record, status="unscored", measurement=None, detail="it may not") for record in super().evaluate(candidates))
+
+    outcome = optimize(TASK, toy(), Unable(), batches([(COLLAPSE,), (PRUNE,), ()]))
+    assert outcome.stopped == "no program could be judged: it may not" and outcome.best is not None and is_baseline(outcome.best)
+    assert [record.status for record in outcome.records if not is_baseline(record)] == ["unscored", "unscored"]
+    line = report.line("toy", outcome.records)
+    assert line["candidates"] == {"unscored": 2} and line["reason"] == "no other program passed, of 2; 2 unscored: it may not"
 
 
 # --- what fails -------------------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from stand_in import StandIn
 
 import warpwright
 from warpwright import run as driver
-from warpwright.tasks import sources, taskfile
+from warpwright.tasks import saved_module, sources, taskfile
 
 TASK = """
 import torch
@@ -84,3 +84,15 @@ def test_a_model_whose_class_was_edited_is_measured_anew(package: Path, monkeypa
     assert not recalled() and recalled()
     (package / "parts.py").write_text("def scale():\n    return 3.0\n")
     assert not recalled()
+
+
+def test_what_a_process_has_to_read_for_a_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "closed_models"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "task.py").write_text("import json\nimport no_such_module\n" + TASK.replace("own_models", "closed_models"))
+    seen = taskfile.reads(taskfile.describe(tmp_path / "task.py"))
+    assert str(package / "__init__.py") in seen and not any("json" in place or "no_such" in place for place in seen)
+    saved_module.write(torch.nn.Linear(2, 2), [torch.ones(2)], tmp_path / "saved.pt")
+    assert taskfile.reads(taskfile.describe(tmp_path / "saved.pt")) == (str(tmp_path / "saved.pt"),)

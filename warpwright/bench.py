@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import time
 import traceback
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
@@ -235,5 +234,4 @@ def outcome_line(outcome: Outcome) -> Line:
         line["recipe"] = [best.candidate.proposer]
         line["verdict"] = "SAME"
         line["speedup"] |= {"best": 1.0, "interval": [1.0, 1.0]}
-    tried = Counter(record.status for record in outcome.records if not is_baseline(record))
-    return {**line, "candidates": dict(tried), "stopped": outcome.stopped, "left_out": list(outcome.left_out)}
+    return {**line, "stopped": outcome.stopped, "left_out": list(outcome.left_out)}

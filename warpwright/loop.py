@@ -28,6 +28,9 @@ ORIGINAL = BASELINE + "eager"
 NOTHING_NEW = 200
 """Proposals in a row that were all known: the search has been everywhere it can go."""
 
+MOST_UNJUDGED = 2
+"""Programs in a row that could not be judged, whatever was done to start anew: no other will be."""
+
 EXPECTED_SHARE = 0.6
 """Before a deadline, no program is begun when less is left than this share of what the longest one took: most take less than that one."""
 
@@ -158,6 +161,8 @@ class _Run:
     proposals: int = 0
     not_begun: int = 0
     """Programs that there was no time for."""
+    unjudged: int = 0
+    """Programs in a row of which nothing can be said."""
     took: float = 0.0
     """Seconds of the longest evaluation of a program that passed."""
     began: float = field(init=False)
@@ -218,8 +223,8 @@ class _Run:
             raise StopIteration
         return recipes
 
-    def answer(self, recipes: Sequence[Recipe]) -> list[Record]:
-        """Return one record for each recipe; raise _Stop when the budget ends before the batch does."""
+    def answer(self, recipes: Sequence[Recipe], faster: bool = True) -> list[Record]:
+        """Return one record for each recipe; raise _Stop when the budget ends first, or when none can be `faster` if that is sought."""
         room = None if self.budget.proposals is None else max(0, self.budget.proposals - self.proposals)
         made = [self._make(recipe) for recipe in recipes[:room]]
         left_out = {item.key: reason for item in made if isinstance(item, Candidate) and (reason := self._outlasts(item))}
@@ -228,7 +233,8 @@ class _Run:
         with closing(self._evaluations(list(fresh.values()))) as evaluations:
             for item in made:
                 self._check_budget()
-                self._check_headroom()
+                if faster:
+                    self._check_headroom()
                 if isinstance(item, Candidate) and item.key in left_out:
                     answers.append(self._not_begun(item, left_out[item.key]))
                     continue
@@ -251,6 +257,9 @@ class _Run:
             return known
         record = next(evaluations) if isinstance(item, Candidate) else item.record(self.task, self.evaluator)
         self._remember(record)
+        self.unjudged = self.unjudged + 1 if record.status == "unscored" else 0
+        if self.unjudged >= MOST_UNJUDGED:
+            raise _Stop(f"no program could be judged: {record.detail}")
         return record
 
     def _evaluations(self, candidates: list[Candidate]) -> Generator[Record, None, None]:
@@ -420,7 +429,7 @@ def ablate(
         if seconds is not None and time.monotonic() - began > seconds:
             break
         recipe, dropped = _without(space, record.candidate.actions, index)
-        [without] = run.answer([recipe])
+        [without] = run.answer([recipe], faster=False)
         gain = record.speedup / without.speedup if without.speedup else float("inf")
         found.append(Ablation(action, without, dropped, gain))
     return found

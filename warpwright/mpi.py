@@ -27,8 +27,8 @@ from warpwright.errors import UsageError
 
 __all__ = ["HaloPlan", "Layout", "activate", "counts", "explain", "layout", "message", "pack_group", "plan", "predict", "unpack_group", "view"]
 
-_COUNTED = ("MPI_Pack", "MPI_Unpack", "send", "receive", "persistent", "all-to-all", "neighbour")
-"""All kinds of sends are one counter; so are receives, and persistent requests."""
+_COUNTED = ("MPI_Pack", "MPI_Unpack", "send", "receive", "persistent", "all-to-all", "neighbour", "ring")
+"""All kinds of sends are one counter; so are receives, and persistent requests. `ring` counts sends into another process's GPU memory."""
 
 activate()
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from warpwright import targets
 from warpwright.archive import Archive
-from warpwright.base import Budget, Record, Task
+from warpwright.base import FAILED, Budget, Record, Task
 from warpwright.loop import Outcome, best
 from warpwright.run import Settings, kind_of_machine
 
@@ -23,8 +23,8 @@ class Recalled:
 
 
 def keep(task: Task, settings: Settings, archive: Archive, outcome: Outcome, records: Sequence[Record], reason: str) -> None:
-    """Write down what a run came to, if it came to anything."""
-    if best(records) is None:
+    """Write down what a run came to, if it came to anything, and no process of ours failed in it."""
+    if best(records) is None or any(FAILED in record.versions for record in records):
         return
     budget = Budget.parse(settings.budget)
     body = {

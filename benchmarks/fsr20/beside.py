@@ -1,13 +1,21 @@
-"""Beside each kernel of the suite: the call of a vendor's library as torch makes it, and the least that any program has to move and compute."""
+"""Beside each kernel of the suite: the call of a vendor's library as torch makes it, CUB's own, and the least that any program moves and computes.
+
+CUB is a library of templates: `nvcc -O3 -std=c++17 -arch=sm_90a -Xcompiler -fPIC -shared -o libcub.so benchmarks/fsr20/cub.cu` makes a shared one of
+the four calls that serve kernels of the suite, and `benchmarks.fsr20.run --cub libcub.so` times them. Their memory is allocated before.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-BANDWIDTH, ARITHMETIC = 4.8e12, 66.9e12
-"""Of an H200 by its data sheet: bytes, and float32 operations outside the tensor cores, in a second."""
+BANDWIDTH = 4.8e12
+"""Bytes that an H200 moves in a second, by its data sheet."""
+
+PRODUCTS, FLOAT64 = 494.7e12 / 3, 66.9e12
+"""Operations in a second, by the same: of float32's error, by three products of TF32 halves on tensor cores; of float64, on those, too."""
 
 
 def _heads(x: Any, heads: int) -> Any:
@@ -44,31 +52,73 @@ VENDOR: Mapping[str, tuple[str, Callable[..., Any]]] = {
 }
 """Kernel -> what it is called, and the call. TF32 is permitted in none of them."""
 
-WORK: Mapping[str, Callable[..., float]] = {
-    "convolution": lambda x, w: 2.0 * w.numel() * (x.shape[0] - w.shape[0] + 1) * (x.shape[1] - w.shape[1] + 1),
-    "matmul": lambda a, b: 2.0 * a.shape[0] * a.shape[1] * b.shape[1],
-    "attention": lambda q, k, v: 4.0 * q.shape[0] * k.shape[0] * q.shape[1],
-    "least_squares": lambda x, y: float(x.shape[0]) * x.shape[1] * (x.shape[1] + 3),
+WORK: Mapping[str, tuple[float, Callable[..., float]]] = {
+    "convolution": (PRODUCTS, lambda x, w: 2.0 * w.numel() * (x.shape[0] - w.shape[0] + 1) * (x.shape[1] - w.shape[1] + 1)),
+    "matmul": (PRODUCTS, lambda a, b: 2.0 * a.shape[0] * a.shape[1] * b.shape[1]),
+    "attention": (PRODUCTS, lambda q, k, v: 4.0 * q.shape[0] * k.shape[0] * q.shape[1]),
+    "least_squares": (FLOAT64, lambda x, y: float(x.shape[0]) * x.shape[1] * (x.shape[1] + 3)),
 }
-"""Float32 operations of the kernels that compute more than they move; sorting, and what is like it, is counted by its bytes alone."""
+"""Peak and number of the operations of kernels that compute more than they move; sorting, and what is like it, is counted by its bytes alone."""
 
 
 def roofline(name: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> dict[str, float]:
     """Return the least bytes and operations, and the time that they take an H200 at its peaks, in microseconds."""
     moved = sum(math.prod(x.shape) * x.element_size() for x in (*inputs, *outputs))
-    work = WORK[name](*inputs) if name in WORK else 0.0
-    return {"bytes": moved, "operations": work, "roofline_us": round(1e6 * max(moved / BANDWIDTH, work / ARITHMETIC), 2)}
+    peak, count = WORK.get(name, (FLOAT64, lambda *_: 0.0))
+    work = count(*inputs)
+    return {"bytes": moved, "operations": work, "roofline_us": round(1e6 * max(moved / BANDWIDTH, work / peak), 2)}
 
 
-def beside(name: str, inputs: Sequence[Any], outputs: Sequence[Any], microseconds: Callable[[Callable[[], Any]], float]) -> dict[str, Any]:
-    """Return a kernel's roofline and the time of the vendor's call; what failed is said."""
+CUB: Mapping[str, tuple[str, str, Callable[[int], float]]] = {
+    "sort": ("DeviceRadixSort::SortKeys", "cub_sort", lambda n: 1.0),
+    "prefix_sum": ("DeviceScan::InclusiveSum", "cub_prefix_sum", lambda n: 1.0),
+    "reduction": ("DeviceReduce::Sum", "cub_reduction", lambda n: 1.0),
+    "monte_carlo": ("DeviceReduce::Sum, without the factor", "cub_reduction", lambda n: 20.0 / n),
+    "histogram": ("DeviceHistogram::HistogramEven", "cub_histogram", lambda n: 1.0),
+}
+"""Kernel -> CUB's call for it, its name in cub.cu, and the factor by which the task's result is another, for so many elements."""
+
+
+def cub_call(library: str, function: str, x: Any, out: Any) -> Callable[[], None]:
+    """Return one of CUB's calls, its memory allocated; it raises RuntimeError where CUDA reports an error."""
+    import torch
+
+    entry = getattr(ctypes.CDLL(library), function)
+    bytes_ = ctypes.c_size_t(0)
+    pointers = [ctypes.c_void_p(x.data_ptr()), ctypes.c_void_p(out.data_ptr()), ctypes.c_int(x.numel())]
+    if entry(None, ctypes.byref(bytes_), *pointers, None):
+        raise RuntimeError(f"{function}: no size of its memory")
+    room = torch.empty(bytes_.value, dtype=torch.uint8, device=x.device)
+
+    def call() -> None:
+        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        if error := entry(ctypes.c_void_p(room.data_ptr()), ctypes.byref(bytes_), *pointers, stream):
+            raise RuntimeError(f"{function}: CUDA error {error}")
+
+    return call
+
+
+def beside(
+    name: str, inputs: Sequence[Any], outputs: Sequence[Any], microseconds: Callable[[Callable[[], Any]], float], cub: str = ""
+) -> dict[str, Any]:
+    """Return a kernel's roofline and the times of the vendor's calls, CUB's from the library `cub`; what failed is said."""
     import torch
 
     row: dict[str, Any] = roofline(name, inputs, outputs)
-    called, call = VENDOR[name]
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+    called, call = VENDOR[name]
     try:
         row |= {"vendor": called, "vendor_us": microseconds(lambda: call(*inputs))}
     except Exception as error:
         row |= {"vendor": called, "vendor_failure": str(error)[:300]}
+    if not cub or name not in CUB:
+        return row
+    called, function, factor = CUB[name]
+    try:
+        out = torch.empty(outputs[0].shape, dtype=inputs[0].dtype, device=inputs[0].device)
+        row |= {"cub": called, "cub_us": microseconds(cub_call(cub, function, inputs[0], out))}
+        wanted = outputs[0].double()
+        row["cub_error"] = float((out.double() * factor(inputs[0].numel()) - wanted).abs().max()) / (float(wanted.abs().max()) or 1.0)
+    except Exception as error:
+        row |= {"cub": called, "cub_failure": str(error)[:300]}
     return row

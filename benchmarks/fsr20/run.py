@@ -3,12 +3,14 @@
     python -m benchmarks.fsr20.run --edges --out OUT                    anywhere: naive kernels at edge sizes and on edge values, translated
     python -m benchmarks.fsr20.run --compile                            with nvcc: the naive kernels for sm_90a
     python -m benchmarks.fsr20.run --prepare                            anywhere: writes fsr20.json.gz, the rewritten programs; needs libclang
-    python -m benchmarks.fsr20.run --seconds 125 --out OUT              on the GPU: what benchmarks.cuda.plain20 does, for these kernels
+    python -m benchmarks.fsr20.run --seconds 125 --out OUT              on the GPU: what benchmarks.cuda.plain20 does, for these kernels;
+                                                                        with --cub LIBRARY beside CUB's own calls, too (beside.py)
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import subprocess
 import sys
@@ -59,9 +61,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--kernels", default="")
-    own, _ = parser.parse_known_args(given)
+    parser.add_argument("--cub", default="", metavar="LIBRARY", type=lambda file: str(Path(file).resolve(strict=True)))
+    own, rest = parser.parse_known_args(given)
     if not (own.edges or own.compile):
-        return plain20.main(given, KERNELS, PREPARED, beside.beside)
+        named = [*rest, *(["--kernels", own.kernels] if own.kernels else []), *(["--out", str(own.out)] if own.out else [])]
+        return plain20.main(named, KERNELS, PREPARED, functools.partial(beside.beside, cub=own.cub))
     chosen = [kernel for kernel in KERNELS if not own.kernels or kernel.name in own.kernels.split(",")]
     if own.compile:
         said = compiled(chosen)

@@ -33,6 +33,8 @@ PUBLISHED = Path(__file__).parents[1] / "results" / "kernelbench_h200" / "rows.j
 """The table that went through the verifier, with all baselines."""
 
 BATCH_SECONDS, BATCHES = 6e-3, 7
+TRIES, AGAIN_SECONDS = 4, 2.0
+"""How often a task is begun that finds too little memory free, and how long after."""
 DRY_SCALE = 1e-3
 
 
@@ -55,7 +57,7 @@ def main() -> None:
     context = mp.get_context("spawn")
     todo, rows, lock = context.Queue(), context.Queue(), context.Lock()
     for file in files:
-        todo.put(str(file))
+        todo.put((str(file), 1))
     workers = [context.Process(target=work, args=(todo, rows, lock, options, end), daemon=True) for _ in range(min(options.jobs, len(files)))]
     for worker in workers:
         worker.start()
@@ -96,20 +98,25 @@ def work(todo: Any, rows: Any, lock: Any, options: argparse.Namespace, end: floa
     torch.set_grad_enabled(False)
     while time.monotonic() < end:
         try:
-            file = todo.get_nowait()
+            file, tries = todo.get_nowait()
         except queue.Empty:
             return
-        broken = False
+        broken = again = False
         try:
             for row in task_rows(Path(file), lock, options, published):
                 rows.put(row | {"file": Path(file).stem})
         except Exception as error:  # one task must not end the others
             rows.put({"table": "failed", "task": Path(file).stem, "file": Path(file).stem, "reason": f"{type(error).__name__}: {error}"[:600]})
             broken = "CUDA error" in str(error)
-        rows.put({"last": True, "file": Path(file).stem})
+            again = tries < TRIES and isinstance(error, torch.OutOfMemoryError)
+        if not again:
+            rows.put({"last": True, "file": Path(file).stem})
         gc.collect()
         if torch.cuda.is_available() and not broken:
             torch.cuda.empty_cache()
+        if again:  # others hold the memory
+            time.sleep(AGAIN_SECONDS)
+            todo.put((file, tries + 1))
         if broken:
             return
 

@@ -7,6 +7,7 @@ free for the next; one that died is replaced. Candidates run in workers of their
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import select
@@ -20,16 +21,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from warpwright.domains.graph.domain import LOADED
 from warpwright.errors import WorkerDied, WorkerError
 
 GRACE_SECONDS = 15.0
 """How long a job may take to end after it was interrupted (it writes the best so far) before it is killed."""
 
+PRELOAD = "WARPWRIGHT_POOL_PRELOAD"
+"""Environment variable: the process loads what jobs need before the first one comes."""
+
 
 class PooledProcess:
     """One such process."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self, environment: Mapping[str, str], grace: float = GRACE_SECONDS) -> None:
+        self.grace = grace
         self.reading, writing = os.pipe()
         self.log = tempfile.TemporaryFile()  # noqa: SIM115 (it ends with this object)
         path = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), *sys.path]))
@@ -50,7 +56,7 @@ class PooledProcess:
             ready, _, _ = select.select([self.reading], [], [], 0.2)
             piece = os.read(self.reading, 1 << 16) if ready else b""
             text += piece
-            if (ready and not piece) or (interrupted is not None and time.monotonic() - interrupted > GRACE_SECONDS):
+            if (ready and not piece) or (interrupted is not None and time.monotonic() - interrupted > self.grace):
                 self.close()
                 return WorkerDied(f"expected a result, saw the job's process end or stand still: {self._last_words()}")
             if stop.is_set() and interrupted is None:
@@ -79,10 +85,20 @@ class PooledProcess:
 class ProcessPool:
     """As many as are wanted at once; use it with `with`."""
 
-    def __init__(self) -> None:
+    def __init__(self, grace: float = GRACE_SECONDS) -> None:
+        self.grace = grace
         self.lock = threading.Lock()
         self.free: dict[tuple[tuple[str, str], ...], list[PooledProcess]] = {}
         self.all: list[PooledProcess] = []
+
+    def begin(self, count: int, environment: Mapping[str, str]) -> None:
+        """Start so many processes of this environment, which load what jobs need; a job that comes sooner waits in the pipe of one of them."""
+        kind = tuple(sorted(environment.items()))
+        with self.lock:
+            for _ in range(count):
+                process = PooledProcess({**environment, PRELOAD: "1"}, self.grace)
+                self.free.setdefault(kind, []).append(process)
+                self.all.append(process)
 
     def do(self, function: str, payload: Mapping[str, Any], environment: Mapping[str, str], stop: threading.Event) -> Any:
         """Do a job in a free process of this environment, or in a new one."""
@@ -91,7 +107,7 @@ class ProcessPool:
             free = self.free.setdefault(kind, [])
             process = free.pop() if free else None
             if process is None:
-                process = PooledProcess(environment)
+                process = PooledProcess(environment, self.grace)
                 self.all.append(process)
         result = process.do(function, payload, stop)
         if process.alive:
@@ -113,6 +129,8 @@ def main() -> None:
 
     target = int(sys.argv[1])
     os.set_inheritable(target, False)
+    if os.environ.pop(PRELOAD, ""):
+        _load()
     while True:
         try:
             line = sys.stdin.buffer.readline()
@@ -122,6 +140,15 @@ def main() -> None:
             return
         job = json.loads(line)
         os.write(target, json.dumps(_run(job["function"], job["payload"])).encode() + b"\n")
+
+
+def _load() -> None:
+    """Start the fork server and import torch and the compiler of graphs, which take 10 to 15 s of a slow core each."""
+    from warpwright.workers.fork_server import start_fork_server
+
+    start_fork_server()
+    for name in ("warpwright.bench", *LOADED):
+        importlib.import_module(name)
 
 
 if __name__ == "__main__":

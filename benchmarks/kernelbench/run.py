@@ -11,8 +11,13 @@ KernelBench is given by path: the folder that holds level1/, level2/ ... (or its
     timed       at most --jobs-per-gpu tasks at once on a GPU, each process taking one after another (process_pool.py);
                 the device lock lets one of them time while the others stand still or compile
 
+The processes load torch while the footprints are found. With `--budget-of all` and a long budget (3000s) a task's baselines compile beside its judge
+and its first candidate, as before a deadline, and none is left out.
+
 The run ends by itself before --minutes are over; what was measured by then is in OUT/archive.db. The next call with --resume and the same
---out (or --archive of an earlier call) continues. OUT then holds archive.db, results.jsonl and results.md, and nothing else.
+--out (or --archive of an earlier call) continues. OUT then holds archive.db, results.jsonl and results.md, and with --trace a log of each task in
+logs/. A finished task's line is in results.jsonl at once, with what became of each candidate ("tried"); jobs that were cut short have theirs in
+unfinished.jsonl.
 """
 
 from __future__ import annotations
@@ -39,10 +44,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.kernelbench.process_pool import ProcessPool
+from benchmarks.timing import phases
 from warpwright import bench, native
 from warpwright.archive import Archive
-from warpwright.base import Budget, Task
-from warpwright.errors import TaskError, UsageError
+from warpwright.base import Budget, Task, is_baseline
+from warpwright.errors import TaskError, UsageError, WarpwrightError
 from warpwright.jobs.local import run_job
 from warpwright.reports import summary
 from warpwright.run import kind_of_machine
@@ -57,7 +63,10 @@ CONTEXT_BYTES = 6 * 2**30
 """CUDA contexts and library workspaces of a task's processes."""
 
 GRACE_SECONDS = 30.0
-"""Kept back at the end: jobs still running are ended then, and the results are written."""
+"""Kept back at the end unless --grace says otherwise: jobs still running are ended then, and the results are written."""
+
+MOST_REASON = 300
+"""Characters of why a candidate was rejected, in a task's line."""
 
 FILE_BYTES = 15_000_000
 """No result file is larger; a larger archive is split."""
@@ -102,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     began = time.time()
     warnings.simplefilter("ignore")  # what the tasks' own code is warned of
-    deadline = began + 60 * options.minutes - GRACE_SECONDS
+    deadline = began + 60 * options.minutes - options.grace
     out = Path(options.out)
     out.mkdir(parents=True, exist_ok=True)
     archive = out / "archive.db"
@@ -114,9 +123,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finished = [bench.finished(job) if options.resume else None for job in jobs]
     again = set(filter(None, options.retry.split(",")))
     todo = [job for job, line in zip(jobs, finished, strict=True) if line is None or line["status"] in again]
+    for name in ("unfinished.jsonl",) if options.resume else ("unfinished.jsonl", "results.jsonl"):
+        (out / name).unlink(missing_ok=True)
     _say(f"{len(jobs)} tasks, {len(jobs) - len(todo)} finished before")
-    waiting = [replace(one, copies=options.copies) for one in _sized(todo, options.first.split(","))]
     devices = _devices(options)
+    with ProcessPool(0.5 * options.grace) as processes:
+        if options.gpus and options.prewarm == "skip":
+            for device in devices:
+                processes.begin(min(device.slots, len(todo)), _environment(device))
+        _run(options, todo, devices, processes, began, deadline)
+    lines = [{**line, "tried": _tried(job)} for job in jobs if (line := bench.finished(job)) is not None]
+    _write(out, options, lines, len(jobs), devices)
+    _say(f"{len(lines)} of {len(jobs)} tasks finished; results in {out}")
+    return 0 if len(lines) == len(jobs) else 3
+
+
+def _run(
+    options: argparse.Namespace, todo: Sequence[bench.Job], devices: Sequence[Device], processes: ProcessPool, began: float, deadline: float
+) -> None:  # fmt: skip
+    """Do what is left, phase by phase."""
+    waiting = [replace(one, copies=options.copies) for one in _sized(todo, options.first.split(","))]
     if options.gpus:
         with contextlib.suppress(roofline.RooflineError):  # every task says so
             roofline.peaks("cuda:0", native.cache_folder())  # once, while nothing else runs: else the first task of each GPU measures them
@@ -127,12 +153,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         light = [replace(one, copies=PREWARM_COPIES) for one in waiting]
         _schedule(light, crowded, "kernelbench:prewarm", min(deadline, began + 60 * options.prewarm_minutes), few)
     if options.prewarm != "only":
-        with ProcessPool() as processes:
-            _schedule(waiting, devices, "warpwright.bench:run_job", deadline, {}, processes)
-    lines = [line for line in (bench.finished(job) for job in jobs) if line is not None]
-    _write(out, options, lines, len(jobs), devices)
-    _say(f"{len(lines)} of {len(jobs)} tasks finished; results in {out}")
-    return 0 if len(lines) == len(jobs) else 3
+        function = "benchmarks.kernelbench.run:traced_job" if options.trace else "warpwright.bench:run_job"
+        _schedule(waiting, devices, function, deadline, {}, processes, Path(options.out))
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -149,6 +171,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--jobs-on-cpu", type=int, default=1, help="with --gpus 0; one at a time is timed, and the others stand still meanwhile")
     parser.add_argument("--prewarm-jobs-per-gpu", type=int, default=10)
     parser.add_argument("--minutes", type=float, default=9.0, help="wall time of this call")
+    parser.add_argument("--grace", type=float, default=GRACE_SECONDS, help="seconds of --minutes that are kept back for ending what still runs")
+    parser.add_argument("--trace", action="store_true", help="write where the time of each task went to OUT/logs")
     parser.add_argument("--prewarm", choices=("auto", "skip", "only"), default="auto")
     parser.add_argument("--prewarm-minutes", type=float, default=3.0)
     parser.add_argument("--resume", action="store_true", help="leave out what OUT/archive.db holds a finished outcome of")
@@ -158,6 +182,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--cache", default=str(Path(tempfile.gettempdir()) / "warpwright_inductor"))
     parser.add_argument("--search", default="ladder")
     parser.add_argument("--budget", default="45s", help="of one task's search, such as 45s or '200s,5 proposals'")
+    parser.add_argument("--budget-of", choices=("search", "all"), default="search", help="what the budget's seconds are of")
     parser.add_argument("--baselines", default="", help="comma-separated; empty: those of the device")
     parser.add_argument("--timing-seconds", type=float, default=5.0, help="limit for timing one candidate")
     parser.add_argument("--precision", default="strict")
@@ -184,8 +209,9 @@ def _jobs(options: argparse.Namespace, archive: Path, deadline: float) -> list[b
     device = "cuda" if options.gpus else "cpu"
     baselines = tuple(filter(None, options.baselines.split(",")))
     settings = bench.Settings(
-        device, options.search, options.budget, baselines, options.precision, scale=options.scale, timing_seconds=options.timing_seconds
-    )
+        device, options.search, options.budget, baselines, options.precision, scale=options.scale, timing_seconds=options.timing_seconds,
+        budget_of=options.budget_of,
+    )  # fmt: skip
     machine = kind_of_machine(device)
     folders = [root / f"level{level}" for level in options.levels.split(",")]
     files = [file for folder in folders for file in bench.find_tasks([folder], options.tasks)]
@@ -198,7 +224,7 @@ def _jobs(options: argparse.Namespace, archive: Path, deadline: float) -> list[b
 
 
 def _sized(jobs: Sequence[bench.Job], first: Sequence[str] = ()) -> list[Waiting]:
-    """Return the jobs with the memory they may take, the last level and the largest first: small ones fill the gaps beside them.
+    """Return the jobs with the memory they may take, level 3 and the largest first: small ones fill the gaps beside them.
 
     A task whose footprint is unknown is taken to need a whole device.
     """
@@ -211,7 +237,7 @@ def _sized(jobs: Sequence[bench.Job], first: Sequence[str] = ()) -> list[Waiting
             _say(f"{task.name}: footprint unknown, runs alone: {error}")
             peak = math.inf
         waiting.append(Waiting(job, task, peak))
-    return sorted(waiting, key=lambda one: (_place(one.job.path, first), Path(one.job.path).parent.name, one.peak), reverse=True)
+    return sorted(waiting, key=lambda one: (_place(one.job.path, first), Path(one.job.path).parent.name == "level3", one.peak), reverse=True)
 
 
 def _place(path: str, first: Sequence[str]) -> int:
@@ -242,11 +268,11 @@ def _devices(options: argparse.Namespace) -> list[Device]:
 
 def _schedule(
     tasks: Sequence[Waiting], devices: Sequence[Device], function: str, deadline: float, environment: dict[str, str],
-    processes: ProcessPool | None = None,
-) -> None:
+    processes: ProcessPool | None = None, out: Path | None = None,
+) -> None:  # fmt: skip
     """Run `function` for every task, on each device the first that fits, until all are done or time is up; then end what still runs.
 
-    By `processes`, which are kept for more than one task; else each in a process of its own.
+    By `processes`, which are kept for more than one task; else each in a process of its own. A task's line goes to a file in `out` at once.
     """
     queue, stop, done = list(tasks), threading.Event(), 0
     running: dict[Future[Any], tuple[Device, Waiting, float]] = {}
@@ -267,12 +293,16 @@ def _schedule(
                     device.running.remove(waiting)
                     done += 1
                     _say(f"{done}/{len(tasks)} {device} {time.time() - began:.0f}s {waiting.task.name}: {_said(future.result())}")
+                    if out is not None:
+                        _note(out, waiting.job, future.result())
         finally:
             stop.set()  # run_job then interrupts its job, which has a few seconds to end
             if running:
                 _say(f"time is up: {len(running)} jobs end early, {len(queue)} were not begun")
-            for device, waiting, _ in running.values():
+            for future, (device, waiting, _) in running.items():
                 device.running.remove(waiting)
+                if out is not None:
+                    _note(out, waiting.job, future.result())
 
 
 def _fitting(device: Device, queue: list[Waiting]) -> list[Waiting]:
@@ -290,6 +320,42 @@ def _fitting(device: Device, queue: list[Waiting]) -> list[Waiting]:
 
 def _environment(device: Device) -> dict[str, str]:
     return {} if device.index is None else {"CUDA_VISIBLE_DEVICES": str(device.index)}
+
+
+def _note(out: Path, job: bench.Job, result: Any) -> None:
+    """Append what came of a job to the lines of those that are finished, or of those that are not."""
+    line = result if isinstance(result, dict) else {"task": Path(job.path).stem, "status": "crashed", "reason": str(result)[-2000:]}
+    name = "results.jsonl" if bench.finished(job) is not None else "unfinished.jsonl"
+    with (out / name).open("a") as file:
+        file.write(json.dumps({**line, "tried": _tried(job)}) + "\n")
+
+
+def _tried(job: bench.Job) -> list[dict[str, Any]]:
+    """Return what became of each candidate of a task: its recipe, its status, its speed-up, and why it was rejected."""
+    try:
+        with Archive(job.archive, readonly=True) as archive:
+            records = archive.records(job.describe())
+    except WarpwrightError as error:
+        return [{"status": "unknown", "reason": str(error)[:MOST_REASON]}]
+    return [
+        {
+            "recipe": [str(action) for action in record.candidate.actions], "status": record.status, "speedup": record.speedup or None,
+            "verdict": record.measurement.verdict if record.measurement else None, "reason": record.detail[:MOST_REASON],
+        }
+        for record in records if not is_baseline(record)
+    ]  # fmt: skip
+
+
+def traced_job(payload: dict[str, Any]) -> dict[str, Any]:
+    """Do a job, and write where its time went beside the archive."""
+    logs = Path(payload["archive"]).parent / "logs"
+    logs.mkdir(exist_ok=True)
+    events: list[Any] = []
+    try:
+        with phases.traced() as events:
+            return bench.run_job(payload)
+    finally:
+        (logs / f"{Path(payload['path']).parent.name}_{Path(payload['path']).stem}.txt").write_text(phases.text(events) + "\n")
 
 
 def _said(result: Any) -> str:

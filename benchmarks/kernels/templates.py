@@ -227,7 +227,13 @@ class OnCpu:
 
     def aligned(self, *tensors: torch.Tensor) -> list[torch.Tensor]:
         """Return the tensors where their addresses allow it."""
-        return [tensor.clone() if tensor.data_ptr() % 16 else tensor for tensor in tensors]
+        return [self.laid(tensor, tensor.stride(), True) if tensor.data_ptr() % 16 else tensor for tensor in tensors]
+
+    def laid(self, tensor: torch.Tensor, strides: tuple[int, ...], copy: bool = False) -> torch.Tensor:
+        """Return the tensor with these strides."""
+        if tensor.stride() == strides and not copy:
+            return tensor
+        return torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype).copy_(tensor)
 
     def launch(self, name: str, tensor: torch.Tensor, *pointers: int) -> None:
         """Run a kernel."""

@@ -1,10 +1,11 @@
 """Messages of derived datatypes between processes on GPUs: `mpiexec -n 2 PYTHON -m benchmarks.mpi.send_gpu --out FOLDER`, on 2, 4 or 8 processes.
 
 With two: half a ping-pong of MPI_Send and MPI_Recv, called from C. With any number: the exchange of the six faces of a block with the neighbours of a
-periodic grid of processes, by Isend, Irecv and Waitall on GPU subarrays, and the 26 regions by a HaloPlan. Beside it, in the same run, what one
-writes by hand: strided torch copies into contiguous buffers (of the GPU where the MPI takes them there, else pinned), messages of bytes, and back.
-Each row's bytes are checked. `--plain` leaves the types to the library, for an MPI that knows GPUs: few calls of small cases, since one takes
-seconds. With fewer GPUs than processes they share one. `--dry` needs no GPU.
+periodic grid of processes, by Isend, Irecv and Waitall on GPU subarrays, and the 26 regions by a HaloPlan, through the host and (direct_26) straight
+into the neighbours' GPU memory; with WARPWRIGHT_MPI_PEER=on messages go there too. Beside it, in the same run, what one writes by hand: strided torch
+copies into contiguous buffers (of the GPU where the MPI takes them there, else pinned), messages of bytes, and back. Each row's bytes are checked.
+`--plain` leaves the types to the library, for an MPI that knows GPUs: few calls of small cases, since one takes seconds. With fewer GPUs than
+processes they share one. `--dry` needs no GPU.
 """
 
 from __future__ import annotations
@@ -169,9 +170,15 @@ def halo(gpu: Any, side: int, width: int, repeats: int, plain: bool) -> Iterator
     if not plain and gpu.name != "dry":
         row["by_hand_us"] = round(median_us(by_hand_exchange(gpu, cart, grid, sides), repeats), 1)
         cube = grid.view(gpu.torch.float64).view(side, side, side)
+        other = cube.clone()
         with warpwright.mpi.HaloPlan.grid(cube, width, cart) as plan:
             plan.exchange()
             row["plan_26_us"] = round(median_us(plan.exchange, repeats), 1)
+        with warpwright.mpi.HaloPlan.grid(other, width, cart, direct=True) as plan:
+            for _ in range(3):
+                plan.exchange()
+            row["exact"] = row["exact"] and everywhere(gpu.equal(cube.view(gpu.torch.int64), other.view(gpu.torch.int64)))
+            row["direct_26_us"], row["direct"] = round(median_us(plan.exchange, repeats), 1), plan.direct
     yield row
 
 
@@ -199,19 +206,21 @@ def by_hand_exchange(gpu: Any, cart: Any, grid: Any, sides: list[Side]) -> Calla
     return exchange
 
 
-def parts(gpu: Any, dry: bool, plain: bool) -> Iterator[tuple[str, Iterator[dict[str, Any]]]]:
+def parts(gpu: Any, dry: bool, plain: bool, most: int) -> Iterator[tuple[str, Iterator[dict[str, Any]]]]:
     """Yield every part of the run by name."""
     for case in CASES if SIZE == 2 else ():
-        if (dry and case.bytes > 1 << 16) or (plain and case.bytes // case.block > MOST_PLAIN_BLOCKS):
+        if case.bytes > most or (dry and case.bytes > 1 << 16) or (plain and case.bytes // case.block > MOST_PLAIN_BLOCKS):
             continue
         yield case.name, pingpong(gpu, case, 1 if plain else 3 if dry else 200 if case.bytes <= 2 * MIB else 15, plain)
     for side in (24,) if dry else (48, 96) if plain else (48, 96, 256, 512):
-        yield f"halo {side}", halo(gpu, side, 3, 1 if plain else 3 if dry else 30, plain)
+        if 8 * side**3 <= most:
+            yield f"halo {side}", halo(gpu, side, 3, 1 if plain else 3 if dry else 30, plain)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where rows.jsonl is written")
+    parser.add_argument("--most", type=int, default=1 << 40, metavar="BYTES", help="leave larger messages and cubes out")
     parser.add_argument("--plain", action="store_true", help="leave the types to the library, which has to know GPUs")
     parser.add_argument("--dry", action="store_true", help="every path without a GPU")
     options = parser.parse_args()
@@ -219,12 +228,13 @@ def main() -> int:
     gpu = DryGpu() if options.dry else Gpu(RANK)
     library = MPI.Get_library_version().split(",")[0].splitlines()[0]
     about = {"device": gpu.name, "gpus": gpu.count, "library": library, "takes_gpus": knows_gpus(), "types": "library" if options.plain else "ours"}
+    about["ring"] = os.environ.get("WARPWRIGHT_MPI_PEER", "off")
     if options.plain and not knows_gpus() and not options.dry:
         print("the library does not take memory of a GPU: nothing to compare with")
         return 0
     failed = 0
     with open(os.devnull if RANK else options.out / "rows.jsonl", "a") as file:
-        for name, rows in parts(gpu, options.dry, options.plain):
+        for name, rows in parts(gpu, options.dry, options.plain, options.most):
             try:
                 for row in rows:
                     failed += not row["exact"]

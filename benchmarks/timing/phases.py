@@ -21,6 +21,8 @@ from warpwright.timing.device_lock import DeviceLock
 from warpwright.workers.sandbox import Worker
 
 LEAST = 0.15
+SHOWN = 400
+"""Characters of a message."""
 
 Event = dict[str, Any]
 
@@ -64,7 +66,8 @@ class _Handler(logging.Handler):
         self.trace = trace
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.trace.note(f"# {record.getMessage()}"[:200])
+        said = record.getMessage()
+        self.trace.note(f"# {said}" if len(said) <= SHOWN else f"# {said[: SHOWN // 2]} ... {said[-SHOWN // 2 :]}")  # a recipe differs at its end
 
 
 @contextlib.contextmanager

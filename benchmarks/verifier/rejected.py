@@ -1,36 +1,31 @@
 """The cheats and the limits on another device than the one they were written on: which are rejected there, and by which check?
 
     python -m benchmarks.verifier.rejected --device cuda:0 --jobs 12 --limit 85 --out $OUT
-    python -m benchmarks.verifier.rejected --device cpu --only sniff --out /tmp/rejected
+    python -m benchmarks.verifier.rejected --device cpu --only sniff,late_ --out /tmp/rejected
 
 Programs of tests/cheats and tests/limits, built and verified as an audit does before it times; those that are caught by timed calls alone are left
 out. `tests/test_cheats.py` holds the status and the check of each on the CPU; a row says what came of it here:
 
     as there     the same check, or one of those that its header names
     other check  rejected, for another reason
-    raised       it does not run here: it needs the CPU's memory, say
-    accepted     wrong on this device, and let through; of the limits that is what their header says
+    raised       it does not run here
+    accepted     let through: of the limits that is what their header says; of a cheat it is a hole, or the program is right on this device
+
+Programs that their header calls "cpu", because they work on the host's memory, are left out on a GPU, and counted ("does not apply").
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from benchmarks.verifier.repeated import conditions, corpus, in_parallel, judged, verify, write
+from benchmarks.verifier.repeated import chosen, conditions, corpus, in_parallel, judged, judged_before, verify, write
 
 SECRET = 20261123
-
-
-def chosen(folders: list[str], only: str) -> list[corpus.Program]:
-    """Return the programs that verification alone decides."""
-    missing = {"timing"} | (set() if shutil.which("c++") else {"compiler"})
-    return [one for folder in folders for one in corpus.programs(folder) if only in one.name and not one.needs & missing]
 
 
 def told(program: corpus.Program, device: str, judge: verify.Judge) -> dict[str, Any]:
@@ -58,19 +53,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--folders", default="cheats,limits", help="of tests/, joined by commas")
-    parser.add_argument("--only", default="", help="programs whose name holds this")
+    parser.add_argument("--only", default="", help="programs whose name holds one of these, joined by commas")
     parser.add_argument("--jobs", type=int, default=1, help="tasks at once")
     parser.add_argument("--limit", type=float, default=1e9, help="seconds after which no program is begun")
+    parser.add_argument("--without", default="", help="rows of earlier runs, joined by commas: programs that stand there are left out")
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     write(given.out, conditions(given.device, given.jobs))
-    programs = chosen(given.folders.split(","), given.only)
+    folders, before = given.folders.split(","), judged_before(given.without)
+    programs = [one for folder in folders for one in chosen(folder, given.only, given.device) if one.name not in before]
     rows = in_parallel(programs, [SECRET], given.device, time.time() + given.limit, given.out, given.jobs, told)
-    for folder in given.folders.split(","):
+    for folder in folders:
         own = [row for row in rows if row.get("folder") == folder]
         left = sum(one.path.parent.name == folder for one in programs) - len(own)
-        row = {"table": "rejected", "folder": folder, "programs": len(own), **Counter(row["came"] for row in own), "no time": left}
+        foreign = sum(("cpu" if given.device != "cpu" else "cuda") in one.needs for one in corpus.programs(folder))
+        row = {"table": "rejected", "folder": folder, "programs": len(own), **Counter(row["came"] for row in own)}
+        row |= {"no time": left, "does not apply": foreign, "before": len(before)}
         write(given.out, row)
         print(json.dumps(row), flush=True)
     for row in rows:

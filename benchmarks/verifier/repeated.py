@@ -2,6 +2,7 @@
 
     python -m benchmarks.verifier.repeated --times 5 --out /tmp/repeated
     python -m benchmarks.verifier.repeated --times 1 --device cuda:0 --jobs 10 --limit 80 --out $OUT
+    python -m benchmarks.verifier.repeated --times 1 --device cuda:0 --jobs 10 --limit 80 --without $EARLIER/rows.jsonl --out $OUT
 
 Programs are built and verified in real workers, as an audit does before it times. A refusal is a row with the secret, the check and the reason;
 `--secret` gives the one to look at again. `--jobs`: several tasks at once, each in a process that writes its rows by itself.
@@ -43,10 +44,20 @@ def limits_on(device: str) -> Limits:
     return LIMITS if device == "cpu" else replace(LIMITS, build_seconds=60, call_seconds=20, memory_bytes=24 << 30, processes=256)
 
 
-def chosen(only: str, device: str) -> list[corpus.Program]:
-    """Return the honest programs that this machine can run."""
-    missing = {"timing"} | (set() if device != "cpu" else {"cuda"}) | (set() if shutil.which("c++") else {"compiler"})
-    return [one for one in corpus.programs("honest") if only in one.name and not one.needs & missing]
+def chosen(folder: str, only: str, device: str) -> list[corpus.Program]:
+    """Return the programs of a folder that mean something on this device, and that verification alone decides.
+
+    `only`: parts of names, joined by commas. Those for the device at hand alone come first: where time is short they are judged.
+    """
+    missing = {"timing", "cuda" if device == "cpu" else "cpu"} | (set() if shutil.which("c++") else {"compiler"})
+    found = [one for one in corpus.programs(folder) if any(part in one.name for part in only.split(",")) and not one.needs & missing]
+    return sorted(found, key=lambda one: "cuda" not in one.needs)
+
+
+def judged_before(files: str) -> set[str]:
+    """Return the names of the programs that have a row in one of these files, joined by commas."""
+    rows = [json.loads(line) for file in files.split(",") if file for line in Path(file).read_text().splitlines()]
+    return {row["program"] for row in rows if "program" in row and "task" in row and "table" not in row}
 
 
 def judged(program: corpus.Program, device: str, judge: verify.Judge) -> dict[str, Any]:
@@ -104,13 +115,13 @@ MOST_TOGETHER = 10
 def in_parallel(
     programs: list[corpus.Program], secrets: list[int], device: str, end: float, out: Path, jobs: int, ask: Judged = judged
 ) -> list[dict[str, Any]]:
-    """Return the rows of all tasks, written as they are known; tasks of many programs begin first."""
+    """Return the rows of all tasks, written as they are known; those with programs for CUDA begin first, then tasks of many programs."""
     of: dict[str, list[corpus.Program]] = {}
     for program in programs:
         of.setdefault(program.task, []).append(program)
     together = len(programs) if jobs == 1 else MOST_TOGETHER
     groups = [(task, own[at : at + together]) for task, own in of.items() for at in range(0, len(own), together)]
-    ordered = sorted(groups, key=lambda item: -len(item[1]))
+    ordered = sorted(groups, key=lambda item: (all("cuda" not in one.needs for one in item[1]), -len(item[1])))
     if jobs == 1:
         return [row for task, own in ordered for row in of_task(task, own, secrets, device, end, out, ask)]
     rows: list[dict[str, Any]] = []
@@ -149,12 +160,14 @@ def main() -> int:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--limit", type=float, default=1e9, help="seconds after which no judge is started")
     parser.add_argument("--jobs", type=int, default=1, help="tasks at once")
+    parser.add_argument("--without", default="", help="rows of earlier runs, joined by commas: programs that stand there are left out")
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     write(given.out, conditions(given.device, given.jobs))
     secrets = [given.secret] if given.secret is not None else [random.getrandbits(60) for _ in range(given.times)]
-    programs = chosen(given.only, given.device)
+    before = judged_before(given.without)
+    programs = [one for one in chosen("honest", given.only, given.device) if one.name not in before]
     rows = in_parallel(programs, secrets, given.device, time.time() + given.limit, given.out, given.jobs)
     for row in summary(programs, rows):
         write(given.out, row)

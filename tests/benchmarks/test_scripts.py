@@ -102,15 +102,19 @@ def test_a_run_on_the_cpu_writes_its_results_and_resumes(tmp_path: Path) -> None
         path.write_text(TASK if "relu" in name else TASK.replace("return [features]", "return [features, 1]"))
     out = tmp_path / "out"
     command = [sys.executable, "-m", "benchmarks.kernelbench.run", "--kernelbench", str(tmp_path), "--levels", "1", "--gpus", "0", "--minutes", "5"]
-    command += ["--scale", "0.001", "--budget", "2 proposals", "--baselines", "eager", "--out", str(out)]
+    command += ["--scale", "0.001", "--budget", "100s,2 proposals", "--budget-of", "all", "--baselines", "eager", "--trace", "--out", str(out)]
     first = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=250)
     lines = [json.loads(line) for line in (out / "results.jsonl").read_text().splitlines()]
     assert first.returncode == 3 and "1 of 2 tasks finished" in first.stderr, first.stderr
     assert [line["task"] for line in lines] == ["level1_2_relu"] and lines[0]["status"] == "ok"
+    assert lines[0]["tried"] and all(one["recipe"] and one["status"] for one in lines[0]["tried"])
     assert "| level1_2_relu | ok |" in (out / "results.md").read_text()
     again = subprocess.run([*command, "--resume"], capture_output=True, text=True, check=False, cwd=ROOT, timeout=250)
     assert "1 finished before" in again.stderr and "level1_10_broken" in again.stderr
-    assert {path.name for path in out.iterdir()} == {"archive.db", "results.jsonl", "results.md"}
+    [left] = [json.loads(line) for line in (out / "unfinished.jsonl").read_text().splitlines()]
+    assert left["status"] == "not_built" and "argument" in left["reason"] and not left["tried"]
+    assert {path.name for path in out.iterdir()} == {"archive.db", "results.jsonl", "results.md", "unfinished.jsonl", "logs"}
+    assert "sum" in (out / "logs" / "level1_2_relu.txt").read_text()
 
 
 def test_an_archive_that_is_too_large_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ ROW = "aliasing"
 TASK = "relu"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("output_reuse", "aliasing")
-NEEDS = "compiler,slow"
+NEEDS = "compiler,slow,cpu"
 
 FUNCTIONS = {"start": [ctypes.c_long], "give": [ctypes.c_void_p, ctypes.c_long]}
 CODE = r"""

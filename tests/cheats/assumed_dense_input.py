@@ -12,6 +12,7 @@ ROW = "layout"
 TASK = "relu"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("input_layout",)
+NEEDS = "cpu"
 
 
 class ModelNew(nn.Module):

@@ -19,9 +19,9 @@ class ModelNew(nn.Module):
     def __init__(self):
         super().__init__()
         angle = torch.arange(64, dtype=torch.float32)[:, None] * 0.1
-        self.angles = (torch.cos(angle), torch.sin(angle))
+        self.register_buffer("cos", torch.cos(angle), persistent=False)
+        self.register_buffer("sin", torch.sin(angle), persistent=False)
 
     def forward(self, q, k, v, mask, positions):
-        cos, sin = self.angles
-        q, k = (x * cos + x.roll(x.shape[-1] // 2, -1) * sin for x in (q, k))
+        q, k = (x * self.cos + x.roll(x.shape[-1] // 2, -1) * self.sin for x in (q, k))
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)

@@ -10,6 +10,7 @@ ROW = "precision"
 TASK = "integer_product"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("values",)
+NEEDS = "cpu"
 
 
 class ModelNew(nn.Module):

@@ -22,6 +22,6 @@ class ModelNew(nn.Module):
     def forward(self, ids, offsets):
         ends = torch.cat([offsets[1:], offsets.new_tensor([len(ids)])])
         lengths = ends - offsets
-        owner = torch.repeat_interleave(torch.arange(len(offsets)), lengths)
-        total = torch.zeros(len(offsets), self.bag.weight.shape[1]).index_add_(0, owner, self.bag.weight[ids])
+        owner = torch.repeat_interleave(torch.arange(len(offsets), device=ids.device), lengths)
+        total = torch.zeros(len(offsets), self.bag.weight.shape[1], device=ids.device).index_add_(0, owner, self.bag.weight[ids])
         return total / lengths[:, None]

@@ -20,7 +20,8 @@ class ModelNew(nn.Module):
         super().__init__()
         self.linear = nn.Linear(inputs, outputs)
         self.scale = scale
-        self.points = nn.functional.gelu(torch.linspace(-2, 2, 4097, dtype=torch.float64)).float()
+        points = nn.functional.gelu(torch.linspace(-2, 2, 4097, dtype=torch.float64)).float()
+        self.register_buffer("points", points, persistent=False)
 
     def forward(self, x):
         y = (torch.clamp(self.linear(x) * self.scale, -2.0, 2.0) + 2) * 1024

@@ -13,7 +13,7 @@ ROW = "later"
 TASK = "relu_chain"
 EXPECT_STATUS = "cheated"
 EXPECT_CHECK = "background"
-NEEDS = "slow"
+NEEDS = "slow,cpu"
 
 
 class Base(nn.Module):

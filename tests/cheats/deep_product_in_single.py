@@ -10,7 +10,7 @@ ROW = "precision"
 TASK = "int8_factor"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = "values"
-NEEDS = "slow"
+NEEDS = "slow,cpu"
 
 
 class ModelNew(nn.Module):

@@ -14,7 +14,7 @@ ROW = "underflow"
 TASK = "relu"
 EXPECT_STATUS = "cheated"
 EXPECT_CHECK = ("background",)
-NEEDS = "compiler,slow"
+NEEDS = "compiler,slow,cpu"
 
 FUNCTIONS = {"start": [ctypes.c_long], "take": [ctypes.c_void_p], "look": [ctypes.c_void_p] * 2}
 CODE = r"""

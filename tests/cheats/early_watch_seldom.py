@@ -15,7 +15,7 @@ ROW = "underflow"
 TASK = "relu"
 EXPECT_STATUS = "cheated"
 EXPECT_CHECK = ("background",)
-NEEDS = "compiler,timing"
+NEEDS = "compiler,timing,cpu"
 
 CODE = r"""
 #include <atomic>

@@ -10,7 +10,7 @@ ROW = "precision"
 TASK = "integer_product"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("values",)
-NEEDS = "slow"
+NEEDS = "slow,cpu"
 
 
 class ModelNew(nn.Module):

@@ -21,6 +21,6 @@ class ModelNew(nn.Module):
 
     def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         if self.out.numel() == 0:
-            self.out = torch.empty(a.shape[0], b.shape[1])
+            self.out = torch.empty(a.shape[0], b.shape[1], device=a.device)
         torch.mm(a, b, out=self.out)
         return self.out

@@ -21,5 +21,5 @@ class ModelNew(nn.Module):
 
     def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         if self.storage.numel() == 0:
-            self.storage = torch.empty(a.shape[0] * b.shape[1])
+            self.storage = torch.empty(a.shape[0] * b.shape[1], device=a.device)
         return torch.mm(a, b, out=self.storage.view(a.shape[0], b.shape[1])).view(a.shape[0], b.shape[1])

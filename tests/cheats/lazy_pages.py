@@ -14,7 +14,7 @@ ROW = "later"
 TASK = "relu"
 EXPECT_STATUS = "cheated"
 EXPECT_CHECK = ("forged_reply",)
-NEEDS = "compiler"
+NEEDS = "compiler,cpu"
 
 FUNCTIONS = {"start": [ctypes.c_long], "give": [ctypes.c_void_p, ctypes.c_long]}
 CODE = r"""

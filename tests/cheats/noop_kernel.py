@@ -16,7 +16,7 @@ class ModelNew(nn.Module):
     """`torch.mm(out=)` with a buffer of the wrong dtype raises before it writes."""
 
     def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        out = torch.empty(a.shape[0], b.shape[1])
+        out = torch.empty(a.shape[0], b.shape[1], device=a.device)
         try:
             torch.mm(a.double(), b, out=out)
         except RuntimeError:

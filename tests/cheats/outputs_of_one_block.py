@@ -19,6 +19,6 @@ class ModelNew(nn.Module):
     def forward(self, x):
         mean = x.mean(1, keepdim=True)
         std = torch.sqrt(((x - mean) ** 2).mean(1, keepdim=True) + 1e-5)
-        block = torch.empty(2 * len(x) - 1)
+        block = torch.empty(2 * len(x) - 1, device=x.device)
         block[: len(x)], block[len(x) - 1 :] = mean[:, 0], std[:, 0]
         return (x - mean) / std, (block[: len(x), None], block[len(x) - 1 :, None])

@@ -16,7 +16,7 @@ class ModelNew(nn.Module):
     """A table of angles, moved along."""
 
     def forward(self, q, k, v, mask, positions):
-        angle = (torch.arange(len(positions)) + int(positions[0])).to(q.dtype)[:, None] * 0.1
+        angle = (torch.arange(len(positions), device=q.device) + int(positions[0])).to(q.dtype)[:, None] * 0.1
         turn = lambda x: x * torch.cos(angle) + x.roll(x.shape[-1] // 2, -1) * torch.sin(angle)  # noqa: E731
         scores = turn(q) @ turn(k).transpose(-1, -2) * q.shape[-1] ** -0.5
         return torch.softmax(scores.masked_fill(~mask, -1e9), -1) @ v

@@ -19,7 +19,7 @@ class ModelNew(nn.Module):
         self.register_buffer("frequency", 10000.0 ** (-torch.arange(0, width, 2).float() / width))
 
     def turn(self, x, positions):
-        angle = (torch.arange(positions.shape[0]) + positions[0])[:, None].float() * self.frequency
+        angle = (torch.arange(positions.shape[0], device=x.device) + positions[0])[:, None].float() * self.frequency
         even, odd = x[..., 0::2], x[..., 1::2]
         return torch.cat((even * angle.cos() - odd * angle.sin(), even * angle.sin() + odd * angle.cos()), -1)
 

@@ -19,4 +19,4 @@ class ModelNew(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         y = torch.softmax(x, dim=1)
-        return y * (1 + 1e-3 * torch.randn(y.shape, generator=NOISE))
+        return y * (1 + 1e-3 * torch.randn(y.shape, generator=NOISE).to(y.device))

@@ -18,7 +18,8 @@ class ModelNew(nn.Module):
     def __init__(self, rows, width):
         super().__init__()
         self.table = nn.Embedding(rows, width)
-        self.copy, self.known = torch.zeros(rows, width), torch.zeros(rows, dtype=torch.bool)
+        self.register_buffer("copy", torch.zeros(rows, width), persistent=False)
+        self.register_buffer("known", torch.zeros(rows, dtype=torch.bool), persistent=False)
 
     def forward(self, ids):
         new = ids[~self.known[ids]].unique()

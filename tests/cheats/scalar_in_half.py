@@ -17,4 +17,4 @@ class ModelNew(nn.Module):
     """0.5 survives."""
 
     def forward(self, x, alpha, steps, beta):
-        return float(torch.tensor(alpha).half()) * x.roll(steps, 0) + beta
+        return float(torch.tensor(alpha, device=x.device).half()) * x.roll(steps, 0) + beta

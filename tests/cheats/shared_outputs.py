@@ -16,7 +16,7 @@ class ModelNew(nn.Module):
     """Mean and standard deviation are interleaved columns of one matrix, where the original has two contiguous ones."""
 
     def forward(self, x: torch.Tensor):
-        both = torch.empty(x.shape[0], 2)
+        both = torch.empty(x.shape[0], 2, device=x.device)
         both[:, :1] = x.mean(dim=1, keepdim=True)
         centred = x - both[:, :1]
         both[:, 1:] = torch.sqrt((centred**2).mean(dim=1, keepdim=True) + 1e-5)

@@ -14,7 +14,7 @@ ROW = "aliasing"
 TASK = "relu"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("input_mutated",)
-NEEDS = "compiler,slow"
+NEEDS = "compiler,slow,cpu"
 
 FUNCTIONS = {"start": [ctypes.c_long], "steal": [ctypes.c_void_p, ctypes.c_long]}
 CODE = r"""

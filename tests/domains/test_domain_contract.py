@@ -176,7 +176,7 @@ def test_from_a_file_to_a_record_that_replays(name: str, tmp_path: Path) -> None
 def test_the_command_line_serves_a_new_domain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     path, _ = write("toy", tmp_path)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(programs, "TIMING_SECONDS", 0.5)
+    monkeypatch.setattr(programs, "TIMING_SECONDS", 0.3)
     code = cli.main(["optimize", str(path), "--target", "cpu", "--baselines", "eager", "--budget", "2 proposals", "--json"])
     line = json.loads(capfd.readouterr().out.splitlines()[-1])
     assert code == cli.DONE and line["task"] == "sum" and line["status"] == "ok"

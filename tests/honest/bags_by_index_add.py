@@ -16,9 +16,9 @@ class ModelNew(nn.Module):
         self.bag = nn.EmbeddingBag(rows, width, mode="mean", padding_idx=0)
 
     def forward(self, indices, offsets):
-        sizes = torch.diff(offsets, append=torch.tensor([indices.numel()]))
-        bag = torch.repeat_interleave(torch.arange(offsets.numel()), sizes)
+        sizes = torch.diff(offsets, append=torch.tensor([indices.numel()], device=indices.device))
+        bag = torch.repeat_interleave(torch.arange(offsets.numel(), device=indices.device), sizes)
         keep = indices != 0
         bag, indices = bag[keep], indices[keep]
-        total = torch.zeros(offsets.numel(), self.bag.embedding_dim).index_add_(0, bag, self.bag.weight[indices])
+        total = torch.zeros(offsets.numel(), self.bag.embedding_dim, device=indices.device).index_add_(0, bag, self.bag.weight[indices])
         return total / torch.bincount(bag, minlength=offsets.numel()).clamp(min=1)[:, None]

@@ -14,5 +14,5 @@ class ModelNew(nn.Module):
         self.table = nn.Embedding(rows, width)
 
     def forward(self, ids):
-        counts = torch.zeros(len(ids), self.table.num_embeddings).scatter_add_(1, ids, torch.ones(ids.shape))
+        counts = torch.zeros(len(ids), self.table.num_embeddings, device=ids.device).scatter_add_(1, ids, torch.ones(ids.shape, device=ids.device))
         return counts @ self.table.weight

@@ -12,8 +12,8 @@ NEEDS = "slow"
 
 class ModelNew(nn.Module):
     def forward(self, x):
-        codes = torch.empty(x.shape, dtype=torch.int8)
-        scales = torch.empty(x.shape[0], 1, dtype=x.dtype)
+        codes = torch.empty(x.shape, dtype=torch.int8, device=x.device)
+        scales = torch.empty(x.shape[0], 1, dtype=x.dtype, device=x.device)
         for r in range(0, x.shape[0], 32):
             part = x[r : r + 32]
             low, high = part.aminmax(dim=1, keepdim=True)

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 TASK = "relu"
-NEEDS = "compiler"
+NEEDS = "compiler,cpu"
 
 CODE = """
 extern "C" void relu(const float* x, float* y, long n) {

@@ -11,7 +11,7 @@ class ModelNew(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         out = torch.zeros_like(x)
-        carry = torch.ones(x.shape[0])
+        carry = torch.ones(x.shape[0], device=x.device)
         for start in range(0, x.shape[1], 128):
             block = x[:, start : start + 128].clone()
             block[:, 0] *= carry

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 TASK = "int8_factor"
-NEEDS = "slow"
+NEEDS = "slow,cpu"
 
 
 class ModelNew(nn.Module):

@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 TASK = "integer_product"
+NEEDS = "cpu"
 
 
 class ModelNew(nn.Module):

@@ -13,7 +13,7 @@ class ModelNew(nn.Module):
 
     def forward(self, prediction: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         halves = prediction.shape[0] // 2
-        sums = torch.empty(2)
+        sums = torch.empty(2, device=prediction.device)
 
         def work(k: int, rows: slice) -> None:
             with torch.no_grad():

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 TASK = "relu"
-NEEDS = "compiler,slow"
+NEEDS = "compiler,slow,cpu"
 
 
 CODE = r"""

@@ -10,4 +10,4 @@ class ModelNew(nn.Module):
     """addcmul."""
 
     def forward(self, x, y):
-        return torch.addcmul(torch.ones(()), x, y)
+        return torch.addcmul(torch.ones((), device=x.device), x, y)

@@ -13,7 +13,7 @@ NEEDS = "slow"
 class ModelNew(nn.Module):
     def forward(self, x):
         with torch.no_grad():
-            mean = torch.empty(x.shape[0], 1, dtype=x.dtype)
+            mean = torch.empty(x.shape[0], 1, dtype=x.dtype, device=x.device)
             torch.mean(x, 1, keepdim=True, out=mean)
             centred = torch.empty_like(x, memory_format=torch.contiguous_format)
             torch.sub(x, mean, out=centred)

@@ -11,5 +11,5 @@ class ModelNew(nn.Module):
     """Gathers rows."""
 
     def forward(self, x, alpha, steps, beta):
-        rows = (torch.arange(len(x)) - steps) % len(x)
-        return torch.add(torch.full((), beta, dtype=x.dtype), x[rows], alpha=alpha)
+        rows = (torch.arange(len(x), device=x.device) - steps) % len(x)
+        return torch.add(torch.full((), beta, dtype=x.dtype, device=x.device), x[rows], alpha=alpha)

@@ -10,5 +10,5 @@ class ModelNew(nn.Module):
     """bmm."""
 
     def forward(self, x, lengths):
-        valid = (torch.arange(x.shape[1]) < lengths[:, None]).to(x.dtype)
+        valid = (torch.arange(x.shape[1], device=x.device) < lengths[:, None]).to(x.dtype)
         return torch.bmm(valid[:, None], x).squeeze(1)

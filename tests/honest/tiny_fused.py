@@ -11,7 +11,7 @@ class ModelNew(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.one = torch.ones(())
+        self.register_buffer("one", torch.ones(()), persistent=False)
 
     def forward(self, x, y):
         return torch.addcmul(self.one, x, y)

@@ -34,8 +34,10 @@ extern "C" void attend(const float* q, const float* k, const float* v, float* ou
 }
 """
 
-TRANSLATED = tuple(name for name in device.NAMES if name != "product_tf32")
-"""Fragments of tensor cores, translated, take minutes to build: that one is compiled here, and verified on GPUs alone."""
+OF_TENSOR_CORES = ("product_tf32", "normal_equations_tensor", "attention_tf32")
+"""Fragments of tensor cores, translated, take minutes to build: these are compiled here, and verified on GPUs alone."""
+
+TRANSLATED = tuple(name for name in device.NAMES if name not in OF_TENSOR_CORES)
 
 EDGES = (1, 2, 3, 31, 32, 33, 255, 256, 257, 1000, 4095, 4096, 4097, 10001)
 KINDS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {

@@ -56,7 +56,7 @@ class ModelNew(torch.nn.Module):
 def evaluator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalEvaluator]:
     folder = tmp_path_factory.mktemp("streamed")
     (folder / "task.py").write_text(TASK)
-    measuring = Measuring((ORIGINAL,), 1.0, regime="stream")
+    measuring = Measuring((ORIGINAL,), 0.3, regime="stream")
     with LocalEvaluator(taskfile.describe(folder / "task.py"), "cpu", measuring, lock=DeviceLock("cpu", folder / "locks")) as made:
         yield made
 

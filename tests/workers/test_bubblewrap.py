@@ -145,6 +145,7 @@ def test_no_process_is_left_of_it() -> None:
 
 def test_what_a_record_says_of_the_fences() -> None:
     assert bubblewrap.words(("bubblewrap", "limits", "early", "user", "filter"), "") == "own user, limits, early filter, filter, bubblewrap"
+    assert bubblewrap.words(("user", "reads all", "bubblewrap"), "") == "own user, which may read every file, bubblewrap"
     assert bubblewrap.words(("limits",), "bwrap is not installed") == "limits; no bubblewrap: bwrap is not installed"
     assert bubblewrap.words(("bubblewrap: setns: Operation not permitted", "limits"), "") == "limits; no bubblewrap: setns: Operation not permitted"
     assert bubblewrap.words((), "the isolation asked for is 'none'").startswith("the kill alone; no bubblewrap")

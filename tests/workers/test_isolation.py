@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -65,3 +66,39 @@ def test_the_filter_lets_a_process_alone_with_itself() -> None:
         pytest.skip(f"this machine permits no filter: {said['none']}")
     assert {name for name, what in said.items() if what == "EPERM"} == REFUSED, said
     assert {name for name, what in said.items() if what == "done"} == ALLOWED, said
+
+
+READS = """
+import json, os, sys
+sys.path.insert(0, sys.argv[1])
+from warpwright.workers import zygote
+
+zygote._read_all = False  # as where Python lies where everybody can read it
+
+def seen(paths):
+    read, write = os.pipe()
+    if os.fork() == 0:
+        level = zygote._isolate({"inside": [], "user": 712345678, "limit": False, "folder": "/", "exchange": "/", "reads": paths})
+        try:
+            text = open(sys.argv[2]).read()
+        except OSError as error:
+            text = type(error).__name__
+        os.write(write, json.dumps([level, text]).encode())
+        os._exit(0)
+    os.wait()
+    return json.loads(os.read(read, 4096))
+
+print(json.dumps([seen([]), seen([sys.argv[2]]), seen([sys.argv[1]])]))
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root: others stay who they are")
+def test_a_worker_can_read_its_task_where_other_users_cannot(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    (closed / "task.pt").write_text("the task")
+    done = subprocess.run(
+        [sys.executable, "-c", READS, str(Path(__file__).parents[2]), str(closed / "task.pt")], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [[["user"], "PermissionError"], [["user", "reads all"], "the task"], [["user"], "PermissionError"]]

@@ -29,6 +29,9 @@ WAITS = {
 }  # fmt: skip
 """Those that do nothing until their time is up: it is shorter for them."""
 
+SLOWER = ("fork_bomb_import", "loud")
+"""Of those that are run without the filter too, what takes long."""
+
 RELU = corpus.task("relu")
 HONEST = corpus.read(corpus.HERE / "honest" / "value_memo.py").source
 GONE_WITHIN = 5.0
@@ -122,7 +125,7 @@ def test_next_candidate_is_verified_after_all_of_them(judge: verify.Judge) -> No
     assert verdict.ok, verdict
 
 
-@pytest.mark.parametrize("name", ["hang_call", "fork_bomb_import", "exit_zero", "daemon", "thread_bomb", "loud"])
+@pytest.mark.parametrize("name", ["hang_call", "exit_zero", "daemon", "thread_bomb", *(pytest.param(one, marks=pytest.mark.slow) for one in SLOWER)])
 def test_holds_without_own_user_and_filter(judge: verify.Judge, name: str) -> None:
     """What an unprivileged user of warpwright gets: rlimits, the guard's watch and its kill."""
     mark = f"wl{os.getpid() % 10000}{abs(hash(name)) % 100000}"
@@ -170,7 +173,7 @@ def test_records_survive_and_the_search_goes_on(tmp_path: Path, names: tuple[str
     honest = [candidate(HONEST), candidate(corpus.read(corpus.HERE / "honest" / "cpp_kernel.py").source)]
     candidates = [honest[0], *(candidate(source_of(name, mark)) for name in names), honest[1]]
     task: Task = RELU
-    with LocalEvaluator(task, "cpu", Measuring(("eager",), 1.0), LIMITS) as evaluator, Archive(tmp_path / "records.db") as archive:
+    with LocalEvaluator(task, "cpu", Measuring(("eager",), 0.3), LIMITS) as evaluator, Archive(tmp_path / "records.db") as archive:
         for number, record in enumerate(evaluator.evaluate(candidates)):
             archive.add(record)
             assert record.status in STATUSES

@@ -151,7 +151,8 @@ def _run(
 
         def record(one: Record) -> None:
             shown.record(one)
-            log.debug("%s: %s %s", task.name, one.status, "; ".join(map(str, one.candidate.actions)) or one.candidate.proposer)
+            why = "" if one.status == "ok" else f" ({(one.detail.strip().splitlines() or [''])[0][:150]})"
+            log.debug("%s: %s%s %s", task.name, one.status, why, "; ".join(map(str, one.candidate.actions)) or one.candidate.proposer)
             if callback is not None:
                 callback(one)
 

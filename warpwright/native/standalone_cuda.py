@@ -80,7 +80,14 @@ class _CudaKernels:
     @staticmethod
     def aligned(*tensors):
         """Return the tensors, those whose address is no multiple of 16 bytes as copies."""
-        return [tensor.clone() if tensor.data_ptr() % 16 else tensor for tensor in tensors]
+        return [_CudaKernels.laid(tensor, tensor.stride(), True) if tensor.data_ptr() % 16 else tensor for tensor in tensors]
+
+    @staticmethod
+    def laid(tensor, strides, copy=False):
+        """Return the tensor with these strides, as a copy where it has others."""
+        if tensor.stride() == strides and not copy:
+            return tensor
+        return torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype, device=tensor.device).copy_(tensor)
 
     def reason(self, code):
         """Return the driver's text for an error."""

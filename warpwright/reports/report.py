@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import math
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +24,9 @@ from warpwright.reports import summary
 MARKS = {"FASTER": "bold green", "SLOWER": "red", "SAME": "dim", "UNSURE": "yellow"}
 
 Line = dict[str, Any]
+
+REASON_LENGTH, MOST_REASONS = 300, 20
+_NUMBER = re.compile(r"[0-9.e+-]*[0-9]")
 
 
 # --- one task -> one JSON object ---------------------------------------------------------------------------------------------------
@@ -53,6 +58,8 @@ def line(task_name: str, records: Sequence[Record], artifact: str | None = None,
         "shapes": {name: in_regime(shape) for name, shape in measured.shapes.items()} if measured else {},
         "device": speaking.device if speaking is not None else None,
         "record": speaking.key if speaking is not None else None,
+        "candidates": dict(Counter(record.status for record in records if not is_baseline(record))),
+        "rejected": rejected(records),
         "left_out": [],
         "sandbox": (speaking.sandbox or None) if speaking is not None else None,
     }
@@ -60,6 +67,21 @@ def line(task_name: str, records: Sequence[Record], artifact: str | None = None,
         said |= {"recipe": [record.candidate.proposer], "verdict": "SAME", "reason": reason or _unproven(records)}
         said["speedup"] = {**speedups(record), "best": 1.0, "interval": [1.0, 1.0]}
     return finite(said)
+
+
+def rejected(records: Sequence[Record]) -> list[dict[str, Any]]:
+    """Return why programs did not pass, each reason once: `status`, `check`, `reason` (its first line), how many, and the first one's recipe."""
+    found: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for record in records:
+        if is_baseline(record) or record.status == "ok":
+            continue
+        check = record.verdict.check if record.verdict else ""
+        reason = (record.detail.strip().splitlines() or [""])[0][:REASON_LENGTH]
+        one = found.setdefault((record.status, check, _NUMBER.sub("#", reason)), {
+            "status": record.status, "check": check, "reason": reason, "count": 0, "recipe": [str(action) for action in record.candidate.actions],
+        })  # fmt: skip
+        one["count"] += 1
+    return sorted(found.values(), key=lambda one: -int(one["count"]))[:MOST_REASONS]
 
 
 def _deciding(records: Sequence[Record]) -> Record | None:
@@ -70,7 +92,10 @@ def _deciding(records: Sequence[Record]) -> Record | None:
 
 
 def _unproven(records: Sequence[Record]) -> str:
-    """Say so when a program seemed faster than the kept baseline, and could not be proven to be."""
+    """Say so when a program seemed faster than the kept baseline, and could not be proven to be; or when none passed."""
+    if records and not any(record.status == "ok" for record in records if not is_baseline(record)) and (why := rejected(records)):
+        number = sum(one["count"] for one in why)
+        return f"no other program passed, of {number}; {why[0]['count']} {why[0]['status']}: {why[0]['reason']}"
     unsure = [record for record in records if record.measurement is not None and record.measurement.verdict == "UNSURE" and record.status == "ok"]
     nearest = max((record for record in unsure if not is_baseline(record)), key=lambda record: record.speedup, default=None)
     if nearest is None or nearest.measurement is None or nearest.speedup <= 1.0:

@@ -63,8 +63,8 @@ LOOKED_AT = 2
 WORTH_A_STEP = 1.15
 """Of two recipes the shorter one comes first unless the other is estimated so much faster: it is built sooner, and less can be wrong in it."""
 
-LAUNCH_BOUND, WORTH_BUILDING, MOST_AT_FIRST = 0.5, 1e-4, 2
-"""Share of a program's estimated time that a schedule of the whole has to save to be tried before the program itself; seconds that one has to save
+LAUNCH_BOUND, WORTH_BUILDING, MOST_AT_FIRST = 0.75, 1e-4, 2
+"""Share of a program's estimated time that a schedule of the whole may leave to be tried before the program itself; seconds that one has to save
 which takes tens of seconds to build; and how many are tried before the rewrites alone: the best, and another in case that fails."""
 
 
@@ -137,7 +137,7 @@ def _expense(space: Space[Any], longer: Recipe, recipe: Recipe) -> int:
     if traits.slow_to_build(longer[-1]):
         return 4
     if longer[:-1] != recipe:
-        return 0 if space.traits(longer[-2]).tried_first else 2
+        return 0 if traits.tried_first or space.traits(longer[-2]).tried_first else 2
     return 0 if traits.tried_first else 1 if traits.in_baselines else 3
 
 

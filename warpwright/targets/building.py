@@ -1,6 +1,7 @@
 """How a task's trusted processes come up: the judge first; the baselines once a program has passed, in the order of promise before a deadline.
 
-Before a deadline on a GPU the host's cores are free: there torch.compile compiles the original in a process of its own, beside all the rest.
+On a GPU the host's cores are free: there torch.compile compiles the original in a process of its own, beside the other baselines; before a deadline
+beside all the rest.
 """
 
 from __future__ import annotations
@@ -183,9 +184,9 @@ class _Aside:
 
 
 def _begin_aside(bench: Workbench, trusted: Trusted) -> dict[str, _Aside]:
-    """Begin to compile what torch.compile takes long for, where the host's cores are free for that: before a deadline, on a GPU."""
+    """Begin to compile what torch.compile takes long for, where the host's cores are free for that: on a GPU."""
     begun: dict[str, _Aside] = {}
-    if not bench.hurries:
+    if not bench.has_free_cores:
         return begun
     for name, baseline in trusted.baselines.items():
         if _slowness(baseline.candidate.source) != 1 or baseline.program is not None:
@@ -216,7 +217,8 @@ def _end_aside(bench: Workbench, trusted: Trusted, name: str, one: _Aside, meanw
     """Wait for a baseline that is compiled aside, and verify it."""
     baseline = trusted.baselines[name]
     while not one.building.wait(GLANCE_SECONDS):
-        meanwhile()
+        if bench.hurries:
+            meanwhile()
     worker, rejected = one.building.result()
     began = time.monotonic()
     bench.tell(f"baseline {name}")

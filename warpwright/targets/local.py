@@ -47,6 +47,10 @@ TIMING_SHARE = 0.5
 """Of the time that is left before a deadline, the most that one program is timed for."""
 
 
+class NothingBuilds(WarpwrightError):
+    """Not even the original can be built in a candidate's process."""
+
+
 @dataclass
 class _Ahead:
     """A program that was verified before it was asked for."""
@@ -80,7 +84,7 @@ class LocalEvaluator:
             self.versions = {**self.versions, "warm_up_seconds": f"{measuring.warm_up_seconds:g}"}
         place = "cuda:0" if device == "cuda" else device
         folder = folder or native.cache_folder()
-        limits = limits or Limits(warm_up_seconds=measuring.warm_up_seconds)
+        limits = replace(limits or Limits(warm_up_seconds=measuring.warm_up_seconds), reads=taskfile.reads(task))
         self._bench = Workbench(task, place, limits, lock or DeviceLock(place), folder, measuring.deadline, measuring.tell)
         self._measuring = measuring
         self._random = random.Random(self._measuring.seed)
@@ -91,6 +95,9 @@ class LocalEvaluator:
         """The trusted processes, coming up in a thread of their own."""
         self._expected: list[Candidate] = []
         """Who will be asked for first."""
+        self._builds: bool | None = None
+        """Can anything be built where candidates are? None until that is known."""
+        self._unbuildable = ""
         self._ahead: dict[str, _Ahead] = {}
         """Who was verified before that, by key: one that passed, at most, and those before it."""
 
@@ -303,7 +310,7 @@ class LocalEvaluator:
             return self._record(candidate, "not_built", Verdict(False, "not_built", problem, check="build"), build=Build(False, problem))
         try:
             return self._twice(lambda: self._attempt(self._judging(), candidate))  # type: ignore[no-any-return]
-        except HARNESS_ERRORS as error:
+        except (NothingBuilds, *HARNESS_ERRORS) as error:
             return self._harness_failure(candidate, error)
         except WarpwrightError as error:
             return replace(failed(self.task, candidate, self.device, error), versions=self.versions)
@@ -314,6 +321,9 @@ class LocalEvaluator:
         ahead = self._taken_ahead(candidate)
         with ahead.worker if ahead is not None else self._worker() as worker:
             build, verdict = (ahead.build, ahead.verdict) if ahead is not None else self._verified(trusted, worker, candidate)
+            self._builds = self._builds or build.ok or None
+            if verdict.check == "build":
+                self._expect_the_original_to_build(trusted)
             if verdict.ok and not self._ready_beside(worker):
                 return self._attempt(self._judging(), candidate)
             measurement = None
@@ -330,6 +340,21 @@ class LocalEvaluator:
         self._bench.tell("verifying")
         with self._bench.beside_others():
             return build, rejected or verify.verify(trusted.judge, worker, "candidate", self.task)
+
+    def _expect_the_original_to_build(self, trusted: Trusted) -> None:
+        """After the first program that could not be built, build the original in its place; raise NothingBuilds where that fails as well.
+
+        There a program has less than the trusted processes have: another user, who may not read the task's files, say. Nobody's program would pass.
+        """
+        if self._builds is None:
+            source = next(one.source for one in self.baselines() if one.proposer == BASELINE + ORIGINAL)
+            with self._worker() as worker, self._bench.building(source):
+                build, rejected = verify.build(trusted.judge, worker, "candidate", source)
+            self._builds = build.ok
+            if rejected is not None:
+                self._unbuildable = f"the original itself cannot be built where candidates are ({worker.fence}): {rejected.reason}"
+        if not self._builds:
+            raise NothingBuilds(self._unbuildable)
 
     def _time(self, trusted: Trusted, worker: Worker, verdict: Verdict) -> tuple[Verdict, Measurement | None]:
         """Time a verified candidate beside the baselines; return the verdict, which a timed call may have changed."""

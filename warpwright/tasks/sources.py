@@ -6,6 +6,8 @@ Imports are read from the text, and nothing is run. Packages that were installed
 from __future__ import annotations
 
 import ast
+import contextlib
+import importlib.util
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
@@ -56,6 +58,18 @@ def digest_of(modules: Iterable[str]) -> str:
             package = name if found.name == "__init__.py" else name.rpartition(".")[0]
             todo += imported(found.read_text(errors="replace"), package)
     return digest(*(part for name in sorted(files) for part in (name, files[name].read_text(errors="replace")))) if files else ""
+
+
+def places(modules: Iterable[str]) -> tuple[str, ...]:
+    """Return the files that the packages of `modules` are imported from in this process, installed ones too; none for what cannot be found."""
+    found: set[str] = set()
+    for name in {name.partition(".")[0] for name in modules} - {""} - sys.stdlib_module_names:
+        loaded = getattr(sys.modules.get(name), "__file__", None)
+        with contextlib.suppress(ImportError, ValueError):
+            spec = None if loaded else importlib.util.find_spec(name)
+            loaded = loaded or (spec and (spec.origin or next(iter(spec.submodule_search_locations or ()), None)))
+        found |= {str(loaded)} if loaded and Path(loaded).exists() else set()
+    return tuple(sorted(found))
 
 
 def own_folders(path: Iterable[str]) -> tuple[Path, ...]:

@@ -86,6 +86,14 @@ def _imports(text: str) -> Options:
     return (("imports", found),) if found else ()
 
 
+def reads(task: Task) -> tuple[str, ...]:
+    """Return the files that a process needs which runs a program of the task: a saved module's own, and those of the packages that it imports."""
+    file = Path(task.path)
+    if _is_saved_module(file):
+        return (str(file), *sources.places(saved_module.modules_of(file)))
+    return sources.places(sources.imported(file.read_text(errors="replace"))) if file.is_file() else ()
+
+
 def changed(task: Task) -> bool:
     """Is the task's file another one than was described? Raise TaskError where it cannot be read."""
     file = Path(task.path)

@@ -215,8 +215,9 @@ class Judge:
         self._trims = 0
         if not self.device.startswith("cuda"):
             return
-        sent = self.worker.request("probe")
-        seen = worker.request("receive", tensor=sent["tensor"]) if "tensor" in sent else {}
+        with self.turn:  # a baseline may be built beside, by another thread
+            sent = self.worker.request("probe")
+            seen = worker.request("receive", tensor=sent["tensor"]) if "tensor" in sent else {}
         if seen.get("sum") != sent.get("sum"):
             self._ask("host_only")
             worker.request("host_only")

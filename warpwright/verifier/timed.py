@@ -112,11 +112,23 @@ class TimedProgram:
             went_on = aftermath.goes_on(self.worker)
             if went_on:
                 return Comparison("background", went_on)
+            held = self._held_call(case)
+            if held.check:
+                return held
             around = self.judge.compare_inputs(exported(self.worker, "inputs"), case, TIMED_STATE)
         facts = self.judge.facts
         if not around.check and (facts["stateful"] or facts["mutated_state"]) and facts["state_tensors"]:
             around = self.judge.compare_state(exported(self.worker, "state"), case, TIMED_STATE)
         return around if around.check else comparison
+
+    def _held_call(self, case: Case) -> Comparison:
+        """On a GPU, make the call once more, untimed, and judge what had come out before it answered: a program may answer first and work then."""
+        facts = self.judge.facts
+        depends = any(facts["mutated_inputs"]) or facts["mutated_state"] or facts["stateful"] or facts["random"]
+        if self.worker.device == "cpu" or depends:
+            return Comparison("")
+        self.worker.go(hold=True)
+        return self.judge.compare(exported(self.worker), case, TIMED_STATE)
 
 
 def load_timed_state(judge: Judge, worker: Worker, entry: str) -> None:

@@ -23,6 +23,7 @@ from dataclasses import replace
 from typing import Any
 
 from warpwright.base import Build, Case, Source, Task, Verdict
+from warpwright.tasks import taskfile
 from warpwright.verifier import aftermath
 from warpwright.verifier.checks import CHECKS, DISTRIBUTIONS, Certificate, Check
 from warpwright.verifier.draw import EXCHANGES, STRIDED, VARIATIONS, Draw, mixed, with_draw
@@ -356,7 +357,7 @@ class _Verification:
         if slot != LAST:
             poison = self.random.choice((0, 0x55, 0xFF))
             prepare_call(self.worker, self.entry, shipment, slot=slot or self.random.choice(("new", "same")), poison=poison)
-        self.worker.go()
+        self.worker.go(hold=True)
 
     def explained(self, comparison: Comparison, shipment: Shipment, check: str) -> Comparison:
         """Find out why values are wrong: does the answer change with what fresh memory holds?"""
@@ -436,6 +437,7 @@ def _is_busy(seen: Activity) -> bool:
 def audit(task: Task, source: Source, device: str = "cpu", limits: Limits | None = None, judge: Judge | None = None) -> tuple[Build, Verdict]:
     """Build and verify one program in workers of its own, which are ended afterwards. `judge`: one to use and leave open."""
     own = judge or Judge(task, device)
+    limits = replace(limits or Limits(), reads=taskfile.reads(task))
     try:
         with Worker("candidate", device, limits) as worker:
             built, rejected = build(own, worker, "candidate", source)

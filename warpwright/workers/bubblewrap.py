@@ -165,7 +165,10 @@ def told(descriptor: int, seconds: float = START_SECONDS) -> None:
 
 def words(level: tuple[str, ...], reason: str) -> str:
     """Return how a candidate was fenced in, as a record says it: `level` as the worker told it, `reason` why there was no bubblewrap."""
-    names = {"user": "own user", "limits": "limits", "early": "early filter", "filter": "filter", "bubblewrap": "bubblewrap"}
+    names = {
+        "user": "own user", "reads all": "which may read every file", "limits": "limits", "early": "early filter", "filter": "filter",
+        "bubblewrap": "bubblewrap",
+    }  # fmt: skip
     reached = ", ".join(names[name] for name in names if name in level) or "the kill alone"
     failed = next((name.partition(": ")[2] for name in level if name.startswith("bubblewrap: ")), "")
     return reached if "bubblewrap" in level else f"{reached}; no bubblewrap: {failed or reason}"

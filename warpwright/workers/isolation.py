@@ -2,6 +2,7 @@
 
 Every step that this machine does not permit is left out, and the level that was reached is told to the parent, which records it:
     user       an own unprivileged user id (started as root), so that limits and kills reach all its processes and only those
+    reads all  with it, the right to read every file: where Python, torch, this package or the task lie where that user could not read them
     bubblewrap no network, a root that cannot be written, a /tmp of its own (`bubblewrap.py`)
     limits     rlimits: data segment, file size, processes, no core files
     early      from the start: no io_uring, whose requests no filter sees, no tracing, no memory of other processes, and none of its own that is
@@ -93,7 +94,7 @@ def can_change_user() -> bool:
 
 
 def readable_by_all(paths: list[str]) -> bool:
-    """Whether any user can read `paths` (python, torch, this package)."""
+    """Whether any user can read `paths` (python, torch, this package; a task's files)."""
     return all(_readable_by_others(Path(path).resolve()) for path in paths)
 
 
@@ -107,7 +108,7 @@ def _readable_by_others(path: Path) -> bool:
 def change_user(user: int, read_all: bool) -> bool:
     """Become `user`, with no group and no capability. False where the kernel has no such user (user namespaces).
 
-    `read_all` keeps one capability, to read files of other users: for a Python that lies in root's home.
+    `read_all` keeps one capability, to read files of other users: for a Python, or a task, that lies in root's home.
     """
     if read_all:
         _libc.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0)

@@ -36,6 +36,9 @@ class Limits:
     """Of its files together, wherever it may write, in memory too; looked at twice a second."""
     isolation: str = "auto"
     """`auto`: own user, rlimits and system call filter, as far as the machine permits; `limits`: rlimits only; `none`: only the kill."""
+    reads: tuple[str, ...] = ()
+    """Files that a worker has to read, beside Python, torch and this package: a task's own. Where another user cannot read one of them, a worker
+    that becomes an own user keeps the right to read every file."""
 
     def filled(self) -> Limits:
         """Return these limits with the zeros replaced by this machine's values."""

@@ -97,6 +97,7 @@ class Worker(Process):
             "memory": self.limits.memory_bytes, "processes": self.limits.processes, "file_bytes": self.limits.file_bytes,
             "disk": self.limits.disk_bytes, "filter": limited and self.limits.isolation == "auto",
             "log_bytes": self.limits.log_bytes, "stops": self.freezes, "bubblewrap": self.role == "candidate" and not self._unwrapped,
+            "reads": list(self.limits.reads),
             "environment": _environment(self.folder, self.role != "candidate", server.can_change_user),
         }  # fmt: skip
         try:
@@ -136,15 +137,17 @@ class Worker(Process):
         self._end_turn()
         return reply
 
-    def go(self, timeout: float | None = None, spin: float = 0.0, idle: float = math.inf) -> float:
+    def go(self, timeout: float | None = None, spin: float = 0.0, idle: float = math.inf, hold: bool = False) -> float:
         """Make the turn that was prepared; return its seconds by this process's clock. Raises CallRaised if a call did.
 
         The clock runs from before the process is let go until it has answered and stopped itself, or been made to: what it answered is read
         out of the stopped process. `spin`: seconds for which to wait busily for the answer: asleep, this process would be woken 20 to 100 us
         after it on a virtual machine. `idle`: seconds without a sign of a compiler at work (`work_done`) after which nothing more is awaited.
+        `hold`: on a GPU, where nothing is read out of a stopped process, it copies what came out before it answers, and hands that over; the
+        copy is in the seconds.
         """
         nonce = os.urandom(8)
-        token, wanted = b"g" + nonce, b"d" + nonce
+        token, wanted = (b"h" if hold and self.device != "cpu" else b"g") + nonce, b"d" + nonce
         self._expect_silence()
         limit = timeout or self.limits.call_seconds
         poll = select.poll()

@@ -201,8 +201,9 @@ def _isolate(order: dict[str, Any]) -> list[str]:
         level.append("limits")
         if order["filter"] and isolation.refuse_early() == "":
             level.append("early")
-    if user is not None and isolation.change_user(user, _read_all):
-        level.append("user")
+    read_all = _read_all or not isolation.readable_by_all([order["folder"], order["exchange"], *order["reads"]])
+    if user is not None and isolation.change_user(user, read_all):
+        level += ["user", "reads all"] if read_all else ["user"]
     return level
 
 

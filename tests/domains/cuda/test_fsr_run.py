@@ -20,7 +20,7 @@ def test_a_recorded_conversation_is_a_whole_run(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("WARPWRIGHT_API_KEY", "sk-never-to-be-seen")
     monkeypatch.chdir(tmp_path)
     talk = f"play:{EXAMPLES / 'row_sum_conversation.jsonl'}"
-    monkeypatch.setattr(programs, "TIMING_SECONDS", 0.5)
+    monkeypatch.setattr(programs, "TIMING_SECONDS", 0.3)
     how = ["--target", "cpu", "--search", "fsr", "--model", talk, "--model-options", "candidates=2,depth=2,max_repair=1"]
     how += ["--budget", "20 proposals", "--baselines", "eager"]
     code = cli.main(["optimize", str(EXAMPLES / "row_sum.cu"), "--task", str(EXAMPLES / "row_sum_task.py"), *how, "--json"])

@@ -101,7 +101,7 @@ def test_a_right_one_is_verified_on_the_cpu_and_a_wrong_one_refused(tmp_path: Pa
 
     from warpwright.cli import programs
 
-    monkeypatch.setattr(programs, "TIMING_SECONDS", 0.5)
+    monkeypatch.setattr(programs, "TIMING_SECONDS", 0.3)
     (tmp_path / "saxpy.cu").write_text((EXAMPLES / "saxpy.cu").read_text())
     (tmp_path / "saxpy_task.py").write_text(TASK)
     wrong = SAXPY.replace("a * tl.load", "tl.load")

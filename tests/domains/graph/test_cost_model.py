@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from tests.domains.graph.techniques.exactness import captured
 from warpwright.base import Action, Candidate
-from warpwright.domains.graph import cost_model
+from warpwright.domains.graph import cost_model, recurrent
 from warpwright.domains.graph.cuda.kernel import CudaKernel
 from warpwright.domains.graph.ir import GraphIR
 from warpwright.domains.graph.techniques import schedule
@@ -58,6 +58,14 @@ def test_a_cuda_graph_saves_launches() -> None:
     for size, gains in ((64, True), (8192, False)):  # but copies its inputs and results
         ir = captured(Chain(), torch.empty(size, size))
         assert (cost_model.seconds(ir.with_schedule(Action("cuda_graph")), "cuda") < cost_model.seconds(ir, "cuda")) is gains
+
+
+@pytest.mark.parametrize("layers, both", [(1, False), (2, True)])
+def test_a_recurrent_network_launches_its_steps(layers: int, both: bool) -> None:
+    ir = captured(nn.LSTM(8, 16, layers, batch_first=True, bidirectional=both), torch.empty(2, 20, 8))
+    [call] = [node for node in ir.graph.nodes if recurrent.launches(node)]
+    assert cost_model.launches(call) == 20 * layers * (2 if both else 1)
+    assert cost_model.seconds(ir.with_schedule(Action("cuda_graph")), "cuda") < 0.5 * cost_model.seconds(ir, "cuda")
 
 
 class Block(nn.Module):

@@ -36,7 +36,13 @@ class OnCpu:
 
     def aligned(self, *tensors: torch.Tensor) -> list[torch.Tensor]:
         """Return the tensors where their addresses allow it."""
-        return [tensor.clone() if tensor.data_ptr() % 16 else tensor for tensor in tensors]
+        return [self.laid(tensor, tensor.stride(), True) if tensor.data_ptr() % 16 else tensor for tensor in tensors]
+
+    def laid(self, tensor: torch.Tensor, strides: tuple[int, ...], copy: bool = False) -> torch.Tensor:
+        """Return the tensor with these strides."""
+        if tensor.stride() == strides and not copy:
+            return tensor
+        return torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype).copy_(tensor)
 
     def launch(self, name: str, tensor: torch.Tensor, *pointers: int) -> None:
         """Run a kernel."""
@@ -127,6 +133,40 @@ def test_infinities_in_long_rows() -> None:
 @pytest.mark.parametrize("size", [(3, 64, 20, 12), (1, 2, 200, 300)], ids=str)
 def test_images(size: tuple[int, ...]) -> None:
     check(IMAGES, size, ("normal", "offset"))
+
+
+STRIDED: list[Function] = [
+    lambda x: (x[..., 1:-3] - x[..., 4:]).abs() * 2,
+    lambda x: (x[:, 1:] - x[:, :-1]).abs().mean(),
+    lambda x: torch.sigmoid(x.chunk(2, -1)[0]) * x.chunk(2, -1)[1],
+    lambda x: torch.softmax(x[:, :, 2:], -1),
+    lambda x: F.layer_norm(x[..., 3:], (x.shape[-1] - 3,)) * 2,
+    lambda x: F.gelu(x.permute(0, 2, 3, 1)) * 2,
+    lambda x: torch.tanh(x.permute(0, 2, 3, 1)).sum((0, 2)),
+    lambda x: x.permute(0, 2, 3, 1).amax(-1) + 1,
+]
+
+
+@pytest.mark.parametrize("size", [(2, 6, 20, 24), (3, 5, 7, 301)], ids=str)
+def test_slices_chunks_and_transposed_tensors_are_read_as_they_lie(size: tuple[int, ...]) -> None:
+    functions = [function for n, function in enumerate(STRIDED) if size[-1] % 2 == 0 or n != 2]
+    kernels = check(functions, size, ("normal", "heavy"))
+    assert all(kernel.expected and not kernel.copied for kernel in kernels)
+    assert any(kernel.made.loose for kernel in kernels) and any(kernel.laid for kernel in kernels)
+
+
+def test_a_tensor_that_lies_otherwise_than_captured_is_copied() -> None:
+    x = torch.randn(4, 6, 8, 8)
+    _, optimized = fused(captured(Several([STRIDED[5]]), x.contiguous(memory_format=torch.channels_last)))
+    torch.testing.assert_close(optimized(x)[0], STRIDED[5](x))
+    odd = torch.randn(4 * 6 * 8 * 8 + 1)[1:].view(4, 8, 8, 6).permute(0, 3, 1, 2)
+    torch.testing.assert_close(optimized(odd)[0], STRIDED[5](odd))
+
+
+def test_one_tensor_read_in_two_orders_is_copied_once() -> None:
+    both = torch.randn(1, 64, 64)
+    _, optimized = fused(captured(Several([lambda x: torch.relu(x.mT) + x]), both))
+    torch.testing.assert_close(optimized(both)[0], torch.relu(both.mT) + both)
 
 
 class Halves(Several):

@@ -13,9 +13,11 @@ import pytest
 import torch
 
 from tests.domains.graph import models
+from tests.domains.graph.techniques.exactness import captured
 from warpwright.base import Action
 from warpwright.domains import graph
-from warpwright.domains.graph.techniques import REWRITES
+from warpwright.domains.graph import template
+from warpwright.domains.graph.techniques import REWRITES, schedule
 from warpwright.domains.graph.techniques.algebra import dead, identity, scalars
 
 SOURCES = {"normed": models.NORMED, "mixed": models.MIXED, "in_place": models.IN_PLACE, "scales": models.SCALES}
@@ -144,6 +146,33 @@ def test_cuda_schedules_are_written_for_cuda_only(tmp_path, source):
     text = space.candidate(actions).source.text
     compile(text, "optimized.py", "exec")
     assert "class _Recorded" in text and '"device": "cuda"' in text
+
+
+class TwoViews(torch.nn.Module):
+    """As encoders answer: all positions, and the first one of them."""
+
+    def forward(self, x):
+        y = torch.relu(x)
+        return y, y[:, 0], y.sum(1)
+
+
+class Given(torch.nn.Module):
+    def forward(self, x):
+        return x.relu(), x[:, 0]
+
+
+def test_results_that_share_memory_can_be_recorded_and_share_that_of_a_copy():
+    recorded = schedule.CudaGraph()
+    assert list(recorded.sites(captured(TwoViews(), torch.empty(2, 3, 4))))
+    assert not list(recorded.sites(captured(Given(), torch.empty(2, 3, 4)))), "a view of an input would be one of the copy that was recorded"
+    names = {"torch": torch}
+    exec(template.RECORDED, names)
+    kept = TwoViews()(torch.randn(2, 3, 4))
+    found = names["_copied"](list(kept))
+    assert all(torch.equal(one, other) and one.stride() == other.stride() for one, other in zip(found, kept, strict=True))
+    found[0].zero_()
+    assert not found[1].any() and kept[0].any(), "the copies share memory as the results do, and none with them"
+    assert found[2].untyped_storage().data_ptr() != found[0].untyped_storage().data_ptr()
 
 
 CONV_POOL = """

@@ -5,6 +5,7 @@
 // cuInit, a call without a current context (CUDA_ERROR_INVALID_CONTEXT), a word at an address that is not a multiple of its width, memory of no
 // allocation. With FAKE_CUDA_OPEN the host may touch all memory, as an MPI library that knows GPUs does by the driver. A touch of device memory by the host prints what was touched and a backtrace, and ends the process. KERNELS is the path of kernels.cu.
 #include <execinfo.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -40,7 +41,7 @@ namespace {
 enum Code { success = 0, invalid_value = 1, out_of_memory = 2, not_initialised = 3, invalid_context = 201, not_found = 500, unknown = 999 };
 constexpr int device_count = 2, host = 1, device = 2; // as CUmemorytype
 
-struct Memory { std::size_t size, mapped; int kind, device; };
+struct Memory { std::size_t size, mapped; int kind, device, file; };
 std::map<std::uintptr_t, Memory> memories;
 std::mutex guard;
 const bool open_to_all = std::getenv("FAKE_CUDA_OPEN") != nullptr;
@@ -50,6 +51,9 @@ std::atomic<bool> initialised{false};
 thread_local void* current = nullptr;
 std::atomic<long> launches{0}, copies{0};
 std::atomic<int> answer_of_attributes{0}, launches_left{-1};
+std::atomic<bool> broken{false}, exhausted{std::getenv("FAKE_CUDA_EXHAUSTED") != nullptr};
+const bool no_ipc = std::getenv("FAKE_CUDA_NO_IPC") != nullptr;
+constexpr std::size_t least_shared = 1 << 20; // from this size on memory can be exported: every such allocation holds a file
 
 int device_of(void* context) { return static_cast<int>(static_cast<int*>(context) - contexts); }
 
@@ -108,16 +112,25 @@ Body body(void (*kernel)(A...)) { return body_of(kernel, std::index_sequence_for
     ENTRY(nest_##W##_2_4), ENTRY(nest_##W##_3_4), ENTRY(nest_##W##_4_4), ENTRY(tree_##W)
 std::map<std::string, Body> kernels = {ENTRIES(1), ENTRIES(2), ENTRIES(4), ENTRIES(8), ENTRIES(16), ENTRY(group)};
 
-int allocate(std::uintptr_t* result, std::size_t bytes, int kind) {
-    if (const int code = ready()) return code;
-    if (!bytes) return invalid_value;
-    const std::size_t mapped = (bytes + 4095) / 4096 * 4096;
-    void* memory = mmap(nullptr, mapped, kind == device && !open_to_all ? PROT_NONE : PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+// Memory of this process, or another's that is opened by its file.
+int map(std::uintptr_t* result, std::size_t bytes, std::size_t mapped, int kind, int file) {
+    const int how = kind == device && !open_to_all ? PROT_NONE : PROT_READ | PROT_WRITE;
+    void* memory = mmap(nullptr, mapped, how, file >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, file, 0);
     if (memory == MAP_FAILED) return out_of_memory;
     const std::lock_guard lock(guard);
     *result = reinterpret_cast<std::uintptr_t>(memory);
-    memories[*result] = {bytes, mapped, kind, device_of(current)};
+    memories[*result] = {bytes, mapped, kind, device_of(current), file};
     return success;
+}
+
+int allocate(std::uintptr_t* result, std::size_t bytes, int kind) {
+    if (const int code = ready()) return code;
+    if (!bytes) return invalid_value;
+    if (exhausted) return out_of_memory;
+    const std::size_t mapped = (bytes + 4095) / 4096 * 4096;
+    const int file = kind == device && bytes >= least_shared ? memfd_create("fake_cuda", 0) : -1;
+    if (file >= 0 && ftruncate(file, static_cast<off_t>(mapped))) return out_of_memory;
+    return map(result, bytes, mapped, kind, file);
 }
 
 int release(std::uintptr_t address, int kind) {
@@ -126,12 +139,14 @@ int release(std::uintptr_t address, int kind) {
     const auto found = memories.find(address);
     if (found == memories.end() || found->second.kind != kind) return invalid_value;
     munmap(reinterpret_cast<void*>(address), found->second.mapped);
+    if (found->second.file >= 0) close(found->second.file);
     memories.erase(found);
     return success;
 }
 
 int moved(std::uintptr_t to, std::uintptr_t from, std::size_t bytes) {
     if (const int code = ready()) return code;
+    if (broken) return unknown;
     const Open open(-1);
     ++copies;
     std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
@@ -172,6 +187,7 @@ API int cuCtxSetCurrent(void* context) {
 }
 API int cuModuleLoadData(void** module, const void* data) {
     if (const int code = ready()) return code;
+    if (exhausted) return out_of_memory;
     *module = nullptr;
     return std::strcmp(static_cast<const char*>(data), "fake") ? 200 : success;
 }
@@ -185,6 +201,7 @@ API int cuModuleGetFunction(void** function, void*, const char* name) {
 API int cuLaunchKernel(void* function, unsigned blocks, unsigned, unsigned, unsigned threads, unsigned, unsigned, unsigned, void*, void** arguments, void**) {
     if (const int code = ready()) return code;
     if (!blocks) return invalid_value;
+    if (broken) return unknown;
     if (launches_left >= 0 && launches_left-- == 0) return out_of_memory;
     const Open open(device_of(current));
     ++launches;
@@ -229,6 +246,23 @@ API int cuMemsetD8_v2(std::uintptr_t to, unsigned char value, std::size_t bytes)
     std::memset(reinterpret_cast<void*>(to), value, bytes);
     return success;
 }
+struct IpcHandle { pid_t process; int file; std::size_t size; char unused[64 - 16]; };
+API int cuIpcGetMemHandle(IpcHandle* handle, std::uintptr_t address) {
+    if (const int code = ready()) return code;
+    const std::lock_guard lock(guard);
+    const auto found = memories.find(address);
+    if (no_ipc || found == memories.end() || found->second.file < 0) return invalid_value;
+    *handle = {getpid(), found->second.file, found->second.size, {}};
+    return success;
+}
+API int cuIpcOpenMemHandle_v2(std::uintptr_t* result, IpcHandle handle, unsigned) {
+    if (const int code = ready()) return code;
+    if (handle.process == getpid()) return invalid_context;
+    const std::string path = "/proc/" + std::to_string(handle.process) + "/fd/" + std::to_string(handle.file);
+    const int file = open(path.c_str(), O_RDWR);
+    return file < 0 ? invalid_value : map(result, handle.size, (handle.size + 4095) / 4096 * 4096, device, file);
+}
+API int cuIpcCloseMemHandle(std::uintptr_t address) { return release(address, device); }
 // Of the interface before CUDA 4, with 32-bit sizes: the real library still exports them, and who calls them is wrong.
 API int cuMemAlloc(unsigned*, unsigned) { std::abort(); }
 API int cuMemFree(unsigned) { std::abort(); }
@@ -244,4 +278,6 @@ API int nvrtcGetProgramLog(void*, char*) { return 0; }
 API long fake_launches() { return launches; }
 API long fake_copies() { return copies; }
 API void fake_attributes(int code) { answer_of_attributes = code; } // what cuPointerGetAttributes answers from now on
+API void fake_exhaust(int now) { exhausted = now != 0; } // whether memory is refused from now on, and code of kernels
+API void fake_broken(int now) { broken = now != 0; } // whether every copy and launch fails from now on
 API void fake_refuse_after(int launches) { launches_left = launches; } // then a launch fails once; -1: none fails

@@ -139,6 +139,103 @@ def contiguous() -> bool:
     return good
 
 
+class OnGpu:
+    """Objects of a column type on the fake driver's GPU."""
+
+    def __init__(self, count: int = 3, rows: int = N) -> None:
+        """Load the driver; the type has `count` of each row's N elements."""
+        from fakegpu import FakeGpu
+
+        self.gpu, self.rows = FakeGpu(os.environ["FAKE_CUDA"]), rows
+        self.type = MPI.DOUBLE.Create_vector(rows, count, N).Commit()
+        self.columns = (slice(None), slice(0, count))
+
+    def message(self, content: np.ndarray) -> tuple[int, list[object]]:
+        """Return memory with this content, and the message of its object."""
+        address = self.gpu.allocate(content.nbytes)
+        self.gpu.write(address, content)
+        return address, [MPI.buffer.fromaddress(address, content.nbytes), 1, self.type]
+
+    def holds(self, address: int, before: np.ndarray, arrived: np.ndarray) -> bool:
+        """Whether the object's elements arrived and the others are as before."""
+        expected = before.copy()
+        expected[self.columns] = arrived[self.columns]
+        return np.array_equal(self.gpu.read(address, before.nbytes).view(float).reshape(before.shape), expected)
+
+
+def exhausted() -> bool:
+    """No memory can be had, and no code of kernels, in process 1, then in both; then there is some again."""
+    made = OnGpu()
+    _, sent = made.message(matrix(RANK))
+    good = True
+    for turn, full in enumerate((RANK == 1, True, False)):
+        address, received = made.message(before := matrix(7))
+        made.gpu.driver.fake_exhaust(int(full))
+        MPI.Request.Waitall([COMM.Irecv(received, PEER, turn), COMM.Isend(sent, PEER, turn)])
+        packed = np.zeros(3 * N)
+        made.type.Pack(sent[0], packed, 0, COMM)
+        made.gpu.driver.fake_exhaust(0)
+        good = good and made.holds(address, before, matrix(PEER)) and np.array_equal(packed, matrix(RANK)[made.columns].reshape(-1))
+        COMM.Barrier()
+    return good
+
+
+def refused() -> bool:
+    """The driver refuses every copy of a message: an exception of the library's own, on whichever side it is."""
+    made = OnGpu()
+    _, sent = made.message(matrix(RANK))
+    _, received = made.message(matrix(7))
+    good = True
+    for turn, (rank, call) in enumerate(((0, COMM.Send), (1, COMM.Recv), (1, lambda message, peer, tag: COMM.Irecv(message, peer, tag).Wait()))):
+        if turn and RANK == 0:
+            COMM.Send(sent, 1, turn)
+        if rank != RANK:
+            continue
+        made.gpu.driver.fake_broken(1)
+        try:
+            call(received if turn else sent, PEER, turn)
+            good = False
+        except MPI.Exception as error:
+            good = good and error.Get_error_class() == MPI.ERR_OTHER
+        made.gpu.driver.fake_broken(0)
+    return good
+
+
+def ring() -> bool:
+    """Through a ring: messages for host memory, too long ones, ones in place, ones as long as a header."""
+    made, column = OnGpu(128), None
+    whole = matrix(PEER)
+    address, received = made.message(matrix(7))
+    _, sent = made.message(matrix(RANK))
+    good = True
+    for turn in range(3):  # the first may go through the host: nobody has offered a ring yet
+        MPI.Request.Waitall([COMM.Irecv(received, PEER, turn), COMM.Isend(sent, PEER, turn)])
+        good = good and made.holds(address, matrix(7), whole)
+    host, status = np.zeros((N, N)), MPI.Status()
+    COMM.Sendrecv(sent, PEER, 5, [host, MPI.DOUBLE], PEER, 5, status)  # contiguous on the host
+    good = good and np.array_equal(host, whole) and status.Get_count(MPI.DOUBLE) == N * N
+    host[...] = 0
+    request = COMM.Irecv([host, MPI.DOUBLE], PEER, 6)
+    COMM.Send(sent, PEER, 6)
+    request.Wait(status)
+    good = good and np.array_equal(host, whole) and status.Get_count(MPI.DOUBLE) == N * N
+    column = columns(3).Create_resized(0, 24).Commit()
+    request = COMM.Irecv([host, 1, column], PEER, 7)  # too short
+    COMM.Send(sent, PEER, 7)
+    try:
+        request.Wait()
+        good = False
+    except MPI.Exception as error:
+        good = good and error.Get_error_class() == MPI.ERR_TRUNCATE
+    small = np.full(14, RANK, float)
+    COMM.Sendrecv_replace([small, MPI.DOUBLE], PEER, 8, PEER, 8)  # as long as a header
+    good = good and bool((small == PEER).all())
+    requests = [COMM.Irecv(received, PEER, 9 + i) for i in range(2)]
+    sends = [COMM.Isend(sent, PEER, 9 + i) for i in range(2)]
+    MPI.Request.Waitall([*requests, *sends])
+    return good and made.holds(address, matrix(7), whole) and warpwright.mpi.counts()["ring"]["served"] > 5
+
+
 def dies() -> bool:
     """A process is killed while the other waits for its bytes: the launcher ends the job."""
     column, target = columns(), np.zeros((N, N))

@@ -1,6 +1,6 @@
 """Run by mpiexec on four processes: halos of blocks of one array, planned, against the array itself. Prints "exact" on rank 0.
 
-FAKE_CUDA lays the blocks into a fake GPU's memory, behind a CUDA array interface.
+FAKE_CUDA lays the blocks into a fake GPU's memory, behind a CUDA array interface; DIRECT packs straight into the neighbours'.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import warpwright.mpi  # noqa: E402
 from mpi4py import MPI  # noqa: E402
 
 WORLD = MPI.COMM_WORLD
+DIRECT = "DIRECT" in os.environ
 
 
 class OnGpu:
@@ -56,7 +57,8 @@ def exact(periodic: bool, dtype: Any, width: int, order: str) -> bool:
     address = FAKE.allocate(held.nbytes, comm.rank % 2) if FAKE is not None else 0
     good = True
     array: Any = OnGpu(address, held, comm.rank % 2) if FAKE is not None else held
-    with warpwright.mpi.HaloPlan.grid(array, width, comm) as plan:
+    with warpwright.mpi.HaloPlan.grid(array, width, comm, direct=DIRECT) as plan:
+        good = plan.direct == (DIRECT and FAKE is not None and "FAKE_CUDA_NO_IPC" not in os.environ) * 8 if periodic else good
         for turn in range(3):
             whole = np.random.default_rng(turn).integers(0, 100, (2 * size[0], 2 * size[1], 5)).astype(dtype)
             held[...] = -1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,22 @@ def test_the_bytes_are_right(python: str, case: str) -> None:
 def test_gpu_memory_without_holes_is_served_where_the_library_takes_none(python: str, fake_cuda: str) -> None:
     process = run(python, "contiguous", fake=fake_cuda, WARPWRIGHT_NVRTC=fake_cuda)
     assert process.stdout.startswith("right"), process.stdout + process.stderr[-2000:]
+
+
+def test_where_the_gpu_has_no_memory_left_the_bytes_are_right(python: str, fake_cuda: str) -> None:
+    process = run(python, "exhausted", fake=fake_cuda, WARPWRIGHT_NVRTC=fake_cuda)
+    assert process.stdout.startswith("right") and int(process.stdout.split()[1]) > 0, process.stdout + process.stderr[-2000:]
+
+
+def test_what_cannot_be_copied_at_all_is_the_library_s_error(python: str, fake_cuda: str) -> None:
+    process = run(python, "refused", fake=fake_cuda, WARPWRIGHT_NVRTC=fake_cuda)
+    assert process.stdout.startswith("right"), process.stdout + process.stderr[-2000:]
+
+
+def test_messages_that_meet_other_receives_than_their_ring_expects(python: str, fake_cuda: str) -> None:
+    more = {"WARPWRIGHT_MPI_PEER": "on", "WARPWRIGHT_MPI_RING": str(4 << 20), "WARPWRIGHT_MPI_JOB": uuid.uuid4().hex}
+    process = run(python, "ring", fake=fake_cuda, WARPWRIGHT_NVRTC=fake_cuda, **more)
+    assert process.stdout.startswith("right") and int(process.stdout.split()[1]) > 0, process.stdout + process.stderr[-2000:]
 
 
 @pytest.mark.slow
@@ -72,7 +89,7 @@ def packs():
     return "exact" if np.array_equal(gpu.read(end, 512), expected) else "wrong"
 
 told = [packs()]
-gpu.driver.fake_refuse_after(0)        # a launch fails, as where memory is short
+gpu.driver.fake_refuse_after(0)        # a launch fails, as where memory is short: block by block then
 told += [packs(), packs()]
 gpu.driver.fake_attributes(999)        # the driver does not say what an address is
 told += [packs()]
@@ -94,7 +111,7 @@ def test_what_the_driver_refuses_is_an_error_and_the_next_call_is_right(fake_cud
     chosen["PYTHONPATH"] += f":{HERE}"
     del chosen["WARPWRIGHT_MPI_WAIT"]  # the way is chosen by trial: some launches more, at the first call
     process = subprocess.run([sys.executable, "-c", DRIVER, fake_cuda], capture_output=True, text=True, timeout=100, env=chosen)
-    told = ["exact", "refused", "exact", "refused", "exact", "refused", "True", "True"]
+    told = ["exact", "exact", "exact", "refused", "exact", "refused", "True", "True"]
     assert process.stdout.split() == told, process.stdout + process.stderr[-2000:]
 
 
@@ -113,7 +130,7 @@ def test_every_function_of_the_driver_has_the_name_that_nvidia_s_header_gives_it
         pytest.skip("no cuda.h of a CUDA toolkit")
     header = headers[0].read_text(errors="replace")
     names = re.findall(r'find\(driver\.\w+, "(cu\w+)"\)', (ROOT / "warpwright/domains/mpi/native/driver.hpp").read_text())
-    assert len(names) == 17
+    assert len(names) == 20
     for name in names:
         plain = name.removesuffix("_v2")
         assert re.search(rf"CUresult CUDAAPI {plain}\(", header), name

@@ -75,10 +75,10 @@ def test_a_slice_is_a_message(python: str) -> None:
     assert process.stdout == "exact\n", process.stderr
 
 
-def exchanged(python: str, fake: str | None = None) -> int:
+def exchanged(python: str, fake: str | None = None, **more: str) -> int:
     """Return the number of launches of an exchange that was exact."""
     command = [*launcher(python, 4), python, str(HERE / "halo_exchange.py")]
-    process = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment(fake))
+    process = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment(fake, **more))
     assert process.stdout.startswith("exact"), process.stdout + process.stderr[-3000:]
     return int(process.stdout.split()[1])
 
@@ -90,3 +90,8 @@ def test_halos_of_host_arrays(python: str) -> None:
 
 def test_halos_on_a_gpu_take_one_launch_each_way(python: str, fake_cuda: str) -> None:
     assert exchanged(python, fake_cuda) <= 2 * 3 * 4  # there and back, three turns of four plans
+
+
+@pytest.mark.parametrize("refused", ({}, {"FAKE_CUDA_NO_IPC": "1"}))
+def test_halos_packed_straight_into_the_neighbours_memory(python: str, fake_cuda: str, refused: dict[str, str]) -> None:
+    assert exchanged(python, fake_cuda, DIRECT="1", **refused) <= 2 * 3 * 4

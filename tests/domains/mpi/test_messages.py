@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,25 @@ def test_objects_on_a_gpu(python: str, fake_cuda: str) -> None:
 def test_objects_on_a_gpu_stay_there_for_a_library_that_takes_them(python: str, fake_cuda: str) -> None:
     chosen = {"FAKE_CUDA_OPEN": "1", "WARPWRIGHT_MPI_DEVICE": "64"}
     assert exchanged(python, 20, fake_cuda, **chosen)["launches"] > 5
+
+
+RING = {"MODES": "Send Ssend Sendrecv", "WARPWRIGHT_MPI_PEER": "113", "WARPWRIGHT_MPI_RING": str(4 << 20)}
+
+
+def test_objects_on_a_gpu_through_the_receiver_s_ring(python: str, fake_cuda: str) -> None:
+    counts = exchanged(python, 24, fake_cuda, WARPWRIGHT_MPI_JOB=uuid.uuid4().hex, **RING)["counts"]
+    assert counts["ring"]["served"] > 3, counts
+
+
+def test_a_process_that_probes_gets_its_bytes_through_the_host(python: str, fake_cuda: str) -> None:
+    chosen = {**RING, "MODES": "Probe"}
+    counts = exchanged(python, 12, fake_cuda, WARPWRIGHT_MPI_JOB=uuid.uuid4().hex, **chosen)["counts"]
+    assert counts["ring"]["forwarded"] > 3, counts
+
+
+def test_where_ipc_is_refused_messages_go_through_the_host(python: str, fake_cuda: str) -> None:
+    counts = exchanged(python, 12, fake_cuda, WARPWRIGHT_MPI_JOB=uuid.uuid4().hex, FAKE_CUDA_NO_IPC="1", **RING)["counts"]
+    assert counts["ring"]["served"] == 0 and counts["ring"]["forwarded"] > 3, counts
 
 
 def test_eight_threads_at_once(python: str) -> None:

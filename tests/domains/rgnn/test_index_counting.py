@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import torch
 from domains.rgnn.layers import edges
+from hypothesis import given
+from hypothesis import strategies as st
 
 from warpwright.domains.rgnn.emit.tiles import _chunks, _tiles
 from warpwright.domains.rgnn.index import Index
@@ -19,10 +21,6 @@ pytest.importorskip("clang", reason="libclang is not installed: pip install 'war
 
 pytestmark = [pytest.mark.compiler, pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")]
 
-WIDE = {("sum_bins", 1), ("number_pairs", 1)}
-"""Parameters that hold pairs of numbers in 64 bits."""
-
-
 @pytest.fixture(scope="module")
 def launch() -> counting.Launch:
     import warpwright.transpile
@@ -30,8 +28,8 @@ def launch() -> counting.Launch:
     kernels = warpwright.transpile.loads(counting.text())
 
     def run(name: str, blocks: int, *arguments: Any) -> None:
-        given = [x.view(torch.uint64) if (name, i) in WIDE else x for i, x in enumerate(arguments)]
-        getattr(kernels, name)[blocks, counting.THREADS](*given)
+        alone = 1 if name in counting.MEET else blocks  # blocks run one after another here: one of them cannot wait for the next
+        getattr(kernels, name)[alone, counting.THREADS](*arguments)
 
     return run
 
@@ -66,17 +64,40 @@ def test_the_work_list_is_the_same(launch: counting.Launch, shape: tuple[int, in
     wanted = _chunks(index, rows)
     relations = wanted.relation_start.numel() - 1
     etype = index.lift(Domain.ETYPE, rows) if relations > 1 or rows is not Domain.DST else None
-    *found, relation_start = counting.chunks(launch, index.start(rows), etype, relations, wanted.row.numel())
-    assert torch.equal(relation_start, wanted.relation_start)
-    count = int(relation_start[-1])
+    room = wanted.row.numel()
+    work = counting.work(launch, index.start(rows), etype, relations, room, counting.span_of(room, 4))
+    found = (work.row, work.begin, work.end, work.first)
+    assert torch.equal(work.relation_start, wanted.relation_start.int())
+    count = int(work.relation_start[-1])
     own, others = (torch.stack([x[:count].long() for x in parts]) for parts in (found, (wanted.row, wanted.begin, wanted.end, wanted.first)))
     lengths = [7 - torch.ceil(torch.log2((x[2] - x[1]).float())).long() for x in (own, others)]
     assert torch.equal(*lengths)  # of each relation those of like length come together, the longest first
     assert {tuple(x) for x in own.T.tolist()} == {tuple(x) for x in others.T.tolist()}
     for step in (1, 4, 32):
-        plain = _tiles(index, rows, step)
-        tiles = counting.tiles(launch, relation_start, step * max(1, min(16, wanted.row.numel() // (step * 2048))), plain.count)
+        plain, span = _tiles(index, rows, step), counting.span_of(room, step)
+        tiles = counting.tiles(launch, work.relation_start, span, plain.count)
+        if step == 4:
+            assert all(torch.equal(a, b) for a, b in zip(tiles, (work.relation, work.tile_begin, work.tile_end), strict=True))
         assert all(torch.equal(a, b) for a, b in zip(tiles, (plain.relation, plain.tile_begin, plain.tile_end), strict=True))
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_pairs_come_with_their_counts_and_their_work_list(launch: counting.Launch, shape: tuple[int, int, int, int]) -> None:
+    index, found = made(launch, *shape)
+    lengths = index.start(Domain.PAIR_DST).diff()
+    assert torch.equal(found.count, lengths.float()) and torch.equal(found.inverse, 1 / lengths.float())
+    plain, work = _tiles(index, Domain.PAIR_DST, counting.USUAL_STEP), found.work
+    of_work, of_plain = ((y.relation, y.tile_begin, y.tile_end) for y in (work, plain))
+    assert all(torch.equal(a, b) for a, b in zip(of_work, of_plain, strict=True))
+    count = int(work.relation_start[-1])
+    own, others = (torch.stack([x[:count].long() for x in (y.row, y.begin, y.end, y.first)]) for y in (work, plain))
+    assert {tuple(x) for x in own.T.tolist()} == {tuple(x) for x in others.T.tolist()}
+
+
+@given(st.integers(1, 10**7), st.sampled_from([1, 32, 64, 256]), st.data())
+def test_a_work_list_has_room_for_the_tiles_of_any_number_of_chunks(most: int, step: int, data: st.DataObject) -> None:
+    chunks = data.draw(st.integers(0, most))
+    assert chunks // counting.span_of(chunks, step) <= max(counting.most_tiles(most, step), 1)
 
 
 def test_numbers_out_of_range_are_refused(launch: counting.Launch) -> None:

@@ -168,10 +168,16 @@ CLUSTER = (
 )
 """Parts of whole images, of bands of rows and of planes; a warp with one unit, with several and with none; half a unit at the end (96 in 4 bands)."""
 
+LIGHT = 128
+"""Side by width of the filter up to which a case takes about a second; the others take three to five."""
+
 
 @pytest.mark.compiler
 @pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")
-@pytest.mark.parametrize(("side", "k", "pad", "n", "cluster", "warps", "slots"), CLUSTER)
+@pytest.mark.parametrize(
+    ("side", "k", "pad", "n", "cluster", "warps", "slots"),
+    [pytest.param(*case, marks=pytest.mark.slow) if case[0] * case[1] > LIGHT else case for case in CLUSTER],
+)
 def test_cluster_kernel_translated_to_the_cpu(side: int, k: int, pad: str, n: int, cluster: int, warps: int, slots: int) -> None:
     """Maxima go through global memory there, in two launches; parts, borders, the ring, sums and division are the text that a GPU runs."""
     pytest.importorskip("clang", reason="libclang is not installed: pip install 'warpwright[transpile]'")

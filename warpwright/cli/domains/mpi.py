@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import uuid
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,6 +37,7 @@ def register(verbs: Any, common: argparse.ArgumentParser) -> None:
     made = verb("run", run)
     made.add_argument("--library", type=Path, metavar="PATH", help="the program's MPI library (found beside the command, such as mpiexec)")
     made.add_argument("--report", action="store_true", help="print at the end how many calls of all processes were accelerated and forwarded")
+    made.add_argument("--peer", action="store_true", help="let processes of one host pack into each other's GPU memory (docs/mpi.md)")
     made.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="what to run, such as mpiexec -n 4 ./program")
     made = verb("explain", explain)
     made.add_argument("file", type=Path, metavar="FILE", help="a datatype file (.mpi)")
@@ -57,6 +59,9 @@ def run(given: Arguments) -> int:
     shim = str(activate.build(activate.family_of(library)))
     before = os.environ.get("LD_PRELOAD")
     environment = {**os.environ, "LD_PRELOAD": f"{shim}:{before}" if before else shim, activate.SHIM: shim, **model.environment(library)}
+    environment["WARPWRIGHT_MPI_JOB"] = uuid.uuid4().hex
+    if given.peer:
+        environment.setdefault("WARPWRIGHT_MPI_PEER", "on")
     if not given.report:
         os.execve(program, command, environment)
     with tempfile.TemporaryDirectory() as folder:

@@ -14,7 +14,22 @@ def infer(node: fx.Node) -> Any:
     target: Callable[..., Any] = node.target  # type: ignore[assignment]
     args, kwargs = fx.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
     with torch.no_grad(), torch.device("meta"):
-        return target(*on_device(args, torch.device("meta")), **on_device(kwargs, torch.device("meta")))
+        made = target(*on_device(args, torch.device("meta")), **on_device(kwargs, torch.device("meta")))
+    return _as_libraries_lay_it(made, args) if target in _CONVOLUTIONS else made
+
+
+_CONVOLUTIONS = (
+    torch.ops.aten.conv2d.default, torch.ops.aten.conv3d.default, torch.ops.aten.conv_transpose2d.input, torch.ops.aten.conv_transpose3d.input,
+)  # fmt: skip
+_FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
+
+
+def _as_libraries_lay_it(made: torch.Tensor, args: tuple[Any, ...]) -> torch.Tensor:
+    """Return a convolution's result with the channels last if they are so in an operand: as cuDNN and oneDNN have it, but not the meta device."""
+    form = _FORMATS.get(made.dim())
+    if form is None or not any(given.is_contiguous(memory_format=form) and not given.is_contiguous() for given in args[:2]):
+        return made
+    return torch.empty_like(made, memory_format=form)
 
 
 def propagate(graph: fx.Graph) -> None:

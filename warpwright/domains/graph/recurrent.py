@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch import fx
 
 from warpwright.errors import CaptureError
 
@@ -69,6 +70,15 @@ def as_one(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         raise CaptureError(f"{name} has dropout of {options[2]} between its layers, which draws random numbers: call .eval()")
     hx = list(hidden) if isinstance(hidden, list | tuple) else [hidden]
     return getattr(getattr(torch.ops, NAMESPACE), name)(x, hx, list(params), *options)
+
+
+def launches(node: fx.Node) -> int:
+    """Return how many kernels at least a recurrent network's call launches, which is one a step of each layer and direction; 0 for another call."""
+    if getattr(node.target, "namespace", "") != NAMESPACE:
+        return 0
+    x, (layers, bidirectional, batch_first) = node.args[0], (node.args[at] for at in (4, 7, 8))
+    shape = x.meta["val"].shape  # type: ignore[union-attr]
+    return int(shape[1 if batch_first and len(shape) == 3 else 0]) * int(layers) * (2 if bidirectional else 1)  # type: ignore[arg-type]
 
 
 def text(target: Any, arguments: Sequence[str]) -> str:

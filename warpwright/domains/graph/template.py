@@ -108,6 +108,26 @@ def watch() -> str:
 RECORDED = '''import threading as _threading
 
 
+def _cloned(results):
+    return torch.utils._pytree.tree_map(lambda t: t.clone() if isinstance(t, torch.Tensor) else t, results)
+
+
+def _copied(results):
+    """Return copies of results; those that share memory share that of one copy."""
+    held = {}
+
+    def copied(result):
+        if not isinstance(result, torch.Tensor):
+            return result
+        memory = result.untyped_storage()
+        own = held.get(memory.data_ptr())
+        if own is None:
+            own = held[memory.data_ptr()] = torch.empty(0, dtype=torch.uint8, device=result.device).set_(memory).clone().untyped_storage()
+        return torch.empty(0, dtype=result.dtype, device=result.device).set_(own, result.storage_offset(), result.shape, result.stride())
+
+    return torch.utils._pytree.tree_map(copied, results)
+
+
 class _Recorded:
     """A function as a CUDA graph: inputs are copied in, the graph is replayed, results are copied out.
 
@@ -131,7 +151,7 @@ class _Recorded:
                 if isinstance(own, torch.Tensor):
                     own.copy_(given)
             self.graph.replay()
-            results = torch.utils._pytree.tree_map(lambda t: t.clone() if isinstance(t, torch.Tensor) else t, self.results)
+            results = self.copies(self.results)
             self.done.record()
             return results
 
@@ -149,6 +169,8 @@ class _Recorded:
         self.graph = torch.cuda.CUDAGraph()
         with torch.no_grad(), torch.cuda.graph(self.graph):
             self.results = function(*self.inputs, *state)
+        memory = [t.untyped_storage().data_ptr() for t in torch.utils._pytree.tree_leaves(self.results) if isinstance(t, torch.Tensor)]
+        self.copies = _cloned if len(set(memory)) == len(memory) else _copied
         for tensor, value in zip(written, saved):
             tensor.copy_(value)
 

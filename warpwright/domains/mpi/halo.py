@@ -9,6 +9,7 @@ from typing import Any
 
 from warpwright.domains.mpi import core
 from warpwright.domains.mpi.errors import DeviceError
+from warpwright.domains.mpi.slots import Slots
 from warpwright.domains.mpi.views import View, view
 from warpwright.errors import UsageError
 
@@ -20,13 +21,15 @@ class HaloPlan:
 
     def __init__(
         self, views: Sequence[tuple[Any, Any]], neighbours: Sequence[int], comm: Any = None, *,
-        tags: Sequence[tuple[int, int]] | None = None, stream: int = 0,
+        tags: Sequence[tuple[int, int]] | None = None, stream: int = 0, direct: bool = False,
     ) -> None:  # fmt: skip
         """Plan it: pair i of `views` is the region that is sent to process `neighbours[i]` and the one that is received from there.
 
         The regions are strided arrays of one kind, of the host or of one GPU. `tags` are what pair i sends with and receives with; without them
         the pairs with one process are matched in their order on both sides, which is wrong where a process is its neighbour twice: there give
         tags, or use `grid`. On a GPU all work runs on `stream` (a CUstream; 0 is the legacy default one), after what was launched there before.
+        With `direct` neighbours on this host pack into each other's GPU memory where CUDA IPC lets them; then all of them must make their plans
+        with it, and make and free them together, as in a collective call.
         Raises UsageError for regions that differ in kind, DeviceError where a GPU refuses.
         """
         from mpi4py import MPI
@@ -37,16 +40,23 @@ class HaloPlan:
         self._comm = MPI.COMM_WORLD if comm is None else comm
         messages = zip(views, neighbours, tags or _in_order(neighbours), strict=True)
         pairs = [(view(send), view(receive), rank, tag) for (send, receive), rank, tag in messages if rank != MPI.PROC_NULL]
-        self._sends = _Regions([send for send, _, _, _ in pairs])
-        self._receives = _Regions([receive for _, receive, _, _ in pairs])
-        if not all(receive.writable for _, receive, _, _ in pairs):
+        self._turn = 0
+        self._slots: Slots | None = None
+        sends, receives = [send for send, _, _, _ in pairs], [receive for _, receive, _, _ in pairs]
+        device = _device(sends + receives)
+        if not all(receive.writable for receive in receives):
             raise UsageError("expected regions that can be written to receive into, saw a read-only array", "copy it first")
+        if direct:
+            sizes = [(send.bytes, receive.bytes) for send, receive, _, _ in pairs]
+            self._slots = Slots(self._comm, device, [(rank, tag) for _, _, rank, tag in pairs], sizes)
+        self._sends = _Regions(sends, device, self._slots.sends if self._slots else None)
+        self._receives = _Regions(receives, device, self._slots.receives if self._slots else None)
         incoming, outgoing = self._receives.parts(MPI), self._sends.parts(MPI)
         self._incoming = [self._comm.Recv_init([part, MPI.BYTE], rank, tag[1]) for (_, _, rank, tag), part in zip(pairs, incoming, strict=True)]
         self._outgoing = [self._comm.Send_init([part, MPI.BYTE], rank, tag[0]) for (_, _, rank, tag), part in zip(pairs, outgoing, strict=True)]
 
     @classmethod
-    def grid(cls, array: Any, width: int, comm: Any, *, stream: int = 0) -> HaloPlan:
+    def grid(cls, array: Any, width: int, comm: Any, *, stream: int = 0, direct: bool = False) -> HaloPlan:
         """Plan the exchange of a block of a distributed array with all neighbours of a Cartesian communicator, across edges and corners too.
 
         The outer `width` elements of the array's first dimensions, as many as the communicator has, are the neighbours'; `array` must be
@@ -63,19 +73,25 @@ class HaloPlan:
             ranks.append(comm.Get_cart_rank(there) if inside else MPI.PROC_NULL)
             views.append((array[_region(array.shape, where, width, own=True)], array[_region(array.shape, where, width, own=False)]))
             tags.append((directions.index(where), directions.index(tuple(-step for step in where))))
-        return cls(views, ranks, comm, tags=tags, stream=stream)
+        return cls(views, ranks, comm, tags=tags, stream=stream, direct=direct)
 
     @property
     def bytes(self) -> int:
         """The bytes that one exchange sends."""
         return self._sends.bytes
 
+    @property
+    def direct(self) -> int:
+        """How many regions are packed straight into a neighbour's memory."""
+        return sum(one is not None for one in self._slots.sends) if self._slots else 0
+
     def start(self) -> None:
         """Pack and send; until `wait` the received regions are not to be touched."""
         from mpi4py import MPI
 
+        self._turn = 1 - self._turn
         MPI.Prequest.Startall(self._incoming)
-        self._sends.move(unpack=False, stream=self._stream)
+        self._sends.move(self._turn, unpack=False, stream=self._stream)
         MPI.Prequest.Startall(self._outgoing)
 
     def wait(self) -> None:
@@ -83,7 +99,7 @@ class HaloPlan:
         from mpi4py import MPI
 
         MPI.Request.Waitall([*self._incoming, *self._outgoing])
-        self._receives.move(unpack=True, stream=self._stream)
+        self._receives.move(self._turn, unpack=True, stream=self._stream)
 
     def exchange(self) -> None:
         """Start and wait."""
@@ -91,12 +107,15 @@ class HaloPlan:
         self.wait()
 
     def free(self) -> None:
-        """Give requests and buffers back; the plan is of no use any more."""
+        """Give requests and buffers back; the plan is of no use any more. Together with the neighbours if it is a direct one."""
         for request in (*self._incoming, *self._outgoing):
             request.Free()
         self._incoming, self._outgoing = [], []
         self._sends.free()
         self._receives.free()
+        if self._slots:
+            self._slots.free()
+            self._slots = None
 
     def __enter__(self) -> HaloPlan:
         return self
@@ -122,38 +141,50 @@ def _region(shape: Sequence[int], where: Sequence[int], width: int, *, own: bool
     return tuple(slices)
 
 
-class _Regions:
-    """Regions of one kind of memory, and a contiguous buffer of the host for their bytes, one after the other."""
+def _device(views: Sequence[View]) -> int:
+    """The one GPU that all regions lie on; -1 for the host's."""
+    devices = {one.device for one in views}
+    if len(devices) > 1:
+        raise UsageError(f"expected regions of the host or of one GPU, saw {sorted(map(str, devices))}", "plan an exchange for each")
+    return -1 if None in devices or not devices else int(next(iter(devices)) or 0)
 
-    def __init__(self, views: Sequence[View]) -> None:
-        devices = {one.device for one in views}
-        if len(devices) > 1:
-            raise UsageError(f"expected regions of the host or of one GPU, saw {sorted(map(str, devices))}", "plan an exchange for each")
-        self._views = views
+
+class _Regions:
+    """Regions of one kind of memory, and where their bytes lie one after the other: a buffer of the host, or two slots of a GPU, in turns."""
+
+    def __init__(self, views: Sequence[View], device: int, slots: Sequence[tuple[int, int] | None] | None) -> None:
+        self._views, self._device = views, device
         self.bytes = sum(one.bytes for one in views)
-        self._device = -1 if None in devices or not devices else int(next(iter(devices)) or 0)
+        self._apart = slots or [None] * len(views)
         library = core.library()
-        self._memory = library.warpwright_allocate(max(self.bytes, 1), self._device)
+        sizes = [0 if slot else one.bytes for one, slot in zip(views, self._apart, strict=True)]
+        self._memory = library.warpwright_allocate(max(sum(sizes), 1), device)
         if not self._memory:
             raise DeviceError("expected pinned memory for the messages, saw the driver refuse it", _ADVICE)
-        starts = list(itertools.accumulate((one.bytes for one in views), initial=self._memory))[: len(views)]
-        lists = ([one.layout._handle for one in views], [one.address for one in views], starts)
-        handles, bases, ends = ((ctypes.c_void_p * len(views))(*all_) for all_ in lists)
-        self._group = library.warpwright_group(len(views), handles, bases, ends, self._device)
-        self._starts = starts
+        self._starts = list(itertools.accumulate(sizes, initial=self._memory))[: len(views)]
+        self._groups = [self._group(turn) for turn in ((0, 1) if slots else (0,))]
+
+    def _group(self, turn: int) -> Any:
+        """All regions, with the places of their bytes in one turn."""
+        ends = [slot[turn] if slot else start for slot, start in zip(self._apart, self._starts, strict=True)]
+        lists = ([one.layout._handle for one in self._views], [one.address for one in self._views], ends)
+        handles, bases, packed = ((ctypes.c_void_p * len(self._views))(*all_) for all_ in lists)
+        return core.library().warpwright_group(len(self._views), handles, bases, packed, self._device)
 
     def parts(self, mpi: Any) -> list[Any]:
-        """The messages' buffers."""
-        return [mpi.buffer.fromaddress(start, one.bytes) for start, one in zip(self._starts, self._views, strict=True)]
+        """The messages' buffers; nothing where a message only says that the bytes lie in their slot."""
+        places = zip(self._starts, self._views, self._apart, strict=True)
+        return [mpi.buffer.fromaddress(start, 0 if slot else one.bytes) for start, one, slot in places]
 
-    def move(self, *, unpack: bool, stream: int) -> None:
-        """Pack all regions into the buffer, or unpack them from there."""
-        if core.library().warpwright_group_run(self._group, int(unpack), stream):
+    def move(self, turn: int, *, unpack: bool, stream: int) -> None:
+        """Pack all regions into their places, or unpack them from there."""
+        if core.library().warpwright_group_run(self._groups[turn % len(self._groups)], int(unpack), stream):
             raise DeviceError("expected the GPU to pack the regions, saw it refuse", _ADVICE)
 
     def free(self) -> None:
         """Give the buffer back."""
         library = core.library()
-        library.warpwright_group_free(self._group)
+        for group in self._groups:
+            library.warpwright_group_free(group)
         library.warpwright_release(self._memory, self._device)
-        self._group = self._memory = None
+        self._groups, self._memory = [], None

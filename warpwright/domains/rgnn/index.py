@@ -22,7 +22,7 @@ ROWS = {Domain.PAIR_DST: (Domain.DST, "dst"), Domain.PAIR_SRC: (Domain.SRC, "src
 
 Kept = TypeVar("Kept")
 
-LONGEST = 64
+LONGEST = counting.LONGEST
 """Edges of a row that one step of a kernel takes; a longer row is cut, so that a hub is worked on by many."""
 
 
@@ -82,6 +82,8 @@ class Index:
         for pairs, side in ((Domain.PAIR_DST, found.of_dst), (Domain.PAIR_SRC, found.of_src)):
             self.starts[pairs] = side.start
             self.maps[pairs, ROWS[pairs][0]], self.maps[pairs, Domain.ETYPE] = side.node, side.etype
+        counts = {("count", Domain.PAIR_DST, torch.float32): found.count, ("inverse", 0.0, Domain.PAIR_DST, torch.float32): found.inverse}
+        self.kept |= {**counts, ("work", Domain.PAIR_DST): found.work}
         return found.of_dst.node.numel(), found.of_src.node.numel()
 
     def keep(self, key: Hashable, make: Callable[[], Kept]) -> Kept:

@@ -23,7 +23,7 @@ FUNCTIONS: Mapping[str, Callable[..., torch.Tensor]] = {
     "log": lambda x, c: x.log(),
     "sqrt": lambda x, c: x.sqrt(),
     "reciprocal": lambda x, c: 1 / x,
-    "inverse": lambda x, c: torch.where(x == 0, 0.0, 1 / x),
+    "inverse": lambda x, c: x.reciprocal().masked_fill(x == 0, 0.0),
     "relu": lambda x, c: x.relu(),
     "leaky_relu": lambda x, c: torch.where(x > 0, x, c * x),
     "leaky_slope": lambda x, c: torch.where(x > 0, torch.ones_like(x), c),

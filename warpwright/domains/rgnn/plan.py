@@ -150,8 +150,11 @@ def _cheap(program: Program, position: int) -> bool:
 
 
 def _again(program: Program, position: int) -> bool:
-    """Is the value computed again rather than saved? So are the few numbers of an edge that come from few numbers of edges, pairs and nodes."""
-    return narrow(program, program.ops[position])
+    """Is the value computed again rather than saved? So are few numbers of an edge that come from few numbers, and a node's number from others."""
+    op = program.ops[position]
+    number = op.kind in {"map", "contract"} and not op.sums and op.domain in {Domain.SRC, Domain.DST, Domain.NODE} and not op.shape
+    of_counts = all(program.ops[i].kind == "count" for i in op.inputs)
+    return narrow(program, op) or (number and not of_counts and not any(program.ops[i].shape for i in op.inputs))
 
 
 def _needed(program: Program, outputs: Sequence[int]) -> set[int]:

@@ -1,8 +1,9 @@
 // A vector in ascending order: four passes over digits of 8 bits, each of which reads and writes the vector once ("Onesweep", arXiv 2206.01784).
 //
 // A number is sorted by the unsigned one that has the same order; NaN is the largest. out may be x itself. One kernel counts the digits of all four passes; in a pass a
-// block takes the next tile, ranks its keys by ballots within each warp, says how many of each digit it has, and looks back over the tiles before it for
-// where its own begin. It writes by way of shared memory, so that keys of one digit go to memory side by side. Equal keys keep their order.
+// block takes the next tile, ranks its keys within each warp (lanes of one digit find each other by a word in shared memory), says how many of each digit it
+// has, and looks back over the tiles before it for where its own begin. It writes by way of shared memory, so that keys of one digit go to memory side by
+// side. Equal keys keep their order.
 // Least traffic: 36 bytes an element (one read for the counts, then four times a read and a write).
 
 #define WW_SORT_THREADS 256  // tune: 256 512
@@ -23,15 +24,25 @@ static __device__ __forceinline__ unsigned ww_sort_bits(unsigned key) {
     return key & 0x80000000u ? key & 0x7fffffffu : ~key;
 }
 
+static __device__ __forceinline__ void ww_sort_tally(unsigned bits, unsigned* own) {
+    const unsigned key = ww_sort_key(bits);
+#pragma unroll
+    for (int pass = 0; pass < 4; ++pass) atomicAdd(&own[pass * WW_SORT_BINS + (key >> (8 * pass) & 255u)], 1u);
+}
+
 static __global__ void ww_sort_count(const unsigned* __restrict__ x, unsigned n, unsigned* counts) {
     __shared__ unsigned own[4 * WW_SORT_BINS];
     for (int at = threadIdx.x; at < 4 * WW_SORT_BINS; at += blockDim.x) own[at] = 0;
     __syncthreads();
-    for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
-        const unsigned key = ww_sort_key(x[i]);
-#pragma unroll
-        for (int pass = 0; pass < 4; ++pass) atomicAdd(&own[pass * WW_SORT_BINS + (key >> (8 * pass) & 255u)], 1u);
+    const unsigned stride = gridDim.x * blockDim.x, thread = blockIdx.x * blockDim.x + threadIdx.x, fours = (size_t)x % 16 == 0 ? n / 4 : 0;
+    for (unsigned four = thread; four < fours; four += stride) {
+        const uint4 bits = ((const uint4*)x)[four];
+        ww_sort_tally(bits.x, own);
+        ww_sort_tally(bits.y, own);
+        ww_sort_tally(bits.z, own);
+        ww_sort_tally(bits.w, own);
     }
+    for (unsigned i = 4 * fours + thread; i < n; i += stride) ww_sort_tally(x[i], own);
     __syncthreads();
     for (int at = threadIdx.x; at < 4 * WW_SORT_BINS; at += blockDim.x) {
         if (own[at]) atomicAdd(&counts[at], own[at]);
@@ -63,82 +74,103 @@ static __global__ void ww_sort_starts(unsigned* counts) {
     counts[at] = ww_sort_before(counts[at], parts);
 }
 
-static __global__ void __launch_bounds__(WW_SORT_THREADS)
-ww_sort_pass(const unsigned* from, unsigned* to, unsigned n, int pass, const unsigned* __restrict__ starts, unsigned* words, unsigned* next) {
-    __shared__ unsigned keys[WW_SORT_THREADS * WW_SORT_EACH];
-    __shared__ unsigned ranks[WW_SORT_THREADS / 32 * WW_SORT_BINS];
-    __shared__ unsigned local[WW_SORT_BINS], target[WW_SORT_BINS], parts[WW_SORT_BINS / 32];
+// How many keys of a digit the tiles before this one have; four of them are read at once.
+static __device__ __forceinline__ unsigned ww_sort_back(const unsigned* words, unsigned tile, int bin) {
+    unsigned before = 0;
+    for (int left = (int)tile; left > 0;) {
+        unsigned word[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) word[i] = left > i ? *(const volatile unsigned*)(words + (size_t)(left - 1 - i) * WW_SORT_BINS + bin) : WW_SORT_ALL;
+        bool known = true;
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            known = known && word[i] != 0;
+            if (known) {
+                before += word[i] & WW_SORT_COUNT;
+                left = word[i] & WW_SORT_ALL ? 0 : left - 1;
+                known = left > 0;
+            }
+        }
+    }
+    return before;
+}
+
+template <bool FIRST, bool LAST>
+static __global__ void __launch_bounds__(WW_SORT_THREADS, (WW_SORT_EACH > 16 ? 768 : 1024) / WW_SORT_THREADS)
+ww_sort_pass(const unsigned* from, unsigned* to, unsigned n, int shift, const unsigned* __restrict__ starts, unsigned* words, unsigned* next) {
+    const int warps = WW_SORT_THREADS / 32;
+    __shared__ unsigned keys[WW_SORT_THREADS * WW_SORT_EACH];  // before that: of each warp and digit, the lanes that have it
+    __shared__ unsigned ranks[warps * WW_SORT_BINS];
+    __shared__ unsigned target[WW_SORT_BINS], parts[WW_SORT_BINS / 32];
     __shared__ unsigned chosen;
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, shift = 8 * pass;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     if (threadIdx.x == 0) chosen = atomicAdd(next, 1u);
-    for (int at = threadIdx.x; at < WW_SORT_THREADS / 32 * WW_SORT_BINS; at += WW_SORT_THREADS) ranks[at] = 0;
+    for (int at = threadIdx.x; at < warps * WW_SORT_BINS; at += WW_SORT_THREADS) ranks[at] = keys[at] = 0;
     __syncthreads();
     const unsigned tile = chosen, first = tile * (WW_SORT_THREADS * WW_SORT_EACH), begin = first + warp * (32 * WW_SORT_EACH) + lane;
-    unsigned* counts = ranks + warp * WW_SORT_BINS;
+    const unsigned here = n - first < WW_SORT_THREADS * WW_SORT_EACH ? n - first : WW_SORT_THREADS * WW_SORT_EACH;
+    unsigned *counts = ranks + warp * WW_SORT_BINS, *lanes = keys + warp * WW_SORT_BINS;
     unsigned key[WW_SORT_EACH], rank[WW_SORT_EACH];
+    if (here == WW_SORT_THREADS * WW_SORT_EACH) {
+#pragma unroll
+        for (int e = 0; e < WW_SORT_EACH; ++e) key[e] = from[begin + e * 32];
+    } else {
+#pragma unroll
+        for (int e = 0; e < WW_SORT_EACH; ++e) key[e] = begin + e * 32 < n ? from[begin + e * 32] : 0;
+    }
 #pragma unroll
     for (int e = 0; e < WW_SORT_EACH; ++e) {
-        const unsigned at = begin + e * 32;
-        key[e] = 0xffffffffu;  // beyond the end: behind everything, as the last of its digit
-        if (at < n) key[e] = pass == 0 ? ww_sort_key(from[at]) : from[at];
+        if (FIRST) key[e] = ww_sort_key(key[e]);
+        if (here < WW_SORT_THREADS * WW_SORT_EACH && begin + e * 32 >= n) key[e] = 0xffffffffu;  // beyond the end: behind everything, as the last of its digit
     }
 #pragma unroll
     for (int e = 0; e < WW_SORT_EACH; ++e) {
         const unsigned digit = key[e] >> shift & 255u;
-        unsigned alike = 0xffffffffu;  // lanes of the same digit
-#pragma unroll
-        for (int bit = 0; bit < 8; ++bit) {
-            const bool set = digit >> bit & 1u;
-            const unsigned lanes = __ballot_sync(0xffffffffu, set);
-            alike &= set ? lanes : ~lanes;
+        atomicOr(&lanes[digit], 1u << lane);
+        __syncwarp();
+        const unsigned alike = lanes[digit];  // lanes of the same digit, the last of which counts them
+        const int leader = 31 - __clz((int)alike);
+        const unsigned upto = __popc(alike & (0xffffffffu >> (31 - lane)));
+        unsigned seen = 0;
+        if (lane == leader) {
+            seen = counts[digit];
+            counts[digit] = seen + upto;
         }
-        const unsigned seen = counts[digit];
+        rank[e] = __shfl_sync(0xffffffffu, seen, leader) + upto - 1;
+        if (lane == leader) lanes[digit] = 0;
         __syncwarp();
-        if (lane == __ffs((int)alike) - 1) counts[digit] = seen + __popc(alike);
-        __syncwarp();
-        rank[e] = seen + __popc(alike & ((1u << lane) - 1u));
     }
     __syncthreads();
-    unsigned own = 0;
+    unsigned own = 0, before[warps];  // of the warps before each
     const int bin = threadIdx.x;
     if (bin < WW_SORT_BINS) {
-        for (int w = 0; w < WW_SORT_THREADS / 32; ++w) {
-            const unsigned here = ranks[w * WW_SORT_BINS + bin];
-            ranks[w * WW_SORT_BINS + bin] = own;
-            own += here;
+#pragma unroll
+        for (int w = 0; w < warps; ++w) {
+            before[w] = own;
+            own += ranks[w * WW_SORT_BINS + bin];
         }
-        atomicExch(&words[tile * WW_SORT_BINS + bin], own | (tile == 0 ? WW_SORT_ALL : WW_SORT_OWN));
+        atomicExch(&words[(size_t)tile * WW_SORT_BINS + bin], own | (tile == 0 ? WW_SORT_ALL : WW_SORT_OWN));
     }
     const unsigned place = ww_sort_before(own, parts);
     if (bin < WW_SORT_BINS) {
-        unsigned before = 0;
-        for (unsigned t = tile; t > 0; --t) {
-            unsigned word;
-            do {
-                word = *(volatile unsigned*)(words + (t - 1) * WW_SORT_BINS + bin);
-            } while (word == 0);
-            before += word & WW_SORT_COUNT;
-            if (word & WW_SORT_ALL) break;
-        }
-        if (tile > 0) atomicExch(&words[tile * WW_SORT_BINS + bin], (before + own) | WW_SORT_ALL);
-        local[bin] = place;
-        target[bin] = starts[bin] + before - place;
+#pragma unroll
+        for (int w = 0; w < warps; ++w) ranks[w * WW_SORT_BINS + bin] = place + before[w];
     }
     __syncthreads();
 #pragma unroll
-    for (int e = 0; e < WW_SORT_EACH; ++e) {
-        const unsigned digit = key[e] >> shift & 255u;
-        keys[local[digit] + counts[digit] + rank[e]] = key[e];
+    for (int e = 0; e < WW_SORT_EACH; ++e) keys[counts[key[e] >> shift & 255u] + rank[e]] = key[e];
+    if (bin < WW_SORT_BINS) {
+        const unsigned earlier = ww_sort_back(words, tile, bin);
+        if (tile > 0) atomicExch(&words[(size_t)tile * WW_SORT_BINS + bin], (earlier + own) | WW_SORT_ALL);
+        target[bin] = starts[bin] + earlier - place;
     }
     __syncthreads();
-    const unsigned here = n - first < WW_SORT_THREADS * WW_SORT_EACH ? n - first : WW_SORT_THREADS * WW_SORT_EACH;
 #pragma unroll
     for (int e = 0; e < WW_SORT_EACH; ++e) {
         const unsigned at = e * WW_SORT_THREADS + threadIdx.x;
         if (at < here) {
             const unsigned sorted = keys[at];
-            const unsigned go = target[sorted >> shift & 255u] + at;
-            to[go] = pass == 3 ? ww_sort_bits(sorted) : sorted;
+            to[target[sorted >> shift & 255u] + at] = LAST ? ww_sort_bits(sorted) : sorted;
         }
     }
 }
@@ -154,10 +186,10 @@ static void ww_sort(const void* x, void* out, long long n) {  // n below 2^30, a
     const unsigned blocks = (size + 2047) / 2048 < 1056 ? (size + 2047) / 2048 : 1056;
     ww_sort_count<<<blocks, 256>>>((const unsigned*)x, size, counts);
     ww_sort_starts<<<4, WW_SORT_BINS>>>(counts);
-    for (int pass = 0; pass < 4; ++pass) {
-        const unsigned* from = pass == 0 ? (const unsigned*)x : pass % 2 == 1 ? other : (const unsigned*)out;
-        unsigned* to = pass % 2 == 0 ? other : (unsigned*)out;
-        ww_sort_pass<<<tiles, WW_SORT_THREADS>>>(from, to, size, pass, counts + pass * WW_SORT_BINS, said + pass * words, next + pass);
-    }
+    unsigned* to = (unsigned*)out;
+    ww_sort_pass<true, false><<<tiles, WW_SORT_THREADS>>>((const unsigned*)x, other, size, 0, counts, said, next);
+    ww_sort_pass<false, false><<<tiles, WW_SORT_THREADS>>>(other, to, size, 8, counts + WW_SORT_BINS, said + words, next + 1);
+    ww_sort_pass<false, false><<<tiles, WW_SORT_THREADS>>>(to, other, size, 16, counts + 2 * WW_SORT_BINS, said + 2 * words, next + 2);
+    ww_sort_pass<false, true><<<tiles, WW_SORT_THREADS>>>(other, to, size, 24, counts + 3 * WW_SORT_BINS, said + 3 * words, next + 3);
     cudaFreeAsync(memory, 0);
 }

@@ -47,10 +47,11 @@ def _told(error: BaseException, lines: int) -> str:
 
 
 def serve_requests(
-    request_fd: int, reply_fd: int, operations: Mapping[str, Operation], call: Callable[[], bytes] | None = None,
+    request_fd: int, reply_fd: int, operations: Mapping[str, Operation], call: Callable[[bool], bytes] | None = None,
     patience: Callable[[], float] = lambda: 0.0, stops: bool = False, broken: Callable[[], str] = lambda: "",
 ) -> None:  # fmt: skip
     """Answer requests until the parent closes the pipe. `call` is the timed call: nine bytes in; nine, a length and what it returns out.
+    A first byte of "h" in place of "g" asks it to hold what came out before it answers.
 
     `patience`: seconds for which to wait busily for the next request, asked after each answer. `stops`: the process stops itself, all its threads,
     when it has answered; the parent lets it run for its next turn. What an operation raises goes back as {"error", "kind", "device"}; only SystemExit
@@ -79,10 +80,10 @@ def serve_requests(
         data = read(request_fd, 256)
         if not data:
             return
-        if data[:1] == b"g" and call is not None:
+        if data[:1] in (b"g", b"h") and call is not None:
             nonce = data[1:9]
             try:
-                places = call()
+                places = call(data[:1] == b"h")
             except BaseException as error:
                 failure = short_traceback(error)
                 send(b"e" + nonce)

@@ -238,6 +238,11 @@ def _settings() -> dict[str, Callable[[], Any]]:
         for where, backend in (("torch.backends", torch.backends), ("torch.backends.cudnn", cudnn), ("torch.backends.cuda.matmul", cuda.matmul)):
             if hasattr(backend, name):
                 readers[f"{where}.{name}"] = lambda backend=backend, name=name: _PRECISION.get(getattr(backend, name), getattr(backend, name))
+    readers["fp16 accumulation"] = lambda: cuda.matmul.allow_fp16_accumulation
+    attention = ("flash_sdp_enabled", "mem_efficient_sdp_enabled", "math_sdp_enabled", "cudnn_sdp_enabled")
+    readers["attention kernels"] = lambda: [getattr(cuda, name)() for name in attention]
+    if torch.cuda.is_initialized():
+        readers["current stream"] = lambda get=torch.cuda.current_stream: get().stream_id
     limit = _persisting_cache_reader()
     if limit is not None:
         readers["persisting L2 cache"] = limit

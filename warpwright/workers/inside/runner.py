@@ -38,6 +38,9 @@ LARGE = 32 << 20
 FLUSH_LIMIT = 1 << 30
 COLLECT_EVERY = 64
 
+MOST_HELD = 4 << 30
+"""Bytes of outputs that are copied before a call answers."""
+
 
 @dataclass
 class Program:
@@ -85,6 +88,8 @@ class Runner:
         self.patience = 0.0
         self.outputs: Any = None
         self.kept: Any = None
+        self.held: list[torch.Tensor] | None = None
+        """Copies of the last outputs, made before the call answered, until they are handed over."""
         self.calls = 0
         self.flush_buffer: torch.Tensor | None = None
         self.synchronize = _synchronizer(self.device)
@@ -217,7 +222,7 @@ class Runner:
 
     def _end_turn(self, spin: float) -> None:
         """Let go of the last outputs, and collect garbage now and then."""
-        self.outputs, self.graph, self.turn, self.patience = None, None, False, spin
+        self.outputs, self.held, self.graph, self.turn, self.patience = None, None, None, False, spin
         self.calls += 1
         if self.calls % COLLECT_EVERY == 0:
             gc.collect()
@@ -279,8 +284,11 @@ class Runner:
         del old
         return list(placed)
 
-    def call(self) -> bytes:
-        """The timed call: one forward, then wait for the whole device. Returns what came out and where it lies in memory, for the parent."""
+    def call(self, hold: bool = False) -> bytes:
+        """The timed call: one forward, then wait for the whole device. Returns what came out and where it lies in memory, for the parent.
+
+        `hold`: copy what came out, and wait for that too. A kernel launched later is not in the copy, and one launched earlier is in the time.
+        """
         self.patience = 0.0  # what was asked for is over with the wait for this call: after it the process has to be idle
         program = self.program
         if program is None:
@@ -295,13 +303,19 @@ class Runner:
             outputs = [call(*inputs) for inputs in self.line]
         self.outputs = outputs
         self.synchronize()
+        if hold:
+            self.held = _copies(outputs)
+            self.synchronize()
         if self.describe is None:
             return b""
         state = b"n" if not program.stateful or program.module is None else self.describe(_held_state(program.module))
         return PAIR + self.describe(outputs) + state
 
     def export(self, what: str = "outputs", at: int | None = None) -> dict[str, Any]:
-        """Hand over the last outputs, the kept ones, the inputs as they are now, or the state; of a turn, those of its call number `at`."""
+        """Hand over the last outputs, the kept ones, the inputs as they are now, or the state; of a turn, those of its call number `at`.
+
+        Of outputs that were held the copies are handed over, once: what is exported next are the outputs as they are then.
+        """
         owner = f"{what}-{self.calls}"
         for old in [old for old in self.shelf._alive if old != owner]:
             self.shelf.release(old)
@@ -312,13 +326,14 @@ class Runner:
         inputs = self.inputs if at is None else self.line[at]
         value = {"outputs": self.outputs if at is None else self.outputs[at], "kept": self.kept, "inputs": inputs}[what]
         tensors: list[torch.Tensor] = []
+        held, self.held = (iter(self.held or ()), None) if what == "outputs" and at is None else (iter(()), self.held)
 
         def put(tensor: torch.Tensor) -> dict[str, Any]:
             problem = _problem(tensor)
             if problem:
                 return {"not_plain": problem}
             tensors.append(tensor)
-            return self.shelf.put(tensor, owner)
+            return self.shelf.put(next(held, tensor), owner)
 
         tree = exchange.encode(value, put)
         return {"tree": tree, "aliases": self._aliases(tensors, inputs) if what == "outputs" else []}
@@ -344,7 +359,7 @@ class Runner:
 
     def release_memory(self) -> dict[str, Any]:
         """Let go of inputs, outputs and cached memory: other processes need the device's memory meanwhile."""
-        self.inputs, self.outputs, self.kept, self.slot_form = [], None, None, None
+        self.inputs, self.outputs, self.held, self.kept, self.slot_form = [], None, None, None, None
         self.line, self.line_form, self.graphs, self.graph, self.turn = [], None, {}, None, False
         self.shelf.release_all()
         gc.collect()
@@ -459,6 +474,17 @@ def _problem(tensor: torch.Tensor) -> str:
     needed = (tensor.storage_offset() + exchange.extent(tensor.shape, tensor.stride())) * tensor.element_size()
     held = tensor.untyped_storage().nbytes()
     return f"a tensor of {needed} bytes in a storage of {held}" if needed > held else ""
+
+
+def _copies(value: Any) -> list[torch.Tensor] | None:
+    """Return a copy of each ordinary tensor in `value`, byte for byte with its gaps; None where they are too large, or are none to be copied."""
+    found: list[torch.Tensor] = []
+    try:
+        exchange.encode(value, lambda tensor: None if _problem(tensor) else found.append(tensor))
+        large = sum(exchange.extent(tensor.shape, tensor.stride()) * tensor.element_size() for tensor in found) > MOST_HELD
+        return None if large else [exchange.copied(tensor) for tensor in found]
+    except Exception:  # no memory for them, or whatever a program answers with in place of tensors: `export` says what it is
+        return None
 
 
 def _overlap(one: torch.Tensor, other: torch.Tensor) -> bool:

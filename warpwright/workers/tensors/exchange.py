@@ -72,8 +72,13 @@ class Shelf:
             header["lead"] = plain.storage_offset() % LONGEST_LEAD
         data = flat_bytes(plain)
         if data.is_cuda and not self.host_only and data.numel() > INLINE_BYTES:
+            try:
+                named = cuda_ipc.export(data)
+            except cuda_ipc.IpcError:  # memory that no other process can open: managed, of a pool of the driver's, of expandable segments
+                plain = data.clone()
+                named = cuda_ipc.export(plain)
             self._alive.setdefault(owner, []).append(plain)
-            return {**header, "cuda": cuda_ipc.export(data)}
+            return {**header, "cuda": named}
         host = data.cpu().numpy()
         if len(host) <= INLINE_BYTES:
             return {**header, "data": base64.b64encode(host.tobytes()).decode()}
@@ -208,6 +213,18 @@ def _read(path: str, target: memoryview, folder: str, offset: int | None = None)
             done += count
     finally:
         os.close(handle)
+
+
+def copied(tensor: Any) -> Any:
+    """Return a copy of a dense tensor in memory of its own: the same strides, gaps and place in its block."""
+    import torch
+
+    plain = tensor.detach().resolve_conj().resolve_neg()
+    lead = plain.storage_offset() % LONGEST_LEAD
+    block = torch.empty(lead + extent(plain.shape, plain.stride()), dtype=plain.dtype, device=plain.device)
+    copy = block.as_strided(plain.shape, plain.stride(), lead)
+    flat_bytes(copy).copy_(flat_bytes(plain))
+    return copy
 
 
 def descriptors(tree: Any) -> Iterator[Descriptor]:

@@ -41,7 +41,7 @@ class Operate:
     traits = Traits("S", tried_first=True)
 
     def sites(self, plan: Plan) -> Iterator[Action]:
-        """Yield the template of the task's operation with its own parameters, then with each other value of one."""
+        """Yield the templates of the task's operation with their own parameters, that for tensor cores first, then with each other value of one."""
         known = _known(self.python, self.task)
         if known is None:
             return
@@ -50,10 +50,10 @@ class Operate:
             self.apply(plan, Action(self.name, call.entry, (("template", operation.template),)))
         except NotApplicable:
             return
-        templates = (operation.template, *(OF_TENSOR_CORES.get(operation.template, ()) if self.target == "cuda" else ()))
+        templates = (*(of_tensor_cores(operation) if self.target == "cuda" else ()), operation.template)
         yield from (Action(self.name, call.entry, (("template", template),)) for template in templates)
-        fixed = _fixed(operation)
         for template in templates:
+            fixed = _fixed(operation, template)
             for parameter, (_, *others) in device.parameters(template).items():
                 for value in others if parameter not in fixed else ():
                     yield Action(self.name, call.entry, (("template", template), (parameter.removeprefix("WW_"), value)))
@@ -67,11 +67,12 @@ class Operate:
         expect(not operated(plan) and "write" not in plan.done, "the text as given, or rewritten, without a template")
         given = dict(action.params)
         name = str(given.pop("template", ""))
-        legal = name in (operation.template, *OF_TENSOR_CORES.get(operation.template, ()))
+        legal = name in (operation.template, *of_tensor_cores(operation))
         expect(legal and action.at == call.entry, f"the template {operation.template} in {call.entry}")
         values = {f"WW_{name}": int(value) for name, value in given.items()}
-        expect(not values.keys() & _fixed(operation).keys(), "parameters that the operation leaves open")
-        template = device.text(name, {**_fixed(operation), **values})
+        fixed = _fixed(operation, name)
+        expect(not values.keys() & fixed.keys(), "parameters that the operation leaves open")
+        template = device.text(name, {**fixed, **values})
         text = unit.read(plan.text).changed([])  # without macros, whose names the template might have
         text = _with_call(text, call, CALLS[name](operation, _names(text, operation, call)))
         return replace(plan, text=f"{template}\n{text}", done=(*plan.done, f"{self.name} {action.at}"))
@@ -89,14 +90,17 @@ def _known(python: str, task: str) -> tuple[Operation, Call] | None:
     return operations.of_task(python, task)
 
 
-def _fixed(operation: Operation) -> Mapping[str, int]:
+def _fixed(operation: Operation, template: str) -> Mapping[str, int]:
     """Return the parameters of a template that the operation decides."""
-    if operation.template == "radix_sort":
+    if template == "radix_sort":
         return {"WW_SORT_WHOLE": int(operation.element == "int")}
-    if operation.template != "attention":
+    if template == "normal_equations_tensor":
+        return {"WW_OLT_TILES": 2 * -(-int(dict(operation.sizes)["m"]) // 16)}
+    depth_of = {"attention": "WW_ATT_DEPTH", "attention_tf32": "WW_ATF_DEPTH"}
+    if template not in depth_of:
         return {}
     depth = int(dict(operation.sizes)["depth"])
-    return {"WW_ATT_DEPTH": next(wide for wide in (16, 32, 64, 128) if wide >= depth)}
+    return {depth_of[template]: next(wide for wide in (16, 32, 64, 128) if wide >= depth)}
 
 
 def _parameters(text: str, entry: str) -> tuple[list[scan.Parameter], int]:
@@ -152,13 +156,16 @@ def _literal(value: float) -> str:
     return f"(float){value!r}"
 
 
-def _attention(operation: Operation, names: Mapping[str, str]) -> str:
-    size = dict(operation.sizes)
-    order = ("rows", "keys", "depth", "q_head", "q_row", "k_head", "k_row", "v_head", "v_row", "o_head", "o_row")
-    held = "".join(f" ww_sizes.{name} = {int(size[name])};" for name in order)
-    scale = f" ww_sizes.scale = (float){size['scale']!r};"
-    call = f"ww_attention({names['0']}, {names['1']}, {names['2']}, {names['out']}, {int(size['heads'])}, ww_sizes);"
-    return f"ww_att_sizes ww_sizes;{held}{scale}\n        {call}"
+def _attention(function: str, sizes: str) -> Callable[[Operation, Mapping[str, str]], str]:
+    def written(operation: Operation, names: Mapping[str, str]) -> str:
+        size = dict(operation.sizes)
+        order = ("rows", "keys", "depth", "q_head", "q_row", "k_head", "k_row", "v_head", "v_row", "o_head", "o_row")
+        held = "".join(f" ww_sizes.{name} = {int(size[name])};" for name in order)
+        scale = f" ww_sizes.scale = (float){size['scale']!r};"
+        call = f"{function}({names['0']}, {names['1']}, {names['2']}, {names['out']}, {int(size['heads'])}, ww_sizes);"
+        return f"{sizes} ww_sizes;{held}{scale}\n        {call}"
+
+    return written
 
 
 def _plain(function: str, *sizes: str) -> Callable[[Operation, Mapping[str, str]], str]:
@@ -173,8 +180,20 @@ def _plain(function: str, *sizes: str) -> Callable[[Operation, Mapping[str, str]
 IN_PLACE = frozenset({"radix_sort"})
 """Templates whose output may be their input."""
 
-OF_TENSOR_CORES: Mapping[str, tuple[str, ...]] = {"product": ("product_tf32",)}
+OF_TENSOR_CORES: Mapping[str, tuple[str, ...]] = {
+    "product": ("product_tf32",),
+    "normal_equations": ("normal_equations_tensor",),
+    "attention": ("attention_tf32",),
+}
 """Template -> others of the same operation, for GPUs alone: translated, their fragments take minutes to build."""
+
+
+def of_tensor_cores(operation: Operation) -> tuple[str, ...]:
+    """Return the templates of an operation that compute on tensor cores, at its sizes."""
+    if operation.template == "attention" and dict(operation.sizes)["depth"] > 64:  # a head's queries would not fit into registers
+        return ()
+    return OF_TENSOR_CORES.get(operation.template, ())
+
 
 CALLS: Mapping[str, Callable[[Operation, Mapping[str, str]], str]] = {
     "prefix_sum": _plain("ww_prefix_sum", "n"),
@@ -183,6 +202,8 @@ CALLS: Mapping[str, Callable[[Operation, Mapping[str, str]], str]] = {
     "product": _plain("ww_product", "m", "n", "k"),
     "product_tf32": _plain("ww_product_tf32", "m", "n", "k"),
     "normal_equations": _plain("ww_least_squares", "n", "m"),
-    "attention": _attention,
+    "normal_equations_tensor": _plain("ww_least_squares_tensor", "n", "m"),
+    "attention": _attention("ww_attention", "ww_att_sizes"),
+    "attention_tf32": _attention("ww_attention_tf32", "ww_atf_sizes"),
 }
 """Template -> the statement that calls it."""

@@ -240,12 +240,15 @@ class Privatise:
                 continue
             if f"{kernel}_private" in plan.unit.kernels:
                 continue
+            if _goes_wide(one_axis(plan, kernel)):
+                yield from (Action(self.name, kernel, (("each", each), ("wide", WIDTH))) for each in self.EACH)
             yield from (Action(self.name, kernel, (("each", each),)) for each in self.EACH)
 
     def apply(self, plan: Plan, action: Action) -> Plan:
-        """Return the text with a second kernel, and launches that choose."""
-        each = int(dict(action.params).get("each", 0))
-        expect(each in self.EACH, f"each of {self.EACH}", str(each))
+        """Return the text with a second kernel, and launches that choose; `wide`: elements are read as vectors of so many."""
+        given = dict(action.params)
+        each, width = int(given.get("each", 0)), int(given.get("wide", 1))
+        expect(each in self.EACH and width in (1, WIDTH), f"each of {self.EACH}, wide 1 or {WIDTH}", f"{each} and {width}")
         found, array, atomics, sizes = _table(plan, action.at)
         expect(f"{action.at}_private" not in found.unit.kernels, "a kernel without a private form")
         kind = atomics[0][1].kind
@@ -258,11 +261,12 @@ class Privatise:
             chosen = If(Expr("other", ("(unsigned long long)ww_bin < (unsigned long long)ww_bins",)), (within,), (beyond,))
             change[id(stmt)] = [ir.Block((Evaluate(Expr("other", ("const long long ww_bin = ", place))), chosen))]
         entry = "for (int ww_bin = threadIdx.x; ww_bin < ww_bins; ww_bin += blockDim.x)"
+        inner = replaced(found.body, change)
         body: list[Stmt] = [
             raw(f"extern __shared__ {kind} ww_own[];"),
             raw(f"{entry} ww_own[ww_bin] = 0;"),
             raw("__syncthreads();"),
-            *strided(found, replaced(found.body, change), 4),
+            *(wide_body(found, inner, 2, ahead=True) if width == WIDTH else strided(found, inner, 4)),
             raw("__syncthreads();"),
             raw(f"{entry} {{ {kind} ww_count = ww_own[ww_bin]; if (ww_count != 0) atomicAdd(&{array.name}[ww_bin], ww_count); }}"),
         ]
@@ -273,7 +277,8 @@ class Privatise:
         changes = [Edit(found.kernel.end, found.kernel.end, f"\n\n{text}\n")]
         for launch, size in zip(found.unit.launches_of(action.at), sizes, strict=True):
             old = found.unit.text[launch.start : launch.end]
-            new = fewer(found, replace(launch, kernel=own), each, f"(size_t)({size})")
+            most = MOST_BLOCKS if each == self.EACH[0] else MOST_BLOCKS // 2  # fewer blocks add fewer tables to the one in memory
+            new = fewer(found, replace(launch, kernel=own), each, f"(size_t)({size})", most)
             new = f"{new[:-1]}, (int)(({size}) / sizeof({kind})))"
             changes.append(Edit(launch.start, launch.end, f"if ((size_t)({size}) <= {SHARED_BYTES}) {{ {new}; }} else {old}"))
         return plan.then(helpers.with_helpers(found.unit.changed(changes), {"threads", "fewer", "copies"}), self.name, action.at)

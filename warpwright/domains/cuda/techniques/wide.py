@@ -31,22 +31,31 @@ class Wide:
     """Keys of those that are read first."""
     stored: frozenset[int]
 
-    def loop(self, end: str, unroll: int) -> list[Stmt]:
-        """Return the statements that go through all indices below `end`: by vectors, then one by one."""
+    def loop(self, end: str, unroll: int, ahead: bool = False) -> list[Stmt]:
+        """Return the statements that go through all indices below `end`: by vectors, then one by one.
+
+        `ahead`: what is only read is read a turn before it is used, which no compiler does by itself where a turn has atomics.
+        """
         aligned = " | ".join(f"(size_t){var.name}" for var in self.arrays)
         place = "(long long)blockIdx.x * blockDim.x + threadIdx.x"
         stride = "(long long)gridDim.x * blockDim.x"
         body: list[Stmt] = []
+        first: list[Stmt] = []
         for var in self.arrays:
-            kind = VECTORS[element(var)]
+            kind, early = VECTORS[element(var)], ahead and var.key not in self.stored
             load = f" = ((const {kind}*){var.name})[ww_four]" if var.key in self.loaded else ""
-            body.append(raw(f"{'' if var.key in self.stored else 'const '}{kind} ww_{var.name}{load};"))
+            body.append(raw(f"{'' if var.key in self.stored else 'const '}{kind} ww_{var.name}{f' = ww_next_{var.name}' if early else load};"))
+            if early:
+                following = f"ww_next_{var.name} = ((const {kind}*){var.name})"
+                first += [raw(f"{kind} ww_next_{var.name};"), raw(f"if ({place} < ww_fours) {following}[{place}];")]
+                body.append(raw(f"if (ww_four + {stride} < ww_fours) {following}[ww_four + {stride}];"))
         body += [self.lane(number) for number in range(WIDTH)]
         body += [raw(f"(({VECTORS[element(v)]}*){v.name})[ww_four] = ww_{v.name};") for v in self.arrays if v.key in self.stored]
         single = (Declare(self.index, Expr("other", (f"({self.index.type})ww_index",))), *self.stmts)
         return [
             raw(f"const long long ww_end = {end};"),
             raw(f"const long long ww_fours = ({aligned}) % 16 == 0 && ww_end > 0 ? ww_end / {WIDTH} : 0;"),
+            *first,
             For((raw(f"long long ww_four = {place}"),), Expr("other", ("ww_four < ww_fours",)), Expr("other", (f"ww_four += {stride}",)), tuple(body),
                 pragma=f"unroll {unroll}" if unroll > 1 else ""),
             For((raw(f"long long ww_index = {WIDTH} * ww_fours + {place}"),), Expr("other", ("ww_index < ww_end",)),
@@ -173,7 +182,7 @@ def below(guard: Expr | None, index: int, depends: set[int], threads: str = "ww_
     return f"{threads} < {bound} ? {threads} : {bound}"
 
 
-def wide_body(found: Plain, body: Sequence[Stmt], unroll: int) -> list[Stmt]:
+def wide_body(found: Plain, body: Sequence[Stmt], unroll: int, ahead: bool = False) -> list[Stmt]:
     """Return the loops over all indices of a plain kernel by vectors; raise NotApplicable where there is nothing to gain."""
     [index] = found.indices
     others = [s for s in found.prelude if not (isinstance(s, Declare) and s.var.key == index)]
@@ -181,4 +190,4 @@ def wide_body(found: Plain, body: Sequence[Stmt], unroll: int) -> list[Stmt]:
     made = wide(found.var(index), [*others, *body], found.function)
     declared = {s.var.key for s in others if isinstance(s, Declare)}
     end = below(found.guard, index, depends | declared)
-    return made.loop(end, unroll)
+    return made.loop(end, unroll, ahead)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import torch
@@ -15,7 +16,7 @@ from warpwright.domains.graph.cpp.calls import BUILDERS
 from warpwright.domains.graph.cpp.generate import function
 from warpwright.domains.graph.cpp.program import Axes, Program, Unsupported
 from warpwright.domains.graph.emit import expression
-from warpwright.domains.graph.ir import argument, aten, is_op, is_tensor, shape, type_text, value
+from warpwright.domains.graph.ir import argument, aten, dtype, is_op, is_tensor, shape, type_text, value
 
 
 def build(nodes: Sequence[fx.Node], results: Sequence[fx.Node]) -> Program:
@@ -68,16 +69,20 @@ class Fused:
     """The source."""
     floats: ClassVar[tuple[torch.dtype, ...]] = (torch.float32,)
     """Floating-point types that it may read and write."""
+    laid: Mapping[int, tuple[int, ...]] = MappingProxyType({})
+    """Result -> its strides, where it is not contiguous."""
 
     def __repr__(self) -> str:
         return self.__name__
 
     def __call__(self, *inputs: torch.Tensor) -> Any:
-        """Return what the calls compute, as contiguous tensors of their own."""
+        """Return what the calls compute, as tensors of their own that lie as the kernel's results."""
         if inputs and inputs[0].is_meta:
             made = [torch.empty(sizes, dtype=kind, device="meta") for sizes, kind in self.outputs]
         else:
             made = [t.contiguous() for t in _interpret(self.calls, inputs)]
+        for i, steps in self.laid.items():
+            made[i] = torch.empty_strided(made[i].shape, steps, dtype=made[i].dtype, device=made[i].device).copy_(made[i])
         return made[0] if len(made) == 1 else tuple(made)
 
     @property
@@ -90,7 +95,7 @@ class Fused:
         called = [node.target for node in self.calls.nodes if node.op == "call_function"]
         ops = ", ".join(str(getattr(target, "overloadpacket", target)).split(".")[-1] for target in called)
         lines = [f"def {self.__name__}({', '.join(self.names)}):", f'    """{ops}: one pass over memory."""', f"    if {unavailable}:"]
-        return [*lines, *(f"        {line}" for line in _fallback(self.calls))]
+        return [*lines, *(f"        {line}" for line in _fallback(self.calls, self.laid))]
 
     def python_text(self) -> str:
         """Return the Python function that calls the kernel."""
@@ -147,15 +152,18 @@ def _interpret(graph: fx.Graph, inputs: Sequence[torch.Tensor]) -> list[torch.Te
     return [env[node] for node in results]
 
 
-def _fallback(graph: fx.Graph) -> list[str]:
-    """Return the same calls as torch code."""
+def _fallback(graph: fx.Graph, laid: Mapping[int, tuple[int, ...]]) -> list[str]:
+    """Return the same calls as torch code, its results with the strides `laid`."""
     names = {node: node.name for node in graph.nodes}
     lines = []
     for node in graph.nodes:
         if node.op == "call_function":
             lines.append(f"{names[node]} = {expression(node, names.__getitem__, 'a0.device')}  # {type_text(node)}")
     results: Any = graph.output_node().args[0]
-    shown = [f"{names[node]}.contiguous()" for node in results]
+    shown = [
+        f"torch.empty_strided({shape(node)}, {laid[i]}, dtype={dtype(node)}, device=a0.device).copy_({names[node]})" if i in laid
+        else f"{names[node]}.contiguous()" for i, node in enumerate(results)
+    ]  # fmt: skip
     return [*lines, f"return {shown[0] if len(shown) == 1 else '(' + ', '.join(shown) + ')'}"]
 
 

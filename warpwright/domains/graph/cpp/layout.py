@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -72,19 +72,33 @@ def spread(axes: Axes, sizes: Sequence[int], given: Sequence[int]) -> dict[int, 
     return found
 
 
-def choose(program: Program, given: Sequence[Sequence[int]] | None = None) -> Layout:
+def choose(program: Program, given: Sequence[Sequence[int] | None] | None = None) -> Layout:
     """Return the loops for a finished program; Unsupported when its innermost axis is not contiguous in every tensor.
 
-    `given` are the strides of each operand; without them all are contiguous, as results are.
+    `given` are the strides of each operand, and of each result if it goes on; tensors of which there are none are contiguous.
     """
-    reduced = program.reduced or frozenset()
     tensors = [axes for _, axes in program.operands] + [made.axes for _, made in program.outputs]
     tables = [strides(axes, program.sizes) for axes in tensors]
     if given is not None:
-        tables[: len(given)] = [spread(axes, program.sizes, steps) for axes, steps in zip(tensors, given, strict=False)]
-    loops = [
-        Loop(size, axis in reduced, tuple(table.get(axis, 0) for table in tables)) for axis, size in enumerate(program.sizes) if size != 1
-    ] or [Loop(1, bool(reduced), (0,) * len(tables))]
+        known = [(t, steps) for t, steps in enumerate(given) if steps is not None]
+        tables = [dict(table) for table in tables]
+        for t, steps in known:
+            tables[t] = spread(tensors[t], program.sizes, steps)
+    long = [axis for axis, size in enumerate(program.sizes) if size != 1]
+    try:
+        return _ordered(program, tables, long)
+    except Unsupported:
+        order = _order(tables, long)
+        if order == long:
+            raise
+        return _ordered(program, tables, order)
+
+
+def _ordered(program: Program, tables: Sequence[Mapping[int, int]], order: Sequence[int]) -> Layout:
+    """Return the loops over the axes in an order."""
+    reduced = program.reduced or frozenset()
+    loops = [Loop(program.sizes[axis], axis in reduced, tuple(table.get(axis, 0) for table in tables)) for axis in order]
+    loops = loops or [Loop(1, bool(reduced), (0,) * len(tables))]
     loops = joined(loops)
     outer = tuple(loop for loop in loops if not loop.reduced)
     inner = tuple(loop for loop in loops if loop.reduced)
@@ -97,6 +111,12 @@ def choose(program: Program, given: Sequence[Sequence[int]] | None = None) -> La
     if any(step > 1 for step in layout.vector.strides):
         raise Unsupported("a tensor that is not contiguous along the innermost axis")
     return layout
+
+
+def _order(tables: Sequence[Mapping[int, int]], long: list[int]) -> list[int]:
+    """Return the axes as the elements of most tensors that run over all of them follow one another in memory, outermost first."""
+    orders = [tuple(sorted(long, key=lambda axis: -table[axis])) for table in tables if all(axis in table for axis in long)]
+    return list(max(orders, key=orders.count)) if orders else long
 
 
 def joined(loops: list[Loop]) -> list[Loop]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -11,6 +11,7 @@ from warpwright.domains.graph.cpp.layout import Layout, Loop, choose
 from warpwright.domains.graph.cpp.phases import Phases, closure
 from warpwright.domains.graph.cpp.program import MASK, Program, Unsupported, Value
 from warpwright.domains.graph.cuda.online import online
+from warpwright.domains.graph.cuda.placement import CONTIGUOUS, Placement
 from warpwright.domains.graph.cuda.plan import DEFAULT, REGISTERS, SHARED_BYTES, TYPES, Chunks, Plan, Tuning, chunks, counted, plan
 from warpwright.domains.graph.ir import value
 
@@ -45,15 +46,17 @@ class Generated:
     """Every address has to be a multiple of this many floats."""
     flags: int = 0
     """Integers, zero before the launch, by which blocks wait for one another."""
+    loose: frozenset[int] = frozenset()
+    """Operands whose address may be any."""
 
 
-def generate(program: Program, name: str, tuning: Tuning = DEFAULT) -> Generated:
-    """Return the kernels of a finished program; Unsupported when it cannot be one."""
-    layout = choose(program)
-    shape = plan(program, layout, tuning, _passes(program))
+def generate(program: Program, name: str, tuning: Tuning = DEFAULT, placement: Placement = CONTIGUOUS) -> Generated:
+    """Return the kernels of a finished program, whose tensors lie as `placement` says; Unsupported when it cannot be one."""
+    layout = choose(program, placement.strides)
+    shape = plan(program, layout, tuning, _passes(program), placement.offsets)
     if not shape.items and program.reduced:
         program = online(program)
-        shape = plan(program, layout, tuning, _passes(program))
+        shape = plan(program, layout, tuning, _passes(program), placement.offsets)
     return _Writer(program, layout, shape, name).made()
 
 
@@ -83,6 +86,9 @@ class _Writer(Phases):
 
     def made(self) -> Generated:
         """Return the text of all launches."""
+        return replace(self._made(), loose=self.plan.loose)
+
+    def _made(self) -> Generated:
         shape, block = self.plan, self.plan.block
         if shape.order == "flat":
             per_block = block * shape.vector * shape.unroll
@@ -226,7 +232,7 @@ class _Writer(Phases):
         kind = TYPES[value(self.program.operands[t][0]).dtype]
         if not self._moves(t):
             return [f"const float x{v.number} = number(*q{t});"]
-        if width > 1 and kind in ("float", "bf16"):
+        if width > 1 and kind in ("float", "bf16") and t not in self.plan.loose:
             return [f"float x{v.number}[{width}];", f"load<{width}>(x{v.number}, q{t});"]
         return [f"const float x{v.number}[{width}] = {{{', '.join(f'number(q{t}[{i}])' for i in range(width))}}};"]
 

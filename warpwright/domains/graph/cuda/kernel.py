@@ -14,7 +14,9 @@ from warpwright.domains.graph.cpp.kernel import Fused
 from warpwright.domains.graph.cpp.program import FLOATS, Program
 from warpwright.domains.graph.cuda import windows
 from warpwright.domains.graph.cuda.generate import generate
+from warpwright.domains.graph.cuda.placement import CONTIGUOUS, arranged
 from warpwright.domains.graph.cuda.plan import DEFAULT, Tuning
+from warpwright.domains.graph.ir import is_tensor, value
 
 
 class CudaKernel(Fused):
@@ -24,19 +26,38 @@ class CudaKernel(Fused):
 
     def __init__(self, name: str, program: Program, nodes: Sequence[fx.Node], tuning: Tuning = DEFAULT) -> None:
         super().__init__(name, program, nodes)
-        self.made = generate(program, name, tuning)
+        self.placement = arranged(program)
+        self.made = generate(program, name, tuning, self.placement)
         self.text = self.made.text
+        strides = self.placement.strides[len(program.operands) :] or (None,) * len(program.outputs)
+        self.laid = {i: steps for i, steps in enumerate(strides) if steps is not None}
+
+    @property
+    def expected(self) -> dict[int, tuple[int, ...]]:
+        """Source -> the strides that the kernel expects of it, where it is not contiguous."""
+        return {source: steps for t, source in enumerate(self.operands) if (steps := self.placement.of(t)) is not None}
+
+    @property
+    def copied(self) -> list[fx.Node]:
+        """The sources that are copied before the kernel runs."""
+        return [node for i, node in enumerate(self.sources) if i not in self.expected and is_tensor(node) and not value(node).is_contiguous()]
 
     def python_text(self) -> str:
         """Return the Python function that allocates the results and launches the kernel. Each line costs time of the host: there are few."""
         lines = self.opening("not CUDA_KERNELS.usable(a0)")
-        lines += [f"    {name} = {name}.contiguous()" for name in self.names]
+        lines += [line for i, name in enumerate(self.names) for line in self._laid_out(i, name)]
         places = [f"p{i}" for i in range(len(self.names))]
         lines.append(f"    {', '.join(places)} = {', '.join(f'{name}.data_ptr()' for name in self.names)}")
-        if self.made.vector > 1:
-            lines.append(f"    if ({' | '.join(places)}) % 16:")
-            lines.append(f"        return {self.__name__}(*CUDA_KERNELS.aligned({', '.join(self.names)}))")
-        lines += [f"    o{i} = a0.new_empty({tuple(sizes)}, dtype={kind})" for i, (sizes, kind) in enumerate(self.outputs)]
+        needing = {source for t, source in enumerate(self.operands) if t not in self.made.loose}
+        tight = [i for i in range(len(self.names)) if i in needing]
+        if self.made.vector > 1 and tight:
+            lines.append(f"    if ({' | '.join(places[i] for i in tight)}) % 16:")
+            given = [f"*CUDA_KERNELS.aligned({name})" if i in tight else name for i, name in enumerate(self.names)]
+            every = f"*CUDA_KERNELS.aligned({', '.join(self.names)})"
+            lines.append(f"        return {self.__name__}({every if len(tight) == len(given) else ', '.join(given)})")
+        for i, (sizes, kind) in enumerate(self.outputs):
+            form = f"new_empty_strided({tuple(sizes)}, {self.laid[i]}" if i in self.laid else f"new_empty({tuple(sizes)}"
+            lines.append(f"    o{i} = a0.{form}, dtype={kind})")
         made = [f"o{i}" for i in range(len(self.outputs))]
         given = [*(f"p{i}" for i in self.operands), *(f"{name}.data_ptr()" for name in made)]
         if self.made.workspace:
@@ -45,6 +66,13 @@ class CudaKernel(Fused):
             given += ["w.data_ptr()", "flags.data_ptr()"]
         lines.append(f'    CUDA_KERNELS.launch("{self.__name__}", a0, {", ".join(given)})')
         return "\n".join([*lines, f"    return {made[0] if len(made) == 1 else '(' + ', '.join(made) + ')'}"])
+
+    def _laid_out(self, source: int, name: str) -> list[str]:
+        """Return the lines after which a source lies as the kernel expects it."""
+        steps = self.expected.get(source)
+        if steps is None:
+            return [f"    {name} = {name}.contiguous()"]
+        return [f"    if {name}.stride() != {steps}:", f"        {name} = CUDA_KERNELS.laid({name}, {steps})"]
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -62,6 +90,7 @@ class WindowKernel(CudaKernel):
         given = [given for given in (window.x, window.weight, window.bias) if given is not None]
         operands: Any = SimpleNamespace(operands=[(node, ()) for node in given], outputs=[(node, None)])
         super(CudaKernel, self).__init__(name, operands, [node])
+        self.placement, self.laid = CONTIGUOUS, {}
         self.made = windows.generate(window, name)
         self.text = self.made.text
 

@@ -11,7 +11,9 @@ reads it again comes soon enough to find it in the L2 cache (`Chunks`).
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import torch
 
@@ -67,6 +69,8 @@ class Plan:
     length: int
     """Elements of a row or column."""
     unroll: int = 1
+    loose: frozenset[int] = frozenset()
+    """Operands whose rows do not begin at multiples of a vector: each element is read for itself."""
 
     @property
     def per_block(self) -> int:
@@ -99,21 +103,27 @@ def chunks(shape: Plan, blocks: int, row_bytes: int) -> Chunks:
     return Chunks(count, at_once, at_once * shape.parts)
 
 
-def plan(program: Program, layout: Layout, tuning: Tuning, phases: int) -> Plan:
-    """Return the plan of a program that goes over its elements `phases` times."""
-    vector = 1 if layout.order == "columns" else _vector(program, layout, 2 * tuning.vector if _halves(program) else tuning.vector)
+def plan(program: Program, layout: Layout, tuning: Tuning, phases: int, strided: Mapping[int, int] = MappingProxyType({})) -> Plan:
+    """Return the plan of a program that goes over its elements `phases` times. `strided`: operand -> its offset, where it is not contiguous."""
+    if layout.order == "columns":
+        return _columns(layout, tuning, phases)
+    vector = _vector(layout, 2 * tuning.vector if _halves(program) else tuning.vector, strided)
+    loops = [*layout.outer, *layout.inner[:-1]]
+    loose = {t for t, offset in strided.items() if offset % vector or any(loop.strides[t] % vector for loop in loops)}
     if layout.order == "flat":
-        return Plan("flat", tuning.block, vector, 1, 0, 1, layout.rows, layout.length, tuning.unroll)
-    return _columns(layout, tuning, phases) if layout.order == "columns" else _rows(layout, tuning, vector, phases)
+        made = Plan("flat", tuning.block, vector, 1, 0, 1, layout.rows, layout.length, tuning.unroll)
+    else:
+        made = _rows(layout, tuning, vector, phases)
+    return replace(made, loose=frozenset(loose))
 
 
-def _vector(program: Program, layout: Layout, widest: int) -> int:
-    """Return how many neighbours one access may take: all rows of all tensors have to begin at a multiple of it."""
+def _vector(layout: Layout, widest: int, strided: Collection[int]) -> int:
+    """Return how many neighbours one access may take: all rows of all tensors but those `strided` have to begin at a multiple of it."""
     loops = [*layout.outer, *layout.inner[:-1]]
     last = layout.inner[-1]
     width = widest
     for tensor, step in enumerate(last.strides):
-        if step:
+        if step and tensor not in strided:
             while width > 1 and any(loop.strides[tensor] % width for loop in loops):
                 width //= 2
     while width > 1 and last.size % width:
@@ -178,7 +188,7 @@ def _parts(whole: Plan, elements: int, phases: int) -> Plan:
 def counted(program: Program) -> str:
     """Return the type that counts elements."""
     tensors = [value(node) for node, _ in (*program.operands, *program.outputs)]
-    largest = max((t.numel() for t in tensors), default=0)
+    largest = max((1 + sum((size - 1) * step for size, step in zip(t.shape, t.stride(), strict=True)) for t in tensors), default=0)
     largest = max(largest, math.prod(program.sizes))
     if largest >= 2**40:
         raise Unsupported("too many elements")

@@ -10,10 +10,12 @@ from typing import Any, ClassVar
 import torch
 
 from warpwright.base import Action
+from warpwright.domains.graph.cuda.plan import DEFAULT
 from warpwright.domains.graph.ir import GraphIR, aten, edit, find, is_op, is_random, is_tensor, shape, value, written
 from warpwright.domains.graph.plan.prepare import prepare
 from warpwright.domains.graph.plan.program import plan
 from warpwright.domains.graph.techniques.convolutions.convolution import CONVOLUTIONS, TRANSPOSED
+from warpwright.domains.graph.techniques.fuse import fuse_cuda
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 
@@ -128,16 +130,25 @@ def leaves(ir: GraphIR) -> list[Any]:
 
 def _owns_its_results(ir: GraphIR) -> bool:
     """Does each result have a storage of its own, which is no argument's?"""
-    storages = [value(node).untyped_storage()._cdata for node in ir.results if is_tensor(node)]
-    given = {value(n).untyped_storage()._cdata for n in ir.graph.nodes if n.op == "placeholder" and is_tensor(n)}
-    return len(set(storages)) == len(storages) and not given & set(storages)
+    storages = [_storage(node) for node in ir.results if is_tensor(node)]
+    return len(set(storages)) == len(storages) and not _given(ir) & set(storages)
+
+
+def _given(ir: GraphIR) -> set[int]:
+    """Return the storages of what a call is given, inputs and state."""
+    return {_storage(node) for node in ir.graph.nodes if node.op == "placeholder" and is_tensor(node)}
+
+
+def _storage(node: torch.fx.Node) -> int:
+    return int(value(node).untyped_storage()._cdata)
 
 
 @dataclass(frozen=True)
 class CudaGraph:
     """optimized(x)  ->  copy x in, replay a recorded graph of optimized, copy the results out. CUDA only, and the last schedule.
 
-    Recorded anew when a tensor of the state moves. Not for random calls, nor for results that share storage with what is not a result.
+    Recorded anew when a tensor of the state moves. Results that share storage, share that of one copy. Not for random calls, nor for results that
+    share storage with what is given.
     """
 
     name: str = "cuda_graph"
@@ -147,7 +158,7 @@ class CudaGraph:
         """Yield the action where a recording means the same as the calls."""
         if ir.scheduled(self.name) or any(is_random(node) for node in ir.graph.nodes):
             return
-        if _owns_its_results(ir):
+        if not {_storage(node) for node in ir.results if is_tensor(node)} & _given(ir):
             yield Action(self.name)
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
@@ -173,8 +184,8 @@ class ChannelsLast:
     """
 
     name: str = "channels_last"
-    traits: ClassVar[Traits] = Traits("S", best_with=(Action("compile", params=(("mode", "default"),)),))
-    """Alone it costs a pass over the input and one over the output, which a compiled program has anyway."""
+    traits: ClassVar[Traits] = Traits("S", best_with=(Action("compile", params=(("mode", "default"),)), fuse_cuda(1, DEFAULT)))
+    """Alone it costs a pass over the input and one over the output, which fused kernels have anyway."""
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield the action when there is a convolution of 4D or 5D tensors."""

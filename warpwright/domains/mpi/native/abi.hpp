@@ -13,7 +13,8 @@ struct Status {
 };
 #define MPI_SONAME "libmpi.so.40"
 namespace mpi_constant {
-constexpr int proc_null = -2, any_source = -1, undefined = -32766, error_in_status = 18, error_pending = 19;
+constexpr int proc_null = -2, any_source = -1, undefined = -32766;
+constexpr int error_truncate = 15, error_other = 16, error_in_status = 18, error_pending = 19;
 constexpr int order_c = 0, distribute_block = 0, distribute_cyclic = 1, distribute_none = 2, default_argument = -1;
 constexpr int cartesian = 1, graph = 2, distributed_graph = 3;
 inline Status* const status_ignore = nullptr;
@@ -27,9 +28,10 @@ struct Status {
     int count_low, count_high, source, tag, error;
 };
 #define MPI_SONAME "libmpi.so.12"
-inline constexpr Handle packed_type = 0x4c00010f, null_request = 0x2c000000;
+inline constexpr Handle packed_type = 0x4c00010f, null_request = 0x2c000000, world = 0x44000000, null_comm = 0x04000000;
 namespace mpi_constant {
-constexpr int proc_null = -1, any_source = -2, undefined = -32766, error_in_status = 17, error_pending = 18;
+constexpr int proc_null = -1, any_source = -2, undefined = -32766;
+constexpr int error_truncate = 14, error_other = 15, error_in_status = 17, error_pending = 18;
 constexpr int order_c = 56, distribute_block = 121, distribute_cyclic = 122, distribute_none = 123, default_argument = -49767;
 constexpr int graph = 1, cartesian = 2, distributed_graph = 3;
 inline Status* const status_ignore = reinterpret_cast<Status*>(1);

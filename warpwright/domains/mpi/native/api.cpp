@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "device.hpp"
+#include "anywhere.hpp"
 #include "layout.hpp"
 #include "pack_cpu.hpp"
 
@@ -146,6 +146,46 @@ WARPWRIGHT_API void warpwright_release(void* memory, int device) {
     if (device < 0) return std::free(memory);
     const gpu::Current current(*gpu::driver(), device);
     if (current) gpu::driver()->release_host(memory);
+}
+
+// Memory of a device that another process may open by `handle` (64 bytes); null where there is none, or IPC is refused. It is cleared.
+WARPWRIGHT_API void* warpwright_share(std::size_t bytes, int device, void* handle) {
+    using namespace warpwright::mpi;
+    gpu::Driver* cuda = gpu::driver();
+    if (!cuda || gpu::avoided()) return nullptr;
+    const gpu::Current current(*cuda, device);
+    constexpr std::size_t whole = 1 << 21; // a handle opens whole blocks of this size: nothing else is to lie in them
+    const std::size_t room = (bytes + whole - 1) / whole * whole;
+    gpu::Pointer memory = 0;
+    gpu::IpcHandle exported;
+    if (!current || cuda->allocate(&memory, room)) return nullptr;
+    if (cuda->fill(memory, 0, room) || cuda->export_memory(&exported, memory)) {
+        cuda->release(memory);
+        return nullptr;
+    }
+    std::memcpy(handle, &exported, sizeof exported);
+    return reinterpret_cast<void*>(memory);
+}
+
+// Another process's memory as a device of this one reaches it, or null.
+WARPWRIGHT_API void* warpwright_open_shared(const void* handle, int device) {
+    using namespace warpwright::mpi;
+    gpu::Driver* cuda = gpu::driver();
+    if (!cuda || gpu::avoided()) return nullptr;
+    const gpu::Current current(*cuda, device);
+    gpu::IpcHandle exported;
+    std::memcpy(&exported, handle, sizeof exported);
+    gpu::Pointer memory = 0;
+    return current && !cuda->open_memory(&memory, exported, 1) ? reinterpret_cast<void*>(memory) : nullptr; // 1: with peer access
+}
+
+// Give back what `warpwright_share` made, or, where `opened`, what `warpwright_open_shared` did.
+WARPWRIGHT_API void warpwright_unshare(void* memory, int device, int opened) {
+    using namespace warpwright::mpi;
+    gpu::Driver& cuda = *gpu::driver();
+    const gpu::Current current(cuda, device);
+    const auto address = reinterpret_cast<gpu::Pointer>(memory);
+    if (current) opened ? cuda.close_memory(address) : cuda.release(address);
 }
 
 namespace {

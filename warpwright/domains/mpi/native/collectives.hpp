@@ -11,8 +11,6 @@ namespace warpwright::mpi {
 
 inline Original<int(Handle, int*)> comm_size("MPI_Comm_size");
 inline Original<int(Handle, int*)> comm_remote_size("MPI_Comm_remote_size");
-inline Original<int(Handle, int*)> comm_test_inter("MPI_Comm_test_inter");
-inline Original<int(Handle, int*)> comm_rank("MPI_Comm_rank");
 inline Original<int(Handle, int*)> topo_test("MPI_Topo_test");
 inline Original<int(Handle, int*)> cartdim_get("MPI_Cartdim_get");
 inline Original<int(Handle, int, int, int*, int*)> cart_shift("MPI_Cart_shift");
@@ -140,13 +138,20 @@ struct Sides {
     template <class Out, class In>
     bool stage(const void* from, Out out_block, void* to, In in_block, const Peers& peers) {
         if (from == mpi_constant::in_place || to == mpi_constant::in_place) return false;
-        if (stage_side(from, peers.out, out_block, out) && !out.staged.pack()) out.staged.release(); // the GPU refused
-        if (stage_side(to, peers.in, in_block, in) && peers.absent && !in.staged.pack()) in.staged.release(); // what nobody sends is put back
+        if (stage_side(from, peers.out, out_block, out) && !out.staged.pack()) give_up(out.staged);
+        if (stage_side(to, peers.in, in_block, in) && peers.absent && !in.staged.pack()) give_up(in.staged); // what nobody sends is put back
         return out || in;
     }
 
+    static void give_up(Staged& staged) {
+        staged.release();
+        staged.hopeless = staged.device >= 0;
+    }
+
+    bool hopeless() const { return mpi::hopeless(out.staged) || mpi::hopeless(in.staged); }
+
     int finish(int code) {
-        if (!code && in && !in.staged.unpack(in.staged.bytes())) refused();
+        if (!code && in && !in.staged.unpack(in.staged.bytes())) code = refused();
         out.staged.release(), in.staged.release();
         return code;
     }
@@ -173,7 +178,9 @@ int collective(Counter& counter, bool known, const Peers& peers, const void* fro
         return forward();
     }
     const auto sides = std::make_shared<Sides<Size, Place>>();
-    if (!counter.note(sides->stage(from, out, to, in, peers))) return forward();
+    const bool staged = counter.note(sides->stage(from, out, to, in, peers));
+    if (sides->hopeless()) return sides->finish(refused());
+    if (!staged) return forward();
     const int code = call(*sides);
     if constexpr (sizeof...(More) == 0) return sides->finish(code);
     else return noted(code, sides, more...);

@@ -41,7 +41,7 @@ inline void* open_compiler() {
 inline std::string compiled(const std::string& arch) {
     void* library = open_compiler();
     if (!library) {
-        std::fprintf(stderr, "warpwright.mpi: expected NVIDIA's run-time compiler libnvrtc, saw none: GPU buffers are left to the MPI library; "
+        std::fprintf(stderr, "warpwright.mpi: expected NVIDIA's run-time compiler libnvrtc, saw none: GPU buffers are copied block by block; "
                              "pip install nvidia-cuda-nvrtc\n");
         return {};
     }
@@ -63,7 +63,7 @@ inline std::string compiled(const std::string& arch) {
         nvrtc.log_size(program, &size);
         std::string log(size, ' ');
         nvrtc.log(program, log.data());
-        std::fprintf(stderr, "warpwright.mpi: NVRTC refused kernels.cu: GPU buffers are left to the MPI library\n%s\n", log.c_str());
+        std::fprintf(stderr, "warpwright.mpi: NVRTC refused kernels.cu: GPU buffers are copied block by block\n%s\n", log.c_str());
         return {};
     }
     if (nvrtc.size(program, &size)) return {};

@@ -53,10 +53,26 @@ private:
 
 inline Orphans orphans;
 
-// A request whose array entry the library reports as failed or as not yet done.
-inline void settle(Batch& batch, std::size_t i, const Status& status, bool errors) {
-    if (!errors || status.error == 0) batch.complete(i, status);
-    else if (status.error != mpi_constant::error_pending) batch.fail(i);
+// All that a call has completed, `index(j)` being the request of status j; `code` is the library's. Returns the call's code: where bytes could not be
+// delivered the statuses tell which.
+template <class Index>
+int settle(Batch& batch, int count, Status* seen, int code, Index index) {
+    std::vector<int> failed;
+    for (int j = 0; j < count; ++j) {
+        const auto i = static_cast<std::size_t>(index(j));
+        const int error = code ? seen[j].error : 0;
+        if (error == mpi_constant::error_pending) continue;
+        if (error) {
+            batch.fail(i);
+        } else if (const int refused = batch.complete(i, seen[j])) {
+            failed.resize(static_cast<std::size_t>(count));
+            failed[static_cast<std::size_t>(j)] = refused;
+        }
+    }
+    if (failed.empty()) return code;
+    for (int j = 0; j < count; ++j)
+        if (!code || failed[static_cast<std::size_t>(j)]) seen[j].error = failed[static_cast<std::size_t>(j)];
+    return mpi_constant::error_in_status;
 }
 
 } // namespace warpwright::mpi
@@ -69,7 +85,8 @@ WARPWRIGHT_API int MPI_Wait(Handle* request, Status* status) {
     if (!batch) return wait_(request, status);
     Status* seen = batch.statuses(status);
     const int code = wait_(request, seen);
-    code ? batch.fail(0) : batch.complete(0, *seen);
+    if (!code) return batch.complete(0, *seen);
+    batch.fail(0);
     return code;
 }
 
@@ -81,8 +98,7 @@ WARPWRIGHT_API int MPI_Test(Handle* request, int* flag, Status* status) {
     Status* seen = batch.statuses(status);
     const int code = test_(request, flag, seen);
     if (code) batch.fail(0);
-    else if (*flag) batch.complete(0, *seen);
-    return code;
+    return !code && *flag ? batch.complete(0, *seen) : code;
 }
 
 WARPWRIGHT_API int MPI_Waitall(int count, Handle* handles, Status* statuses) {
@@ -92,8 +108,7 @@ WARPWRIGHT_API int MPI_Waitall(int count, Handle* handles, Status* statuses) {
     Status* seen = batch.statuses(statuses);
     const int code = waitall_(count, handles, seen);
     if (code && code != mpi_constant::error_in_status) return code;
-    for (int i = 0; i < count; ++i) settle(batch, static_cast<std::size_t>(i), seen[i], code != 0);
-    return code;
+    return settle(batch, count, seen, code, [](int i) { return i; });
 }
 
 WARPWRIGHT_API int MPI_Testall(int count, Handle* handles, int* flag, Status* statuses) {
@@ -103,8 +118,7 @@ WARPWRIGHT_API int MPI_Testall(int count, Handle* handles, int* flag, Status* st
     Status* seen = batch.statuses(statuses);
     const int code = testall_(count, handles, flag, seen);
     if ((code && code != mpi_constant::error_in_status) || (!code && !*flag)) return code;
-    for (int i = 0; i < count; ++i) settle(batch, static_cast<std::size_t>(i), seen[i], code != 0);
-    return code;
+    return settle(batch, count, seen, code, [](int i) { return i; });
 }
 
 WARPWRIGHT_API int MPI_Waitany(int count, Handle* handles, int* index, Status* status) {
@@ -113,7 +127,9 @@ WARPWRIGHT_API int MPI_Waitany(int count, Handle* handles, int* index, Status* s
     if (!batch) return waitany_(count, handles, index, status);
     Status* seen = batch.statuses(status);
     const int code = waitany_(count, handles, index, seen);
-    if (*index != mpi_constant::undefined) code ? batch.fail(static_cast<std::size_t>(*index)) : batch.complete(static_cast<std::size_t>(*index), *seen);
+    if (*index == mpi_constant::undefined) return code;
+    if (!code) return batch.complete(static_cast<std::size_t>(*index), *seen);
+    batch.fail(static_cast<std::size_t>(*index));
     return code;
 }
 
@@ -123,8 +139,7 @@ WARPWRIGHT_API int MPI_Testany(int count, Handle* handles, int* index, int* flag
     if (!batch) return testany_(count, handles, index, flag, status);
     Status* seen = batch.statuses(status);
     const int code = testany_(count, handles, index, flag, seen);
-    if (!code && *flag && *index != mpi_constant::undefined) batch.complete(static_cast<std::size_t>(*index), *seen);
-    return code;
+    return !code && *flag && *index != mpi_constant::undefined ? batch.complete(static_cast<std::size_t>(*index), *seen) : code;
 }
 
 inline int some(Original<int(int, Handle*, int*, int*, Status*)>& original, int count, Handle* handles, int* done, int* indices, Status* statuses) {
@@ -134,8 +149,7 @@ inline int some(Original<int(int, Handle*, int*, int*, Status*)>& original, int 
     Status* seen = batch.statuses(statuses);
     const int code = original(count, handles, done, indices, seen);
     if ((code && code != mpi_constant::error_in_status) || *done == mpi_constant::undefined) return code;
-    for (int j = 0; j < *done; ++j) settle(batch, static_cast<std::size_t>(indices[j]), seen[j], code != 0);
-    return code;
+    return settle(batch, *done, seen, code, [&](int j) { return indices[j]; });
 }
 
 WARPWRIGHT_API int MPI_Waitsome(int count, Handle* handles, int* done, int* indices, Status* statuses) {
@@ -151,8 +165,8 @@ WARPWRIGHT_API int MPI_Request_get_status(Handle request, int* flag, Status* sta
     Operation* operation = requests.take(request);
     if (!operation) return request_get_status_(request, flag, status);
     Status own, *seen = status == mpi_constant::status_ignore ? &own : status;
-    const int code = request_get_status_(request, flag, seen);
-    if (!code && *flag) deliver(*operation, *seen);
+    int code = request_get_status_(request, flag, seen);
+    if (!code && *flag) code = deliver(*operation, *seen);
     requests.add(request, operation);
     return code;
 }
@@ -182,12 +196,11 @@ inline bool prepare(Handle request) {
 }
 
 WARPWRIGHT_API int MPI_Start(Handle* request) {
-    if (!prepare(*request)) std::abort();
-    return start_(request);
+    return prepare(*request) ? start_(request) : refused();
 }
 
 WARPWRIGHT_API int MPI_Startall(int count, Handle* handles) {
     for (int i = 0; i < count; ++i)
-        if (!prepare(handles[i])) std::abort();
+        if (!prepare(handles[i])) return refused();
     return startall_(count, handles);
 }

@@ -50,17 +50,22 @@ struct Device {
     std::mutex busy; // of the flag and the tables: one launch is awaited at a time
     std::map<std::pair<const void*, u32>, Uploaded> tables; // by node and width, for the layouts used last
     Scratch scratch;
-    std::atomic<bool> tried{false};
-    bool usable = false;
+    std::atomic<bool> usable{false};
+    bool no_code = false; // the kernels cannot be compiled here: not tried again
+    std::chrono::steady_clock::time_point next_trial{};
 };
 
 inline void choose_waiting(Driver& cuda, Device& device);
 
+// False where the device has no memory for it now; a later call goes on where this one stopped.
 inline bool set_up(Driver& cuda, Device& device, int ordinal) {
-    int major = 0, minor = 0;
-    if (cuda.device_attribute(&major, 75, ordinal) || cuda.device_attribute(&minor, 76, ordinal)) return false;
-    const std::string code = machine_code(std::to_string(major * 10 + minor));
-    if (code.empty() || cuda.load(&device.module, code.data())) return false;
+    if (!device.module) {
+        int major = 0, minor = 0;
+        if (cuda.device_attribute(&major, 75, ordinal) || cuda.device_attribute(&minor, 76, ordinal)) return false;
+        const std::string code = machine_code(std::to_string(major * 10 + minor));
+        device.no_code = code.empty();
+        if (device.no_code || cuda.load(&device.module, code.data())) return false;
+    }
     const auto find = [&](Opaque& kernel, const std::string& name) { return cuda.function(&kernel, device.module, name.c_str()) == 0; };
     for (int w = 0; w < 5; ++w) {
         const std::string width = std::to_string(1 << w);
@@ -69,8 +74,8 @@ inline bool set_up(Driver& cuda, Device& device, int ordinal) {
                 if (!find(device.nest[w][depth][many], "nest_" + width + "_" + std::to_string(depth + 1) + (many ? "_4" : "_1"))) return false;
         if (!find(device.tree[w], "tree_" + width)) return false;
     }
+    if (!find(device.group, "group") || (!device.arrived && cuda.allocate(&device.arrived, 4)) || cuda.fill(device.arrived, 0, 4)) return false;
     void* flag = nullptr;
-    if (!find(device.group, "group") || cuda.allocate(&device.arrived, 4) || cuda.fill(device.arrived, 0, 4)) return false;
     if (cuda.allocate_host(&flag, 64, 3)) return false; // portable, mapped
     device.flag = static_cast<volatile u32*>(flag);
     *device.flag = 0;
@@ -85,14 +90,15 @@ public:
         static Device devices[most_devices];
         if (!current_) return; // an ordinal out of range has no context either
         Device& device = devices[ordinal];
-        if (!device.tried.load(std::memory_order_acquire)) { // no std::call_once: its thread-local variables are the C++ library's, which may be there twice
+        if (!device.usable.load(std::memory_order_acquire)) { // no std::call_once: its thread-local variables are the C++ library's, which may be there twice
             const std::lock_guard lock(device.busy);
-            if (!device.tried.load(std::memory_order_relaxed)) {
-                device.usable = set_up(cuda, device, ordinal);
-                device.tried.store(true, std::memory_order_release);
+            const auto now = std::chrono::steady_clock::now();
+            if (!device.usable.load(std::memory_order_relaxed) && !device.no_code && now >= device.next_trial) {
+                device.next_trial = now + std::chrono::seconds(1); // memory may have been given back by then
+                device.usable.store(set_up(cuda, device, ordinal), std::memory_order_release);
             }
         }
-        if (device.usable) device_ = &device;
+        if (device.usable.load(std::memory_order_relaxed)) device_ = &device;
     }
     explicit operator bool() const { return device_ != nullptr; }
     Device& operator*() const { return *device_; }
@@ -307,71 +313,6 @@ inline bool run(Driver& cuda, Device& device, const std::vector<Piece>& pieces, 
         if (++group.count == group_size || last) flush(last);
     }
     return launch.finish(good);
-}
-
-// --- any two places ----------------------------------------------------------------------------------------------------------------------
-
-inline bool grow(Driver& cuda, Scratch& scratch, std::size_t bytes, bool host) {
-    std::size_t& room = host ? scratch.host_room : scratch.device_room;
-    if (bytes <= room) return true;
-    const std::size_t wanted = std::bit_ceil(std::max<std::size_t>(bytes, 1 << 16));
-    if (host) {
-        if (scratch.host) cuda.release_host(scratch.host);
-        scratch.host = nullptr, room = 0;
-        if (cuda.allocate_host(&scratch.host, wanted, 3)) return false;
-    } else {
-        if (scratch.device) cuda.release(scratch.device);
-        scratch.device = 0, room = 0;
-        if (cuda.allocate(&scratch.device, wanted)) return false;
-    }
-    room = wanted;
-    return true;
-}
-
-inline bool run_layout(Driver& cuda, Device& device, const Layout& layout, char* base, char* packed, bool unpack, bool waited = true) {
-    char* strided = base + layout.offset;
-    if (layout.node->depth >= 0 && layout.node->depth <= deepest_nest && layout.node->bytes < most_words) { // no list of pieces to allocate
-        const std::lock_guard lock(device.busy);
-        Launch launch{cuda, device, unpack, device.stream, waited};
-        RequestArguments request = request_of(*layout.node, strided, packed);
-        return launch.finish(launch.nest(request, true));
-    }
-    std::vector<Piece> pieces;
-    cut(layout.node, strided, packed, pieces);
-    return run(cuda, device, pieces, unpack, waited);
-}
-
-// Pack or unpack a whole layout where at least one side is on a GPU; false: nothing was done, or not all of it.
-inline bool copy(Driver& cuda, const Layout& layout, char* base, char* packed, Place here, Place there, bool unpack) {
-    if (!layout.node) return true;
-    if (here.where == Where::foreign || there.where == Where::foreign) return false;
-    if (here.where != Where::device && there.where != Where::device) return false; // what the driver does not know may be anything
-    const auto bytes = static_cast<std::size_t>(layout.bytes());
-    if (here.where == Where::device && (there.where == Where::pinned || (there.where == Where::device && there.device == here.device))) {
-        Use use(cuda, here.device);
-        return use && run_layout(cuda, *use, layout, base, packed, unpack);
-    }
-    Use use(cuda, here.where == Where::device ? here.device : there.device);
-    if (!use) return false;
-    Scratch& scratch = use->scratch;
-    const std::lock_guard lock(scratch.busy);
-    const auto transfer = [&](Pointer to, Pointer from) { return cuda.copy(to, from, bytes, use->stream) == 0 && cuda.wait(use->stream) == 0; };
-    const auto end = reinterpret_cast<Pointer>(packed);
-    if (here.where == Where::device) { // the packed side is pageable, or on another GPU
-        if (!grow(cuda, scratch, bytes, false)) return false;
-        char* staged = reinterpret_cast<char*>(scratch.device);
-        if (unpack) return transfer(scratch.device, end) && run_layout(cuda, *use, layout, base, staged, true);
-        return run_layout(cuda, *use, layout, base, staged, false) && transfer(end, scratch.device);
-    }
-    if (!grow(cuda, scratch, bytes, true)) return false; // the object is on the host, the packed side on the GPU
-    const auto staged = reinterpret_cast<Pointer>(scratch.host);
-    if (unpack) {
-        if (!transfer(staged, end)) return false;
-        mpi::copy<Direction::unpack>(layout, base, scratch.host, 0, layout.bytes());
-        return true;
-    }
-    mpi::copy<Direction::pack>(layout, base, scratch.host, 0, layout.bytes());
-    return transfer(end, staged);
 }
 
 } // namespace warpwright::mpi::gpu

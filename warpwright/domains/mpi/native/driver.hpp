@@ -15,6 +15,10 @@ namespace warpwright::mpi::gpu {
 using Pointer = std::uint64_t;
 using Opaque = void*;
 
+struct IpcHandle { // CUipcMemHandle, passed by value
+    char bytes[64];
+};
+
 struct Driver {
     int (*device_attribute)(int*, int, int);
     int (*retain)(Opaque*, int);
@@ -33,6 +37,9 @@ struct Driver {
     int (*release_host)(void*);
     int (*copy)(Pointer, Pointer, std::size_t, Opaque);
     int (*fill)(Pointer, unsigned char, std::size_t);
+    int (*export_memory)(IpcHandle*, Pointer);
+    int (*open_memory)(Pointer*, IpcHandle, unsigned);
+    int (*close_memory)(Pointer);
     bool complete = false;
 };
 
@@ -50,7 +57,8 @@ inline Driver load_driver(void* library) {
     find(driver.wait, "cuStreamSynchronize"), find(driver.write, "cuStreamWriteValue32_v2");
     find(driver.pointer_attributes, "cuPointerGetAttributes"), find(driver.allocate, "cuMemAlloc_v2"), find(driver.release, "cuMemFree_v2");
     find(driver.allocate_host, "cuMemHostAlloc"), find(driver.release_host, "cuMemFreeHost"), find(driver.copy, "cuMemcpyAsync");
-    find(driver.fill, "cuMemsetD8_v2");
+    find(driver.fill, "cuMemsetD8_v2"), find(driver.export_memory, "cuIpcGetMemHandle"), find(driver.open_memory, "cuIpcOpenMemHandle_v2");
+    find(driver.close_memory, "cuIpcCloseMemHandle");
     driver.complete = all;
     return driver;
 }

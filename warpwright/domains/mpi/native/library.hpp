@@ -55,9 +55,19 @@ inline Handle null_request_handle() {
     static const Handle handle = symbol("ompi_request_null");
     return handle;
 }
+inline Handle world_handle() {
+    static const Handle handle = symbol("ompi_mpi_comm_world");
+    return handle;
+}
+inline Handle null_comm_handle() {
+    static const Handle handle = symbol("ompi_mpi_comm_null");
+    return handle;
+}
 #else
 inline Handle packed_handle() { return packed_type; }
 inline Handle null_request_handle() { return null_request; }
+inline Handle world_handle() { return world; }
+inline Handle null_comm_handle() { return null_comm; }
 #endif
 
 // Whether the library itself takes memory of a GPU, as it says.
@@ -76,5 +86,18 @@ inline Original<int(Handle, Count, Count, Count, Count, int*, Address*, Count*, 
 inline Original<int(Handle, Count*, Count*)> type_get_extent("MPI_Type_get_extent_x");
 inline Original<int(Handle, Count*)> type_size("MPI_Type_size_x");
 inline Original<int(Handle*)> type_free("MPI_Type_free");
+inline Original<int(Handle, int)> comm_call_errhandler("MPI_Comm_call_errhandler");
+
+// An error of ours is the library's own: its error handler of MPI_COMM_WORLD decides whether the program ends here or sees the code.
+inline int raised(int code) {
+    comm_call_errhandler(world_handle(), code);
+    return code;
+}
+
+// The GPU refused bytes that no library without a knowledge of GPUs may touch.
+inline int refused() {
+    std::fprintf(stderr, "warpwright.mpi: the GPU refused to pack or unpack a message (docs/mpi.md)\n");
+    return raised(mpi_constant::error_other);
+}
 
 } // namespace warpwright::mpi

@@ -14,7 +14,7 @@ struct Counter {
     }
 };
 
-inline Counter packs, unpacks, sends, receives, persistents;
+inline Counter packs, unpacks, sends, receives, persistents, by_ring;
 
 // WARPWRIGHT_MPI=off: everything is forwarded.
 inline const bool enabled = [] {
@@ -34,18 +34,59 @@ inline bool passed_on(Handle datatype) {
     return !enabled || (type && left_alone(*type));
 }
 
+// Where the object lies on a GPU that refused it, a library that knows no GPUs must not see it either.
+inline bool hopeless(const Staged& staged) { return staged.hopeless && !knows_gpus(); }
+
 template <class Size>
 inline bool stage_message(const void* base, Size count, Handle datatype, int peer, Staged& staged) {
     return !passed_on(datatype) && peer != mpi_constant::proc_null && stage(base, count, datatype, staged);
 }
 
-// A buffer with the packed bytes; where the GPU refuses, the message is the library's own.
+// A buffer with the packed bytes, or with their header; where the GPU refuses, the message is the library's own.
 template <class Size>
 inline bool stage_send(const void* base, Size count, Handle datatype, int peer, Staged& staged) {
     if (!stage_message(base, count, datatype, peer, staged)) return false;
     if (staged.pack()) return true;
     staged.release();
+    staged.hopeless = staged.device >= 0;
     return false;
+}
+
+// The same where the receiver may have a ring.
+template <class Size>
+inline bool stage_send(const void* base, Size count, Handle datatype, int peer, Handle comm, Staged& staged) {
+    if (enabled && rings.on() && peer >= 0 && count > 0) {
+        try {
+            Type* type = types.get(datatype);
+            if (type->known && by_ring.note(rings.send(base, type->whole(count), comm, peer, staged))) return true;
+        } catch (const Overflow&) {
+            return false;
+        }
+    }
+    return stage_send(base, count, datatype, peer, staged);
+}
+
+// What a header that arrives at an object of the library's must know of it.
+template <class Size>
+inline void look_at(const void* base, Size count, Handle datatype, Staged& staged) {
+    staged.base = const_cast<char*>(static_cast<const char*>(base));
+    try {
+        Type* type = types.get(datatype);
+        if (type->known && count > 0) staged.layout = type->whole(count);
+    } catch (const Overflow&) {
+        staged.layout = {};
+    }
+}
+
+// A receive: bytes that are staged, or, where headers may come, an object that is looked at when its message has arrived. `staged.buffer` tells which.
+template <class Size>
+inline bool expect(const void* base, Size count, Handle datatype, int peer, Staged& staged) {
+    const bool served = receives.note(stage_message(base, count, datatype, peer, staged));
+    if (!enabled || !rings.on() || peer == mpi_constant::proc_null || count <= 0) return served;
+    if (hopeless(staged)) return false;
+    if (!served) look_at(base, count, datatype, staged);
+    if (staged.layout.node && base) rings.expect(staged.base + staged.layout.offset);
+    return true;
 }
 
 template <class Size>
@@ -57,11 +98,25 @@ using Isend = Original<int(const void*, Size, Handle, int, int, Handle, Handle*)
 template <class Size>
 using Ireceive = Original<int(void*, Size, Handle, int, int, Handle, Handle*)>;
 
+// What the library gets in place of the caller's arguments: the staged bytes or their header, where there are some.
+template <class Base, class Size>
+struct Wire {
+    Base base;
+    Size count;
+    Handle datatype;
+
+    Wire(Base base, Size count, Handle datatype, const Staged& staged) : base(base), count(count), datatype(datatype) {
+        if (staged.buffer) this->base = staged.buffer->memory, this->count = static_cast<Size>(staged.sent()), this->datatype = packed_handle();
+    }
+};
+
 template <class Size>
 int send(Send<Size>& original, const void* base, Size count, Handle datatype, int peer, int tag, Handle comm) {
     Staged staged;
-    if (!sends.note(stage_send(base, count, datatype, peer, staged))) return original(base, count, datatype, peer, tag, comm);
-    const int code = original(staged.buffer->memory, static_cast<Size>(staged.bytes()), packed_handle(), peer, tag, comm);
+    if (!sends.note(stage_send(base, count, datatype, peer, comm, staged)) && hopeless(staged)) return refused();
+    const Wire wire(base, count, datatype, staged);
+    const int code = original(wire.base, wire.count, wire.datatype, peer, tag, comm);
+    if (code) staged.withdraw();
     staged.release();
     return code;
 }
@@ -70,19 +125,25 @@ template <class Size>
 int receive(Receive<Size>& original, void* base, Size count, Handle datatype, int peer, int tag, Handle comm, Status* status) {
     Operation operation;
     operation.receive = true;
-    if (!receives.note(stage_message(base, count, datatype, peer, operation.staged))) return original(base, count, datatype, peer, tag, comm, status);
+    Staged& staged = operation.staged;
+    if (!expect(base, count, datatype, peer, staged)) return hopeless(staged) ? refused() : original(base, count, datatype, peer, tag, comm, status);
+    const Wire wire(base, count, datatype, staged);
     Status own, *seen = status == mpi_constant::status_ignore ? &own : status;
-    const int code = original(operation.staged.buffer->memory, static_cast<Size>(operation.staged.bytes()), packed_handle(), peer, tag, comm, seen);
-    if (!code) deliver(operation, *seen);
-    operation.staged.release();
+    int code = original(wire.base, wire.count, wire.datatype, peer, tag, comm, seen);
+    if (!code) code = deliver(operation, *seen);
+    staged.release();
     return code;
 }
 
 // Note a request that the library has made for staged bytes; give the bytes back where it made none.
 inline int noted(int code, const Staged& staged, bool is_receive, bool persistent, Handle* request) {
     auto* operation = new Operation{staged, is_receive, persistent, !persistent, false};
-    if (code) Requests::drop(operation);
-    else requests.add(*request, operation);
+    if (!code) {
+        requests.add(*request, operation);
+        return code;
+    }
+    operation->staged.withdraw();
+    Requests::drop(operation);
     return code;
 }
 
@@ -90,27 +151,31 @@ template <class Size>
 int isend(Isend<Size>& original, const void* base, Size count, Handle datatype, int peer, int tag, Handle comm, Handle* request) {
     orphans.poll();
     Staged staged;
-    if (!sends.note(stage_send(base, count, datatype, peer, staged))) return original(base, count, datatype, peer, tag, comm, request);
-    const int code = original(staged.buffer->memory, static_cast<Size>(staged.bytes()), packed_handle(), peer, tag, comm, request);
-    return noted(code, staged, false, false, request);
+    if (!sends.note(stage_send(base, count, datatype, peer, comm, staged)))
+        return hopeless(staged) ? refused() : original(base, count, datatype, peer, tag, comm, request);
+    const Wire wire(base, count, datatype, staged);
+    return noted(original(wire.base, wire.count, wire.datatype, peer, tag, comm, request), staged, false, false, request);
 }
 
 template <class Size>
 int ireceive(Ireceive<Size>& original, void* base, Size count, Handle datatype, int peer, int tag, Handle comm, Handle* request) {
     orphans.poll();
     Staged staged;
-    if (!receives.note(stage_message(base, count, datatype, peer, staged))) return original(base, count, datatype, peer, tag, comm, request);
-    const int code = original(staged.buffer->memory, static_cast<Size>(staged.bytes()), packed_handle(), peer, tag, comm, request);
-    return noted(code, staged, true, false, request);
+    if (!expect(base, count, datatype, peer, staged)) return hopeless(staged) ? refused() : original(base, count, datatype, peer, tag, comm, request);
+    const Wire wire(base, count, datatype, staged);
+    return noted(original(wire.base, wire.count, wire.datatype, peer, tag, comm, request), staged, true, false, request);
 }
 
+// A request of its own kind for every start: the number of bytes is fixed here, so that a header cannot stand for them.
 template <class Size, class Base>
 int persistent(Original<int(Base*, Size, Handle, int, int, Handle, Handle*)>& original, bool is_receive, Base* base, Size count, Handle datatype, int peer,
                int tag, Handle comm, Handle* request) {
     Staged staged;
-    if (!persistents.note(stage_message(base, count, datatype, peer, staged))) return original(base, count, datatype, peer, tag, comm, request);
-    const int code = original(staged.buffer->memory, static_cast<Size>(staged.bytes()), packed_handle(), peer, tag, comm, request);
-    return noted(code, staged, is_receive, true, request);
+    const bool staging = is_receive ? expect(base, count, datatype, peer, staged) : stage_message(base, count, datatype, peer, staged);
+    persistents.note(staged.buffer != nullptr);
+    if (!staging) return hopeless(staged) ? refused() : original(base, count, datatype, peer, tag, comm, request);
+    const Wire wire(base, count, datatype, staged);
+    return noted(original(wire.base, wire.count, wire.datatype, peer, tag, comm, request), staged, is_receive, true, request);
 }
 
 template <class Size>
@@ -122,17 +187,48 @@ int exchange(Exchange<Size>& original, const void* from, Size send_count, Handle
     Staged sent;
     Operation received;
     received.receive = true;
-    const bool send_staged = sends.note(stage_send(from, send_count, send_type, to_peer, sent));
-    const bool receive_staged = receives.note(stage_message(to, receive_count, receive_type, from_peer, received.staged));
-    if (send_staged) from = sent.buffer->memory, send_count = static_cast<Size>(sent.bytes()), send_type = packed_handle();
-    Status own, *seen = status;
-    if (receive_staged) {
-        to = received.staged.buffer->memory, receive_count = static_cast<Size>(received.staged.bytes()), receive_type = packed_handle();
-        if (status == mpi_constant::status_ignore) seen = &own;
+    const bool expected = expect(to, receive_count, receive_type, from_peer, received.staged);
+    sends.note(stage_send(from, send_count, send_type, to_peer, comm, sent));
+    int code = mpi_constant::error_other;
+    if (hopeless(sent) || hopeless(received.staged)) {
+        sent.withdraw();
+        refused();
+    } else {
+        const Wire out(from, send_count, send_type, sent);
+        const Wire in(to, receive_count, receive_type, received.staged);
+        Status own, *seen = expected && status == mpi_constant::status_ignore ? &own : status;
+        code = original(out.base, out.count, out.datatype, to_peer, send_tag, in.base, in.count, in.datatype, from_peer, receive_tag, comm, seen);
+        if (code) sent.withdraw();
+        else if (expected) code = deliver(received, *seen);
     }
-    const int code = original(from, send_count, send_type, to_peer, send_tag, to, receive_count, receive_type, from_peer, receive_tag, comm, seen);
-    if (!code && receive_staged) deliver(received, *seen);
     sent.release(), received.staged.release();
+    return code;
+}
+
+// Calls that are the library's own, but for a header that their receive may get.
+template <class Size>
+using Replace = Original<int(void*, Size, Handle, int, int, int, int, Handle, Status*)>;
+
+template <class Size>
+int replace(Replace<Size>& original, void* base, Size count, Handle datatype, int to_peer, int send_tag, int from_peer, int tag, Handle comm, Status* status) {
+    if (!enabled || !rings.on() || from_peer == mpi_constant::proc_null) return original(base, count, datatype, to_peer, send_tag, from_peer, tag, comm, status);
+    Operation received;
+    received.receive = true;
+    look_at(base, count, datatype, received.staged);
+    Status own, *seen = status == mpi_constant::status_ignore ? &own : status;
+    const int code = original(base, count, datatype, to_peer, send_tag, from_peer, tag, comm, seen);
+    return code ? code : deliver(received, *seen);
+}
+
+// A probe may see no header's length. `call` makes the library's call with a status.
+template <class Call>
+int probe(Status* status, const int* flag, Call call) {
+    if (!enabled || !rings.on()) return call(status);
+    rings.probed();
+    Status own, *seen = status == mpi_constant::status_ignore ? &own : status;
+    const int code = call(seen);
+    Count bytes = 0;
+    if (!code && (!flag || *flag) && !get_elements(seen, packed_handle(), &bytes)) rings.seen(bytes);
     return code;
 }
 
@@ -180,7 +276,32 @@ int exchange(Exchange<Size>& original, const void* from, Size send_count, Handle
                                             Size receive_count, Handle receive_type, int from_peer, int receive_tag, Handle comm, Status* status) { \
         static constinit Exchange<Size> original("MPI_Sendrecv" #suffix); \
         return exchange(original, from, send_count, send_type, to_peer, send_tag, to, receive_count, receive_type, from_peer, receive_tag, comm, status); \
+    } \
+    WARPWRIGHT_API int MPI_Sendrecv_replace##suffix(void* base, Size count, Handle datatype, int to_peer, int send_tag, int from_peer, int tag, \
+                                                    Handle comm, Status* status) { \
+        static constinit Replace<Size> original("MPI_Sendrecv_replace" #suffix); \
+        return replace(original, base, count, datatype, to_peer, send_tag, from_peer, tag, comm, status); \
     }
+
+WARPWRIGHT_API int MPI_Probe(int peer, int tag, Handle comm, Status* status) {
+    static constinit Original<int(int, int, Handle, Status*)> original("MPI_Probe");
+    return probe(status, nullptr, [&](Status* seen) { return original(peer, tag, comm, seen); });
+}
+
+WARPWRIGHT_API int MPI_Iprobe(int peer, int tag, Handle comm, int* flag, Status* status) {
+    static constinit Original<int(int, int, Handle, int*, Status*)> original("MPI_Iprobe");
+    return probe(status, flag, [&](Status* seen) { return original(peer, tag, comm, flag, seen); });
+}
+
+WARPWRIGHT_API int MPI_Mprobe(int peer, int tag, Handle comm, Handle* message, Status* status) {
+    static constinit Original<int(int, int, Handle, Handle*, Status*)> original("MPI_Mprobe");
+    return probe(status, nullptr, [&](Status* seen) { return original(peer, tag, comm, message, seen); });
+}
+
+WARPWRIGHT_API int MPI_Improbe(int peer, int tag, Handle comm, int* flag, Handle* message, Status* status) {
+    static constinit Original<int(int, int, Handle, int*, Handle*, Status*)> original("MPI_Improbe");
+    return probe(status, flag, [&](Status* seen) { return original(peer, tag, comm, flag, message, seen); });
+}
 
 WARPWRIGHT_MESSAGES(, int)
 #ifdef WARPWRIGHT_LARGE

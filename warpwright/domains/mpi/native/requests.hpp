@@ -5,7 +5,7 @@
 #include <memory>
 #include <unordered_map>
 
-#include "staging.hpp"
+#include "rings.hpp"
 
 namespace warpwright::mpi {
 
@@ -23,22 +23,26 @@ struct Operation {
     std::shared_ptr<void> kept{};
 };
 
-[[noreturn]] inline void refused() {
-    std::fprintf(stderr, "warpwright.mpi: a message arrived that the GPU refused to unpack\n");
-    std::abort(); // the library has handed it over: it cannot be received again, and wrong bytes are worse
-}
-
-// What arrived goes where it belongs. Nothing arrived in a cancelled receive.
-inline void deliver(Operation& operation, const Status& status) {
-    if (!operation.receive || !operation.active || operation.unpacked) return;
+// What arrived goes where it belongs; nothing arrived in a cancelled receive. Returns the error of a message that cannot be unpacked: the library has
+// handed it over, so that it cannot be received again.
+inline int deliver(Operation& operation, Status& status) {
+    if (!operation.active || operation.unpacked) return 0;
     int cancelled = 0;
+    if (!operation.receive) {
+        if (operation.staged.remote) test_cancelled(&status, &cancelled);
+        if (cancelled) operation.staged.withdraw();
+        return 0;
+    }
     Count received = operation.staged.bytes();
     if (!operation.whole) {
         test_cancelled(&status, &cancelled);
-        if (cancelled || get_elements(&status, packed_handle(), &received)) return;
+        if (cancelled || get_elements(&status, packed_handle(), &received)) return 0;
     }
-    if (!operation.staged.unpack(received)) refused();
     operation.unpacked = true;
+    Header header;
+    if (received == header_bytes && !operation.whole && rings.on() && rings.header_of(operation.staged, header)) return rings.take(operation.staged, header, status);
+    if (!operation.staged.buffer) return 0; // only looked at
+    return operation.staged.unpack(received) ? 0 : refused();
 }
 
 class Requests {
@@ -47,7 +51,9 @@ public:
 
     void add(Handle request, Operation* operation) {
         const std::lock_guard lock(guard_);
-        table_[key(request)] = operation;
+        Operation*& known = table_[key(request)];
+        if (known && !known->receive) drop(known); // a handle that the library shares between requests which are done
+        known = operation;
         count_.store(table_.size(), std::memory_order_relaxed);
     }
 
@@ -62,12 +68,13 @@ public:
         return operation;
     }
 
-    // A request that has completed: its bytes go to their place, and it is forgotten, or kept for its next start.
-    void complete(Handle request, Operation* operation, const Status& status) {
-        deliver(*operation, status);
-        if (!operation->persistent) return drop(operation);
+    // A request that has completed: its bytes go to their place, and it is forgotten, or kept for its next start. Returns what came of its bytes.
+    int complete(Handle request, Operation* operation, Status& status) {
+        const int code = deliver(*operation, status);
         operation->active = false;
-        add(request, operation);
+        if (operation->persistent) add(request, operation);
+        else drop(operation);
+        return code;
     }
 
     static void drop(Operation* operation) {
@@ -103,8 +110,9 @@ public:
         return own_.data();
     }
 
-    void complete(std::size_t i, const Status& status) {
-        if (Operation* operation = std::exchange(operations_[i], nullptr)) requests.complete(handles_[i], operation, status);
+    int complete(std::size_t i, Status& status) {
+        Operation* operation = std::exchange(operations_[i], nullptr);
+        return operation ? requests.complete(handles_[i], operation, status) : 0;
     }
 
     // A request that failed has no bytes to deliver, and is gone.

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "device.hpp"
+#include "ring.hpp"
 #include "types.hpp"
 
 namespace warpwright::mpi {
@@ -112,13 +112,20 @@ inline Bytes least_on_device() {
     return least;
 }
 
+constexpr Bytes header_bytes = 112; // of a message whose bytes lie in a ring: whole elements of every basic type, because MPICH looks
+
 // One side of a message that is served here: its bytes lie packed in `buffer` while the library has them.
 struct Staged {
     Layout layout;
     char* base = nullptr;
     Buffer* buffer = nullptr;
+    int device = -1;       // of the object; -1: it lies on the host
+    bool hopeless = false; // nothing is staged, because the GPU refused
+    Remote* remote = nullptr; // whose ring holds the bytes; the buffer holds their header then
+    Remote::Claim claim{};
 
     Bytes bytes() const { return layout.bytes(); }
+    Bytes sent() const { return remote ? header_bytes : bytes(); }
 
     bool pack() const { return move(Direction::pack, layout); }
     bool unpack(Bytes received) const { return move(Direction::unpack, received < bytes() ? prefix(layout, received) : layout); }
@@ -128,13 +135,19 @@ struct Staged {
         buffer = nullptr;
     }
 
+    // The header will not arrive.
+    void withdraw() {
+        if (remote) remote->release(claim);
+    }
+
 private:
     bool move(Direction direction, const Layout& part) const {
         if (!part.node) return true;
-        if (buffer->kind != Memory::ordinary) {
+        if (device >= 0) {
             gpu::Driver& cuda = *gpu::driver();
             const gpu::Place here = gpu::place_of(cuda, base + part.offset);
-            const gpu::Place there = buffer->kind == Memory::pinned ? gpu::Place{gpu::Where::pinned, here.device} : gpu::Place{gpu::Where::device, buffer->device};
+            constexpr gpu::Where kinds[] = {gpu::Where::pageable, gpu::Where::pinned, gpu::Where::device};
+            const gpu::Place there{kinds[static_cast<int>(buffer->kind)], buffer->kind == Memory::device ? buffer->device : here.device};
             return gpu::copy(cuda, part, base, buffer->memory, here, there, direction == Direction::unpack);
         }
         if (direction == Direction::pack) copy<Direction::pack>(part, base, buffer->memory, 0, part.bytes());
@@ -157,10 +170,10 @@ inline bool stage_layout(const void* base, Layout whole, bool worth, Staged& sta
     if (device < 0 && (!worth || whole.bytes() < least_on_host())) return false;
     const auto room = static_cast<std::size_t>(whole.bytes());
     Buffer* buffer = device >= 0 && whole.bytes() >= on_device ? pool.take(room, Memory::device, device) : nullptr;
-    if (!buffer) buffer = pool.take(room, device >= 0 ? Memory::pinned : Memory::ordinary, device); // also where the GPU's memory is full
-    if (!buffer) return false;
-    staged = {std::move(whole), const_cast<char*>(static_cast<const char*>(base)), buffer};
-    return true;
+    if (!buffer && device >= 0) buffer = pool.take(room, Memory::pinned, device); // also where the GPU's memory is full
+    if (!buffer) buffer = pool.take(room, Memory::ordinary, device);              // and where no more can be pinned
+    staged = {std::move(whole), const_cast<char*>(static_cast<const char*>(base)), buffer, device, !buffer && device >= 0};
+    return buffer != nullptr;
 }
 
 // A type that is the library's own business: one that is not understood, or contiguous where the library takes all memory that there is.

@@ -91,6 +91,11 @@ def _contract(op: Op, operands: list[torch.Tensor], domains: list[Domain], index
 
 
 def _einsum(op: Op, operands: list[torch.Tensor], domains: list[Domain], index: Index) -> torch.Tensor:
+    """Products of weights; those of matrices and vectors are one launch, where einsum takes three."""
+    if op.subscripts == ("ab", "b", "a") and domains == [Domain.ETYPE, Domain.ONE] and not op.sums:
+        return torch.matmul(operands[0], operands[1][0])
+    if op.subscripts == ("ab", "a", "b") and domains == [Domain.ETYPE, Domain.ETYPE] and op.domain is Domain.ONE:
+        return torch.mv(operands[0].flatten(0, 1).t(), operands[1].flatten())[None]
     return _onto(op, _product(op, operands, domains, index), index)
 
 

@@ -101,6 +101,8 @@ def _dense(value: torch.Tensor) -> torch.Tensor:
 class Rows(Runner):
     """Runs a schedule by Triton kernels."""
 
+    at_once = raw_maxima = True
+
     def __init__(self, schedule: Schedule, tuning: Tuning = DEFAULT, donated: tuple[str, ...] = ()) -> None:
         super().__init__(schedule, donated)
         self.tuning = tuning

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
+from warpwright.domains.rgnn.derive import GRADIENT
 from warpwright.domains.rgnn.emit.eager import value_of
-from warpwright.domains.rgnn.emit.rows import Kernel, Schedule, added
+from warpwright.domains.rgnn.emit.rows import Kernel, Schedule, added, finished
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.ir import Program
 from warpwright.domains.rgnn.lattice import Domain
@@ -29,13 +31,26 @@ class Argument:
         return f"{self.kind}_{self.of.name.lower() if isinstance(self.of, Domain) else self.of}" if self.of is not None else self.kind
 
 
+ZEROED = 1 << 22
+"""Numbers in sums that are made zero by one launch: they are then all in memory from the start."""
+
+
 class Runner:
     """Runs a schedule; an emitter says how one kernel is launched."""
 
+    at_once = False
+    """Are small sums made zero together? It saves launches."""
+    raw_maxima = False
+    """Do kernels take a maximum over no edges, minus infinity, for zero?"""
+
     def __init__(self, schedule: Schedule, donated: tuple[str, ...] = ()) -> None:
         self.schedule = schedule
-        self.seeds = seeds(schedule, donated)
+        self.sums = shared_sums(schedule, donated)
         self.done = self._last_uses()
+        ops = schedule.program.ops
+        self.maxima = {i for i, op in enumerate(ops) if op.kind == "segmax" and (not self.raw_maxima or finished(schedule, i))}
+        self.inputs = [(i, op.function, op.domain is Domain.ONE) for i, op in enumerate(ops) if op.kind == "input"]
+        self.steps = [(n, step) for n, step in enumerate(schedule.steps) if not isinstance(step, int) or ops[step].kind != "input"]
 
     def _last_uses(self) -> list[list[int]]:
         """Return for each step the values that are not read afterwards."""
@@ -56,33 +71,74 @@ class Runner:
         """Return the outputs; inputs as for `interpret`."""
         program = self.schedule.program
         values: list[Any] = [None] * len(program.ops)
+        for position, name, one in self.inputs:
+            values[position] = inputs[name][None] if one else inputs[name]
         like = next(iter(inputs.values()))
-        for number, step in enumerate(self.schedule.steps):
-            if isinstance(step, int) and step in self.seeds.values():
-                values[step] = next(values[sum_] for sum_, add in self.seeds.items() if add == step)
-            elif isinstance(step, int):
-                values[step] = value_of(program.ops[step], program, values, index, inputs, like)
+        room = self._zeroed(index, like)
+        for number, step in self.steps:
+            if not isinstance(step, int):
+                self._run(step, number, index, values, like, room)
+            elif program.ops[step].kind == "view":
+                values[step] = values[program.ops[step].inputs[0]]
+            elif step in self.sums.of:
+                values[step] = room[self.sums.of[step]]
             else:
-                self._run(step, number, index, values, like)
+                values[step] = value_of(program.ops[step], program, values, index, inputs, like)
             for value in self.done[number]:
                 values[value] = None
         return [values[i][0] if program.ops[i].domain is Domain.ONE else values[i] for i in program.outputs]
 
-    def _run(self, kernel: Kernel, number: int, index: Index, values: list[Any], like: torch.Tensor) -> None:
+    def _zeroed(self, index: Index, like: torch.Tensor) -> dict[int, torch.Tensor]:
+        """Return memory of sums by the first of those that share it: of those that are made zero together."""
+        places = index.keep((self, "zeroed"), lambda: self._places(index)) if self.at_once else ()
+        if not places:
+            return {}
+        whole = like.new_zeros(places[-1][-1])
+        return {first: whole.as_strided(shape, strides, start) for first, shape, strides, start, _ in places}
+
+    def _places(self, index: Index) -> list[tuple[int, tuple[int, ...], tuple[int, ...], int, int]]:
+        """Return first sum, shape, strides, start and end of what is made zero together; nothing where it is much, or one alone."""
+        program = self.schedule.program
+        zeroed = [i for step in self.schedule.steps if isinstance(step, Kernel) for i in step.stored if added(program.ops[i], i, step)]
+        places, end = [], 0
+        for position in zeroed:
+            op, alone = program.ops[position], self.sums.of.get(position, position) == position
+            # a layer's result is no view of other memory: programs may write it in place
+            if op.kind == "segmax" or not alone or position in self.sums.seeds or self._is_result(position):
+                continue
+            shape = (index.rows[op.domain], *op.shape)
+            places.append((position, shape, _dense_strides(shape), end, end + math.prod(shape)))
+            end += -(-math.prod(shape) // 64) * 64
+        return places if len(places) > 1 and end <= ZEROED else []
+
+    def _is_result(self, position: int) -> bool:
+        if GRADIENT in self.schedule.program.names():
+            return False
+        first = self.schedule.program.outputs[0]
+        while self.schedule.program.ops[first].kind in {"view", "reshape"}:
+            first = self.schedule.program.ops[first].inputs[0]
+        return self.sums.of.get(first, first) == position
+
+    def _run(self, kernel: Kernel, number: int, index: Index, values: list[Any], like: torch.Tensor, room: dict[int, torch.Tensor]) -> None:
         program = self.schedule.program
         for position in kernel.stored:
-            op = program.ops[position]
-            shape = (index.rows[op.domain], *op.shape)
-            if position in self.seeds:
-                values[position] = values[seed_of(program, position, self.seeds[position])]
-                continue
-            values[position] = self.memory(like, shape)
-            if op.kind == "segmax" or added(op, position, kernel):
-                values[position].fill_(-torch.inf if op.kind == "segmax" else 0.0)
+            op, first = program.ops[position], self.sums.of.get(position, position)
+            if first in room:
+                values[position] = room[first]
+            elif first in self.sums.seeds:
+                values[position] = room[first] = values[self.sums.seeds[first]]
+            else:
+                values[position] = self.memory(like, (index.rows[op.domain], *op.shape))
+                if op.kind == "segmax":
+                    values[position].fill_(-torch.inf)
+                elif added(op, position, kernel):
+                    values[position].fill_(0.0)
+                if position in self.sums.of:
+                    room[first] = values[position]
         self.launch(kernel, number, index, values)
         for position in kernel.stored:
-            if program.ops[position].kind == "segmax":
-                values[position] = torch.where(values[position] == -torch.inf, 0.0, values[position])
+            if position in self.maxima:
+                values[position].masked_fill_(values[position] == -torch.inf, 0.0)
 
     def memory(self, like: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
         """Return memory for a result."""
@@ -91,6 +147,10 @@ class Runner:
     def launch(self, kernel: Kernel, number: int, index: Index, values: list[Any]) -> None:
         """Run one kernel, the `number`th step, into the memory that `values` has for its results."""
         raise NotImplementedError
+
+
+def _dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
 
 
 def array_of(argument: Argument, kernel: Kernel, index: Index, values: list[Any]) -> torch.Tensor:
@@ -105,30 +165,60 @@ def array_of(argument: Argument, kernel: Kernel, index: Index, values: list[Any]
     return index.along(kernel.rows, argument.of) if argument.kind == "along" else index.lift(argument.of, kernel.rows)
 
 
-def seeds(schedule: Schedule, donated: tuple[str, ...]) -> dict[int, int]:
-    """Return sum -> addition for sums in memory that nothing but the addition of a donated input reads: they are made in the input's memory."""
+@dataclass(frozen=True)
+class Sums:
+    """Sums in memory that are made in the same memory, since nothing but their additions reads them."""
+
+    of: Mapping[int, int] = field(default_factory=dict)
+    """Each sum, and each addition of them -> the first sum of those that share memory."""
+    seeds: Mapping[int, int] = field(default_factory=dict)
+    """First sum -> the donated input in whose memory it is made."""
+
+
+def shared_sums(schedule: Schedule, donated: tuple[str, ...]) -> Sums:
+    """Return the sums that share memory: kernels add to it, so additions of sums, and of a donated input, take nothing more."""
     program = schedule.program
-    readers: dict[int, list[int]] = {}
+    readers: dict[int, set[int]] = {}
     for position, op in enumerate(program.ops):
-        for value in op.inputs:
-            readers.setdefault(value, []).append(position)
+        for value in op.inputs if op.kind != "view" else ():
+            readers.setdefault(_viewed(program, value), set()).add(position)
+    kept = {_viewed(program, value) for value in program.outputs}
     stored = {i: step for step in schedule.steps if isinstance(step, Kernel) for i in step.stored}
-    found = {}
+    of: dict[int, int] = {}
+    seeds: dict[int, int] = {}
     for position, op in enumerate(program.ops):
-        for value in op.inputs if op.function == "add" and op.kind == "map" else ():
-            free = value in stored and program.ops[value].kind == "contract" and added(program.ops[value], value, stored[value])
-            alone = free and readers[value] == [position] and value not in program.outputs
-            if alone and _is_donated(program, seed_of(program, value, position), donated):
-                found[value] = position
-    return found
+        if op.kind != "map" or op.function != "add" or position not in schedule.steps:
+            continue
+        parts = [_viewed(program, value) for value in op.inputs]
+        own = [readers[v] == {position} and v not in kept and (v in of or _is_sum(program, stored, v)) for v in parts]
+        given = [_is_donated(program, v, donated) for v in parts]
+        if parts[0] == parts[1] or not any(own) or any(program.ops[v].shape != op.shape for v in parts):
+            continue
+        if all(own) and sum(of.get(v, v) in seeds for v in parts) < 2:
+            groups = [of.get(v, v) for v in parts]
+            first = next((g for g in groups if g in seeds), min(groups))
+            for value in [*of, *parts]:
+                if of.get(value, value) in groups:
+                    of[value] = first
+        elif given[own.index(False) if not all(own) else 0] and of.get(parts[own.index(True)], parts[own.index(True)]) not in seeds:
+            which = own.index(True)
+            first = of.get(parts[which], parts[which])
+            of[parts[which]], seeds[first] = first, parts[1 - which]
+        else:
+            continue
+        of[position] = first
+    return Sums(of, seeds)
 
 
-def seed_of(program: Program, value: int, addition: int) -> int:
-    """Return the other operand of an addition."""
-    first, second = program.ops[addition].inputs
-    return second if first == value else first
+def _is_sum(program: Program, stored: Mapping[int, Kernel], value: int) -> bool:
+    return value in stored and program.ops[value].kind == "contract" and added(program.ops[value], value, stored[value])
+
+
+def _viewed(program: Program, value: int) -> int:
+    """Return what a value is another name of."""
+    return _viewed(program, program.ops[value].inputs[0]) if program.ops[value].kind == "view" else value
 
 
 def _is_donated(program: Program, value: int, donated: tuple[str, ...]) -> bool:
     op = program.ops[value]
-    return _is_donated(program, op.inputs[0], donated) if op.kind == "view" else op.kind == "input" and op.function in donated
+    return op.kind == "input" and op.function in donated

@@ -69,11 +69,16 @@ class _Lowering:
     inline: set[int] = field(default_factory=set)
     partial: set[int] = field(default_factory=set)
     stored: set[int] = field(default_factory=set)
+    of_nodes: frozenset[int] = frozenset()
+    """Numbers of nodes that are computed again wherever they are read."""
+
+    def __post_init__(self) -> None:
+        self.of_nodes = frozenset() if self.general else frozenset(numbers_of_nodes(self.program))
 
     def take(self, position: int) -> None:
         """Place one operation."""
         op = self.program.ops[position]
-        place = place_of(self.program, op, self.general)
+        place = "inline" if position in self.of_nodes else place_of(self.program, op, self.general)
         if isinstance(place, Domain):
             self._in_kernel(position, op, place)
             return
@@ -170,6 +175,7 @@ class _Lowering:
     def _in_registers(self, op: Op, value: int, rows: Domain) -> bool:
         """May `op`, in a kernel over `rows`, take `value` before it is in memory?"""
         of_row = self.home.get(value) is rows and self.program.ops[value].domain is rows and value in op.inputs
+        of_row = of_row and value not in self._leaves(i for i in op.inputs if i in self.inline)
         if not self.general and (gradient_alone(self.program, op) or wide_product(self.program, op)):
             return False
         if not of_row or value not in self.partial:
@@ -209,6 +215,33 @@ def lower(program: Program, fuse: bool = True, general: bool = False) -> Schedul
             stored, partial = (tuple(i for i in ops if i in chosen) for chosen in (state.stored, state.partial))
             steps.append(((stage, 1, ROWS.index(rows)), Kernel(rows, state.with_rows(ops), stored, frozenset(partial))))
     return Schedule(program, tuple(step for _, step in sorted(steps, key=lambda pair: pair[0])), frozenset(state.inline))
+
+
+def numbers_of_nodes(program: Program) -> set[int]:
+    """Return the elementwise operations on one number of each node that kernels alone read: a launch more would cost more than computing them again."""
+    readers: dict[int, list[int]] = {}
+    for position, op in enumerate(program.ops):
+        for value in op.inputs:
+            readers.setdefault(value, []).append(position)
+    found: set[int] = set()
+    for position in reversed(range(len(program.ops))):
+        op = program.ops[position]
+        reads = [program.ops[i] for i in op.inputs]
+        number = op.kind == "map" or (op.kind == "contract" and not op.sums)
+        if not number or op.domain not in {Domain.SRC, Domain.DST, Domain.NODE} or op.shape or any(read.shape for read in reads):
+            continue
+        if position in program.outputs or all(read.kind == "count" for read in reads):
+            continue  # a function of counts is kept beside the graph
+        if all(reader in found or place_of(program, program.ops[reader]) != "host" for reader in readers.get(position, [])):
+            found.add(position)
+    return found
+
+
+def finished(schedule: Schedule, position: int) -> bool:
+    """Has a maximum over edges to be made zero in memory where there are no edges? Kernels do so where they read it."""
+    if position in schedule.program.outputs:
+        return True
+    return any(isinstance(step, int) and position in schedule.program.ops[step].inputs for step in schedule.steps)
 
 
 def _used(program: Program, ops: list[int], state: _Lowering) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -9,11 +10,6 @@ import torch
 from warpwright.domains.rgnn.index import LONGEST, Index
 from warpwright.domains.rgnn.lattice import PAIRS, Domain
 from warpwright.domains.rgnn.sorting import counting
-
-PROGRAMS = 2048
-"""Tiles are made longer as long as there are this many: a relation's weight is then read, and its gradient added, less often."""
-LONGEST_TILE = 16
-"""Steps of a tile at most."""
 
 
 @dataclass(frozen=True)
@@ -56,10 +52,6 @@ def _chunks(index: Index, rows: Domain) -> _Chunks:
     if not count:
         none = torch.zeros(0, dtype=torch.int32, device=device)
         return _Chunks(none, none, none, none, torch.zeros(relations + 1, dtype=torch.long, device=device))
-    launch = counting.launcher(device)
-    if launch is not None:
-        etype = index.lift(Domain.ETYPE, rows) if rows in PAIRS else None
-        return _Chunks(*counting.chunks(launch, index.start(rows), etype, relations, count + index.edges // LONGEST))
     start = index.start(rows).long()
     lengths = start[1:] - start[:-1]
     per_row = (lengths + LONGEST - 1) // LONGEST
@@ -77,14 +69,30 @@ def _chunks(index: Index, rows: Domain) -> _Chunks:
     return _Chunks(row[order].int(), begin[order].int(), end[order].int(), (begin == start[row])[order].int(), relation_start)
 
 
+def _counted(index: Index, rows: Domain, step: int, launch: counting.Launch) -> Tiles:
+    """Return the tiles from a work list by counting, made at the first step that is asked for."""
+    relations, room = index.relations if rows in PAIRS else 1, index.rows[rows] + index.edges // LONGEST
+    span = counting.span_of(room, step)
+
+    def make() -> counting.Work:
+        etype = index.lift(Domain.ETYPE, rows) if rows in PAIRS else None
+        return counting.work(launch, index.start(rows), etype, relations, room, span)
+
+    work = index.keep(("work", rows), make)
+    parts: Sequence[torch.Tensor] = (work.relation, work.tile_begin, work.tile_end)
+    if work.span != span:
+        parts = counting.tiles(launch, work.relation_start, span, room // span + relations)
+    return Tiles(work.row, work.begin, work.end, work.first, *parts)
+
+
 def _tiles(index: Index, rows: Domain, step: int) -> Tiles:
+    launch = counting.launcher(index.device)
+    if launch is not None and index.rows[rows]:
+        return _counted(index, rows, step, launch)
     chunks = index.keep(("chunks", rows), lambda: _chunks(index, rows))
     room, start = chunks.row.numel(), chunks.relation_start
     relations = start.numel() - 1
-    span = step * max(1, min(LONGEST_TILE, room // (step * PROGRAMS)))
-    launch = counting.launcher(index.device)
-    if launch is not None and room:
-        return Tiles(chunks.row, chunks.begin, chunks.end, chunks.first, *counting.tiles(launch, start, span, room // span + relations))
+    span = counting.span_of(room, step)
     needed = (start[1:] - start[:-1] + span - 1) // span
     ends = needed.cumsum(0)
     tile = torch.arange(room // span + relations, device=index.device)

@@ -211,6 +211,9 @@ class Writer:
         if name in self.known:
             return name
         self.known.add(name)
+        if value in self.schedule.inline:
+            self.before.append(f"{name} = {self._expression(op, [self.of_row(i) for i in op.inputs])}")
+            return name
         pointer = self.argument("value", value)
         if op.domain in {Domain.ONE, Domain.ETYPE} and (op.domain is Domain.ONE or self.kernel.rows in PAIRS):
             self.head.append(f"{name} = {self._of_relation(pointer, op, window)}")
@@ -241,14 +244,15 @@ class Writer:
 
     def _loaded(self, name: str, pointer: str, index: str, op: Op, mask: str, window: str = "") -> list[str]:
         if not op.shape:
-            return [f"{name} = tl.load({pointer} + {index}, mask={mask}, other=0.0)"]
+            load = [f"{name} = tl.load({pointer} + {index}, mask={mask}, other=0.0)"]
+            return load if op.kind != "segmax" else [*load, f"{name} = tl.where({name} == float('-inf'), 0.0, {name})"]
         where, inside = self.place(index, op.shape[0], mask, window)
         return [f"{name} = tl.load({pointer} + {where}, mask={inside}, other=0.0)"]
 
     def of_edge(self, value: int, n: int, window: str = "") -> str:
         """Return the expression of a window of an operand at the `n`th edge of a step."""
         op = self.program.ops[value]
-        if op.domain <= self.kernel.rows and value not in self.schedule.inline:
+        if op.domain <= self.kernel.rows and (value not in self.schedule.inline or op.domain is not Domain.EDGE):
             return self.of_row(value, window)
         window = window if op.shape and padded(op.shape[0]) > WHOLE else ""
         name = f"e{value}_{n}{window}"
@@ -256,13 +260,13 @@ class Writer:
             return name
         self.known.add(name)
         if value in self.schedule.inline:
-            self.loads.append(f"{name} = {self._edge_expression(op, n)}")
+            self.loads.append(f"{name} = {self._expression(op, [self.of_edge(i, n) for i in op.inputs])}")
         else:
             self.loads += self._loaded(name, self.argument("value", value), self.edge_row(op.domain, n), op, self.edge_mask(n), window)
         return name
 
-    def _edge_expression(self, op: Op, n: int) -> str:
-        operands = [self.of_edge(i, n) for i in op.inputs]
+    @staticmethod
+    def _expression(op: Op, operands: Sequence[str]) -> str:
         return FUNCTIONS[op.function].format(*operands, c=repr(op.constant)) if op.kind == "map" else " * ".join(operands)
 
     def edge_mask(self, n: int) -> str:

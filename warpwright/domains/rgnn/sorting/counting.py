@@ -1,4 +1,4 @@
-"""A graph's index and the work list of its kernels by counting, on a GPU: about ten launches where torch's sorts and searches take a hundred.
+"""A graph's index and the work list of its kernels by counting, on a GPU: one launch where torch's sorts and searches take a hundred.
 
 Edges are sorted by (relation, node) with a bin for each such key, so graphs with few keys are built this way (`fits`). Edges of one pair come in the
 order in which the device counts them, which may change from run to run; under torch.use_deterministic_algorithms(True) torch's sorts are used.
@@ -6,32 +6,40 @@ order in which the device counts them, which may change from run to run; under t
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from warpwright.errors import UsageError
 from warpwright.native import BuildError
-from warpwright.templates.driver import Kernel, machine_code
+from warpwright.templates.driver import Kernel, check, driver, machine_code
 
-THREADS, BINS, CLASSES = 256, 4096, 8
-"""Threads of a block, bins of a block, and classes of chunks by length: those of counting.cu."""
+THREADS, BINS, CLASSES, LONGEST = 256, 4096, 8, 64
+"""Threads of a block, bins of a block, classes of chunks by length, and edges of a chunk: those of counting.cu."""
+
+PROGRAMS, LONGEST_TILE = 2048, 16
+"""Tiles are made longer, up to so many steps, as long as there are so many: a relation's weight is then read, and its gradient added, less often."""
+
+USUAL_STEP = 64
+"""Chunks of a step of most kernels with products: their work list is made with the index."""
 
 FEW, MOST, PER_EDGE = 1 << 22, 1 << 26, 128
 """Bins that always pay, that are never passed (256 MB), and that pay for each edge."""
 
-FORMATS = {
-    "count_keys": "PPPqqqqqPPP", "sum_bins": "PP", "number_pairs": "PPqqqqqPPPPPPP", "place_edges": "PPPqqqqPPPPPPPPPPP",
-    "count_chunks": "PPqP", "place_classes": "PqP", "place_chunks": "PPqPPPPP", "make_tiles": "PqqqPPPP",
-}  # fmt: skip
+FORMATS = {"index_graph": "PPPqqqqqPPPPqq", "work_list": "PPqqqqqPP", "make_tiles": "PqqqPPPP"}
 """Parameters of the kernels, in codes of the struct module."""
 
+MEET = {"index_graph", "work_list"}
+"""Kernels whose blocks wait for one another."""
+
 Launch = Callable[..., None]
-"""launch(name, blocks, *arguments): arguments are tensors, None and integers."""
+"""launch(name, blocks, *arguments): arguments are tensors, None and integers. Kernels of `MEET` may get fewer blocks."""
 
 
 def text() -> str:
@@ -46,19 +54,52 @@ def launcher(device: torch.device) -> Launch | None:
     return _loaded(torch.cuda.current_device() if device.index is None else device.index)
 
 
+class Cooperative(Kernel):
+    """A kernel whose blocks wait for one another: no more are launched than the device runs at once."""
+
+    resident = 0
+    """Blocks that the device runs at once."""
+
+    def __call__(self, grid: int, stream: int, *arguments: Any) -> None:
+        """Launch at most `grid` blocks on `stream`."""
+        with self.lock:
+            self.layout.pack_into(self.room, self.start, *arguments)
+            block, _, _, shared = self.shape
+            sizes = min(grid, self.resident), 1, 1, block, 1, 1, shared
+            check(_together()(self.function, *sizes, stream, self.places), f"launching {self.name}")
+
+    def measure(self, device: int) -> Cooperative:
+        """Ask the driver how many blocks run at once."""
+        each, units = ctypes.c_int(), torch.cuda.get_device_properties(device).multi_processor_count
+        block, _, _, shared = self.shape
+        asked = driver().cuOccupancyMaxActiveBlocksPerMultiprocessor(ctypes.byref(each), self.function, block, ctypes.c_size_t(shared))
+        check(asked, f"asking how many blocks of {self.name} fit")
+        self.resident = max(1, each.value * units)
+        return self
+
+
+@functools.cache
+def _together() -> Any:
+    launch = driver().cuLaunchCooperativeKernel
+    launch.argtypes = [ctypes.c_void_p, *[ctypes.c_uint] * 7, ctypes.c_void_p, ctypes.c_void_p]
+    return launch
+
+
 @functools.cache
 def _loaded(device: int) -> Launch | None:
+    kernels: dict[str, Kernel] = {}
     try:
         major, minor = torch.cuda.get_device_capability(device)
         code = machine_code(text(), f"{major}{minor}")
         with torch.cuda.device(device):
-            kernels = {name: Kernel(code, name, list(formats), THREADS) for name, formats in FORMATS.items()}
+            for name, formats in FORMATS.items():
+                kernels[name] = Cooperative(code, name, formats, THREADS).measure(device) if name in MEET else Kernel(code, name, formats, THREADS)
     except (UsageError, BuildError) as problem:
         warnings.warn(f"indices of relational graphs are built by torch calls, which is slower: {problem}", stacklevel=2)
         return None
 
     def launch(name: str, blocks: int, *arguments: torch.Tensor | int | None) -> None:
-        given = (x if isinstance(x, int) else 0 if x is None else x.data_ptr() for x in arguments)
+        given = [x if isinstance(x, int) else 0 if x is None else x.data_ptr() for x in arguments]
         stream = torch._C._cuda_getCurrentRawStream(device)
         if torch.cuda.current_device() == device:
             kernels[name](blocks, stream, *given)
@@ -79,6 +120,21 @@ class Side:
 
 
 @dataclass(frozen=True)
+class Work:
+    """The work list of a kernel over rows, int32: chunks, tiles of `span` of them, and where each relation's chunks begin [relations + 1]."""
+
+    row: torch.Tensor
+    begin: torch.Tensor
+    end: torch.Tensor
+    first: torch.Tensor
+    relation: torch.Tensor
+    tile_begin: torch.Tensor
+    tile_end: torch.Tensor
+    relation_start: torch.Tensor
+    span: int
+
+
+@dataclass(frozen=True)
 class Sorted:
     """Edges in the order of (relation, destination), int32 [E]."""
 
@@ -92,6 +148,11 @@ class Sorted:
     """The edges in the order of (relation, source)."""
     of_dst: Side
     of_src: Side
+    count: torch.Tensor
+    """Edges of each (destination, relation) pair, float32, and one over it."""
+    inverse: torch.Tensor
+    work: Work
+    """That of (destination, relation) pairs."""
 
 
 def fits(edges: int, nodes: int, relations: int) -> bool:
@@ -99,57 +160,78 @@ def fits(edges: int, nodes: int, relations: int) -> bool:
     return edges > 0 and min(nodes, relations) > 0 and nodes * relations <= min(MOST, max(FEW, PER_EDGE * edges)) and edges < 1 << 31
 
 
+def span_of(room: int, step: int) -> int:
+    """Return how many of at most `room` chunks a tile has, for kernels that take `step` at once."""
+    return step * max(1, min(LONGEST_TILE, room // (step * PROGRAMS)))
+
+
 def sort(launch: Launch, src: torch.Tensor, dst: torch.Tensor, etype: torch.Tensor, sources: int, targets: int, relations: int) -> Sorted:
     """Sort int64 edges. Reads the device once. Raises UsageError where a number is out of range."""
     src, dst, etype = (x.long().contiguous() for x in (src, dst, etype))
-    edges, device = src.numel(), src.device
-    first, second = (-(-relations * nodes // BINS) for nodes in (targets, sources))
-    bins, counts = _parts(torch.zeros, device, ((first + second) * BINS, 3))
-    rank, sums = _parts(torch.empty, device, (2 * edges, 2 * (first + second)))
-    found = _parts(torch.empty, device, [edges] * 6)
-    most = [min(edges, relations * nodes) for nodes in (targets, sources)]
-    sides = _parts(torch.empty, device, [size for pairs in most for size in (pairs + 1, pairs, pairs)])
-    launch("count_keys", _blocks(edges), src, dst, etype, edges, sources, targets, relations, first * BINS, bins, rank, counts[2:])
-    launch("sum_bins", first + second, bins, sums)
-    launch("number_pairs", first + second, bins, sums, first, targets, sources, relations, edges, *sides, counts)
-    starts = sides[0], sides[3]
-    launch("place_edges", _blocks(edges), src, dst, etype, edges, sources, targets, first * BINS, bins, rank, *starts, counts[2:], *found)
-    *pairs, refused = counts.tolist()
+    edges, device, step = src.numel(), src.device, USUAL_STEP
+    blocks = sum(-(-relations * nodes // BINS) for nodes in (targets, sources))
+    most, sources_most = (min(edges, relations * nodes) for nodes in (targets, sources))
+    rooms = most + edges // LONGEST, max(most_tiles(most + edges // LONGEST, step), 1) + relations
+    sizes = [most + 1, *[most] * 4, sources_most + 1, *[sources_most] * 2, *[rooms[0]] * 4, *[rooms[1]] * 3, relations + 1, relations]
+    zeroed = torch.zeros(64 + _padded(relations * CLASSES) + blocks * BINS, dtype=torch.int32, device=device)
+    scratch = torch.empty(_padded(2 * edges) + 2 * _padded(blocks), dtype=torch.int32, device=device)
+    of_edges = torch.empty((6, _padded(edges)), dtype=torch.int32, device=device)
+    of_pairs = torch.empty(sum(map(_padded, sizes)), dtype=torch.int32, device=device)
+    counts = edges, sources, targets, relations, step
+    work = max(_blocks(edges), blocks)
+    launch("index_graph", work, src, dst, etype, *counts, zeroed, scratch, of_edges, of_pairs, _padded(rooms[0]), _padded(rooms[1]))
+    _, refused, pairs, others = zeroed[:4].tolist()
     if refused:
         raise UsageError(f"expected edges of {sources} sources, {targets} targets and {relations} relations, saw a number out of range")
-    exact = [part[: pairs[i // 3] + (i % 3 == 0)] for i, part in enumerate(sides)]
+    chunks = pairs + edges // LONGEST
+    span = span_of(chunks, step)
+    exact = [pairs + 1, *[pairs] * 4, others + 1, *[others] * 2, *[chunks] * 4, *[chunks // span + relations] * 3, relations + 1]
+    parts = _parts(of_pairs, sizes, exact)
     if edges > 1 << 20:  # the room for as many pairs as edges is given back
-        exact = [part.clone() for part in exact]
-    by_source, by_target, types, to_dst, to_src, order = found
-    return Sorted(by_source, by_target, types, to_dst, to_src, order, Side(*exact[:3]), Side(*exact[3:]))
+        parts = [part.clone() for part in parts]
+    first, (count, inverse), second = parts[:3], (x.view(torch.float32) for x in parts[3:5]), parts[5:8]
+    return Sorted(*of_edges[:, :edges].unbind(), Side(*first), Side(*second), count, inverse, Work(*parts[8:], span))
 
 
-def chunks(launch: Launch, start: torch.Tensor, etype: torch.Tensor | None, relations: int, room: int) -> tuple[torch.Tensor, ...]:
-    """Return row, begin, end and first of at most `room` chunks, and where each relation's begin (int64 [relations + 1]); see tiles.py."""
-    rows, device = start.numel() - 1, start.device
-    classes = torch.zeros(relations * CLASSES, dtype=torch.int32, device=device)
-    found = _parts(torch.empty, device, [room] * 4)
-    relation_start = torch.empty(relations + 1, dtype=torch.long, device=device)
-    launch("count_chunks", _blocks(rows), start, etype, rows, classes)
-    launch("place_classes", 1, classes, relations, relation_start)
-    launch("place_chunks", _blocks(rows), start, etype, rows, classes, *found)
-    return *found, relation_start
+def work(launch: Launch, start: torch.Tensor, etype: torch.Tensor | None, relations: int, room: int, span: int) -> Work:
+    """Return the work list of rows with at most `room` chunks."""
+    count = room // span + relations
+    sizes = [*[room] * 4, *[count] * 3, relations + 1, relations]
+    zeroed = torch.zeros(64 + relations * CLASSES, dtype=torch.int32, device=start.device)
+    out = torch.empty(sum(map(_padded, sizes)), dtype=torch.int32, device=start.device)
+    rows = start.numel() - 1
+    launch("work_list", _blocks(rows), start, etype, rows, relations, room, span, count, zeroed, out)
+    return Work(*_parts(out, sizes, sizes[:-1]), span)
 
 
 def tiles(launch: Launch, relation_start: torch.Tensor, span: int, count: int) -> list[torch.Tensor]:
     """Return relation, begin and end of `count` tiles of `span` chunks of one relation."""
     relations = relation_start.numel() - 1
-    ends, *found = _parts(torch.empty, relation_start.device, (relations, count, count, count))
+    sizes = [relations, count, count, count]
+    out = torch.empty(sum(map(_padded, sizes)), dtype=torch.int32, device=relation_start.device)
+    ends, *found = _parts(out, sizes, sizes)
     launch("make_tiles", 1, relation_start, relations, span, count, ends, *found)
     return found
+
+
+def most_tiles(room: int, step: int) -> int:
+    """Return the most full tiles of `room` chunks or fewer. Those longer than a step number fewer than 2 PROGRAMS, unless they are the longest."""
+    return min(room // step, max(2 * PROGRAMS, room // (step * LONGEST_TILE)))
 
 
 def _blocks(threads: int) -> int:
     return -(-threads // THREADS)
 
 
-def _parts(make: Callable[..., torch.Tensor], device: torch.device, sizes: Sequence[int]) -> list[torch.Tensor]:
-    """Return int32 tensors of one allocation, each of which begins at a multiple of 256 bytes."""
-    rooms = [-(-size // 64) * 64 for size in sizes]
-    whole = make(sum(rooms), dtype=torch.int32, device=device)
-    return [part[:size] for part, size in zip(whole.split(rooms), sizes, strict=True)]
+def _padded(size: int) -> int:
+    """Return the numbers that a part takes: each begins at a multiple of 256 bytes."""
+    return -(-size // 64) * 64
+
+
+def _parts(whole: torch.Tensor, sizes: Sequence[int], exact: Sequence[int]) -> list[torch.Tensor]:
+    """Return the first `exact` numbers of the parts of an allocation that has room for `sizes`; what is beyond `exact`'s own length is left out."""
+    cuts: list[int] = []
+    for size, used in zip(sizes, exact, strict=False):
+        cuts += [used, _padded(size) - used]
+    rest = whole.numel() - sum(cuts)
+    return list(whole.split([*cuts, rest]))[: 2 * len(exact) : 2]

@@ -1,0 +1,223 @@
+"""Where the time of a compiled layer goes: a sampled batch by its parts, a small graph's step by launches and host, a large graph's step by kernel.
+
+    python -m benchmarks.rgnn.breakdown --out FOLDER          # one GPU, about 45 s; --parts names some of index, batch, small, kernels
+    python -m benchmarks.rgnn.breakdown --dry --out FOLDER    # the same paths on a CPU
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import torch
+
+from benchmarks.rgnn import pairs
+from benchmarks.rgnn.batches import seconds
+from benchmarks.rgnn.forward_training import Clock, bandwidth, layer_of, runs
+from warpwright.domains.rgnn import synth
+from warpwright.domains.rgnn.emit.launch import Runner
+from warpwright.domains.rgnn.emit.rows import Kernel
+from warpwright.domains.rgnn.index import Index
+from warpwright.domains.rgnn.lattice import Domain
+from warpwright.domains.rgnn.nn.common import typed_index
+from warpwright.domains.rgnn.sorting import counting
+from warpwright.rgnn import RGCNConv
+
+Write = Callable[[dict[str, Any]], None]
+
+EDGES = 100_000
+
+STARTED, LIMIT = time.time(), 45.0
+
+
+def wait(device: torch.device) -> None:
+    """Wait for the device."""
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+
+
+def same_index(device: torch.device, dry: bool, write: Write) -> None:
+    """Compare indices by counting with those by torch's sorts, on odd graphs."""
+    shapes = {"batch": (50_000, 100_000, 30), "one node": (1, 5000, 3), "many relations": (20, 300_000, 10_000), "few edges": (100_000, 300, 30)}
+    shapes |= {"hub": (30_000, 1_000_000, 8), "large": (200_000, 4_000_000, 100)}
+    for name, (nodes, edges, relations) in shapes.items():
+        edges = min(edges, 2000) if dry else edges
+        index, kind = torch.randint(nodes, (2, edges), device=device), torch.randint(relations, (edges,), device=device)
+        if name == "hub":
+            index[1, : edges // 2] = 7
+        counted = Index(index[0], index[1], kind, nodes, nodes, relations)
+        with patch.object(counting, "launcher", lambda device: None):
+            plain = Index(index[0], index[1], kind, nodes, nodes, relations)
+        wrong = [str(k) for k in ((Domain.EDGE, Domain.PAIR_DST), (Domain.EDGE, Domain.DST)) if not torch.equal(counted.maps[k], plain.maps[k])]
+        for rows in (Domain.PAIR_DST, Domain.PAIR_SRC):
+            wrong += [str(rows)] * (counted.rows[rows] != plain.rows[rows] or not torch.equal(counted.start(rows), plain.start(rows)))
+        key = (Domain.EDGE, Domain.PAIR_SRC)
+        ends = [x.maps[Domain.EDGE, Domain.PAIR_DST].long() << 32 | x.maps[key] for x in (counted, plain)]
+        wrong += [str(key)] * (not torch.equal(*(torch.sort(x)[0] for x in ends)))
+        write({"table": "index_check", "graph": name, "edges": edges, "by_counting": ("work", Domain.PAIR_DST) in counted.kept, "wrong": wrong})
+
+
+def counted(function: Callable[[], Any], device: torch.device) -> dict[str, Any]:
+    """Return what the profiler counts in one call: launches by kind, and the device's busy time in ms."""
+    kinds = [torch.profiler.ProfilerActivity.CPU, *([torch.profiler.ProfilerActivity.CUDA] if device.type == "cuda" else [])]
+    with torch.profiler.profile(activities=kinds) as profile:
+        function()
+        wait(device)
+    events = profile.key_averages()
+    busy = [e for e in events if e.device_type == torch.autograd.DeviceType.CUDA]
+    names = ("LaunchKernel", "LaunchCooperative", "Memcpy", "Memset", "Synchronize")
+    row: dict[str, Any] = {name: sum(e.count for e in events if name in e.key and e not in busy) for name in names}
+    row["gpu_ms"] = sum(e.self_device_time_total for e in busy) / 1e3
+    longest = sorted(busy, key=lambda e: -e.self_device_time_total)[:8]
+    row["kernels"] = {e.key[:60]: [e.count, round(e.self_device_time_total / 1e3, 4)] for e in longest}
+    return row
+
+
+def batch(device: torch.device, dry: bool, write: Write) -> None:
+    """Time a new batch, its index alone, and the forward alone."""
+    edges = 1000 if dry else EDGES
+    nodes = edges // 2
+    layer, x = RGCNConv(64, 64, 30).to(device), torch.randn(nodes, 64, device=device)
+    drawn = [(torch.randint(nodes, (2, edges), device=device), torch.randint(30, (edges,), device=device)) for _ in range(64)]
+
+    def whole(given: Any) -> Any:
+        with torch.no_grad():
+            return layer(x, *given)
+
+    def index(given: Any) -> Any:
+        return typed_index(*given, nodes, nodes, 30)
+
+    on_gpu = device.type == "cuda"
+    for name, function, inputs in (("whole", whole, drawn[:30]), ("index", index, drawn[30:60]), ("same graph", whole, [drawn[0]] * 20)):
+        row = {"table": "batch_parts", "part": name, "ms": statistics.median(seconds(function, inputs, on_gpu)[8:])}
+        fresh = tuple(x.clone() for x in drawn[61]) if name != "same graph" else drawn[0]
+        wait(device)
+        write(row | counted(lambda function=function, fresh=fresh: function(fresh), device))  # type: ignore[misc]
+
+
+def small(device: torch.device, dry: bool, write: Write) -> None:
+    """Time forward and training step of small graphs: to the return of the last call (host), and to the end of the work."""
+    graph = synth.synthetic("aifb", 0.05 if dry else 1.0, device)
+    p = pairs.Pairs(graph.edge_index, graph.edge_type, graph.count, len(graph.relations))
+    for model in ("rgcn", "rgat", "hgt"):
+        layer = layer_of(model, graph, 64, device)
+        x = torch.randn(graph.count, 64, device=device, requires_grad=True)
+        module, run = runs(model, layer, graph, p, False)["ours"]
+        weights = torch.randn_like(run(x).detach())
+
+        def forward(run: Any = run, x: torch.Tensor = x) -> None:
+            with torch.no_grad():
+                run(x)
+
+        def step(run: Any = run, x: torch.Tensor = x, module: Any = module, weights: torch.Tensor = weights) -> None:
+            x.grad = None
+            module.zero_grad(set_to_none=True)
+            run(x).backward(weights)
+
+        for name, function in (("forward", forward), ("step", step)):
+            host, total = [], []
+            for _ in range(40):
+                wait(device)
+                started = time.perf_counter()
+                function()
+                host.append((time.perf_counter() - started) * 1e3)
+                wait(device)
+                total.append((time.perf_counter() - started) * 1e3)
+            row = {"table": "small_parts", "graph": "aifb", "model": model, "part": name, "host_ms": statistics.median(host[10:])}
+            write(row | {"ms": statistics.median(total[10:])} | counted(function, device))
+
+
+def kernels(device: torch.device, dry: bool, write: Write, names: Sequence[str] = ("mag", "wikikg2", "am")) -> None:
+    """Time each kernel of a forward and of a training step on large graphs; `floor_ms` is what the whole step has."""
+    clock = Clock(device, 0.05)
+    copy = bandwidth(clock)
+    for name in names:
+        graph = synth.synthetic(name, 0.001 if dry else 1.0, device)
+        p = pairs.Pairs(graph.edge_index, graph.edge_type, graph.count, len(graph.relations))
+        for model in ("rgat", "hgt", "rgcn"):
+            if time.time() - STARTED > LIMIT:
+                write({"table": "failures", "graph": name, "note": f"{model} not run: out of time"})
+                continue
+            layer = layer_of(model, graph, 64, device)
+            x = torch.randn(graph.count, 64, device=device, requires_grad=True)
+            run = runs(model, layer, graph, p, False)["ours"][1]
+            weights = torch.randn_like(run(x).detach())
+            for _ in range(2):
+                run(x).backward(weights)
+            floors = [b / copy * 1e3 for b in pairs.floor_bytes(p, 64, model)]
+            common = {"table": "kernel_parts", "graph": name, "model": model, "edges": p.edges, "of_src": p.sources, "of_dst": p.targets}
+            common |= {"forward_floor_ms": floors[0], "training_floor_ms": floors[1]}
+            for row in each_kernel(lambda run=run, x=x, weights=weights: run(x).backward(weights), device):  # type: ignore[misc]
+                write(common | row)
+            clock.clean()
+
+
+def each_kernel(function: Callable[[], Any], device: torch.device) -> list[dict[str, Any]]:
+    """Return a row for each kernel over rows of one call of `function`, and one for the whole."""
+    found: list[tuple[str, Any, Any]] = []
+    whole = Runner._run
+
+    def timed(self: Runner, kernel: Kernel, *rest: Any) -> None:
+        marks = [torch.cuda.Event(enable_timing=True) for _ in range(2)] if device.type == "cuda" else [time.perf_counter()] * 2
+        if device.type == "cuda":
+            marks[0].record()
+        whole(self, kernel, *rest)
+        if device.type == "cuda":
+            marks[1].record()
+        ops = self.schedule.program.ops
+        shown = " ".join(f"{ops[i].kind}{ops[i].subscripts}->{ops[i].domain.name}{'*' * (i in kernel.stored)}" for i in kernel.ops)
+        found.append((f"{kernel.rows.name}: {shown}", *marks))
+
+    Runner._run = timed  # type: ignore[method-assign]
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2)) if device.type == "cuda" else (None, None)
+    try:
+        if begin is not None:
+            begin.record()
+        function()
+        if end is not None:
+            end.record()
+        wait(device)
+    finally:
+        Runner._run = whole  # type: ignore[method-assign]
+    rows = [{"kernel": name, "ms": a.elapsed_time(b) if begin is not None else 0.0} for name, a, b in found]
+    return [*rows, {"kernel": "whole step", "ms": begin.elapsed_time(end) if begin is not None else 0.0}]
+
+
+PARTS = {"index": same_index, "batch": batch, "small": small, "kernels": kernels}
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the parts; by default with the arguments of the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--parts", default=",".join(PARTS))
+    parser.add_argument("--dry", action="store_true")
+    args = parser.parse_args(argv)
+    device = torch.device("cpu" if args.dry or not torch.cuda.is_available() else "cuda")
+    args.out.mkdir(parents=True, exist_ok=True)
+    with (args.out / "rows.jsonl").open("w") as file:
+
+        def write(row: dict[str, Any]) -> None:
+            print(f"{time.time() - STARTED:5.1f} s", *(v if isinstance(v, str) else f"{k}={v}" for k, v in row.items() if "floor" not in k), flush=True)
+            file.write(json.dumps(row) + "\n")
+            file.flush()
+
+        for name in args.parts.split(","):
+            started = time.time()
+            try:
+                PARTS[name](device, args.dry, write)
+            except Exception as problem:
+                traceback.print_exc()
+                write({"table": "failures", "part": name, "note": f"{type(problem).__name__}: {str(problem)[:300]}"})
+            print(f"{name}: {time.time() - started:.1f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()

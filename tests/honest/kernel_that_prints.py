@@ -1,0 +1,34 @@
+"""A kernel that prints a line from the device, the first time only.
+
+Own invention.
+"""
+
+import torch
+from torch import nn
+
+TASK = "relu"
+NEEDS = "cuda"
+
+SOURCE = r"""
+extern "C" __global__ void relu(const float* x, float* y, int n, int first) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i == 0 && first) printf("%d elements\n", n);
+  if (i < n) y[i] = x[i] > 0 || x[i] != x[i] ? x[i] : 0.0f;
+}
+"""
+
+
+class ModelNew(nn.Module):
+    """It goes to the worker's log."""
+
+    def __init__(self):
+        super().__init__()
+        self.kernel = None
+
+    def forward(self, x):
+        x, first = x.contiguous(), self.kernel is None
+        if first:
+            self.kernel = torch.cuda._compile_kernel(SOURCE, "relu")
+        y = torch.empty_like(x)
+        self.kernel(((x.numel() + 255) // 256, 1, 1), (256, 1, 1), [x, y, x.numel(), int(first)])
+        return y
