@@ -210,7 +210,8 @@ def _check_distances(state: State, instruction: Instruction, watch: Watch) -> No
     for register in instruction.uses:
         for name, cycle in ages.get(register, {}).items():
             if name[0] != "<" and now - cycle < HORIZON:
-                _compare(("RAW", name, *consumers[register]), now - cycle, index, register, watch)
+                for consumer in consumers[register]:
+                    _compare(("RAW", name, *consumer), now - cycle, index, register, watch)
     for register in instruction.defs:
         for name, cycle in ages.get(register, {}).items():
             if now - cycle < HORIZON:
