@@ -371,3 +371,13 @@ def test_ablation_down_to_nothing_that_passes() -> None:
 
     [found] = ablate(Toy().record(toy(STEPS).candidate([PRUNE])), toy(), Failing())
     assert found.gain == float("inf")
+
+
+def test_ablation_where_nothing_can_be_judged_ends() -> None:
+    class Unjudged(Toy):
+        def evaluate(self, candidates: Sequence[Candidate]) -> Iterable[Record]:
+            for candidate in candidates:
+                yield replace(self.record(candidate), status="unscored")
+
+    found = ablate(Toy().record(toy(STEPS).candidate([COLLAPSE, PRUNE])), toy(), Unjudged())
+    assert len(found) == 1

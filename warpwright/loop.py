@@ -429,7 +429,10 @@ def ablate(
         if seconds is not None and time.monotonic() - began > seconds:
             break
         recipe, dropped = _without(space, record.candidate.actions, index)
-        [without] = run.answer([recipe], faster=False)
+        try:
+            [without] = run.answer([recipe], faster=False)
+        except _Stop:  # nothing can be judged any more
+            break
         gain = record.speedup / without.speedup if without.speedup else float("inf")
         found.append(Ablation(action, without, dropped, gain))
     return found
