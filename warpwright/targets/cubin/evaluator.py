@@ -31,8 +31,8 @@ LAST_PAIRS = 4
 NEAR_BEST = 0.9995
 """A candidate that is surely slower than this share of the best so far is timed no longer."""
 
-EPOCHS, EPOCH_PAIRS = 12, 25
-"""Of the final measurement."""
+EPOCHS, EPOCH_US, EPOCH_PAIRS = 12, 10_000.0, (6, 25)
+"""Of the final measurement: epochs, how long pairs are timed in each, and how many they are at least and at most."""
 
 SEEDS, FINAL_SEEDS = 1, 20
 """Inputs that every candidate is compared on, and that a schedule is compared on in the end."""
@@ -175,13 +175,13 @@ class CubinEvaluator:
             comparison(low, high, math.exp(self.noise)), {"regime": "device", "pairs": len(said["original_us"]), **conditions},
         )  # fmt: skip
 
-    def confirm(self, candidate: Candidate, pairs: int = EPOCH_PAIRS, seeds: int = FINAL_SEEDS, stress: float = STRESS_SECONDS) -> Final:
+    def confirm(self, candidate: Candidate, seeds: int = FINAL_SEEDS, stress: float = STRESS_SECONDS) -> Final:
         """Measure a schedule in a process of its own, where nothing else ran before, in epochs; compare every launch of `stress` seconds."""
         self.child.end()
         image, same = self._write(self.schedule(candidate, anew=True).cubin.data), self._write(self.kernel.original.cubin.data)
         fresh = list(range(7_000_000, 7_000_000 + seeds))
         checked = self.child.ask({"do": "evaluate", "image": str(image), "seeds": fresh, "rounds": [], "worth": 0.0}, 60.0)
-        timed, again = (self._in_epochs(path, pairs) for path in (image, same))
+        timed, again = (self._in_epochs(path) for path in (image, same))
         launches = max(10, min(1000, int(1e6 * stress / 4 / self.child.about["us"])))
         request = {"do": "stress", "image": str(image), "seeds": [11, 12, 13, 14], "launches": launches, "seconds": stress}
         stressed = self.child.ask(request, 60.0, alone=False)
@@ -192,11 +192,11 @@ class CubinEvaluator:
         differ = sum(checked["differ"]) + sum(stressed["differ"])
         return Final(speedup, (low, high), same_speedup, (same_low, same_high), *times, stressed["launches"] + seeds, differ)
 
-    def against(self, image: bytes, pairs: int = EPOCH_PAIRS) -> tuple[Interval, int]:
+    def against(self, image: bytes) -> tuple[Interval, int]:
         """Return the speed-up of another cubin of the kernel (other flags of the compiler, say) with its 99 % interval, and its other words."""
         path = self._write(image)
         checked = self.child.ask({"do": "evaluate", "image": str(path), "seeds": [1, 2], "rounds": [], "worth": 0.0})
-        return interval(_ratios(self._in_epochs(path, pairs)), 0.99), sum(checked["differ"])
+        return interval(_ratios(self._in_epochs(path)), 0.99), sum(checked["differ"])
 
     def glance(self, image: bytes, worth: float) -> tuple[float, int]:
         """Return the speed-up of another cubin of the kernel, timed for as long as it may be above `worth`, and its other words."""
@@ -216,7 +216,9 @@ class CubinEvaluator:
             child.end()
         return said["launches"], sum(said["differ"])
 
-    def _in_epochs(self, path: Path, pairs: int) -> Mapping[str, Any]:
+    def _in_epochs(self, path: Path) -> Mapping[str, Any]:
+        about, (least, most) = self.child.start(), EPOCH_PAIRS
+        pairs = max(least, min(most, round(EPOCH_US / (4 * about["us"] * about["inner"]))))
         return self.child.ask({"do": "epochs", "image": str(path), "epochs": EPOCHS, "pairs": pairs}, 60.0)
 
 
