@@ -158,10 +158,10 @@ class Instruction:
         return Address(frozenset(tokens) - frozenset(offsets), sum(int(offset, 16) for offset in offsets), isa.width(self.opcode))
 
     def _slots(self) -> dict[int, list[str]]:
-        """Register -> the operand slots that it is read through: a to f by position, [ for an address, and h behind one for all but the first register.
+        """Register -> the operand slots that it is read through: a to f by position, [ for an address; all but an operand's first register with an h.
 
-        The high half of a wide addend is read later than the low one: 3 and 5 cycles after its producer in compilers' code, and with 3 for both an H200
-        went astray.
+        The high half of a wide addend is read later than the low one: 3 and 5 cycles after its producer in compilers' code. With 3 for both an
+        H200 went astray.
         """
         if self.memory:
             sources = [("[" if "[" in operand else "b", operand) for operand in self.operands]

@@ -65,8 +65,8 @@ address of an LDG overwritten as soon as a later LDS was done, which no compiler
 
 SPACING: Mapping[str, int] = {"lsu": 4, "MUFU": 8, "LDC": 8, "S2UR": 8}
 """Cycles between two operations that a pipe takes. In sixty-four cubins no two of memory come closer than 4 (2,800 pairs), 256 of 262 MUFU 8. The
-hardware accepts closer ones (each of thirteen planted ones kept the bits), but they wait: the later one sets its scoreboard when the pipe takes it, and a
-wait two cycles after its issue comes too early."""
+hardware accepts closer ones (thirteen that were planted all kept the bits), but they wait: the later one sets its scoreboard when the pipe takes it,
+and a wait two cycles after its issue comes too early."""
 
 
 def spacing(arch: int) -> Mapping[str, int]:
