@@ -175,6 +175,58 @@ def test_results_that_share_memory_can_be_recorded_and_share_that_of_a_copy():
     assert found[2].untyped_storage().data_ptr() != found[0].untyped_storage().data_ptr()
 
 
+OBJECT = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        y = self.linear(x) + torch.tensor([1.0, 2.0, 3.0, 4.0]).to(x)
+        return {"answer": (y, y[:, 0]), "sum": y.sum(), "none": None}
+
+def get_inputs():
+    return [torch.randn(2, 3, 4)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+class Standing:
+    """A CUDA graph, a stream, an event and a context that do nothing: the first call of a recording answers what was recorded."""
+
+    def __getattr__(self, name):
+        return lambda *_: self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+
+def test_a_recording_hands_out_copies_nested_as_the_original(tmp_path, monkeypatch):
+    source = graph.space(models.task(tmp_path, OBJECT), "cuda").candidate([Action("cuda_graph")]).source.text
+    names = {"__name__": "generated"}
+    exec(source, names)
+    names["VERIFIED"]["device"] = "cpu"
+    for name in ("Event", "Stream", "CUDAGraph", "graph", "stream", "current_stream"):
+        monkeypatch.setattr(torch.cuda, name, lambda *_, **__: Standing())
+    model, new, x = names["Model"](), names["ModelNew"](), torch.randn(2, 3, 4)
+    new.load_state_dict(model.state_dict())
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        expected, found = model(x), new(x)
+        kept = new._watch.recorded.results
+    torch.testing.assert_close((*found["answer"], found["sum"]), (*expected["answer"], expected["sum"]))
+    assert found["none"] is None and isinstance(kept, tuple), "what is recorded is flat: an object that pytree does not know would not be copied"
+    found["answer"][0].zero_()
+    assert not found["answer"][1].any() and kept[0].any()
+
+
 CONV_POOL = """
 import torch
 from torch import nn

@@ -141,12 +141,12 @@ def _model_class(ir: GraphIR, original: Original, constants: straight.Function |
     folded = list(constants.parameters) if constants is not None else []
     values = straight.tuple_text([*(["*watch.reads()"] if state else []), *(["*watch.folded(folded)"] if folded else [])])
     call = f"optimized({', '.join(['*leaves', *([values[1:-1].rstrip(',')] if state or folded else [])])})"
-    if straight.is_flat(ir):
-        call = f"nested(*{call})"
     if ir.scheduled("cuda_graph") is not None:
         writes = {target for node in ir.graph.nodes for target in written(node)}
         changed = straight.tuple_text(f"watch.reads()[{i}]" for i, node in enumerate(state) if node in writes)
         call = f"watch.recorded_as(_Recorded)(optimized, leaves, {values}, {changed})"
+    if straight.is_flat(ir):
+        call = f"nested(*{call})"
     forms = {ir.state[node.name]: _form(node) for node in dict.fromkeys([*state, *folded])}
     table = _table(ir, original, forms, [ir.state[node.name] for node in state], [ir.state[node.name] for node in folded])
     return [*table, *_class(ir, original, call), *template.class_tail(bool(folded), chained=bool(original.after))]

@@ -56,7 +56,7 @@ def state(ir: GraphIR, rest: Iterable[fx.Node]) -> tuple[fx.Node, ...]:
 
 def is_flat(ir: GraphIR) -> bool:
     """Does `optimized` return a flat tuple of tensors, which `nested` nests as the original does?"""
-    return bool(ir.scheduled("ahead_of_time") or ir.scheduled("plan"))
+    return any(ir.scheduled(name) for name in ("ahead_of_time", "plan", "cuda_graph"))
 
 
 def names_of(ir: GraphIR) -> dict[fx.Node, str]:
@@ -119,7 +119,7 @@ def held(ir: GraphIR) -> list[fx.Node]:
 
     Not single numbers, which any device reads where they are; nor what is written to or may be a result; nor what a compiler takes in.
     """
-    if is_flat(ir) or ir.scheduled("compile") or ir.training is not None:
+    if ir.training is not None or any(ir.scheduled(name) for name in ("ahead_of_time", "plan", "compile")):
         return []
     kept = mutated(ir.graph)
     returned = {value(result).untyped_storage()._cdata for result in ir.results if isinstance(result, fx.Node) and is_tensor(result)}
