@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from warpwright.base import to_json
 from warpwright.tasks import taskfile
 from warpwright.verifier.draw import CHANGES, EXCHANGES, mixed
+from warpwright.verifier.judge.judge_worker import JudgeWorker
 from warpwright.verifier.judge.reference import Original
 
 torch = pytest.importorskip("torch")
@@ -66,3 +69,37 @@ def test_the_other_changes(original: Original) -> None:
     assert int((original.state(mixed(1, "element"))["layer.weight"] != before).sum()) == 1
     assert torch.equal(original.state(mixed(1, "tensor"))["layer.weight"], original.state(2)["layer.weight"])
     assert len({mixed(number, change) for number in range(3) for change in CHANGES}) == 3 * len(CHANGES)
+
+
+TIED = '''
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.head = nn.Embedding(16, 8), nn.Linear(8, 16, bias=False)
+        self.head.weight = self.table.weight
+
+    def forward(self, ids):
+        return self.head(self.table(ids))
+
+def get_inputs():
+    return [torch.randint(0, 16, (2, 5))]
+
+def get_init_inputs():
+    return []
+'''
+
+
+def test_tied_parameters_stay_tied_and_are_not_taken_for_written_ones(tmp_path: Path) -> None:
+    (tmp_path / "task.py").write_text(TIED)
+    judge = JudgeWorker({"device": "cpu", "exchange": str(tmp_path), "isolation": []})
+    facts = judge.open(to_json(taskfile.describe(tmp_path / "task.py")), "5", host_only=True)
+    assert facts["mutated_state"] == [] and not facts["stateful"] and facts["state_tensors"] == 2
+    original = judge.original
+    assert original is not None
+    for which in (-1, 0, 1, *(mixed(number, change) for number in range(2) for change in ("element", "tensor"))):
+        state = original.state(which)
+        assert state["table.weight"] is state["head.weight"], "or whoever loads it is left with the last one"
+    assert not torch.equal(original.state(0)["table.weight"], original.state(1)["table.weight"])

@@ -235,6 +235,18 @@ def move(inputs: Any, ulps: float, seed: int | None = None) -> Any:
 # --- state ---------------------------------------------------------------------------------------------------------------------------
 
 
+def copied_state(state: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Return copies of a module's state, by name; entries that are tied are one copy."""
+    copies: dict[tuple[Any, ...], torch.Tensor] = {}
+    values: dict[str, torch.Tensor] = {}
+    for name, tensor in state.items():
+        key = (tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype) if tensor.numel() else (name,)
+        if key not in copies:
+            copies[key] = tensor.detach().clone()
+        values[name] = copies[key]
+    return values
+
+
 def random_state(state: Mapping[str, torch.Tensor], buffers: set[str], seed: int, strength: float = 2.0) -> dict[str, torch.Tensor]:
     """Return other, well-conditioned values for a module's state, by name.
 

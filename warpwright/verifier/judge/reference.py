@@ -194,7 +194,7 @@ class Original:
         self.wide: torch.nn.Module | None = self._widened()
         self.buffers = {name for name, _ in self.model.named_buffers()}
         initial = self.model.state_dict()
-        self.initial = {name: tensor.detach().clone() for name, tensor in initial.items()}
+        self.initial = distributions.copied_state(initial)
         self.strength = 2.0
         self.held: tuple[Key, list[Any]] | None = None
         self.current: int | None = None
