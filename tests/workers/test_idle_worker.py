@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from built_worker import NO_INPUTS, build
 
+from warpwright.errors import WorkerTimeout
 from warpwright.verifier import verify
 from warpwright.verifier.rejections import Rejected
 from warpwright.workers import process
@@ -54,3 +57,18 @@ def test_what_busy_waiting_explains(each: float, unexplained: float, monkeypatch
     seen = Worker.activity(made, 0.0)
     assert seen.cpu_seconds == pytest.approx(31 * each - 15 * process.SPIN_SECONDS)
     assert seen.unexplained == pytest.approx(unexplained)
+
+
+SLEEPS = "import time, torch\n\nclass ModelNew(torch.nn.Module):\n    def forward(self):\n        time.sleep(60)\n"
+
+
+def test_no_call_is_awaited_longer_than_its_worker_may_live() -> None:
+    with Worker("candidate") as worker:
+        worker.request("hello")
+        build(worker, SLEEPS)
+        worker.lay_out("candidate", NO_INPUTS)
+        began = time.monotonic()
+        worker.until = began + 0.5
+        with pytest.raises(WorkerTimeout):
+            worker.go(60.0)
+        assert time.monotonic() - began < 20

@@ -154,7 +154,7 @@ class Worker(Process):
         nonce = os.urandom(8)
         token, wanted = (b"h" if hold and self.device != "cpu" else b"g") + nonce, b"d" + nonce
         self._expect_silence()
-        limit = timeout or self.limits.call_seconds
+        limit = min(timeout or self.limits.call_seconds, max(self.until - time.monotonic(), OWED_SECONDS))
         poll = select.poll()
         poll.register(self._reply, select.POLLIN)
         self.freezer.look()
