@@ -455,10 +455,23 @@ def print_timed(names: list[str], conditions: Conditions, out: Path | None) -> N
         print(f"| {' | '.join(map(str, shown))} |", flush=True)
         if out is not None:
             out.parent.mkdir(parents=True, exist_ok=True)
-            out.write_text("".join(json.dumps(one) + "\n" for one in rows))
+            out.write_text("".join(json.dumps(one) + "\n" for one in apart(rows)))
     print(f"\n{headline(rows)}")
     if out is not None:
         (out.parent / "README.md").write_text(page(rows, conditions.budget, conditions.device))
+
+
+def apart(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows without what is nested in them, and rows of other tables for that: the programs that were tried, the ways of calling, and why
+    programs did not pass."""
+    nested = {"tried": "programs", "rejected": "rejected", "regimes": "regimes"}
+    lines = [{key: value for key, value in row.items() if key not in nested} for row in rows]
+    for key, table in nested.items():
+        for row in rows:
+            held = row.get(key) or []
+            held = [{"regime": name, **one} for name, one in held.items()] if isinstance(held, dict) else held
+            lines += [{"table": table, "model": row["model"], **one} for one in held]
+    return lines
 
 
 def headline(rows: list[dict[str, Any]]) -> str:

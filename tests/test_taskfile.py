@@ -13,6 +13,7 @@ import torch
 
 from warpwright.errors import TaskError
 from warpwright.tasks import taskfile
+from warpwright.tasks.reference import holder_of
 
 PLAIN = """
 import torch
@@ -241,3 +242,20 @@ def test_missing_files_and_changed_files(tmp_path: Path) -> None:
     path.write_text(path.read_text() + "\n# edited\n")
     with pytest.raises(TaskError, match="has changed since"):
         taskfile.load(task)
+
+
+class Layer:
+    def __init__(self) -> None:
+        self.keys = torch.ones(2)
+
+
+class Cache:
+    """As transformers have it: neither a container that is looked into nor a tensor."""
+
+    def __init__(self) -> None:
+        self.layers, self.size = [Layer()], 3
+
+
+def test_an_object_that_holds_tensors_is_told_from_containers_and_settings() -> None:
+    assert holder_of([torch.ones(2), {"past": Cache()}]) == "Cache"
+    assert holder_of([torch.ones(2), {"a": (1, None)}, torch.float32, torch.device("cpu"), Path("x"), torch.nn.functional.relu]) == ""

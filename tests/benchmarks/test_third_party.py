@@ -35,3 +35,12 @@ def test_a_block_of_torchs_own_parts_is_captured_and_right(tmp_path):
 def test_keywords_take_their_places():
     bert = type("Bert", (), {"forward": lambda self, ids, mask=None, scale=2.0, *, mode="a", **more: None})()
     assert third_party.in_order(bert, {"ids": 1, "scale": 3.0}) == [1, None, 3.0]
+
+
+def test_rows_of_what_is_nested_stand_apart() -> None:
+    row = {"table": "third_party", "model": "a", "verdict": "SAME"}
+    nested = {"tried": [{"recipe": "x"}], "rejected": [], "regimes": {"single": {"ours_ms": 1.0}}}
+    assert third_party.apart([row | nested, {"table": "third_party", "model": "b"}]) == [
+        {"table": "third_party", "model": "a", "verdict": "SAME"}, {"table": "third_party", "model": "b"},
+        {"table": "programs", "model": "a", "recipe": "x"}, {"table": "regimes", "model": "a", "regime": "single", "ours_ms": 1.0},
+    ]  # fmt: skip

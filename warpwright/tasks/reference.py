@@ -130,6 +130,10 @@ def _make_inputs(get_inputs: Callable[[], Any], path: str, seed: int, device: st
         raise task_error(path, "get_inputs()", error) from error
     if not isinstance(made, list | tuple):
         raise TaskError(f"{path}: expected get_inputs() to return a list, saw {type(made).__name__}", "return [x] for a single input")
+    holder = holder_of(made)
+    if holder and torch.device(device).type == "cuda":
+        said = f"expected tensors, numbers and lists, tuples and dictionaries of them as inputs, saw a {holder}, whose tensors stay on the CPU"
+        raise TaskError(f"{path}: {said}", "give its tensors to a module around this one, which makes it")
     return [move(value, device) for value in made]
 
 
@@ -141,6 +145,23 @@ def seed_all(seed: int) -> None:
     random.seed(seed)
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(seed % 2**32)
+
+
+DEEPEST = 4
+
+
+def holder_of(value: Any, depth: int = DEEPEST) -> str:
+    """Return the class of an object among inputs that has tensors as attributes, its own or its parts' (a cache of keys and values), or ""."""
+    import torch
+    from torch.utils._pytree import tree_leaves
+
+    for leaf in tree_leaves(value) if depth else ():
+        if isinstance(leaf, torch.Tensor | type) or callable(leaf) or not hasattr(leaf, "__dict__"):
+            continue
+        parts = tree_leaves(vars(leaf))
+        if any(isinstance(part, torch.Tensor) for part in parts) or holder_of(parts, depth - 1):
+            return type(leaf).__name__
+    return ""
 
 
 def move(value: Any, device: str) -> Any:
