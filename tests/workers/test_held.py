@@ -86,16 +86,22 @@ def test_a_timed_program_is_asked_for_it_too(fact: str, held: int) -> None:
 
 
 def test_a_kernel_launched_when_the_call_is_over_is_waited_for(tmp_path: Path) -> None:
-    """The device is looked at for a while; simulated by a first wait that takes long."""
-    subject, waits = runner(tmp_path, torch.zeros(1)), iter([2e-3])
+    """The device is looked at for a while; simulated by a first wait that takes long. On a busy machine the thread may be put aside, and again."""
+    subject, found = runner(tmp_path, torch.zeros(1)), -1.0
+    for _ in range(200):
+        waits = iter([5e-4])
+        subject.synchronize = lambda waits=waits: spin(next(waits, 2e-5))  # type: ignore[method-assign, misc]
+        found = subject._longest_wait()
+        if found > 0:
+            break
+    assert found >= 5e-4
+    assert all(subject._longest_wait() < 5e-4 for _ in range(3)), "an idle device is not waited for so long, or nothing is said"
 
-    def wait() -> None:
-        end = time.perf_counter() + next(waits, 5e-5)
-        while time.perf_counter() < end:
-            pass
 
-    subject.synchronize = wait  # type: ignore[method-assign]
-    assert subject._longest_wait() >= 2e-3
+def spin(seconds: float) -> None:
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        pass
 
 
 def test_one_long_wait_is_chance_and_eight_running_are_work() -> None:

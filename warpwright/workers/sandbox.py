@@ -187,7 +187,8 @@ class Worker(Process):
             end = time.perf_counter_ns()
         places = answer[9 + LENGTH.size :]
         if hold and self.device != "cpu" and len(places) == WAITED.size:
-            self.waits.append(WAITED.unpack(places)[0])
+            [waited] = WAITED.unpack(places)
+            self.waits += [waited] if waited >= 0 else []
             places = b""
         self.memory.take_answer(places)
         self.call_seconds = (end - start) * 1e-9 - (self.away - away)
