@@ -323,8 +323,8 @@ class Runner:
         return PAIR + self.describe(outputs) + state
 
     def _longest_wait(self) -> float:
-        """Wait for the device again and again, for LOOK_SECONDS; return the longest wait, 0 if it is not told from the shortest, -1 if this thread was
-        put aside meanwhile, as on a busy machine.
+        """Wait for the device again and again, for LOOK_SECONDS; return the longest wait, 0 if it is not told from the shortest, -1 if this thread
+        was put aside meanwhile, as on a busy machine.
 
         An idle device is waited for in a few microseconds. A wait is longer while a kernel runs: one that was launched when the call was over.
         """
