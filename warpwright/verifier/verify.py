@@ -32,7 +32,7 @@ from warpwright.verifier.judge_client import TIMED_STATE, Comparison, Judge, Jud
 from warpwright.verifier.rejections import Rejected, as_rejections, census, exported, good, load_state, prepare_call, rejection, write_state
 from warpwright.workers.limits import Limits
 from warpwright.workers.process import Activity
-from warpwright.workers.sandbox import CallRaised, Worker
+from warpwright.workers.sandbox import CallRaised, Worker, up
 
 __all__ = [
     "CHECKS", "DISTRIBUTIONS", "TIMED_STATE", "Certificate", "Check", "Comparison", "Judge", "JudgeFailed", "Shipment", "audit", "build", "cases",
@@ -94,7 +94,7 @@ def _build(judge: Judge, worker: Worker, entry: str, source: Source) -> dict[str
     limit = worker.limits.build_seconds
     facts = judge.facts
     try:
-        greeting = good(worker.request("hello"), "build")
+        greeting = good(worker.greet(), "build")
     except WorkerDied as error:  # no line of the program has run yet
         raise JudgeFailed(f"a worker did not come up: {error}") from error
     worker.isolation = tuple(greeting["isolation"])
@@ -448,7 +448,7 @@ def audit(task: Task, source: Source, device: str = "cpu", limits: Limits | None
     own = judge or Judge(task, device)
     limits = replace(limits or Limits(), reads=taskfile.reads(task))
     try:
-        with Worker("candidate", device, limits) as worker:
+        with up(lambda: Worker("candidate", device, limits)) as worker:
             built, rejected = build(own, worker, "candidate", source)
             return built, rejected or verify(own, worker, "candidate", task)
     finally:
