@@ -226,7 +226,7 @@ class _Verification:
                 self.call(first, 0, check="repeat")
             self.call(case, 0)
         self.second_state(first, others)
-        self.kept(first)
+        self.kept(first, second)
         self.timed_state(second)
         self.idle("")
         census(self.worker)
@@ -396,12 +396,12 @@ class _Verification:
         shared = {name for names in self.judge.facts["aliases"] for name in names}
         return any(name.startswith(what) if what else not name.startswith(("input ", "output ")) for name in shared)
 
-    def kept(self, case: Case) -> None:
-        """The output of an earlier call has to be what it was, hundreds of calls later too. Of a state that is returned, nobody can say that."""
+    def kept(self, case: Case, other: Case) -> None:
+        """The output of a call on `case` has to be what it was, hundreds of calls on `other` later too. Of a state that is returned, nobody can say that."""
         if self.returns(""):
             return
         with as_rejections(case.name):  # what lies there may have unusual strides, at which a program may raise
-            prepare_call(self.worker, self.entry, self.judge.ship(case), slot="new")
+            prepare_call(self.worker, self.entry, self.judge.ship(other), slot="new")
         began = time.monotonic()
         made = 0
         for calls, seconds in KEPT_CALLS:
