@@ -14,7 +14,7 @@ pytest.importorskip("torch")
 import torch
 
 from warpwright.base import Case
-from warpwright.verifier.aftermath import LATE_CALLS, launched_late
+from warpwright.verifier.aftermath import launched_late
 from warpwright.verifier.judge_client import Comparison
 from warpwright.verifier.timed import TimedProgram
 from warpwright.verifier.verify import LAST, _Verification
@@ -104,10 +104,18 @@ def spin(seconds: float) -> None:
         pass
 
 
-def test_one_long_wait_is_chance_and_eight_running_are_work() -> None:
-    worker = SimpleNamespace(waits=[50e-6] * (LATE_CALLS - 1))
-    assert not launched_late(worker)  # type: ignore[arg-type]
-    worker.waits += [0.0] + [50e-6] * (LATE_CALLS - 1)
-    assert not launched_late(worker)  # type: ignore[arg-type]
-    worker.waits.append(30e-6)
-    assert "for 30 us and more" in launched_late(worker)  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("own", "idle", "seen"),
+    [
+        ([0.0], [0.0], False),  # nothing to suspect
+        ([5e-5] * 9, [0.0] * 8, True),
+        ([5e-5, 0.0] * 5, [0.0] * 8, False),  # chance
+        ([5e-5] * 8 + [-1.0], [0.0] * 8, False),  # put aside once
+        ([8e-3] * 9, [7e-3] * 8, False),  # the GPU is shared: it is slow after nothing, too
+        ([8e-3] * 9, [0.0] * 7 + [7e-3], False),
+    ],
+)
+def test_what_is_late_is_told_from_a_load(own: list[float], idle: list[float], seen: bool) -> None:
+    worker, waits = SimpleNamespace(waits=own[:1]), {True: iter(own[1:]), False: iter(idle)}
+    found = launched_late(worker, lambda program: worker.waits.append(next(waits[program])))  # type: ignore[arg-type]
+    assert bool(found) == seen and (not seen or "for 50 us and more" in found)

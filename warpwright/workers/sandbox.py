@@ -42,7 +42,7 @@ OWN_FAILURE = 70
 OWED_SECONDS = 1e-3  # the same, whether a worker that was stopped from outside has stopped itself once more
 START_SECONDS = 30.0  # for a process to be forked, and bubblewrap with it: 0.1 s, seconds on a machine with five times as much to do as it can
 WORKING_FAULTS = 20.0  # page faults a second; a compiler takes hundreds to thousands, whoever waits, spins or launches kernels takes none
-TRIES = 3  # to start a worker
+TRIES, TRY_SECONDS = 3, 0.5  # to start a worker, and the pause before it is tried again, which grows
 GLANCE_SECONDS = 0.02  # how often a waiting parent looks whether somebody wants to time
 FIRST_USER, USERS = 700_000_000, 1_000_000_000
 
@@ -90,7 +90,7 @@ class Worker(Process):
         self.calm_seconds = 0.0
         self._greeting: dict[str, Any] | None = None
         self.waits: list[float] = []
-        """Of calls that were held: seconds of the longest wait for the device after the first one (`inside.runner`)."""
+        """Of calls that were held: seconds of the longest wait for the device after the first one, -1 if it was not told (`inside.runner`)."""
         self.freezer = Freezer(self.pid)
         self.memory = WorkerMemory(self.pid, self.scratch)
         device_yield.living.add(self)
@@ -195,8 +195,7 @@ class Worker(Process):
             end = time.perf_counter_ns()
         places = answer[9 + LENGTH.size :]
         if hold and self.device != "cpu" and len(places) == WAITED.size:
-            [waited] = WAITED.unpack(places)
-            self.waits += [waited] if waited >= 0 else []
+            self.waits.append(WAITED.unpack(places)[0])
             places = b""
         self.memory.take_answer(places)
         self.call_seconds = (end - start) * 1e-9 - (self.away - away)
@@ -435,15 +434,16 @@ class Worker(Process):
 def up(start: Callable[[], Worker]) -> Worker:
     """Return a worker that has come up, or the last of TRIES that have not.
 
-    On an H200 two of some 300 ended before that, where fourteen others used the GPU.
+    On an H200 five of some 300 ended before that, for want of the GPU's memory, which thirty other processes held.
     """
-    for _ in range(TRIES - 1):
+    for number in range(1, TRIES):
         worker = start()
         try:
             worker.greet()
             return worker
         except WorkerDied:
             worker.close()
+            time.sleep(number * TRY_SECONDS)
     return start()
 
 

@@ -299,7 +299,7 @@ class Runner:
         program = self.program
         if program is None:
             self.synchronize()
-            return b""
+            return struct.pack("=d", self._longest_wait()) if hold else b""
         if not self.turn:
             outputs = program.call(*self.inputs)
         elif self.graph is not None:
@@ -313,8 +313,8 @@ class Runner:
             looked_first = os.urandom(1)[0] & 1
             waited = self._longest_wait() if looked_first else 0.0
             self.held = _copies(outputs)
-            waited = waited if looked_first else self._longest_wait()
             self.synchronize()
+            waited = waited if looked_first else self._longest_wait()
             if self.describe is None:
                 return struct.pack("=d", waited)
         if self.describe is None:
