@@ -434,7 +434,7 @@ class Worker(Process):
 def up(start: Callable[[], Worker]) -> Worker:
     """Return a worker that has come up, or the last of TRIES that have not.
 
-    On an H200 five of some 300 ended before that, for want of the GPU's memory, which thirty other processes held.
+    On an H200 five of some 300 ended before that, for want of memory of the GPU, which other processes held.
     """
     for number in range(1, TRIES):
         worker = start()
