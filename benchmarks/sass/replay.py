@@ -80,8 +80,8 @@ def judged(checker: Checker, schedule: Schedule) -> tuple[dict[str, Any], Schedu
     left = complaints(legal, checker)
     said = {
         "places changed": sum(mine != theirs for mine, theirs in zip(schedule.order, checker.kernel.original.order, strict=True)),
-        "refused by": dict(Counter(rule_of(violation.rule, violation.key) for violation in violations)),
-        "where": [f"{violation.index}: {checker.kernel.instructions[violation.index].text}" for violation in violations[:4]],
+        "refused today by": ", ".join(dict.fromkeys(rule_of(violation.rule, violation.key) for violation in violations)) or "nothing",
+        "where": "; ".join(f"{violation.index}: {checker.kernel.instructions[violation.index].text}" for violation in violations[:3]),
         "blocks given up": len(given_up),
         "complaints of the repaired one": len(left),
     }
@@ -103,6 +103,7 @@ def main() -> None:
     parser.add_argument("--failed", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--limit", type=float, default=30.0)
+    parser.add_argument("--only", default="", help="kernels, separated by commas")
     parser.add_argument("--dry", action="store_true")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
@@ -112,6 +113,8 @@ def main() -> None:
             rows.write(json.dumps(row) + "\n")
             print(row, flush=True)
         for kernel, flags, then, text in accepted(given.run) if given.run else ():
+            if given.only and kernel not in given.only.split(","):
+                continue
             if time.monotonic() > end:
                 break
             try:
