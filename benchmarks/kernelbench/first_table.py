@@ -44,8 +44,11 @@ def view(rows: Sequence[Row], of: str) -> str:
     lost = sorted({f"{row['task']}: {row.get('reason', 'no time')[:160]}" for row in mine if row.get("table") in ("failed", "left out")})
     slow = [str(row["task"]) for row in right if float(row["of best"]) < 0.98]
     best_mean, eager_mean = _mean(right, "of best"), _mean(right, "of eager")
+    kept = math.exp(statistics.fmean(max(0.0, math.log(float(row["of best"]))) for row in right)) if right else math.nan
+    gained = sum(float(row["of best"]) >= 1.02 for row in right)
     lines = [
         f"- {len(right)} tasks: {best_mean:.2f}x of this run's best baseline, {eager_mean:.2f}x of eager (geometric means)",
+        f"- {gained} of {len(right)} gain 2 % or more; {kept:.2f}x where the baseline is kept in place of a program that loses to it",
         f"- first programs below 0.98 of the best baseline, which a search would not return: {', '.join(slow) or 'none'}",
         f"- not right, not counted: {', '.join(str(row['task']) for row in chosen if not is_right(row)) or 'none'}",
         *(f"- failed: {text}" for text in lost),

@@ -146,7 +146,7 @@ def _load() -> None:
     """Start the fork server and import torch and the compiler of graphs, which take 10 to 15 s of a slow core each."""
     from warpwright.workers.fork_server import start_fork_server
 
-    start_fork_server()
+    start_fork_server(("torch._dynamo",))  # 3 to 5 s of each baseline that is compiled
     for name in ("warpwright.bench", *LOADED):
         importlib.import_module(name)
 

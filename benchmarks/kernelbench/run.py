@@ -128,7 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _say(f"{len(jobs)} tasks, {len(jobs) - len(todo)} finished before")
     devices = _devices(options)
     with ProcessPool(0.5 * options.grace) as processes:
-        if options.gpus and options.prewarm == "skip":
+        if not options.gpus or options.prewarm == "skip":
             for device in devices:
                 processes.begin(min(device.slots, len(todo)), _environment(device))
         _run(options, todo, devices, processes, began, deadline)

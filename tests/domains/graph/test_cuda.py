@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from tests.domains.graph import test_cpp
 from tests.domains.graph.techniques.exactness import captured, draw
 from tests.domains.graph.test_cpp import ELEMENTWISE, IMAGES, ROWS, TEXT, Function, Several
+from warpwright.base import Action
 from warpwright.domains import transpile
 from warpwright.domains.graph.cuda import plan
 from warpwright.domains.graph.cuda.kernel import CudaKernel, source_of
@@ -18,6 +19,7 @@ from warpwright.domains.graph.cuda.plan import DEFAULT, Tuning
 from warpwright.domains.graph.ir import GraphIR, run
 from warpwright.domains.graph.lower import Original, lower
 from warpwright.domains.graph.techniques.fuse import FuseCuda
+from warpwright.domains.graph.techniques.schedule import ChannelsLast
 
 pytestmark = pytest.mark.compiler
 
@@ -163,10 +165,43 @@ def test_a_tensor_that_lies_otherwise_than_captured_is_copied() -> None:
     torch.testing.assert_close(optimized(odd)[0], STRIDED[5](odd))
 
 
-def test_one_tensor_read_in_two_orders_is_copied_once() -> None:
-    both = torch.randn(1, 64, 64)
-    _, optimized = fused(captured(Several([lambda x: torch.relu(x.mT) + x]), both))
-    torch.testing.assert_close(optimized(both)[0], torch.relu(both.mT) + both)
+class Turned(Several):
+    """Element-wise chains of tensors that lie in two orders: `x` and `z` with the channels last, `y` with the channels first."""
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return torch.relu(y) + x * 2, (torch.tanh(x) + 1).contiguous(), (y.abs() * z.float() + x)[:, :, 1:], torch.sigmoid(x) * y
+
+
+@pytest.mark.parametrize("size", [(3, 20, 17, 33), (2, 64, 32, 48), (1, 35, 130, 130), (2, 8, 40, 41), (2, 260, 3, 3)], ids=str)
+def test_tensors_that_lie_in_two_orders_are_turned_in_shared_memory(size: tuple[int, ...]) -> None:
+    x, y, z = torch.randn(size).to(memory_format=torch.channels_last), torch.randn(size), torch.randn(size).bfloat16()
+    z = z.to(memory_format=torch.channels_last)
+    kernels, optimized = fused(captured(Turned([]), x, y, z))
+    assert sum("__shared__ float s" in kernel.text for kernel in kernels) >= 3
+    assert not any(kernel.copied for kernel in kernels)
+    for seen, plain in zip(optimized(x, y, z), Turned([])(x, y, z), strict=True):
+        assert seen.stride() == plain.stride()
+        torch.testing.assert_close(seen, plain)
+
+
+def test_a_convolution_with_channels_last_is_turned_before_and_after() -> None:
+    class Block(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Conv2d(16, 32, 3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return F.gelu(self.layer(x)) * 2
+
+    x, model = torch.randn(2, 16, 34, 34), Block()
+    ir = captured(model, x)
+    ir = ChannelsLast().apply(ir, Action("channels_last"))
+    technique = FuseCuda()
+    after = technique.apply(ir, next(iter(technique.sites(ir))))
+    first, last = (node.target for node in after.graph.nodes if isinstance(node.target, CudaKernel))
+    assert "__shared__ float s" in first.text and "__shared__ float s" in last.text and first.laid and not last.laid
+    [seen] = run(after, [x], dict(model.state_dict()), torch.float32, flat=True)
+    torch.testing.assert_close(seen, model(x))
 
 
 class Halves(Several):

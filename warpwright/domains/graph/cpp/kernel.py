@@ -46,6 +46,15 @@ def build(nodes: Sequence[fx.Node], results: Sequence[fx.Node]) -> Program:
     return program
 
 
+def copy_of(node: fx.Node) -> Program:
+    """Return the program of a call that copies its first argument."""
+    long = [d for d, size in enumerate(shape(node)) if size != 1]
+    program = Program([shape(node)[d] for d in long], tuple((long.index(d),) if d in long else () for d in range(len(shape(node)))))
+    source: Any = node.args[0]
+    program.outputs.append((node, program.op("{0}", program.load(source, program.dims))))
+    return program
+
+
 def _spaces(node: fx.Node) -> list[tuple[int, ...]]:
     return [shape(n) for n in (node, *node.all_input_nodes[:1]) if is_tensor(n)]
 

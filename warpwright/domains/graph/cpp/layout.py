@@ -1,6 +1,7 @@
 """How a program's iteration space becomes loops: axes joined where every tensor allows it, and one of three orders chosen.
 
     flat     nothing is reduced: all axes but the last are rows, the last one runs in vectors
+    crossed  the same where some operands are contiguous along another axis than the results are: in tiles of the two
     rows     the last axis is reduced: one row a time, in cache, in vectors along the reduced axes
     columns  the last axis is not reduced: a tile of it in vectors, the reduced axes one after the other
 """
@@ -28,13 +29,15 @@ class Loop:
 class Layout:
     """The loops of a kernel, outermost first. `tensors` counts operands first, then outputs."""
 
-    order: Literal["flat", "rows", "columns"]
+    order: Literal["flat", "rows", "columns", "crossed"]
     outer: tuple[Loop, ...]
     """Not reduced, without the vectorised one."""
     inner: tuple[Loop, ...]
-    """Reduced (flat: the last axis)."""
+    """Reduced (flat: the last axis; crossed: that along which the crossed operands are contiguous, and that of the results)."""
     lanes: Loop | None = None
     """Columns only: the vectorised axis."""
+    crossed: tuple[int, ...] = ()
+    """The operands that are contiguous along the former."""
 
     @property
     def rows(self) -> int:
@@ -77,13 +80,7 @@ def choose(program: Program, given: Sequence[Sequence[int] | None] | None = None
 
     `given` are the strides of each operand, and of each result if it goes on; tensors of which there are none are contiguous.
     """
-    tensors = [axes for _, axes in program.operands] + [made.axes for _, made in program.outputs]
-    tables = [strides(axes, program.sizes) for axes in tensors]
-    if given is not None:
-        known = [(t, steps) for t, steps in enumerate(given) if steps is not None]
-        tables = [dict(table) for table in tables]
-        for t, steps in known:
-            tables[t] = spread(tensors[t], program.sizes, steps)
+    tables = _tables(program, given)
     long = [axis for axis, size in enumerate(program.sizes) if size != 1]
     try:
         return _ordered(program, tables, long)
@@ -92,6 +89,37 @@ def choose(program: Program, given: Sequence[Sequence[int] | None] | None = None
         if order == long:
             raise
         return _ordered(program, tables, order)
+
+
+def crossed(program: Program, given: Sequence[Sequence[int] | None] | None = None) -> Layout:
+    """Return the loops of a program without reductions whose operands are contiguous along one axis, or another; Unsupported otherwise."""
+    tables = _tables(program, given)
+    long = [axis for axis, size in enumerate(program.sizes) if size != 1]
+    inputs, first = len(program.operands), tables[len(program.operands)]
+    if program.reduced or not all(axis in first for axis in long):
+        raise Unsupported("reductions of tensors that lie in two orders")
+    order = sorted(long, key=lambda axis: -first[axis])
+    loops = joined([Loop(program.sizes[axis], False, tuple(table.get(axis, 0) for table in tables)) for axis in order])
+    along = loops[-1]
+    crossing = tuple(t for t, step in enumerate(along.strides) if step > 1)
+    across = [loop for loop in loops[:-1] if all(loop.strides[t] == 1 for t in crossing)]
+    if not across or not crossing or crossing[-1] >= inputs or min(along.size, across[0].size) < LEAST_CROSSED:
+        raise Unsupported("tensors that lie in more than two orders")
+    return Layout("crossed", tuple(loop for loop in loops[:-1] if loop is not across[0]), (across[0], along), crossed=crossing)
+
+
+LEAST_CROSSED = 8
+"""A tile of fewer neighbours wastes more than a copy takes."""
+
+
+def _tables(program: Program, given: Sequence[Sequence[int] | None] | None) -> list[dict[int, int]]:
+    """Return for each tensor, operands first, the distance between neighbours along each of its axes."""
+    tensors = [axes for _, axes in program.operands] + [made.axes for _, made in program.outputs]
+    tables = [strides(axes, program.sizes) for axes in tensors]
+    for t, steps in enumerate(given or ()):
+        if steps is not None:
+            tables[t] = spread(tensors[t], program.sizes, steps)
+    return tables
 
 
 def _ordered(program: Program, tables: Sequence[Mapping[int, int]], order: Sequence[int]) -> Layout:
@@ -116,7 +144,10 @@ def _ordered(program: Program, tables: Sequence[Mapping[int, int]], order: Seque
 def _order(tables: Sequence[Mapping[int, int]], long: list[int]) -> list[int]:
     """Return the axes as the elements of most tensors that run over all of them follow one another in memory, outermost first."""
     orders = [tuple(sorted(long, key=lambda axis: -table[axis])) for table in tables if all(axis in table for axis in long)]
-    return list(max(orders, key=orders.count)) if orders else long
+    if not orders:
+        return long
+    most = max(map(orders.count, orders))
+    return list(next(order for order in orders if orders.count(order) == most))
 
 
 def joined(loops: list[Loop]) -> list[Loop]:

@@ -11,6 +11,7 @@ from torch import fx
 
 from warpwright.domains.graph.cpp.calls import BUILDERS, COPIES, VIEWS
 from warpwright.domains.graph.cpp.kernel import Fused, Kernel, Unsupported, build
+from warpwright.domains.graph.cpp.program import Program
 from warpwright.domains.graph.ir import Edit, GraphIR, dtype, edit, has_effect, is_parameter_only, is_tensor, shape, sort, users, value, written
 from warpwright.domains.graph.training_text import halves
 
@@ -126,8 +127,15 @@ def _worthwhile(region: list[fx.Node], kind: type[Fused], least: int) -> bool:
 
 def replace(e: Edit, region: list[fx.Node], kernels: dict[str, Fused], make: Maker) -> None:
     """Put a kernel in place of the region. `kernels` holds those made so far: two of one text are one function."""
-    results = _results(region)
-    program = build(region, results)
+    _replace(e, region, _results(region), build(region, _results(region)), kernels, make)
+
+
+def replace_with(e: Edit, node: fx.Node, program: Program, kernels: dict[str, Fused], make: Maker) -> None:
+    """Put the kernel of a program in place of a call."""
+    _replace(e, [node], [node], program, kernels, make)
+
+
+def _replace(e: Edit, region: list[fx.Node], results: list[fx.Node], program: Program, kernels: dict[str, Fused], make: Maker) -> None:
     shown = [node.target.overloadpacket.__name__ for node in region if node.target not in VIEWS]  # type: ignore[union-attr]
     words = "_".join(dict.fromkeys(shown[:1] + shown[-1:]))
     trial = make("kernel", program, region)

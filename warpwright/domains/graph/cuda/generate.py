@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from warpwright.domains.graph.cpp.layout import Layout, Loop, choose
+from warpwright.domains.graph.cpp.layout import Layout, Loop
 from warpwright.domains.graph.cpp.phases import Phases, closure
 from warpwright.domains.graph.cpp.program import MASK, Program, Unsupported, Value
 from warpwright.domains.graph.cuda.online import online
 from warpwright.domains.graph.cuda.placement import CONTIGUOUS, Placement
-from warpwright.domains.graph.cuda.plan import DEFAULT, REGISTERS, SHARED_BYTES, TYPES, Chunks, Plan, Tuning, chunks, counted, plan
+from warpwright.domains.graph.cuda.plan import DEFAULT, REGISTERS, SHARED_BYTES, TILE, TYPES, Chunks, Plan, Tuning, chunks, counted, plan
 from warpwright.domains.graph.ir import value
 
 KEPT_COST = 8
@@ -52,7 +52,7 @@ class Generated:
 
 def generate(program: Program, name: str, tuning: Tuning = DEFAULT, placement: Placement = CONTIGUOUS) -> Generated:
     """Return the kernels of a finished program, whose tensors lie as `placement` says; Unsupported when it cannot be one."""
-    layout = choose(program, placement.strides)
+    layout = placement.layout(program)
     shape = plan(program, layout, tuning, _passes(program), placement.offsets)
     if not shape.items and program.reduced:
         program = online(program)
@@ -94,6 +94,8 @@ class _Writer(Phases):
             per_block = block * shape.vector * shape.unroll
             grid = -(-shape.units * shape.length // per_block)
             return Generated(self._flat(), Launch(self.name, grid, block), vector=shape.vector)
+        if shape.order == "crossed":
+            return Generated(self._crossed(), Launch(self.name, self._tiles(), block), vector=shape.vector)
         blocks = -(-shape.units // shape.per_block)
         if blocks * shape.parts >= 2**29:
             raise Unsupported("too many rows")
@@ -230,6 +232,8 @@ class _Writer(Phases):
     def _load(self, v: Value, width: int) -> list[str]:
         t = v.operand
         kind = TYPES[value(self.program.operands[t][0]).dtype]
+        if t in self.layout.crossed:
+            return [f"const float x{v.number}[1] = {{s{t}[c * {self.plan.wide + 1} + p]}};"]
         if not self._moves(t):
             return [f"const float x{v.number} = number(*q{t});"]
         if width > 1 and kind in ("float", "bf16") and t not in self.plan.loose:
@@ -275,6 +279,44 @@ class _Writer(Phases):
         body += [f"    {line}" for line in inner] + ["}"]
         lines += ["#pragma unroll", f"    for (int u = 0; u < {shape.unroll}; ++u) {{", *(f"        {line}" for line in body), "    }", "}"]
         return "\n".join(lines) + "\n"
+
+    def _tiles(self) -> int:
+        """Return how many tiles there are."""
+        across, along = self.layout.inner
+        return self.layout.rows * -(-across.size // (TILE // self.plan.wide)) * -(-along.size // self.plan.wide)
+
+    def _crossed(self) -> str:
+        """Return the kernel whose blocks read tiles of the crossed operands along one axis, and go over them along the other."""
+        (across, along), wide, width, block = self.layout.inner, self.plan.wide, self.plan.vector, self.plan.block
+        deep, kind = TILE // wide, self.index
+        down, right = -(-along.size // wide), -(-across.size // deep)
+        touched = self._touched(0, ())
+        lines = [f"__shared__ float s{t}[{deep * (wide + 1)}];" for t in self.layout.crossed]
+        lines += [f"const {kind} tile = blockIdx.x, row = tile / {down * right};"]
+        lines += [f"const {kind} p0 = tile % {down} * {wide}, c0 = tile / {down} % {right} * {deep};", "(void)row;"]
+        lines += [*self._digits("row", self.layout.outer, "i"), *self._pointers(self.layout.outer, "i", "given", "b", touched)]
+        reads = [line for t in self.layout.crossed for line in self._tile_read(t, along.strides[t], width)]
+        lines += ["#pragma unroll", f"for (int u = 0; u < {TILE // width // block}; ++u) {{"]
+        lines += [f"    const int at = u * {block} + (int)threadIdx.x;"]
+        lines += [f"    const int c = at % {deep // width} * {width}, p = at / {deep // width};"]
+        inside = f"    if (c0 + c < {across.size} && p0 + p < {along.size}) {{"
+        lines += [inside, *(f"        {line}" for line in reads), "    }", "}", "__syncthreads();"]
+        inner = []
+        for t in (t for t in touched if t not in self.layout.crossed):
+            terms = [f"(c0 + c) * {across.strides[t]}"] * bool(across.strides[t]) + [f"(p0 + p) * {along.strides[t]}"] * bool(along.strides[t])
+            inner.append(f"const auto q{t} = {' + '.join([f'b{t}', *terms])};")
+        inner += self._step(0, 1, ())
+        lines += ["#pragma unroll 4", f"for (int u = 0; u < {TILE // block}; ++u) {{"]
+        lines += [f"    const int at = u * {block} + (int)threadIdx.x, p = at % {wide}, c = at / {wide};"]
+        lines += [inside, *(f"        {line}" for line in inner), "    }", "}"]
+        return "\n".join([self._signature(self.name, False), *(f"    {line}" for line in lines), "}"]) + "\n"
+
+    def _tile_read(self, t: int, step: int, width: int) -> list[str]:
+        """Return the lines that read a vector of a crossed operand and turn it."""
+        at, place = f"b{t} + (p0 + p) * {step} + c0 + c", f"s{t}[(c + e) * {self.plan.wide + 1} + p]"
+        if width == 1:
+            return [f"s{t}[c * {self.plan.wide + 1} + p] = number(*({at}));"]
+        return [f"float x{t}[{width}];", f"load<{width}>(x{t}, {at});", "#pragma unroll", f"for (int e = 0; e < {width}; ++e) {place} = x{t}[e];"]
 
     def _kernel(self) -> str:
         """Return the kernel in which a group of threads does all phases of a row."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,9 +24,10 @@ class CudaKernel(Fused):
 
     floats = FLOATS
 
-    def __init__(self, name: str, program: Program, nodes: Sequence[fx.Node], tuning: Tuning = DEFAULT) -> None:
+    def __init__(self, name: str, program: Program, nodes: Sequence[fx.Node], tuning: Tuning = DEFAULT, plain: Collection[str] = ()) -> None:
+        """`plain`: the calls whose results shall be contiguous; others lie as torch has them, where that can be."""
         super().__init__(name, program, nodes)
-        self.placement = arranged(program)
+        self.placement = arranged(program, plain)
         self.made = generate(program, name, tuning, self.placement)
         self.text = self.made.text
         strides = self.placement.strides[len(program.operands) :] or (None,) * len(program.outputs)
