@@ -21,6 +21,7 @@ import json
 import logging
 import os
 import queue
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -38,7 +39,7 @@ import torch
 from torch import nn
 
 from benchmarks.timing import phases
-from warpwright.base import Budget
+from warpwright.base import Budget, Record
 from warpwright.domains import graph
 from warpwright.domains.graph import results
 from warpwright.errors import WarpwrightError
@@ -284,26 +285,42 @@ def _timed(name: str, conditions: Conditions) -> dict[str, Any]:
         model, inputs = MODELS[name]()
     except ImportError as error:
         return row | {"reason": f"not installed: {error.name}"}
+    tried: list[dict[str, Any]] = []
     arguments: dict[str, Any] = {"kwargs": inputs} if isinstance(inputs, Mapping) else {"args": inputs}
     begun = time.perf_counter()
     try:
         result = warpwright.optimize(
             model, **arguments, budget=budget, target=conditions.device, calibrate=True, progress=False, again=True, baselines=chosen,
+            callback=lambda record: tried.append(_tried(record)),
         )  # fmt: skip
     except Exception as error:  # of whatever kind: the others go on
         traceback.print_exc()
-        return row | {"verdict": "ERROR", "seconds": round(time.perf_counter() - begun, 1), "reason": f"{type(error).__name__}: {str(error)[:300]}"}
+        row |= {"tried": tried, "verdict": "ERROR", "seconds": round(time.perf_counter() - begun, 1)}
+        return row | {"reason": f"{type(error).__name__}: {str(error)[:300]}"}
     seconds, line = round(time.perf_counter() - begun, 1), result.line
     measured = line["baselines"] and {baseline: time and round(time, 4) for baseline, time in line["baselines"].items()}
     low_high = "" if result.interval is None else f"[{result.interval[0]:.2f}, {result.interval[1]:.2f}]"
     allowed = Budget.parse(budget).seconds
     row |= {"kept": allowed is None or seconds <= GRACE * allowed}
     row |= {"verdict": result.verdict, "speedup": f"{result.speedup:.2f}", "interval": low_high, "seconds": seconds}
+    row |= {"tried": tried}
     over = f"{result.speedup_over_eager:.2f}" if result.speedup_over_eager else ""
     row |= {"regimes": line["regimes"], "candidates": line["candidates"], "rejected": line["rejected"][:5], "status": line["status"]}
     row |= {"over_eager": over, "ours_ms": line["ours_ms"], "baselines_ms": measured}
     said = "; ".join([*filter(None, [result.reason]), *(f"no time for {what}" for what in result.left_out)])
     return row | {"recipe": "; ".join(result.recipe), "reason": said[:400], "error": line["error"], "error_original": line["error_original"]}
+
+
+def _tried(record: Record) -> dict[str, Any]:
+    """Return what a row keeps of one program."""
+    made, recipe = record.measurement, "; ".join(map(str, record.candidate.actions)) or record.candidate.proposer
+    said: dict[str, Any] = {"recipe": recipe if len(recipe) < 200 else f"... {recipe[-200:]}"}
+    said |= {"status": record.status, "seconds": round(record.seconds, 1)}
+    if made is None:
+        return said | {"detail": record.detail[:200]}
+    names = ("pairs", "correlation_time", "spread_of_pairs", "note")
+    said |= {"verdict": made.verdict, "speedup": round(made.speedup, 3), "interval": [round(end, 3) for end in made.interval]}
+    return said | {name: made.conditions[name] for name in names if name in made.conditions}
 
 
 def each_timed(names: list[str], conditions: Conditions) -> Iterator[dict[str, Any]]:
@@ -313,14 +330,14 @@ def each_timed(names: list[str], conditions: Conditions) -> Iterator[dict[str, A
     for name in names:
         waiting.put(name)
 
-    def work() -> None:
+    def work(number: int) -> None:
         with contextlib.suppress(queue.Empty):
             while True:
                 taken = [waiting.get_nowait()]
                 if time.monotonic() + conditions.each > end:
                     rows.put({"table": "third_party", "model": taken[0], "verdict": "", "reason": "not begun: no time was left"})
                     continue
-                session = Session(conditions)
+                session = Session(conditions, number)
                 try:
                     while session.alive and taken and time.monotonic() + conditions.each <= end:
                         rows.put(session.row(taken.pop()))
@@ -331,23 +348,32 @@ def each_timed(names: list[str], conditions: Conditions) -> Iterator[dict[str, A
                     for name in taken:
                         waiting.put(name)
 
-    threads = [threading.Thread(target=work, daemon=True) for _ in range(conditions.jobs)]
+    threads = [threading.Thread(target=work, args=(number,), daemon=True) for number in range(conditions.jobs)]
     for thread in threads:
         thread.start()
     for _ in names:
         yield rows.get()
 
 
+def on_cores(number: int, jobs: int) -> list[str]:
+    """Return the command before that of a job which keeps it to its own share of the cores, where there are two and more for each."""
+    cores = sorted(os.sched_getaffinity(0))
+    share = len(cores) // jobs
+    if jobs == 1 or share < 2 or shutil.which("taskset") is None:
+        return []
+    return ["taskset", "-c", ",".join(map(str, cores[number * share : (number + 1) * share]))]
+
+
 class Session:
     """A process that is given names of models and answers with their rows, one a line."""
 
-    def __init__(self, conditions: Conditions) -> None:
+    def __init__(self, conditions: Conditions, number: int) -> None:
         self.conditions = conditions
         self.alive = True
         self._folder = tempfile.TemporaryDirectory()
         self._said = Path(self._folder.name, "stderr.txt")
         place = {**os.environ, "PYTHONPATH": os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")])}
-        command = [sys.executable, "-m", "benchmarks.third_party", *conditions.arguments, "--serve"]
+        command = [*on_cores(number, conditions.jobs), sys.executable, "-m", "benchmarks.third_party", *conditions.arguments, "--serve"]
         with self._said.open("wb") as said:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, text=True, cwd=self._folder.name, env=place

@@ -145,6 +145,17 @@ def test_budgets_are_read(text: str, seconds: float | None, proposals: int | Non
     assert Budget.parse(text) == Budget(seconds, proposals)
 
 
+def test_a_budget_may_end_with_success() -> None:
+    assert Budget.parse("60s, until faster") == Budget(60, None, until_faster=True)
+    assert Budget.parse("until  faster,2 proposals") == Budget(None, 2, until_faster=True)
+
+
+@pytest.mark.parametrize("text", ["until", "faster", "60s, until slower"])
+def test_half_of_that_is_no_budget(text: str) -> None:
+    with pytest.raises(UsageError):
+        Budget.parse(text)
+
+
 @pytest.mark.parametrize(("text", "remedy"), [("10", "10s for seconds or '10 proposals'"), ("soon", "60s"), ("1.5 proposals", "40 proposals")])
 def test_a_budget_without_a_unit_asks_which(text: str, remedy: str) -> None:
     with pytest.raises(UsageError) as error:

@@ -218,6 +218,12 @@ def test_an_unscored_task_ends_at_once() -> None:
     assert outcome.stopped == "the task gives no score: the output is constant"
 
 
+def test_a_budget_may_end_at_the_first_program_that_is_faster() -> None:
+    outcome = optimize(TASK, toy(), Toy(), budget=Budget(None, 50, until_faster=True))
+    assert outcome.best is not None and outcome.best.measurement is not None and outcome.best.measurement.verdict == "FASTER"
+    assert outcome.proposals < 4 and "proven faster" in outcome.stopped and not outcome.exhausted
+
+
 def test_a_run_whose_programs_cannot_be_judged_ends_soon() -> None:
     class Unable(Toy):
         def evaluate(self, candidates: Sequence[Candidate]) -> Iterable[Record]:

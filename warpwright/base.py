@@ -336,13 +336,16 @@ class Budget:
 
     seconds: float | None = 60.0
     proposals: int | None = None
+    until_faster: bool = False
+    """Also at the first program that is proven FASTER."""
 
     @classmethod
     def parse(cls, text: str) -> Budget:
-        """Read `60s`, `5m`, `1h`, `40 proposals`, or both kinds joined by a comma; raise UsageError for anything else."""
+        """Read `60s`, `5m`, `1h`, `40 proposals`, `until faster`, or several joined by commas; raise UsageError for anything else."""
         seconds: float | None = None
         proposals: int | None = None
-        for piece in text.split(","):
+        pieces = [piece for piece in text.split(",") if piece.split() != ["until", "faster"]]
+        for piece in pieces:
             match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|m|h|proposals?|)\s*", piece)
             if match is None:
                 raise UsageError(f"expected a budget such as 60s, 5m or '40 proposals', saw {piece!r}", "write --budget 60s")
@@ -354,7 +357,7 @@ class Budget:
                 raise UsageError(f"expected a whole number of proposals, saw {piece!r}", "write --budget '40 proposals'")
             else:
                 proposals = int(match[1])
-        return cls(seconds=seconds, proposals=proposals)
+        return cls(seconds=seconds, proposals=proposals, until_faster=len(pieces) < len(text.split(",")))
 
 
 def to_json(value: Any) -> Any:

@@ -336,6 +336,8 @@ class _Run:
             raise _Stop(f"no headroom: {name} runs at {100 * share:.0f} % of the measured bandwidth")
 
     def _check_budget(self) -> None:
+        if self.budget.until_faster and any(map(_proven, self.records)):
+            raise _Stop("a program is proven faster, which was to end the search")
         if self.course.should_stop is not None and self.course.should_stop():
             raise _Stop("asked to stop", asked=True)
         if self.budget.proposals is not None and self.proposals >= self.budget.proposals:

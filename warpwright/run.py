@@ -126,8 +126,9 @@ def run_task(
     `outcome.failure`.
     """
     budget = Budget.parse(settings.budget)
+    ablation_share = 0.0 if budget.until_faster else ablation_share
     kept = ablation_share * budget.seconds if budget.seconds is not None else None
-    limited = Budget(budget.seconds - kept, budget.proposals) if budget.seconds is not None and kept is not None else budget
+    limited = replace(budget, seconds=budget.seconds - kept) if budget.seconds is not None and kept is not None else budget
     plan = replace(deadline, kept=kept or 0.0) if deadline is not None else None
     doing = "the start"
     run = Run(Outcome(task, None, (), "nothing was measured"), "")

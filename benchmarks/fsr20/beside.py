@@ -98,10 +98,26 @@ def cub_call(library: str, function: str, x: Any, out: Any) -> Callable[[], None
     return call
 
 
+def geam_call(x: Any, out: Any) -> Callable[[], None]:
+    """Return cuBLAS's transposition of a matrix; it raises RuntimeError where cuBLAS reports an error."""
+    import torch
+
+    entry, handle = ctypes.CDLL("libcublas.so.13").cublasSgeam, ctypes.c_void_p(torch.cuda.current_blas_handle())
+    rows, columns = x.shape
+    one, zero = ctypes.c_float(1.0), ctypes.c_float(0.0)
+    left, made = ctypes.c_void_p(x.data_ptr()), ctypes.c_void_p(out.data_ptr())
+
+    def call() -> None:  # by columns, as cuBLAS has it, x is [columns, rows]
+        if error := entry(handle, 1, 0, rows, columns, ctypes.byref(one), left, columns, ctypes.byref(zero), made, rows, made, rows):
+            raise RuntimeError(f"cublasSgeam: error {error}")
+
+    return call
+
+
 def beside(
     name: str, inputs: Sequence[Any], outputs: Sequence[Any], microseconds: Callable[[Callable[[], Any]], float], cub: str = ""
 ) -> dict[str, Any]:
-    """Return a kernel's roofline and the times of the vendor's calls, CUB's from the library `cub`; what failed is said."""
+    """Return a kernel's roofline and the times of the vendor's calls, by torch and by CUB (the library `cub`) or cuBLAS; what failed is said."""
     import torch
 
     row: dict[str, Any] = roofline(name, inputs, outputs)
@@ -111,12 +127,13 @@ def beside(
         row |= {"vendor": called, "vendor_us": microseconds(lambda: call(*inputs))}
     except Exception as error:
         row |= {"vendor": called, "vendor_failure": str(error)[:300]}
-    if not cub or name not in CUB:
+    if name != "transpose" and (not cub or name not in CUB):
         return row
-    called, function, factor = CUB[name]
+    called, function, factor = CUB.get(name, ("cublasSgeam", "", lambda n: 1.0))
     try:
         out = torch.empty(outputs[0].shape, dtype=inputs[0].dtype, device=inputs[0].device)
-        row |= {"cub": called, "cub_us": microseconds(cub_call(cub, function, inputs[0], out))}
+        second = cub_call(cub, function, inputs[0], out) if function else geam_call(inputs[0], out)
+        row |= {"cub": called, "cub_us": microseconds(second)}
         wanted = outputs[0].double()
         row["cub_error"] = float((out.double() * factor(inputs[0].numel()) - wanted).abs().max()) / (float(wanted.abs().max()) or 1.0)
     except Exception as error:

@@ -8,16 +8,13 @@ as a table of its own.
 from __future__ import annotations
 
 import argparse
-import ast
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.cuda import plain20
-from benchmarks.fsr20 import Kernel, beside, edges
 
 Row = Mapping[str, Any]
 
@@ -89,54 +86,11 @@ def headline(kernels: Sequence[Row]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-_PRINTED = re.compile(r"^\s*-?[\d.]+ s left\s+(\w+)\s+([\d.]+)x of\s+([\d.]+) us\s+(\[.*\])\s*$", re.M)
-
-
-def printed_rows(text: str, first: Mapping[str, Sequence[Row]]) -> list[dict[str, Any]]:
-    """Return a line for each kernel of a probe's printed output: the fastest program, whatever it errs; torch's time is that of an earlier run."""
-    from benchmarks.fsr20 import run
-
-    kernels = {kernel.name: kernel for kernel in run.KERNELS}
-    made = []
-    for name, gain, given, recipe in sorted(_PRINTED.findall(text)):
-        us, torch_us = float(given) / float(gain), float(first[name][0]["reference_us"])
-        floor = least(kernels[name])
-        made.append({
-            "table": "printed", "kernel": name, "naive us": float(given), "ours us": round(us, 1), "speed-up": float(gain), "roofline us": floor,
-            "of the roofline": f"{100 * floor / us:.0f} %", "torch us": round(torch_us, 1), "torch / ours": round(torch_us / us, 2),
-            "recipe": ", ".join(ast.literal_eval(recipe)),
-        })  # fmt: skip
-    return made
-
-
-def printed_headline(lines: Sequence[Row]) -> dict[str, Any]:
-    """Return the counts of such lines."""
-    near = sum(100 * row["roofline us"] / row["ours us"] >= 85 or row["torch / ours"] > 1 for row in lines)
-    mean = math.exp(sum(math.log(row["speed-up"]) for row in lines) / len(lines))
-    return {
-        "table": "printed_headline", "kernels": len(lines), "85 % of the roofline, or faster than torch's calls": near,
-        "slower than 0.95 of torch's calls": sum(row["torch / ours"] < 0.95 for row in lines), "geometric mean over naive": round(mean, 2),
-        "best over naive": max(row["speed-up"] for row in lines),
-    }  # fmt: skip
-
-
-def least(kernel: Kernel) -> float:
-    """Return a kernel's roofline at an H200's sizes, in microseconds, from shapes alone."""
-    import torch
-
-    task = edges.namespace(kernel, *kernel.gpu)
-    with torch.device("meta"):
-        inputs = task["get_inputs"]()
-        outputs = task["reference"](*inputs)
-    return beside.roofline(kernel.name, inputs, [outputs])["roofline_us"]
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write rows.jsonl."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("runs", nargs="*", type=Path)
     parser.add_argument("--first", type=Path)
-    parser.add_argument("--printed", type=Path, nargs="+", default=[], help="what a run printed whose rows were lost; torch's times are --first's")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(arguments)
     options.out.mkdir(parents=True, exist_ok=True)
@@ -146,9 +100,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.first:
         first = [rows_of(options.first)]
         made += [{**kernel_row(name, timed, first), "table": "first"} for name, timed in sorted(probes(first).items())]
-        if options.printed:
-            lines = printed_rows("\n".join(file.read_text() for file in options.printed), probes(first))
-            made += [printed_headline(lines), *lines]
     (options.out / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in made))
     print(json.dumps(made[:1]))
     return 0

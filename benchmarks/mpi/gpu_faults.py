@@ -204,15 +204,17 @@ def child(cases: list[str], dry: bool) -> int:
         right = job.comm.allreduce(int(CASES[case](job))) == 2
         wrong += not right
         if job.rank == 0:
-            served = sum(kind["served"] for kind in job.counts().values())
-            print(json.dumps({"case": case, "right": right, "served": served}), flush=True)
+            counts = job.counts()
+            served = sum(kind["served"] for kind in counts.values())
+            print(json.dumps({"case": case, "right": right, "served": served, "by_ring": counts["ring"]["served"]}), flush=True)
     return bool(wrong)
 
 
-def rows(environment: dict[str, str], dry: bool) -> Iterator[dict[str, Any]]:
-    """Yield a row for each case."""
+def rows(environment: dict[str, str], dry: bool, only: list[str]) -> Iterator[dict[str, Any]]:
+    """Yield a row for each case, or for some only."""
+    chosen = [[(tuple(case for case in cases if case in only), more) for cases, more in jobs] for jobs in JOBS]
     with ThreadPoolExecutor(4) as pool:
-        for jobs in JOBS:
+        for jobs in ([job for job in row if job[0]] for row in chosen):
             start = ["mpiexec", *MPIEXEC, "-n", "2", sys.executable, "-m", "benchmarks.mpi.gpu_faults", "--out", ".", *(["--dry"] if dry else [])]
             commands = [[*start, "--cases", *cases] for cases, _ in jobs]
             told = list(pool.map(lambda command, more: run(command, {**environment, **more}, LIMIT_S), commands, [more for _, more in jobs]))
@@ -223,7 +225,8 @@ def rows(environment: dict[str, str], dry: bool) -> Iterator[dict[str, Any]]:
                     line = said.get(case, {})
                     good = bool(line.get("right") and line["served"]) if case != "a process is killed" else answer["code"] not in (0, "time limit")
                     set_to = " ".join(f"{key}={value}" for key, value in more.items())
-                    row = {"table": "faults", "case": case, "environment": set_to, "as_expected": good}
+                    ring = environment.get("WARPWRIGHT_MPI_PEER", "off")
+                    row = {"table": "faults", "case": case, "environment": set_to, "ring": ring, "by_ring": line.get("by_ring"), "as_expected": good}
                     yield {**row, "code": answer["code"], "seconds": answer["seconds"], **({} if good else {"error": answer["err"]})}
 
 
@@ -232,6 +235,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where rows.jsonl is written")
     parser.add_argument("--mpi", type=Path, metavar="PREFIX", help="where an Open MPI that knows GPUs is installed")
     parser.add_argument("--dry", action="store_true", help="without a GPU")
+    parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES), metavar="CASE", help="some cases of them")
     parser.add_argument("--cases", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.cases:
@@ -241,7 +245,7 @@ def main() -> int:
     environment["PYTHONPATH"] = path(environment)
     failed = 0
     with (options.out / "rows.jsonl").open("a") as file:
-        for row in rows(environment, options.dry):
+        for row in rows(environment, options.dry, options.only):
             failed += not row["as_expected"]
             print(json.dumps(row), file=file, flush=True)
             print(row, flush=True)

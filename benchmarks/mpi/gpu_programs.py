@@ -23,6 +23,8 @@ from typing import Any
 HERE = Path(__file__).parent / "programs"
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 40
+LONG = 40
+"""Steps of a further run, whose mean leaves out what is set up once."""
 MPIEXEC = ("--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--mca", "btl_vader_single_copy_mechanism", "none")
 
 
@@ -77,24 +79,29 @@ def measured(out: str) -> tuple[str, float | None]:
     return checksum[1] if checksum else "", float(taken[1]) if taken else None
 
 
-def rows(out: Path, environment: dict[str, str], sides: list[int], processes: list[int]) -> Iterator[dict[str, Any]]:
+def rows(
+    out: Path, environment: dict[str, str], sides: list[int], processes: list[int], steps: int, languages: list[str]
+) -> Iterator[dict[str, Any]]:  # fmt: skip
     """Yield a row for each program and size."""
-    programs: dict[str, list[str]] = {"mpi4py": [sys.executable, str(HERE / "stencil.py")]}
+    programs: dict[str, list[str]] = {"mpi4py": [sys.executable, str(HERE / "stencil.py")]} if "mpi4py" in languages else {}
     try:
-        programs["C"] = [str(compiled(out, environment))]
+        programs |= {"C": [str(compiled(out, environment))]} if "C" in languages else {}
     except RuntimeError as error:
         yield {"table": "failed", "case": "C", "error": str(error)}
     for name, program in programs.items():
         for side in sides:
             for number in processes:
-                command = ["mpiexec", *MPIEXEC, "-n", str(number), *program, str(side), "6" if side <= 64 else "3"]
-                before = run(command, environment)
+                command = ["mpiexec", *MPIEXEC, "-n", str(number), *program, str(side)]
+                before = run([*command, str(steps)], environment)
                 verb = [sys.executable, "-m", "warpwright", "mpi", "run", "--report", "--"]
-                after = run([*verb, *command], {**environment, "PYTHONPATH": path(environment)})
+                ours = {**environment, "PYTHONPATH": path(environment)}
+                after = run([*verb, *command, str(steps)], ours)
+                steady = run([*verb, *command, str(LONG)], ours) if after["code"] == 0 else after
                 (sum_before, us_before), (sum_after, us_after) = measured(before["out"]), measured(after["out"])
                 yield {
                     "table": "programs", "program": name, "side": side, "processes": number, "before": before["code"], "after": after["code"],
                     "same": sum_before == sum_after != "", "checksum": sum_after[:16], "before_us": us_before, "after_us": us_after,
+                    f"after_us_of_{LONG}": measured(steady["out"])[1], "ring": environment.get("WARPWRIGHT_MPI_PEER", "off"), "steps": steps,
                     "speedup": round(us_before / us_after, 1) if us_before and us_after else None,
                     "report": after["err"].strip().splitlines()[-1][-200:] if after["err"].strip() else "",
                     **{f"{when}_said": told["err"][-300:] for when, told in (("before", before), ("after", after)) if told["code"]},
@@ -111,13 +118,15 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where rows.jsonl is written")
     parser.add_argument("--mpi", type=Path, metavar="PREFIX", help="where an Open MPI that knows GPUs is installed")
     parser.add_argument("--sides", type=int, nargs="+", default=[48, 96])
+    parser.add_argument("--steps", type=int, default=3, help="of the runs that are compared")
+    parser.add_argument("--languages", nargs="+", choices=("C", "mpi4py"), default=["mpi4py", "C"])
     parser.add_argument("--processes", type=int, nargs="+", default=[2])
     options = parser.parse_args()
     out = options.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
     failed = 0
     with (out / "rows.jsonl").open("a") as file:
-        for row in rows(out, environment_of(options.mpi), options.sides, options.processes):
+        for row in rows(out, environment_of(options.mpi), options.sides, options.processes, options.steps, options.languages):
             failed += row["table"] == "failed" or row["after"] != 0 or (row["before"] == 0 and not row["same"])
             print(json.dumps(row), file=file, flush=True)
             print(row, flush=True)

@@ -205,7 +205,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     with (args.out / "rows.jsonl").open("w") as file:
 
         def write(row: dict[str, Any]) -> None:
-            print(f"{time.time() - STARTED:5.1f} s", *(v if isinstance(v, str) else f"{k}={v}" for k, v in row.items() if "floor" not in k), flush=True)
+            shown = (v if isinstance(v, str) else f"{k}={v}" for k, v in row.items() if "floor" not in k)
+            print(f"{time.time() - STARTED:5.1f} s", *shown, flush=True)
             file.write(json.dumps(row) + "\n")
             file.flush()
 

@@ -11,8 +11,10 @@ result and of all gradients from `torch.pairs` in float64. Floors are bytes over
 from __future__ import annotations
 
 import argparse
+import functools
 import gc
 import json
+import re
 import statistics
 import sys
 import time
@@ -210,10 +212,16 @@ def captured(clock: Clock, module: torch.nn.Module, run: Run, x: torch.Tensor, w
     return row
 
 
+@functools.lru_cache(maxsize=1)
+def drawn(name: str, scale: float, device: torch.device) -> synth.Synthetic:
+    """Return a graph, drawn once for all models."""
+    return synth.synthetic(name, scale, device)
+
+
 def bench(args: argparse.Namespace, name: str, model: str, clock: Clock, copy: float, write: Callable[[dict[str, Any]], None]) -> None:
     """Measure one graph and model."""
     device = clock.device
-    graph = synth.synthetic(name, args.scale, device)
+    graph = drawn(name, args.scale, device)
     p = pairs.Pairs(graph.edge_index, graph.edge_type, graph.count, len(graph.relations))
     layer = layer_of(model, graph, args.dim, device)
     x = torch.randn(graph.count, args.dim, device=device, requires_grad=True)
@@ -234,9 +242,9 @@ def bench(args: argparse.Namespace, name: str, model: str, clock: Clock, copy: f
         wide = layer_of(model, graph, args.dim, device).double()
         wide.load_state_dict(layer.state_dict())
         wanted = gradients(wide, runs(model, wide, graph, p, False)["torch.pairs"][1], x.double(), weights)
-    options = [("ours", o) for o in OURS] if not args.variants else [("ours", o) for o in (*OURS, *(name for name in VARIANTS if args.only in name))]
+    options = [("ours", o) for o in OURS] if not args.variants else [("ours", o) for o in (*OURS, *(n for n in VARIANTS if re.search(args.only, n)))]
     jobs = [(f"{kind}: {o}" if o != "ours" else kind, kind, (OURS | VARIANTS)[o]) for kind, o in options]
-    for label, kind, chosen in [*jobs, *((k, k, Options()) for k in found if k != "ours")]:
+    for label, kind, chosen in [*jobs, *((k, k, Options()) for k in found if k != "ours" and model not in args.own.split(","))]:
         row = common | {"implementation": label}
         if time.time() - STARTED > args.seconds:
             write(row | {"note": "not run: out of time"})
@@ -289,7 +297,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--each", type=float, default=0.15, help="seconds of timing for each function")
     parser.add_argument("--seconds", type=float, default=150.0, help="nothing is begun later")
     parser.add_argument("--variants", action="store_true", help="ours in all variants too")
-    parser.add_argument("--only", default="", help="of the variants those whose names have this in them")
+    parser.add_argument("--only", default="", help="of the variants those whose names this pattern is found in")
+    parser.add_argument("--own", default="", help="models beside which nothing else is timed")
     parser.add_argument("--no-check", action="store_true")
     parser.add_argument("--with-pyg", action="store_true", help="PyG's layers too, which take most of the time")
     parser.add_argument("--pyg", default="", help="folder with torch_geometric, where it is not installed")
@@ -320,8 +329,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         copy = bandwidth(clock)
         machine = torch.cuda.get_device_name() if clock.on_gpu else "cpu"
         write({"table": "machine", "device": machine, "torch": torch.__version__, "copy_tb_s": copy / 1e12})
-        for model in args.models.split(","):
-            for name in args.graphs.split(","):
+        for name in args.graphs.split(","):
+            for model in args.models.split(","):
                 try:
                     bench(args, name, model, clock, copy, write)
                 except Exception as problem:

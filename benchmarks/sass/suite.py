@@ -47,7 +47,7 @@ In, Out = TypeVar("In"), TypeVar("Out")
 
 TRIED = 3
 
-FINAL = 0.7
+FINAL = 0.5
 """Seconds of the limit that are kept for each kernel's final measurement."""
 
 LEAST = 2.0

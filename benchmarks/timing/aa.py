@@ -1,12 +1,13 @@
 """A/A: the original timed against itself with the real workers: how often does the timer report a difference that does not exist?
 
     python -m benchmarks.timing.aa --tasks softmax,matmul --regimes single,stream --loads quiet,busy --runs 96 --seconds 8 --limit 1200 --out /tmp/aa
-    python -m benchmarks.timing.aa --device cuda:0 --regimes single,stream --loads quiet,busy --runs 80 --seconds 2 --out $OUT
+    python -m benchmarks.timing.aa --device cuda:0 --regimes single,stream --loads quiet,busy --runs 80 --seconds 1 --workers 10 --limit 58 --out OUT
 
-The baseline's worker stays, as in a search; the candidate's is new in every run, and the device's lock is held while it is timed: other runs of
-warpwright stand still, everything else goes on. `busy`: half of the cores compute, and on a GPU another process multiplies matrices. The third
+The baseline's worker stays, as in a search; the candidate's is new in every run, or, with `--workers`, one of so many that are built at first,
+at once, in turn: on a GPU a process takes longer to come up than a comparison. The device's lock is held while one is timed: other runs of warpwright
+stand still, everything else goes on. `busy`: half of the cores compute, and on a GPU another process multiplies matrices. The third
 regime, of kernels on the device, has a script of its own (`device_aa`). Rows go to OUT/rows.jsonl as they are known. `--limit` is for everything:
-each task, regime and load gets the same part of it, and what one leaves goes to the next.
+each task, regime and load gets the same part of what is left when its processes are there, and what one leaves goes to the next.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -93,13 +95,20 @@ class Bench:
     worker: Worker
     overhead: float
     device: str
+    candidates: list[Worker] = field(default_factory=list)
+    """Built before; none: each comparison has a new one."""
+
+    def built(self) -> Worker:
+        """Return a candidate's worker that holds the original."""
+        worker = Worker("candidate", self.device)
+        _, rejected = verify.build(self.judge, worker, "program", self.source)
+        if rejected:
+            worker.close()
+            raise RuntimeError(f"the original was rejected: {rejected.reason}")
+        return worker
 
     def program(self, worker: Worker, regime: str) -> TimedProgram:
-        """Build the original in a worker and give it the state that timed calls have."""
-        if worker is not self.worker:
-            _, rejected = verify.build(self.judge, worker, "program", self.source)
-            if rejected:
-                raise RuntimeError(f"the original was rejected: {rejected.reason}")
+        """Give the original in a worker the state that timed calls have."""
         load_timed_state(self.judge, worker, "program")
         return TimedProgram(self.judge, worker, "program") if regime == "single" else self.turns(worker)
 
@@ -116,8 +125,9 @@ class Bench:
         return streamed.StreamedProgram(self.judge, worker, "program", calls)
 
     def compared(self, regime: str, seconds: float, seed: int) -> Measurement:
-        """Make one comparison, with a new candidate's worker."""
-        with Worker("candidate", self.device) as worker:
+        """Make one comparison, with a new candidate's worker or the next of those that were built."""
+        with ExitStack() as stack:
+            worker = self.candidates[seed % len(self.candidates)] if self.candidates else stack.enter_context(self.built())
             candidate, baseline = self.program(worker, regime), self.program(self.worker, regime)
             calls = getattr(candidate, "calls", 1)
             with DeviceLock(self.device).exclusive():
@@ -128,19 +138,23 @@ class Bench:
 
 
 @contextmanager
-def opened(name: str, device: str) -> Iterator[Bench]:
-    """Give the bench of a task."""
+def opened(name: str, device: str, workers: int) -> Iterator[Bench]:
+    """Give the bench of a task, with so many candidates built."""
     function, inputs, rows = TASKS[name]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"{name}.py")
         path.write_text(TEXT.format(function=function, inputs=inputs.format(rows[device != "cpu"])))
         task = taskfile.describe(path)
         source = targets.baselines(taskfile.source_text(task), device, ["eager"])["eager"]
-        with verify.Judge(task, device) as judge, Worker("baseline", device) as worker:
+        with verify.Judge(task, device) as judge, Worker("baseline", device) as worker, ExitStack() as stack:
             _, rejected = verify.build(judge, worker, "program", source)
             if rejected:
                 raise RuntimeError(f"the original was rejected: {rejected.reason}")
-            yield Bench(judge, source, worker, call_overhead(worker), device)
+            bench = Bench(judge, source, worker, call_overhead(worker), device)
+            if workers:
+                with ThreadPoolExecutor(workers) as pool:
+                    bench.candidates = [stack.enter_context(one) for one in pool.map(lambda _: bench.built(), range(workers))]
+            yield bench
 
 
 def row_of(found: Measurement, seconds: float) -> dict[str, Any]:
@@ -172,6 +186,7 @@ def main() -> None:
     parser.add_argument("--tasks", default="softmax", help=f"names out of {', '.join(TASKS)}, joined by commas")
     parser.add_argument("--regimes", default="single", help="single, stream, or both, joined by a comma")
     parser.add_argument("--loads", default="quiet", help="quiet, busy, or both, joined by a comma")
+    parser.add_argument("--workers", type=int, default=0, help="candidates built at the beginning and used in turn (a new one for each comparison)")
     parser.add_argument("--limit", type=float, default=1e9, help="seconds in all, after which no comparison is begun")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", type=Path, required=True)
@@ -185,22 +200,26 @@ def main() -> None:
         print(json.dumps(row), flush=True)
 
     write({"part": "conditions", "when": datetime.now(UTC).isoformat(timespec="seconds"), **device_facts(chosen.device)})
-    names, ways = chosen.tasks.split(","), [(regime, load) for load in chosen.loads.split(",") for regime in chosen.regimes.split(",")]
-    parts = len(names) * len(ways)
+    names, loads, regimes = (text.split(",") for text in (chosen.tasks, chosen.loads, chosen.regimes))
+    parts = len(names) * len(loads) * len(regimes)
     runs = max(1, chosen.runs // parts)
     for place, name in enumerate(names):
         try:
-            with opened(name, chosen.device) as bench:
-                for number, (regime, load) in enumerate(ways, 1 + place * len(ways)):
-                    rows = []
+            with opened(name, chosen.device, chosen.workers) as bench:
+                part = (began + chosen.limit - time.monotonic()) / (parts - place * len(loads) * len(regimes))
+                end = time.monotonic()
+                for load in loads:
                     with busy(load, chosen.device):
-                        for seed in range(runs):
-                            started = time.monotonic()
-                            if started - began > chosen.limit * number / parts:
-                                break
-                            rows.append(row_of(bench.compared(regime, chosen.seconds, seed), time.monotonic() - started))
-                            write({"regime": regime, "machine": load, "task": name, "run": seed, **rows[-1]})
-                    write(summary(regime, load, name, rows) if rows else {"regime": regime, "machine": load, "task": name, "left out": "no time"})
+                        for regime in regimes:
+                            end, rows = end + part, []
+                            for seed in range(runs):
+                                started = time.monotonic()
+                                if started > end:
+                                    break
+                                rows.append(row_of(bench.compared(regime, chosen.seconds, seed), time.monotonic() - started))
+                                write({"regime": regime, "machine": load, "task": name, "run": seed, **rows[-1]})
+                            left_out = {"regime": regime, "machine": load, "task": name, "left out": "no time"}
+                            write(summary(regime, load, name, rows) if rows else left_out)
         except Exception:
             write({"task": name, "error": traceback.format_exc()[-800:]})
 

@@ -159,7 +159,7 @@ class Subject:
         with stamps.open("r+b") as file:
             self.stamps = mmap.mmap(file.fileno(), 4096)
         files = [["program.py", wrapper]]
-        checked(self.worker.request("build", 300, entry="program", files=files, class_name="Timed", init={"list": []}, training=None))
+        checked(self.worker.request("build", 300, entry="program", files=files, class_name="Timed", init={"list": []}, training=None, stateful=False))
 
     def prepare(self, mode: str, count: int = 0, entry: str | None = "program", **options: Any) -> None:
         """Lay out one call."""

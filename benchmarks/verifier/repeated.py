@@ -35,6 +35,7 @@ import corpus  # noqa: E402
 from warpwright.timing.facts import device_facts  # noqa: E402
 from warpwright.verifier import verify  # noqa: E402
 from warpwright.workers.limits import Limits  # noqa: E402
+from warpwright.workers.sandbox import Worker  # noqa: E402
 
 LIMITS = Limits(build_seconds=240, call_seconds=60, memory_bytes=3 << 30, processes=192)
 
@@ -65,10 +66,15 @@ def judged(program: corpus.Program, device: str, judge: verify.Judge) -> dict[st
     began = time.monotonic()
     row: dict[str, Any] = {"program": program.name, "task": program.task, "secret": judge.secret}
     try:
-        _, verdict = verify.audit(corpus.task(program.task), program.source, device, limits_on(device), judge)
+        with Worker("candidate", device, limits_on(device)) as worker:
+            _, rejected = verify.build(judge, worker, "candidate", program.source)
+            verdict = rejected or verify.verify(judge, worker, "candidate", corpus.task(program.task))
+            waits = sorted(round(seconds * 1e6, 1) for seconds in worker.waits)
     except Exception:
         return {**row, "status": "error", "reason": traceback.format_exc()[-800:]}
     row |= {"status": verdict.status, "check": verdict.check, "case": verdict.case, "seconds": round(time.monotonic() - began, 2)}
+    if waits:  # for the device, when a call was over
+        row |= {"held": len(waits), "waited us": [waits[0], waits[len(waits) // 2], waits[-1]]}
     return row if verdict.ok else {**row, "reason": verdict.reason[:600]}
 
 

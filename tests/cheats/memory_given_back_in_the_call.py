@@ -11,7 +11,7 @@ from torch import nn
 ROW = "stale_memory"
 TASK = "relu"
 EXPECT_STATUS = "wrong"
-EXPECT_CHECK = ("output_reuse", "values", "aliasing", "cached", "late_output", "raised",)
+EXPECT_CHECK = ("output_reuse", "values", "aliasing", "cached", "late_output", "raised", "resources")
 NEEDS = "cuda"
 
 class Block:

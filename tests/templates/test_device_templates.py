@@ -24,6 +24,7 @@ extern "C" void sort(const float* x, float* out, int n) { ww_sort(x, out, n); }
 extern "C" void top(const float* x, float* out, int n, int k) { ww_top(x, out, n, k); }
 extern "C" void multiply(const float* a, const float* b, float* c, int m, int n, int k) { ww_product(a, b, c, m, n, k); }
 extern "C" void solve(const float* x, const float* y, float* beta, int n, int m) { ww_least_squares(x, y, beta, n, m); }
+extern "C" void slide(const float* x, const float* filter, float* out, int height, int width) { ww_window_product(x, filter, out, height, width); }
 extern "C" void attend(const float* q, const float* k, const float* v, float* out, int rows, int keys, int heads, int depth) {
     ww_att_sizes s;
     s.rows = rows; s.keys = keys; s.depth = depth;
@@ -54,7 +55,7 @@ def test_parameters_are_read_from_the_text_and_set_within_their_ranges() -> None
             made = device.text(name, {parameter: values[-1]})
             assert re.search(rf"^#define {parameter} {values[-1]}\b", made, re.M) and device.text(name) == device.original(name)
             with pytest.raises(NotApplicable, match=parameter):
-                device.text(name, {parameter: 7})
+                device.text(name, {parameter: 77})
     with pytest.raises(NotApplicable, match="template"):
         device.text("no_such_operation")
 
@@ -63,7 +64,7 @@ def built(names: dict[str, dict[str, int]]) -> Any:
     from warpwright.targets import cuda_on_cpu
 
     pytest.importorskip("clang")
-    functions = dict(zip(TRANSLATED, ("scan", "sort", "top", "attend", "solve", "multiply"), strict=True))
+    functions = dict(zip(TRANSLATED, ("scan", "sort", "top", "attend", "solve", "multiply", "slide"), strict=True))
     wanted = [functions[name] for name in names]
     entries = [entry for entry in re.split(r"(?=^extern)", ENTRIES.strip(), flags=re.M) if any(f"void {one}(" in entry for one in wanted)]
     return cuda_on_cpu.library("\n".join([*(device.text(name, values) for name, values in names.items()), *entries]), "device.cu")
@@ -162,6 +163,11 @@ def test_matrices_at_their_edges(library: Any) -> None:
         a, b, c = torch.randn(m, k, generator=random), torch.randn(k, n, generator=random), torch.full((m, n), torch.nan)
         call(library.multiply, a, b, c, m, n, k)
         assert errors(c, a.double() @ b.double()) <= 2e-6, (m, n, k)
+    for height, width in ((9, 9), (10, 33), (41, 17), (73, 137), (150, 300)):
+        image, weights = torch.randn(height, width, generator=random), torch.randn(9, 9, generator=random)
+        out = torch.full((height - 8, width - 8), torch.nan)
+        call(library.slide, image, weights, out, height, width)
+        assert errors(out, torch.nn.functional.conv2d(image.double()[None, None], weights.double()[None, None])[0, 0]) <= 2e-6, (height, width)
     for n, m in ((1, 1), (3, 1), (5, 2), (33, 3), (257, 31), (70, 63), (1000, 64), (5000, 16)):
         x, y, beta = torch.randn(n, m, generator=random), torch.randn(n, generator=random), torch.full((m,), torch.nan)
         call(library.solve, x, y, beta, n, m)
@@ -180,10 +186,14 @@ def test_matrices_at_their_edges(library: Any) -> None:
 @pytest.mark.compiler
 @pytest.mark.parametrize("which", [-1, 1])
 def test_other_parameters_do_the_same(which: int) -> None:
-    """Of each the last, and the second value; of a product's tile one at a time, since not all fit into shared memory together."""
+    """Of each the last, and the second value; of a product's tile one at a time, since not all fit into shared memory together; a filter of 2 x 5."""
     chosen = {name: {p: values[which] for p, values in device.parameters(name).items()} for name in ("prefix_sum", "radix_sort")}
     chosen["radix_sort"]["WW_SORT_WHOLE"] = 0
+    chosen["window_product"] = {"WW_WIN_ROWS": 2, "WW_WIN_COLUMNS": 5, "WW_WIN_EACH": 4}
     made = built({**chosen, "product": {"WW_MM_STEP": 16} if which == 1 else {"WW_MM_ROWS": 256}})
+    image, weights, slid = torch.randn(70, 201), torch.randn(2, 5), torch.full((69, 197), torch.nan)
+    call(made.slide, image, weights, slid, 70, 201)
+    assert errors(slid, torch.nn.functional.conv2d(image.double()[None, None], weights.double()[None, None])[0, 0]) <= 2e-6
     for size in (1, 33, 257, 4097, 20001):
         x, out = vector(size, "nominal", size), torch.full((size,), torch.nan)
         call(made.sort, x, out, size)

@@ -38,7 +38,7 @@ COMPILED = "torch.compile("
 COMPILE_SHARE, AUTOTUNE_SHARE = 0.4, 0.3
 """Of the time that is left, the most that building and verifying a compiled baseline may take, and one that tries kernels out."""
 
-ASIDE_SHARE = 0.55
+ASIDE_SHARE = 0.6
 """The same for a compilation that runs beside the rest and keeps nobody from anything: what comes after it takes 5 to 8 s on an H200."""
 
 EXTRA_SHARE = 0.1
@@ -50,7 +50,7 @@ AUTOTUNE_TAKES = 1.5
 LEAST_SECONDS, COLD_SECONDS = 4.0, 8.0
 """No compilation is begun with less; the latter where this machine has not compiled the program before. A softmax took 3.6 and 8.3 s of CPU time."""
 
-COUNTING_SHARE, PEAKS_SHARE, BASELINES_SHARE = 0.2, 0.3, 0.08
+COUNTING_SHARE, PEAKS_SHARE, BASELINES_SHARE = 0.2, 0.3, 0.05
 """Of the time that is left, the most that is waited for the task's work to be counted, spent on a device's peaks when they are not known, and on
 timing the baselines beside one another in a regime: what a candidate is compared with is timed again."""
 

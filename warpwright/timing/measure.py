@@ -438,7 +438,11 @@ def _measurement(block: _Block, look: _Look, floor_seconds: float, confirmed: fl
         conditions[f"speedup_over_{name}"] = math.exp(median(_pairs(block, name, block.overhead)))
     if confirmed is not None:
         conditions["speedup_in_second_block"] = confirmed
-    if look.spread > QUIET:
+    if look.low <= 0 or look.high == math.inf:
+        dependence = conditions["correlation_time"]
+        seen = f"{conditions['pairs']} pairs of calls, which depended on one another ({dependence})"
+        conditions["note"] = f"too little was seen for an interval: {seen}"
+    elif look.spread > QUIET:
         conditions["note"] = f"the machine was busy: pairs of calls differed by {look.spread:.0%}, so that {margin(look.spread):.2f}x was asked for"
     if _too_short(block, look.best):
         conditions["note"] = "the call is hardly longer than an empty one; no verdict"

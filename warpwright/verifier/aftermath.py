@@ -21,6 +21,18 @@ def worked_on(worker: Worker) -> str:
     return ""
 
 
+LATE_SECONDS, LATE_CALLS = 20e-6, 8
+"""On a GPU: a wait for the device after a call, when it had been waited for already, in so many held calls running. A busy host delays one or two."""
+
+
+def launched_late(worker: Worker) -> str:
+    """Return why the last held calls of a worker on a GPU went on when they were over, or ""."""
+    last = worker.waits[-LATE_CALLS:]
+    if len(last) < LATE_CALLS or min(last) < LATE_SECONDS:
+        return ""
+    return f"when the call was over and the device was idle, it worked on for {min(last) * 1e6:.0f} us and more, in {LATE_CALLS} calls running"
+
+
 def goes_on(worker: Worker) -> str:
     """Return what a stopped worker does when it is let run without being asked for anything, or "". Many threads wait busily at first."""
     if not worker.freezes:

@@ -20,8 +20,8 @@ from warpwright.workers.sandbox import Worker
 
 VARIED_WARM_UPS = 2
 """torch.compile takes an integer for a constant at its first value, and for a variable at its second."""
-TWICE = [STRIDED, "edited", "coarse"]
-"""Distributions with two cases."""
+AGAIN = [STRIDED, STRIDED, "edited", "coarse"]
+"""Distributions with a case more, or two."""
 
 SEEDS = 1 << 31
 TIMED_STATE = 2
@@ -71,12 +71,12 @@ def cases(task: Task, seed: int) -> tuple[Case, ...]:
     """Return a task's cases: nominal inputs of two seeds, then one case a distribution (two of some), `special` if declared."""
     generator = random.Random(seed)
     first = generator.randrange(SEEDS)
-    hidden = [name for name in DISTRIBUTIONS if name != "nominal" and (name != "special" or task.special_values)] + TWICE
+    hidden = [name for name in DISTRIBUTIONS if name != "nominal" and (name != "special" or task.special_values)] + AGAIN
     generator.shuffle(hidden)
     hidden.sort(key=lambda name: name not in FIRST)
     names = ["nominal", *hidden]
     made = [Case(name, generator.randrange(SEEDS)) for name in names]
-    layout, turns = generator.randrange(SEEDS), iter((None, 1))  # so that each tensor lies in memory in two ways
+    layout, turns = generator.randrange(SEEDS), iter((None, 1, 2))  # so that each tensor lies in memory in three ways
     parities = iter((0, 1))
 
     def drawn(case: Case) -> Case:

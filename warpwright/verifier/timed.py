@@ -128,7 +128,8 @@ class TimedProgram:
         if self.worker.device == "cpu" or depends:
             return Comparison("")
         self.worker.go(hold=True)
-        return self.judge.compare(exported(self.worker), case, TIMED_STATE)
+        late = aftermath.launched_late(self.worker)
+        return Comparison("background", late) if late else self.judge.compare(exported(self.worker), case, TIMED_STATE)
 
 
 def load_timed_state(judge: Judge, worker: Worker, entry: str) -> None:

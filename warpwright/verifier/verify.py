@@ -23,6 +23,7 @@ from dataclasses import replace
 from typing import Any
 
 from warpwright.base import Build, Case, Source, Task, Verdict
+from warpwright.errors import WorkerDied
 from warpwright.tasks import taskfile
 from warpwright.verifier import aftermath
 from warpwright.verifier.checks import CHECKS, DISTRIBUTIONS, Certificate, Check
@@ -92,7 +93,10 @@ def _build(judge: Judge, worker: Worker, entry: str, source: Source) -> dict[str
         scan(source)
     limit = worker.limits.build_seconds
     facts = judge.facts
-    greeting = good(worker.request("hello"), "build")
+    try:
+        greeting = good(worker.request("hello"), "build")
+    except WorkerDied as error:  # no line of the program has run yet
+        raise JudgeFailed(f"a worker did not come up: {error}") from error
     worker.isolation = tuple(greeting["isolation"])
     if worker.freezes:
         worker.memory.probe(greeting["probe"])
@@ -328,6 +332,9 @@ class _Verification:
             else:
                 raise Rejected(rejection("background", went_on, case.name))
             comparison = self.judge.compare(self.export(), case, which, self.seen)
+            late = aftermath.launched_late(self.worker)
+            if late and self.worker.role == "candidate":
+                raise Rejected(rejection("background", late, case.name))
             comparison = aftermath.explained(self.judge, self.worker, comparison)
             if self.judge.facts["mutated_state"] and not comparison.check:
                 self.judged(self.judge.compare_state(self.export("state"), case, which), case)
@@ -393,6 +400,8 @@ class _Verification:
         """The output of an earlier call has to be what it was, hundreds of calls later too. Of a state that is returned, nobody can say that."""
         if self.returns(""):
             return
+        with as_rejections(case.name):  # what lies there may have unusual strides, at which a program may raise
+            prepare_call(self.worker, self.entry, self.judge.ship(case), slot="new")
         began = time.monotonic()
         made = 0
         for calls, seconds in KEPT_CALLS:

@@ -36,6 +36,9 @@ from warpwright.workers.tensors.worker_memory import WorkerMemory
 Role = Literal["judge", "candidate", "baseline"]
 REPLY_BYTES = 64 << 20
 LENGTH = struct.Struct("=I")
+WAITED = struct.Struct("=d")
+OWN_FAILURE = 70
+"""Exit code of a worker whose own main raised (`zygote._worker`): its log says what."""
 OWED_SECONDS = 1e-3  # the same, whether a worker that was stopped from outside has stopped itself once more
 START_SECONDS = 30.0  # for a process to be forked, and bubblewrap with it: 0.1 s, seconds on a machine with five times as much to do as it can
 WORKING_FAULTS = 20.0  # page faults a second; a compiler takes hundreds to thousands, whoever waits, spins or launches kernels takes none
@@ -84,6 +87,8 @@ class Worker(Process):
         self._guard_pid = parent_of(self.pid)
         self.call_seconds = 0.0
         self.calm_seconds = 0.0
+        self.waits: list[float] = []
+        """Of calls that were held: seconds of the longest wait for the device after the first one (`inside.runner`)."""
         self.freezer = Freezer(self.pid)
         self.memory = WorkerMemory(self.pid, self.scratch)
         device_yield.living.add(self)
@@ -180,7 +185,11 @@ class Worker(Process):
             raise self._forged("the answer to a call does not have the nonce and the form that it should")
         if self._end_turn():
             end = time.perf_counter_ns()
-        self.memory.take_answer(answer[9 + LENGTH.size :])
+        places = answer[9 + LENGTH.size :]
+        if hold and self.device != "cpu" and len(places) == WAITED.size:
+            self.waits.append(WAITED.unpack(places)[0])
+            places = b""
+        self.memory.take_answer(places)
         self.call_seconds = (end - start) * 1e-9 - (self.away - away)
         return self.call_seconds
 
@@ -347,6 +356,8 @@ class Worker(Process):
         code = self.exit_code
         if code is None:
             return "exit code unknown"
+        if code == OWN_FAILURE:
+            return f"exit code {code}; the end of its log: {self.log().strip()[-600:]}"
         if code >= 0:
             return f"exit code {code}"
         return f"signal {next((known.name for known in signal.Signals if known == -code), -code)}"

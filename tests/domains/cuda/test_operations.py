@@ -50,12 +50,33 @@ def known(python: str) -> str:
     return found[0].template if found is not None else ""
 
 
-def test_the_suite_has_six_of_them() -> None:
+def test_the_suite_has_seven_of_them() -> None:
     found = {kernel.name: known(kernel.task_text("cpu")) for kernel in run.KERNELS}
     assert {name: template for name, template in found.items() if template} == {
         "prefix_sum": "prefix_sum", "sort": "radix_sort", "top_k": "top_k", "matmul": "product", "attention": "attention",
-        "least_squares": "normal_equations",
+        "least_squares": "normal_equations", "convolution": "window_product",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("reference", "filter_", "template"),
+    [
+        ("conv2d(x[None, None], f[None, None])[0, 0]", "2, 5", "window_product"),
+        ("conv2d(x[None, None], f[None, None]).squeeze()", "9, 9", "window_product"),
+        ("conv2d(x.view(1, 1, 40, 50), f.view(1, 1, 3, 3)).view(38, 48)", "3, 3", "window_product"),
+        ("conv2d(x[None, None], f[None, None])[0, 0]", "17, 2", ""),
+        ("conv2d(x[None, None], f[None, None], padding=1)[0, 0]", "3, 3", ""),
+        ("conv2d(x[None, None], f[None, None], stride=2)[0, 0]", "3, 3", ""),
+        ("conv2d(x[None, None], f.t()[None, None])[0, 0]", "2, 5", ""),
+        ("conv2d(x[None, None], f[None, None])[0, 0].t()", "3, 3", ""),
+        ("conv2d(x[None, None], f[None, None], f.sum()[None])[0, 0]", "3, 3", ""),
+        ("conv2d(x.view(1, 2, 20, 50), f.view(1, 2, 3, 3))[0, 0]", "6, 3", ""),
+    ],
+)  # fmt: skip
+def test_a_filter_that_slides_over_a_plane(reference: str, filter_: str, template: str) -> None:
+    head = f"def get_inputs():\n    return [torch.randn(40, 50), torch.randn({filter_})]\n"
+    launch = "def launch(kernel, x, f):\n    out = reference(x, f).contiguous()\n    kernel.run(x, f, out, 40, 50)\n    return out\n"
+    assert known(f"{head}def reference(x, f):\n    return torch.nn.functional.{reference}\n{launch}") == template
 
 
 @pytest.mark.parametrize(

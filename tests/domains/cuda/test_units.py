@@ -95,7 +95,8 @@ def test_host_functions_that_no_entry_comes_to_are_left_out(folder: Path) -> Non
     whole = taskfile.whole(folder / "k.cu")
     text = unit.trimmed(whole, unit.expect_entries(whole, "k.cu"))
     assert "main" not in text and "void check" not in text and "vector<float>" not in text
-    for kept in ("struct Pair", "static int helper", "int count", "void run", "__global__ void scale", "__global__ void unused", "#include <vector>"):
+    assert "struct Pair" not in text
+    for kept in ("static int helper", "int count", "void run", "__global__ void scale", "__global__ void unused", "#include <vector>"):
         assert kept in text
     assert unit.trimmed(text, unit.expect_entries(text, "k.cu")) == text
 
@@ -111,6 +112,16 @@ def test_a_function_that_the_preprocessor_cuts_in_two_stays(inside: str) -> None
     kernel = '__global__ void k(float* x) { x[0] = 1; }\nextern "C" void run(float* x) { k<<<1, 1>>>(x); }\n'
     text = f"#if 1\nint main() {{\n    return 0;\n{inside}\n#endif\n{kernel}"
     assert unit.trimmed(text, {"run": "P"}).count("#endif") == text.count("#endif")
+
+
+def test_classes_that_no_entry_comes_to_are_left_out() -> None:
+    used = "struct Pair { int a; };\nstruct Twice : Pair { __device__ float of(float x) { return x + x; } };\nclass Kept { int size; } kept;\n"
+    unused = "class Library {\n    handle_t handle;\npublic:\n    void launch(float* x) { k<<<1, 1>>>(x); }\n};\n"
+    unused += "struct Timer final { double began; };\n"
+    template = "template <class T> struct Any { T one; };\n"
+    rest = '__global__ void k(float* x) { x[0] = Twice().of(1); }\nextern "C" void run(float* x) { k<<<1, 1>>>(x); }\n'
+    left = unit.trimmed(used + unused + template + rest, {"run": "P"})
+    assert left.split() == (used + template + rest).split()
 
 
 def test_what_is_left_is_still_read() -> None:

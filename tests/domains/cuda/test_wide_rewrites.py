@@ -140,6 +140,7 @@ WIDE = {
     "dot": "shuffle_tree(dot_kernel, each=16, wide=4)", "monte_carlo": "join_sums(integrate_kernel, wide=4)",
     "inside_circle": "gather_atomics(inside_kernel, each=16, wide=4)", "relu": "vectorise(relu_kernel, each=4)",
     "saxpy": "vectorise(saxpy_kernel, each=8)", "reverse": "vectorise(reverse_kernel, each=4)",
+    "histogram": "privatise(histogram_kernel, each=16, wide=4)",
 }  # fmt: skip
 SIZES = (1, 2, 3, 4, 5, 31, 33, 255, 257, 1000, 5003)
 
@@ -182,6 +183,9 @@ def test_wide_rewrites_are_right_at_every_size_and_place(library: Any, offset: i
         hits = torch.zeros(1, dtype=torch.int32)
         call(library.inside_circle, x, y, hits, n)
         assert int(hits) == int((x * x + y * y <= 1).sum()), n
+        values, bins = placed(torch.randint(-3, 12, (n,), dtype=torch.int32), 0), torch.zeros(9, dtype=torch.int32)
+        call(library.histogram, values, bins, n, 9)
+        assert torch.equal(bins, values[(values >= 0) & (values < 9)].bincount(minlength=9).int()), n
         call(library.relu, placed(x - 0.5, offset), out, n)
         assert torch.equal(out, (x - 0.5).clamp(min=0)), n
         call(library.saxpy, n, 2.0, x, y, out)

@@ -262,6 +262,11 @@ API int cuIpcOpenMemHandle_v2(std::uintptr_t* result, IpcHandle handle, unsigned
     const int file = open(path.c_str(), O_RDWR);
     return file < 0 ? invalid_value : map(result, handle.size, (handle.size + 4095) / 4096 * 4096, device, file);
 }
+API int cuMemHostRegister_v2(void*, std::size_t, unsigned) { return no_ipc ? invalid_value : ready(); }
+API int cuMemHostGetDevicePointer_v2(std::uintptr_t* result, void* memory, unsigned) {
+    *result = reinterpret_cast<std::uintptr_t>(memory);
+    return ready();
+}
 API int cuIpcCloseMemHandle(std::uintptr_t address) { return release(address, device); }
 // Of the interface before CUDA 4, with 32-bit sizes: the real library still exports them, and who calls them is wrong.
 API int cuMemAlloc(unsigned*, unsigned) { std::abort(); }

@@ -230,10 +230,41 @@ def ring() -> bool:
     small = np.full(14, RANK, float)
     COMM.Sendrecv_replace([small, MPI.DOUBLE], PEER, 8, PEER, 8)  # as long as a header
     good = good and bool((small == PEER).all())
+    if MPI.VERSION >= 4:
+        host[...] = 0
+        request = COMM.Isendrecv([small, MPI.DOUBLE], PEER, 20, [host, MPI.DOUBLE], PEER, 21)
+        COMM.Send(sent, PEER, 21)
+        COMM.Recv([small, MPI.DOUBLE], PEER, 20)
+        request.Wait()
+        good = good and np.array_equal(host, whole)
     requests = [COMM.Irecv(received, PEER, 9 + i) for i in range(2)]
     sends = [COMM.Isend(sent, PEER, 9 + i) for i in range(2)]
     MPI.Request.Waitall([*requests, *sends])
     return good and made.holds(address, matrix(7), whole) and warpwright.mpi.counts()["ring"]["served"] > 5
+
+
+def grouped() -> bool:
+    """What completes together is unpacked in one launch, and what starts together is packed in one."""
+    made = OnGpu()
+    sent = [made.message(matrix(RANK + 2 * i))[1] for i in range(4)]
+    received = [made.message(matrix(7)) for _ in range(4)]
+    receives = [COMM.Recv_init(message, PEER, i) for i, (_, message) in enumerate(received)]
+    sends = [COMM.Send_init(message, PEER, i) for i, message in enumerate(sent)]
+    good = True
+    for turn in range(3):
+        before = made.gpu.driver.fake_launches()
+        if turn < 2:
+            MPI.Prequest.Startall([*receives, *sends])
+            MPI.Request.Waitall([*receives, *sends])
+        else:
+            requests = [COMM.Irecv(message, PEER, i) for i, (_, message) in enumerate(received)]
+            MPI.Request.Waitall([*requests, *(COMM.Isend(message, PEER, i) for i, message in enumerate(sent))])
+        launches = made.gpu.driver.fake_launches() - before
+        good = good and (launches == (2, 2, 5)[turn] or turn == 0)  # the first turn tries the ways of waiting
+        good = good and all(made.holds(address, matrix(7), matrix(PEER + 2 * i)) for i, (address, _) in enumerate(received))
+    for request in (*receives, *sends):
+        request.Free()
+    return good
 
 
 def dies() -> bool:

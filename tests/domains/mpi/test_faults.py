@@ -50,6 +50,11 @@ def test_what_cannot_be_copied_at_all_is_the_library_s_error(python: str, fake_c
     assert process.stdout.startswith("right"), process.stdout + process.stderr[-2000:]
 
 
+def test_what_starts_or_completes_together_is_one_launch(python: str, fake_cuda: str) -> None:
+    process = run(python, "grouped", fake=fake_cuda, WARPWRIGHT_NVRTC=fake_cuda)
+    assert process.stdout.startswith("right"), process.stdout + process.stderr[-2000:]
+
+
 def test_messages_that_meet_other_receives_than_their_ring_expects(python: str, fake_cuda: str) -> None:
     more = {"WARPWRIGHT_MPI_PEER": "on", "WARPWRIGHT_MPI_RING": str(4 << 20), "WARPWRIGHT_MPI_JOB": uuid.uuid4().hex}
     process = run(python, "ring", fake=fake_cuda, WARPWRIGHT_NVRTC=fake_cuda, **more)
@@ -130,7 +135,7 @@ def test_every_function_of_the_driver_has_the_name_that_nvidia_s_header_gives_it
         pytest.skip("no cuda.h of a CUDA toolkit")
     header = headers[0].read_text(errors="replace")
     names = re.findall(r'find\(driver\.\w+, "(cu\w+)"\)', (ROOT / "warpwright/domains/mpi/native/driver.hpp").read_text())
-    assert len(names) == 20
+    assert len(names) == 22
     for name in names:
         plain = name.removesuffix("_v2")
         assert re.search(rf"CUresult CUDAAPI {plain}\(", header), name

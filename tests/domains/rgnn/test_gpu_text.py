@@ -6,12 +6,14 @@ import importlib.util
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 
 import pytest
 from domains.rgnn.layers import LARGE, LAYERS, SPARSE
 
-from warpwright.domains.rgnn.emit.rows import Kernel, lower
+from warpwright.domains.rgnn.emit.rows import Kernel, Schedule, is_product, lower
 from warpwright.domains.rgnn.emit.triton_text import Writer
+from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.plan import Options, plan
 
 KERNELS = ("rgcn", "rgcn_sum", "rgat_single", "rgat_within", "hgt_single")
@@ -25,7 +27,8 @@ from warpwright.domains.rgnn.interpret import interpret
 from warpwright.domains.rgnn.plan import Options, run
 
 name, large = sys.argv[1], sys.argv[2] == "wide"
-for hub, count, scatter, fuse in ((0, 90, 1.5, None),) if large else ((0, 90, 1.5, None), (150, 200, 0.5, None), (0, 90, 6.0, False)):
+wide = ((0, 90, 1.5, None), (0, 90, 1.5, False))
+for hub, count, scatter, fuse in wide if large else ((0, 90, 1.5, None), (150, 200, 0.5, None), (0, 90, 6.0, False)):
     index = graph(20, count, 4, hub=hub)
     layer, specs = LAYERS[name]
     specs = widened(name) if large else specs
@@ -69,3 +72,60 @@ def test_rgcn_forward_is_one_kernel() -> None:
     layer, inputs = LAYERS["rgcn"]
     whole = plan(layer, tuple((key, *spec) for key, spec in inputs.items()), (), LARGE, Options())
     assert sum(isinstance(step, Kernel) for step in lower(whole.infer).steps) == 1
+
+
+def schedules(name: str, rows: Mapping[Domain, int], fuse: bool) -> list[Schedule]:
+    layer, inputs = LAYERS[name]
+    whole = plan(layer, tuple((key, *spec) for key, spec in inputs.items()), tuple(inputs), rows, Options())
+    assert whole.backward is not None
+    return [lower(program, fuse) for program in (whole.infer, whole.forward, whole.backward)]
+
+
+@pytest.mark.parametrize("name", ("rgat_single", "hgt_single"))
+def test_numbers_of_nodes_are_computed_where_they_are_read(name: str) -> None:
+    for schedule in schedules(name, LARGE, True):
+        ops = schedule.program.ops
+        launched = [ops[step] for step in schedule.steps if isinstance(step, int)]
+        assert not [op for op in launched if op.kind == "map" and op.domain in {Domain.SRC, Domain.DST} and not op.shape]
+        assert not any(ops[i].function == "inverse" and i not in schedule.inline for i in range(len(ops)))
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("rows", [LARGE, SPARSE], ids=["large", "sparse"])
+def test_apart_no_kernel_has_both_products_and_gathers(name: str, rows: dict) -> None:  # type: ignore[type-arg]
+    for schedule in schedules(name, rows, False):
+        ops, gathered = schedule.program.ops, []
+        for kernel in (step for step in schedule.steps if isinstance(step, Kernel)):
+            looping = [ops[i] for i in kernel.ops if ops[i].domain is Domain.EDGE or ops[i].over is Domain.EDGE]
+            wide = [i for op in looping for i in op.inputs if ops[i].shape and not ops[i].domain <= kernel.rows]
+            assert not (wide and any(is_product(ops[i]) for i in kernel.ops))
+            gathered += {(kernel.rows, i) for i in wide}
+        assert len(gathered) == len(set(gathered))  # rows that are read for each edge are read once
+
+
+def test_each_sum_over_the_edges_of_nodes_has_a_kernel() -> None:
+    for schedule in schedules("hgt_single", LARGE, True):
+        for kernel in (step for step in schedule.steps if isinstance(step, Kernel) and step.rows in {Domain.SRC, Domain.DST}):
+            assert sum(bool(schedule.program.ops[i].shape) for i in kernel.stored) <= 1
+
+
+DENSE = """
+import torch
+from warpwright.domains.rgnn.emit import dense
+torch.manual_seed(0)
+for rows, width, result in ((70, 16, 5), (130, 100, 128)):
+    x, weight, bias, g = (torch.randn(shape) for shape in ((rows, width), (result, width), (result,), (rows, result)))
+    out = torch.empty(rows, result + 3)[:, :result]
+    matrix, total = dense._outer(x, g)
+    pairs = [(dense._product(x, weight.t(), bias, out), x @ weight.t() + bias), (matrix, x.t() @ g), (total, g.sum(0))]
+    pairs.append((dense._product(g, weight, None, x.clone(), add=True), x + g @ weight))
+    assert all((a - b).norm() <= 1e-5 * b.norm() for a, b in pairs)
+assert dense._usable(torch.device("cpu"))
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs the extra triton")
+def test_products_of_many_rows_are_right() -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TRITON_INTERPRET": "1"}
+    done = subprocess.run([sys.executable, "-c", DENSE], env=environment, capture_output=True, text=True, timeout=250)
+    assert done.returncode == 0, done.stderr[-2000:]

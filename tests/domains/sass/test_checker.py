@@ -123,14 +123,15 @@ def test_memory_comes_some_cycles_after_a_barrier() -> None:
     assert violations([(barrier, word(1)), (product, word(1))], known) == []
 
 
-def test_operations_of_one_pipe_keep_their_spacing() -> None:
+def test_an_operation_close_behind_another_of_its_pipe_sets_its_board_late() -> None:
     first, second = line("LDS R8, [R9]", (8,), (9,)), line("LDG.E R4, [R2.64]", (4,), (2, 3))
-    root, idle = line("MUFU.RSQ R6, R7", (6,), (7,)), line("@!PT LDS RZ, [RZ]")
-    known = shipped(90)
-    assert violations([(first, word(3, write=0)), (second, word(2, write=1))], known) == [("DISTANCE", 1)]
-    assert violations([(first, word(4, write=0)), (second, word(2, write=1))], known) == []
-    assert violations([(first, word(1, write=0)), (root, word(2, write=1))], known) == []  # another pipe
-    assert violations([(idle, word(1)), (second, word(2, write=1))], known) == []  # never executed
+    root, idle, reader = line("MUFU.RSQ R6, R7", (6,), (7,)), line("@!PT LDS RZ, [RZ]"), line("FADD R5, R4, R7", (5,), (4, 7))
+    known, waits = shipped(90), word(1, wait=2)
+    assert violations([(first, word(1, write=0)), (second, word(2, write=1)), (reader, waits)], known) == [("DISTANCE", 2)]  # taken 3 cycles later
+    assert violations([(first, word(1, write=0)), (second, word(5, write=1)), (reader, waits)], known) == []
+    assert violations([(first, word(4, write=0)), (second, word(2, write=1)), (reader, waits)], known) == []
+    assert violations([(root, word(1, write=0)), (second, word(2, write=1)), (reader, waits)], known) == []  # another pipe
+    assert violations([(idle, word(1)), (second, word(2, write=1)), (reader, waits)], known) == []  # never executed
 
 
 def test_a_special_register_does_not_wait_for_what_a_copy_reads() -> None:

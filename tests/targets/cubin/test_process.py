@@ -60,7 +60,7 @@ def test_a_search_runs_through_the_child(evaluator: CubinEvaluator) -> None:
     outcome = optimize(evaluator.task, space, evaluator, "greedy", Budget(None, 6))
     assert [record.status for record in outcome.records] == ["ok"] * 7 and len(evaluator.child.starts) == 1
     assert outcome.best is not None and outcome.best.speedup == 1.0  # the fake driver takes as long for every schedule
-    final = evaluator.confirm(outcome.records[-1].candidate, pairs=3, stress=0.01)
+    final = evaluator.confirm(outcome.records[-1].candidate, stress=0.01)
     assert final.differ == 0 and final.launches >= 40 and final.interval == (1.0, 1.0)
     assert len(evaluator.child.starts) == 2  # a process of its own
 
@@ -101,7 +101,7 @@ def test_a_gpu_is_held_while_a_child_answers(evaluator: CubinEvaluator) -> None:
 def test_other_cubins_of_the_kernel_are_measured_beside_it(evaluator: CubinEvaluator) -> None:
     assert evaluator.glance(marked(b"SLOWS"), 0.9) == (pytest.approx(20 / 22, rel=1e-4), 0)
     assert evaluator.glance(marked(b"WRONG"), 0.9) == (0.0, 1)
-    (speedup, low, high), differ = evaluator.against(marked(b"SLOWS"), pairs=2)
+    (speedup, low, high), differ = evaluator.against(marked(b"SLOWS"))
     assert (low, speedup, high) == (pytest.approx(20 / 22, rel=1e-4),) * 3 and differ == 0
     launches, differ = evaluator.launches(marked(b"WRONG"), 0.0, "launch", each=10)
     assert launches == 10 and differ == 10

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from warpwright.base import Action, Candidate, Task
 from warpwright.domains.cuda import facts, program, taskfile, triton_text, unit
 from warpwright.domains.cuda.plan import Plan
-from warpwright.domains.cuda.techniques import operation, techniques
+from warpwright.domains.cuda.techniques import bind, operation, techniques
 from warpwright.errors import NotApplicable, WarpwrightError
 from warpwright.space import Facts, Space, Technique, Traits, Writing
 from warpwright.timing.facts import machine_name
@@ -42,7 +42,10 @@ def space(task: Task, target: str) -> Space[Plan]:
     def told(made: Candidate) -> Facts:
         return facts.facts(task, made, machine_name("cuda:0") if target == "cuda" else "")
 
-    known = (Write(), *(map(Readable, (operation.Operate(python, task.name, target), *techniques(target))) if not limited else ()))
+    rewrites: tuple[Technique[Plan], ...] = ()
+    if not limited:
+        rewrites = (operation.Operate(python, task.name, target), bind.Bind(python, task.name), *techniques(target))
+    known: tuple[Technique[Plan], ...] = (Write(), *map(Readable, rewrites))
     return Space(Plan(cuda), known, lower, writing=writing, limited=limited, facts=told, alike=translated if target == "cpu" else None)
 
 

@@ -7,6 +7,8 @@ inputs, which is the output, and which numbers go with them. A task that is none
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -46,22 +48,28 @@ class Call:
 
 def of_task(python: str, name: str) -> tuple[Operation, Call] | None:
     """Return the operation that a task file's reference is, and its call; None where it is none that is known."""
+    graph, call = recorded(python, name)
+    if graph is None or call is None:
+        return None
+    operation = next((found for match in MATCHERS if (found := _matched(match, graph)) is not None), None)
+    return None if operation is None else (operation, call)
+
+
+@functools.lru_cache(maxsize=64)
+def recorded(python: str, name: str) -> tuple[Any, Call | None]:
+    """Return a task file's reference as a graph and the call of its launch, on tensors without memory; None for what cannot be recorded."""
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.fx.experimental.proxy_tensor import make_fx
 
     module = types.ModuleType(name)
-    try:
+    graph = call = None
+    with contextlib.suppress(Exception), FakeTensorMode():  # the user's code may do anything there: then it is not known, and that is all
         exec(compile("import torch\n" + python, f"{name}_task.py", "exec"), module.__dict__)
-        with FakeTensorMode():
-            inputs = module.get_inputs()
-            if not inputs or not all(isinstance(x, torch.Tensor) for x in inputs):
-                return None
-            graph = make_fx(module.reference)(*inputs)
+        inputs = module.get_inputs()
+        if inputs and all(isinstance(x, torch.Tensor) for x in inputs):
             call = _called(module.launch, inputs)
-    except Exception:  # the user's code may do anything on tensors without values: then its operation is not known, and that is all
-        return None
-    operation = next((found for match in MATCHERS if (found := _matched(match, graph)) is not None), None)
-    return (operation, call) if operation is not None and call is not None else None
+            graph = make_fx(module.reference)(*inputs)
+    return graph, call
 
 
 def _matched(match: Callable[[Recorded], Operation | None], graph: Any) -> Operation | None:
@@ -317,6 +325,32 @@ def normal_equations(recorded: Recorded) -> Operation | None:
     return Operation("normal_equations", (x, recorded.inputs.index(y)), (("n", n), ("m", m)))
 
 
+def window_product(recorded: Recorded) -> Operation | None:
+    """`conv2d(image[None, None], filter[None, None])[0, 0]`, of one plane, without padding."""
+    root, order = recorded.order(recorded.output)
+    node = recorded.call(root, "aten.convolution.default")
+    plain = [list(one) if isinstance(one, list | tuple) else one for one in node.args[2:9]]
+    if plain != [None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1] or (order is not None and not _in_place(order)):
+        raise _Other
+    planes = []
+    for one in node.args[:2]:
+        which, steps = recorded.strides(one, 4)
+        height, width = (int(size) for size in one.meta["val"].shape[2:])
+        if tuple(one.meta["val"].shape[:2]) != (1, 1) or steps[2:] != (width if height > 1 else 0, 1 if width > 1 else 0):
+            raise _Other
+        _element(recorded, which)
+        planes.append((which, height, width))
+    [(image, height, width), (weights, rows, columns)] = planes
+    if not (1 <= rows <= 15 and 1 <= columns <= 15 and rows * columns > 1):
+        raise _Other
+    return Operation("window_product", (image, weights), (("height", height), ("width", width), ("rows", rows), ("columns", columns)))
+
+
+def _in_place(order: torch.Tensor) -> bool:
+    """Is an order that of memory?"""
+    return bool((order.flatten() == torch.arange(order.numel())).all())
+
+
 def attention(recorded: Recorded) -> Operation | None:
     """`softmax(q k^T * scale) v` for every head, however the heads lie."""
     root, order = recorded.order(recorded.output)
@@ -363,4 +397,6 @@ def attention(recorded: Recorded) -> Operation | None:
     return Operation("attention", (q, k, v), tuple(sizes.items()))
 
 
-MATCHERS: tuple[Callable[[Recorded], Operation | None], ...] = (prefix_sum, radix_sort, top_k, product, normal_equations, attention)
+MATCHERS: tuple[Callable[[Recorded], Operation | None], ...] = (
+    prefix_sum, radix_sort, top_k, product, normal_equations, window_product, attention,
+)  # fmt: skip

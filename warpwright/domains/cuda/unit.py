@@ -187,7 +187,7 @@ def expect_entries(text: str, name: str) -> dict[str, str]:
 
 
 def trimmed(text: str, wanted: Mapping[str, str]) -> str:
-    """Return a text without the host functions that no entry comes to: a `main`, what checks its results.
+    """Return a text without the host functions and classes that no entry comes to: a `main`, what checks its results, a wrapper of a library.
 
     A program neither calls nor builds them, and a kernel that only they launch is nothing to make faster. A name that is mentioned anywhere else
     counts as a call.
@@ -199,7 +199,7 @@ def trimmed(text: str, wanted: Mapping[str, str]) -> str:
     for piece in scan.pieces(tokens):
         own = [t.text for t in tokens if piece.start <= t.start < piece.end and t.kind == "word"]
         mentions[piece.start, piece.end] = set(own)
-        name = _host_function(bare, tokens, piece)
+        name = _host_function(bare, tokens, piece) or _class(bare, tokens, piece)
         if name:
             functions[piece.start, piece.end] = name
     kept = {place for place in mentions if place not in functions or functions[place] in wanted}
@@ -225,6 +225,15 @@ def _host_function(text: str, tokens: tuple[scan.Token, ...], piece: scan.Piece)
     other = {"__global__", "__device__", "template", "union", "enum", "namespace", "operator", "=", "extern", "class"}
     member = at > 1 and texts[at - 2].endswith(":")
     return "" if other & set(texts[:at]) or member or at < 2 or words[at - 1].kind != "word" else texts[at - 1]
+
+
+def _class(text: str, tokens: tuple[scan.Token, ...], piece: scan.Piece) -> str:
+    """Return the name of the class that a piece of a text defines, and no variable with it; "" for anything else."""
+    if piece.brace < 0 or not re.search(r"\}\s*;$", text[piece.start : piece.end].rstrip()):
+        return ""
+    texts = [t.text for t in tokens if piece.start <= t.start < piece.brace]
+    plain = len(texts) > 1 and texts[0] in ("struct", "class") and texts[1].isidentifier() and (len(texts) == 2 or texts[2] in (":", "final"))
+    return texts[1] if plain and texts[1] != "alignas" else ""
 
 
 def _balanced(text: str) -> bool:

@@ -75,7 +75,7 @@ def _graph_parts(ir: GraphIR, original: Original) -> list[str]:
     folded, rest = straight.split(ir)
     front = straight.frontier(folded)
     constants = None
-    parts = [*results.imports(ir.structure), template.watch(), "", *straight.kernels(ir)]
+    parts = [*results.imports(ir.structure), template.watch(), "", *straight.kernels(ir), *straight.literals(ir)]
     if front:
         constants = straight.Function("folded", straight.reads(folded, ()), tuple(straight.body(ir, folded, front, names)))
         parts += [straight.function_text(constants, names, template.FOLDED_DOC), "", ""]

@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch import fx
 
-from warpwright.domains.graph import results
+from warpwright.domains.graph import results, template
 from warpwright.domains.graph.cpp.kernel import Kernel, head
 from warpwright.domains.graph.cuda.kernel import CudaKernel, source_of
 from warpwright.domains.graph.emit import expression
-from warpwright.domains.graph.ir import GraphIR, foldable, is_tensor, placeholders, role, type_text, value, written
+from warpwright.domains.graph.ir import GraphIR, foldable, is_tensor, mutated, placeholders, role, type_text, value, written
 from warpwright.errors import NotApplicable
 from warpwright.native import standalone, standalone_cuda
 
@@ -95,9 +95,11 @@ def block(
     inside, mortal = set(nodes), {*nodes, *free}
     last = {arg: node for node in nodes for arg in node.all_input_nodes if arg in mortal}
     device = f"{names[holder[0]]}.device" if holder else '"cpu"'
+    once = held(ir)
     for node in ir.graph.nodes:
         if node.name in ir.constants and any(user in inside for user in node.users):
-            lines.append(f"{names[node]} = {_literal(ir.constants[node.name])}")
+            shown = f"_literal({node.name!r}, {device})" if node in once and holder else _literal(ir.constants[node.name])
+            lines.append(f"{names[node]} = {shown}")
     for node in nodes:
         shown = expression(node, names.__getitem__, device)
         dying = [a for a in node.all_input_nodes if last.get(a) is node and a not in kept and a in mortal]
@@ -109,6 +111,28 @@ def block(
         rest = [names[a] for a in dying[1:] if a in inside]
         lines += [f"del {', '.join(rest)}"] if rest else []
     return lines
+
+
+def held(ir: GraphIR) -> list[fx.Node]:
+    """Return the tensors of the program's text that are made once for a device, not in each call: there a GPU would be waited for, and a CUDA graph
+    cannot copy from the host.
+
+    Not single numbers, which any device reads where they are; nor what is written to or may be a result; nor what a compiler takes in.
+    """
+    if is_flat(ir) or ir.scheduled("compile") or ir.training is not None:
+        return []
+    kept = mutated(ir.graph)
+    returned = {value(result).untyped_storage()._cdata for result in ir.results if isinstance(result, fx.Node) and is_tensor(result)}
+    nodes = [node for node in ir.graph.nodes if node.name in ir.constants and ir.constants[node.name].dim() and node not in kept]
+    return [node for node in nodes if value(node).untyped_storage()._cdata not in returned]
+
+
+def literals(ir: GraphIR) -> list[str]:
+    """Return the lines that make those tensors."""
+    nodes = held(ir)
+    if not nodes:
+        return []
+    return ["_LITERALS = {", *(f"    {node.name!r}: lambda: {_literal(ir.constants[node.name])}," for node in nodes), "}", "", "", *template.LITERAL]
 
 
 def _comment(node: fx.Node) -> str:

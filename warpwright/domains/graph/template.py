@@ -105,6 +105,16 @@ def watch() -> str:
     return Path(__file__).with_name("watch.py").read_text().partition(MARK)[2].strip("\n") + "\n"
 
 
+LITERAL = (
+    "def _literal(name, device, held={}):",
+    '    """Return a tensor of the program\'s text on a device. It is made once: no call waits for a copy to a GPU."""',
+    "    if (name, device) not in held:",
+    "        with torch.inference_mode(False):",
+    "            held[name, device] = _LITERALS[name]().to(device)",
+    "    return held[name, device]",
+    "", "",
+)  # fmt: skip
+
 RECORDED = '''import threading as _threading
 
 

@@ -24,15 +24,17 @@ SHIM = "WARPWRIGHT_MPI_SHIM"
 
 @dataclass(frozen=True)
 class Family:
-    """An MPI binary interface: who made the library, and whether it has the large-count functions."""
+    """An MPI binary interface: who made the library, and whether it has the large-count functions and MPI_Isendrecv."""
 
     name: str
     large: bool
+    isendrecv: bool = False
 
     @property
     def defines(self) -> tuple[str, ...]:
         """What the shim is compiled with."""
-        return (f"WARPWRIGHT_{self.name.upper()}", *(["WARPWRIGHT_LARGE"] if self.large else []))
+        more = {"WARPWRIGHT_LARGE": self.large, "WARPWRIGHT_ISENDRECV": self.isendrecv}
+        return (f"WARPWRIGHT_{self.name.upper()}", *(name for name, there in more.items() if there))
 
 
 def family_of(library: Path) -> Family:
@@ -41,7 +43,7 @@ def family_of(library: Path) -> Family:
     names = [name for name, soname in SONAMES.items() if soname + b"\0" in content]
     if len(names) != 1 or b"MPI_Pack\0" not in content:
         raise UsageError(f"expected a library of {' or '.join(SONAMES)}, saw {library}", "other families are forwarded: do not activate the shim")
-    return Family(names[0], b"MPI_Pack_c\0" in content)
+    return Family(names[0], b"MPI_Pack_c\0" in content, b"MPI_Isendrecv\0" in content)
 
 
 def build(family: Family) -> Path:

@@ -190,9 +190,8 @@ def uncompiled(function: Function) -> Function:
     return disabled
 
 
-@uncompiled
 def of(edge_tensors: Sequence[torch.Tensor], sizes: tuple[int, ...], make: Any) -> Index:
-    """Return make(), or what it gave for the same tensors at the same version and the same sizes."""
+    """Return make(), or what it gave for the same tensors at the same version and the same sizes. For calls that torch.compile does not trace."""
     key = (*((id(t), 0 if t.is_inference() else t._version) for t in edge_tensors), sizes)
     found = _KEPT.get(key)
     if found is not None and all(ref() is t for ref, t in zip(found[0], edge_tensors, strict=True)):

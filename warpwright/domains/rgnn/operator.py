@@ -17,7 +17,7 @@ from warpwright.domains.rgnn import models
 from warpwright.domains.rgnn.front import trace
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.lattice import Domain
-from warpwright.domains.rgnn.plan import Inputs, Layer, Options, gradients, run
+from warpwright.domains.rgnn.plan import Inputs, Layer, Options, based_on, gradients, run, run_based, run_now
 
 Tensors = Mapping[str, tuple[Domain, torch.Tensor]]
 
@@ -81,10 +81,20 @@ def _name(layer: Spec, names: tuple[str, ...], domains: tuple[str, ...], options
 def apply(layer: Spec, edges: Edges, tensors: Tensors, options: Options, donated: tuple[str, ...] = ()) -> torch.Tensor:
     """Return the layer's result: by the operator while torch.compile traces, else as `plan.run`."""
     if not torch.compiler.is_compiling():
-        return run(made(layer), edges.index(), tensors, options, donated)
+        return run_now(made(layer), edges.index(), tensors, options, donated)
     name = _name(layer, tuple(tensors), tuple(domain.name for domain, _ in tensors.values()), options.text)
     result: torch.Tensor = relational([x for _, x in tensors.values()], list(edges.tensors), list(edges.sizes), edges.form, name)
     return result
+
+
+def apply_based(
+    layer: Spec, edges: Edges, tensors: Tensors, target: torch.Tensor, root: torch.Tensor | None, bias: torch.Tensor | None, options: Options
+) -> torch.Tensor:
+    """Return the layer's result plus target @ root + bias [N, out]; of root and bias one may be None."""
+    if not torch.compiler.is_compiling():
+        return run_based(made(("based", layer)), edges.index, tensors, target, root, bias, options)
+    base = (Domain.DST, based_on(target, root, bias))
+    return apply(("based", layer), edges, {**tensors, "base": base}, options, donated=("base",))
 
 
 def _given(name: str, values: Sequence[torch.Tensor]) -> tuple[Layer, dict[str, tuple[Domain, torch.Tensor]], Options]:

@@ -14,8 +14,10 @@ import torch
 
 from warpwright.domains.rgnn.derive import GRADIENT, differentiate
 from warpwright.domains.rgnn.emit.cpu import SMALLEST, TYPES, Native, available
+from warpwright.domains.rgnn.emit.dense import outer, product
 from warpwright.domains.rgnn.emit.eager import Eager
 from warpwright.domains.rgnn.emit.gpu import Rows
+from warpwright.domains.rgnn.emit.launch import Runner as Launches
 from warpwright.domains.rgnn.emit.rows import lower
 from warpwright.domains.rgnn.emit.triton_text import DEFAULT, Tuning
 from warpwright.domains.rgnn.front import Sym, trace
@@ -72,14 +74,39 @@ class Plan:
     backward: Program | None
     wanted: tuple[str, ...]
     """The inputs whose gradients `backward` returns."""
-    runners: dict[Any, Runner] = field(default_factory=dict)
+    runners: dict[Any, Any] = field(default_factory=dict)
     """What runs its programs, by the name of the program and the emitter."""
 
     def runner(self, name: str, emitter: Emitter) -> Runner:
         """Return what runs the program `infer`, `forward` or `backward`."""
         if (name, emitter) not in self.runners:
             self.runners[name, emitter] = _runner(getattr(self, name), emitter)
-        return self.runners[name, emitter]
+        found: Runner = self.runners[name, emitter]
+        return found
+
+    def runner_onto(self, wanted: str, emitter: Emitter) -> Runner | None:
+        """Return what runs `backward` with an input STARTED, in whose memory the gradient `wanted` is made; None where it would only be added."""
+        assert self.backward is not None
+        if ("onto", wanted, emitter) not in self.runners:
+            program = onto(self.backward, self.wanted.index(wanted))
+            found = _runner(program, (*emitter[:3], (STARTED,)))
+            self.runners["onto", wanted, emitter] = found if isinstance(found, Launches) and found.sums.seeds else None
+        kept: Runner | None = self.runners["onto", wanted, emitter]
+        return kept
+
+
+STARTED = "started"
+
+
+def onto(program: Program, output: int) -> Program:
+    """Return the program with an input STARTED that is added to an output."""
+    builder = Builder()
+    builder.ops = list(program.ops)
+    result = program.ops[program.outputs[output]]
+    start = builder.input(STARTED, result.domain, result.shape)
+    outputs = list(program.outputs)
+    outputs[output] = builder.map("add", outputs[output], start)
+    return builder.program(outputs)
 
 
 def _runner(program: Program, emitter: Emitter) -> Runner:
@@ -174,6 +201,7 @@ def _cached(
     return plan(layer, inputs, wanted, dict(sizes), options, machine)
 
 
+@functools.lru_cache(maxsize=4096)
 def _about(rows: int) -> int:
     """Return a number of rows to within a fifth, so that batches of like size share a plan."""
     return round(2 ** (math.ceil(4 * math.log2(rows)) / 4)) if rows > 1 else 1
@@ -223,8 +251,7 @@ On an H200 mag, with 14, took 3.6 ms so and 4.6 ms in one kernel (RGCN, forward)
 """
 
 
-@uncompiled
-def run(layer: Layer, index: Index, tensors: Tensors, options: Options = STANDARD, donated: tuple[str, ...] = ()) -> torch.Tensor:
+def run_now(layer: Layer, index: Index, tensors: Tensors, options: Options = STANDARD, donated: tuple[str, ...] = ()) -> torch.Tensor:
     """Return the layer's result on a graph, with gradients for the tensors that want them.
 
     The tensors `donated` are only added to the result, and may be written: the result may be made in their memory.
@@ -237,6 +264,36 @@ def run(layer: Layer, index: Index, tensors: Tensors, options: Options = STANDAR
         return compiled.runner("infer", emitter)(index, dict(zip(tensors, values, strict=True)))[0]
     result: torch.Tensor = _Layer.apply(compiled, index, emitter, tuple(tensors), *values)
     return result
+
+
+run = uncompiled(run_now)
+
+
+def run_based(
+    layer: Layer, indexed: Callable[[], Index], tensors: Tensors, target: torch.Tensor, root: torch.Tensor | None, bias: torch.Tensor | None,
+    options: Options,
+) -> torch.Tensor:  # fmt: skip
+    """Return the result of a layer that adds `base`, here target @ root + bias (None: without), in whose memory it is made. All is one node."""
+    with torch.no_grad():
+        base = based_on(target, root, bias)  # first: a GPU is busy with it while a new graph's index is prepared
+    index = indexed()
+    tensors = {**tensors, "base": (Domain.DST, base)}
+    if not torch.is_grad_enabled() or not any(x is not None and x.requires_grad for x in (target, root, bias, *(x for _, x in tensors.values()))):
+        return run_now(layer, index, tensors, options, ("base",))
+    wanted = tuple(name for name, (_, x) in tensors.items() if x.requires_grad)
+    compiled, emitter = _compiled(layer, index, tensors, wanted, options, ("base",))
+    values = [x for _, x in tensors.values()]
+    shared = next((name for name in wanted if tensors[name][1] is target), "")
+    result: torch.Tensor = _Based.apply(compiled, index, emitter, tuple(tensors), shared, target, root, bias, *values)
+    return result
+
+
+def based_on(target: torch.Tensor, root: torch.Tensor | None, bias: torch.Tensor | None) -> torch.Tensor:
+    """Return target @ root + bias [N, out], new memory; root or bias may be None, but not both."""
+    if root is None:
+        assert bias is not None
+        return bias.expand(target.shape[0], -1).contiguous()
+    return product(target, root, bias)
 
 
 def gradients(
@@ -276,8 +333,53 @@ class _Layer(torch.autograd.Function):
         return (None, None, None, None, *(gradients.get(name) for name in ctx.names))
 
 
+class _Based(torch.autograd.Function):
+    """The plan and its base as one node: the base's share of an input's gradient is added where the plan's is."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, compiled: Plan, index: Index, emitter: Emitter, names: tuple[str, ...], shared: str, target: torch.Tensor,
+        root: torch.Tensor | None, bias: torch.Tensor | None, *values: torch.Tensor,
+    ) -> torch.Tensor:  # fmt: skip
+        given = dict(zip(names, (x.detach() for x in values), strict=True))
+        result, *saved = compiled.runner("forward", emitter)(index, given)
+        read = compiled.backward.names() if compiled.backward is not None else {}
+        ctx.save_for_backward(None if root is None else target, root, *(x if n in read else None for n, x in zip(names, values, strict=True)), *saved)
+        ctx.compiled, ctx.index, ctx.emitter, ctx.names, ctx.shared = compiled, index, emitter, names, shared
+        return result
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        target, root, *tensors = ctx.saved_tensors
+        gradient = gradient.contiguous()
+        given = {**dict(zip(ctx.names, tensors, strict=False)), GRADIENT: gradient}
+        given |= {f"saved{i}": x for i, x in enumerate(tensors[len(ctx.names) :])}
+        program, found, own = ctx.compiled.backward, {}, None
+        of_target, of_root, of_bias = ctx.needs_input_grad[5:8]
+        of_target = of_target and root is not None
+        onto = ctx.compiled.runner_onto(ctx.shared, ctx.emitter) if of_target and ctx.shared else None
+        if program is not None:
+            if onto is not None:
+                given[STARTED] = product(gradient, root.t())
+            run_it = onto or ctx.compiled.runner("backward", (*ctx.emitter[:3], ()))
+            found = dict(zip(ctx.compiled.wanted, run_it(ctx.index, _used(program, given)), strict=True))
+        if of_target and onto is None and ctx.shared:
+            found[ctx.shared] = found[ctx.shared].addmm_(gradient, root.t())
+        elif of_target and onto is None:
+            own = product(gradient, root.t())
+        matrix, total = None, None
+        if of_root:
+            matrix, total = outer(target, gradient)
+        elif of_bias:
+            total = gradient.sum(0)
+        return (None, None, None, None, None, own, matrix, total if of_bias else None, *(found.get(name) for name in ctx.names))
+
+
 def _used(program: Program, given: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    return {name: given[name] for name in program.names()}
+    """Return what a program reads, and what its result is added to."""
+    names = program.names()
+    return {name: x for name, x in given.items() if name in names or name == STARTED}
 
 
 __all__ = ["Inputs", "Layer", "Options", "Plan", "plan", "run", "split"]

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 
-from warpwright.domains.sass import isa
 from warpwright.domains.sass.hazards import Key, learn_from
 from warpwright.domains.sass.kernel import Kernel
 
@@ -36,8 +35,6 @@ class Distances:
 
     def needed(self, key: Key) -> int:
         """Return the cycles that a key needs."""
-        if key[0] == "PIPE":
-            return self.least.get(key, isa.SPACING[key[1]])
         return self.least[key] if key in self.least else self._unseen(key[0], key[1], key[3])
 
     def _unseen(self, hazard: str, producer: str, file: str) -> int:

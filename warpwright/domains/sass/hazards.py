@@ -13,12 +13,12 @@ Variable latencies are protected by six scoreboards, fixed ones by the distance 
        there may be another thread's data, which registers do not show. Operations that no other thread can see are free of it (`private`)
     8  what touches memory, has a variable latency or is a fence comes some cycles after a fence (learnt: `AFTER` distances): a warp is not yet held
        by a barrier in the cycles behind it, six on sm_90
-    9  operations of one pipe are some cycles apart (isa.SPACING)
+    9  a pipe takes an operation every few cycles (isa.SPACING): one that comes closer sets its boards and reads its sources when it is taken
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from warpwright.domains.sass import control, isa
@@ -29,7 +29,7 @@ HORIZON = 40
 """Cycles after which a fixed latency is over."""
 
 BOARD, FENCE, PIPES, OPERATION = 1024, 1536, 1537, 2048
-"""Pseudo registers: the setting of a scoreboard, the last fences, the last operation of each pipe, and an operation as a whole."""
+"""Pseudo registers: the setting of a scoreboard, the last fences, when each pipe took its last operation, and an operation as a whole."""
 
 _NONE: frozenset[str] = frozenset()
 
@@ -70,11 +70,13 @@ class State:
     """Register -> class of its producer ("<class" of a late reader) -> cycle of issue."""
     now: int = 0
     gmma: frozenset[int] = frozenset()
+    spacing: Mapping[str, int] = field(default_factory=lambda: isa.SPACING)
+    """Cycles that each pipe takes for an operation, on this architecture."""
 
     def copy(self) -> State:
         """Return a state that can be changed alone."""
         facts = {register: dict(facts) for register, facts in self.facts.items()}
-        return State(facts, {register: dict(ages) for register, ages in self.ages.items()}, self.now, self.gmma)
+        return State(facts, {register: dict(ages) for register, ages in self.ages.items()}, self.now, self.gmma, self.spacing)
 
     def elapsed(self) -> dict[int, dict[str, int]]:
         """Return the ages in cycles before now, without what is over."""
@@ -208,7 +210,8 @@ def _check_distances(state: State, instruction: Instruction, watch: Watch) -> No
     for register in instruction.uses:
         for name, cycle in ages.get(register, {}).items():
             if name[0] != "<" and now - cycle < HORIZON:
-                _compare(("RAW", name, *consumers[register]), now - cycle, index, register, watch)
+                for consumer in consumers[register]:
+                    _compare(("RAW", name, *consumer), now - cycle, index, register, watch)
     for register in instruction.defs:
         for name, cycle in ages.get(register, {}).items():
             if now - cycle < HORIZON:
@@ -219,9 +222,6 @@ def _check_distances(state: State, instruction: Instruction, watch: Watch) -> No
         for name, cycle in ages.get(FENCE, {}).items():
             if now - cycle < HORIZON:
                 _compare(("AFTER", name, instruction.kind, "M"), now - cycle, index, FENCE, watch)
-    pipe = isa.PIPE.get(instruction.base)
-    if pipe and instruction.kind != "fence" and not watch.learn and now - (since := ages.get(PIPES, {}).get(pipe, -HORIZON)) < isa.SPACING[pipe]:
-        _compare(("PIPE", pipe, pipe, "M"), now - since, index, PIPES, watch)
 
 
 def _compare(key: Key, cycles: int, index: int, register: int, watch: Watch) -> None:
@@ -239,19 +239,28 @@ def issue(state: State, instruction: Instruction, word: int) -> None:
         state.gmma = frozenset()
     write, read = control.write_board(word), control.read_board(word)
     boards = {board for board in (write, read) if board < control.BOARDS}
+    taken = _taken(state, instruction)
     for board in boards:
-        state.ages[BOARD + board] = {instruction.latency_class: state.now}
+        state.ages[BOARD + board] = {instruction.latency_class: taken}
     if instruction.queue is not None or boards:
         _launch(state, instruction, write, sum(1 << board for board in boards))
     else:
         _execute(state, instruction)
     if instruction.base in isa.FENCES and instruction.base not in isa.ENDS:
         state.ages.setdefault(FENCE, {})[instruction.base] = state.now
-    if instruction.base in isa.PIPE and instruction.kind != "fence":
-        state.ages.setdefault(PIPES, {})[isa.PIPE[instruction.base]] = state.now
     for register in instruction.late_reads:
-        state.ages.setdefault(register, {})["<" + instruction.latency_class] = state.now
+        state.ages.setdefault(register, {})["<" + instruction.latency_class] = taken
     state.now += max(1, control.stall(word))
+
+
+def _taken(state: State, instruction: Instruction) -> int:
+    """Return the cycle in which the instruction's pipe takes it (rule 9)."""
+    pipe = isa.PIPE.get(instruction.base)
+    if pipe is None or instruction.kind == "fence":
+        return state.now
+    taken = state.ages.setdefault(PIPES, {})
+    taken[pipe] = max(state.now, taken.get(pipe, state.now - HORIZON) + state.spacing[pipe])
+    return taken[pipe]
 
 
 def _launch(state: State, instruction: Instruction, write: int, cover: int) -> None:
@@ -321,7 +330,7 @@ def entries(schedule: Schedule) -> list[State | None]:
     """Return the state at the entry of every block, by iteration to a fixed point; None for a block that nothing reaches."""
     kernel = schedule.kernel
     found: list[State | None] = [None] * len(kernel.blocks)
-    found[0] = State()
+    found[0] = State(spacing=isa.spacing(kernel.cubin.arch))
     waiting = [0]
     while waiting:
         number = waiting.pop(0)

@@ -22,14 +22,17 @@ from warpwright.space import Measuring
 from warpwright.targets.cubin.process import Child, Job
 from warpwright.templates.driver import machine_code
 
-ROUNDS = (2, 4, 12)
-"""Pairs ABBA: of every candidate; of one that may be worth it, besides; of one that may be the best, besides."""
+STAGES_US = (800.0, 1600.0, 4800.0)
+"""How long pairs ABBA are timed: of every candidate; of one that may be worth it, besides; of one that may be the best, besides."""
+
+LAST_PAIRS = 4
+"""Of the last stage at least: what is timed for longer varies less."""
 
 NEAR_BEST = 0.9995
 """A candidate that is surely slower than this share of the best so far is timed no longer."""
 
-EPOCHS, EPOCH_PAIRS = 12, 25
-"""Of the final measurement."""
+EPOCHS, EPOCH_US, EPOCH_PAIRS = 12, 10_000.0, (6, 25)
+"""Of the final measurement: epochs, how long pairs are timed in each, and how many they are at least and at most."""
 
 SEEDS, FINAL_SEEDS = 1, 20
 """Inputs that every candidate is compared on, and that a schedule is compared on in the end."""
@@ -104,7 +107,7 @@ class CubinEvaluator:
         began = time.monotonic()
         [candidate] = self.baselines()
         about = self.child.start()
-        images = [self._timed(self._write(self.kernel.original.cubin.data), (sum(ROUNDS),), 0.0) for _ in range(3)]
+        images = [self._timed(self._write(self.kernel.original.cubin.data), (sum(self.rounds),), 0.0) for _ in range(3)]
         logs = [abs(math.log(statistics.median(_ratios(said)))) for said in images]
         self.noise = max(logs)
         conditions = {"us": about["us"], "launches_between_events": about["inner"], "noise": self.noise, "gpu": about["device"]}
@@ -123,6 +126,13 @@ class CubinEvaluator:
                 record = failed(self.task, candidate, self.device, error)
             yield replace(record, seconds=time.monotonic() - began, versions=self.versions, when=now())
 
+    @property
+    def rounds(self) -> tuple[int, ...]:
+        """Pairs of each stage: two, four and twelve where four measurements take 400 us."""
+        about = self.child.start()
+        first, second, last = (round(us / (4 * about["us"] * about["inner"])) for us in STAGES_US)
+        return max(1, first), max(1, second), max(LAST_PAIRS, last)
+
     def schedule(self, candidate: Candidate, anew: bool = False) -> Schedule:
         """Return a candidate's schedule; raise NotApplicable when the rules refuse it. `anew`: though every edit of it was accepted here."""
         schedule = script.read(candidate.source.text, self.kernel)
@@ -134,14 +144,14 @@ class CubinEvaluator:
 
     def _evaluated(self, candidate: Candidate) -> Record:
         image = self._write(self.schedule(candidate).cubin.data)
-        said = self._timed(image, ROUNDS, max(1.0, NEAR_BEST * self.best))
+        said = self._timed(image, self.rounds, max(1.0, NEAR_BEST * self.best))
         if any(said["differ"]):
             other = sum(map(bool, said["differ"]))
             reason = f"expected the original's bits, saw {sum(said['differ'])} other words on {other} of {len(said['differ'])} inputs"
             return Record(self.task, candidate, self.device, "wrong", Verdict(False, "wrong", reason, check="bitwise"), detail=reason)
         verdict = Verdict(True, "ok", f"bit by bit as the original on {len(said['differ'])} inputs")
         measurement = self._measurement(said, {"noise": self.noise})
-        if measurement.verdict == "FASTER" and len(said["original_us"]) == sum(ROUNDS):
+        if measurement.verdict == "FASTER" and len(said["original_us"]) == sum(self.rounds):
             self.best = max(self.best, measurement.speedup)
         return Record(self.task, candidate, self.device, "ok", verdict, measurement)
 
@@ -165,13 +175,13 @@ class CubinEvaluator:
             comparison(low, high, math.exp(self.noise)), {"regime": "device", "pairs": len(said["original_us"]), **conditions},
         )  # fmt: skip
 
-    def confirm(self, candidate: Candidate, pairs: int = EPOCH_PAIRS, seeds: int = FINAL_SEEDS, stress: float = STRESS_SECONDS) -> Final:
+    def confirm(self, candidate: Candidate, seeds: int = FINAL_SEEDS, stress: float = STRESS_SECONDS) -> Final:
         """Measure a schedule in a process of its own, where nothing else ran before, in epochs; compare every launch of `stress` seconds."""
         self.child.end()
         image, same = self._write(self.schedule(candidate, anew=True).cubin.data), self._write(self.kernel.original.cubin.data)
         fresh = list(range(7_000_000, 7_000_000 + seeds))
         checked = self.child.ask({"do": "evaluate", "image": str(image), "seeds": fresh, "rounds": [], "worth": 0.0}, 60.0)
-        timed, again = (self._in_epochs(path, pairs) for path in (image, same))
+        timed, again = (self._in_epochs(path) for path in (image, same))
         launches = max(10, min(1000, int(1e6 * stress / 4 / self.child.about["us"])))
         request = {"do": "stress", "image": str(image), "seeds": [11, 12, 13, 14], "launches": launches, "seconds": stress}
         stressed = self.child.ask(request, 60.0, alone=False)
@@ -182,15 +192,15 @@ class CubinEvaluator:
         differ = sum(checked["differ"]) + sum(stressed["differ"])
         return Final(speedup, (low, high), same_speedup, (same_low, same_high), *times, stressed["launches"] + seeds, differ)
 
-    def against(self, image: bytes, pairs: int = EPOCH_PAIRS) -> tuple[Interval, int]:
+    def against(self, image: bytes) -> tuple[Interval, int]:
         """Return the speed-up of another cubin of the kernel (other flags of the compiler, say) with its 99 % interval, and its other words."""
         path = self._write(image)
         checked = self.child.ask({"do": "evaluate", "image": str(path), "seeds": [1, 2], "rounds": [], "worth": 0.0})
-        return interval(_ratios(self._in_epochs(path, pairs)), 0.99), sum(checked["differ"])
+        return interval(_ratios(self._in_epochs(path)), 0.99), sum(checked["differ"])
 
     def glance(self, image: bytes, worth: float) -> tuple[float, int]:
         """Return the speed-up of another cubin of the kernel, timed for as long as it may be above `worth`, and its other words."""
-        said = self._timed(self._write(image), ROUNDS, worth)
+        said = self._timed(self._write(image), self.rounds, worth)
         return (0.0 if any(said["differ"]) else statistics.median(_ratios(said))), sum(said["differ"])
 
     def launches(self, image: bytes, seconds: float, function: str = "small", each: int = 5000) -> tuple[int, int]:
@@ -206,7 +216,9 @@ class CubinEvaluator:
             child.end()
         return said["launches"], sum(said["differ"])
 
-    def _in_epochs(self, path: Path, pairs: int) -> Mapping[str, Any]:
+    def _in_epochs(self, path: Path) -> Mapping[str, Any]:
+        about, (least, most) = self.child.start(), EPOCH_PAIRS
+        pairs = max(least, min(most, round(EPOCH_US / (4 * about["us"] * about["inner"]))))
         return self.child.ask({"do": "epochs", "image": str(path), "epochs": EPOCHS, "pairs": pairs}, 60.0)
 
 

@@ -16,6 +16,7 @@ from warpwright.errors import NotApplicable
 
 NAMES = (
     "prefix_sum", "radix_sort", "top_k", "attention", "normal_equations", "product", "product_tf32", "normal_equations_tensor", "attention_tf32",
+    "window_product",
 )  # fmt: skip
 
 _PARAMETER = re.compile(r"^(#define (WW_\w+) )(\d+)( *// tune: ([\d ]+).*)$", re.M)

@@ -121,11 +121,15 @@ def _is_sorted(tensor: torch.Tensor) -> bool:
     return tensor.dtype is not torch.bool and tensor.numel() > 2 and bool((tensor.flatten().diff() >= 0).all())
 
 
-def restride(inputs: Any, seed: int, turned: bool, real_only: bool) -> Any:
+DENSE = 2
+"""Of `restride`."""
+
+
+def restride(inputs: Any, seed: int, turned: int, real_only: bool) -> Any:
     """Return inputs whose tensors have the same values at other places in memory, off the start of their block.
 
     Each has its last dimension spread out (exchanged with another one, or taken in steps of two), or gaps between its rows.
-    `turned`: each the other of the two. `real_only`: integers and Booleans lie as they did.
+    `turned`: 1 for the other of the two, 2 for neither: dense, but not where a wide load may begin. `real_only`: integers lie as they did.
     """
     dice = random.Random(seed)
 
@@ -133,7 +137,9 @@ def restride(inputs: Any, seed: int, turned: bool, real_only: bool) -> Any:
         spread, lead, other = dice.random() < 0.5, dice.randrange(1, 4), dice.random()
         if not isinstance(value, torch.Tensor) or value.numel() < 2 or (real_only and not value.is_floating_point()):
             return value
-        if spread == turned:
+        if turned == DENSE:
+            return _into(value.shape, value, lead).copy_(value)
+        if spread == bool(turned):
             block = _into((*value.shape[:-1], value.shape[-1] + 1), value, lead)
             return block[..., :-1].copy_(value)
         if value.dim() == 1:

@@ -73,7 +73,7 @@ def _coarse(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     step = 2.0 ** math.floor(math.log2(width / (RANGE + 1) if by_range else largest / LARGEST))
     low, high = math.ceil(least / step), math.floor(most / step)
     made = 2 * torch.round(tensor / (2 * step))
-    odd = _random(tensor, generator, normal=False) < max(ODD_SHARE, min(1 / 4, 4 / tensor.numel()))
+    odd = _random(tensor, generator, normal=False) < max(ODD_SHARE, min(1 / 4, ODD_LEAST / tensor.numel()))
     made = torch.where(odd, made + 1, made)
     made = made.clamp(low, high) if low <= high else made
     places = _one_in_each(tensor)
@@ -87,6 +87,9 @@ def _coarse(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
 ODD_SHARE = 1 / 64
 """Of the values: each is a tie where they are quantised."""
+
+ODD_LEAST = 12
+"""Of a small tensor, on average: with 4 a vector of 300 had one tie or none in 5 of 100 draws."""
 
 LARGEST, RANGE = 254.0, 510.0
 """Twice 127 and twice 255, the steps of eight bits."""

@@ -274,7 +274,7 @@ class Original:
         nominal = self.reference.make_inputs(case.seed if draw.of is None else draw.of, self.device)
         made: list[Any] = distributions.redistribute(nominal, case.name, case.seed + 1)
         if case.name == STRIDED:
-            made = discrete.restride(made, (case.seed if draw.layout is None else draw.layout) + 3, bool(draw.turned), bool(draw.fixed))
+            made = discrete.restride(made, (case.seed if draw.layout is None else draw.layout) + 3, draw.turned or 0, bool(draw.fixed))
         elif case.name != "nominal" and not draw.fixed:
             made = discrete.vary(made, case.name, case.seed + 2, self.writes_by_index, bool(draw.mild))
         if draw.variant is not None:

@@ -38,6 +38,10 @@ LARGE = 32 << 20
 FLUSH_LIMIT = 1 << 30
 COLLECT_EVERY = 64
 
+LOOK_SECONDS, LOOKS, PLAIN_SHARE = 2e-4, 16, 4.0
+"""For which, and how often at least, the device is looked at when a call is over; a wait so many times as long as the shortest means something."""
+
+MOST_COPIES = 1000
 MOST_HELD = 4 << 30
 """Bytes of outputs that are copied before a call answers."""
 
@@ -88,8 +92,8 @@ class Runner:
         self.patience = 0.0
         self.outputs: Any = None
         self.kept: Any = None
-        self.held: list[torch.Tensor] | None = None
-        """Copies of the last outputs, made before the call answered, until they are handed over."""
+        self.held: dict[int, torch.Tensor] = {}
+        """Copies of the last outputs by their id, made before the call answered, until they are handed over."""
         self.calls = 0
         self.flush_buffer: torch.Tensor | None = None
         self.synchronize = _synchronizer(self.device)
@@ -222,7 +226,7 @@ class Runner:
 
     def _end_turn(self, spin: float) -> None:
         """Let go of the last outputs, and collect garbage now and then."""
-        self.outputs, self.held, self.graph, self.turn, self.patience = None, None, None, False, spin
+        self.outputs, self.held, self.graph, self.turn, self.patience = None, {}, None, False, spin
         self.calls += 1
         if self.calls % COLLECT_EVERY == 0:
             gc.collect()
@@ -287,7 +291,8 @@ class Runner:
     def call(self, hold: bool = False) -> bytes:
         """The timed call: one forward, then wait for the whole device. Returns what came out and where it lies in memory, for the parent.
 
-        `hold`: copy what came out, and wait for that too. A kernel launched later is not in the copy, and one launched earlier is in the time.
+        `hold`: copy what came out, and look whether the device works on. What is launched when the call is over is not in the copy, unless quick,
+        and is seen at work, unless it is short; for it to be both, which of the two is done first is left to chance.
         """
         self.patience = 0.0  # what was asked for is over with the wait for this call: after it the process has to be idle
         program = self.program
@@ -304,12 +309,31 @@ class Runner:
         self.outputs = outputs
         self.synchronize()
         if hold:
+            looked_first = os.urandom(1)[0] & 1
+            waited = self._longest_wait() if looked_first else 0.0
             self.held = _copies(outputs)
+            waited = waited if looked_first else self._longest_wait()
             self.synchronize()
+            if self.describe is None:
+                return struct.pack("=d", waited)
         if self.describe is None:
             return b""
         state = b"n" if not program.stateful or program.module is None else self.describe(_held_state(program.module))
         return PAIR + self.describe(outputs) + state
+
+    def _longest_wait(self) -> float:
+        """Wait for the device again and again, for LOOK_SECONDS; return the longest wait, 0 if it is not told from the shortest.
+
+        An idle device is waited for in a few microseconds. A wait is longer while a kernel runs: one that was launched when the call was over.
+        """
+        clock, wait = time.perf_counter, self.synchronize
+        waits: list[float] = []
+        now = began = clock()
+        while now - began < LOOK_SECONDS or len(waits) < LOOKS:
+            wait()
+            before, now = now, clock()
+            waits.append(now - before)
+        return max(waits) if max(waits) > PLAIN_SHARE * min(waits) else 0.0
 
     def export(self, what: str = "outputs", at: int | None = None) -> dict[str, Any]:
         """Hand over the last outputs, the kept ones, the inputs as they are now, or the state; of a turn, those of its call number `at`.
@@ -326,14 +350,14 @@ class Runner:
         inputs = self.inputs if at is None else self.line[at]
         value = {"outputs": self.outputs if at is None else self.outputs[at], "kept": self.kept, "inputs": inputs}[what]
         tensors: list[torch.Tensor] = []
-        held, self.held = (iter(self.held or ()), None) if what == "outputs" and at is None else (iter(()), self.held)
+        held, self.held = (self.held, {}) if what == "outputs" and at is None else ({}, self.held)
 
         def put(tensor: torch.Tensor) -> dict[str, Any]:
             problem = _problem(tensor)
             if problem:
                 return {"not_plain": problem}
             tensors.append(tensor)
-            return self.shelf.put(next(held, tensor), owner)
+            return self.shelf.put(held.get(id(tensor), tensor), owner)
 
         tree = exchange.encode(value, put)
         return {"tree": tree, "aliases": self._aliases(tensors, inputs) if what == "outputs" else []}
@@ -359,7 +383,7 @@ class Runner:
 
     def release_memory(self) -> dict[str, Any]:
         """Let go of inputs, outputs and cached memory: other processes need the device's memory meanwhile."""
-        self.inputs, self.outputs, self.held, self.kept, self.slot_form = [], None, None, None, None
+        self.inputs, self.outputs, self.held, self.kept, self.slot_form = [], None, {}, None, None
         self.line, self.line_form, self.graphs, self.graph, self.turn = [], None, {}, None, False
         self.shelf.release_all()
         gc.collect()
@@ -476,15 +500,33 @@ def _problem(tensor: torch.Tensor) -> str:
     return f"a tensor of {needed} bytes in a storage of {held}" if needed > held else ""
 
 
-def _copies(value: Any) -> list[torch.Tensor] | None:
-    """Return a copy of each ordinary tensor in `value`, byte for byte with its gaps; None where they are too large, or are none to be copied."""
+def _copies(value: Any) -> dict[int, torch.Tensor]:
+    """Return a copy of each tensor in plain containers by its id, byte for byte with its gaps; none where they are too large.
+
+    It is quick (8 us a tensor on a CPU): what is launched before it is over is in the copy.
+    """
     found: list[torch.Tensor] = []
+    waiting: list[Any] = [value]
+    while waiting and len(found) < MOST_COPIES:
+        item = waiting.pop()
+        if type(item) is torch.Tensor:
+            found.append(item)
+        elif issubclass(type(item), tuple):  # torch's named results, too
+            waiting += tuple.__iter__(item)
+        elif type(item) is list:
+            waiting += item
+        elif type(item) is dict:
+            waiting += item.values()
     try:
-        exchange.encode(value, lambda tensor: None if _problem(tensor) else found.append(tensor))
-        large = sum(exchange.extent(tensor.shape, tensor.stride()) * tensor.element_size() for tensor in found) > MOST_HELD
-        return None if large else [exchange.copied(tensor) for tensor in found]
+        if sum(tensor.untyped_storage().nbytes() for tensor in found) > MOST_HELD:
+            return {}
+        return {id(tensor): _copy(tensor) for tensor in found}
     except Exception:  # no memory for them, or whatever a program answers with in place of tensors: `export` says what it is
-        return None
+        return {}
+
+
+def _copy(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.clone() if tensor.is_contiguous() and not tensor.storage_offset() else exchange.copied(tensor)
 
 
 def _overlap(one: torch.Tensor, other: torch.Tensor) -> bool:

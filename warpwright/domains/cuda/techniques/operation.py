@@ -96,6 +96,9 @@ def _fixed(operation: Operation, template: str) -> Mapping[str, int]:
         return {"WW_SORT_WHOLE": int(operation.element == "int")}
     if template == "normal_equations_tensor":
         return {"WW_OLT_TILES": 2 * -(-int(dict(operation.sizes)["m"]) // 16)}
+    if template == "window_product":
+        size = dict(operation.sizes)
+        return {"WW_WIN_ROWS": int(size["rows"]), "WW_WIN_COLUMNS": int(size["columns"])}
     depth_of = {"attention": "WW_ATT_DEPTH", "attention_tf32": "WW_ATF_DEPTH"}
     if template not in depth_of:
         return {}
@@ -103,7 +106,7 @@ def _fixed(operation: Operation, template: str) -> Mapping[str, int]:
     return {depth_of[template]: next(wide for wide in (16, 32, 64, 128) if wide >= depth)}
 
 
-def _parameters(text: str, entry: str) -> tuple[list[scan.Parameter], int]:
+def entry_parameters(text: str, entry: str) -> tuple[list[scan.Parameter], int]:
     """Return an entry's parameters, and the place right behind its opening brace."""
     tokens = scan.tokens(text)
     for piece in scan.pieces(tokens):
@@ -120,7 +123,7 @@ def _parameters(text: str, entry: str) -> tuple[list[scan.Parameter], int]:
 
 def _names(text: str, operation: Operation, call: Call) -> dict[str, str]:
     """Return the C names of an operation's inputs (`0`, `1`, in the template's order) and of its output."""
-    parameters, _ = _parameters(text, call.entry)
+    parameters, _ = entry_parameters(text, call.entry)
     expect(len(parameters) == len(call.arguments), f"{len(call.arguments)} parameters of {call.entry}", str(len(parameters)))
     names: dict[str, str] = {}
     for parameter, (kind, value) in zip(parameters, call.arguments, strict=True):
@@ -141,7 +144,7 @@ def _names(text: str, operation: Operation, call: Call) -> dict[str, str]:
 
 def _with_call(text: str, call: Call, statement: str) -> str:
     """Return the text with an entry that runs a statement where its numbers are those of the task."""
-    parameters, at = _parameters(text, call.entry)
+    parameters, at = entry_parameters(text, call.entry)
     numbers = [(p.name, value) for p, (kind, value) in zip(parameters, call.arguments, strict=True) if kind == "number"]
     expect(all(isinstance(value, int | float) and math.isfinite(value) for _, value in numbers), "numbers")
     condition = " && ".join(f"{name} == {_literal(value)}" for name, value in numbers) or "true"
@@ -203,6 +206,7 @@ CALLS: Mapping[str, Callable[[Operation, Mapping[str, str]], str]] = {
     "product_tf32": _plain("ww_product_tf32", "m", "n", "k"),
     "normal_equations": _plain("ww_least_squares", "n", "m"),
     "normal_equations_tensor": _plain("ww_least_squares_tensor", "n", "m"),
+    "window_product": _plain("ww_window_product", "height", "width"),
     "attention": _attention("ww_attention", "ww_att_sizes"),
     "attention_tf32": _attention("ww_attention_tf32", "ww_atf_sizes"),
 }

@@ -57,6 +57,10 @@ inline Orphans orphans;
 // delivered the statuses tell which.
 template <class Index>
 int settle(Batch& batch, int count, Status* seen, int code, Index index) {
+    Arrivals arrivals;
+    for (int j = 0; j < count; ++j)
+        if (Operation* operation = batch.operation(static_cast<std::size_t>(index(j))); operation && !(code && seen[j].error)) arrivals.add(*operation, seen[j]);
+    arrivals.move();
     std::vector<int> failed;
     for (int j = 0; j < count; ++j) {
         const auto i = static_cast<std::size_t>(index(j));
@@ -184,23 +188,32 @@ WARPWRIGHT_API int MPI_Request_free(Handle* request) {
     return request_free_(request);
 }
 
-// Before a start: a send's bytes are packed; false where the GPU refused.
-inline bool prepare(Handle request) {
-    Operation* operation = requests.take(request);
-    if (!operation) return true;
-    operation->active = true;
-    operation->unpacked = false;
-    const bool good = operation->receive || operation->staged.pack();
-    requests.add(request, operation);
-    return good;
+// Before a start: the bytes of all sends are packed; false where the GPU refused.
+inline bool prepare(int count, Handle* handles) {
+    Batch batch(count, handles);
+    if (!batch) return true;
+    Together together;
+    std::vector<const Staged*> alone, grouped;
+    for (int i = 0; i < count; ++i) {
+        Operation* operation = batch.operation(static_cast<std::size_t>(i));
+        if (!operation) continue;
+        operation->active = true;
+        operation->unpacked = operation->moved = false;
+        const Staged& staged = operation->staged;
+        if (operation->receive) continue;
+        const bool grouping = staged.device >= 0 && staged.buffer->kind == Memory::pinned && together.add(staged, staged.layout, staged.buffer->memory);
+        (grouping ? grouped : alone).push_back(&staged);
+    }
+    const auto pack = [](const Staged* staged) { return staged->pack(); };
+    return std::ranges::all_of(alone, pack) && (together.run(false) || std::ranges::all_of(grouped, pack));
 }
 
 WARPWRIGHT_API int MPI_Start(Handle* request) {
-    return prepare(*request) ? start_(request) : refused();
+    if (requests.none()) return start_(request);
+    return prepare(1, request) ? start_(request) : refused();
 }
 
 WARPWRIGHT_API int MPI_Startall(int count, Handle* handles) {
-    for (int i = 0; i < count; ++i)
-        if (!prepare(handles[i])) return refused();
-    return startall_(count, handles);
+    if (requests.none() || count <= 0) return startall_(count, handles);
+    return prepare(count, handles) ? startall_(count, handles) : refused();
 }

@@ -40,6 +40,8 @@ struct Driver {
     int (*export_memory)(IpcHandle*, Pointer);
     int (*open_memory)(Pointer*, IpcHandle, unsigned);
     int (*close_memory)(Pointer);
+    int (*register_host)(void*, std::size_t, unsigned);
+    int (*address_of_host)(Pointer*, void*, unsigned);
     bool complete = false;
 };
 
@@ -58,7 +60,8 @@ inline Driver load_driver(void* library) {
     find(driver.pointer_attributes, "cuPointerGetAttributes"), find(driver.allocate, "cuMemAlloc_v2"), find(driver.release, "cuMemFree_v2");
     find(driver.allocate_host, "cuMemHostAlloc"), find(driver.release_host, "cuMemFreeHost"), find(driver.copy, "cuMemcpyAsync");
     find(driver.fill, "cuMemsetD8_v2"), find(driver.export_memory, "cuIpcGetMemHandle"), find(driver.open_memory, "cuIpcOpenMemHandle_v2");
-    find(driver.close_memory, "cuIpcCloseMemHandle");
+    find(driver.close_memory, "cuIpcCloseMemHandle"), find(driver.register_host, "cuMemHostRegister_v2");
+    find(driver.address_of_host, "cuMemHostGetDevicePointer_v2");
     driver.complete = all;
     return driver;
 }

@@ -34,6 +34,13 @@ inline bool passed_on(Handle datatype) {
     return !enabled || (type && left_alone(*type));
 }
 
+// The same for a message: a call that costs nothing but its count.
+inline bool untouched(Handle datatype, Counter& counter) {
+    if (!passed_on(datatype) || (enabled && rings.on())) return false;
+    Counter::add(counter.forwarded);
+    return true;
+}
+
 // Where the object lies on a GPU that refused it, a library that knows no GPUs must not see it either.
 inline bool hopeless(const Staged& staged) { return staged.hopeless && !knows_gpus(); }
 
@@ -112,17 +119,20 @@ struct Wire {
 
 template <class Size>
 int send(Send<Size>& original, const void* base, Size count, Handle datatype, int peer, int tag, Handle comm) {
+    if (untouched(datatype, sends)) return original(base, count, datatype, peer, tag, comm);
     Staged staged;
     if (!sends.note(stage_send(base, count, datatype, peer, comm, staged)) && hopeless(staged)) return refused();
     const Wire wire(base, count, datatype, staged);
-    const int code = original(wire.base, wire.count, wire.datatype, peer, tag, comm);
+    int code = original(wire.base, wire.count, wire.datatype, peer, tag, comm);
+    const bool sent = rings.sent(staged);
     if (code) staged.withdraw();
     staged.release();
-    return code;
+    return code || sent ? code : refused();
 }
 
 template <class Size>
 int receive(Receive<Size>& original, void* base, Size count, Handle datatype, int peer, int tag, Handle comm, Status* status) {
+    if (untouched(datatype, receives)) return original(base, count, datatype, peer, tag, comm, status);
     Operation operation;
     operation.receive = true;
     Staged& staged = operation.staged;
@@ -142,6 +152,7 @@ inline int noted(int code, const Staged& staged, bool is_receive, bool persisten
         requests.add(*request, operation);
         return code;
     }
+    rings.sent(operation->staged);
     operation->staged.withdraw();
     Requests::drop(operation);
     return code;
@@ -150,6 +161,7 @@ inline int noted(int code, const Staged& staged, bool is_receive, bool persisten
 template <class Size>
 int isend(Isend<Size>& original, const void* base, Size count, Handle datatype, int peer, int tag, Handle comm, Handle* request) {
     orphans.poll();
+    if (untouched(datatype, sends)) return original(base, count, datatype, peer, tag, comm, request);
     Staged staged;
     if (!sends.note(stage_send(base, count, datatype, peer, comm, staged)))
         return hopeless(staged) ? refused() : original(base, count, datatype, peer, tag, comm, request);
@@ -160,6 +172,7 @@ int isend(Isend<Size>& original, const void* base, Size count, Handle datatype, 
 template <class Size>
 int ireceive(Ireceive<Size>& original, void* base, Size count, Handle datatype, int peer, int tag, Handle comm, Handle* request) {
     orphans.poll();
+    if (untouched(datatype, receives)) return original(base, count, datatype, peer, tag, comm, request);
     Staged staged;
     if (!expect(base, count, datatype, peer, staged)) return hopeless(staged) ? refused() : original(base, count, datatype, peer, tag, comm, request);
     const Wire wire(base, count, datatype, staged);
@@ -198,8 +211,10 @@ int exchange(Exchange<Size>& original, const void* from, Size send_count, Handle
         const Wire in(to, receive_count, receive_type, received.staged);
         Status own, *seen = expected && status == mpi_constant::status_ignore ? &own : status;
         code = original(out.base, out.count, out.datatype, to_peer, send_tag, in.base, in.count, in.datatype, from_peer, receive_tag, comm, seen);
+        const bool filled = rings.sent(sent);
         if (code) sent.withdraw();
         else if (expected) code = deliver(received, *seen);
+        if (!code && !filled) code = refused();
     }
     sent.release(), received.staged.release();
     return code;
@@ -218,6 +233,16 @@ int replace(Replace<Size>& original, void* base, Size count, Handle datatype, in
     Status own, *seen = status == mpi_constant::status_ignore ? &own : status;
     const int code = original(base, count, datatype, to_peer, send_tag, from_peer, tag, comm, seen);
     return code ? code : deliver(received, *seen);
+}
+
+// The same for a call that returns a request.
+template <class Call>
+int ireplace(void* base, Count count, Handle datatype, int from_peer, Handle* request, Call call) {
+    const int code = call();
+    if (code || !enabled || !rings.on() || from_peer == mpi_constant::proc_null) return code;
+    Staged staged;
+    look_at(base, count, datatype, staged);
+    return noted(code, staged, true, false, request);
 }
 
 // A probe may see no header's length. `call` makes the library's call with a status.
@@ -303,7 +328,28 @@ WARPWRIGHT_API int MPI_Improbe(int peer, int tag, Handle comm, int* flag, Handle
     return probe(status, flag, [&](Status* seen) { return original(peer, tag, comm, flag, message, seen); });
 }
 
+// Only for a library that has them: mpi4py takes what is there for what works.
+#define WARPWRIGHT_ISENDRECV_CALLS(suffix, Size) \
+    WARPWRIGHT_API int MPI_Isendrecv##suffix(const void* from, Size send_count, Handle send_type, int to_peer, int send_tag, void* to, Size count, \
+                                             Handle datatype, int peer, int tag, Handle comm, Handle* request) { \
+        static constinit Original<int(const void*, Size, Handle, int, int, void*, Size, Handle, int, int, Handle, Handle*)> original("MPI_Isendrecv" #suffix); \
+        return ireplace(to, count, datatype, peer, request, [&] { \
+            return original(from, send_count, send_type, to_peer, send_tag, to, count, datatype, peer, tag, comm, request); \
+        }); \
+    } \
+    WARPWRIGHT_API int MPI_Isendrecv_replace##suffix(void* base, Size count, Handle datatype, int to_peer, int send_tag, int peer, int tag, \
+                                                     Handle comm, Handle* request) { \
+        static constinit Original<int(void*, Size, Handle, int, int, int, int, Handle, Handle*)> original("MPI_Isendrecv_replace" #suffix); \
+        return ireplace(base, count, datatype, peer, request, [&] { return original(base, count, datatype, to_peer, send_tag, peer, tag, comm, request); }); \
+    }
+
 WARPWRIGHT_MESSAGES(, int)
+#ifdef WARPWRIGHT_ISENDRECV
+WARPWRIGHT_ISENDRECV_CALLS(, int)
+#endif
 #ifdef WARPWRIGHT_LARGE
 WARPWRIGHT_MESSAGES(_c, Count)
+#ifdef WARPWRIGHT_ISENDRECV
+WARPWRIGHT_ISENDRECV_CALLS(_c, Count)
+#endif
 #endif

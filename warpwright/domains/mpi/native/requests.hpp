@@ -19,6 +19,7 @@ struct Operation {
     bool active = true;    // false: a persistent request that is not started, or whose end was seen
     bool unpacked = false; // MPI_Request_get_status has shown the end already
     bool whole = false;    // a collective's: all its bytes arrive, and its status does not count them
+    bool moved = false;    // its bytes were unpacked together with others'
     Staged sent{};         // of a collective: the side that is sent, where both are staged
     std::shared_ptr<void> kept{};
 };
@@ -29,9 +30,10 @@ inline int deliver(Operation& operation, Status& status) {
     if (!operation.active || operation.unpacked) return 0;
     int cancelled = 0;
     if (!operation.receive) {
+        const bool sent = rings.sent(operation.staged);
         if (operation.staged.remote) test_cancelled(&status, &cancelled);
         if (cancelled) operation.staged.withdraw();
-        return 0;
+        return sent ? 0 : refused();
     }
     Count received = operation.staged.bytes();
     if (!operation.whole) {
@@ -40,10 +42,67 @@ inline int deliver(Operation& operation, Status& status) {
     }
     operation.unpacked = true;
     Header header;
-    if (received == header_bytes && !operation.whole && rings.on() && rings.header_of(operation.staged, header)) return rings.take(operation.staged, header, status);
+    if (received == header_bytes && !operation.whole && rings.on() && rings.header_of(operation.staged, header)) return rings.take(operation.staged, header, status, operation.moved);
     if (!operation.staged.buffer) return 0; // only looked at
-    return operation.staged.unpack(received) ? 0 : refused();
+    return operation.moved || operation.staged.unpack(received) ? 0 : refused();
 }
+
+// Objects of one GPU that are packed or unpacked in as few launches as their number allows, and awaited once. Where that fails, or there is but one,
+// nothing has been done, and each goes its own way.
+class Together {
+public:
+    // The packed bytes lie where a kernel of this device reaches them.
+    bool add(const Staged& staged, const Layout& part, char* packed) {
+        gpu::Driver& cuda = *gpu::driver();
+        if (!part.node || (device_ >= 0 && staged.device != device_)) return false;
+        const gpu::Place here = gpu::place_of(cuda, staged.base + part.offset);
+        if (here.where != gpu::Where::device || here.device != staged.device) return false;
+        device_ = here.device;
+        gpu::cut(part.node, staged.base + part.offset, packed, pieces_);
+        ++members_;
+        return true;
+    }
+
+    bool run(bool unpack) {
+        if (members_ < 2) return false;
+        const gpu::Use use(*gpu::driver(), device_);
+        return use && gpu::run(*gpu::driver(), *use, pieces_, unpack);
+    }
+
+private:
+    int device_ = -1, members_ = 0;
+    std::vector<gpu::Piece> pieces_;
+};
+
+// What several receives brought to one GPU, before each of them is delivered.
+class Arrivals {
+public:
+    void add(Operation& operation, const Status& status) {
+        const Staged& staged = operation.staged;
+        if (!operation.receive || !operation.active || operation.unpacked || operation.whole || staged.device < 0 || !staged.buffer) return;
+        int cancelled = 0;
+        Count received = 0;
+        if (test_cancelled(&status, &cancelled) || cancelled || get_elements(&status, packed_handle(), &received) || received <= 0) return;
+        char* packed = staged.buffer->kind == Memory::pinned ? staged.buffer->memory : nullptr;
+        Header header;
+        if (received == header_bytes && rings.on() && rings.header_of(staged, header)) {
+            packed = rings.memory_of(header, staged.device);
+            received = static_cast<Count>(header.bytes);
+        }
+        if (!packed || received > staged.bytes()) return;
+        const Layout part = received < staged.bytes() ? prefix(staged.layout, received) : staged.layout;
+        if (together_.add(staged, part, packed)) operations_.push_back(&operation);
+    }
+
+    void move() {
+        if (!together_.run(true)) return;
+        for (Operation* operation : operations_) operation->moved = true;
+    }
+
+private:
+    Together together_;
+    std::vector<Operation*> operations_;
+};
 
 class Requests {
 public:
@@ -103,6 +162,8 @@ public:
         for (std::size_t i = 0; i < operations_.size(); ++i) any_ |= (operations_[i] = requests.take(handles_[i])) != nullptr;
     }
     explicit operator bool() const { return any_; }
+
+    Operation* operation(std::size_t i) const { return operations_[i]; }
 
     Status* statuses(Status* given) {
         if (given != mpi_constant::status_ignore) return given;

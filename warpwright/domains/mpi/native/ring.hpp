@@ -5,6 +5,7 @@
 // repeats it, so that what is left of a job that died cannot be taken for a living one.
 #pragma once
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -28,6 +29,8 @@ struct Board { // in shared memory, all zero at its making
     Identity identity;
     gpu::IpcHandle handle;
     std::atomic<u32> taken[most_chunks]; // 0: free, else the sender's rank and one
+    enum Filled : u32 { not_yet, filled, failed };
+    std::atomic<u32> state_of[most_chunks]; // of a message's first chunk, as its sender's GPU writes it after the kernel
 };
 static_assert(std::atomic<u32>::is_always_lock_free);
 
@@ -46,7 +49,7 @@ inline Board* map_board(const std::string& name, bool owner) {
 // The receiver's side.
 class Ring {
 public:
-    void announce(const std::string& name) { board_ = map_board(name, true), name_ = name; }
+    void announce(const std::string& name) { board_ = map_board(name, true), name_ = name, owner_ = getpid(); }
 
     // From now on others may pack into memory of this device. Tried once: where the GPU has no memory for it, or IPC is refused, there is no ring.
     void offer(gpu::Driver& cuda, int device) {
@@ -85,12 +88,22 @@ public:
     }
     int device() const { return device_; }
 
+    // Wait until the sender's kernel has filled the chunks; false where it failed.
+    bool filled(u32 first) const {
+        u32 state;
+        for (int spins = 0; (state = board_->state_of[first].load(std::memory_order_acquire)) == Board::not_yet; ++spins)
+            spins < 1 << 12 ? static_cast<void>(__builtin_ia32_pause()) : static_cast<void>(sched_yield());
+        return state == Board::filled;
+    }
+
     void release(u32 first, u32 count) {
         for (u32 i = first; i < first + count; ++i) board_->taken[i] = 0;
     }
 
     void remove() {
-        if (board_) close(), shm_unlink(name_.c_str());
+        if (!board_ || owner_ != getpid()) return; // a child made by fork is no owner
+        close(), shm_unlink(name_.c_str());
+        owner_ = 0;
     }
 
 private:
@@ -103,6 +116,7 @@ private:
 
     Board* board_ = nullptr;
     std::string name_;
+    pid_t owner_ = 0;
     std::atomic<bool> offered_{false};
     char* memory_ = nullptr;
     int device_ = 0;
@@ -115,7 +129,8 @@ public:
 
     struct Claim {
         u32 first = 0, count = 0;
-        char* memory = nullptr; // as this process's device reaches it
+        char* memory = nullptr;     // as this process's device reaches it
+        gpu::Pointer filled = 0; // where the device says that it has filled them; 0: it cannot, and the host does when it has waited
     };
 
     // Room for so many bytes, or a claim of nothing.
@@ -130,12 +145,13 @@ public:
             while (got < count && board_->taken[first + got].compare_exchange_strong(free, rank + 1)) ++got, free = 0;
             if (got == count) {
                 next_.store(first + count, std::memory_order_relaxed);
-                const Claim claim{first, count, base + first * chunk_bytes};
+                board_->state_of[first] = Board::not_yet;
+                const Claim claim{first, count, base + first * chunk_bytes, said_[device] ? said_[device] + first * sizeof(u32) : 0};
                 if (board_->state == Board::open) return claim;
                 release(claim);
                 return {};
             }
-            release({first, got, nullptr});
+            release({first, got});
             first += got + 1, tries += got + 1;
         }
         return {};
@@ -144,6 +160,10 @@ public:
     void release(const Claim& claim) {
         for (u32 i = claim.first; i < claim.first + claim.count; ++i) board_->taken[i] = 0;
     }
+
+    // Whether the chunks were filled: they are another's only after that.
+    bool told(const Claim& claim) const { return board_->state_of[claim.first].load(std::memory_order_acquire) == Board::filled; }
+    void tell(const Claim& claim, bool good) { board_->state_of[claim.first] = good ? Board::filled : Board::failed; }
 
     const Identity& identity() const { return board_->identity; }
 
@@ -155,6 +175,10 @@ private:
             const gpu::Current current(cuda, device);
             gpu::Pointer memory = 0;
             if (current && !cuda.open_memory(&memory, board_->handle, 1)) memory_[device] = reinterpret_cast<char*>(memory); // 1: with peer access
+            constexpr unsigned portable_and_mapped = 3;
+            if (memory_[device] && !registered_) registered_ = cuda.register_host(board_, sizeof(Board), portable_and_mapped) == 0;
+            gpu::Pointer said = 0;
+            if (registered_ && !cuda.address_of_host(&said, board_->state_of, 0)) said_[device] = said;
         }
         return memory_[device];
     }
@@ -163,7 +187,9 @@ private:
     std::mutex guard_;
     std::atomic<u32> next_{0};
     bool tried_[gpu::most_devices] = {};
+    bool registered_ = false;
     char* memory_[gpu::most_devices] = {};
+    gpu::Pointer said_[gpu::most_devices] = {};
 };
 
 } // namespace warpwright::mpi

@@ -30,6 +30,8 @@ static_assert(sizeof(Header) == header_bytes);
 
 class Rings {
 public:
+    ~Rings() { ring_.remove(); }
+
     // Whether headers are understood here: asked for by WARPWRIGHT_MPI_PEER, and the processes of the job can find each other.
     bool on() {
         const int known = state_.load(std::memory_order_acquire);
@@ -58,12 +60,12 @@ public:
         if (place.where != gpu::Where::device) return false;
         Remote* remote = of(comm, peer);
         if (!remote) return false;
-        const auto claim = remote->claim(*cuda, place.device, static_cast<std::size_t>(whole.bytes()), static_cast<u32>(rank_));
+        auto claim = remote->claim(*cuda, place.device, static_cast<std::size_t>(whole.bytes()), static_cast<u32>(rank_));
         if (!claim.memory) return false;
         char* start = const_cast<char*>(static_cast<const char*>(base));
-        const gpu::Use use(*cuda, place.device);
-        Buffer* buffer = use && gpu::run_layout(*cuda, *use, whole, start, claim.memory, false) ? pool.take(header_bytes, Memory::ordinary, -1) : nullptr;
-        if (!buffer) {
+        Buffer* buffer = pool.take(header_bytes, Memory::ordinary, -1);
+        if (!buffer || !fill(*cuda, place.device, *remote, whole, start, claim)) {
+            if (buffer) pool.give(buffer);
             remote->release(claim);
             return false;
         }
@@ -73,6 +75,16 @@ public:
         std::memcpy(buffer->memory, &header, header_bytes);
         staged = {std::move(whole), start, buffer, place.device, false, remote, claim};
         return true;
+    }
+
+    // A send is done when its kernel is: the program may write its object then. False where the kernel failed.
+    static bool sent(const Staged& staged) {
+        if (!staged.remote || !staged.claim.filled || staged.remote->told(staged.claim)) return true;
+        gpu::Driver& cuda = *gpu::driver();
+        const gpu::Use use(cuda, staged.device);
+        const bool good = use && cuda.wait(use->stream) == 0;
+        if (!good) staged.remote->tell(staged.claim, false);
+        return good;
     }
 
     // A receive into memory of a GPU is a reason to offer a ring.
@@ -86,27 +98,32 @@ public:
         offered_ = true;
     }
 
-    // Whether what a receive got is a header of this process's ring.
+    // Whether what a receive got is a header of this process's ring. One that is not, or cannot be read, ends the program: its bytes are elsewhere.
     bool header_of(const Staged& staged, Header& header) {
-        if (!ring_.busy()) return false;
-        if (staged.buffer ? !from_buffer(*staged.buffer, header) : !staged.layout.node || !first_bytes(staged, header)) {
-            std::fprintf(stderr, "warpwright.mpi: expected to see whether a message of %lld bytes is a header, saw a type that cannot be read; "
-                                 "unset WARPWRIGHT_MPI_PEER\n", static_cast<long long>(header_bytes));
-            std::abort();
-        }
-        return header.magic == Header().magic && ring_.at(header.identity, header.first, header.count);
+        const bool seen = staged.buffer ? from_buffer(*staged.buffer, header) : staged.layout.node && first_bytes(staged, header);
+        if (seen && header.magic != Header().magic) return false;
+        if (seen ? ring_.at(header.identity, header.first, header.count) != nullptr : !ring_.busy()) return seen;
+        std::fprintf(stderr, "warpwright.mpi: expected a message of %lld bytes, saw a header of another ring, or one that cannot be read; "
+                             "unset WARPWRIGHT_MPI_PEER\n", static_cast<long long>(header_bytes));
+        std::abort();
     }
 
-    // The bytes that a header stands for go where they belong, and the status counts them.
-    int take(const Staged& staged, const Header& header, Status& status) {
+    // Where they lie, for a device that reaches them; null for another. They are there when this returns.
+    char* memory_of(const Header& header, int device) const {
+        return device == ring_.device() && ring_.filled(header.first) ? ring_.at(header.identity, header.first, header.count) : nullptr;
+    }
+
+    // The bytes that a header stands for go where they belong, unless they are there, and the status counts them.
+    int take(const Staged& staged, const Header& header, Status& status, bool moved) {
         const auto bytes = static_cast<Bytes>(header.bytes);
         char* memory = ring_.at(header.identity, header.first, header.count);
         int code = bytes > staged.layout.bytes() ? mpi_constant::error_truncate : 0;
+        if (!moved && !ring_.filled(header.first)) code = mpi_constant::error_other;
         if (!code) {
             const Layout part = bytes < staged.layout.bytes() ? prefix(staged.layout, bytes) : staged.layout;
             gpu::Driver& cuda = *gpu::driver();
             const gpu::Place here = gpu::place_of(cuda, staged.base + part.offset), there{gpu::Where::device, ring_.device()};
-            if (!gpu::copy(cuda, part, staged.base, memory, here, there, true)) code = mpi_constant::error_other;
+            if (!moved && !gpu::copy(cuda, part, staged.base, memory, here, there, true)) code = mpi_constant::error_other;
             else status_set_elements(&status, packed_handle(), static_cast<Count>(bytes));
         }
         ring_.release(header.first, header.count);
@@ -143,6 +160,21 @@ private:
 
     std::string name_of(int rank) const {
         return "/warpwright-" + std::to_string(getuid()) + "-" + std::to_string(std::hash<std::string>()(job_)) + "-" + std::to_string(rank);
+    }
+
+    // Launch the kernel; its end is said by the device, or by this process when it has waited for it.
+    static bool fill(gpu::Driver& cuda, int device, Remote& remote, const Layout& whole, char* start, Remote::Claim& claim) {
+        const gpu::Use use(cuda, device);
+        if (!use) return false;
+        if (!gpu::run_layout(cuda, *use, whole, start, claim.memory, false, !claim.filled)) {
+            cuda.wait(use->stream); // nothing may be written once the chunks are given back
+            return false;
+        }
+        if (claim.filled && cuda.write(use->stream, claim.filled, Board::filled, 0) == 0) return true;
+        const bool waited = !claim.filled || cuda.wait(use->stream) == 0;
+        claim.filled = 0;
+        if (waited) remote.tell(claim, true);
+        return waited;
     }
 
     bool in_world(Handle comm, int peer, int& there) {

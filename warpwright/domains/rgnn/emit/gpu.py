@@ -60,18 +60,19 @@ class Ready:
 
     def launch(self, device: int, values: list[Any]) -> None:
         """Launch on the current stream."""
-        given = {place: _dense(values[number]) for place, number in self.values}
-        pointers = self.pointers.copy()
-        every = 0
-        for place, tensor in given.items():
-            pointers[place] = tensor.data_ptr()
-            every |= pointers[place]
+        pointers, copies, every = self.pointers.copy(), {}, 0
+        for place, number in self.values:
+            tensor = values[number]
+            if not tensor.is_contiguous():
+                tensor = copies[place] = tensor.contiguous()
+            pointers[place] = address = tensor.data_ptr()
+            every |= address
         aligned = self.aligned and not every % ALIGNED
         direct = self.built.direct.get(device) if aligned else None
         if direct is not None:
             direct(self.count, torch._C._cuda_getCurrentRawStream(device), *pointers)
             return
-        arguments = [given[place] if isinstance(x, int) else x for place, x in enumerate(self.fixed)]
+        arguments = [copies.get(place, values[x]) if isinstance(x, int) else x for place, x in enumerate(self.fixed)]
         compiled = self.built.function[(self.count,)](*arguments, num_warps=self.built.warps)
         if aligned and device not in self.built.direct:  # Triton compiles for what it sees: addresses that are not aligned get other code
             self.built.direct[device] = machine_code_of(compiled, len(arguments))
@@ -92,10 +93,6 @@ def machine_code_of(compiled: Any, arguments: int) -> Kernel | None:
 
 USUAL = {"num_ctas": 1, "launch_cooperative_grid": False, "launch_pdl": False, "global_scratch_size": 0, "profile_scratch_size": 0}
 """What Triton says of a kernel that takes nothing but its arguments."""
-
-
-def _dense(value: torch.Tensor) -> torch.Tensor:
-    return value if value.is_contiguous() else value.contiguous()
 
 
 class Rows(Runner):
@@ -122,11 +119,11 @@ class Rows(Runner):
 
     def launch(self, kernel: RowKernel, number: int, index: Index, values: list[Any]) -> None:
         """Run one kernel."""
-        ready = index.keep((self, number), lambda: self._ready(kernel, number, index))
+        ready = index.kept.get((self, number)) or index.keep((self, number), lambda: self._ready(kernel, number, index))
         if not ready.count:
             return
         device = index.device.index or 0
-        if index.device.type != "cuda" or torch.cuda.current_device() == device:
+        if index.device.type != "cuda" or torch._C._cuda_getDevice() == device:
             ready.launch(device, values)
             return
         with torch.cuda.device(device):

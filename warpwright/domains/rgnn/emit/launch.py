@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from warpwright.domains.rgnn.derive import GRADIENT
-from warpwright.domains.rgnn.emit.eager import value_of
+from warpwright.domains.rgnn.emit.eager import is_outer, plus_outer, value_of
 from warpwright.domains.rgnn.emit.rows import Kernel, Schedule, added, finished
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.ir import Program
@@ -46,23 +46,27 @@ class Runner:
     def __init__(self, schedule: Schedule, donated: tuple[str, ...] = ()) -> None:
         self.schedule = schedule
         self.sums = shared_sums(schedule, donated)
+        self.outers = added_outers(schedule)
         self.done = self._last_uses()
         ops = schedule.program.ops
         self.maxima = {i for i, op in enumerate(ops) if op.kind == "segmax" and (not self.raw_maxima or finished(schedule, i))}
         self.inputs = [(i, op.function, op.domain is Domain.ONE) for i, op in enumerate(ops) if op.kind == "input"]
-        self.steps = [(n, step) for n, step in enumerate(schedule.steps) if not isinstance(step, int) or ops[step].kind != "input"]
+        joined = {outer for outer, _ in self.outers.values()}
+        real = [(n, step) for n, step in enumerate(schedule.steps) if not isinstance(step, int) or ops[step].kind != "input"]
+        self.steps = [(n, step) for n, step in real if step not in joined]
 
     def _last_uses(self) -> list[list[int]]:
         """Return for each step the values that are not read afterwards."""
         last: dict[int, int] = {}
         program = self.schedule.program
+        joined = {(add, outer) for add, (outer, _) in self.outers.items()}
         for number, step in enumerate(self.schedule.steps):
             for position in (step,) if isinstance(step, int) else step.ops:
                 stack = list(program.ops[position].inputs)
                 while stack:
                     value = stack.pop()
                     last[value] = number
-                    if value in self.schedule.inline:
+                    if value in self.schedule.inline or (position, value) in joined:
                         stack += program.ops[value].inputs
         steps = range(len(self.schedule.steps))
         return [[value for value, end in last.items() if end == number and value not in program.outputs] for number in steps]
@@ -82,6 +86,9 @@ class Runner:
                 values[step] = values[program.ops[step].inputs[0]]
             elif step in self.sums.of:
                 values[step] = room[self.sums.of[step]]
+            elif step in self.outers:
+                outer, other = self.outers[step]
+                values[step] = plus_outer(values[other], program.ops[outer], program, values)
             else:
                 values[step] = value_of(program.ops[step], program, values, index, inputs, like)
             for value in self.done[number]:
@@ -208,6 +215,22 @@ def shared_sums(schedule: Schedule, donated: tuple[str, ...]) -> Sums:
             continue
         of[position] = first
     return Sums(of, seeds)
+
+
+def added_outers(schedule: Schedule) -> dict[int, tuple[int, int]]:
+    """Return addition -> product of two weights that it alone reads, and the other operand."""
+    program, found = schedule.program, {}
+    readers = [value for op in program.ops for value in op.inputs]
+    for position, op in enumerate(program.ops):
+        if op.kind != "map" or op.function != "add" or op.domain is not Domain.ETYPE or position not in schedule.steps:
+            continue
+        for outer, other in (op.inputs, op.inputs[::-1]):
+            alone = readers.count(outer) == 1 and outer not in program.outputs and outer in schedule.steps
+            same = program.ops[outer].shape == program.ops[other].shape == op.shape and program.ops[other].domain is Domain.ETYPE
+            if alone and same and is_outer(program.ops[outer], program):
+                found[position] = (outer, other)
+                break
+    return found
 
 
 def _is_sum(program: Program, stored: Mapping[int, Kernel], value: int) -> bool:

@@ -104,3 +104,8 @@ def glorot(parameter: torch.Tensor | None) -> None:
 def wide(x: torch.Tensor) -> torch.Tensor:
     """Return half-precision values in float32, in which sums are made."""
     return x.float() if x.dtype in {torch.float16, torch.bfloat16} else x
+
+
+def of_dtype(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Return `x` in another type; asking torch for the same one takes time too."""
+    return x if x.dtype is dtype else x.to(dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -9,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch.nn import Parameter, ParameterDict
 
+from warpwright.domains.rgnn.emit.dense import outer, product
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.nn.common import Layer, whole_call, wide
 from warpwright.domains.rgnn.operator import Edges, apply
@@ -46,11 +48,11 @@ class Project(torch.autograd.Function):
             whole = rows[0].new_empty(sum(counts), weights[0].shape[0])
             for x, weight, bias, place in zip(rows, weights, biases, whole.split(counts), strict=True):
                 torch.addmm(bias, x, weight.t(), out=place)
-            return tuple(part.contiguous() for part in whole.chunk(3, 1))
+            return whole.view(whole.shape[0], 3, -1).transpose(0, 1).contiguous().unbind()
         parts = tuple(rows[0].new_empty(sum(counts), weights[0].shape[0] // 3) for _ in range(3))
         for x, weight, bias, *out in zip(rows, weights, biases, *(part.split(counts) for part in parts), strict=True):
             for w, b, place in zip(weight.chunk(3), bias.chunk(3), out, strict=True):
-                torch.addmm(b, x, w.t(), out=place)
+                product(x, w.t(), b, place)
         return parts
 
     @staticmethod
@@ -60,23 +62,62 @@ class Project(torch.autograd.Function):
         kinds = len(ctx.counts)
         rows, weights = ctx.saved_tensors[:kinds], ctx.saved_tensors[kinds:]
         if sum(ctx.counts) < FEW:
-            whole = torch.cat(gradients, 1).split(ctx.counts)
-            return None, *(g @ w for g, w in zip(whole, weights, strict=True)), *(g.t() @ x for g, x in zip(whole, rows, strict=True)), *(
-                g.sum(0) for g in whole
-            )
-        of_rows, of_weights, of_biases = [], [], []
+            every = torch.cat(gradients, 1)
+            whole = every.split(ctx.counts)
+            of_biases = (of_kinds(tuple(ctx.counts), every.device, every.dtype)[1] @ every).unbind()
+            return None, *(g @ w for g, w in zip(whole, weights, strict=True)), *(g.t() @ x for g, x in zip(whole, rows, strict=True)), *of_biases
+        of_rows, of_weights, of_bias = [], [], []
         for x, weight, *parts in zip(rows, weights, *(g.split(ctx.counts) for g in gradients), strict=True):
-            of_row = parts[0] @ weight.chunk(3)[0]
+            of_row = product(parts[0], weight.chunk(3)[0])
             for g, w in zip(parts[1:], weight.chunk(3)[1:], strict=True):
-                of_row.addmm_(g, w)
+                of_row = product(g, w, out=of_row, add=True)
             of_rows.append(of_row)
-            of_weights.append(torch.cat([g.t() @ x for g in parts]))
-            of_biases.append(torch.cat([g.sum(0) for g in parts]))
-        return None, *of_rows, *of_weights, *of_biases
+            found = [outer(x, g) for g in parts]
+            of_weights.append(torch.cat([matrix.t() for matrix, _ in found]))
+            of_bias.append(torch.cat([total for _, total in found]))
+        return None, *of_rows, *of_weights, *of_bias
 
 
 FEW = 1 << 18
 """Nodes below which launches decide: a type's three products are one, and their results are copied apart."""
+
+
+@functools.lru_cache(maxsize=16)
+def of_kinds(counts: tuple[int, ...], device: torch.device, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return each node's type [N], and a matrix [types, N] of ones where a node is of a type: a product with it sums over the nodes of each type."""
+    kinds = torch.repeat_interleave(torch.arange(len(counts)), torch.tensor(counts)).to(device)
+    return kinds, (torch.arange(len(counts), device=device)[:, None] == kinds).to(dtype)
+
+
+class Finish(torch.autograd.Function):
+    """The end of a layer on a small graph, where launches decide: x + share (gelu(out) W + b - x), with each node type's share, W and b."""
+
+    @staticmethod
+    def forward(ctx: Any, counts: tuple[int, ...], x: torch.Tensor, out: torch.Tensor, shares: torch.Tensor, *tensors: torch.Tensor) -> torch.Tensor:
+        """Take rows of all types, shares of the types, then their weights [out, out], then their biases; return rows of all types."""
+        kinds = len(counts)
+        active, done = F.gelu(out), torch.empty_like(x)
+        for part, weight, bias, place in zip(active.split(counts), tensors[:kinds], tensors[kinds:], done.split(counts), strict=True):
+            torch.addmm(bias, part, weight.t(), out=place)
+        share = shares.index_select(0, of_kinds(counts, x.device, x.dtype)[0])[:, None]
+        moved = done.sub_(x)
+        ctx.save_for_backward(out, active, share, moved, *tensors[:kinds])
+        ctx.counts = counts
+        return torch.addcmul(x, moved, share)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
+        """Return the gradients of what forward takes."""
+        (out, active, share, moved, *weights), counts = ctx.saved_tensors, ctx.counts
+        members = of_kinds(counts, gradient.device, gradient.dtype)[1]
+        inner = gradient * share
+        of_shares = members @ (gradient * moved).sum(1)
+        of_active, parts = torch.empty_like(active), inner.split(counts)
+        for g, weight, place in zip(parts, weights, of_active.split(counts), strict=True):
+            torch.mm(g, weight, out=place)
+        of_weights = [g.t() @ a for g, a in zip(parts, active.split(counts), strict=True)]
+        return None, gradient - inner, torch.ops.aten.gelu_backward(of_active, out), of_shares, *of_weights, *(members @ inner).unbind()
 
 
 def _projected(counts: list[int], rows: list[torch.Tensor], linears: list[tuple[torch.Tensor, torch.Tensor]]) -> tuple[torch.Tensor, ...]:
@@ -85,6 +126,30 @@ def _projected(counts: list[int], rows: list[torch.Tensor], linears: list[tuple[
         return tuple(part.contiguous() for part in whole.chunk(3, 1))
     parts: tuple[torch.Tensor, ...] = Project.apply(counts, *rows, *(w for w, _ in linears), *(b for _, b in linears))
     return parts
+
+
+class Mixed(torch.autograd.Function):
+    """The end of a layer for the nodes of one type on a large graph: as `Finish`, with no more reading of rows than it takes."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, out: torch.Tensor, share: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        """Take rows, the aggregate, the type's share [], weight [out, out] and bias."""
+        active = F.gelu(out)
+        done = product(active, weight.t(), bias)
+        ctx.save_for_backward(x, out, active, done, share, weight)
+        return torch.lerp(x, done, share)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Return the gradients of what forward takes."""
+        x, out, active, done, share, weight = ctx.saved_tensors
+        gradient = gradient.contiguous()
+        inner = gradient * share
+        of_share = torch.dot(gradient.flatten(), done.flatten()) - torch.dot(gradient.flatten(), x.flatten())
+        matrix, total = outer(active, inner)
+        of_out = torch.ops.aten.gelu_backward(product(inner, weight), out)
+        return gradient - inner, of_out, of_share, matrix.t(), total
 
 
 class HGTConv(Layer):
@@ -106,6 +171,7 @@ class HGTConv(Layer):
         widths = in_channels if isinstance(in_channels, dict) else dict.fromkeys(metadata[0], in_channels)
         self.in_channels, self.out_channels, self.heads = widths, out_channels, heads
         self.node_types, self.edge_types = metadata
+        self.edge_names = ["__".join(kind) for kind in self.edge_types]
         self.edge_types_map = {kind: number for number, kind in enumerate(self.edge_types)}
         self.dst_node_types = {kind[-1] for kind in self.edge_types}
         self.unsupported = f"the arguments {', '.join(kwargs)}" if kwargs else ""
@@ -155,7 +221,8 @@ class HGTConv(Layer):
 
     def _given(self, keys: torch.Tensor, queries: torch.Tensor, values: torch.Tensor) -> dict[str, tuple[Domain, torch.Tensor]]:
         relations, depth = len(self.edge_types), self.out_channels // self.heads
-        prior = wide(torch.cat([self.p_rel["__".join(kind)] for kind in self.edge_types])) / math.sqrt(depth)
+        parameters = self.p_rel._parameters  # a ParameterDict's own look-up takes longer than the rest of this, with a hundred relations
+        prior = wide(torch.cat([parameters[name] for name in self.edge_names])) / math.sqrt(depth)  # type: ignore[misc]
         weights = [wide(r.weight).view(self.heads, relations, depth, depth).transpose(0, 1).contiguous() for r in (self.k_rel, self.v_rel)]
         if self.heads == 1:
             weights, prior = [w[:, 0] for w in weights], prior[:, 0]
@@ -168,13 +235,30 @@ class HGTConv(Layer):
         form = ",".join(f"{self.edge_types_map[kind]} {kinds.index(kind[0])} {kinds.index(kind[-1])}" for kind in edge_index_dict)
         return Edges(tuple(edge_index_dict.values()), (*counts, len(self.edge_types)), form)
 
+    def _all_mixed(self, x_dict: dict[str, torch.Tensor], kinds: list[str], counts: list[int]) -> bool:
+        """Is it a small graph of node types that are all destinations, each mixed with its own rows?"""
+        if sum(counts) >= FEW or torch.compiler.is_compiling() or len({x_dict[kind].dtype for kind in kinds}) > 1:
+            return False
+        return all(kind in self.dst_node_types and x_dict[kind].shape[-1] == self.out_channels for kind in kinds)
+
     def _finished(self, x_dict: dict[str, torch.Tensor], kinds: list[str], counts: list[int], out: torch.Tensor) -> dict[str, torch.Tensor]:
+        if self._all_mixed(x_dict, kinds, counts):
+            gates, rows = torch.cat([wide(self.skip[kind]) for kind in kinds]).sigmoid(), torch.cat([wide(x_dict[kind]) for kind in kinds])
+            weights, biases = zip(*(self._linear(self.out_lin, kind) for kind in kinds), strict=True)
+            whole: torch.Tensor = Finish.apply(tuple(counts), rows, out, gates, *weights, *biases)
+            return {kind: part.to(x_dict[kind].dtype) for kind, part in zip(kinds, whole.split(counts), strict=True)}
         results = {}
         mixed = [kind for kind in kinds if kind in self.dst_node_types and x_dict[kind].shape[-1] == self.out_channels]
         shares = dict(zip(mixed, torch.cat([wide(self.skip[kind]) for kind in mixed]).sigmoid().unbind(), strict=True)) if mixed else {}
-        for kind, part in zip(kinds, F.gelu(out).split(counts), strict=True):
+        large = sum(counts) >= FEW and not torch.compiler.is_compiling()
+        for kind, part in zip(kinds, (out if large else F.gelu(out)).split(counts), strict=True):
             if kind not in self.dst_node_types:
                 continue
+            if large and kind in shares:
+                weight, bias = self._linear(self.out_lin, kind)
+                results[kind] = Mixed.apply(wide(x_dict[kind]), part, shares[kind], weight, bias).to(x_dict[kind].dtype)
+                continue
+            part = F.gelu(part) if large else part
             done = F.linear(part, *self._linear(self.out_lin, kind))
             results[kind] = (torch.lerp(wide(x_dict[kind]), done, shares[kind]) if kind in shares else done).to(x_dict[kind].dtype)
         return results

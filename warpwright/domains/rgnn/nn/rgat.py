@@ -8,8 +8,8 @@ import torch
 from torch.nn import Parameter
 
 from warpwright.domains.rgnn.lattice import Domain
-from warpwright.domains.rgnn.nn.common import Layer, glorot, typed_edges, whole_call, wide
-from warpwright.domains.rgnn.operator import apply
+from warpwright.domains.rgnn.nn.common import Layer, glorot, of_dtype, typed_edges, whole_call, wide
+from warpwright.domains.rgnn.operator import apply, apply_based
 
 
 class RGATConv(Layer):
@@ -117,12 +117,11 @@ class RGATConv(Layer):
         given = {"x": (Domain.NODE, wide(x)), "weight": (Domain.ETYPE, weight.view(shapes[0])),
                  "query": (Domain.ONE, q.reshape(shapes[1])), "key": (Domain.ONE, k.reshape(shapes[1]))}  # fmt: skip
         if heads == 1 and self.bias is not None:
-            base = (Domain.DST, wide(self.bias).expand(x.shape[0], -1).contiguous())
-            return apply(("based", layer), graph, {**given, "base": base}, self.options, donated=("base",)).to(x.dtype)
+            return of_dtype(apply_based(layer, graph, given, wide(x), None, wide(self.bias), self.options), x.dtype)
         out = apply(layer, graph, given, self.options)
         if heads > 1:
             out = out.flatten(1) if self.concat else out.mean(1)
-        return (out if self.bias is None else out + self.bias).to(x.dtype)
+        return of_dtype(out if self.bias is None else out + self.bias, x.dtype)
 
     def _unsupported_call(self, x: Any, edge_index: Any, edge_type: Any, edge_attr: Any, size: Any, weights: Any) -> str:
         if not isinstance(edge_index, torch.Tensor) or edge_index.layout != torch.strided or edge_type is None:

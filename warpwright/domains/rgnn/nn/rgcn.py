@@ -10,8 +10,9 @@ from torch.nn import Parameter
 
 from warpwright.domains.rgnn.index import uncompiled
 from warpwright.domains.rgnn.lattice import Domain
-from warpwright.domains.rgnn.nn.common import Layer, glorot, typed_edges, whole_call, wide
-from warpwright.domains.rgnn.operator import Edges, apply
+from warpwright.domains.rgnn.nn.common import Layer, glorot, of_dtype, typed_edges, whole_call, wide
+from warpwright.domains.rgnn.operator import Edges, apply, apply_based
+from warpwright.domains.rgnn.plan import based_on
 
 LAYERS: Mapping[str, str] = {"mean": "rgcn", "sum": "rgcn_sum", "add": "rgcn_sum", "max": "rgcn_max"}
 EMBEDDINGS: Mapping[str, str] = {"mean": "aggregate", "sum": "aggregate_sum", "add": "aggregate_sum", "max": "aggregate_max"}
@@ -97,20 +98,17 @@ class RGCNConv(Layer):
     def _run(self, layers: Mapping[str, str], graph: Edges, inputs: dict[str, tuple[Domain, torch.Tensor]], target: torch.Tensor) -> torch.Tensor:
         """Return the aggregate and what the targets themselves contribute, to which it is added."""
         dtype = target.dtype if target.is_floating_point() else self.weight.dtype
-        base = self._base(target)
-        if base is None or self.num_blocks is not None:
+        bias, root = None if self.bias is None else wide(self.bias), None if self.root is None else wide(self.root)
+        if (root is None and bias is None) or self.num_blocks is not None or not target.is_floating_point():
             out = apply(layers[self.aggr], graph, inputs, self.options).flatten(1)
-            return (out if base is None else out + base).to(dtype)
-        return apply(("based", layers[self.aggr]), graph, {**inputs, "base": (Domain.DST, base)}, self.options, donated=("base",)).to(dtype)
+            return of_dtype(out if root is None and bias is None else out + self._base(target, root, bias), dtype)
+        return of_dtype(apply_based(layers[self.aggr], graph, inputs, wide(target), root, bias, self.options), dtype)
 
-    def _base(self, target: torch.Tensor) -> torch.Tensor | None:
-        bias = None if self.bias is None else wide(self.bias)
-        if self.root is None:
-            return None if bias is None else bias.expand(target.shape[0], -1).contiguous()
-        root = wide(self.root)
-        if not target.is_floating_point():
-            return root[target] if bias is None else root[target] + bias
-        return wide(target) @ root if bias is None else torch.addmm(bias, wide(target), root)
+    @staticmethod
+    def _base(target: torch.Tensor, root: torch.Tensor | None, bias: torch.Tensor | None) -> torch.Tensor:
+        if root is None or target.is_floating_point():
+            return based_on(wide(target), root, bias)
+        return root[target] if bias is None else root[target] + bias
 
 
 @uncompiled

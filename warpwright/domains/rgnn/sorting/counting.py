@@ -133,6 +133,12 @@ class Work:
     relation_start: torch.Tensor
     span: int
 
+    @staticmethod
+    def of(parts: Sequence[torch.Tensor], span: int) -> Work:
+        """Return the list of these arrays, in the order of the fields."""
+        row, begin, end, first, relation, tile_begin, tile_end, relation_start = parts
+        return Work(row, begin, end, first, relation, tile_begin, tile_end, relation_start, span)
+
 
 @dataclass(frozen=True)
 class Sorted:
@@ -174,9 +180,10 @@ def sort(launch: Launch, src: torch.Tensor, dst: torch.Tensor, etype: torch.Tens
     rooms = most + edges // LONGEST, max(most_tiles(most + edges // LONGEST, step), 1) + relations
     sizes = [most + 1, *[most] * 4, sources_most + 1, *[sources_most] * 2, *[rooms[0]] * 4, *[rooms[1]] * 3, relations + 1, relations]
     zeroed = torch.zeros(64 + _padded(relations * CLASSES) + blocks * BINS, dtype=torch.int32, device=device)
-    scratch = torch.empty(_padded(2 * edges) + 2 * _padded(blocks), dtype=torch.int32, device=device)
-    of_edges = torch.empty((6, _padded(edges)), dtype=torch.int32, device=device)
-    of_pairs = torch.empty(sum(map(_padded, sizes)), dtype=torch.int32, device=device)
+    large = edges > 1 << 20  # the room for as many pairs as edges is given back then; of a small graph all is one allocation
+    needed = _padded(2 * edges) + 2 * _padded(blocks), 6 * _padded(edges), sum(map(_padded, sizes))
+    rooms_of = [torch.empty(size, dtype=torch.int32, device=device) for size in (needed if large else [sum(needed)])]
+    scratch, of_edges, of_pairs = rooms_of if large else rooms_of[0].split(needed)
     counts = edges, sources, targets, relations, step
     work = max(_blocks(edges), blocks)
     launch("index_graph", work, src, dst, etype, *counts, zeroed, scratch, of_edges, of_pairs, _padded(rooms[0]), _padded(rooms[1]))
@@ -187,10 +194,12 @@ def sort(launch: Launch, src: torch.Tensor, dst: torch.Tensor, etype: torch.Tens
     span = span_of(chunks, step)
     exact = [pairs + 1, *[pairs] * 4, others + 1, *[others] * 2, *[chunks] * 4, *[chunks // span + relations] * 3, relations + 1]
     parts = _parts(of_pairs, sizes, exact)
-    if edges > 1 << 20:  # the room for as many pairs as edges is given back
+    if large:
         parts = [part.clone() for part in parts]
-    first, (count, inverse), second = parts[:3], (x.view(torch.float32) for x in parts[3:5]), parts[5:8]
-    return Sorted(*of_edges[:, :edges].unbind(), Side(*first), Side(*second), count, inverse, Work(*parts[8:], span))
+    count, inverse = (x.view(torch.float32) for x in parts[3:5])
+    by_source, by_target, types, to_dst, to_src, order = of_edges.view(6, -1)[:, :edges].unbind()
+    sides = Side(*parts[:3]), Side(*parts[5:8])
+    return Sorted(by_source, by_target, types, to_dst, to_src, order, *sides, count, inverse, Work.of(parts[8:], span))
 
 
 def work(launch: Launch, start: torch.Tensor, etype: torch.Tensor | None, relations: int, room: int, span: int) -> Work:
@@ -201,7 +210,7 @@ def work(launch: Launch, start: torch.Tensor, etype: torch.Tensor | None, relati
     out = torch.empty(sum(map(_padded, sizes)), dtype=torch.int32, device=start.device)
     rows = start.numel() - 1
     launch("work_list", _blocks(rows), start, etype, rows, relations, room, span, count, zeroed, out)
-    return Work(*_parts(out, sizes, sizes[:-1]), span)
+    return Work.of(_parts(out, sizes, sizes[:-1]), span)
 
 
 def tiles(launch: Launch, relation_start: torch.Tensor, span: int, count: int) -> list[torch.Tensor]:

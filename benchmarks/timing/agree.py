@@ -1,0 +1,130 @@
+"""Do a single call and a stream of calls take as long by the evaluator's clock as by a plain timer in one process?
+
+    python -m benchmarks.timing.agree --device cuda --kernelbench out/kb --limit 38 --out $OUT
+    python -m benchmarks.timing.agree --device cpu --tasks softmax_small,add_small --out /tmp/agree
+
+The tasks are those of `split`: three small ones, and the twenty of KernelBench that were timed independently. Each original has a worker of its own;
+all are built first, several at once, and then timed one after the other. The two timers take turns, block by block: clocks that drift count for both.
+A row says by how much the evaluator's median is above the plain one, and whether that is within 3 % or 5 us. What was not reached in `--limit`
+seconds is named in the last row.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import time
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.timing.split import SPAN, SPIN, Subject, empty, subjects
+from warpwright.timing.facts import device_facts
+
+SHARE, LEAST_US = 0.03, 5.0
+"""They agree within this share of the plain time, or so many microseconds."""
+
+BLOCKS, BLOCK_CALLS = 4, 8
+"""Turns of each timer, and single calls in each."""
+
+LEFT_SECONDS = 1.5
+"""A task is not begun with less time left; it takes 0.5 to 1.5 s."""
+
+
+def compared(subject: Subject, overhead: float) -> dict[str, Any]:
+    """Return the medians of both timers in both regimes, in microseconds."""
+    plain, ours = [], []
+    for block in range(BLOCKS + 1):
+        taken = [seconds * 1e6 for seconds in subject.plain("single", BLOCK_CALLS)]
+        spans = []
+        for _ in range(BLOCK_CALLS):
+            subject.prepare("call", flush=True, slot="same", spin=SPIN)
+            spans.append(subject.worker.go(60, spin=SPIN) * 1e6 - overhead)
+        if block:  # the first is a warm-up
+            plain += taken
+            ours += spans
+    row = {"single": against(statistics.median(plain), statistics.median(ours))}
+    calls = max(6, min(200, round(SPAN * 1e6 / statistics.median(plain))))
+    plain, ours = [], []
+    for block in range(BLOCKS + 1):
+        taken = [seconds * 1e6 for seconds in subject.plain("stream", calls)]
+        subject.line_up(calls, False, SPIN)
+        span = (subject.worker.go(60, spin=1.0) * 1e6 - overhead) / calls
+        if block:
+            plain += taken
+            ours.append(span)
+    return {**row, "stream": against(statistics.median(plain), statistics.median(ours)), "calls": calls}
+
+
+def against(plain: float, ours: float) -> dict[str, Any]:
+    """Return the two medians, and whether they agree."""
+    return {"plain": round(plain, 2), "ours": round(ours, 2), "agree": abs(ours - plain) <= max(SHARE * plain, LEAST_US)}
+
+
+def built(text: str, device: str) -> Subject | str:
+    """Return a task's original in a worker, or why there is none."""
+    try:
+        return Subject(text, device, False)
+    except Exception:
+        return traceback.format_exc()[-400:]
+
+
+def main() -> None:
+    """Build, compare, count."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--kernelbench", type=Path)
+    parser.add_argument("--tasks", default="", help="names, joined by commas (all)")
+    parser.add_argument("--jobs", type=int, default=8, help="programs built at once")
+    parser.add_argument("--limit", type=float, default=1e9, help="seconds in all")
+    parser.add_argument("--out", type=Path, required=True)
+    given = parser.parse_args()
+    end, device = time.monotonic() + given.limit, "cuda:0" if given.device == "cuda" else given.device
+    given.out.mkdir(parents=True, exist_ok=True)
+
+    def write(row: dict[str, Any]) -> None:
+        with (given.out / "rows.jsonl").open("a") as file:
+            file.write(json.dumps(row) + "\n")
+        print(json.dumps(row), flush=True)
+
+    write({"part": "conditions", "when": datetime.now(UTC).isoformat(timespec="seconds"), "load": os.getloadavg()[0], **device_facts(device)})
+    named = [one for one in subjects(given.kernelbench) if not given.tasks or one[0] in given.tasks.split(",")]
+    with ThreadPoolExecutor(given.jobs) as pool:
+        made = list(zip([name for name, _ in named], pool.map(lambda one: built(one[1], device), named), strict=True))
+    write({"part": "built", "programs": len(made), "seconds": round(given.limit - (end - time.monotonic()), 1) if given.limit < 1e9 else None})
+    rows: list[dict[str, Any]] = []
+    left, overhead = [], None
+    for name, subject in made:
+        if isinstance(subject, str) or end - time.monotonic() < LEFT_SECONDS:
+            left.append(name if not isinstance(subject, str) else f"{name}: {subject}")
+            continue
+        try:
+            overhead = empty(subject, "spin") if overhead is None else overhead
+            rows.append({"table": "agree", "task": name, **_flat(compared(subject, overhead))})
+            write(rows[-1])
+        except Exception:  # one task's failure leaves the others
+            left.append(f"{name}: {traceback.format_exc()[-300:]}")
+    agree = {regime: sum(row[f"{regime} agrees"] for row in rows) for regime in ("single", "stream")}
+    write({"table": "agreement", "programs": len(rows), **agree, "empty call us": overhead, "left out": len(left)})
+    write({"part": "left out", "tasks": left})
+    for _, subject in made:
+        if not isinstance(subject, str):
+            subject.close()
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row of the table."""
+    found: dict[str, Any] = {}
+    for regime in ("single", "stream"):
+        plain, ours = row[regime]["plain"], row[regime]["ours"]
+        found |= {f"{regime} plain us": plain, f"{regime} us": ours, f"{regime} above %": round(100 * (ours / plain - 1), 2)}
+        found[f"{regime} agrees"] = row[regime]["agree"]
+    return {**found, "calls": row["calls"]}
+
+
+if __name__ == "__main__":
+    main()

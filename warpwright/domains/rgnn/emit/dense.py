@@ -1,0 +1,142 @@
+"""Products of many rows with one weight in float32 on a GPU: three TF32 products where torch has one of true float32, which is bound by arithmetic.
+
+On an H200 torch.mm takes 0.57 ms for 1,885,136 rows of 64 numbers and a weight of 64 x 64; the bytes take 0.23 ms. Elsewhere, and for fewer rows or
+wider ones, torch's products are used.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+
+from warpwright.domains.rgnn.emit.gpu import load
+
+MANY = 1 << 17
+"""Rows from which it pays."""
+WIDEST = 128
+"""Numbers of a row, in and out."""
+
+TEXT = '''
+import triton
+import triton.language as tl
+
+
+@triton.jit(do_not_specialize=["rows"])
+def product(x, weight, bias, out, rows, x_step, w_down, w_across, out_step, WIDTH: tl.constexpr, RESULT: tl.constexpr, BIASED: tl.constexpr,
+            ADDED: tl.constexpr, K: tl.constexpr, M: tl.constexpr, STEP: tl.constexpr):
+    row = tl.program_id(0) * STEP + tl.arange(0, STEP)
+    k, m = tl.arange(0, K), tl.arange(0, M)
+    at = row[:, None].to(tl.int64)
+    given = tl.load(x + at * x_step + k[None, :], mask=(row[:, None] < rows) & (k[None, :] < WIDTH), other=0.0)
+    whole = tl.load(weight + k[:, None] * w_down + m[None, :] * w_across, mask=(k[:, None] < WIDTH) & (m[None, :] < RESULT), other=0.0)
+    value = tl.dot(given, whole, input_precision="tf32x3")
+    if BIASED:
+        value += tl.load(bias + m, mask=m < RESULT, other=0.0)[None, :]
+    place, ok = out + at * out_step + m[None, :], (row[:, None] < rows) & (m[None, :] < RESULT)
+    if ADDED:
+        value += tl.load(place, mask=ok, other=0.0)
+    tl.store(place, value, mask=ok)
+
+
+@triton.jit(do_not_specialize=["rows", "each"])
+def outer(x, g, matrix, total, rows, x_step, g_step, each, WIDTH: tl.constexpr, RESULT: tl.constexpr, K: tl.constexpr, M: tl.constexpr,
+          STEP: tl.constexpr):
+    first = tl.program_id(0) * each
+    k, m = tl.arange(0, K), tl.arange(0, M)
+    value, added = tl.zeros((K, M), tl.float32), tl.zeros((M,), tl.float32)
+    for low in range(0, each, STEP):
+        row = first + low + tl.arange(0, STEP)
+        at, ok = row[:, None].to(tl.int64), row[:, None] < rows
+        left = tl.load(x + at * x_step + k[None, :], mask=ok & (k[None, :] < WIDTH), other=0.0)
+        right = tl.load(g + at * g_step + m[None, :], mask=ok & (m[None, :] < RESULT), other=0.0)
+        value += tl.dot(tl.trans(left), right, input_precision="tf32x3")
+        added += tl.sum(right, 0)
+    tl.atomic_add(matrix + k[:, None] * RESULT + m[None, :], value, mask=(k[:, None] < WIDTH) & (m[None, :] < RESULT), sem="relaxed")
+    tl.atomic_add(total + m, added, mask=m < RESULT, sem="relaxed")
+'''
+
+STEP, OUTER_STEP, PROGRAMS = 64, 32, 1056
+"""Rows of a program of `product`, of a step of `outer`, and programs of `outer`: eight for each of 132 multiprocessors."""
+
+
+def product(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, out: torch.Tensor | None = None, add: bool = False
+) -> torch.Tensor:
+    """Return x @ weight (+ bias); `out` is written where it is given (`add`: it is added to). Without gradients."""
+    if not _fits(x, weight.shape[1]) or not _usable(x.device):
+        if add and out is not None:
+            return out.addmm_(x, weight)
+        return torch.mm(x, weight, out=out) if bias is None else torch.addmm(bias, x, weight, out=out)
+    return _product(x, weight, bias, x.new_empty(x.shape[0], weight.shape[1]) if out is None else out, add)
+
+
+def outer(x: torch.Tensor, g: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return x^T @ g, and the sum of the rows of g: the gradients of a weight and of a bias."""
+    deterministic = torch.are_deterministic_algorithms_enabled()
+    if deterministic or not _fits(x, g.shape[1]) or g.stride(1) != 1 or not _usable(x.device):
+        return x.t() @ g, g.sum(0)
+    return _outer(x, g)
+
+
+def _fits(x: torch.Tensor, result: int) -> bool:
+    plain = x.device.type == "cuda" and x.dtype is torch.float32 and x.stride(1) == 1 and not torch.backends.cuda.matmul.allow_tf32
+    return plain and x.shape[0] >= MANY and 0 < x.shape[1] <= WIDEST and 0 < result <= WIDEST
+
+
+def _product(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, out: torch.Tensor, add: bool = False) -> torch.Tensor:
+    (rows, width), result = x.shape, weight.shape[1]
+    assert out.stride(1) == 1
+    fixed = {"WIDTH": width, "RESULT": result, "BIASED": bias is not None, "ADDED": add}
+    fixed |= {"K": _padded(width), "M": _padded(result), "STEP": STEP, "num_warps": 4}
+    steps = x.stride(0), weight.stride(0), weight.stride(1), out.stride(0)
+    with _on(x.device):
+        _module().product[(-(-rows // STEP),)](x, weight, x if bias is None else bias, out, rows, *steps, **fixed)
+    return out
+
+
+def _outer(x: torch.Tensor, g: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    (rows, width), result = x.shape, g.shape[1]
+    each = -(-rows // (PROGRAMS * OUTER_STEP)) * OUTER_STEP
+    whole = x.new_zeros(width + 1, result)
+    matrix, total = whole[:width], whole[width]
+    padded = {"K": _padded(width), "M": _padded(result), "STEP": OUTER_STEP}
+    steps = x.stride(0), g.stride(0), each
+    with _on(x.device):
+        _module().outer[(-(-rows // each),)](x, g, matrix, total, rows, *steps, WIDTH=width, RESULT=result, **padded, num_warps=4)
+    return matrix, total
+
+
+def _on(device: torch.device) -> Any:
+    return torch.cuda.device(device) if device.type == "cuda" else torch.autograd.profiler.record_function("rows")
+
+
+def _padded(size: int) -> int:
+    return max(16, 1 << (size - 1).bit_length())
+
+
+def _module() -> Any:
+    return load(TEXT)
+
+
+@functools.cache
+def _usable(device: torch.device) -> bool:
+    """Does Triton compile the kernels here, and are their results right? Warns where not."""
+    if find_spec("triton") is None:
+        return False
+    x, weight, bias = (torch.rand(shape, device=device) for shape in ((200, 64), (64, 64), (64,)))
+    try:
+        matrix, total = _outer(x, x)
+        found = [_product(x, weight.t(), bias, torch.empty_like(x)), _product(x, weight, None, x.clone(), add=True), matrix, total]
+    except Exception as problem:  # Triton raises errors of many kinds
+        warnings.warn(f"products of many rows are made by torch, which is slower: {type(problem).__name__}: {problem}", stacklevel=2)
+        return False
+    wide = x.double()
+    wanted = [wide @ weight.double().t() + bias.double(), wide + wide @ weight.double(), wide.t() @ wide, wide.sum(0)]
+    if all(float((a.double() - b).norm()) <= 1e-5 * float(b.norm()) for a, b in zip(found, wanted, strict=True)):
+        return True
+    warnings.warn("products of many rows are made by torch, which is slower: Triton's are wrong here", stacklevel=2)
+    return False
