@@ -268,7 +268,7 @@ def _microseconds(call: Any, target: str) -> float:
     for _ in range(7):
         flush.max()  # read, not written: what a write leaves in the cache is written back at the expense of what is timed
         first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        torch.cuda._sleep(2_000_000)  # a millisecond: the launches wait in the queue by then, although compilers keep the CPU busy
+        torch.cuda._sleep(2_000_000)  # a millisecond: the launches queue by then, although compilers keep the CPU busy
         first.record()
         call()
         last.record()

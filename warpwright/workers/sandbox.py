@@ -7,6 +7,7 @@ else in the reply pipe, at any time, is a forgery. A timed call is nine bytes in
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import math
 import os
@@ -19,7 +20,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, cast
 
 from warpwright import native
 from warpwright.errors import WorkerDied, WorkerError, WorkerProtocol, WorkerRan, WorkerTimeout
@@ -47,6 +48,20 @@ GLANCE_SECONDS = 0.02  # how often a waiting parent looks whether somebody wants
 FIRST_USER, USERS = 700_000_000, 1_000_000_000
 
 
+Asked = TypeVar("Asked", bound=Callable[..., Any])
+
+
+def _held(function: Asked) -> Asked:
+    """Have a worker asked by one thread at a time."""
+
+    @functools.wraps(function)
+    def alone(worker: Worker, *args: Any, **kwargs: Any) -> Any:
+        with worker.asking:
+            return function(worker, *args, **kwargs)
+
+    return cast(Asked, alone)
+
+
 class Worker(Process):
     """One worker process. `folder` is its work folder, `exchange` the folder that its tensors go through."""
 
@@ -65,6 +80,8 @@ class Worker(Process):
         """No answer is awaited after this (`time.monotonic()`), however long the process was stopped."""
         server = the_fork_server()
         number = next(server.numbers)
+        self.asking = threading.RLock()
+        """Held by the thread whose answer is awaited."""
         self.thread = threading.get_ident()
         """Of who made it."""
         self.folder, self.exchange = (os.path.join(base, f"{role}-{number}") for base in (server.folder, server.exchange))
@@ -134,6 +151,7 @@ class Worker(Process):
             self._greeting = self.request("hello")
         return self._greeting
 
+    @_held
     def request(self, op: str, timeout: float | None = None, **fields: Any) -> dict[str, Any]:
         """Send one request and return its reply. A reply with an "error" is returned, not raised."""
         nonce = os.urandom(8).hex()
@@ -150,6 +168,7 @@ class Worker(Process):
         self._end_turn()
         return reply
 
+    @_held
     def go(self, timeout: float | None = None, spin: float = 0.0, idle: float = math.inf, hold: bool = False) -> float:
         """Make the turn that was prepared; return its seconds by this process's clock. Raises CallRaised if a call did.
 
@@ -338,9 +357,16 @@ class Worker(Process):
             self.request("release_memory")
 
     def trim(self) -> None:
-        """Have a worker on a GPU give back memory that it only caches. Raises WorkerError, as any request does."""
-        if self.device != "cpu" and self.alive:
+        """Have a worker on a GPU give back memory that it only caches, unless it stands still or another thread awaits its answer.
+
+        Raises WorkerError, as any request does.
+        """
+        if self.device == "cpu" or not self.alive or self.still or not self.asking.acquire(blocking=False):
+            return
+        try:
             self.request("trim")
+        finally:
+            self.asking.release()
 
     # -- ends
 
