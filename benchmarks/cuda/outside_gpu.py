@@ -2,6 +2,7 @@
 
     python -m benchmarks.cuda.outside_gpu --prepare FOLDER [FOLDER ...] --prepared FILE       anywhere: tasks as benchmarks.cuda.outside takes them
     python -m benchmarks.cuda.outside_gpu --prepared FILE --seconds 60 --out OUT              on the GPU: what benchmarks.cuda.plain20 does, for these
+    python -m benchmarks.cuda.outside_gpu --summary RUN --sources FOLDER ... --out RESULT     anywhere: the rows of a result from those of a run
 
 FILE holds the sources, own headers in their places, and is not committed. A row "read" says of each task how many programs it has, or why it was not
 read.
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import math
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -41,14 +43,56 @@ def prepared(source: Path) -> dict[str, Any]:
     return made
 
 
+def summary(rows: Sequence[dict[str, Any]], sources: dict[str, dict[str, str]]) -> list[dict[str, Any]]:
+    """Return a row for each kernel, and one of all: a program is right that errs at most twice as much as the text as given."""
+    made = []
+    for read in (row for row in rows if row["table"] == "read"):
+        name = read["task"]
+        probed = [row for row in rows if row["table"] == "probe" and row["task"] == name]
+        timed = [row for row in probed if "us" in row]
+        line: dict[str, Any] = {"table": "outside", "kernel": name, **sources.get(name, {"repository": "", "file": ""})}
+        line |= {"read": "yes" if read["programs"] else "no", "programs": len(probed[1:]), "right": 0}
+        line |= {"as given us": "", "best us": "", "speed-up": ""}
+        if timed and timed[0]["recipe"] == []:
+            right = [row for row in timed[1:] if row["error"] <= 2 * timed[0]["error"] + 1e-6]
+            best = min(right, key=lambda row: row["us"], default=None)
+            line |= {"right": len(right), "as given us": round(timed[0]["us"], 1)}
+            if best is not None:
+                line |= {"best us": round(best["us"], 1), "speed-up": round(timed[0]["us"] / best["us"], 2), "recipe": ", ".join(best["recipe"])}
+        audit = next((row["status"] for row in rows if row["table"] == "audit" and row["task"] == name), "")
+        failed = next((row["failure"].strip().splitlines()[-1] for row in probed if "failure" in row), "")
+        made.append({**line, "verifier": audit, "reason": short(read["reason"] or failed)})
+    faster = [row["speed-up"] for row in made if row["speed-up"] != "" and row["speed-up"] >= FASTER]
+    mean = math.exp(sum(map(math.log, faster)) / len(faster)) if faster else 0.0
+    total = {
+        "table": "summary", "kernels": len(made), "read": sum(row["read"] == "yes" for row in made),
+        "with a right program": sum(row["right"] > 0 for row in made), "made faster": len(faster), "geometric mean of the faster": round(mean, 2),
+        "programs": sum(row["programs"] for row in made), "of these right": sum(row["right"] for row in made),
+        "verified": sum(row["verifier"] == "ok" for row in made),
+    }  # fmt: skip
+    return [total, *made]
+
+
+FASTER = 1.05
+"""Below that a difference of two medians of seven calls says nothing."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Make the programs, or run them."""
+    """Make the programs, run them, or sum up a run."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0], add_help=False)
     parser.add_argument("--prepare", nargs="+", type=Path)
-    parser.add_argument("--prepared", type=Path, required=True)
+    parser.add_argument("--prepared", type=Path, default=Path("outside.json.gz"))
+    parser.add_argument("--summary", type=Path)
+    parser.add_argument("--sources", nargs="+", type=Path, default=[])
     parser.add_argument("--out", type=Path)
     own, rest = parser.parse_known_args(given)
+    if own.summary and own.out:
+        sources = {name: one for folder in own.sources for name, one in json.loads((folder / "sources.json").read_text()).items()}
+        own.out.mkdir(parents=True, exist_ok=True)
+        made_rows = summary([json.loads(line) for line in (own.summary / "rows.jsonl").read_text().splitlines()], sources)
+        (own.out / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in made_rows))
+        return 0
     if own.prepare:
         made = {source.stem: prepared(source) for folder in own.prepare for source in found(folder)}
         own.prepared.parent.mkdir(parents=True, exist_ok=True)

@@ -268,7 +268,7 @@ def _microseconds(call: Any, target: str) -> float:
     for _ in range(7):
         flush.max()  # read, not written: what a write leaves in the cache is written back at the expense of what is timed
         first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        torch.cuda._sleep(2_000_000)  # a millisecond, so that all launches wait in the queue before the first event, although compilers keep the CPU busy
+        torch.cuda._sleep(2_000_000)  # a millisecond: the launches queue by then, although compilers keep the CPU busy
         first.record()
         call()
         last.record()
@@ -392,7 +392,8 @@ def parsed(arguments: Sequence[str] | None, prepared: Path = PREPARED) -> argpar
     parser.add_argument("--builds", type=int, default=16, help="builds at once (%(default)s)")
     parser.add_argument("--most", type=int, default=13, help="programs of a kernel that the probe builds and times (%(default)s)")
     parser.add_argument("--kernels", default="", help="only these, by name")
-    parser.add_argument("--winners", type=Path, nargs="+", default=[], help="rows.jsonl of earlier probes, whose winners are tried early, or judged")
+    told = "rows.jsonl of earlier probes, whose winners are tried early, or judged, where they are prepared"
+    parser.add_argument("--winners", type=Path, nargs="+", default=[], help=told)
     parser.add_argument("--parts", default="probe,audit,timed", help="what is done (%(default)s)")
     parser.add_argument("--dry", action="store_true", help="on the CPU at its small sizes")
     return parser.parse_args(arguments)
@@ -419,7 +420,8 @@ def run(paths: Sequence[Path], target: str, options: argparse.Namespace, beside:
         if "probe" in parts:
             for row in probe(paths, target, options, began + shares["probe"] * options.seconds, earlier, beside):
                 keep(row)
-        winners = {**earlier, **winners_of(made)}
+        listed = {path.stem: [one["recipe"] for one in programs[path.stem]] for path in paths}
+        winners = {name: recipe for name, recipe in {**earlier, **winners_of(made)}.items() if recipe in listed.get(name, [])}
         gains = [float(row["speedup"]) for row in made if row.get("recipe") == winners.get(row["task"]) and "speedup" in row]
         print(f"probe: {len(gains)} kernels, geometric mean {_mean(gains):.2f}x of the text as given", flush=True)
         if "audit" in parts:

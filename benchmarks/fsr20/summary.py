@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.cuda import plain20
+from benchmarks.cuda.outside import short
 
 Row = Mapping[str, Any]
 
@@ -86,6 +87,13 @@ def headline(kernels: Sequence[Row]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def budget_row(row: Row) -> dict[str, Any]:
+    """Return a line of what the budget permits (benchmarks.fsr20.budget); errors are the largest of the case that decided."""
+    errors = {kind: f"{row[kind]['max']:.2e}" if row.get(kind) else "" for kind in ("error", "error of the original")}
+    said = {"program": row["program"], "verifier": row["status"], "case": row["case"]}
+    return {"table": "budget", **said, **errors, "reason": short(str(row["reason"]))}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write rows.jsonl."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -97,6 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     runs = [rows_of(folder / "rows.jsonl") for folder in options.runs]
     kernels = [kernel_row(name, timed, runs) for name, timed in sorted(probes(runs).items())]
     made: list[dict[str, Any]] = [headline(kernels), *kernels] if kernels else []
+    made += [budget_row(row) for run in runs for row in run if row["table"] == "budget"]
     if options.first:
         first = [rows_of(options.first)]
         made += [{**kernel_row(name, timed, first), "table": "first"} for name, timed in sorted(probes(first).items())]

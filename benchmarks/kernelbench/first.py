@@ -252,8 +252,8 @@ def compared(programs: dict[str, Any], model: Any, inputs: list[Any], leaves: li
             double = copy.deepcopy(model).double()
             try:
                 exact = flat(double(*(x.double() if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in given)))
-            except RuntimeError as error:
-                if isinstance(error, torch.OutOfMemoryError):
+            except RuntimeError as problem:
+                if isinstance(problem, torch.OutOfMemoryError):
                     raise
                 large = True  # a module that makes float32 tensors of its own does not run in float64
             del double

@@ -52,12 +52,13 @@ from warpwright.errors import TaskError, UsageError, WarpwrightError
 from warpwright.jobs.local import run_job
 from warpwright.reports import summary
 from warpwright.run import kind_of_machine
+from warpwright.targets.baselines import names_for
 from warpwright.tasks import footprint
 from warpwright.timing import roofline
 
-COPIES, PREWARM_COPIES = 12, 4
-"""A task's eager peak is held about this often at once: by the judge (float64 counts twice, and several states), the baselines, the candidate;
-and while its baselines are compiled."""
+JUDGED, EACH, PREWARM_COPIES = 7.0, 2.0, 4
+"""A task's eager peak is held about this often at once: by the judge (in float64, 4 to 4.5 times on an H200) and the candidate (1 to 2), by each
+baseline (eager 1, a compiled one 1 to 2, a CUDA graph 2); and while its baselines are compiled."""
 
 CONTEXT_BYTES = 6 * 2**30
 """CUDA contexts and library workspaces of a task's processes."""
@@ -80,7 +81,7 @@ class Waiting:
     task: Task
     peak: float
     """Eager peak memory in bytes; infinite if unknown."""
-    copies: int = COPIES
+    copies: float = JUDGED + 5 * EACH
 
     @property
     def bytes(self) -> float:
@@ -142,7 +143,9 @@ def _run(
     options: argparse.Namespace, todo: Sequence[bench.Job], devices: Sequence[Device], processes: ProcessPool, began: float, deadline: float
 ) -> None:  # fmt: skip
     """Do what is left, phase by phase."""
-    waiting = [replace(one, copies=options.copies) for one in _sized(todo, options.first.split(","))]
+    baselines = len(list(filter(None, options.baselines.split(",")))) or len(names_for("cuda" if options.gpus else "cpu"))
+    copies = options.copies or JUDGED + EACH * baselines
+    waiting = [replace(one, copies=copies) for one in _sized(todo, options.first.split(","))]
     if options.gpus:
         with contextlib.suppress(roofline.RooflineError):  # every task says so
             roofline.peaks("cuda:0", native.cache_folder())  # once, while nothing else runs: else the first task of each GPU measures them
@@ -163,7 +166,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--levels", default="1,2")
     parser.add_argument("--tasks", help="glob on the file's name, such as '1[0-9]_*'")
     parser.add_argument("--draw", default="", help="SEED,COUNT: so many of the tasks, drawn at random")
-    parser.add_argument("--copies", type=int, default=COPIES, help="a task's eager peak is held about this often at once")
+    parser.add_argument("--copies", type=float, help="a task's eager peak is held about this often at once; by default as many as its baselines take")
     parser.add_argument("--only", default="", help="level:number pairs: these tasks alone")
     parser.add_argument("--first", default="", help="level:number pairs that run before the others, such as 2:14,2:18")
     parser.add_argument("--gpus", type=int, default=1, help="0: the CPU")

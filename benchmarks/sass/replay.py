@@ -2,14 +2,17 @@
 
     python -m benchmarks.sass.replay --run RUN --out OUT --dry       RUN: what benchmarks.sass.suite wrote; the rules alone, without a GPU
     python -m benchmarks.sass.replay --run RUN --out OUT --limit 30
+    python -m benchmarks.sass.replay --failed benchmarks/results/sass_failures_h200/failed.jsonl.gz --out OUT
 
 A refused schedule is repaired: the waits and stalls that its blocks lack are added where it stands; where that does not help, the block is the
-compiler's again. Each is then measured as the suite measures, in a process of its own.
+compiler's again. Each is then measured as the suite measures, in a process of its own. The last line counts what today's rules say of schedules that
+failed on the hardware: each must be refused.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import re
 import tempfile
@@ -77,8 +80,8 @@ def judged(checker: Checker, schedule: Schedule) -> tuple[dict[str, Any], Schedu
     left = complaints(legal, checker)
     said = {
         "places changed": sum(mine != theirs for mine, theirs in zip(schedule.order, checker.kernel.original.order, strict=True)),
-        "refused by": dict(Counter(rule_of(violation.rule, violation.key) for violation in violations)),
-        "where": [f"{violation.index}: {checker.kernel.instructions[violation.index].text}" for violation in violations[:4]],
+        "refused today by": ", ".join(dict.fromkeys(rule_of(violation.rule, violation.key) for violation in violations)) or "nothing",
+        "where": "; ".join(f"{violation.index}: {checker.kernel.instructions[violation.index].text}" for violation in violations[:3]),
         "blocks given up": len(given_up),
         "complaints of the repaired one": len(left),
     }
@@ -96,15 +99,22 @@ def rule_of(rule: str, key: tuple[str, ...] | None) -> str:
 def main() -> None:
     """Replay the schedules of one run."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--run", type=Path, required=True)
+    parser.add_argument("--run", type=Path)
+    parser.add_argument("--failed", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--limit", type=float, default=30.0)
+    parser.add_argument("--only", default="", help="kernels, separated by commas")
     parser.add_argument("--dry", action="store_true")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     end = time.monotonic() + given.limit
     with tempfile.TemporaryDirectory() as folder, (given.out / "rows.jsonl").open("a") as rows:
-        for kernel, flags, then, text in accepted(given.run):
+        for row in explained(given.failed, Path(folder)) if given.failed else ():
+            rows.write(json.dumps(row) + "\n")
+            print(row, flush=True)
+        for kernel, flags, then, text in accepted(given.run) if given.run else ():
+            if given.only and kernel not in given.only.split(","):
+                continue
             if time.monotonic() > end:
                 break
             try:
@@ -115,6 +125,22 @@ def main() -> None:
             rows.write(json.dumps(row) + "\n")
             rows.flush()
             print(row, flush=True)
+
+
+def explained(failed: Path, folder: Path) -> list[dict[str, Any]]:
+    """Return how many schedules of each run and kernel failed, and the first rule that refuses them today."""
+    counted: Counter[tuple[str, str, str, str]] = Counter()
+    checkers: dict[tuple[str, str], Checker] = {}
+    for line in gzip.decompress(failed.read_bytes()).decode().splitlines():
+        row = json.loads(line)
+        key = (row["kernel"], row["flags"])
+        if key not in checkers:
+            task = domains.describe(build(row["kernel"], folder, flags=flags_of(row["flags"])), {})
+            checkers[key] = checker_of(kernel_of(task))
+        found = checkers[key].all_violations(script.read(row["schedule"], checkers[key].kernel))
+        counted[row["run"], row["kernel"], row["status"], rule_of(found[0].rule, found[0].key) if found else "none"] += 1
+    names = ("run", "kernel", "outcome", "refused today by")
+    return [{"table": "explained", **dict(zip(names, key, strict=True)), "schedules": count} for key, count in sorted(counted.items())]
 
 
 def replayed(kernel: str, flags: Flags, then: float, text: Path, folder: Path, dry: bool) -> dict[str, Any]:

@@ -16,12 +16,19 @@ COUNTS = (30, 100, 300, 1000, 3000, 10_000)
 
 def table_rows(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the kernel's rows of the result's tables."""
-    rate = f"{row['proposals'] / row['search_s']:.0f}"
-    search = {"kernel": row["kernel"], "search": row["search"], "candidates": row["proposals"], "a second": rate}
-    reached = dict(row["curve"])
-    curve = {"table": "searches", **search, **{f"best of {count}": _percent(reached[count]) for count in COUNTS if count in reached}}
     flags = {"table": "flags", "kernel": row["kernel"], "search": row["search"], **_flags(row)}
-    return [{"table": "schedules", **search, **_schedule(row)}, curve, flags]
+    return [{"table": "schedules", **_search(row), **_schedule(row)}, curve_row(row), flags]
+
+
+def curve_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a search had reached after so many measurements."""
+    reached = dict(row["curve"])
+    return {"table": "searches", **_search(row), **{f"best of {count}": _percent(reached[count]) for count in COUNTS if count in reached}}
+
+
+def _search(row: Mapping[str, Any]) -> dict[str, Any]:
+    rate = f"{row['proposals'] / row['search_s']:.0f}"
+    return {"kernel": row["kernel"], "search": row["search"], "candidates": row["proposals"], "a second": rate}
 
 
 def _schedule(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from typing import Any, TextIO, TypeVar
 from benchmarks.sass.build import HERE, KERNELS, build
 from benchmarks.sass.flags import best_flags
 from benchmarks.sass.reference import error_against_float64
-from benchmarks.sass.rows import counts, edit_rows, failed_rows, line, table_rows
+from benchmarks.sass.rows import counts, curve_row, edit_rows, failed_rows, line, table_rows
 from warpwright import domains
 from warpwright.base import Budget, Record
 from warpwright.domains.sass import script
@@ -97,7 +97,8 @@ def main() -> None:
         "--seeds", default="0", help="one search for each, separated by commas: several searches of one kernel run beside one another"
     )
     parser.add_argument("--arch", default="90a")
-    parser.add_argument("--dry", action="store_true", help="the simulator instead of a GPU, 12 proposals a kernel")
+    parser.add_argument("--dry", action="store_true", help="the simulator instead of a GPU")
+    parser.add_argument("--proposals", type=int, default=12, help="for each kernel with --dry")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
@@ -201,9 +202,9 @@ def dry(job: Job, cubin: Path, row: dict[str, Any]) -> list[dict[str, Any]]:
     task = described(cubin, job)
     space = domains.space(task, "cubin")
     with SimulatedEvaluator(task, "cubin:sim", Measuring()) as simulated:
-        outcome = optimize(task, space, simulated, job.search, Budget(None, 12), course=Course(seed=job.seed))
+        outcome = optimize(task, space, simulated, job.search, Budget(None, job.given.proposals), course=Course(seed=job.seed))
     row |= {"instructions": len(space.start.order), "device": "simulator"} | counts(outcome)
-    return [row, *edit_rows(job.kernel, outcome), *failed_rows(job.kernel, outcome)]
+    return [row, curve_row(row), *edit_rows(job.kernel, outcome), *failed_rows(job.kernel, outcome)]
 
 
 def searched(job: Job, row: dict[str, Any], evaluator: CubinEvaluator) -> tuple[list[dict[str, Any]], bytes]:

@@ -39,7 +39,7 @@ from warpwright.timing.device_lock import DeviceLock
 from warpwright.timing.facts import device_facts
 from warpwright.verifier import streamed, verify
 from warpwright.verifier.timed import TimedProgram, call_overhead, load_timed_state
-from warpwright.workers.sandbox import Worker
+from warpwright.workers.sandbox import Worker, up
 
 TASKS = {
     "softmax": ("torch.softmax(x, dim=1)", "torch.rand({0}, 2048)", (512, 8192)),
@@ -100,7 +100,7 @@ class Bench:
 
     def built(self) -> Worker:
         """Return a candidate's worker that holds the original."""
-        worker = Worker("candidate", self.device)
+        worker = up(lambda: Worker("candidate", self.device))
         _, rejected = verify.build(self.judge, worker, "program", self.source)
         if rejected:
             worker.close()

@@ -35,7 +35,7 @@ import corpus  # noqa: E402
 from warpwright.timing.facts import device_facts  # noqa: E402
 from warpwright.verifier import verify  # noqa: E402
 from warpwright.workers.limits import Limits  # noqa: E402
-from warpwright.workers.sandbox import Worker  # noqa: E402
+from warpwright.workers.sandbox import Worker, up  # noqa: E402
 
 LIMITS = Limits(build_seconds=240, call_seconds=60, memory_bytes=3 << 30, processes=192)
 
@@ -66,7 +66,7 @@ def judged(program: corpus.Program, device: str, judge: verify.Judge) -> dict[st
     began = time.monotonic()
     row: dict[str, Any] = {"program": program.name, "task": program.task, "secret": judge.secret}
     try:
-        with Worker("candidate", device, limits_on(device)) as worker:
+        with up(lambda: Worker("candidate", device, limits_on(device))) as worker:
             _, rejected = verify.build(judge, worker, "candidate", program.source)
             verdict = rejected or verify.verify(judge, worker, "candidate", corpus.task(program.task))
             waits = sorted(round(seconds * 1e6, 1) for seconds in worker.waits)

@@ -16,6 +16,7 @@ from benchmarks.kernelbench import run as kernelbench
 from benchmarks.translation import kernelbench_c_gpu
 from warpwright import bench
 from warpwright.archive import Archive
+from warpwright.base import Task
 from warpwright.tasks import taskfile
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -115,6 +116,20 @@ def test_a_run_on_the_cpu_writes_its_results_and_resumes(tmp_path: Path) -> None
     assert left["status"] == "not_built" and "argument" in left["reason"] and not left["tried"]
     assert {path.name for path in out.iterdir()} == {"archive.db", "results.jsonl", "results.md", "unfinished.jsonl", "logs"}
     assert "sum" in (out / "logs" / "level1_2_relu.txt").read_text()
+
+
+def test_a_gpu_gets_no_more_tasks_at_once_than_their_baselines_leave_memory_for(tmp_path: Path) -> None:
+    def waiting(gigabytes: float) -> kernelbench.Waiting:
+        settings = bench.Settings("cuda")
+        job = bench.Job("level1/1_a.py", settings, str(tmp_path / "archive.db"), "H200")
+        task = Task("a", "level1/1_a.py", "graph")
+        return kernelbench.Waiting(job, task, gigabytes * 2**30, kernelbench.JUDGED + 3 * kernelbench.EACH)
+
+    device = kernelbench.Device(0, 128.0 * 2**30, 9)
+    queue = [waiting(12.0), waiting(4.0), waiting(0.8), waiting(0.8)]
+    assert [one.peak / 2**30 for one in kernelbench._fitting(device, queue)] == [12.0]  # it took about 130 of an H200's 140 GB
+    device.running.clear()
+    assert [one.peak / 2**30 for one in kernelbench._fitting(device, queue)] == [4.0, 0.8, 0.8]
 
 
 def test_an_archive_that_is_too_large_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from torch import nn
 ROW = "sniffing"
 TASK = "matmul"
 EXPECT_STATUS = "wrong"
-EXPECT_CHECK = ("values", "repeat", "input_layout")  # whichever comes when an address comes back
+EXPECT_CHECK = ("values", "repeat", "input_layout", "uninitialised")  # whichever comes when an address comes back
 
 
 class ModelNew(nn.Module):

@@ -14,7 +14,7 @@ pytest.importorskip("torch")
 import torch
 
 from warpwright.base import Case
-from warpwright.verifier.aftermath import LATE_CALLS, launched_late
+from warpwright.verifier.aftermath import launched_late
 from warpwright.verifier.judge_client import Comparison
 from warpwright.verifier.timed import TimedProgram
 from warpwright.verifier.verify import LAST, _Verification
@@ -86,22 +86,36 @@ def test_a_timed_program_is_asked_for_it_too(fact: str, held: int) -> None:
 
 
 def test_a_kernel_launched_when_the_call_is_over_is_waited_for(tmp_path: Path) -> None:
-    """The device is looked at for a while; simulated by a first wait that takes long."""
-    subject, waits = runner(tmp_path, torch.zeros(1)), iter([2e-3])
+    """The device is looked at for a while; simulated by a first wait that takes long. On a busy machine the thread may be put aside, and again."""
+    subject, found = runner(tmp_path, torch.zeros(1)), -1.0
+    for _ in range(200):
+        waits = iter([5e-4])
+        subject.synchronize = lambda waits=waits: spin(next(waits, 2e-5))  # type: ignore[method-assign, misc]
+        found = subject._longest_wait()
+        if found > 0:
+            break
+    assert found >= 5e-4
+    assert all(subject._longest_wait() < 5e-4 for _ in range(3)), "an idle device is not waited for so long, or nothing is said"
 
-    def wait() -> None:
-        end = time.perf_counter() + next(waits, 5e-5)
-        while time.perf_counter() < end:
-            pass
 
-    subject.synchronize = wait  # type: ignore[method-assign]
-    assert subject._longest_wait() >= 2e-3
+def spin(seconds: float) -> None:
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        pass
 
 
-def test_one_long_wait_is_chance_and_eight_running_are_work() -> None:
-    worker = SimpleNamespace(waits=[50e-6] * (LATE_CALLS - 1))
-    assert not launched_late(worker)  # type: ignore[arg-type]
-    worker.waits += [0.0] + [50e-6] * (LATE_CALLS - 1)
-    assert not launched_late(worker)  # type: ignore[arg-type]
-    worker.waits.append(30e-6)
-    assert "for 30 us and more" in launched_late(worker)  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("own", "idle", "seen"),
+    [
+        ([0.0], [0.0], False),  # nothing to suspect
+        ([5e-5] * 9, [0.0] * 8, True),
+        ([5e-5, 0.0] * 5, [0.0] * 8, False),  # chance
+        ([5e-5] * 8 + [-1.0], [0.0] * 8, False),  # put aside once
+        ([8e-3] * 9, [7e-3] * 8, False),  # the GPU is shared: it is slow after nothing, too
+        ([8e-3] * 9, [0.0] * 7 + [7e-3], False),
+    ],
+)
+def test_what_is_late_is_told_from_a_load(own: list[float], idle: list[float], seen: bool) -> None:
+    worker, waits = SimpleNamespace(waits=own[:1]), {True: iter(own[1:]), False: iter(idle)}
+    found = launched_late(worker, lambda program: worker.waits.append(next(waits[program])))  # type: ignore[arg-type]
+    assert bool(found) == seen and (not seen or "for 50 us and more" in found)

@@ -63,6 +63,9 @@ LOOKED_AT = 2
 WORTH_A_STEP = 1.15
 """Of two recipes the shorter one comes first unless the other is estimated so much faster: it is built sooner, and less can be wrong in it."""
 
+LOSS = 1.25
+"""A schedule whose estimate is so many times that of the program without it comes after all others."""
+
 LAUNCH_BOUND, WORTH_BUILDING, MOST_AT_FIRST = 0.75, 1e-4, 2
 """Share of a program's estimated time that a schedule of the whole may leave to be tried before the program itself; seconds that one has to save
 which takes tens of seconds to build; and how many are tried before the rewrites alone: the best, and another in case that fails."""
@@ -103,7 +106,8 @@ def _schedules(moves: Moves, batch: int, recipe: Recipe, speedup: float) -> Rung
     scheduled = [longer for longer in moves.additions(recipe) if moves.space.traits(longer[-1]).legality in "SN"]
     scheduled += [pair for start in distinct([recipe, _plain(moves)]) for pair in _pairs(moves, start)]
     scheduled = [longer for longer in distinct(scheduled) if longer not in moves.known]  # `recipe` is the best of those
-    scheduled.sort(key=lambda longer: (_expense(moves.space, longer, recipe), moves.estimate(longer)))  # stable
+    most = LOSS * moves.estimate(recipe)
+    scheduled.sort(key=lambda longer: (moves.estimate(longer) > most, _expense(moves.space, longer, recipe), moves.estimate(longer)))  # stable
     records = yield from moves.ask(scheduled, batch)
     gained = [(longer, gain) for longer, gain in _ranked(records, scheduled) if gain > moves.space.resolution * speedup]
     for longer, gain in gained:

@@ -39,7 +39,7 @@ from warpwright.verifier.ledger import CONFIRMING_ROUNDS, hidden_work, left_to_t
 from warpwright.verifier.rejections import Rejected, rejection, verdict_of
 from warpwright.workers.limits import Limits
 from warpwright.workers.procfs import written_bytes
-from warpwright.workers.sandbox import Worker
+from warpwright.workers.sandbox import Worker, up
 
 __all__ = ["ORIGINAL", "LocalEvaluator", "versions"]
 
@@ -297,6 +297,9 @@ class LocalEvaluator:
 
     def _worker(self) -> Worker:
         """Return a process for a candidate: the one that waits, or a new one."""
+        return up(self._next_worker)
+
+    def _next_worker(self) -> Worker:
         spare, self._spare = self._spare, None
         if spare is not None and spare.alive:
             return spare
@@ -385,7 +388,7 @@ class LocalEvaluator:
     def _beside_one_another(self, trusted: Trusted, first: Candidate, second: Candidate) -> Measurement | None:
         """Build and verify both, each in a process of its own, and time them in each regime; neither may work outside its calls."""
         judge, bench = trusted.judge, self._bench
-        with self._worker() as one, Worker("candidate", bench.place, bench.limits) as other:
+        with self._worker() as one, self._worker() as other:
             for worker, candidate in ((one, first), (other, second)):
                 with bench.building(candidate.source):
                     _, rejected = verify.build(judge, worker, "candidate", candidate.source)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from warpwright.verifier.judge_client import Comparison, Judge
 from warpwright.verifier.rejections import exported
 from warpwright.workers.sandbox import Worker
@@ -21,16 +23,25 @@ def worked_on(worker: Worker) -> str:
     return ""
 
 
-LATE_SECONDS, LATE_CALLS = 20e-6, 8
-"""On a GPU: a wait for the device after a call, when it had been waited for already, in so many held calls running. A busy host delays one or two."""
+LATE_SECONDS, LATE_CALLS, IDLE_SHARE = 20e-6, 8, 4.0
+"""On a GPU: a wait for the device after a call, when it had been waited for; how many calls are asked; so many times as long as after nothing."""
 
 
-def launched_late(worker: Worker) -> str:
-    """Return why the last held calls of a worker on a GPU went on when they were over, or ""."""
-    last = worker.waits[-LATE_CALLS:]
-    if len(last) < LATE_CALLS or min(last) < LATE_SECONDS:
+def launched_late(worker: Worker, call: Callable[[bool], None]) -> str:
+    """Return why kernels were launched when a call was over, or "". `call` makes one, held: of the program, or of nothing.
+
+    A long wait after one call is a suspicion. Then calls of the program and of nothing take turns: a busy host or GPU delays both.
+    """
+    if not worker.waits or worker.waits[-1] < LATE_SECONDS:
         return ""
-    return f"when the call was over and the device was idle, it worked on for {min(last) * 1e6:.0f} us and more, in {LATE_CALLS} calls running"
+    waits: dict[bool, list[float]] = {True: [], False: []}
+    for number in range(2 * LATE_CALLS):
+        call(number % 2 == 1)
+        waits[number % 2 == 1].append(worker.waits[-1])
+    own, idle = min(waits[True]), max(waits[False])
+    if own < LATE_SECONDS or own < IDLE_SHARE * idle:
+        return ""
+    return f"when the call was over and the device was idle, it worked on for {own * 1e6:.0f} us and more, in {LATE_CALLS} calls running"
 
 
 def goes_on(worker: Worker) -> str:

@@ -128,8 +128,15 @@ class TimedProgram:
         if self.worker.device == "cpu" or depends:
             return Comparison("")
         self.worker.go(hold=True)
-        late = aftermath.launched_late(self.worker)
-        return Comparison("background", late) if late else self.judge.compare(exported(self.worker), case, TIMED_STATE)
+        comparison = self.judge.compare(exported(self.worker), case, TIMED_STATE)
+        late = "" if comparison.check else aftermath.launched_late(self.worker, self._once_held)
+        return Comparison("background", late) if late else comparison
+
+    def _once_held(self, own: bool) -> None:
+        """Make a held call of the program on the inputs at hand, or of nothing."""
+        inputs = TimedProgram._turn[1] if own and TimedProgram._turn is not None else None
+        prepare_call(self.worker, self.entry if inputs is not None else None, inputs)
+        self.worker.go(hold=True)
 
 
 def load_timed_state(judge: Judge, worker: Worker, entry: str) -> None:

@@ -46,6 +46,8 @@ class Process:
     freezer: Freezer
     calm_seconds: float
     """CPU time used in `calm` so far."""
+    still = False
+    """It is held still for now, and answers nothing (`stopped`)."""
     _guard_pid: int
     """Of its parent, from which all its descendants hang."""
 
@@ -91,6 +93,7 @@ class Process:
     def stopped(self) -> Iterator[None]:
         """Inside, the worker and its descendants stand still, also when this process gives way to somebody else's timing."""
         device_yield.living.discard(self)
+        self.still = True
         self.signal(signal.SIGSTOP)
         deadline = time.monotonic() + STOP_SECONDS
         while self.alive and state_of(f"/proc/{self.pid}") != "T" and time.monotonic() < deadline:
@@ -100,6 +103,7 @@ class Process:
         finally:
             if not self.freezer.frozen:  # a worker that is stopped between its turns stays so
                 self.signal(signal.SIGCONT)
+            self.still = False
             device_yield.living.add(self)
 
     # -- what the process does while it should be idle

@@ -7,6 +7,7 @@ else in the reply pipe, at any time, is a forgery. A timed call is nine bytes in
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import math
 import os
@@ -17,9 +18,9 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, cast
 
 from warpwright import native
 from warpwright.errors import WorkerDied, WorkerError, WorkerProtocol, WorkerRan, WorkerTimeout
@@ -42,8 +43,23 @@ OWN_FAILURE = 70
 OWED_SECONDS = 1e-3  # the same, whether a worker that was stopped from outside has stopped itself once more
 START_SECONDS = 30.0  # for a process to be forked, and bubblewrap with it: 0.1 s, seconds on a machine with five times as much to do as it can
 WORKING_FAULTS = 20.0  # page faults a second; a compiler takes hundreds to thousands, whoever waits, spins or launches kernels takes none
+TRIES, TRY_SECONDS = 3, 0.5  # to start a worker, and the pause before it is tried again, which grows
 GLANCE_SECONDS = 0.02  # how often a waiting parent looks whether somebody wants to time
 FIRST_USER, USERS = 700_000_000, 1_000_000_000
+
+
+Asked = TypeVar("Asked", bound=Callable[..., Any])
+
+
+def _held(function: Asked) -> Asked:
+    """Have a worker asked by one thread at a time."""
+
+    @functools.wraps(function)
+    def alone(worker: Worker, *args: Any, **kwargs: Any) -> Any:
+        with worker.asking:
+            return function(worker, *args, **kwargs)
+
+    return cast(Asked, alone)
 
 
 class Worker(Process):
@@ -64,6 +80,8 @@ class Worker(Process):
         """No answer is awaited after this (`time.monotonic()`), however long the process was stopped."""
         server = the_fork_server()
         number = next(server.numbers)
+        self.asking = threading.RLock()
+        """Held by the thread whose answer is awaited."""
         self.thread = threading.get_ident()
         """Of who made it."""
         self.folder, self.exchange = (os.path.join(base, f"{role}-{number}") for base in (server.folder, server.exchange))
@@ -87,8 +105,9 @@ class Worker(Process):
         self._guard_pid = parent_of(self.pid)
         self.call_seconds = 0.0
         self.calm_seconds = 0.0
+        self._greeting: dict[str, Any] | None = None
         self.waits: list[float] = []
-        """Of calls that were held: seconds of the longest wait for the device after the first one (`inside.runner`)."""
+        """Of calls that were held: seconds of the longest wait for the device after the first one, -1 if it was not told (`inside.runner`)."""
         self.freezer = Freezer(self.pid)
         self.memory = WorkerMemory(self.pid, self.scratch)
         device_yield.living.add(self)
@@ -126,6 +145,13 @@ class Worker(Process):
 
     # -- requests
 
+    def greet(self) -> dict[str, Any]:
+        """Return what the process says of itself when it has come up. Raises WorkerDied if it has not: no line of a program has run until then."""
+        if self._greeting is None:
+            self._greeting = self.request("hello")
+        return self._greeting
+
+    @_held
     def request(self, op: str, timeout: float | None = None, **fields: Any) -> dict[str, Any]:
         """Send one request and return its reply. A reply with an "error" is returned, not raised."""
         nonce = os.urandom(8).hex()
@@ -142,6 +168,7 @@ class Worker(Process):
         self._end_turn()
         return reply
 
+    @_held
     def go(self, timeout: float | None = None, spin: float = 0.0, idle: float = math.inf, hold: bool = False) -> float:
         """Make the turn that was prepared; return its seconds by this process's clock. Raises CallRaised if a call did.
 
@@ -330,9 +357,16 @@ class Worker(Process):
             self.request("release_memory")
 
     def trim(self) -> None:
-        """Have a worker on a GPU give back memory that it only caches. Raises WorkerError, as any request does."""
-        if self.device != "cpu" and self.alive:
+        """Have a worker on a GPU give back memory that it only caches, unless it stands still or another thread awaits its answer.
+
+        Raises WorkerError, as any request does.
+        """
+        if self.device == "cpu" or not self.alive or self.still or not self.asking.acquire(blocking=False):
+            return
+        try:
             self.request("trim")
+        finally:
+            self.asking.release()
 
     # -- ends
 
@@ -421,6 +455,22 @@ class Worker(Process):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def up(start: Callable[[], Worker]) -> Worker:
+    """Return a worker that has come up, or the last of TRIES that have not.
+
+    On an H200 five of some 300 ended before that, for want of memory of the GPU, which other processes held.
+    """
+    for number in range(1, TRIES):
+        worker = start()
+        try:
+            worker.greet()
+            return worker
+        except WorkerDied:
+            worker.close()
+            time.sleep(number * TRY_SECONDS)
+    return start()
 
 
 class CallRaised(WorkerError):

@@ -157,7 +157,7 @@ def library() -> Any:
 
 def placed(x: torch.Tensor, offset: int) -> torch.Tensor:
     """Return a copy that begins so many elements behind a multiple of 16 bytes."""
-    room = torch.full((x.numel() + 16,), torch.nan, dtype=x.dtype)
+    room = torch.full((x.numel() + 16,), torch.nan if x.is_floating_point() else -1, dtype=x.dtype)
     start = (-(room.data_ptr() // 4) % 4) + offset
     room[start : start + x.numel()] = x.flatten()
     return room[start : start + x.numel()].view(x.shape)
@@ -183,7 +183,7 @@ def test_wide_rewrites_are_right_at_every_size_and_place(library: Any, offset: i
         hits = torch.zeros(1, dtype=torch.int32)
         call(library.inside_circle, x, y, hits, n)
         assert int(hits) == int((x * x + y * y <= 1).sum()), n
-        values, bins = placed(torch.randint(-3, 12, (n,), dtype=torch.int32), 0), torch.zeros(9, dtype=torch.int32)
+        values, bins = placed(torch.randint(-3, 12, (n,), dtype=torch.int32), offset), torch.zeros(9, dtype=torch.int32)
         call(library.histogram, values, bins, n, 9)
         assert torch.equal(bins, values[(values >= 0) & (values < 9)].bincount(minlength=9).int()), n
         call(library.relu, placed(x - 0.5, offset), out, n)

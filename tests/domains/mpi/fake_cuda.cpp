@@ -51,7 +51,7 @@ std::atomic<bool> initialised{false};
 thread_local void* current = nullptr;
 std::atomic<long> launches{0}, copies{0};
 std::atomic<int> answer_of_attributes{0}, launches_left{-1};
-std::atomic<bool> broken{false}, exhausted{std::getenv("FAKE_CUDA_EXHAUSTED") != nullptr};
+std::atomic<bool> broken{false}, lost{false}, exhausted{std::getenv("FAKE_CUDA_EXHAUSTED") != nullptr};
 const bool no_ipc = std::getenv("FAKE_CUDA_NO_IPC") != nullptr;
 constexpr std::size_t least_shared = 1 << 20; // from this size on memory can be exported: every such allocation holds a file
 
@@ -210,9 +210,10 @@ API int cuLaunchKernel(void* function, unsigned blocks, unsigned, unsigned, unsi
         for (threadIdx.x = threads; threadIdx.x-- > 0;) (*static_cast<Body*>(function))(arguments); // thread 0 last, as after a barrier
     return success;
 }
-API int cuStreamSynchronize(void*) { return ready(); }
+API int cuStreamSynchronize(void*) { return lost ? unknown : ready(); }
 API int cuStreamWriteValue32_v2(void*, std::uintptr_t address, unsigned value, unsigned) {
     if (const int code = ready()) return code;
+    if (lost) return success;
     const Open open(-1);
     *reinterpret_cast<unsigned*>(address) = value;
     return success;
@@ -285,4 +286,5 @@ API long fake_copies() { return copies; }
 API void fake_attributes(int code) { answer_of_attributes = code; } // what cuPointerGetAttributes answers from now on
 API void fake_exhaust(int now) { exhausted = now != 0; } // whether memory is refused from now on, and code of kernels
 API void fake_broken(int now) { broken = now != 0; } // whether every copy and launch fails from now on
+API void fake_lose(int now) { lost = now != 0; } // whether kernels fail after their launch: nothing is written, and waiting fails
 API void fake_refuse_after(int launches) { launches_left = launches; } // then a launch fails once; -1: none fails

@@ -243,6 +243,27 @@ def ring() -> bool:
     return good and made.holds(address, matrix(7), whole) and warpwright.mpi.counts()["ring"]["served"] > 5
 
 
+def lost() -> bool:
+    """A kernel fails when its header is on the way: an error of both processes, and the next message is right."""
+    made = OnGpu(128)
+    address, received = made.message(matrix(7))
+    _, sent = made.message(matrix(RANK))
+    for turn in range(2):
+        MPI.Request.Waitall([COMM.Irecv(received, PEER, turn), COMM.Isend(sent, PEER, turn)])
+    COMM.Barrier()
+    before = warpwright.mpi.counts()["ring"]["served"]
+    made.gpu.driver.fake_lose(int(RANK == 0))
+    try:
+        COMM.Send(sent, 1, 5) if RANK == 0 else COMM.Recv(received, 0, 5)
+        good = False
+    except MPI.Exception as error:
+        good = error.Get_error_class() == MPI.ERR_OTHER
+    made.gpu.driver.fake_lose(0)
+    good = good and (RANK == 1 or warpwright.mpi.counts()["ring"]["served"] == before + 1)
+    MPI.Request.Waitall([COMM.Irecv(received, PEER, 6), COMM.Isend(sent, PEER, 6)])
+    return good and made.holds(address, matrix(7), matrix(PEER))
+
+
 def grouped() -> bool:
     """What completes together is unpacked in one launch, and what starts together is packed in one."""
     made = OnGpu()

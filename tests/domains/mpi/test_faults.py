@@ -55,9 +55,10 @@ def test_what_starts_or_completes_together_is_one_launch(python: str, fake_cuda:
     assert process.stdout.startswith("right"), process.stdout + process.stderr[-2000:]
 
 
-def test_messages_that_meet_other_receives_than_their_ring_expects(python: str, fake_cuda: str) -> None:
+@pytest.mark.parametrize("case", ("ring", "lost"))
+def test_messages_in_a_ring_that_meet_other_receives_or_a_kernel_that_fails(python: str, fake_cuda: str, case: str) -> None:
     more = {"WARPWRIGHT_MPI_PEER": "on", "WARPWRIGHT_MPI_RING": str(4 << 20), "WARPWRIGHT_MPI_JOB": uuid.uuid4().hex}
-    process = run(python, "ring", fake=fake_cuda, WARPWRIGHT_NVRTC=fake_cuda, **more)
+    process = run(python, case, fake=fake_cuda, WARPWRIGHT_NVRTC=fake_cuda, **more)
     assert process.stdout.startswith("right") and int(process.stdout.split()[1]) > 0, process.stdout + process.stderr[-2000:]
 
 

@@ -66,6 +66,36 @@ def test_rgat_is_its_definition(heads: int) -> None:
     assert_equal(layer(x, index, relation), rgat(layer, x, index, relation), [x, layer.weight, layer.q, layer.k, layer.bias])
 
 
+@pytest.mark.parametrize("emitter", ["eager", "cpu"])
+@pytest.mark.parametrize("kind", [RGCNConv, RGATConv])
+def test_a_result_may_be_written_in_place(kind: Any, emitter: str) -> None:
+    index, relation = edges()
+    layer = kind(IN, OUT, R).double()
+    layer.options = Options(emitter=emitter)
+    x = torch.randn(N, IN, dtype=torch.float64, requires_grad=True)
+    used = [x, layer.weight, layer.bias]
+    assert_equal(layer(x, index, relation).relu_(), layer(x, index, relation).relu(), used)
+
+
+def test_each_result_of_hgt_may_be_written_in_place() -> None:
+    kinds = [("a", "x", "b"), ("b", "y", "a")]
+    layer = HGTConv(4, 4, (["a", "b"], kinds)).double()
+    x = {kind: torch.randn(9, 4, dtype=torch.float64, requires_grad=True) for kind in "ab"}
+    index = {kind: torch.randint(9, (2, 12)) for kind in kinds}
+    written, wanted = ([function(out) for out in layer(x, index).values()] for function in (torch.relu_, torch.relu))
+    assert_equal(torch.cat(written), torch.cat(wanted), [*x.values(), *layer.parameters()])
+
+
+@pytest.mark.parametrize("kind", [RGCNConv, RGATConv])
+def test_a_graph_of_one_node_leaves_the_bias_alone(kind: Any) -> None:
+    layer = kind(IN, OUT, R, **({"root_weight": False} if kind is RGCNConv else {}))
+    layer.options = Options(emitter="cpu")
+    before = layer.bias.detach().clone()
+    index = torch.zeros(2, 5, dtype=torch.long)
+    first, second = (layer(torch.ones(1, IN), index, torch.arange(5) % R) for _ in range(2))
+    assert torch.equal(layer.bias, before) and torch.equal(first, second)
+
+
 def test_rgcn_gradients_are_those_of_finite_differences() -> None:
     index, relation = edges(6, 12)
     layer = RGCNConv(3, 2, R).double()

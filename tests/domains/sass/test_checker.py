@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
 from sass_cubins import LISTED, checker, kernel
 
 from warpwright.domains.sass import control, hazards, isa
-from warpwright.domains.sass.checker import complaints, dependences
-from warpwright.domains.sass.disassembly import Line
+from warpwright.domains.sass.checker import complaints, dependences, independent
+from warpwright.domains.sass.disassembly import UR, Line
 from warpwright.domains.sass.distances import Distances, learnt, shipped
 from warpwright.domains.sass.hazards import State, Violation, Watch
 from warpwright.domains.sass.instruction import Instruction, read
@@ -163,6 +164,44 @@ def test_distances_tell_operand_slots_apart() -> None:
     unseen = line("MUFU.RCP R5, R4", (5,), (4,))
     assert violations([(multiply, word(5)), (unseen, word(write=0))], distances) == [("DISTANCE", 1)]  # unseen pairs need six cycles
     assert violations([(multiply, word(6)), (unseen, word(write=0))], distances) == []
+
+
+def test_the_low_half_of_a_wide_addend_is_needed_sooner_than_the_high_one() -> None:
+    wide = line("IMAD.WIDE R10, R5, 0x14, -R50", (10, 11), (5, 50, 51))
+    low, high = line("MOV R50, 0x10", (50,)), line("MOV R51, 0x0", (51,))
+    distances = shipped(90)
+    assert violations([(high, word(3)), (wide, word())], distances) == []
+    assert violations([(low, word(3)), (wide, word())], distances) == [("DISTANCE", 1)]  # an H200 went astray
+    assert violations([(low, word(5)), (wide, word())], distances) == []
+
+
+def test_uniform_arithmetic_reads_its_sources_late() -> None:
+    """One cycle, which four schedules had, made an H200 report an illegal instruction; compilers leave three."""
+    shift, over = line("ULEA UR8, UR6, UR8, 0x18", (UR + 8,), (UR + 6, UR + 8)), line("ULDC UR6, c[0x0][0x228]", (UR + 6,))
+    assert violations([(shift, word(1)), (over, word())], shipped(90)) == [("DISTANCE", 1)]
+    assert violations([(shift, word(3)), (over, word())], shipped(90)) == []
+
+
+def test_an_address_is_not_known_to_be_read_when_a_later_load_of_another_kind_is_done() -> None:
+    far, near, over = line("LDG.E R4, [R2.64]", (4,), (2, 3)), line("LDS R8, [R9]", (8,), (9,)), line("MOV R2, R1", (2,), (1,))
+    assert violations([(far, word(4, write=0)), (near, word(2, write=1)), (over, word(wait=2))]) == [("WAR", 2)]
+    again = line("LDG.E R8, [R12.64]", (8,), (12, 13))
+    assert violations([(far, word(4, write=0)), (again, word(2, write=1)), (over, word(wait=2))]) == []
+
+
+def test_a_read_only_load_may_be_in_flight_at_a_barrier_and_pass_it() -> None:
+    here = checker("stencil_90")
+    constant = next(instruction for instruction in kernel("stencil_90").instructions if instruction.private and instruction.base == "LDG")
+    barrier, shared = (next(one for one in kernel("stencil_90").instructions if one.base == base) for base in ("BAR", "LDS"))
+    assert independent(barrier, replace(constant, uses=frozenset(), defs=frozenset()))
+    assert not independent(barrier, replace(shared, uses=frozenset(), defs=frozenset()))
+    found: list[Violation] = []
+    for load, refused in ((constant, 0), (shared, 1)):
+        state = State()
+        hazards.issue(state, load, word(4, write=0))
+        found.clear()
+        hazards.examine(state, barrier, word(), here.watch(found, set()))
+        assert len([one for one in found if one.rule == "FLIGHT"]) == refused, load.text
 
 
 def test_the_sources_of_a_matrix_product_are_read_late() -> None:

@@ -55,6 +55,10 @@ WINDOWS_READ = 4.0
 PLANES_READ = 3.6
 """Passes over input and result that a convolution on tensor cores takes beside its own where the channels do not come last: for 64 x 64 x 128 x 128
 with windows of 3 x 3, cuDNN took 0.92 ms instead of 0.46 on an H200."""
+SPLIT_PASSES = 7.0
+"""Times that an operand of tf32x3 is read or written while it is split in two."""
+FEW = 32
+"""Channels of the input below which a convolution with the channels last gained nothing: 8 to 64 of 128 x 254 x 254 took about 2.5 ms."""
 TURNED = 3.5
 """Times that torch's copy to another order of dimensions takes, of reading and writing once: conv2d, min, add, mul of 128 x 128 x 126 x 126 with the
 channels last took 3.8 ms on an H200, 2.6 of them for copies of 3.2 GB in all."""
@@ -100,6 +104,11 @@ def launches(node: fx.Node) -> int:
 def bytes_of(node: fx.Node) -> float:
     """Return the bytes that a call moves."""
     moved = float(sum(_size(arg) for arg in node.all_input_nodes) + _size(node))
+    name = getattr(node.target, "__name__", "")
+    if name == "tf32_split":
+        return SPLIT_PASSES * _size(node.args[0])  # type: ignore[arg-type]
+    if name == "tf32x3":
+        return moved + 2.0 * _size(node) * math.ceil(shape(node.args[0])[-1] / 2 / node.args[2])  # type: ignore[arg-type, operator]
     if isinstance(node.target, CudaKernel):
         moved += sum(_size(arg) for arg in node.all_input_nodes) * (1 if node.target.made.workspace else 0) * 0.5  # half of it is still in L2
         moved += sum(2 * TURNED * _size(arg) for arg in node.target.copied)
@@ -117,7 +126,7 @@ def bytes_of(node: fx.Node) -> float:
 def _planes(node: fx.Node) -> float:
     """Return the bytes of input and result of a 2D convolution that tensor cores could do, and whose channels do not come last; else 0."""
     conv = convolution_of(node)
-    if conv is None or conv.d != 2 or conv.groups != 1 or conv.transposed or shape(conv.x)[1] % 4 or conv.channels % 4:
+    if conv is None or conv.d != 2 or conv.groups != 1 or conv.transposed or shape(conv.x)[1] < FEW or shape(conv.x)[1] % 4 or conv.channels % 4:
         return 0.0
     last = any(value(x).is_contiguous(memory_format=torch.channels_last) and not value(x).is_contiguous() for x in (conv.x, conv.weight))
     return 0.0 if last else float(_size(conv.x) + _size(node))

@@ -282,9 +282,10 @@ def run_based(
         return run_now(layer, index, tensors, options, ("base",))
     wanted = tuple(name for name, (_, x) in tensors.items() if x.requires_grad)
     compiled, emitter = _compiled(layer, index, tensors, wanted, options, ("base",))
-    values = [x for _, x in tensors.values()]
+    names, values = tuple(tensors)[:-1], [x for _, x in tensors.values()][:-1]
     shared = next((name for name in wanted if tensors[name][1] is target), "")
-    result: torch.Tensor = _Based.apply(compiled, index, emitter, tuple(tensors), shared, target, root, bias, *values)
+    # in a list, the base is no input of the node: its memory becomes the result's, which may then be written in place
+    result: torch.Tensor = _Based.apply(compiled, index, emitter, names, shared, [base], target, root, bias, *values)
     return result
 
 
@@ -292,7 +293,7 @@ def based_on(target: torch.Tensor, root: torch.Tensor | None, bias: torch.Tensor
     """Return target @ root + bias [N, out], new memory; root or bias may be None, but not both."""
     if root is None:
         assert bias is not None
-        return bias.expand(target.shape[0], -1).contiguous()
+        return bias.repeat(target.shape[0], 1)  # expand and contiguous would be the bias itself for one target
     return product(target, root, bias)
 
 
@@ -338,10 +339,10 @@ class _Based(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, compiled: Plan, index: Index, emitter: Emitter, names: tuple[str, ...], shared: str, target: torch.Tensor,
-        root: torch.Tensor | None, bias: torch.Tensor | None, *values: torch.Tensor,
+        ctx: Any, compiled: Plan, index: Index, emitter: Emitter, names: tuple[str, ...], shared: str, base: list[torch.Tensor],
+        target: torch.Tensor, root: torch.Tensor | None, bias: torch.Tensor | None, *values: torch.Tensor,
     ) -> torch.Tensor:  # fmt: skip
-        given = dict(zip(names, (x.detach() for x in values), strict=True))
+        given = {**dict(zip(names, (x.detach() for x in values), strict=True)), "base": base[0]}
         result, *saved = compiled.runner("forward", emitter)(index, given)
         read = compiled.backward.names() if compiled.backward is not None else {}
         ctx.save_for_backward(None if root is None else target, root, *(x if n in read else None for n, x in zip(names, values, strict=True)), *saved)
@@ -356,7 +357,7 @@ class _Based(torch.autograd.Function):
         given = {**dict(zip(ctx.names, tensors, strict=False)), GRADIENT: gradient}
         given |= {f"saved{i}": x for i, x in enumerate(tensors[len(ctx.names) :])}
         program, found, own = ctx.compiled.backward, {}, None
-        of_target, of_root, of_bias = ctx.needs_input_grad[5:8]
+        of_target, of_root, of_bias = ctx.needs_input_grad[6:9]
         of_target = of_target and root is not None
         onto = ctx.compiled.runner_onto(ctx.shared, ctx.emitter) if of_target and ctx.shared else None
         if program is not None:
@@ -373,7 +374,7 @@ class _Based(torch.autograd.Function):
             matrix, total = outer(target, gradient)
         elif of_bias:
             total = gradient.sum(0)
-        return (None, None, None, None, None, own, matrix, total if of_bias else None, *(found.get(name) for name in ctx.names))
+        return (None, None, None, None, None, None, own, matrix, total if of_bias else None, *(found.get(name) for name in ctx.names))
 
 
 def _used(program: Program, given: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:

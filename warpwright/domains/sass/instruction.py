@@ -139,10 +139,13 @@ class Instruction:
     def late_reads(self) -> tuple[int, ...]:
         """The registers that it reads some cycles after issue, which a distance alone protects.
 
-        Uniform ones and predicates of what has a variable latency; general ones of matrix products and wide arithmetic.
+        Uniform ones and predicates of what has a variable latency; uniform ones of uniform arithmetic; general ones of matrix products and wide
+        arithmetic.
         """
         if self.kind != "fixed":
             return tuple(register for register in self.uses if register >= UR)
+        if self.latency_class == "UALU":
+            return tuple(register for register in self.uses if file_of(register) == "UR")
         return tuple(register for register in self.uses if register < UR) if self.latency_class in isa.LATE_READERS else ()
 
     @cached_property

@@ -109,7 +109,9 @@ _HALF = frozenset(["HADD2", "HMUL2", "HFMA2", "HSET2", "HSETP2", "HMNMX2", "VHMN
 _DOUBLE = frozenset(["DADD", "DMUL", "DFMA", "DSETP", "DMNMX"])
 _MATRIX = frozenset(["HMMA", "IMMA", "DMMA", "BMMA"]) | GMMA
 LATE_READERS = _MATRIX | {"IMADW", "FP64"}
-"""Classes of latency that read registers some cycles after issue: compilers overwrite the sources of an HMMA seven cycles later at the earliest."""
+"""Classes of latency that read registers some cycles after issue: compilers overwrite the sources of an HMMA seven cycles later at the earliest.
+Uniform arithmetic reads uniform registers late too: a ULDC or UMOV overwrites them three cycles later (103 places); after one cycle an H200
+reported an illegal instruction."""
 
 _OWN_CLASS = frozenset(["R2UR", "LDGSTS", "BRA", "EXIT", "WARPGROUP", "ELECT", "VOTEU"])
 

@@ -7,7 +7,7 @@
 // Inputs have to be finite. Least work: 4 * heads * n * n * depth operations, three times as many on the tensor cores.
 
 #define WW_ATF_DEPTH 64  // tune: 16 32 64; of a head, rounded up
-#define WW_ATF_ROWS 64   // tune: 64 128
+#define WW_ATF_ROWS 128  // tune: 64 128
 
 static const int WW_ATF_KEYS = 64, WW_ATF_THREADS = 2 * WW_ATF_ROWS, WW_ATF_K = WW_ATF_DEPTH + 8, WW_ATF_V = WW_ATF_DEPTH + 4;  // rows that meet no bank twice
 static const int WW_ATF_STAGE = WW_ATF_KEYS * (WW_ATF_K + WW_ATF_V), WW_ATF_SHARED = 2 * WW_ATF_STAGE * 4;

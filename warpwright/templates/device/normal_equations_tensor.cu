@@ -7,7 +7,7 @@
 // Least work: n * m * (m + 3) operations in float64.
 
 #define WW_OLT_TILES 8     // tune: 2 4 6 8; of 8 columns
-#define WW_OLT_STEP 8      // tune: 4 8; rows of an instruction
+#define WW_OLT_STEP 4      // tune: 4 8; rows of an instruction: with 8, registers are spilled
 #define WW_OLT_BLOCKS 132  // tune: 132 264
 
 static const int WW_OLT_WARPS = 8, WW_OLT_MOST = 8 * WW_OLT_TILES;

@@ -6,7 +6,7 @@
 // side. Equal keys keep their order.
 // Least traffic: 36 bytes an element (one read for the counts, then four times a read and a write).
 
-#define WW_SORT_THREADS 256  // tune: 256 512
+#define WW_SORT_THREADS 512  // tune: 256 512
 #define WW_SORT_EACH 16      // tune: 8 12 16 20; keys a thread
 #define WW_SORT_WHOLE 0      // tune: 0 1; 0: elements are float32, 1: int32
 

@@ -9,7 +9,7 @@
 #define WW_TOP_ROOM 524288   // tune: 262144 524288 1048576; elements that are kept at most
 #define WW_TOP_BLOCKS 1056   // tune: 528 1056 2112
 
-static const int WW_TOP_MOST = 1024;
+static const int WW_TOP_MOST = 1024, WW_TOP_AHEAD = 8;  // elements of the result; turns whose keys one block reads before it counts them
 
 static __device__ __forceinline__ unsigned ww_top_key(float value) {
     const unsigned bits = __float_as_uint(value);
@@ -38,22 +38,26 @@ static __device__ unsigned ww_top_find(const float* x, const unsigned* list, lon
         if (threadIdx.x < 256) bins[threadIdx.x] = 0;
         __syncthreads();
         const long long turns = (count + blockDim.x - 1) / blockDim.x;
-        for (long long turn = 0; turn < turns; ++turn) {
-            const long long i = turn * blockDim.x + threadIdx.x;
-            unsigned key = 0;
-            bool fits = i < count;
-            if (fits) {
-                key = DIRECT ? ww_top_key(x[i * step]) : list[i];
-                fits = round == 3 || key >> (shift + 8) == prefix >> (shift + 8);
+        for (long long turn = 0; turn < turns; turn += WW_TOP_AHEAD) {
+            unsigned keys[WW_TOP_AHEAD];
+#pragma unroll
+            for (int ahead = 0; ahead < WW_TOP_AHEAD; ++ahead) {
+                const long long i = (turn + ahead) * blockDim.x + threadIdx.x;
+                keys[ahead] = i >= count ? 0 : DIRECT ? ww_top_key(x[i * step]) : list[i];
             }
-            const unsigned digit = key >> shift & 255u;
-            const unsigned all = __ballot_sync(0xffffffffu, fits);
-            if (all) {  // keys in the tail share their digits: the lanes that agree with the first of them add once
-                const int leader = __ffs((int)all) - 1;
-                const unsigned usual = __shfl_sync(0xffffffffu, digit, leader);
-                const unsigned agreeing = __ballot_sync(0xffffffffu, fits && digit == usual);
-                if ((int)(threadIdx.x % 32) == leader) atomicAdd(&bins[usual], (unsigned)__popc(agreeing));
-                if (fits && digit != usual) atomicAdd(&bins[digit], 1u);
+#pragma unroll
+            for (int ahead = 0; ahead < WW_TOP_AHEAD; ++ahead) {
+                const unsigned key = keys[ahead], digit = key >> shift & 255u;
+                const bool there = (turn + ahead) * blockDim.x + threadIdx.x < count;
+                const bool fits = there && (round == 3 || key >> (shift + 8) == prefix >> (shift + 8));
+                const unsigned all = __ballot_sync(0xffffffffu, fits);
+                if (all) {  // keys in the tail share their digits: the lanes that agree with the first of them add once
+                    const int leader = __ffs((int)all) - 1;
+                    const unsigned usual = __shfl_sync(0xffffffffu, digit, leader);
+                    const unsigned agreeing = __ballot_sync(0xffffffffu, fits && digit == usual);
+                    if ((int)(threadIdx.x % 32) == leader) atomicAdd(&bins[usual], (unsigned)__popc(agreeing));
+                    if (fits && digit != usual) atomicAdd(&bins[digit], 1u);
+                }
             }
         }
         __syncthreads();

@@ -68,6 +68,16 @@ STARTING = {
 CHANGING = {"os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.chmod", "os.truncate", "shutil.rmtree"}
 
 
+OPERATORS = (
+    "alias", "as_strided", "clone", "copy_", "detach", "empty.memory_format", "empty_strided", "equal", "fill_.Scalar", "resolve_conj", "resolve_neg",
+    "set_.source_Storage", "view", "view.dtype", "_local_scalar_dense", "_to_copy",
+)  # fmt: skip
+"""Of aten's, what the runner itself works with when a call is over: kernels registered for them would run then."""
+
+TOOLS = 6
+"""Of sys.monitoring, from Python 3.12 on."""
+
+
 _prepared: list[Callable[[], list[str]]] = []
 
 
@@ -83,6 +93,7 @@ class Watch:
         """`own`: objects of the worker's, by name, whose functions no program may replace."""
         self.changed_functions = _prepared[0] if use_prepared and _prepared else watch_functions()
         self.changed_objects = watch_objects(own or {})
+        self.changed_operators, self.changed_tools = watch_operators(), watch_tools()
         self.changed_settings = watch_settings()
         self.noted_events, self.lock = watch_events(folders)
         self.stray_threads = watch_threads(folders[0])
@@ -92,8 +103,8 @@ class Watch:
         """Return what was found, by check."""
         events = self.noted_events()
         return {
-            "patched": self.changed_functions() + self.changed_objects(),
-            "inspection": events["inspection"],
+            "patched": self.changed_functions() + self.changed_objects() + self.changed_operators(),
+            "inspection": events["inspection"] + self.changed_tools(),
             "forbidden": events["forbidden"],
             "global_flags": self.changed_settings(),
             "background": self.stray_threads(),
@@ -101,6 +112,34 @@ class Watch:
 
 
 # --- functions ----------------------------------------------------------------------------------------------------------------------
+
+
+def watch_operators() -> Callable[[], list[str]]:
+    """Note who is registered for OPERATORS; the result names what was registered since. torch adds Meta kernels when it compiles."""
+    import torch
+
+    dump: Callable[[str], str] = torch._C._dispatch_dump
+
+    def registered() -> set[tuple[str, str]]:
+        return {(name, line) for name in OPERATORS for line in dump(f"aten::{name}").splitlines() if not line.startswith("Meta")}
+
+    noted = registered()
+    return lambda: sorted(f"torch.ops.aten.{name}: {line[:200]}" for name, line in registered() - noted)
+
+
+def watch_tools() -> Callable[[], list[str]]:
+    """Note the tools of sys.monitoring, which are called back for every function and of which no audit event tells; the result names new ones."""
+    monitoring = getattr(sys, "monitoring", None)
+    if monitoring is None:
+        return list
+    tool, events = monitoring.get_tool, monitoring.get_events
+    noted = [tool(number) for number in range(TOOLS)]
+
+    def changed() -> list[str]:
+        now = [(number, tool(number)) for number in range(TOOLS)]
+        return [f"sys.monitoring: {name!r} listens" for number, name in now if name is not None and (name != noted[number] or events(number))]
+
+    return changed
 
 
 def watch_functions() -> Callable[[], list[str]]:

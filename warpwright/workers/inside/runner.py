@@ -12,6 +12,7 @@ import gc
 import importlib.util
 import inspect
 import os
+import resource
 import struct
 import sys
 import time
@@ -298,7 +299,7 @@ class Runner:
         program = self.program
         if program is None:
             self.synchronize()
-            return b""
+            return struct.pack("=d", self._longest_wait()) if hold else b""
         if not self.turn:
             outputs = program.call(*self.inputs)
         elif self.graph is not None:
@@ -312,8 +313,8 @@ class Runner:
             looked_first = os.urandom(1)[0] & 1
             waited = self._longest_wait() if looked_first else 0.0
             self.held = _copies(outputs)
-            waited = waited if looked_first else self._longest_wait()
             self.synchronize()
+            waited = waited if looked_first else self._longest_wait()
             if self.describe is None:
                 return struct.pack("=d", waited)
         if self.describe is None:
@@ -322,17 +323,21 @@ class Runner:
         return PAIR + self.describe(outputs) + state
 
     def _longest_wait(self) -> float:
-        """Wait for the device again and again, for LOOK_SECONDS; return the longest wait, 0 if it is not told from the shortest.
+        """Wait for the device again and again, for LOOK_SECONDS; return the longest wait, 0 if it is not told from the shortest, -1 if this thread
+        was put aside meanwhile, as on a busy machine.
 
         An idle device is waited for in a few microseconds. A wait is longer while a kernel runs: one that was launched when the call was over.
         """
         clock, wait = time.perf_counter, self.synchronize
         waits: list[float] = []
+        aside = resource.getrusage(resource.RUSAGE_THREAD).ru_nivcsw
         now = began = clock()
         while now - began < LOOK_SECONDS or len(waits) < LOOKS:
             wait()
             before, now = now, clock()
             waits.append(now - before)
+        if resource.getrusage(resource.RUSAGE_THREAD).ru_nivcsw != aside:
+            return -1.0
         return max(waits) if max(waits) > PLAIN_SHARE * min(waits) else 0.0
 
     def export(self, what: str = "outputs", at: int | None = None) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from warpwright.domains.graph.cpp.program import Unsupported
 from warpwright.domains.graph.cpp.regions import LEAST_ELEMENTS, Maker, regions, replace, replace_with, weight
 from warpwright.domains.graph.cuda.kernel import CudaKernel
 from warpwright.domains.graph.cuda.plan import DEFAULT, Tuning
-from warpwright.domains.graph.ir import Edit, GraphIR, aten, edit, is_op, is_parameter_only, shape, sort, value
+from warpwright.domains.graph.ir import Edit, GraphIR, aten, edit, is_op, is_parameter_only, is_tensor, shape, sort, value
 from warpwright.domains.graph.techniques.convolutions import bias
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
@@ -96,8 +96,9 @@ class FuseCuda:
             raise NotApplicable(f"{action} is not legal here", "take the action from sites(ir)")
         given = dict(action.params)
         tuning = Tuning(int(given["block"]), int(given["vector"]), int(given["unroll"]))
-        plain = {node.name for node, strides in zip(_plan(ir, True)[0].results, ir.strides, strict=False) if isinstance(node, fx.Node)
-                 and torch.empty_strided(shape(node), strides, device="meta").is_contiguous()}
+        results = zip(_plan(ir, True)[0].results, ir.strides, strict=False)
+        tensors = [(node, strides) for node, strides in results if is_tensor(node) and len(strides) == len(shape(node))]
+        plain = {node.name for node, strides in tensors if torch.empty_strided(shape(node), strides, device="meta").is_contiguous()}
         return _fused(ir, action, CudaKernel, lambda name, program, nodes: CudaKernel(name, program, nodes, tuning, plain))
 
 

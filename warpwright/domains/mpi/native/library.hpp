@@ -17,6 +17,13 @@ inline void* symbol(const char* name) {
     return library ? dlsym(library, name) : nullptr;
 }
 
+// The library's own object by name, as everybody sees it: the linker moves one that a C program names into the program (a copy relocation), and what
+// the library was built with is not the object then.
+inline void* object(const char* name) {
+    void* moved = dlsym(RTLD_DEFAULT, name);
+    return moved ? moved : symbol(name);
+}
+
 template <class Signature>
 class Original;
 
@@ -48,19 +55,19 @@ private:
 
 #ifdef WARPWRIGHT_OPENMPI // its predefined handles are addresses of the library's own objects
 inline Handle packed_handle() {
-    static const Handle handle = symbol("ompi_mpi_packed");
+    static const Handle handle = object("ompi_mpi_packed");
     return handle;
 }
 inline Handle null_request_handle() {
-    static const Handle handle = symbol("ompi_request_null");
+    static const Handle handle = object("ompi_request_null");
     return handle;
 }
 inline Handle world_handle() {
-    static const Handle handle = symbol("ompi_mpi_comm_world");
+    static const Handle handle = object("ompi_mpi_comm_world");
     return handle;
 }
 inline Handle null_comm_handle() {
-    static const Handle handle = symbol("ompi_mpi_comm_null");
+    static const Handle handle = object("ompi_mpi_comm_null");
     return handle;
 }
 #else

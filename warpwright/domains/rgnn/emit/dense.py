@@ -1,11 +1,13 @@
-"""Products of many rows with one weight in float32 on a GPU: three TF32 products where torch has one of true float32, which is bound by arithmetic.
+"""Products of many rows with one weight in float32 on a GPU: three TF32 products, and a weight's gradient with the bias's in one pass.
 
-On an H200 torch.mm takes 0.57 ms for 1,885,136 rows of 64 numbers and a weight of 64 x 64; the bytes take 0.23 ms. Elsewhere, and for fewer rows or
-wider ones, torch's products are used.
+On an H200 a product of 1,939,743 rows of 64 numbers with a weight of 64 x 64 takes about 0.55 ms so, as torch.mm does (0.57); the bytes would take
+0.24. What it gains is precision: the largest error of RGCN's gradients on mag's graph, that of the root weight, was 1.6e-6 and is below 7e-7.
+Elsewhere, and for fewer rows or wider ones, torch's products are used.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import warnings
 from importlib.util import find_spec
@@ -16,9 +18,9 @@ import torch
 from warpwright.domains.rgnn.emit.gpu import load
 
 MANY = 1 << 17
-"""Rows from which it pays."""
-WIDEST = 128
-"""Numbers of a row, in and out."""
+"""Rows from which a GPU is full."""
+WIDEST = 64
+"""Numbers of a row, in and out: in wider ones a program would spill registers."""
 
 TEXT = '''
 import triton
@@ -111,7 +113,7 @@ def _outer(x: torch.Tensor, g: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor
 
 
 def _on(device: torch.device) -> Any:
-    return torch.cuda.device(device) if device.type == "cuda" else torch.autograd.profiler.record_function("rows")
+    return torch.cuda.device(device) if device.type == "cuda" else contextlib.nullcontext()  # Triton's interpreter runs on a CPU
 
 
 def _padded(size: int) -> int:

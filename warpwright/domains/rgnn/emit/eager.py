@@ -54,7 +54,8 @@ def value_of(op: Op, program: Program, values: Sequence[Any], index: Index, inpu
         return _of_graph(op, operands, index, like)
     if op.kind == "map":
         wide = [aligned(_at(x, d, op.domain, index), len(op.shape)) for x, d in zip(operands, domains, strict=True)]
-        return FUNCTIONS[op.function](*wide, op.constant).expand(-1, *op.shape)
+        result = FUNCTIONS[op.function](*wide, op.constant)
+        return result if result.shape[1:] == op.shape else result.expand(-1, *op.shape)  # a layer's result that is no view may be written in place
     if op.kind == "count":
         return _count(op.domain, index, like)
     if op.kind == "segmax":

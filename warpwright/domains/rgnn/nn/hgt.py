@@ -93,8 +93,10 @@ class Finish(torch.autograd.Function):
     """The end of a layer on a small graph, where launches decide: x + share (gelu(out) W + b - x), with each node type's share, W and b."""
 
     @staticmethod
-    def forward(ctx: Any, counts: tuple[int, ...], x: torch.Tensor, out: torch.Tensor, shares: torch.Tensor, *tensors: torch.Tensor) -> torch.Tensor:
-        """Take rows of all types, shares of the types, then their weights [out, out], then their biases; return rows of all types."""
+    def forward(
+        ctx: Any, counts: tuple[int, ...], x: torch.Tensor, out: torch.Tensor, shares: torch.Tensor, *tensors: torch.Tensor
+    ) -> tuple[torch.Tensor, ...]:
+        """Take rows of all types, shares of the types, then their weights [out, out], then their biases; return rows of each type."""
         kinds = len(counts)
         active, done = F.gelu(out), torch.empty_like(x)
         for part, weight, bias, place in zip(active.split(counts), tensors[:kinds], tensors[kinds:], done.split(counts), strict=True):
@@ -103,13 +105,17 @@ class Finish(torch.autograd.Function):
         moved = done.sub_(x)
         ctx.save_for_backward(out, active, share, moved, *tensors[:kinds])
         ctx.counts = counts
-        return torch.addcmul(x, moved, share)
+        whole = torch.addcmul(x, moved, share)
+        starts = [sum(counts[:kind]) * whole.shape[1] for kind in range(kinds)]
+        # parts of its memory, but no views for autograd: programs may write them in place
+        return tuple(whole.new_empty(0).set_(whole.untyped_storage(), s, (n, whole.shape[1])) for s, n in zip(starts, counts, strict=True))  # type: ignore[call-overload]
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[Any, ...]:
         """Return the gradients of what forward takes."""
         (out, active, share, moved, *weights), counts = ctx.saved_tensors, ctx.counts
+        gradient = torch.cat(gradients)
         members = of_kinds(counts, gradient.device, gradient.dtype)[1]
         inner = gradient * share
         of_shares = members @ (gradient * moved).sum(1)
@@ -245,8 +251,8 @@ class HGTConv(Layer):
         if self._all_mixed(x_dict, kinds, counts):
             gates, rows = torch.cat([wide(self.skip[kind]) for kind in kinds]).sigmoid(), torch.cat([wide(x_dict[kind]) for kind in kinds])
             weights, biases = zip(*(self._linear(self.out_lin, kind) for kind in kinds), strict=True)
-            whole: torch.Tensor = Finish.apply(tuple(counts), rows, out, gates, *weights, *biases)
-            return {kind: part.to(x_dict[kind].dtype) for kind, part in zip(kinds, whole.split(counts), strict=True)}
+            parts: tuple[torch.Tensor, ...] = Finish.apply(tuple(counts), rows, out, gates, *weights, *biases)
+            return {kind: part.to(x_dict[kind].dtype) for kind, part in zip(kinds, parts, strict=True)}
         results = {}
         mixed = [kind for kind in kinds if kind in self.dst_node_types and x_dict[kind].shape[-1] == self.out_channels]
         shares = dict(zip(mixed, torch.cat([wide(self.skip[kind]) for kind in mixed]).sigmoid().unbind(), strict=True)) if mixed else {}
