@@ -22,7 +22,7 @@ from warpwright.workers.procfs import stat_fields
 
 pytest.importorskip("torch")
 
-LIMITS = Limits(build_seconds=10, call_seconds=5, memory_bytes=2 << 30, processes=96, log_bytes=1 << 16, file_bytes=64 << 20, disk_bytes=256 << 20)
+LIMITS = Limits(build_seconds=10, call_seconds=20, memory_bytes=2 << 30, processes=96, log_bytes=1 << 16, file_bytes=64 << 20, disk_bytes=256 << 20)
 SHORT = replace(LIMITS, build_seconds=4, call_seconds=2)
 WAITS = {
     "hang_import", "hang_constructor", "hang_call", "hang_warm_up", "hang_holding_interpreter", "ignore_sigterm", "stop_itself", "kill_guard",
