@@ -54,6 +54,8 @@ class Traits:
     """Measured never to lose: a recipe is not tried without it at first."""
     tried_first: bool = False
     """The schedule that gains most where it is legal."""
+    estimated: bool = True
+    """Can the space's estimate of a program with it be compared with one without?"""
     in_baselines: bool = False
     """Whole programs profit from it: tried before schedules of one kind of call."""
     more_exact: bool = False

@@ -106,8 +106,7 @@ def _schedules(moves: Moves, batch: int, recipe: Recipe, speedup: float) -> Rung
     scheduled = [longer for longer in moves.additions(recipe) if moves.space.traits(longer[-1]).legality in "SN"]
     scheduled += [pair for start in distinct([recipe, _plain(moves)]) for pair in _pairs(moves, start)]
     scheduled = [longer for longer in distinct(scheduled) if longer not in moves.known]  # `recipe` is the best of those
-    most = LOSS * moves.estimate(recipe)
-    scheduled.sort(key=lambda longer: (moves.estimate(longer) > most, _expense(moves.space, longer, recipe), moves.estimate(longer)))  # stable
+    scheduled.sort(key=lambda longer: (_loses(moves, longer, recipe), _expense(moves.space, longer, recipe), moves.estimate(longer)))  # stable
     records = yield from moves.ask(scheduled, batch)
     gained = [(longer, gain) for longer, gain in _ranked(records, scheduled) if gain > moves.space.resolution * speedup]
     for longer, gain in gained:
@@ -132,6 +131,11 @@ def _joined(moves: Moves, recipes: list[Recipe]) -> list[Recipe]:
     """Return each recipe with what goes together with its last action."""
     pairs = [(*recipe, more) for recipe in recipes for more in moves.space.traits(recipe[-1]).best_with]
     return [pair for pair in pairs if moves.legal(pair)]
+
+
+def _loses(moves: Moves, longer: Recipe, recipe: Recipe) -> bool:
+    """Is it a loss by the estimate, if that can tell?"""
+    return all(moves.space.traits(action).estimated for action in longer) and moves.estimate(longer) > LOSS * moves.estimate(recipe)
 
 
 def _expense(space: Space[Any], longer: Recipe, recipe: Recipe) -> int:

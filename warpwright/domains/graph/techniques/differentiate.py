@@ -28,9 +28,9 @@ class Differentiate:
 
     @property
     def traits(self) -> Traits:
-        """Alone it only saves what autograd costs the host: kernels are what it is for."""
+        """Alone it only saves what autograd costs the host: kernels are what it is for. Of autograd's backward the estimate knows nothing."""
         kernels = fuse_cuda(1, DEFAULT) if self.target == "cuda" else Action("fuse_cpp", params=(("calls", 1),))
-        return Traits("S", tried_first=True, best_with=(kernels,))
+        return Traits("S", tried_first=True, estimated=False, best_with=(kernels,))
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield the forms for a training step that is not differentiated yet."""
