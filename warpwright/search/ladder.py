@@ -128,8 +128,9 @@ def _pairs(moves: Moves, recipe: Recipe) -> list[Recipe]:
 
 
 def _joined(moves: Moves, recipes: list[Recipe]) -> list[Recipe]:
-    """Return each recipe with what goes together with its last action."""
-    pairs = [(*recipe, more) for recipe in recipes for more in moves.space.traits(recipe[-1]).best_with]
+    """Return each recipe with what goes together with its last action, of what this space has: kernels for a GPU go with much that a CPU has too."""
+    known = {technique.name for technique in moves.space.techniques}
+    pairs = [(*recipe, more) for recipe in recipes for more in moves.space.traits(recipe[-1]).best_with if more.technique in known]
     return [pair for pair in pairs if moves.legal(pair)]
 
 
