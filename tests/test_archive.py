@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -341,3 +342,12 @@ def wait_for_growth(log: Path, size: int, writer: subprocess.Popen[bytes]) -> No
         time.sleep(0.005)
 
 
+
+
+def test_an_archive_that_many_create_at_once(tmp_path: Path) -> None:
+    def create(number: int) -> str:
+        with Archive(tmp_path / f"{number // 8}.db") as archive:
+            return archive.check()
+
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(create, range(320))) == {"ok"}

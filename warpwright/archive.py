@@ -15,8 +15,9 @@ import json
 import os
 import sqlite3
 import threading
+import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -67,7 +68,7 @@ class Archive:
         with _explained(self.path):
             self._connection = _connect_readonly(self.path, busy_seconds) if readonly else _connect(self.path, busy_seconds)
         try:
-            self._open_schema()
+            self._open_schema(busy_seconds)
         except BaseException:
             self._connection.close()
             raise
@@ -77,17 +78,9 @@ class Archive:
         """The folder the archive lies in: measured peaks and reports are kept beside it."""
         return self.path.parent
 
-    def _open_schema(self) -> None:
+    def _open_schema(self, busy_seconds: float) -> None:
         with _explained(self.path):
-            version = self._version()
-            if version == 0 and not self.readonly:
-                _set_wal(self._connection)
-                with self._transaction() as connection:
-                    if self._version() == 0:  # another process may have been first
-                        for statement in _TABLES.split(";\n"):
-                            connection.execute(statement)
-                        connection.execute(f"PRAGMA user_version = {SCHEMA}")
-                version = self._version()
+            version = _patiently(self._made_schema, busy_seconds)
         if version > SCHEMA:
             raise ArchiveError(
                 f"{self.path}: expected an archive of schema {SCHEMA} or older, saw schema {version}",
@@ -95,6 +88,18 @@ class Archive:
             )
         if version == 0:
             raise ArchiveError(f"{self.path}: expected an archive, saw an empty database", "name the archive that `warpwright bench` wrote")
+
+    def _made_schema(self) -> int:
+        """Return the file's schema, made if there is none yet."""
+        if (version := self._version()) or self.readonly:
+            return version
+        _set_wal(self._connection)
+        with self._transaction() as connection:
+            if self._version() == 0:  # another process may have been first
+                for statement in _TABLES.split(";\n"):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {SCHEMA}")
+        return self._version()
 
     def _version(self) -> int:
         return int(self._connection.execute("PRAGMA user_version").fetchone()[0])
@@ -346,8 +351,20 @@ def _connect_readonly(path: Path, busy_seconds: float) -> sqlite3.Connection:
     return sqlite3.connect(address, uri=True, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
 
 
+def _patiently(step: Callable[[], int], seconds: float) -> int:
+    """Return what a step returns, tried again while the file is locked: of two processes that create one archive, SQLite lets none wait."""
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            return step()
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > until:
+                raise
+        time.sleep(0.02)
+
+
 def _set_wal(connection: sqlite3.Connection) -> None:
-    """Switch to write-ahead logging; the file remembers it. Two processes that create one archive at once are made to take turns."""
+    """Switch to write-ahead logging; the file remembers it."""
     mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
     if mode not in ("wal", "memory"):
         raise sqlite3.OperationalError(f"this file system allows no write-ahead log (journal mode stays {mode})")

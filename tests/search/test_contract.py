@@ -98,10 +98,9 @@ def test_what_would_go_with_a_schedule_and_is_not_there_is_left_out() -> None:
     class Paired(Step):
         traits = Traits("S", best_with=(Action("fuse_cuda"), Action("compile")))
 
-    steps = (Paired("channels_last", "S", 1.2), Step("compile", "S", 1.4))
+    steps = (Paired("channels_last", "S", 0.8), Step("compile", "S", 1.4))
     outcome = optimize(TASK, toy(steps), Toy(), "ladder", Budget(None, proposals=5))
-    assert outcome.failure is None and outcome.best is not None
-    assert [action.technique for action in outcome.best.candidate.actions] == ["channels_last", "compile"]
+    assert ["channels_last", "compile"] in [[action.technique for action in record.candidate.actions] for record in outcome.records]
 
 
 def test_what_changes_nothing_by_itself_is_tried_with_what_it_makes_legal() -> None:
