@@ -5,9 +5,9 @@
 
 The candidate's worker is new in every run, or, with `--workers`, one of so many that are built at first, at once, in turn: on a GPU a process takes
 longer to come up than a comparison. The baseline's stays, as in a search; with `--beside` there are several, in turn, as many searches would have:
-one process that differs from others for as long as it lives would else be in all rows. Rows name both. `--unplaced`: the programs of a pass are not
-put on one core, as was so on a GPU until it was seen here. The device's lock is held while one is timed: other runs of warpwright
-stand still, everything else goes on. `busy`: half of the cores compute, and on a GPU another process multiplies matrices. The third
+one process that differs from others for as long as it lives would else be in all rows. Rows name both. `--unplaced 4`: in every fourth comparison the
+programs of a pass are not put on one core, as was so on a GPU until it was seen here. The device's lock is held while one is timed: other runs of
+warpwright stand still, everything else goes on. `busy`: half of the cores compute, and on a GPU another process multiplies matrices. The third
 regime, of kernels on the device, has a script of its own (`device_aa`). Rows go to OUT/rows.jsonl as they are known. `--limit` is for everything:
 each task, regime and load gets the same part of what is left when its processes are there, and what one leaves goes to the next.
 """
@@ -67,6 +67,8 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
+
+PLACED = timed.placed
 
 LOAD = {
     "cpu": "while True: pass",
@@ -200,7 +202,7 @@ def main() -> None:
     parser.add_argument("--loads", default="quiet", help="quiet, busy, or both, joined by a comma")
     parser.add_argument("--workers", type=int, default=0, help="candidates built at the beginning and used in turn (a new one for each comparison)")
     parser.add_argument("--beside", type=int, default=1, help="workers of the baseline, used in turn")
-    parser.add_argument("--unplaced", action="store_true", help="leave the programs of a pass on whatever cores they are")
+    parser.add_argument("--unplaced", type=int, default=0, help="one comparison of so many leaves the programs of a pass on whatever cores they are")
     parser.add_argument("--limit", type=float, default=1e9, help="seconds in all, after which no comparison is begun")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", type=Path, required=True)
@@ -213,10 +215,8 @@ def main() -> None:
             file.write(json.dumps(row) + "\n")
         print(json.dumps(row), flush=True)
 
-    if chosen.unplaced:
-        timed.placed = lambda worker: False
     when = datetime.now(UTC).isoformat(timespec="seconds")
-    write({"part": "conditions", "when": when, "placed": not chosen.unplaced, **device_facts(chosen.device)})
+    write({"part": "conditions", "when": when, **device_facts(chosen.device)})
     names, loads, regimes = (text.split(",") for text in (chosen.tasks, chosen.loads, chosen.regimes))
     parts = len(names) * len(loads) * len(regimes)
     runs = max(1, chosen.runs // parts)
@@ -233,11 +233,16 @@ def main() -> None:
                                 started = time.monotonic()
                                 if started > end:
                                     break
-                                rows.append(row_of(bench.compared(regime, chosen.seconds, seed), time.monotonic() - started))
+                                loose = bool(chosen.unplaced) and seed % chosen.unplaced == chosen.unplaced - 1
+                                timed.placed = (lambda worker: False) if loose else PLACED
+                                rows.append(row_of(bench.compared(regime, chosen.seconds, seed), time.monotonic() - started) | {"placed": not loose})
                                 pair = {"beside": seed % chosen.beside, "worker": seed % chosen.workers if chosen.workers else seed}
                                 write({"regime": regime, "machine": load, "task": name, "run": seed, **pair, **rows[-1]})
-                            left_out = {"regime": regime, "machine": load, "task": name, "left out": "no time"}
-                            write(summary(regime, load, name, rows) if rows else left_out)
+                            for placed in (True, False):
+                                if own := [row for row in rows if row["placed"] is placed]:
+                                    write({**summary(regime, load, name, own), "placed": placed})
+                            if not rows:
+                                write({"regime": regime, "machine": load, "task": name, "left out": "no time"})
         except Exception:
             write({"task": name, "error": traceback.format_exc()[-800:]})
 
