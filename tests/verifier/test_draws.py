@@ -123,6 +123,18 @@ def test_in_a_turn_of_calls_what_rises_stays_as_it_is(seed: int) -> None:
     assert not torch.equal(variants.vary(inputs[:1], seed, variants.like(inputs[:1]))[0], inputs[0])
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float8_e4m3fn, torch.complex128])
+def test_the_variants_of_a_turn_are_those_of_its_calls(dtype: torch.dtype) -> None:
+    inputs = [torch.randn(7, 5, dtype=torch.complex128).to(dtype) if dtype.is_complex else torch.randn(7, 5).to(dtype), torch.rand(9) < 0.5]
+    slots = [variants.like(inputs) for _ in SEEDS]
+    variants.vary_all(inputs, SEEDS, slots)
+    for seed, slot in zip(SEEDS, slots, strict=True):
+        alone = variants.vary(inputs, seed, variants.like(inputs))
+        assert all(torch.equal(one.view(torch.uint8), other.view(torch.uint8)) for one, other in zip(alone, slot, strict=True))
+        assert torch.equal(slot[1], inputs[1]) and not torch.equal(slot[0].view(torch.uint8), inputs[0].view(torch.uint8))
+    assert len({bytes(slot[0].view(torch.uint8).flatten().tolist()) for slot in slots}) > len(SEEDS) / 2
+
+
 def laid_out(turned: int, real_only: bool = False) -> list[torch.Tensor]:
     inputs = [torch.randn(4, 6, 8), torch.randn(32), torch.randint(9, (8, 8)), torch.rand(8, 8) < 0.5]
     made = discrete.restride(inputs, 5, turned, real_only)
