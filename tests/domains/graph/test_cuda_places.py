@@ -27,6 +27,12 @@ PARTS: list[Function] = [
     lambda x: F.pad(x * x, (4, 4)).sum(-1) + 1,
     lambda x: torch.cat((x.amax(-1, True), x), -1).tanh() * 2,
 ]
+CHANNELS: list[Function] = [
+    lambda x: F.silu(F.group_norm(torch.cat((x, x[:, :4] * 2), 1), 3)),
+    lambda x: F.group_norm(torch.cat((x[:, :5], x[:, 1:].abs()), 1), 4) + 1,
+    lambda x: F.instance_norm(F.pad(x, (1, 1, 1, 1)) * 2),
+    lambda x: F.instance_norm(torch.cat((x, x[:, 3:] * 2), 1)),
+]
 
 
 def test_rolls() -> None:
@@ -37,6 +43,10 @@ def test_rolls() -> None:
 def test_parts_of_a_larger_tensor() -> None:
     check(PARTS, (6, 20, 64), ("normal",))
     check(PARTS, (3, 33, 46), ("normal",))
+
+
+def test_parts_of_groups_of_channels() -> None:
+    check(CHANNELS, (3, 8, 12, 20), ("normal", "offset"))
 
 
 class Gathers(torch.nn.Module):

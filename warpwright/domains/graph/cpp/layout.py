@@ -135,7 +135,8 @@ def _tables(program: Program, given: Sequence[Sequence[int] | None] | None) -> l
 def _ordered(program: Program, tables: Sequence[Mapping[int, int]], order: Sequence[int]) -> Layout:
     """Return the loops over the axes in an order."""
     reduced = program.reduced or frozenset()
-    apart = {move.axis for moves in program.moves.values() for move in moves} | {axis for v in program.values if v.kind == "place" for axis in v.over}
+    apart = {axis for moves in program.moves.values() for move in moves for axis in move.axes}
+    apart |= {axis for v in program.values if v.kind == "place" for axis in v.over}
     loops = [
         Loop(program.sizes[axis], axis in reduced, tuple(table.get(axis, 0) for table in tables), axis if axis in apart else -1) for axis in order
     ]

@@ -35,11 +35,11 @@ class Move:
     """How the place in an operand follows from an element's place, where it is not the same."""
 
     kind: Literal["window", "roll", "gather"]
-    """The operand begins at `start` of the axis, and there is nothing of it elsewhere; it is rolled by `start` along the axis; or its dimension `dim`
-    has the place that the operand `index` holds."""
+    """The operand begins at `start` of the dimension over `axes`, and there is nothing of it elsewhere; it is rolled by `start` along the one axis;
+    or its dimension `dim` has the place that the operand `index` holds."""
     size: int
     """Of the operand's dimension."""
-    axis: int = -1
+    axes: tuple[int, ...] = ()
     start: int = 0
     dim: int = -1
     index: int = -1
@@ -152,8 +152,9 @@ class Program:
     # --- reading arguments ---
 
     def size(self, dim: tuple[int, ...]) -> int:
-        """Return the size of a dimension."""
-        return math.prod(self.sizes[a] for a in dim)
+        """Return the size of a dimension, in the window that is being built."""
+        framed = [move.size for move in self.frame if move.axes == dim]
+        return framed[0] if framed else math.prod(self.sizes[a] for a in dim)
 
     def axes_for(self, sizes: Sequence[int], near: Axes) -> Axes:
         """Return the axes of a tensor of these sizes that is broadcast against values over `near`."""
@@ -170,8 +171,7 @@ class Program:
         """Return the elements of a tensor from outside."""
         if value(node).dtype not in (*FLOATS, torch.int64, torch.int32, torch.bool, torch.uint8):
             raise Unsupported(f"a tensor of {value(node).dtype}")
-        over = {axis for dim in axes for axis in dim}
-        return self._new("load", "", (), axes, operand=self._operand(node, axes, tuple(w for w in self.frame if w.axis in over)), cost=2)
+        return self._new("load", "", (), axes, operand=self._operand(node, axes, tuple(w for w in self.frame if w.axes in axes)), cost=2)
 
     def _operand(self, node: fx.Node, axes: Axes, moves: tuple[Move, ...] = ()) -> int:
         """Return the number of the operand, which is a new one if it is not read so yet."""
@@ -192,7 +192,7 @@ class Program:
         axes = self.axes_for(shape(node), self.dims)
         if self.frame or any(len(axes[d]) != 1 for d, _ in shifts):
             raise Unsupported("a roll of a part, or along a dimension that is split")
-        moves = tuple(Move("roll", shape(node)[d], axes[d][0], shift % shape(node)[d]) for d, shift in shifts)
+        moves = tuple(Move("roll", shape(node)[d], axes[d], shift % shape(node)[d]) for d, shift in shifts)
         return self._new("load", "", (), axes, operand=self._operand(node, axes, moves), cost=4)
 
     def gathered(self, node: fx.Node, dim: int, index: fx.Node, signed: bool) -> Value:
@@ -210,9 +210,9 @@ class Program:
         """Return an argument as part of the whole space. `windows`: dimension, where the part begins, and its size; `build` builds calls."""
         moves = []
         for dim, start, size in windows:
-            if len(dim) != 1 or any(w.axis == dim[0] for w in self.frame):
-                raise Unsupported("a part along a dimension that is split, or of a part")
-            moves.append(Move("window", size, dim[0], start))
+            if not dim or any(w.axes == dim for w in self.frame):
+                raise Unsupported("a part of a part along the same dimension")
+            moves.append(Move("window", size, dim, start))
         with self._framed(moves):
             return self._built(arg, build)
 
@@ -228,16 +228,13 @@ class Program:
 
     @contextmanager
     def _framed(self, moves: Sequence[Move]) -> Iterator[None]:
-        """Build values for windows of the space: `sizes` are theirs meanwhile."""
-        before = self.frame, self.env, list(self.sizes)
+        """Build values for windows of the space: sizes of dimensions are theirs meanwhile."""
+        before = self.frame, self.env
         self.frame, self.env = (*self.frame, *moves), {}
-        for move in moves:
-            self.sizes[move.axis] = move.size
         try:
             yield
         finally:
-            self.frame, self.env = before[:2]
-            self.sizes[:] = before[2]
+            self.frame, self.env = before
 
     def within(self, dim: tuple[int, ...], start: int, stop: int) -> Value:
         """Return whether an element lies in a part of the dimension."""

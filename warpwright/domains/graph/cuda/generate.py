@@ -165,9 +165,10 @@ class _Writer(Phases):
     def _at(self, loop: Loop, tensor: int, place: str) -> str:
         """Return the index in an operand along a loop at whose index `place` an element stands; "" where each element has its own."""
         for move in self.program.moves.get(tensor, ()):
-            if move.axis >= 0 and move.axis == loop.axis:
+            if loop.axis in move.axes:
                 if move.kind == "window":
-                    return f"({place} - {move.start})"
+                    last = max(axis for axis in move.axes if self.program.sizes[axis] != 1)
+                    return f"({place} - {move.start})" if loop.axis == last else place
                 return "" if loop is self.layout.vector and tensor in self.plan.loose else f"turned({place}, {move.start}, {move.size})"
         return place
 
@@ -181,8 +182,18 @@ class _Writer(Phases):
                 terms.append(f"{'row_from_end' if move.signed else 'row_at'}(a{move.index}[{at}], {move.size}) * {own[move.dim]}")
         return terms
 
-    def _index_of(self, axis: int) -> str:
-        """Return the index along an axis that is a loop by itself: for the vectors' that of a vector's first element."""
+    def _index_of(self, dim: tuple[int, ...], element: str = "") -> str:
+        """Return the index along a dimension whose axes are loops by themselves: that of a vector's first element, or of its `element`."""
+        terms, step = [], 1
+        for axis in reversed(dim):
+            if self.program.sizes[axis] != 1:
+                at = self._loop_index(axis)
+                terms.append(at if step == 1 else f"{at} * {step}")
+                terms += [element] if element and self.layout.vector.axis == axis else []
+            step *= self.program.sizes[axis]
+        return f"({' + '.join(terms)})" if len(terms) > 1 else terms[0]
+
+    def _loop_index(self, axis: int) -> str:
         if self.layout.vector.axis == axis:
             return f"k{len(self.layout.inner) - 1}" if self.plan.order == "rows" else "k" if self.layout.outer else "at"
         for prefix, loops in (("i", self.layout.outer), ("k", self.layout.inner)):
@@ -196,7 +207,7 @@ class _Writer(Phases):
         tests = []
         for move in self.program.moves.get(tensor, ()):
             if move.kind == "window":
-                at = self._index_of(move.axis) + (f" + {element}" if element and self.layout.vector.axis == move.axis else "")
+                at = self._index_of(move.axes, element)
                 tests.append(f"{at} >= {move.start} && {at} < {move.start + move.size}")
         return " && ".join(tests)
 
@@ -214,9 +225,8 @@ class _Writer(Phases):
     def _op(self, v: Value) -> str:
         kind = "bool" if v.type == MASK else "float"
         if v.kind == "place":
-            [axis] = v.over
-            at = self._index_of(axis)
-            return f"const bool v{v.number} = {v.text.format(f'({at} + e)' if self.layout.vector.axis == axis else at)};"
+            [dim] = [dim for dim in v.axes if dim]
+            return f"const bool v{v.number} = {v.text.format(self._index_of(dim, 'e'))};"
         if v.kind == "part" and v.args[0].text == "Online":
             return f"const float v{v.number} = r{v.args[0].number}_{('top', 'total').index(v.text)};"
         if v.kind == "part":
@@ -289,8 +299,8 @@ class _Writer(Phases):
         """Return element `i` of a vector that is not read as one."""
         along, place = self.layout.vector, str(i)
         for move in self.program.moves.get(t, ()):
-            if move.kind == "roll" and move.axis == along.axis and t in self.plan.loose:
-                place = f"turned({self._index_of(along.axis)} + {i}, {move.start}, {move.size})"
+            if move.kind == "roll" and along.axis in move.axes and t in self.plan.loose:
+                place = f"turned({self._loop_index(along.axis)} + {i}, {move.start}, {move.size})"
         test = self._inside(t, str(i))
         return f"{f'{test} ? ' if test else ''}number(q{t}[{place}]){' : 0.f' if test else ''}"
 
