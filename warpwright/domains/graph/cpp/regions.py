@@ -6,10 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import torch
 from torch import fx
 
-from warpwright.domains.graph.cpp.calls import BUILDERS, COPIES, VIEWS
+from warpwright.domains.graph.cpp.calls import BUILDERS, COPIES, MOVES, VIEWS
 from warpwright.domains.graph.cpp.kernel import Fused, Kernel, Unsupported, build
 from warpwright.domains.graph.cpp.program import Program
 from warpwright.domains.graph.ir import Edit, GraphIR, dtype, edit, has_effect, is_parameter_only, is_tensor, shape, sort, users, value, written
@@ -44,7 +43,7 @@ def regions(ir: GraphIR, kind: type[Fused] = Kernel, least: int = LEAST_ELEMENTS
     apart = _halves(ir)
     found: list[list[fx.Node]] = []
     for node in ir.graph.nodes:
-        if not _fusable(node, kind.floats) or (fixed and is_parameter_only(node)):
+        if not _fusable(node, kind) or (fixed and is_parameter_only(node)):
             continue
         for region in reversed([r for r in found if any(arg in r for arg in node.all_input_nodes)]):
             if apart([*region, node]) and _buildable([*region, node]):
@@ -74,10 +73,10 @@ def _absorb(found: list[list[fx.Node]], region: list[fx.Node], node: fx.Node, ap
             found.remove(other)
 
 
-def _fusable(node: fx.Node, floats: Sequence[torch.dtype]) -> bool:
-    if any(value(n).is_floating_point() and dtype(n) not in floats for n in (node, *node.all_input_nodes) if is_tensor(n)):
+def _fusable(node: fx.Node, kind: type[Fused]) -> bool:
+    if any(value(n).is_floating_point() and dtype(n) not in kind.floats for n in (node, *node.all_input_nodes) if is_tensor(n)):
         return False
-    if node.op != "call_function" or node.target not in BUILDERS or not is_tensor(node) or has_effect(node):
+    if node.op != "call_function" or node.target not in BUILDERS or node.target in kind.refused or not is_tensor(node) or has_effect(node):
         return False
     later = [user for arg in node.all_input_nodes for user in arg.users if arg in written(user)]
     return not later and math.prod(shape(node)) > 0
@@ -115,7 +114,7 @@ def _trimmed(region: list[fx.Node]) -> list[fx.Node]:
 
 
 def _worthwhile(region: list[fx.Node], kind: type[Fused], least: int) -> bool:
-    if all(node.target in VIEWS or node.target in COPIES for node in region):
+    if all(node.target in (*VIEWS, *COPIES, *MOVES) for node in region):
         return False
     sizes = [math.prod(shape(n)) for node in region for n in (node, *node.all_input_nodes) if is_tensor(n)]
     try:
