@@ -202,6 +202,8 @@ class _Lowering:
             return of_row
         if not self.fuse and self.program.ops[value].shape:
             return False
+        if op.kind == "segmax" and op.over is not Domain.EDGE:
+            return self.program.ops[value].kind == "segmax"
         linear = (op.kind == "contract" or op.function == "scale") and op.over is not Domain.EDGE and op.domain is not Domain.EDGE
         return linear and sum(i in self.partial for i in op.inputs) == 1 and self.program.ops[value].kind != "segmax"
 
@@ -396,6 +398,10 @@ def _check_row_form(op: Op, reads: list[Op]) -> None:
     if op.kind == "map":
         if any(len(read.shape) > 1 for read in reads):
             raise NotApplicable("expected rows, saw weights in a map")
+        return
+    if op.kind == "segmax":
+        if op.shape or op.domain not in {Domain.SRC, Domain.DST}:
+            raise NotApplicable(f"expected a maximum of one number onto nodes, saw {op.shape} onto {op.domain}")
         return
     matrices = [read for read in reads if len(read.shape) == 2]
     wide = max([1, *(size for read in (*reads, op) for size in read.shape)])
