@@ -267,7 +267,7 @@ def flatten(program: Program) -> Program:
 
 
 def through_pairs(program: Program) -> Program:
-    """Return the program with sums and maxima of single numbers over a destination's edges made in two steps: over each pair's edges, then over pairs.
+    """Return the program with sums and maxima of numbers over a destination's edges made in two steps: over each pair's edges, then over pairs.
 
     A destination's own loop over edges reads them in an order that is not theirs in memory, and computes them once more. On an H200 the two such
     loops of a softmax took 1.1 of 4.8 ms on mag's graph.

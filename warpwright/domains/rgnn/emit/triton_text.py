@@ -25,7 +25,7 @@ class Tuning:
     unroll: int = 0
     """Edges of a row whose loads are under way at once."""
     stages: int = 0
-    """Of a loop over edges, 2 or more: reads are copies to shared memory so many steps ahead; 1: reads as they stand; 0: barriers keep their order."""
+    """Of a loop over edges. 2 or more: reads are copies to shared memory, some steps ahead; 1: reads as they stand; 0: barriers keep their order."""
 
 
 DEFAULT = Tuning()

@@ -69,7 +69,7 @@ class Layer(torch.nn.Module):
         return original(*args, **kwargs)
 
     def replayed(self, forward: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        """Return the result of a recorded call; None where there is none. Calls are of tensors x, edge_index, edge_type, or of dictionaries x, edges."""
+        """Return the result of a recorded call of tensors (x, edge_index, edge_type) or of dictionaries (x, edges); None where there is none."""
         if len(args) == 3 and all(type(x) in {torch.Tensor, torch.nn.Parameter} for x in args):
             x, *edges = args
             found = self.replays.recorded(self, lambda rows: [forward(self, rows[0], *edges)], (x,), edges, (self.training, self.options))
