@@ -11,6 +11,7 @@ not ready when the timing begins is ended and recorded as such, so nothing runs 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import multiprocessing
 import time
@@ -23,6 +24,7 @@ from typing import Any
 import torch
 
 from benchmarks.rgnn import pairs
+from benchmarks.rgnn.breakdown import each_kernel
 from benchmarks.rgnn.forward_training import Clock, bandwidth, error, gradients, layer_of, measure, runs
 from warpwright.domains.rgnn import synth
 from warpwright.domains.rgnn.emit.triton_text import Tuning
@@ -117,6 +119,12 @@ def prepared(name: str, model: str, args: argparse.Namespace, device: torch.devi
     return cell
 
 
+def whole_step(cell: Cell) -> None:
+    """Run a training step."""
+    cell.x.grad = None
+    cell.found["ours"][1](cell.x).backward(cell.weights)
+
+
 def timed(cell: Cell, clock: Clock, write: Callable[[dict[str, Any]], None], own: bool) -> None:
     """Time ours and torch.pairs."""
     for label in ("ours", *(["ours: launches"] if cell.small else []), *([] if own else ["torch.pairs"])):
@@ -181,6 +189,10 @@ def worker(name: str, models: Sequence[str], args: argparse.Namespace, alone: An
                     timed(cell, clock, rows.append, hgt and not cell.small)
                 elif part == "variants":
                     variants(cell, clock, rows.append)
+                elif part == "kernels":
+                    cell.layer.options = Options(replay=False)
+                    kernels = each_kernel(functools.partial(whole_step, cell), device)
+                    rows += [cell.common | {"table": "kernel_parts"} | row for row in kernels]
                 elif hgt and not cell.small:
                     module, run = cell.found["torch.pairs"]
                     rows.append(cell.common | {"implementation": "torch.pairs"} | measure(clock, module, run, cell.x, cell.weights))
@@ -243,7 +255,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         large = [job for job in ready if job[0] in LARGE]
         varied = [job for job in large if any(job[0] in graphs for _, graphs in VARIANTS.values())]
         asked = [("copy", job) for job in ready[:1]] + [("times", job) for job in (*small, *large)] + [("variants", job) for job in varied]
-        asked += [("pairs", job) for job in large if "hgt" in job[1]]
+        asked += [("kernels", job) for job in large] + [("pairs", job) for job in large if "hgt" in job[1]]
         for part, (name, own, pipe, process) in asked:
             left = started + args.seconds - time.time()
             if left < 1 or not process.is_alive():

@@ -106,8 +106,8 @@ class Recording:
 
     def run(self, features: Sequence[torch.Tensor]) -> int:
         """Compute the results for these features; return the number of the run."""
-        for place in self.copied:
-            self.features[place].data.copy_(features[place])
+        if self.copied:
+            torch._foreach_copy_([self.features[i].detach() for i in self.copied], [features[i].detach() for i in self.copied])
         self.forward.replay()
         self.number += 1
         return self.number
@@ -117,8 +117,7 @@ class Recording:
         assert self.backward is not None
         if number != self.number:
             self.run(features)
-        for own, x in zip(self.given, given, strict=True):
-            own.copy_(x)
+        torch._foreach_copy_(self.given, list(given))
         self.backward.replay()
         self.number += 1  # the backward's values may lie where the forward's were
         (flat,) = self.backward.out
