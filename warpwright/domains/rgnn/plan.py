@@ -6,7 +6,7 @@ import functools
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -116,7 +116,7 @@ def onto(program: Program, output: int) -> Program:
 def _runner(program: Program, emitter: Emitter) -> Runner:
     try:
         if emitter[0] == "gpu":
-            return Rows(lower(program, emitter[2]), emitter[1], emitter[3])
+            return Rows(lower(program, emitter[2], again=bool(emitter[1].again)), emitter[1], emitter[3])
         if emitter[0] in NATIVE:
             return Native(lower(program, emitter[2], general=True), NATIVE[emitter[0]], emitter[3])
     except NotApplicable:
@@ -247,7 +247,12 @@ def _chosen(
         name = "eager"  # kernels have one type of numbers; torch promotes, or says what does not fit
     fuse = options.fuse if options.fuse is not None else name in NATIVE or not apart(index)
     machine = CPU if name in NATIVE else GPU if name == "gpu" else TORCH
-    return _cached(layer, inputs, wanted, sizes, options, machine), (name, options.tuning, fuse, donated)
+    tuning = options.tuning if options.tuning.again is not None else replace(options.tuning, again=index.edges < STORED)
+    return _cached(layer, inputs, wanted, sizes, options, machine), (name, tuning, fuse, donated)
+
+
+STORED = 1_000_000
+"""Edges from which numbers of edges are stored for sums by source; below, a launch costs more than reading what they are computed from."""
 
 
 APART, APART_LARGE, LARGE = 10, 4, 200_000

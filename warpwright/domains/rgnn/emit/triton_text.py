@@ -24,6 +24,8 @@ class Tuning:
     warps: int = 0
     unroll: int = 0
     """Edges of a row whose loads are under way at once."""
+    again: bool | None = None
+    """Are numbers of edges computed again by every kernel that reads them, rather than stored? None: on small graphs."""
     stages: int = 0
     """Of a loop over edges. 2 or more: reads are copies to shared memory, some steps ahead; 1: reads as they stand; 0: barriers keep their order."""
 
@@ -321,7 +323,10 @@ class Writer:
 
     def _on_edges(self, position: int, op: Op) -> None:
         for n in range(self.unroll):
-            value = self._product(op, lambda i, window, n=n: self.of_edge(i, n, window), "")  # type: ignore[misc]
+            if op.kind == "map":
+                value = self._expression(op, [self.of_edge(i, n) for i in op.inputs])
+            else:
+                value = self._product(op, lambda i, window, n=n: self.of_edge(i, n, window), "")  # type: ignore[misc]
             self.sums.append(f"tl.store({self.argument('out', position)} + {self.edge_row(Domain.EDGE, n)}, {value}, mask={self.edge_mask(n)})")
 
     def _over_edges(self, position: int, op: Op) -> None:
