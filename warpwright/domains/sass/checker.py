@@ -25,7 +25,7 @@ STACK_POINTER = 1
 
 def independent(first: Instruction, second: Instruction) -> bool:
     """May two adjacent instructions be exchanged, as far as registers, memory and fences go?"""
-    if first.defs & (second.defs | second.uses) or second.defs & first.uses:
+    if first.defs & (second.defs | second.uses) or second.defs & first.uses or first.opaque or second.opaque:
         return False
     if "fence" in (first.kind, second.kind):
         fence, other = (first, second) if first.kind == "fence" else (second, first)
