@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import pytest
 from sass_cubins import checker, kernel
 
 from warpwright.domains.sass import control, relisting
 from warpwright.domains.sass.checker import complaints, dependences
+from warpwright.domains.sass.disassembly import Line
+from warpwright.domains.sass.edits import with_reuse
+from warpwright.domains.sass.instruction import read
+from warpwright.domains.sass.kernel import Schedule
 from warpwright.domains.sass.techniques import hot_blocks
 
 NAMES = ("stencil_90", "softmax_90", "rmsnorm_80")
@@ -56,3 +63,47 @@ def test_a_load_rises_with_the_arithmetic_of_its_address() -> None:
         moved = {index for index in chain if made.place_of(index) < index}
         lifted += bool(moved) and made.place_of(place) < place
     assert lifted, "no load took its producers along"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_waits_that_nothing_needs_are_dropped_and_no_others(name: str) -> None:
+    """A wait that is planted is gone, and of the compiler's few: it writes hardly any that nothing needs."""
+    here, original = kernel(name), kernel(name).original
+    number = next(number for number in hot_blocks(checker(name)) if relisting.lean(checker(name), *planted(name, number)) is not None)
+    schedule, _ = planted(name, number)
+    made = relisting.lean(checker(name), schedule, number)
+    assert made is not None and made.order == original.order and not complaints(made, checker(name))
+    places = here.blocks[number]
+    waits = [sum(control.waits(one.words[place]).bit_count() for place in places) for one in (original, schedule, made)]
+    assert waits[2] <= waits[0] < waits[1] and waits[2] >= 0.7 * waits[0]
+
+
+def planted(name: str, number: int) -> tuple[Schedule, int]:
+    """Return the compiler's schedule with a wait for each scoreboard at the last arithmetic of a block, and the block."""
+    original, block = kernel(name).original, kernel(name).blocks[number]
+    place = next(place for place in reversed(block) if original.at(place).kind == "fixed")
+    return original.with_words({place: original.words[place] | 63 << 116}), number
+
+
+def test_operands_are_kept_for_the_next_product_of_a_new_order() -> None:
+    """Without its flags a block gets back those that compilers set between neighbours, and none besides."""
+    here = kernel("stencil_90")
+    for number in hot_blocks(checker("stencil_90")):
+        block = here.blocks[number]
+        bare = here.original.with_words({place: control.without_reuse(here.words[place]) for place in block})
+        made = with_reuse(bare, block)
+        kept = {place: control.reused(made.words[place]) for place in block}
+        assert all(flags & ~control.reused(here.words[place]) == 0 for place, flags in kept.items())
+        assert not complaints(made, checker("stencil_90"))
+
+
+def test_an_operand_that_is_overwritten_is_not_kept() -> None:
+    """R4 is a factor of both; the first product writes it."""
+    texts = ("FFMA R4, R4, R5, R6", "FFMA R7, R4, R8, R9", "FFMA R10, R4, R11, R9")
+    words = [control.encode(sum(int(n) << bit for n, bit in zip(re.findall(r"R(\d+)", text)[1:], control.SLOT_BITS, strict=True)), HELD) for text in texts]
+    instructions = tuple(read(index, Line(text, 0, frozenset(), frozenset())) for index, text in enumerate(texts))
+    code = replace(kernel("saxpy_90"), instructions=instructions, words=tuple(words), labels={})
+    assert [control.reused(word) for word in with_reuse(code.original, range(3)).words] == [0, 0b101, 0]
+
+
+HELD = control.Control(4, True, 7, 7, 0, 0)

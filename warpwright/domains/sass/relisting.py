@@ -3,6 +3,7 @@
     relist     every instruction is drawn towards the order of its critical path (list scheduling), by as much as is asked, with random ties
     share      the loads of a block are dealt out to the scoreboards anew
     lift       one instruction is moved with everything that it depends on (up), or that depends on it (down)
+    lean       waits of arithmetic that nothing needs any more are dropped
     settle     waits and stalls are added to a block where the model of hazards misses some; stalls are first cut to one cycle where that is asked
 
 One pass over the block settles what an exchange by exchange repair would check hundreds of times.
@@ -17,7 +18,7 @@ from random import Random
 
 from warpwright.domains.sass import control, hazards, isa
 from warpwright.domains.sass.checker import Checker
-from warpwright.domains.sass.edits import block_of, repaired, without_stale_reuse
+from warpwright.domains.sass.edits import block_of, repaired, with_reuse, without_stale_reuse
 from warpwright.domains.sass.hazards import Violation
 from warpwright.domains.sass.instruction import Instruction
 from warpwright.domains.sass.kernel import Schedule
@@ -74,7 +75,39 @@ def share(checker: Checker, schedule: Schedule, number: int, size: int, seed: in
         words[place] = control.with_write_board(words[place], boards[rank // size % len(boards)])
     if tuple(words) == schedule.words:
         return None
-    return settle(checker, replace(schedule, words=tuple(words)), number)
+    dealt = replace(schedule, words=tuple(words))
+    return lean(checker, dealt, number) or settle(checker, dealt, number)
+
+
+def lean(checker: Checker, schedule: Schedule, number: int) -> Schedule | None:
+    """Drop the waits of a block's arithmetic that the model does not miss; None where it misses all, or where one may protect what it cannot see.
+
+    Arithmetic touches registers alone, so its waits protect nothing else: what they keep from passing a later fence or access is rule 7's. An operation
+    in flight reads its uniform registers and predicates late, of which no scoreboard is known; where a block writes those, its waits stay. So do they
+    where the model finds fault with the compiler, for there it would not see a wait that is missing.
+    """
+    block, words = schedule.kernel.blocks[number], list(schedule.words)
+    if checker.accepted or _writes_what_is_read_late(schedule, number):
+        return None
+    for place in block:
+        if schedule.at(place).kind == "fixed" and not schedule.at(place).opaque and checker.movable(schedule.order[place]):
+            words[place] = control.without_waits(words[place])
+    if tuple(words) == schedule.words:
+        return None
+    settled = settle(checker, replace(schedule, words=tuple(words)), number)
+    return None if settled is None or settled.words == schedule.words else settled
+
+
+def _writes_what_is_read_late(schedule: Schedule, number: int) -> bool:
+    """Does a block write, after an operation or in its next turn, what the operation reads late? A guard is read at issue."""
+    block, looped = schedule.kernel.blocks[number], schedule.kernel.depth[number] > 0
+    instructions = [schedule.at(place) for place in block]
+    written: set[int] = {register for one in instructions for register in one.defs} if looped else set()
+    for one in reversed(instructions):
+        if one.kind in ("memory", "variable") and any(register in written for register in one.late_reads if register != one.guard):
+            return True
+        written |= one.defs
+    return False
 
 
 def _first_use(schedule: Schedule, place: int, stop: int) -> int:
@@ -93,7 +126,7 @@ def _settled(checker: Checker, schedule: Schedule, number: int, wanted: Mapping[
     order[block.start : block.stop] = new
     words[block.start : block.stop] = [word_of[index] for index in new]
     moved = replace(schedule, order=tuple(order), words=tuple(words))
-    return settle(checker, without_stale_reuse(moved, block.start, block.stop - 1), number, least)
+    return settle(checker, with_reuse(without_stale_reuse(moved, block.start, block.stop - 1), block), number, least)
 
 
 def _with_boards(checker: Checker, schedule: Schedule, block: range) -> dict[int, int]:

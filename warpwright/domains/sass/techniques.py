@@ -9,6 +9,7 @@ board(i17, to=3)                      another scoreboard for a load
 share(b3, size=2, seed=5)             the scoreboards dealt out anew to a block's loads
 reuse_off(i17)                        without the operand cache
 drift(b3, loads="shared", by=-64)     every load as early (late) as it goes
+lean(b3)                              without the waits of arithmetic that nothing needs
 tighten(b3)                           every stall as short as it goes
 relist(b3, push=0.3, jitter=2, seed=5, least=0)   a block listed anew, critical paths first; least: with the shortest stalls
 lift(i17, by=-8)                      an instruction with all that it depends on
@@ -132,7 +133,7 @@ def techniques(checker: Checker) -> tuple[Edit, ...]:
     memory = Memory(proven=checker.proven)
     orders = (_exchange(checker), _move(checker), _lift(checker), _shuffle(checker))
     single = (*orders, _stall(checker), _hold(), _board(checker), _reuse_off())
-    whole = (_drift(checker), _relist(checker), _share(checker), _tighten(checker), _pattern(checker), _reuse_block(checker))
+    whole = (_drift(checker), _relist(checker), _share(checker), _lean(checker), _tighten(checker), _pattern(checker), _reuse_block(checker))
     first = Traits("S", tried_first=True)
     plain = Traits("S")
     made = [Edit(name, make, every, draw, memory, weight, plain) for name, make, every, draw, weight in single]
@@ -310,6 +311,16 @@ def _tighten(checker: Checker) -> Kind:
         return (Action("tighten", f"b{number}") for number in hot_blocks(checker)[:1])
 
     return "tighten", make, every, lambda schedule, rng, place: Action("tighten", f"b{checker.kernel.block_of[place]}"), 1
+
+
+def _lean(checker: Checker) -> Kind:
+    def make(schedule: Schedule, action: Action) -> Schedule | None:
+        return relisting.lean(checker, schedule, _number(action))
+
+    def every(schedule: Schedule) -> Iterator[Action]:
+        return (Action("lean", f"b{number}") for number in hot_blocks(checker))
+
+    return "lean", make, every, lambda schedule, rng, place: Action("lean", f"b{checker.kernel.block_of[place]}"), 1
 
 
 def _pattern(checker: Checker) -> Kind:
