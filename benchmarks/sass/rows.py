@@ -28,7 +28,8 @@ def curve_row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _search(row: Mapping[str, Any]) -> dict[str, Any]:
     rate = f"{row['proposals'] / row['search_s']:.0f}"
-    return {"kernel": row["kernel"], "search": row["search"], "candidates": row["proposals"], "a second": rate}
+    began = {"began at %": _percent(row["began_at"])} if row.get("began_at", 1.0) != 1.0 else {}
+    return {"kernel": row["kernel"], "search": row["search"], "candidates": row["proposals"], "a second": rate, **began}
 
 
 def _schedule(row: Mapping[str, Any]) -> dict[str, Any]:

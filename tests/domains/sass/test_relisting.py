@@ -11,7 +11,7 @@ from sass_cubins import checker, kernel
 from warpwright.domains.sass import control, relisting
 from warpwright.domains.sass.checker import complaints, dependences
 from warpwright.domains.sass.disassembly import Line
-from warpwright.domains.sass.edits import with_reuse
+from warpwright.domains.sass.edits import with_reuse, without_stale_reuse
 from warpwright.domains.sass.instruction import read
 from warpwright.domains.sass.kernel import Schedule
 from warpwright.domains.sass.techniques import hot_blocks
@@ -28,6 +28,41 @@ def test_a_block_listed_anew_is_legal_and_another(name: str, push: float, jitter
     assert not complaints(made, checker(name))
     again = relisting.relist(checker(name), original, number, push, jitter, seed=3, least=False)
     assert again is not None and (again.order, again.words) == (made.order, made.words)
+
+
+@pytest.mark.parametrize("by", ["operands", "cycles"])
+@pytest.mark.parametrize("name", NAMES)
+def test_what_decides_among_neighbours_gives_legal_blocks(name: str, by: str) -> None:
+    for number in hot_blocks(checker(name))[:2]:
+        made = relisting.relist(checker(name), kernel(name).original, number, 0.0, 0.0, 0, least=True, by=by)
+        assert made is None or not complaints(made, checker(name))
+
+
+def test_instructions_that_need_not_wait_come_first() -> None:
+    """The line of a block is no longer than in the compiler's order, for which the same distances hold."""
+    here, name = kernel("stencil_90"), "stencil_90"
+    number = hot_blocks(checker(name))[0]
+    lengths = []
+    for order in (here.blocks[number], listed_by_cycles(name, number)):
+        line = relisting.Line(checker(name), here.original, number)
+        for index in order:
+            line.issue(index)
+        lengths.append(line.now)
+    assert lengths[1] <= lengths[0]
+
+
+def listed_by_cycles(name: str, number: int) -> list[int]:
+    original = kernel(name).original
+    made = relisting.relist(checker(name), original, number, 0.0, 0.0, 0, least=True, by="cycles")
+    assert made is not None and made.order != original.order
+    return [made.order[place] for place in kernel(name).blocks[number]]
+
+
+@pytest.mark.parametrize("name", ["softmax_90", "rmsnorm_80", "stencil_90"])
+def test_the_compilers_order_keeps_the_compilers_flags(name: str) -> None:
+    original = kernel(name).original
+    for block in kernel(name).blocks:
+        assert without_stale_reuse(original, block.start, block.stop - 1).words[block.start : block.stop] == original.words[block.start : block.stop]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -100,7 +135,8 @@ def test_operands_are_kept_for_the_next_product_of_a_new_order() -> None:
 def test_an_operand_that_is_overwritten_is_not_kept() -> None:
     """R4 is a factor of both; the first product writes it."""
     texts = ("FFMA R4, R4, R5, R6", "FFMA R7, R4, R8, R9", "FFMA R10, R4, R11, R9")
-    words = [control.encode(sum(int(n) << bit for n, bit in zip(re.findall(r"R(\d+)", text)[1:], control.SLOT_BITS, strict=True)), HELD) for text in texts]
+    factors = [map(int, re.findall(r"R(\d+)", text)[1:]) for text in texts]
+    words = [control.encode(sum(n << bit for n, bit in zip(numbers, control.SLOT_BITS, strict=True)), HELD) for numbers in factors]
     instructions = tuple(read(index, Line(text, 0, frozenset(), frozenset())) for index, text in enumerate(texts))
     code = replace(kernel("saxpy_90"), instructions=instructions, words=tuple(words), labels={})
     assert [control.reused(word) for word in with_reuse(code.original, range(3)).words] == [0, 0b101, 0]

@@ -15,10 +15,11 @@ import heapq
 from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
+from types import MappingProxyType
 
 from warpwright.domains.sass import control, hazards, isa
 from warpwright.domains.sass.checker import Checker
-from warpwright.domains.sass.edits import block_of, repaired, with_reuse, without_stale_reuse
+from warpwright.domains.sass.edits import block_of, operands_of_product, repaired, with_reuse, without_stale_reuse
 from warpwright.domains.sass.hazards import Violation
 from warpwright.domains.sass.instruction import Instruction
 from warpwright.domains.sass.kernel import Schedule
@@ -31,14 +32,24 @@ ROUNDS = 6
 """Times that one instruction is examined, each time with more waits or later."""
 
 
-def relist(checker: Checker, schedule: Schedule, number: int, push: float, jitter: float, seed: int, least: bool) -> Schedule | None:
-    """List a block anew; `push`: places an instruction moves up for each cycle of its critical path beyond what its place says."""
+AHEAD, NEAR = 12, {"operands": 6.0, "cycles": 24.0}
+"""Among the first so many of what is ready, and so many places, the next instruction is chosen."""
+
+
+def relist(
+    checker: Checker, schedule: Schedule, number: int, push: float, jitter: float, seed: int, least: bool, by: str = "place"
+) -> Schedule | None:
+    """List a block anew; `push`: places an instruction moves up for each cycle of its critical path beyond what its place says.
+
+    `by` says what decides among instructions that want to stand near one another: nothing more ("place"); "operands": products that read a register
+    through one slot follow each other, so that it is kept in the operand cache; "cycles": what need not wait for its sources comes first.
+    """
     block = schedule.kernel.blocks[number]
     order, rng = schedule.order[block.start : block.stop], Random(seed)
     height = _heights(checker, schedule, number)
     tallest = max(height.values(), default=0.0)
     wanted = {index: place + push * (tallest - height[index]) + rng.gauss(0.0, jitter) for place, index in enumerate(order)}
-    return _settled(checker, schedule, number, wanted, least)
+    return _settled(checker, schedule, number, wanted, least, by)
 
 
 def lift(checker: Checker, schedule: Schedule, place: int, distance: int) -> Schedule | None:
@@ -115,10 +126,13 @@ def _first_use(schedule: Schedule, place: int, stop: int) -> int:
     return next((later for later in range(place + 1, stop) if made & schedule.at(later).uses), stop)
 
 
-def _settled(checker: Checker, schedule: Schedule, number: int, wanted: Mapping[int, float], least: bool) -> Schedule | None:
+def _settled(
+    checker: Checker, schedule: Schedule, number: int, wanted: Mapping[int, float], least: bool, by: str = "place"
+) -> Schedule | None:
     block = schedule.kernel.blocks[number]
     old = schedule.order[block.start : block.stop]
-    new = _listed(old, checker.before(number), wanted)
+    line = Line(checker, schedule, number) if by == "cycles" else None
+    new = _listed(old, checker.before(number), wanted, line, _factors(schedule, block, by))
     if new == list(old) and not least:
         return None
     word_of = _with_boards(checker, schedule, block)
@@ -148,8 +162,52 @@ def _with_boards(checker: Checker, schedule: Schedule, block: range) -> dict[int
     return words
 
 
-def _listed(order: tuple[int, ...], before: Mapping[int, frozenset[int]], wanted: Mapping[int, float]) -> list[int]:
-    """Return an order that keeps dependences, nearest to what is wanted: the first of what is ready."""
+def _factors(schedule: Schedule, block: range, by: str) -> Mapping[int, Mapping[int, int]]:
+    """Return the registers of a block's products, slot by slot, where they decide."""
+    if by != "operands":
+        return {}
+    return {schedule.order[place]: found for place in block if (found := operands_of_product(schedule, place))}
+
+
+class Line:
+    """The cycle in which each instruction of a block could issue, as it is listed."""
+
+    def __init__(self, checker: Checker, schedule: Schedule, number: int) -> None:
+        self.checker, self.instructions, self.before = checker, schedule.kernel.instructions, checker.before(number)
+        self.now, self.issued, self.soonest = 0.0, dict[int, float](), dict[int, float]()
+
+    def waits(self, index: int) -> float:
+        """Return the cycles that an instruction, all before it issued, would have to wait now."""
+        if index not in self.soonest:
+            self.soonest[index] = max((self.issued[earlier] + self._apart(earlier, index) for earlier in self.before[index]), default=0.0)
+        return max(0.0, self.soonest[index] - self.now)
+
+    def issue(self, index: int) -> None:
+        """Let an instruction issue, as soon as it may."""
+        self.now += self.waits(index)
+        self.issued[index] = self.now
+        self.now += 1.0
+
+    def _apart(self, earlier: int, later: int) -> float:
+        first, second = self.instructions[earlier], self.instructions[later]
+        shared = first.defs & second.uses
+        if not shared:
+            return 1.0
+        if first.kind != "fixed":
+            return _latency(first)
+        needed = self.checker.distances.needed
+        keys = (("RAW", first.producers[register], *consumer) for register in shared for consumer in second.consumers[register])
+        return float(max((needed(key) for key in keys), default=1))
+
+
+def _listed(
+    order: tuple[int, ...],
+    before: Mapping[int, frozenset[int]],
+    wanted: Mapping[int, float],
+    line: Line | None = None,
+    factors: Mapping[int, Mapping[int, int]] = MappingProxyType({}),
+) -> list[int]:
+    """Return an order that keeps dependences, nearest to what is wanted: the first of what is ready, or what `line` or `factors` favours near it."""
     left = {index: len(before[index]) for index in order}
     after: dict[int, list[int]] = {index: [] for index in order}
     for index in order:
@@ -158,15 +216,35 @@ def _listed(order: tuple[int, ...], before: Mapping[int, frozenset[int]], wanted
     place = {index: at for at, index in enumerate(order)}
     ready = [(wanted[index], place[index], index) for index in order if not left[index]]
     heapq.heapify(ready)
-    listed = []
+    listed: list[int] = []
     while ready:
-        index = heapq.heappop(ready)[2]
+        index = _next(ready, line, factors, listed)
+        if line is not None:
+            line.issue(index)
         listed.append(index)
         for later in after[index]:
             left[later] -= 1
             if not left[later]:
                 heapq.heappush(ready, (wanted[later], place[later], later))
     return listed
+
+
+def _next(ready: list[tuple[float, int, int]], line: Line | None, factors: Mapping[int, Mapping[int, int]], listed: list[int]) -> int:
+    """Take an instruction from the heap of what is ready."""
+    last = factors.get(listed[-1]) if listed else None
+    if line is None and last is None:
+        return heapq.heappop(ready)[2]
+    first = [heapq.heappop(ready) for _ in range(min(AHEAD, len(ready)))]
+    reach = first[0][0] + NEAR["operands" if line is None else "cycles"]
+    near = [entry for entry in first if entry[0] <= reach]
+    if line is not None:
+        chosen = min(near, key=lambda entry: line.waits(entry[2]))
+    else:
+        chosen = max(near, key=lambda entry: len((last or {}).items() & factors.get(entry[2], {}).items()))
+    for entry in first:
+        if entry is not chosen:
+            heapq.heappush(ready, entry)
+    return chosen[2]
 
 
 def _heights(checker: Checker, schedule: Schedule, number: int) -> dict[int, float]:

@@ -11,7 +11,8 @@ reuse_off(i17)                        without the operand cache
 drift(b3, loads="shared", by=-64)     every load as early (late) as it goes
 lean(b3)                              without the waits of arithmetic that nothing needs
 tighten(b3)                           every stall as short as it goes
-relist(b3, push=0.3, jitter=2, seed=5, least=0)   a block listed anew, critical paths first; least: with the shortest stalls
+relist(b3, push=0.3, jitter=2, seed=5, least=0, by="place")   a block listed anew, critical paths first; least: with the shortest
+                                      stalls; by: what decides among neighbours ("operands", "cycles")
 lift(i17, by=-8)                      an instruction with all that it depends on
 pattern(b3, hold="float-9of16")       yields by a pattern
 reuse_block(b3)                       a block without the operand cache
@@ -272,17 +273,20 @@ def _drift(checker: Checker) -> Kind:
 def _relist(checker: Checker) -> Kind:
     def make(schedule: Schedule, action: Action) -> Schedule | None:
         push, jitter = float(_param(action, "push")), float(_param(action, "jitter"))
-        return relisting.relist(checker, schedule, _number(action), push, jitter, _int(action, "seed"), bool(_int(action, "least")))
+        least, by = bool(_int(action, "least")), str(_param(action, "by"))
+        return relisting.relist(checker, schedule, _number(action), push, jitter, _int(action, "seed"), least, by)
 
-    def at(number: int, push: float, jitter: float, seed: int, least: int) -> Action:
-        return Action("relist", f"b{number}", (("push", push), ("jitter", jitter), ("seed", seed), ("least", least)))
+    def at(number: int, push: float, jitter: float, seed: int, least: int, by: str) -> Action:
+        return Action("relist", f"b{number}", (("push", push), ("jitter", jitter), ("seed", seed), ("least", least), ("by", by)))
 
     def every(schedule: Schedule) -> Iterator[Action]:
-        return (at(number, push, 0.0, 0, 0) for number in hot_blocks(checker)[:1] for push in PUSHES)
+        first = [(push, "place", 0) for push in PUSHES] + [(0.0, by, least) for by in relisting.NEAR for least in (0, 1)]
+        return (at(number, push, 0.0, 0, least, by) for number in hot_blocks(checker)[:1] for push, by, least in first)
 
     def draw(schedule: Schedule, rng: Random, place: int) -> Action:
         push, jitter = rng.choice((0.0, *PUSHES)), rng.choice(JITTERS)
-        return at(checker.kernel.block_of[place], push, jitter, rng.randrange(1 << 20), rng.choice((0, 0, 1)))
+        least, by = rng.choice((0, 0, 1)), rng.choice(("place", "place", *relisting.NEAR))
+        return at(checker.kernel.block_of[place], push, jitter, rng.randrange(1 << 20), least, by)
 
     return "relist", make, every, draw, 4
 
