@@ -36,7 +36,7 @@ from benchmarks.sass.build import HERE, KERNELS, build
 from benchmarks.sass.flags import best_flags
 from benchmarks.sass.reference import error_against_float64
 from benchmarks.sass.replay import mended
-from benchmarks.sass.rows import counts, curve_row, edit_rows, failed_rows, line, table_rows
+from benchmarks.sass.rows import counts, curve_row, edit_rows, failed_rows, flags_row, line, table_rows
 from warpwright import domains
 from warpwright.base import Budget, Record, Task, is_baseline
 from warpwright.domains.sass import script
@@ -53,8 +53,8 @@ In, Out = TypeVar("In"), TypeVar("Out")
 
 TRIED = 3
 
-FINAL = 0.5
-"""Seconds of the limit that are kept for each kernel's final measurement."""
+FINAL, COMPARED = 0.5, 0.25
+"""Seconds of the limit that are kept for each kernel's final measurement, and for each comparison with the shipped cubin."""
 
 LEAST = 2.0
 """Seconds that a search has at least."""
@@ -80,6 +80,8 @@ class Job:
     """The compiler's flags that a cubin of a folder was made with, where they are others than those of `base`."""
     base: Path | None = None
     """The cubin as it is shipped, under the usual flags."""
+    searched: bool = True
+    """False where only the flags are measured."""
 
 
 @dataclass(frozen=True)
@@ -140,8 +142,9 @@ def jobs(given: argparse.Namespace, folder: Path, began: float) -> Iterator[Job]
     told = given.folder / "flags.json" if given.folder else None
     flagged = json.loads(told.read_text()) if told and told.exists() else {}
     every_search = list(product([int(seed) for seed in given.seeds.split(",")], kernels, given.search.split(",")))
-    finals = len(every_search) + 2 * sum(name in flagged for _, name, _ in every_search)
-    until = began + max(LEAST, given.limit - FINAL * finals / len(devices))
+    finals = FINAL * sum(flagged.get(name, {}).get("searched", True) for _, name, _ in every_search)
+    finals += 2 * COMPARED * sum(name in flagged for _, name, _ in every_search)
+    until = began + max(LEAST, given.limit - finals / len(devices))
     for (seed, name, search), device in zip(every_search, cycle(devices), strict=False):
         harness = (given.folder or HERE / "harnesses") / f"{name}.py"
         cubin = given.folder / f"{name}.cubin" if given.folder else None
@@ -149,7 +152,8 @@ def jobs(given: argparse.Namespace, folder: Path, began: float) -> Iterator[Job]
         own.mkdir(exist_ok=True)
         about = flagged.get(name, {})
         base = given.folder / f"{about['of']}.cubin" if about else None
-        yield Job(name, search, f"cubin:{device}", harness, given.out, cubin, own, given, until, seed, about.get("flags", ""), base)
+        flags, searched = about.get("flags", ""), about.get("searched", True)
+        yield Job(name, search, f"cubin:{device}", harness, given.out, cubin, own, given, until, seed, flags, base, searched)
 
 
 def in_parallel(work: Callable[[In], Out], every: list[In], given: argparse.Namespace) -> Iterator[Out]:
@@ -190,19 +194,20 @@ def measured(job: Job) -> Done:
     row: dict[str, Any] = {"row": "kernel", "kernel": job.kernel, "search": job.search, "seed": job.seed}
     if given.dry:
         return Done(job, dry(job, cubin, row))
-    base = described(cubin, job)
-    with CubinEvaluator(base, job.device, Measuring(seed=job.seed)) as evaluator:
-        if job.cubin is None:
+    base = described(job.base or cubin, job)
+    if job.base is not None:
+        row["flags"] = compared(base, job, cubin.read_bytes(), {"name": job.flags})
+    if not job.searched:
+        return Done(job, [row, flags_row(row)])
+    if job.cubin is None:
+        with CubinEvaluator(base, job.device, Measuring(seed=job.seed)) as evaluator:
             row["error_float64"] = error_against_float64(evaluator, job.harness)
-        if given.flags and job.cubin is None:
-            found = best_flags(job.kernel, evaluator, job.folder, given.arch)
-            row |= {"flags": found.row, "variants": found.tried}
-            cubin = found.cubin or cubin
+            if given.flags:
+                found = best_flags(job.kernel, evaluator, job.folder, given.arch)
+                row |= {"flags": found.row, "variants": found.tried}
+                cubin = found.cubin or cubin
     with CubinEvaluator(started(cubin, job), job.device, Measuring(seed=job.seed)) as evaluator:
         rows, image = searched(job, row, evaluator)
-    if job.base is not None:
-        base = described(job.base, job)
-        row["flags"] = compared(base, job, cubin.read_bytes(), {"name": job.flags})
     if row.get("flags") and image:
         row["both"] = compared(base, job, image, {})
     row["seconds"] = time.monotonic() - began

@@ -93,9 +93,9 @@ def share(checker: Checker, schedule: Schedule, number: int, size: int, seed: in
 def lean(checker: Checker, schedule: Schedule, number: int) -> Schedule | None:
     """Drop the waits of a block's arithmetic that the model does not miss; None where it misses all, or where one may protect what it cannot see.
 
-    Arithmetic touches registers alone, so its waits protect nothing else: what they keep from passing a later fence or access is rule 7's. An operation
-    in flight reads its uniform registers and predicates late, of which no scoreboard is known; where a block writes those, its waits stay. So do they
-    where the model finds fault with the compiler, for there it would not see a wait that is missing.
+    Arithmetic touches registers alone, so its waits protect nothing else: what they keep from passing a later fence or access is rule 7's. But an
+    operation in flight reads its uniform registers and predicates late, of which no scoreboard tells: where a block writes those, waits stay. So do
+    they where the model finds fault with the compiler, for there it would not see a wait that is missing.
     """
     block, words = schedule.kernel.blocks[number], list(schedule.words)
     if checker.accepted or _writes_what_is_read_late(schedule, number):
