@@ -1,4 +1,4 @@
-"""The C++ core of native/, built at first use by the system's compiler, and its functions by ctypes.
+"""The C++ core of native/, and the shims of shim/ around it, built at first use by the system's compiler; the core's functions by ctypes.
 
 ctypes rather than a binding generator: nothing to install, one text for the library, the shims and Python, and a call costs about a microsecond
 only where Python calls it; programs reach the core through the interposed MPI functions.
@@ -20,11 +20,12 @@ FLAGS = ("-O3", "-march=native", "-std=c++20", "-shared", "-fPIC", "-fvisibility
 _ALONE = ("-static-libstdc++", "-static-libgcc")
 """A C++ library of its own: a process may hold several, and a shim, loaded first, must neither take another's symbols nor lend its own."""
 _SOURCES = Path(__file__).parent / "native"
+_FOLDERS = (_SOURCES, Path(__file__).parent / "shim")
 _INCLUDE = re.compile(r'^#include "([\w.]+)"$', re.M)
 
 
 def text(name: str) -> str:
-    """Return a file of native/ with its own headers written into it, each once; a .cu file becomes a string constant."""
+    """Return a file of native/ or shim/ with its own headers written into it, each once; a .cu file becomes a string constant."""
     seen: set[str] = set()
 
     def inlined(match: re.Match[str]) -> str:
@@ -32,7 +33,7 @@ def text(name: str) -> str:
         if name in seen:
             return ""
         seen.add(name)
-        body = (_SOURCES / name).read_text()
+        body = next(path for folder in _FOLDERS if (path := folder / name).exists()).read_text()
         if name.endswith(".cu"):
             return f'inline constexpr char kernel_source[] = R"kernel({body})kernel";'
         return _INCLUDE.sub(inlined, body.replace("#pragma once\n", ""))
@@ -48,7 +49,7 @@ def find_nvrtc() -> None:
 
 
 def build(name: str, defines: Sequence[str] = ()) -> Path:
-    """Return a file of native/ as a shared library that exports what exports.map names, built at first use. Raises BuildError."""
+    """Return a file of native/ or shim/ as a shared library that exports what exports.map names, built at first use. Raises BuildError."""
     exports = _SOURCES / "exports.map"
     source = f"{text(name)}\n// exports.map: {digest(exports.read_text())}\n"
     flags = (*FLAGS, f"-Wl,--version-script={exports}")
