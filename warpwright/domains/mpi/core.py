@@ -10,7 +10,7 @@ import ctypes
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from warpwright import native
@@ -24,8 +24,11 @@ _FOLDERS = (_SOURCES, Path(__file__).parent / "shim")
 _INCLUDE = re.compile(r'^#include "([\w.]+)"$', re.M)
 
 
-def text(name: str) -> str:
-    """Return a file of native/ or shim/ with its own headers written into it, each once; a .cu file becomes a string constant."""
+def text(name: str, instead: Mapping[str, str] | None = None) -> str:
+    """Return a file of native/ or shim/ with its own headers written into it, each once; a .cu file becomes a string constant.
+
+    `instead` are texts that take the place of headers, by name.
+    """
     seen: set[str] = set()
 
     def inlined(match: re.Match[str]) -> str:
@@ -33,7 +36,7 @@ def text(name: str) -> str:
         if name in seen:
             return ""
         seen.add(name)
-        body = next(path for folder in _FOLDERS if (path := folder / name).exists()).read_text()
+        body = (instead or {}).get(name) or next(path for folder in _FOLDERS if (path := folder / name).exists()).read_text()
         if name.endswith(".cu"):
             return f'inline constexpr char kernel_source[] = R"kernel({body})kernel";'
         return _INCLUDE.sub(inlined, body.replace("#pragma once\n", ""))
@@ -48,10 +51,10 @@ def find_nvrtc() -> None:
         os.environ.setdefault("WARPWRIGHT_NVRTC", str(found[0]))
 
 
-def build(name: str, defines: Sequence[str] = ()) -> Path:
+def build(name: str, defines: Sequence[str] = (), instead: Mapping[str, str] | None = None) -> Path:
     """Return a file of native/ or shim/ as a shared library that exports what exports.map names, built at first use. Raises BuildError."""
     exports = _SOURCES / "exports.map"
-    source = f"{text(name)}\n// exports.map: {digest(exports.read_text())}\n"
+    source = f"{text(name, instead)}\n// exports.map: {digest(exports.read_text())}\n"
     flags = (*FLAGS, f"-Wl,--version-script={exports}")
     try:
         return native.build(source, defines, (*flags, *_ALONE))
