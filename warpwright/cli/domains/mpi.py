@@ -46,7 +46,7 @@ def register(verbs: Any, common: argparse.ArgumentParser) -> None:
     beside = "an interpreter with mpi4py and an MPI library beside it"
     made.add_argument("--python", type=Path, default=Path(sys.executable), metavar="PATH", help=beside)
     made = verb("build-shim", build_shim)
-    made.add_argument("--mpicc", type=Path, default=Path("mpicc"), metavar="PATH", help="the compiler wrapper of the library (the first mpicc of PATH)")
+    made.add_argument("--mpicc", type=Path, default=Path("mpicc"), metavar="PATH", help="the library's compiler wrapper (the first mpicc of PATH)")
     made.add_argument("--out", type=Path, metavar="FILE", help="where the shim is written (the cache folder)")
 
 

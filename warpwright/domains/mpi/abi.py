@@ -1,6 +1,6 @@
 """The binary interface of an MPI library that no shim is shipped for, as its own header tells it to a program that its compiler wrapper builds.
 
-The shims' handles, statuses and constants (shim/abi.hpp) are written anew from the numbers that the program prints; the rest of their text is the same.
+The handles, statuses and constants of the shims (shim/abi.hpp) are written anew from the numbers that it prints; the rest of their text is the same.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ _COMBINERS = {
     "hindexed": "HINDEXED", "indexed_block": "INDEXED_BLOCK", "hindexed_block": "HINDEXED_BLOCK", "structure": "STRUCT", "subarray": "SUBARRAY",
     "darray": "DARRAY", "f90_real": "F90_REAL", "f90_complex": "F90_COMPLEX", "f90_integer": "F90_INTEGER", "resized": "RESIZED",
 }  # fmt: skip
-_HANDLES = {"packed": ("Datatype", "PACKED"), "null_request": ("Request", "REQUEST_NULL"), "world": ("Comm", "COMM_WORLD"), "null_comm": ("Comm", "COMM_NULL")}
+_HANDLES = {
+    "packed": ("Datatype", "PACKED"), "null_request": ("Request", "REQUEST_NULL"), "world": ("Comm", "COMM_WORLD"), "null_comm": ("Comm", "COMM_NULL"),
+}  # fmt: skip
 _PLACES = {"status_ignore": "STATUS_IGNORE", "statuses_ignore": "STATUSES_IGNORE", "in_place": "IN_PLACE", "bottom": "BOTTOM"}
 _FIELDS = {"source": "SOURCE", "tag": "TAG", "error": "ERROR"}
 _SIZES = ("Datatype", "Request", "Comm", "Group", "Message", "Aint", "Count", "Status")
@@ -76,7 +78,7 @@ int main(void) {
 
 
 def told_by(mpicc: Path) -> dict[str, Any]:
-    """Return the numbers of the library behind a compiler wrapper, and the library's file. Raises UsageError where its program does not build or run."""
+    """Return the numbers of the library behind a compiler wrapper, and its file. Raises UsageError where the program does not build or run."""
     with tempfile.TemporaryDirectory() as folder:
         source, program = Path(folder, "abi.c"), Path(folder, "abi")
         source.write_text(_program())
@@ -84,7 +86,7 @@ def told_by(mpicc: Path) -> dict[str, Any]:
             process = subprocess.run(command, capture_output=True, text=True, timeout=_LONGEST_S)
             if process.returncode:
                 said = (process.stderr or process.stdout).strip()[-600:]
-                raise UsageError(f"expected {mpicc} to build a program that runs here, saw {said}", "give the wrapper of an MPI with shared libraries")
+                raise UsageError(f"expected {mpicc} to build a program that runs here, saw {said}", "use an MPI with shared libraries")
     told: dict[str, Any] = json.loads(process.stdout)
     return told
 
