@@ -210,7 +210,9 @@ def parts(gpu: Any, dry: bool, plain: bool, most: int, only: str) -> Iterator[tu
     """Yield every part of the run by name, those that are asked for."""
     asked = only.split(",") if only else []
     for case in CASES if SIZE == 2 else ():
-        if (asked and case.name not in asked) or case.bytes > most or (dry and case.bytes > 1 << 16) or (plain and case.bytes // case.block > MOST_PLAIN_BLOCKS):
+        if case.bytes > most or (dry and case.bytes > 1 << 16) or (plain and case.bytes // case.block > MOST_PLAIN_BLOCKS):
+            continue
+        if asked and case.name not in asked:
             continue
         yield case.name, pingpong(gpu, case, 1 if plain else 3 if dry else 200 if case.bytes <= 2 * MIB else 15, plain)
     for side in (24,) if dry else (48, 96) if plain else (48, 96, 256, 512):

@@ -28,7 +28,8 @@ _COMBINERS = {
     "darray": "DARRAY", "f90_real": "F90_REAL", "f90_complex": "F90_COMPLEX", "f90_integer": "F90_INTEGER", "resized": "RESIZED",
 }  # fmt: skip
 _HANDLES = {
-    "packed": ("Datatype", "PACKED"), "null_request": ("Request", "REQUEST_NULL"), "world": ("Comm", "COMM_WORLD"), "null_comm": ("Comm", "COMM_NULL"),
+    "packed": ("Datatype", "PACKED"), "null_request": ("Request", "REQUEST_NULL"),
+    "world": ("Comm", "COMM_WORLD"), "null_comm": ("Comm", "COMM_NULL"),
 }  # fmt: skip
 _PLACES = {"status_ignore": "STATUS_IGNORE", "statuses_ignore": "STATUSES_IGNORE", "in_place": "IN_PLACE", "bottom": "BOTTOM"}
 _FIELDS = {"source": "SOURCE", "tag": "TAG", "error": "ERROR"}
