@@ -39,6 +39,7 @@ def register(verbs: Any, common: argparse.ArgumentParser) -> None:
     made.add_argument("--shim", type=Path, metavar="FILE", help="a shim of `warpwright mpi build-shim`, for a library that none is shipped for")
     made.add_argument("--report", action="store_true", help="print at the end how many calls of all processes were accelerated and forwarded")
     made.add_argument("--peer", action="store_true", help="let processes of one host pack into each other's GPU memory (docs/mpi.md)")
+    made.add_argument("--reorder", action="store_true", help="let graphs of processes place those that exchange much on one host (docs/mpi.md)")
     made.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="what to run, such as mpiexec -n 4 ./program")
     made = verb("explain", explain)
     made.add_argument("file", type=Path, metavar="FILE", help="a datatype file (.mpi)")
@@ -69,6 +70,8 @@ def run(given: Arguments) -> int:
     environment["WARPWRIGHT_MPI_JOB"] = uuid.uuid4().hex
     if given.peer:
         environment.setdefault("WARPWRIGHT_MPI_PEER", "on")
+    if given.reorder:
+        environment.setdefault("WARPWRIGHT_MPI_REORDER", "on")
     if not given.report:
         os.execve(program, command, environment)
     with tempfile.TemporaryDirectory() as folder:

@@ -44,6 +44,7 @@ def _program() -> str:
     lines += [f'    printf("\\"{name}\\": %d,\\n", (int)offsetof(MPI_Status, MPI_{field}));' for name, field in _FIELDS.items()]
     lines += [f'    printf("\\"{name}\\": %d,\\n", dlsym(RTLD_NEXT, "MPI_{name}") != 0);' for name in _FUNCTIONS]
     lines += [f'    {{ MPI_{kind} handle = MPI_{name}; show("{ours}", &handle, sizeof handle); }}' for ours, (kind, name) in _HANDLES.items()]
+    lines.append('    { const void* place = MPI_UNWEIGHTED; if (!dlsym(RTLD_DEFAULT, "MPI_UNWEIGHTED")) show("unweighted", &place, sizeof place); }')
     lines += [f'    {{ const void* place = MPI_{name}; show("{ours}", &place, sizeof place); }}' for ours, name in _PLACES.items()]
     return _PROGRAM.replace("@BODY@", "\n".join(lines))
 
@@ -101,8 +102,8 @@ def header(told: dict[str, Any]) -> str:
         seen = {name: told[name] for name in (*(f"sizeof {one}" for one in _SIZES), *_PLACES, "library")}
         raise UsageError(f"expected handles of one width, 64-bit counts and MPI_BOTTOM of zero, saw {seen}", "this library cannot have a shim")
     handles = []
-    for name in _HANDLES:
-        text = f'{{"{told[name]}", 0}}' if isinstance(told[name], str) else f"{{nullptr, {told[name]}}}"
+    for name, value in {**{name: told[name] for name in _HANDLES}, "unweighted": told.get("unweighted", "MPI_UNWEIGHTED")}.items():
+        text = f'{{"{value}", 0}}' if isinstance(value, str) else f"{{nullptr, {value}}}"
         handles.append(f"constexpr Predefined {name}{text};")
     return "\n".join((
         "// Written by `warpwright mpi build-shim` from the library's own header.",

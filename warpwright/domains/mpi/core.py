@@ -108,6 +108,7 @@ def bind(core: ctypes.CDLL) -> ctypes.CDLL:
         "ready": (ctypes.c_int, [ctypes.c_int]),
         "configure": (ctypes.c_int, [ctypes.c_int, ctypes.c_int, pointer, count]),
         "waiting": (ctypes.c_int, [ctypes.c_int]),
+        "partition": (count, [count, pointer, count, pointer, pointer, pointer, pointer]),
     }
     for name, (result, arguments) in signatures.items():
         function = getattr(core, f"warpwright_{name}")

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-// A predefined handle: a number, or the address of one of the library's own objects.
+// A predefined handle: a number, or the address of one of the library's own objects. MPI_UNWEIGHTED: a number, or a variable that holds it.
 struct Predefined {
     const char* object;
     std::intptr_t number;
@@ -22,6 +22,7 @@ struct Status {
 namespace mpi_constant {
 constexpr bool standard = false;
 constexpr Predefined packed{"ompi_mpi_packed", 0}, null_request{"ompi_request_null", 0}, world{"ompi_mpi_comm_world", 0}, null_comm{"ompi_mpi_comm_null", 0};
+constexpr Predefined unweighted{nullptr, 2};
 constexpr int proc_null = -2, any_source = -1, undefined = -32766;
 constexpr int error_truncate = 15, error_other = 16, error_in_status = 18, error_pending = 19;
 constexpr int order_c = 0, distribute_block = 0, distribute_cyclic = 1, distribute_none = 2, default_argument = -1;
@@ -40,6 +41,7 @@ struct Status {
 namespace mpi_constant {
 constexpr bool standard = false;
 constexpr Predefined packed{nullptr, 0x4c00010f}, null_request{nullptr, 0x2c000000}, world{nullptr, 0x44000000}, null_comm{nullptr, 0x04000000};
+constexpr Predefined unweighted{"MPI_UNWEIGHTED", 0};
 constexpr int proc_null = -1, any_source = -2, undefined = -32766;
 constexpr int error_truncate = 14, error_other = 15, error_in_status = 17, error_pending = 18;
 constexpr int order_c = 56, distribute_block = 121, distribute_cyclic = 122, distribute_none = 123, default_argument = -49767;
@@ -58,6 +60,7 @@ struct Status {
 namespace mpi_constant {
 constexpr bool standard = true;
 constexpr Predefined packed{nullptr, 0x207}, null_request{nullptr, 0x180}, world{nullptr, 0x101}, null_comm{nullptr, 0x100};
+constexpr Predefined unweighted{nullptr, 10};
 constexpr int proc_null = -3, any_source = -1, undefined = -32766;
 constexpr int error_truncate = 15, error_other = 16, error_in_status = 19, error_pending = 18;
 constexpr int order_c = 12, distribute_block = 17, distribute_cyclic = 18, distribute_none = 16, default_argument = 19;

@@ -87,6 +87,13 @@ inline Handle null_comm_handle() {
     return handle;
 }
 
+inline const int* unweighted_place() {
+    constexpr Predefined place = mpi_constant::unweighted;
+    if (!place.object) return reinterpret_cast<const int*>(place.number);
+    const auto* variable = static_cast<int* const*>(object(place.object));
+    return variable ? *variable : nullptr;
+}
+
 // Whether the library itself takes memory of a GPU, as it says.
 inline bool knows_gpus() {
     static const bool says = [] {
