@@ -46,6 +46,7 @@ def register(verbs: Any, common: argparse.ArgumentParser) -> None:
     made = verb("measure", measure)
     beside = "an interpreter with mpi4py and an MPI library beside it"
     made.add_argument("--python", type=Path, default=Path(sys.executable), metavar="PATH", help=beside)
+    made.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw the times, and where packing is chosen")
     made = verb("build-shim", build_shim)
     made.add_argument("--mpicc", type=Path, default=Path("mpicc"), metavar="PATH", help="the library's compiler wrapper (the first mpicc of PATH)")
     made.add_argument("--out", type=Path, metavar="FILE", help="where the shim is written (the cache folder)")
@@ -126,7 +127,7 @@ def explain(given: Arguments) -> int:
 
 def measure(given: Arguments) -> int:
     """Measure messages of datatypes between two processes, in some seconds, so that the shims choose by this machine's times."""
-    from warpwright.domains.mpi import model
+    from warpwright.domains.mpi import model, plot
 
     python = given.python.absolute()
     mpiexec = python.parent / "mpiexec"
@@ -144,6 +145,8 @@ def measure(given: Arguments) -> int:
     told = json.loads(process.stdout.splitlines()[-1])
     points = [model.Point(row["method"], row["bytes"], row["block"], model.Time(*row["us"])) for row in told["points"]]
     file = model.keep(told["key"], points, datetime.now(UTC).isoformat(timespec="seconds"))
+    if given.plot is not None:
+        given.plot.write_text(plot.picture(points, told["library"]))
     least, block = model.Model(points).thresholds()
     if given.json:
         print_json(given, {**told, "file": str(file), "least_bytes": least, "least_block_left": block})
@@ -168,5 +171,5 @@ def build_shim(given: Arguments) -> int:
     if given.json:
         print_json(given, {"shim": str(built), "library": str(library)})
         return DONE
-    print(f"{built}\nfor {library}: warpwright mpi run --shim {built} -- mpiexec ..., or WARPWRIGHT_MPI_SHIM={built} for Python")
+    print(f"{built}\nfor {library}: warpwright mpi run --shim {built} -- mpiexec ...,\nor WARPWRIGHT_MPI_SHIM={built} for Python")
     return DONE
