@@ -12,7 +12,7 @@ from torch import fx
 from warpwright.domains.graph.cpp.calls import BUILDERS, COPIES, VIEWS
 from warpwright.domains.graph.cpp.kernel import Fused, Kernel, Unsupported, build
 from warpwright.domains.graph.cpp.program import Program
-from warpwright.domains.graph.ir import Edit, GraphIR, dtype, edit, has_effect, is_parameter_only, is_tensor, shape, sort, users, value, written
+from warpwright.domains.graph.ir import Edit, GraphIR, dtype, edit, has_effect, is_tensor, parameter_only, shape, sort, users, value, written
 from warpwright.domains.graph.training_text import halves
 
 LEAST_ELEMENTS = 4096
@@ -40,11 +40,11 @@ def whole(ir: GraphIR) -> GraphIR:
 
 def regions(ir: GraphIR, kind: type[Fused] = Kernel, least: int = LEAST_ELEMENTS) -> list[list[fx.Node]]:
     """Return sets of calls that can each be one kernel, grown in graph order, each as large as it gets; `least` elements are worth one."""
-    fixed = ir.scheduled("fold_parameters") is not None
+    fixed = parameter_only(ir.graph) if ir.scheduled("fold_parameters") is not None else set()
     apart = _halves(ir)
     found: list[list[fx.Node]] = []
     for node in ir.graph.nodes:
-        if not _fusable(node, kind.floats) or (fixed and is_parameter_only(node)):
+        if not _fusable(node, kind.floats) or node in fixed:
             continue
         for region in reversed([r for r in found if any(arg in r for arg in node.all_input_nodes)]):
             if apart([*region, node]) and _buildable([*region, node]):
