@@ -222,7 +222,8 @@ def baselines(task_source_text: str, device: str, names: Iterable[str] | None = 
 
 
 def _source(task_source_text: str, device: str, baseline: Baseline, backward: bool) -> Source:
-    text = baseline.text.replace("{mode}", baseline.modes[device.partition(":")[0]]).replace("@watch", f"{template.watch()}\n").replace("@recording", template.recording())
+    text = baseline.text.replace("{mode}", baseline.modes[device.partition(":")[0]])
+    text = text.replace("@watch", f"{template.watch()}\n").replace("@recording", template.recording())
     program = f"{task_source_text.rstrip()}\n\n{text}"
     if backward:
         return Source("python", (("baseline.py", program + training.NEW_TEXT),), training.STEP_NEW)
