@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from warpwright.timing import capturing
+from warpwright import timing
 
 MARK = "# --- generated programs hold what follows\n"
 RULER = "# --- rewritten " + "-" * 100 + "\n"
@@ -109,7 +109,7 @@ def watch() -> str:
 
 def recording() -> str:
     """Return the text of `_recording`, which every program that is a CUDA graph carries."""
-    return _carried(Path(capturing.__file__))
+    return _carried(Path(timing.__file__).with_name("capturing.py"))  # which is not imported: it imports torch
 
 
 def recorded() -> str:
