@@ -114,7 +114,7 @@ def _trimmed(region: list[fx.Node]) -> list[fx.Node]:
 
 
 def _worthwhile(region: list[fx.Node], kind: type[Fused], least: int) -> bool:
-    if all(node.target in (*VIEWS, *COPIES, *MOVES) for node in region):
+    if all(node.target in (*VIEWS, *COPIES, *MOVES) for node in region) and sum(node.target in MOVES for node in region) < 2:
         return False
     sizes = [math.prod(shape(n)) for node in region for n in (node, *node.all_input_nodes) if is_tensor(n)]
     try:
