@@ -61,6 +61,9 @@ LAST = "last"
 """In place of a slot: the call is on the last call's inputs, which are not laid out anew."""
 
 SETTLE_TRIES = 4
+FILLS = (0, 0x55, 0xFF)
+"""Bytes that fresh memory is filled with before a checked call, drawn; 0: it is left as it was."""
+
 POISONS = (0x11, 0x66, 0x66, 0x11, 0x11, 0x66)  # three times each, so that dice are not taken for memory; not in turns, as the addresses are
 FORBIDDEN_TEXT = (
     (r"/proc/[^\s\"']*/mem\b", "the memory of a process"),
@@ -338,10 +341,8 @@ class _Verification:
             if watched and not comparison.check:
                 self.idle(case.name)
         self.seen.append((case, which))
-        if comparison.check == "values":
-            comparison = self.explained(comparison, shipment, check or self.check_of(case, which))
-        elif comparison.check == "cached" and check == "stale_state":
-            comparison = Comparison("stale_state", comparison.reason, comparison.excess, comparison.errors, comparison.original)
+        if comparison.check in ("values", "cached"):
+            comparison = self.explained(comparison, shipment, which, check)
         self.judged(comparison, case)
         if comparison.excess > self.nearest[0]:
             self.nearest = (comparison.excess, Verdict(True, "ok", "", case.name, comparison.errors, comparison.original))
@@ -359,16 +360,19 @@ class _Verification:
     def once(self, shipment: Shipment, slot: str) -> None:
         """Make one call."""
         if slot != LAST:
-            poison = self.random.choice((0, 0x55, 0xFF))
+            poison = self.random.choice(FILLS)
             prepare_call(self.worker, self.entry, shipment, slot=slot or self.random.choice(("new", "same")), poison=poison)
         self.worker.go(hold=True)
 
-    def explained(self, comparison: Comparison, shipment: Shipment, check: str) -> Comparison:
-        """Find out why values are wrong: does the answer change with what fresh memory holds?"""
+    def explained(self, comparison: Comparison, shipment: Shipment, which: int, check: str) -> Comparison:
+        """Find out why values are wrong: does the answer change with what fresh memory holds? Where that was an earlier answer, nobody kept it."""
         if self.depends_on_memory(shipment):
             text = f"the output changes with what fresh memory held: not every element is written ({comparison.reason})"
             return Comparison("uninitialised", text, comparison.excess, comparison.errors, comparison.original)
-        name = check or "values"
+        if comparison.check == "cached":
+            name = "stale_state" if check == "stale_state" else "cached"
+        else:
+            name = check or self.check_of(shipment.case, which)
         return Comparison(name, comparison.reason, comparison.excess, comparison.errors, comparison.original)
 
     def check_of(self, case: Case, which: int) -> str:

@@ -19,7 +19,7 @@ from warpwright.verifier.checks import INFINITE
 from warpwright.verifier.draw import MIXED, Draw, with_draw
 from warpwright.verifier.judge import discrete
 from warpwright.verifier.judge.certificate import certify
-from warpwright.verifier.judge.judgement import Judgement, identical, near
+from warpwright.verifier.judge.judgement import Judgement, digest_of, identical, near
 from warpwright.verifier.judge.reference import Answer, Original, clone, key_of, leaves_of
 from warpwright.workers.inside import team
 from warpwright.workers.inside.channel import serve_requests
@@ -306,8 +306,7 @@ class JudgeWorker:
     def digest(self, tree: Any, folder: str) -> dict[str, Any]:
         """Return a number that two exports share if they are bit for bit the same."""
         value = exchange.decode(tree, lambda item: exchange.take(item, self.device, folder=folder))
-        leaves = [exchange.flat_bytes(leaf.contiguous()) if isinstance(leaf, torch.Tensor) else leaf for _, leaf in leaves_of(value)]
-        return {"digest": [str(torch.hash_tensor(leaf).item()) if isinstance(leaf, torch.Tensor) else str(leaf) for leaf in leaves]}
+        return {"digest": [digest_of(leaf.contiguous()) if isinstance(leaf, torch.Tensor) else str(leaf) for _, leaf in leaves_of(value)]}
 
     def compare_inputs(self, tree: Any, case: dict[str, Any], which: int, folder: str) -> dict[str, Any]:
         """Judge whether a worker's inputs are, after a call, what the original would have left."""

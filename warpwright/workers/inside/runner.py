@@ -201,7 +201,7 @@ class Runner:
 
         Of inputs that come without values the addresses are answered, and the parent puts the values there while this process is stopped.
 
-        `poison`: nonzero byte that fresh memory is filled with on the CPU; on CUDA, free cached blocks are filled with NaN. `warm`: the program is
+        `poison`: nonzero byte that fresh memory is filled with, on CUDA the allocator's free cached blocks. `warm`: the program is
         called on the last inputs first, so that its host code is in the CPU's caches. `spin`: seconds for which to wait busily for the next request.
         """
         if warm and entry is not None and self.program is self.programs[entry] and self.inputs:
@@ -215,7 +215,7 @@ class Runner:
         self.inputs = self._place(inputs, slot)
         if self.device.startswith("cuda"):
             if poison:
-                _poison_cuda(self.device)
+                _poison_cuda(self.device, poison)
         else:
             self.malloc_options(poison)
         if flush:
@@ -271,8 +271,7 @@ class Runner:
             self.line_form = form
         if not filled:
             return
-        for slot, seed in zip(self.line, seeds, strict=True):
-            variants.vary(base, seed, slot)
+        variants.vary_all(base, seeds, self.line)
 
     line_form: Any = None
 
@@ -564,13 +563,13 @@ def _malloc_options() -> Callable[[int], None]:
     return choose
 
 
-def _poison_cuda(device: str) -> None:
-    """Fill the allocator's free cached blocks with NaN bytes and free them again."""
+def _poison_cuda(device: str, byte: int) -> None:
+    """Fill the allocator's free cached blocks with a byte and free them again."""
     blocks = []
     for segment in torch.cuda.memory_snapshot():
         free = [block["size"] for block in segment["blocks"] if block["state"] == "inactive"]
         with contextlib.suppress(torch.cuda.OutOfMemoryError):
-            blocks += [torch.empty(size, dtype=torch.uint8, device=device).fill_(0xFF) for size in sorted(free, reverse=True)]
+            blocks += [torch.empty(size, dtype=torch.uint8, device=device).fill_(byte) for size in sorted(free, reverse=True)]
     torch.cuda.synchronize(device)
     del blocks
 
