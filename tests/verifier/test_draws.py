@@ -175,3 +175,13 @@ def test_switches_are_thrown_unless_that_is_too_much() -> None:
 
 def test_a_negated_case_negates_every_number() -> None:
     assert all(discrete.vary([3, 0.5], "negated", seed, distinct=False) == [-3, -0.5] for seed in range(100))
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+def test_integers_are_drawn_where_they_lie_and_the_same_for_a_seed(device: str) -> None:
+    kinds = [torch.randint(0, 256, (1000,), dtype=torch.int32), torch.arange(1000), torch.rand(40, 25) < 0.5, torch.tensor([7])]
+    inputs = [kind.to(device) for kind in kinds]
+    for name in DISTRIBUTIONS:
+        for distinct in (False, True):
+            one, other = (discrete.vary(inputs, name, 3, distinct) for _ in range(2))
+            assert all(a.device.type == device and torch.equal(a, b) for a, b in zip(one, other, strict=True))

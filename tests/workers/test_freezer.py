@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import struct
+import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 
@@ -198,6 +200,26 @@ def test_a_worker_whose_timer_lets_it_run_on_is_seen() -> None:
                 worker.go()
                 time.sleep(0.05)
         assert not worker.alive
+
+
+@pytest.mark.parametrize("continued", [True, False])
+def test_a_process_that_something_lets_run_on_uses_cpu_time(continued: bool) -> None:
+    """A process that waits, for a disk say, does not stop in time either: it is told apart by the CPU time that it uses meanwhile."""
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as spinning:
+        stop = threading.Event()
+
+        def go_on() -> None:
+            while continued and not stop.wait(1e-3):
+                spinning.send_signal(signal.SIGCONT)
+
+        thread = threading.Thread(target=go_on)
+        thread.start()
+        try:
+            assert Freezer(spinning.pid).runs_on() is continued
+        finally:
+            stop.set()
+            thread.join()
+            spinning.kill()
 
 
 def test_a_worker_that_stands_still_does_not_stray(worker: Worker) -> None:

@@ -24,6 +24,9 @@ LONGEST = 2.0
 RAN_SECONDS = 1e-4
 """Of CPU time between a stop and the next word to go; none is used by a process that stands still, but a machine's interrupts may be booked on it."""
 
+WATCHED = 0.5
+"""Seconds for which a process that did not stop is watched after it has been told once more: one that waits for a disk uses no CPU time."""
+
 STRAYS, STRAY_SHARE = 4, 0.05
 """Stops, and their share, in which a process ran all the same before that is its own doing: SIGCONT may come from a timer that it has set."""
 
@@ -93,6 +96,16 @@ class Freezer:
                 return False
         self._used = cpu_clock(self.pid)
         return True
+
+    def runs_on(self) -> bool:
+        """Whether a process that did not stop in time still uses CPU time when it is told to stop once more: something lets it run on."""
+        self._send(signal.SIGSTOP)
+        until, used = time.monotonic() + WATCHED, cpu_clock(self.pid)
+        while time.monotonic() < until:
+            time.sleep(0.02)
+            if cpu_clock(self.pid) - used > 10 * RAN_SECONDS:
+                return True
+        return False
 
     def look(self) -> None:
         """See whether the process still stands still: before the clock of a call starts, since it takes some 20 us."""

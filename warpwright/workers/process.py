@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Never
 
 from warpwright.errors import WorkerRan, WorkerTimeout
 from warpwright.workers import device_yield
@@ -72,8 +73,15 @@ class Process:
         if self.freezes and not self.freezer.frozen:
             self.freezer.freeze()
             if not self.freezer.settle():
-                self.close()
-                raise WorkerTimeout("a thread of the worker did not stop when it was told to; the process was killed")
+                self._end_unstopped()
+
+    def _end_unstopped(self) -> Never:
+        """End a process that did not stop. Raises WorkerRan where a candidate's uses CPU time all the same, WorkerTimeout else."""
+        runs_on = self.role == "candidate" and (self.freezer.strays > 0 or self.freezer.runs_on())
+        self.close()
+        if runs_on:
+            raise WorkerRan("the process was told to stop, and used CPU time all the same: something lets it run on")
+        raise WorkerTimeout("a thread of the worker did not stop when it was told to; the process was killed")
 
     def thaw(self) -> None:
         """Let the process run. Raises WorkerRan if a candidate's does so without being let."""

@@ -23,7 +23,7 @@ from importlib import metadata
 from typing import Any, Literal, TypeVar, cast
 
 from warpwright import native
-from warpwright.errors import WorkerDied, WorkerError, WorkerProtocol, WorkerRan, WorkerTimeout
+from warpwright.errors import WorkerDied, WorkerError, WorkerProtocol, WorkerTimeout
 from warpwright.workers import bubblewrap, caches, device_yield, vector_code
 from warpwright.workers.fork_server import ForkServer, the_fork_server
 from warpwright.workers.freezer import Freezer
@@ -228,10 +228,7 @@ class Worker(Process):
         if not self.freezes:
             return False
         if not self.freezer.end_turn():
-            self.close()
-            if self.role == "candidate" and self.freezer.strays:
-                raise WorkerRan(f"the process does not stop, and used CPU time in {self.freezer.strays} of {self.freezer.stops} earlier stops")
-            raise WorkerTimeout("a thread of the worker did not stop when it was told to; the process was killed")
+            self._end_unstopped()
         return self.freezer.late
 
     def lay_out(
