@@ -206,14 +206,17 @@ def by_hand_exchange(gpu: Any, cart: Any, grid: Any, sides: list[Side]) -> Calla
     return exchange
 
 
-def parts(gpu: Any, dry: bool, plain: bool, most: int) -> Iterator[tuple[str, Iterator[dict[str, Any]]]]:
-    """Yield every part of the run by name."""
+def parts(gpu: Any, dry: bool, plain: bool, most: int, only: str) -> Iterator[tuple[str, Iterator[dict[str, Any]]]]:
+    """Yield every part of the run by name, those that are asked for."""
+    asked = only.split(",") if only else []
     for case in CASES if SIZE == 2 else ():
         if case.bytes > most or (dry and case.bytes > 1 << 16) or (plain and case.bytes // case.block > MOST_PLAIN_BLOCKS):
             continue
+        if asked and case.name not in asked:
+            continue
         yield case.name, pingpong(gpu, case, 1 if plain else 3 if dry else 200 if case.bytes <= 2 * MIB else 15, plain)
     for side in (24,) if dry else (48, 96) if plain else (48, 96, 256, 512):
-        if 8 * side**3 <= most:
+        if 8 * side**3 <= most and (not asked or f"halo {side}" in asked):
             yield f"halo {side}", halo(gpu, side, 3, 1 if plain else 3 if dry else 30, plain)
 
 
@@ -221,6 +224,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where rows.jsonl is written")
     parser.add_argument("--most", type=int, default=1 << 40, metavar="BYTES", help="leave larger messages and cubes out")
+    parser.add_argument("--only", default="", metavar="NAME,...", help="cases and cubes by name, such as '1 MiB 8 of 512,halo 512'")
     parser.add_argument("--plain", action="store_true", help="leave the types to the library, which has to know GPUs")
     parser.add_argument("--dry", action="store_true", help="every path without a GPU")
     options = parser.parse_args()
@@ -234,7 +238,7 @@ def main() -> int:
         return 0
     failed = 0
     with open(os.devnull if RANK else options.out / "rows.jsonl", "a") as file:
-        for name, rows in parts(gpu, options.dry, options.plain, options.most):
+        for name, rows in parts(gpu, options.dry, options.plain, options.most, options.only):
             try:
                 for row in rows:
                     failed += not row["exact"]

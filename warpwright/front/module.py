@@ -18,14 +18,15 @@ from typing import Any, Literal
 import torch
 from rich.console import Console
 
-from warpwright.api import ARCHIVE, MOST_FOLDERS, OUT, Watching, default_target, optimize_task
-from warpwright.api import Result as Written
+from warpwright.api import ARCHIVE, Watching, default_target, optimize_task
 from warpwright.base import BASELINE, Budget, Options, Precision, Record
 from warpwright.errors import TaskError, UsageError
 from warpwright.files import make_folder
 from warpwright.front.result import Result
 from warpwright.reports import report
 from warpwright.reports.progress import Progress
+from warpwright.reports.results import MOST_FOLDERS, OUT
+from warpwright.reports.results import Result as Written
 from warpwright.run import Settings
 from warpwright.tasks import saved_module, training
 from warpwright.tasks import shapes as declared

@@ -30,6 +30,22 @@ def test_from_a_cubin_to_a_faster_one_and_back(tmp_path: Path, monkeypatch: pyte
     assert "class='moved'" in Path("page.html").read_text()
 
 
+def test_a_search_goes_on_from_an_earlier_schedule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = str(task_path("rmsnorm_90", tmp_path))
+    search = ["optimize", path, "--target", "cubin:sim", "--json", "--search", "screen"]
+    assert cli.main([*search, "--budget", "8 proposals", "--out", "first"]) == cli.DONE
+    first = json.loads(capfd.readouterr().out.splitlines()[-1])["speedup"]["best"]
+    assert cli.main([*search, "--budget", "1 proposals", "--start", "first/schedule.json", "--out", "second"]) == cli.DONE
+    assert json.loads(capfd.readouterr().out.splitlines()[-1])["speedup"]["best"] == first > 1
+    assert Path("second/optimized.cubin").read_bytes() == Path("first/optimized.cubin").read_bytes()
+    said = json.loads(Path("first/schedule.json").read_text())
+    said["control"] = {index: text[:-6] + "S01:---" for index, text in said["control"].items()} | {"0": "B------:R-:W-:-:S01:---"}
+    Path("illegal.json").write_text(json.dumps(said))
+    assert cli.main([*search, "--start", "illegal.json"]) != cli.DONE
+    assert "refuses the schedule" in capfd.readouterr().err
+
+
 def test_the_listing_shows_control_words_boards_and_dependences(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["sass", "show", str(task_path("saxpy_90", tmp_path))]) == cli.DONE
     lines = capfd.readouterr().out.splitlines()

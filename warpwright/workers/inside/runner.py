@@ -271,8 +271,7 @@ class Runner:
             self.line_form = form
         if not filled:
             return
-        for slot, seed in zip(self.line, seeds, strict=True):
-            variants.vary(base, seed, slot)
+        variants.vary_all(base, seeds, self.line)
 
     line_form: Any = None
 

@@ -5,6 +5,7 @@
 #include "anywhere.hpp"
 #include "layout.hpp"
 #include "pack_cpu.hpp"
+#include "partition.hpp"
 
 #define WARPWRIGHT_API extern "C" __attribute__((visibility("default")))
 
@@ -295,4 +296,14 @@ WARPWRIGHT_API int warpwright_waiting(int device) {
     if (!cuda || gpu::avoided()) return -1;
     gpu::Use use(*cuda, device);
     return use ? static_cast<int>(use->waiting) + 10 * static_cast<int>(use->waiting_many) : -1;
+}
+
+// The host of each vertex, given where they lie now and the edges between them; returns what passes between hosts then.
+WARPWRIGHT_API std::int64_t warpwright_partition(Bytes vertices, const int* hosts, Bytes count, const int* from, const int* to, const Bytes* weights, int* placed) {
+    std::vector<warpwright::mpi::Edge> edges;
+    for (Bytes i = 0; i < count; ++i) edges.push_back({from[i], to[i], weights[i]});
+    const warpwright::mpi::Partition partition({hosts, hosts + vertices}, edges);
+    const std::vector<int> solved = partition.solved();
+    std::copy(solved.begin(), solved.end(), placed);
+    return partition.cut(solved);
 }
