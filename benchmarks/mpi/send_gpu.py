@@ -186,11 +186,13 @@ def into_arrays(gpu: Any, side: int, width: int, repeats: int) -> Iterator[dict[
     """Yield the row of the 26 regions copied straight into the neighbours' arrays, checked against a plan through the host."""
     cart = COMM.Create_cart(MPI.Compute_dims(SIZE, 3), [True] * 3)
     cube = gpu.random(8 * side**3).view(gpu.torch.float64).view(side, side, side)
-    other = cube.clone()
+    before, other = cube.clone(), cube.clone()
     with warpwright.mpi.HaloPlan.grid(cube, width, cart) as plan:
         plan.exchange()
     row: dict[str, Any] = {"table": "arrays", "case": f"26 regions {width} wide of {side}^3 doubles", "processes": SIZE}
     for name, direct in (("slots", True), ("arrays", "arrays")):
+        other.copy_(before)
+        gpu.torch.cuda.synchronize()
         with warpwright.mpi.HaloPlan.grid(other, width, cart, direct=direct) as plan:
             for _ in range(3):
                 plan.exchange()
