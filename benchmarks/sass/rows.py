@@ -16,8 +16,12 @@ COUNTS = (30, 100, 300, 1000, 3000, 10_000)
 
 def table_rows(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the kernel's rows of the result's tables."""
-    flags = {"table": "flags", "kernel": row["kernel"], "search": row["search"], **_flags(row)}
-    return [{"table": "schedules", **_search(row), **_schedule(row)}, curve_row(row), flags]
+    return [{"table": "schedules", **_search(row), **_schedule(row)}, curve_row(row), flags_row(row)]
+
+
+def flags_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the flags of a kernel gain, the schedule besides, and both."""
+    return {"table": "flags", "kernel": row["kernel"], "search": row["search"], **_flags(row)}
 
 
 def curve_row(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -28,7 +32,8 @@ def curve_row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _search(row: Mapping[str, Any]) -> dict[str, Any]:
     rate = f"{row['proposals'] / row['search_s']:.0f}"
-    return {"kernel": row["kernel"], "search": row["search"], "candidates": row["proposals"], "a second": rate}
+    began = {"began at %": _percent(row["began_at"])} if row.get("began_at", 1.0) != 1.0 else {}
+    return {"kernel": row["kernel"], "search": row["search"], "candidates": row["proposals"], "a second": rate, **began}
 
 
 def _schedule(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -117,6 +122,8 @@ def line(row: Mapping[str, Any]) -> str:
     if "error" in row:
         return f"{row['kernel']:18} {row['error'][:300]}"
     flags = row.get("flags") or {"name": "-O3", "speedup": 1.0}
+    if "proposals" not in row:
+        return f"{row['kernel']:18} flags {flags['name']} {flags['speedup']:.4f}, not searched"
     head = f"{row['kernel']:18} {row['instructions']:5} instructions, {row['proposals']:5} proposals, {row['statuses']}"
     head += f", flags {flags['name']} {flags['speedup']:.4f}"
     if "final" not in row:

@@ -3,12 +3,17 @@
     python -m benchmarks.sass.suite --out benchmarks/results/sass_h200 --limit 60
     python -m benchmarks.sass.suite --out OUT --limit 60 --flags           other flags of the compiler first; their share is told apart
     python -m benchmarks.sass.suite --out OUT --limit 60 --only rmsnorm,stencil --search random,greedy,anneal,evolve,screen
+    python -m benchmarks.sass.suite --out OUT --limit 60 --start benchmarks/results/sass_h200/schedules    where earlier searches ended
     python -m benchmarks.sass.suite --dry --only rmsnorm --out /tmp/dry    the same path against the simulator, without a GPU
 
 All kernels are searched at once, a process each; one measures while the others propose, for a child process has its GPU alone while it answers.
-`--limit` is for all of it, `--devices 0,1` deals the kernels out to several GPUs. Each kernel is first compared with float64 at a small size;
-`--folder F` searches the cubins of a folder instead, from wherever they come. rows.jsonl gets a row for each kernel ("kernel"), each kind of edit
-that was tried on a kernel ("edits"), and each candidate that was not ok ("failed"), with its recipe. The best schedules lie in schedules/.
+`--limit` is for all of it, `--devices 0,1` deals the kernels out to several GPUs. Each kernel is first compared with float64 at a small size.
+
+`--folder F` searches the cubins of a folder instead, from wherever they come; its flags.json says of a cubin which other one it is under other flags
+(benchmarks.sass.flagged writes such a folder): the flags' share, and both together, are then measured against that one.
+
+rows.jsonl gets a row for each kernel ("kernel"), each kind of edit that was tried on a kernel ("edits"), and each candidate that was not ok
+("failed"), with its recipe. The best schedules lie in schedules/.
 """
 
 from __future__ import annotations
@@ -30,11 +35,12 @@ from typing import Any, TextIO, TypeVar
 from benchmarks.sass.build import HERE, KERNELS, build
 from benchmarks.sass.flags import best_flags
 from benchmarks.sass.reference import error_against_float64
-from benchmarks.sass.rows import counts, curve_row, edit_rows, failed_rows, line, table_rows
+from benchmarks.sass.replay import mended
+from benchmarks.sass.rows import counts, curve_row, edit_rows, failed_rows, flags_row, line, table_rows
 from warpwright import domains
-from warpwright.base import Budget, Record
+from warpwright.base import Budget, Record, Task, is_baseline
 from warpwright.domains.sass import script
-from warpwright.domains.sass.domain import kernel_of
+from warpwright.domains.sass.domain import checker_of, kernel_of
 from warpwright.domains.sass.harness import load
 from warpwright.errors import WarpwrightError
 from warpwright.loop import Course, Outcome, optimize
@@ -47,8 +53,8 @@ In, Out = TypeVar("In"), TypeVar("Out")
 
 TRIED = 3
 
-FINAL = 0.5
-"""Seconds of the limit that are kept for each kernel's final measurement."""
+FINAL, COMPARED = 0.5, 0.25
+"""Seconds of the limit that are kept for each kernel's final measurement, and for each comparison with the shipped cubin."""
 
 LEAST = 2.0
 """Seconds that a search has at least."""
@@ -70,6 +76,12 @@ class Job:
     until: float
     """When its search ends, by the monotonic clock, which is one for all processes of the machine."""
     seed: int = 0
+    flags: str = ""
+    """The compiler's flags that a cubin of a folder was made with, where they are others than those of `base`."""
+    base: Path | None = None
+    """The cubin as it is shipped, under the usual flags."""
+    searched: bool = True
+    """False where only the flags are measured."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +100,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--only", default="", help="kernels, separated by commas")
     parser.add_argument("--folder", type=Path, help="other cubins, NAME.cubin, each with its harness NAME.py; their `small()` is for --launches")
+    parser.add_argument("--start", type=Path, help="schedules of earlier runs, NAME_*.json: each search begins at the one of its cubin")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds, for everything but --launches")
     parser.add_argument("--search", default="screen", help="one, or several separated by commas")
     parser.add_argument("--flags", action="store_true", help="begin at the compiler's best flags")
@@ -126,14 +139,21 @@ def jobs(given: argparse.Namespace, folder: Path, began: float) -> Iterator[Job]
     every = sorted(path.stem for path in given.folder.glob("*.cubin")) if given.folder else KERNELS
     kernels = [name for name in every if not given.only or name in given.only.split(",")]
     devices = given.devices.split(",")
+    told = given.folder / "flags.json" if given.folder else None
+    flagged = json.loads(told.read_text()) if told and told.exists() else {}
     every_search = list(product([int(seed) for seed in given.seeds.split(",")], kernels, given.search.split(",")))
-    until = began + max(LEAST, given.limit - FINAL * len(every_search) / len(devices))
+    finals = FINAL * sum(flagged.get(name, {}).get("searched", True) for _, name, _ in every_search)
+    finals += 2 * COMPARED * sum(name in flagged for _, name, _ in every_search)
+    until = began + max(LEAST, given.limit - finals / len(devices))
     for (seed, name, search), device in zip(every_search, cycle(devices), strict=False):
         harness = (given.folder or HERE / "harnesses") / f"{name}.py"
         cubin = given.folder / f"{name}.cubin" if given.folder else None
         own = folder / f"{search}_{seed}"  # each search compiles its kernel itself, beside the others
         own.mkdir(exist_ok=True)
-        yield Job(name, search, f"cubin:{device}", harness, given.out, cubin, own, given, until, seed)
+        about = flagged.get(name, {})
+        base = given.folder / f"{about['of']}.cubin" if about else None
+        flags, searched = about.get("flags", ""), about.get("searched", True)
+        yield Job(name, search, f"cubin:{device}", harness, given.out, cubin, own, given, until, seed, flags, base, searched)
 
 
 def in_parallel(work: Callable[[In], Out], every: list[In], given: argparse.Namespace) -> Iterator[Out]:
@@ -174,36 +194,66 @@ def measured(job: Job) -> Done:
     row: dict[str, Any] = {"row": "kernel", "kernel": job.kernel, "search": job.search, "seed": job.seed}
     if given.dry:
         return Done(job, dry(job, cubin, row))
-    base = described(cubin, job)
-    with CubinEvaluator(base, job.device, Measuring(seed=job.seed)) as evaluator:
-        if job.cubin is None:
+    base = described(job.base or cubin, job)
+    if job.base is not None:
+        row["flags"] = compared(base, job, cubin.read_bytes(), {"name": job.flags})
+    if not job.searched:
+        return Done(job, [row, flags_row(row)])
+    if job.cubin is None:
+        with CubinEvaluator(base, job.device, Measuring(seed=job.seed)) as evaluator:
             row["error_float64"] = error_against_float64(evaluator, job.harness)
-        if given.flags and job.cubin is None:
-            found = best_flags(job.kernel, evaluator, job.folder, given.arch)
-            row |= {"flags": found.row, "variants": found.tried}
-            cubin = found.cubin or cubin
-    with CubinEvaluator(described(cubin, job), job.device, Measuring(seed=job.seed)) as evaluator:
+            if given.flags:
+                found = best_flags(job.kernel, evaluator, job.folder, given.arch)
+                row |= {"flags": found.row, "variants": found.tried}
+                cubin = found.cubin or cubin
+    with CubinEvaluator(started(cubin, job), job.device, Measuring(seed=job.seed)) as evaluator:
         rows, image = searched(job, row, evaluator)
     if row.get("flags") and image:
-        with CubinEvaluator(base, job.device, Measuring()) as evaluator:
-            (speedup, *interval), differ = evaluator.against(image)
-        row["both"] = {"speedup": speedup, "interval": interval, "differ": differ}
+        row["both"] = compared(base, job, image, {})
     row["seconds"] = time.monotonic() - began
     return Done(job, [row, *table_rows(row), *rows], image)
 
 
-def described(cubin: Path, job: Job) -> Any:
+def compared(base: Task, job: Job, image: bytes, said: dict[str, Any]) -> dict[str, Any] | None:
+    """Return what is said of a cubin with what it gains over the one that is shipped, in a process of its own; None where that fails."""
+    try:
+        with CubinEvaluator(base, job.device, Measuring()) as evaluator:
+            (speedup, *interval), differ = evaluator.against(image)
+    except WarpwrightError:  # the search's rows are worth keeping
+        traceback.print_exc()
+        return None
+    return said | {"speedup": speedup, "interval": interval, "differ": differ}
+
+
+def described(cubin: Path, job: Job, **more: str) -> Task:
     """Return the task of a cubin with the kernel's harness."""
-    return domains.describe(cubin, {"harness": str(job.harness), "kernel": load(job.harness).kernel})
+    task = domains.describe(cubin, {"harness": str(job.harness), "kernel": load(job.harness).kernel, **more})
+    assert task is not None
+    return task
+
+
+def started(cubin: Path, job: Job) -> Task:
+    """Return the task of a cubin that begins at an earlier schedule, where there is one; what today's rules refuse of it is repaired."""
+    task = described(cubin, job)
+    checker = checker_of(kernel_of(task))
+    for path in sorted(job.given.start.glob(f"{job.kernel}_*.json")) if job.given.start else ():
+        if json.loads(path.read_text())["original"] == checker.kernel.digest:
+            legal, _ = mended(checker, script.read(path.read_text(), checker.kernel))
+            if checker.adopted(legal) is None:
+                continue
+            begin = job.folder / f"{job.kernel}.start.json"
+            begin.write_text(script.write(legal))
+            return described(cubin, job, start=str(begin))
+    return task
 
 
 def dry(job: Job, cubin: Path, row: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the rows of a short search in the simulator."""
-    task = described(cubin, job)
+    task = started(cubin, job)
     space = domains.space(task, "cubin")
     with SimulatedEvaluator(task, "cubin:sim", Measuring()) as simulated:
         outcome = optimize(task, space, simulated, job.search, Budget(None, job.given.proposals), course=Course(seed=job.seed))
-    row |= {"instructions": len(space.start.order), "device": "simulator"} | counts(outcome)
+    row |= {"instructions": len(space.start.order), "device": "simulator", "began_at": began_at(outcome)} | counts(outcome)
     return [row, curve_row(row), *edit_rows(job.kernel, outcome), *failed_rows(job.kernel, outcome)]
 
 
@@ -217,7 +267,7 @@ def searched(job: Job, row: dict[str, Any], evaluator: CubinEvaluator) -> tuple[
         raise outcome.failure
     about = evaluator.child.about
     row |= {"instructions": len(space.start.order), "device": about.get("device", ""), "original_us": about.get("us", 0.0), "noise": evaluator.noise}
-    row |= counts(outcome) | {"starts_s": evaluator.child.starts}
+    row |= counts(outcome) | {"starts_s": evaluator.child.starts, "began_at": began_at(outcome)}
     image = b""
     for best in candidates(outcome):
         try:
@@ -238,10 +288,15 @@ def searched(job: Job, row: dict[str, Any], evaluator: CubinEvaluator) -> tuple[
     return [*edit_rows(job.kernel, outcome), *failed_rows(job.kernel, outcome)], image
 
 
+def began_at(outcome: Outcome) -> float:
+    """Return the speed-up of the schedule that the search began at."""
+    return next((record.speedup for record in outcome.records if not record.candidate.actions and not is_baseline(record)), 1.0)
+
+
 def candidates(outcome: Outcome) -> list[Record]:
     """Return the fastest few of what a search took for faster: the best is refused where a longer look sees one other word."""
     faster = [record for record in outcome.records if record.measurement is not None and record.measurement.verdict == "FASTER"]
-    sure = [record for record in faster if record.candidate.actions and record.status == "ok"]
+    sure = [record for record in faster if not is_baseline(record) and record.status == "ok"]
     return sorted(sure, key=lambda record: -record.speedup)[:TRIED]
 
 

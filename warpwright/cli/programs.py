@@ -262,7 +262,8 @@ def register(verb: Verb) -> None:
     made.add_argument("--task", dest="beside", metavar="FILE", help="beside a .cu file: its reference, inputs and launch (STEM_task.py)")
     made.add_argument("--harness", metavar="FILE", help="beside a cubin: how its kernel is launched (docs/sass.md)")
     made.add_argument("--again", action="store_true", help="measure although the archive has the answer of an earlier run")
-    made.add_argument("--start", metavar="FILE", help="program with CUDA kernels that computes the same: tune how they are translated for the CPU")
+    started = "where to begin: an earlier schedule.json of a cubin; beside a program one with CUDA kernels that computes the same, tuned for the CPU"
+    made.add_argument("--start", metavar="FILE", help=started)
 
     made = verb("audit", audit, task)
     made.add_argument("candidate", help="file with the program to judge")

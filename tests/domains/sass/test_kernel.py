@@ -8,6 +8,7 @@ import pytest
 from sass_cubins import LISTED, cubin, kernel
 
 from warpwright.domains.sass import disassembly
+from warpwright.domains.sass.checker import independent
 from warpwright.domains.sass.disassembly import UR, P, register_name
 from warpwright.domains.sass.instruction import read
 from warpwright.errors import CaptureError
@@ -36,6 +37,26 @@ def test_registers_come_from_the_live_ranges() -> None:
 def test_a_guard_is_read() -> None:
     exit_ = next(instruction for instruction in kernel("saxpy_90").instructions if instruction.base == "EXIT" and instruction.guard is not None)
     assert exit_.guard == P and P in exit_.uses
+
+
+def test_predicates_are_read_and_written_together_by_a_mask() -> None:
+    """nvdisasm's live ranges do not list them."""
+    saved = read(0, disassembly.Line("P2R R56, PR, RZ, 0x40", 0, frozenset({56}), frozenset()))
+    assert saved.uses == {P + 6} and saved.defs == {56} and not saved.opaque
+    every = read(0, disassembly.Line("@P1 R2P PR, R0.B1, 0x7f", 0, frozenset(), frozenset({0})))
+    assert every.defs == {P + number for number in range(7)} and every.uses == {0, P + 1}
+    unknown = read(0, disassembly.Line("P2R R56, PR, RZ, R4", 0, frozenset({56}), frozenset({4})))
+    assert unknown.uses == {4, *(P + number for number in range(7))}
+
+
+def test_nothing_passes_an_instruction_with_an_operand_that_the_model_does_not_know() -> None:
+    strange, far = (read(i, disassembly.Line(text, 0, frozenset({i}), frozenset())) for i, text in enumerate(("MOV R0, WHATEVER", "MOV R1, 0x5")))
+    assert strange.opaque and not far.opaque and not independent(strange, far) and not independent(far, strange)
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_every_operand_of_compilers_code_is_known(name: str) -> None:
+    assert not [instruction.text for instruction in kernel(name).instructions if instruction.opaque]
 
 
 def test_an_access_knows_its_bytes() -> None:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import pytest
 from sass_cubins import checker, kernel
 
 from warpwright.domains.sass import control, relisting
 from warpwright.domains.sass.checker import complaints, dependences
+from warpwright.domains.sass.disassembly import Line
+from warpwright.domains.sass.edits import with_reuse, without_stale_reuse
+from warpwright.domains.sass.instruction import read
+from warpwright.domains.sass.kernel import Schedule
 from warpwright.domains.sass.techniques import hot_blocks
 
 NAMES = ("stencil_90", "softmax_90", "rmsnorm_80")
@@ -21,6 +28,41 @@ def test_a_block_listed_anew_is_legal_and_another(name: str, push: float, jitter
     assert not complaints(made, checker(name))
     again = relisting.relist(checker(name), original, number, push, jitter, seed=3, least=False)
     assert again is not None and (again.order, again.words) == (made.order, made.words)
+
+
+@pytest.mark.parametrize("by", ["operands", "cycles"])
+@pytest.mark.parametrize("name", NAMES)
+def test_what_decides_among_neighbours_gives_legal_blocks(name: str, by: str) -> None:
+    for number in hot_blocks(checker(name))[:2]:
+        made = relisting.relist(checker(name), kernel(name).original, number, 0.0, 0.0, 0, least=True, by=by)
+        assert made is None or not complaints(made, checker(name))
+
+
+def test_instructions_that_need_not_wait_come_first() -> None:
+    """The line of a block is no longer than in the compiler's order, for which the same distances hold."""
+    here, name = kernel("stencil_90"), "stencil_90"
+    number = hot_blocks(checker(name))[0]
+    lengths = []
+    for order in (here.blocks[number], listed_by_cycles(name, number)):
+        line = relisting.Line(checker(name), here.original, number)
+        for index in order:
+            line.issue(index)
+        lengths.append(line.now)
+    assert lengths[1] <= lengths[0]
+
+
+def listed_by_cycles(name: str, number: int) -> list[int]:
+    original = kernel(name).original
+    made = relisting.relist(checker(name), original, number, 0.0, 0.0, 0, least=True, by="cycles")
+    assert made is not None and made.order != original.order
+    return [made.order[place] for place in kernel(name).blocks[number]]
+
+
+@pytest.mark.parametrize("name", ["softmax_90", "rmsnorm_80", "stencil_90"])
+def test_the_compilers_order_keeps_the_compilers_flags(name: str) -> None:
+    original = kernel(name).original
+    for block in kernel(name).blocks:
+        assert without_stale_reuse(original, block.start, block.stop - 1).words[block.start : block.stop] == original.words[block.start : block.stop]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -56,3 +98,48 @@ def test_a_load_rises_with_the_arithmetic_of_its_address() -> None:
         moved = {index for index in chain if made.place_of(index) < index}
         lifted += bool(moved) and made.place_of(place) < place
     assert lifted, "no load took its producers along"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_waits_that_nothing_needs_are_dropped_and_no_others(name: str) -> None:
+    """A wait that is planted is gone, and of the compiler's few: it writes hardly any that nothing needs."""
+    here, original = kernel(name), kernel(name).original
+    number = next(number for number in hot_blocks(checker(name)) if relisting.lean(checker(name), *planted(name, number)) is not None)
+    schedule, _ = planted(name, number)
+    made = relisting.lean(checker(name), schedule, number)
+    assert made is not None and made.order == original.order and not complaints(made, checker(name))
+    places = here.blocks[number]
+    waits = [sum(control.waits(one.words[place]).bit_count() for place in places) for one in (original, schedule, made)]
+    assert waits[2] <= waits[0] < waits[1] and waits[2] >= 0.7 * waits[0]
+
+
+def planted(name: str, number: int) -> tuple[Schedule, int]:
+    """Return the compiler's schedule with a wait for each scoreboard at the last arithmetic of a block, and the block."""
+    original, block = kernel(name).original, kernel(name).blocks[number]
+    place = next(place for place in reversed(block) if original.at(place).kind == "fixed")
+    return original.with_words({place: original.words[place] | 63 << 116}), number
+
+
+def test_operands_are_kept_for_the_next_product_of_a_new_order() -> None:
+    """Without its flags a block gets back those that compilers set between neighbours, and none besides."""
+    here = kernel("stencil_90")
+    for number in hot_blocks(checker("stencil_90")):
+        block = here.blocks[number]
+        bare = here.original.with_words({place: control.without_reuse(here.words[place]) for place in block})
+        made = with_reuse(bare, block)
+        kept = {place: control.reused(made.words[place]) for place in block}
+        assert all(flags & ~control.reused(here.words[place]) == 0 for place, flags in kept.items())
+        assert not complaints(made, checker("stencil_90"))
+
+
+def test_an_operand_that_is_overwritten_is_not_kept() -> None:
+    """R4 is a factor of both; the first product writes it."""
+    texts = ("FFMA R4, R4, R5, R6", "FFMA R7, R4, R8, R9", "FFMA R10, R4, R11, R9")
+    factors = [map(int, re.findall(r"R(\d+)", text)[1:]) for text in texts]
+    words = [control.encode(sum(n << bit for n, bit in zip(numbers, control.SLOT_BITS, strict=True)), HELD) for numbers in factors]
+    instructions = tuple(read(index, Line(text, 0, frozenset(), frozenset())) for index, text in enumerate(texts))
+    code = replace(kernel("saxpy_90"), instructions=instructions, words=tuple(words), labels={})
+    assert [control.reused(word) for word in with_reuse(code.original, range(3)).words] == [0, 0b101, 0]
+
+
+HELD = control.Control(4, True, 7, 7, 0, 0)

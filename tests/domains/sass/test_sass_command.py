@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from sass_cubins import LISTED, task_path
+from sass_cubins import LISTED, kernel, task_path
 
 from warpwright import cli
 
@@ -28,6 +28,23 @@ def test_from_a_cubin_to_a_faster_one_and_back(tmp_path: Path, monkeypatch: pyte
     assert Path("original.cubin").read_bytes() == Path(path).read_bytes()
     assert cli.main(["sass", "show", path, "--schedule", schedule, "--html", "page.html"]) == cli.DONE
     assert "class='moved'" in Path("page.html").read_text()
+
+
+def test_a_search_goes_on_from_an_earlier_schedule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = str(task_path("rmsnorm_90", tmp_path))
+    search = ["optimize", path, "--target", "cubin:sim", "--json", "--search", "screen"]
+    assert cli.main([*search, "--budget", "8 proposals", "--out", "first"]) == cli.DONE
+    first = json.loads(capfd.readouterr().out.splitlines()[-1])["speedup"]["best"]
+    assert cli.main([*search, "--budget", "1 proposals", "--start", "first/schedule.json", "--out", "second"]) == cli.DONE
+    assert json.loads(capfd.readouterr().out.splitlines()[-1])["speedup"]["best"] == first > 1
+    assert Path("second/optimized.cubin").read_bytes() == Path("first/optimized.cubin").read_bytes()
+    said = json.loads(Path("first/schedule.json").read_text())
+    load = next(instruction.index for instruction in kernel("rmsnorm_90").instructions if instruction.base == "LDG")
+    said["control"][str(load)] = "B------:R-:W-:-:S01:---"  # nothing tells when it is done
+    Path("illegal.json").write_text(json.dumps(said))
+    assert cli.main([*search, "--start", "illegal.json"]) != cli.DONE
+    assert "refuses the schedule" in capfd.readouterr().err
 
 
 def test_the_listing_shows_control_words_boards_and_dependences(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

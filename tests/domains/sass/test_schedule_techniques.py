@@ -41,7 +41,8 @@ def test_every_walk_stays_legal(name: str, seed: int, steps: int) -> None:
     assert taken
     assert not complaints(schedule, checker(name)), taken
     waits = {index: control.waits(word) for index, word in zip(schedule.order, schedule.words, strict=True)}
-    assert all(control.waits(word) & ~waits[index] == 0 for index, word in enumerate(kernel(name).words)), "a wait was dropped"
+    dropped = [index for index, word in enumerate(kernel(name).words) if control.waits(word) & ~waits[index]]
+    assert {kernel(name).instructions[index].kind for index in dropped} <= {"fixed"}, "a wait that may order memory was dropped"
 
 
 @settings(max_examples=10, deadline=None)

@@ -25,7 +25,7 @@ STACK_POINTER = 1
 
 def independent(first: Instruction, second: Instruction) -> bool:
     """May two adjacent instructions be exchanged, as far as registers, memory and fences go?"""
-    if first.defs & (second.defs | second.uses) or second.defs & first.uses:
+    if first.defs & (second.defs | second.uses) or second.defs & first.uses or first.opaque or second.opaque:
         return False
     if "fence" in (first.kind, second.kind):
         fence, other = (first, second) if first.kind == "fence" else (second, first)
@@ -144,13 +144,17 @@ class Checker:
 
     def legal(self, schedule: Schedule) -> bool:
         """Does the model find nothing in a schedule? Dependences aside: see `complaints`."""
+        return self.adopted(schedule) is not None
+
+    def adopted(self, schedule: Schedule) -> Schedule | None:
+        """Return a schedule that was made elsewhere, with what its blocks leave in flight, so that it can be edited; None for what is not legal."""
         original, changed = self.kernel.original, []
         for block, places in enumerate(self.kernel.blocks):
             span = slice(places.start, places.stop)
             if schedule.order[span] != original.order[span] or schedule.words[span] != original.words[span]:
                 changed.append(block)
         reached = all(self.reachable(block) for block in changed)
-        return reached and self._settled(replace(schedule, assumed={}), changed) is not None
+        return self._settled(replace(schedule, assumed={}), changed) if reached else None
 
     def _settled(self, schedule: Schedule, changed: list[int]) -> Schedule | None:
         """Run the blocks that changed, and those that may now begin with more in flight, until nothing new comes of it; None at a violation."""

@@ -124,6 +124,16 @@ def with_wait(word: int, board: int) -> int:
     return word | 1 << (116 + board)
 
 
+def without_waits(word: int) -> int:
+    """Return the word that waits for no scoreboard."""
+    return word & ~(63 << 116)
+
+
+def with_reuse(word: int, slots: int) -> int:
+    """Return the word that keeps the operands of some more slots."""
+    return word | slots << 122
+
+
 def without_reuse(word: int, slots: int = 7) -> int:
     """Return the word without the reuse flags of some slots."""
     return word & ~(slots << 122)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from warpwright.base import Action, Candidate, Scalar, Source, Task, digest
 from warpwright.domains.sass import script
-from warpwright.domains.sass.checker import Checker
+from warpwright.domains.sass.checker import Checker, complaints
 from warpwright.domains.sass.cubin import Cubin
 from warpwright.domains.sass.distances import shipped
 from warpwright.domains.sass.kernel import Kernel, Schedule, read_kernel
@@ -30,8 +30,11 @@ RESOLUTION = 1.0015
 
 
 def describe(path: Path, options: Mapping[str, Scalar]) -> Task | None:
-    """Return the task of a cubin; raise TaskError for one without the kernel that is asked for."""
-    if path.suffix != SUFFIX or not options.keys() <= {"harness", "kernel"}:
+    """Return the task of a cubin; raise TaskError for one without the kernel that is asked for.
+
+    The option `start` names the text of a schedule (schedule.json of an earlier run) that the search begins at.
+    """
+    if path.suffix != SUFFIX or not options.keys() <= {"harness", "kernel", "start"}:
         return None
     data = _bytes(path)
     cubin = Cubin(data)
@@ -40,6 +43,9 @@ def describe(path: Path, options: Mapping[str, Scalar]) -> Task | None:
     if "harness" in options:
         harness = Path(str(options["harness"])).resolve()
         told += [("harness_path", str(harness)), ("harness", digest(_bytes(harness).hex()))]
+    if "start" in options:
+        start = Path(str(options["start"])).resolve()
+        told += [("start_path", str(start)), ("start", digest(_bytes(start).hex()))]
     return Task(kernel, str(path), name, source_digest=digest(data.hex()), options=tuple(told))
 
 
@@ -49,7 +55,20 @@ def space(task: Task, target: str) -> Space[Schedule]:
         raise UsageError(f"expected the target {TARGET} for machine code, saw {target!r}", f"pass --target {TARGET}")
     checker = checker_of(kernel_of(task))
     kinds = techniques(checker)
-    return Space(checker.kernel.original, kinds, lower, draw=drawer(checker, kinds), resolution=RESOLUTION)
+    return Space(beginning(task, checker), kinds, lower, draw=drawer(checker, kinds), resolution=RESOLUTION)
+
+
+def beginning(task: Task, checker: Checker) -> Schedule:
+    """Return the schedule that a search begins at: the compiler's, or what the task's start says; raise TaskError when the rules refuse that."""
+    path = str(task.option("start_path"))
+    if not path:
+        return checker.kernel.original
+    schedule = script.read(Path(path).read_text(), checker.kernel)
+    found = complaints(schedule, checker)
+    adopted = None if found else checker.adopted(schedule)
+    if adopted is None:
+        raise TaskError(f"the model of hazards refuses the schedule {path}: {found[0] if found else 'at the edge of a block'}", "begin without it")
+    return adopted
 
 
 def lower(schedule: Schedule, actions: tuple[Action, ...]) -> Candidate:

@@ -19,6 +19,18 @@ _ADDRESS = re.compile(r"^(?:desc\[UR\d+\])?\[(.*)\]$")
 _DRAINED = re.compile(r"SB(\d), 0x0\b")
 _BOARD_LIST = re.compile(r"\{([\d,]+)\}")
 _PREDICATE = re.compile(r"^!?U?P(T|\d)")
+_ALL_PREDICATES = re.compile(r"^(U?)PR\b")
+_MASK = re.compile(r"^0x[0-9a-f]+$")
+_PREDICATES = 7
+"""P0 to P6; a mask says which of them PR stands for, bit by bit."""
+
+_UNDERSTOOD = re.compile(
+    r"^[-~!|+]*(UR|UP|R|P)(\d+|Z|T)(\.\w+)*\|?(\.\w+)*$"  # a register
+    r"|^-?(0x[0-9a-f]+|[\d.]+(e[+-]?\d+)?)$|^[-+]?(INF|QNAN|SNAN).*$"  # a number
+    r"|^[-~!|]*cx?\[.*$"  # a constant
+    r"|^(g?desc)?\[.*\](\.\w+)*$"  # an address
+    r"|^(SR_?\w*(\.\w+)?|U?PR(\.\w+)?|`\(.*\)|B\d+|SB\d|gsb\d|\w+`\(.*\))$"  # special registers, labels, barriers, scoreboards
+)
 
 Consumer = tuple[str, str]
 """Class and operand slot that a register is read through ("FMA.a", "BRAg" for a guard), and its register file."""
@@ -77,6 +89,11 @@ class Instruction:
     def private(self) -> bool:
         """Does it read nothing that another thread may write, and write registers alone? Loads through the read-only path do (PTX: ld.global.nc)."""
         return self.base in isa.PRIVATE or (self.base == "LDG" and ".CONSTANT" in self.opcode)
+
+    @cached_property
+    def opaque(self) -> bool:
+        """Does an operand name what the model knows nothing of? Then nothing passes it: what it reads or writes besides cannot be said."""
+        return self.kind != "fence" and not all(_UNDERSTOOD.match(operand) for operand in self.operands)
 
     @cached_property
     def queue(self) -> str | None:
@@ -195,6 +212,15 @@ def named(text: str) -> set[int]:
     return {_FILES[file] + int(number) for file, number in _NAMED.findall(text)}
 
 
+def predicates_together(operands: tuple[str, ...]) -> set[int]:
+    """Return the predicates that the operand PR stands for: those of the mask, which is the last operand, or all where that is no number."""
+    file = next((UP if found[1] else P for operand in operands if (found := _ALL_PREDICATES.match(operand))), None)
+    if file is None:
+        return set()
+    mask = int(operands[-1], 16) if _MASK.match(operands[-1]) else ~0
+    return {file + number for number in range(_PREDICATES) if mask >> number & 1}
+
+
 def split_operands(text: str) -> tuple[str, ...]:
     """Split at commas outside brackets."""
     pieces, depth = [""], 0
@@ -210,8 +236,9 @@ def split_operands(text: str) -> tuple[str, ...]:
 def read(index: int, line: Line) -> Instruction:
     """Return the instruction of a listed line.
 
-    A register that the text names and the live ranges do not mention (the disassembler takes it for dead) counts as written where it is the
-    destination, else as read. LDGSTS's zero-fill predicate is listed as written; it is only read.
+    PR is all the predicates that a mask names: `P2R R56, PR, RZ, 0x40` reads P6, of which nvdisasm's live ranges say nothing (an H200 reported
+    illegal addresses). A register that the text names and the live ranges do not mention (the disassembler takes it for dead) counts as written where
+    it is the destination, else as read. LDGSTS's zero-fill predicate is listed as written; it is only read.
     """
     guard_text, _, rest = line.text.partition(" ") if line.text.startswith("@") else ("", "", line.text)
     opcode, _, operands_text = rest.strip().partition(" ")
@@ -223,6 +250,8 @@ def read(index: int, line: Line) -> Instruction:
     for register in named(line.text) - defs - uses:
         written = bool(operands) and not stores and register in named(operands[0]) and "[" not in operands[0]
         (defs if written else uses).add(register)
+    together = predicates_together(operands)
+    (defs if base in isa.WRITES_PREDICATES else uses).update(together)
     if base == "LDGSTS":
         uses, defs = uses | defs, set()
     if base == "CALL":  # the callee's registers are listed too; its instructions use them, not the call

@@ -100,6 +100,9 @@ PRIVATE = frozenset([*_QUEUES["xu"].split(), "LDC", "LDCU"])
 COLLECTIVES = frozenset(["SHFL", "VOTE", "VOTEU", "MATCH", "REDUX", "REDUXU"])
 """Operations of the whole warp: they keep their order among themselves."""
 
+WRITES_PREDICATES = frozenset(["R2P", "R2UP", "UR2UP"])
+"""They set the predicates of a mask, all at once; whatever else names them so (P2R) reads them."""
+
 WIDTHS = ((".128", 16), (".64", 8), (".U16", 2), (".S16", 2), (".U8", 1), (".S8", 1))
 """Bytes a thread of a memory access, by what its opcode contains; 4 otherwise."""
 

@@ -3,6 +3,7 @@
     relist     every instruction is drawn towards the order of its critical path (list scheduling), by as much as is asked, with random ties
     share      the loads of a block are dealt out to the scoreboards anew
     lift       one instruction is moved with everything that it depends on (up), or that depends on it (down)
+    lean       waits of arithmetic that nothing needs any more are dropped
     settle     waits and stalls are added to a block where the model of hazards misses some; stalls are first cut to one cycle where that is asked
 
 One pass over the block settles what an exchange by exchange repair would check hundreds of times.
@@ -14,10 +15,11 @@ import heapq
 from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
+from types import MappingProxyType
 
 from warpwright.domains.sass import control, hazards, isa
 from warpwright.domains.sass.checker import Checker
-from warpwright.domains.sass.edits import block_of, repaired, without_stale_reuse
+from warpwright.domains.sass.edits import block_of, operands_of_product, repaired, with_reuse, without_stale_reuse
 from warpwright.domains.sass.hazards import Violation
 from warpwright.domains.sass.instruction import Instruction
 from warpwright.domains.sass.kernel import Schedule
@@ -30,14 +32,24 @@ ROUNDS = 6
 """Times that one instruction is examined, each time with more waits or later."""
 
 
-def relist(checker: Checker, schedule: Schedule, number: int, push: float, jitter: float, seed: int, least: bool) -> Schedule | None:
-    """List a block anew; `push`: places an instruction moves up for each cycle of its critical path beyond what its place says."""
+AHEAD, NEAR = 12, {"operands": 6.0, "cycles": 24.0}
+"""Among the first so many of what is ready, and so many places, the next instruction is chosen."""
+
+
+def relist(
+    checker: Checker, schedule: Schedule, number: int, push: float, jitter: float, seed: int, least: bool, by: str = "place"
+) -> Schedule | None:
+    """List a block anew; `push`: places an instruction moves up for each cycle of its critical path beyond what its place says.
+
+    `by` says what decides among instructions that want to stand near one another: nothing more ("place"); "operands": products that read a register
+    through one slot follow each other, so that it is kept in the operand cache; "cycles": what need not wait for its sources comes first.
+    """
     block = schedule.kernel.blocks[number]
     order, rng = schedule.order[block.start : block.stop], Random(seed)
     height = _heights(checker, schedule, number)
     tallest = max(height.values(), default=0.0)
     wanted = {index: place + push * (tallest - height[index]) + rng.gauss(0.0, jitter) for place, index in enumerate(order)}
-    return _settled(checker, schedule, number, wanted, least)
+    return _settled(checker, schedule, number, wanted, least, by)
 
 
 def lift(checker: Checker, schedule: Schedule, place: int, distance: int) -> Schedule | None:
@@ -74,7 +86,39 @@ def share(checker: Checker, schedule: Schedule, number: int, size: int, seed: in
         words[place] = control.with_write_board(words[place], boards[rank // size % len(boards)])
     if tuple(words) == schedule.words:
         return None
-    return settle(checker, replace(schedule, words=tuple(words)), number)
+    dealt = replace(schedule, words=tuple(words))
+    return lean(checker, dealt, number) or settle(checker, dealt, number)
+
+
+def lean(checker: Checker, schedule: Schedule, number: int) -> Schedule | None:
+    """Drop the waits of a block's arithmetic that the model does not miss; None where it misses all, or where one may protect what it cannot see.
+
+    Arithmetic touches registers alone, so its waits protect nothing else: what they keep from passing a later fence or access is rule 7's. But an
+    operation in flight reads its uniform registers and predicates late, of which no scoreboard tells: where a block writes those, waits stay. So do
+    they where the model finds fault with the compiler, for there it would not see a wait that is missing.
+    """
+    block, words = schedule.kernel.blocks[number], list(schedule.words)
+    if checker.accepted or _writes_what_is_read_late(schedule, number):
+        return None
+    for place in block:
+        if schedule.at(place).kind == "fixed" and not schedule.at(place).opaque and checker.movable(schedule.order[place]):
+            words[place] = control.without_waits(words[place])
+    if tuple(words) == schedule.words:
+        return None
+    settled = settle(checker, replace(schedule, words=tuple(words)), number)
+    return None if settled is None or settled.words == schedule.words else settled
+
+
+def _writes_what_is_read_late(schedule: Schedule, number: int) -> bool:
+    """Does a block write, after an operation or in its next turn, what the operation reads late? A guard is read at issue."""
+    block, looped = schedule.kernel.blocks[number], schedule.kernel.depth[number] > 0
+    instructions = [schedule.at(place) for place in block]
+    written: set[int] = {register for one in instructions for register in one.defs} if looped else set()
+    for one in reversed(instructions):
+        if one.kind in ("memory", "variable") and any(register in written for register in one.late_reads if register != one.guard):
+            return True
+        written |= one.defs
+    return False
 
 
 def _first_use(schedule: Schedule, place: int, stop: int) -> int:
@@ -82,10 +126,13 @@ def _first_use(schedule: Schedule, place: int, stop: int) -> int:
     return next((later for later in range(place + 1, stop) if made & schedule.at(later).uses), stop)
 
 
-def _settled(checker: Checker, schedule: Schedule, number: int, wanted: Mapping[int, float], least: bool) -> Schedule | None:
+def _settled(
+    checker: Checker, schedule: Schedule, number: int, wanted: Mapping[int, float], least: bool, by: str = "place"
+) -> Schedule | None:
     block = schedule.kernel.blocks[number]
     old = schedule.order[block.start : block.stop]
-    new = _listed(old, checker.before(number), wanted)
+    line = Line(checker, schedule, number) if by == "cycles" else None
+    new = _listed(old, checker.before(number), wanted, line, _factors(schedule, block, by))
     if new == list(old) and not least:
         return None
     word_of = _with_boards(checker, schedule, block)
@@ -93,7 +140,7 @@ def _settled(checker: Checker, schedule: Schedule, number: int, wanted: Mapping[
     order[block.start : block.stop] = new
     words[block.start : block.stop] = [word_of[index] for index in new]
     moved = replace(schedule, order=tuple(order), words=tuple(words))
-    return settle(checker, without_stale_reuse(moved, block.start, block.stop - 1), number, least)
+    return settle(checker, with_reuse(without_stale_reuse(moved, block.start, block.stop - 1), block), number, least)
 
 
 def _with_boards(checker: Checker, schedule: Schedule, block: range) -> dict[int, int]:
@@ -115,8 +162,52 @@ def _with_boards(checker: Checker, schedule: Schedule, block: range) -> dict[int
     return words
 
 
-def _listed(order: tuple[int, ...], before: Mapping[int, frozenset[int]], wanted: Mapping[int, float]) -> list[int]:
-    """Return an order that keeps dependences, nearest to what is wanted: the first of what is ready."""
+def _factors(schedule: Schedule, block: range, by: str) -> Mapping[int, Mapping[int, int]]:
+    """Return the registers of a block's products, slot by slot, where they decide."""
+    if by != "operands":
+        return {}
+    return {schedule.order[place]: found for place in block if (found := operands_of_product(schedule, place))}
+
+
+class Line:
+    """The cycle in which each instruction of a block could issue, as it is listed."""
+
+    def __init__(self, checker: Checker, schedule: Schedule, number: int) -> None:
+        self.checker, self.instructions, self.before = checker, schedule.kernel.instructions, checker.before(number)
+        self.now, self.issued, self.soonest = 0.0, dict[int, float](), dict[int, float]()
+
+    def waits(self, index: int) -> float:
+        """Return the cycles that an instruction, all before it issued, would have to wait now."""
+        if index not in self.soonest:
+            self.soonest[index] = max((self.issued[earlier] + self._apart(earlier, index) for earlier in self.before[index]), default=0.0)
+        return max(0.0, self.soonest[index] - self.now)
+
+    def issue(self, index: int) -> None:
+        """Let an instruction issue, as soon as it may."""
+        self.now += self.waits(index)
+        self.issued[index] = self.now
+        self.now += 1.0
+
+    def _apart(self, earlier: int, later: int) -> float:
+        first, second = self.instructions[earlier], self.instructions[later]
+        shared = first.defs & second.uses
+        if not shared:
+            return 1.0
+        if first.kind != "fixed":
+            return _latency(first)
+        needed = self.checker.distances.needed
+        keys = (("RAW", first.producers[register], *consumer) for register in shared for consumer in second.consumers[register])
+        return float(max((needed(key) for key in keys), default=1))
+
+
+def _listed(
+    order: tuple[int, ...],
+    before: Mapping[int, frozenset[int]],
+    wanted: Mapping[int, float],
+    line: Line | None = None,
+    factors: Mapping[int, Mapping[int, int]] = MappingProxyType({}),
+) -> list[int]:
+    """Return an order that keeps dependences, nearest to what is wanted: the first of what is ready, or what `line` or `factors` favours near it."""
     left = {index: len(before[index]) for index in order}
     after: dict[int, list[int]] = {index: [] for index in order}
     for index in order:
@@ -125,15 +216,35 @@ def _listed(order: tuple[int, ...], before: Mapping[int, frozenset[int]], wanted
     place = {index: at for at, index in enumerate(order)}
     ready = [(wanted[index], place[index], index) for index in order if not left[index]]
     heapq.heapify(ready)
-    listed = []
+    listed: list[int] = []
     while ready:
-        index = heapq.heappop(ready)[2]
+        index = _next(ready, line, factors, listed)
+        if line is not None:
+            line.issue(index)
         listed.append(index)
         for later in after[index]:
             left[later] -= 1
             if not left[later]:
                 heapq.heappush(ready, (wanted[later], place[later], later))
     return listed
+
+
+def _next(ready: list[tuple[float, int, int]], line: Line | None, factors: Mapping[int, Mapping[int, int]], listed: list[int]) -> int:
+    """Take an instruction from the heap of what is ready."""
+    last = factors.get(listed[-1]) if listed else None
+    if line is None and last is None:
+        return heapq.heappop(ready)[2]
+    first = [heapq.heappop(ready) for _ in range(min(AHEAD, len(ready)))]
+    reach = first[0][0] + NEAR["operands" if line is None else "cycles"]
+    near = [entry for entry in first if entry[0] <= reach]
+    if line is not None:
+        chosen = min(near, key=lambda entry: line.waits(entry[2]))
+    else:
+        chosen = max(near, key=lambda entry: len((last or {}).items() & factors.get(entry[2], {}).items()))
+    for entry in first:
+        if entry is not chosen:
+            heapq.heappush(ready, entry)
+    return chosen[2]
 
 
 def _heights(checker: Checker, schedule: Schedule, number: int) -> dict[int, float]:

@@ -9,8 +9,10 @@ board(i17, to=3)                      another scoreboard for a load
 share(b3, size=2, seed=5)             the scoreboards dealt out anew to a block's loads
 reuse_off(i17)                        without the operand cache
 drift(b3, loads="shared", by=-64)     every load as early (late) as it goes
+lean(b3)                              without the waits of arithmetic that nothing needs
 tighten(b3)                           every stall as short as it goes
-relist(b3, push=0.3, jitter=2, seed=5, least=0)   a block listed anew, critical paths first; least: with the shortest stalls
+relist(b3, push=0.3, jitter=2, seed=5, least=0, by="place")   a block listed anew, critical paths first; least: with the shortest
+                                      stalls; by: what decides among neighbours ("operands", "cycles")
 lift(i17, by=-8)                      an instruction with all that it depends on
 pattern(b3, hold="float-9of16")       yields by a pattern
 reuse_block(b3)                       a block without the operand cache
@@ -132,7 +134,7 @@ def techniques(checker: Checker) -> tuple[Edit, ...]:
     memory = Memory(proven=checker.proven)
     orders = (_exchange(checker), _move(checker), _lift(checker), _shuffle(checker))
     single = (*orders, _stall(checker), _hold(), _board(checker), _reuse_off())
-    whole = (_drift(checker), _relist(checker), _share(checker), _tighten(checker), _pattern(checker), _reuse_block(checker))
+    whole = (_drift(checker), _relist(checker), _share(checker), _lean(checker), _tighten(checker), _pattern(checker), _reuse_block(checker))
     first = Traits("S", tried_first=True)
     plain = Traits("S")
     made = [Edit(name, make, every, draw, memory, weight, plain) for name, make, every, draw, weight in single]
@@ -271,17 +273,20 @@ def _drift(checker: Checker) -> Kind:
 def _relist(checker: Checker) -> Kind:
     def make(schedule: Schedule, action: Action) -> Schedule | None:
         push, jitter = float(_param(action, "push")), float(_param(action, "jitter"))
-        return relisting.relist(checker, schedule, _number(action), push, jitter, _int(action, "seed"), bool(_int(action, "least")))
+        least, by = bool(_int(action, "least")), str(_param(action, "by"))
+        return relisting.relist(checker, schedule, _number(action), push, jitter, _int(action, "seed"), least, by)
 
-    def at(number: int, push: float, jitter: float, seed: int, least: int) -> Action:
-        return Action("relist", f"b{number}", (("push", push), ("jitter", jitter), ("seed", seed), ("least", least)))
+    def at(number: int, push: float, jitter: float, seed: int, least: int, by: str) -> Action:
+        return Action("relist", f"b{number}", (("push", push), ("jitter", jitter), ("seed", seed), ("least", least), ("by", by)))
 
     def every(schedule: Schedule) -> Iterator[Action]:
-        return (at(number, push, 0.0, 0, 0) for number in hot_blocks(checker)[:1] for push in PUSHES)
+        first = [(push, "place", 0) for push in PUSHES] + [(0.0, by, least) for by in relisting.NEAR for least in (0, 1)]
+        return (at(number, push, 0.0, 0, least, by) for number in hot_blocks(checker)[:1] for push, by, least in first)
 
     def draw(schedule: Schedule, rng: Random, place: int) -> Action:
         push, jitter = rng.choice((0.0, *PUSHES)), rng.choice(JITTERS)
-        return at(checker.kernel.block_of[place], push, jitter, rng.randrange(1 << 20), rng.choice((0, 0, 1)))
+        least, by = rng.choice((0, 0, 1)), rng.choice(("place", "place", *relisting.NEAR))
+        return at(checker.kernel.block_of[place], push, jitter, rng.randrange(1 << 20), least, by)
 
     return "relist", make, every, draw, 4
 
@@ -310,6 +315,16 @@ def _tighten(checker: Checker) -> Kind:
         return (Action("tighten", f"b{number}") for number in hot_blocks(checker)[:1])
 
     return "tighten", make, every, lambda schedule, rng, place: Action("tighten", f"b{checker.kernel.block_of[place]}"), 1
+
+
+def _lean(checker: Checker) -> Kind:
+    def make(schedule: Schedule, action: Action) -> Schedule | None:
+        return relisting.lean(checker, schedule, _number(action))
+
+    def every(schedule: Schedule) -> Iterator[Action]:
+        return (Action("lean", f"b{number}") for number in hot_blocks(checker))
+
+    return "lean", make, every, lambda schedule, rng, place: Action("lean", f"b{checker.kernel.block_of[place]}"), 1
 
 
 def _pattern(checker: Checker) -> Kind:

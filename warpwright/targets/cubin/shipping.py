@@ -25,7 +25,7 @@ def ship(record: Record, folder: Path) -> Path:
     kernel = domain.kernel_of(record.task)
     original = kernel.cubin.data
     schedule = script.read(record.candidate.source.text, kernel)
-    searched = not is_baseline(record) and bool(record.candidate.actions)
+    searched = not is_baseline(record) and schedule.words != kernel.words
     final = _confirmed(record) if searched and record.device.partition(":")[2] != "sim" else None
     kept = searched and (final is None or proven(final))
     (folder / ORIGINAL).write_bytes(original)
