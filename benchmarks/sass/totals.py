@@ -1,4 +1,4 @@
-"""What flags and schedules gain over the shipped cubin, kernel by kernel, and what each kind of edit brought: from the rows of `benchmarks.sass.suite`.
+"""What flags and schedules gain over the shipped cubin, kernel by kernel, and each kind of edit: from the rows of `benchmarks.sass.suite`.
 
     python -m benchmarks.sass.totals --run RUN --out OUT      RUN: of a folder that benchmarks.sass.flagged wrote; OUT/rows.jsonl is added to
 
