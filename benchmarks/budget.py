@@ -1,6 +1,7 @@
 """How well budgets of wall time are kept: the command, from its start to its end, under budgets of 5 to 120 s.
 
     python -m benchmarks.budget --out benchmarks/results/budget_cpu [--runs 40] [--seed 0] [--device cpu] [--dry]      27 minutes; --runs 18: 11
+    python -m benchmarks.budget --out benchmarks/results/budget_cpu --runs 20 --most 20 --more                         20 runs more: 5 minutes
 
 Each run is `warpwright optimize` on one of examples/ with an archive of its own, so that nothing is answered from an earlier run; every fourth is
 followed by the same command again, which the archive answers. A row has the budget, the wall time, and what came of it. Kept: at most 10 % over.
@@ -59,13 +60,17 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--most", type=int, default=120, help="no budget above this many seconds")
+    parser.add_argument("--more", action="store_true", help="add the runs to those of the folder")
     parser.add_argument("--dry", action="store_true", help="two runs of 5 s")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     tasks, rng = sorted(EXAMPLES.glob("*_task.py")), random.Random(options.seed)
     budgets = [5] if options.dry else [seconds for seconds in BUDGETS if seconds <= options.most]
-    rows: list[dict[str, Any]] = []
-    with (options.out / "rows.jsonl").open("w") as file:
+    kept = options.out / "rows.jsonl"
+    rows: list[dict[str, Any]] = [json.loads(line) for line in kept.read_text().splitlines()] if options.more and kept.exists() else []
+    for _ in rows:
+        rng.random()  # other tasks than in the runs before
+    with kept.open("a" if options.more else "w") as file:
         for number in range(2 if options.dry else options.runs):
             task, budget = rng.choice(tasks), budgets[number % len(budgets)]
             with tempfile.TemporaryDirectory() as folder:
@@ -77,8 +82,8 @@ def main() -> None:
                 file.write(json.dumps(row) + "\n")
                 file.flush()
                 shown = "warm" if warm else f"{budget} s"
-                kept = "" if row["kept"] else "  NOT KEPT"
-                print(f"{task.stem}: {shown}: {row['seconds']:.1f} s, {row['verdict'] or row['status']} {row['said']}{kept}", flush=True)
+                late = "" if row["kept"] else "  NOT KEPT"
+                print(f"{task.stem}: {shown}: {row['seconds']:.1f} s, {row['verdict'] or row['status']} {row['said']}{late}", flush=True)
     (options.out / "README.md").write_text(page(rows, options.device))
     print(headline(rows))
 

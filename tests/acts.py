@@ -437,6 +437,16 @@ def autocast(model: nn.Module, x: torch.Tensor) -> Any:
         return model(x)
 
 
+def autocast_twice(model: nn.Module, x: torch.Tensor) -> Any:
+    """Between the calls the weights change, and memory that was freed is taken by others."""
+    with torch.autocast(x.device.type, dtype=torch.bfloat16):
+        first = model(x)
+    _change(model)
+    others = [torch.full_like(parameter, 7.0, dtype=torch.bfloat16) for parameter in model.parameters() for _ in range(4)]
+    with torch.autocast(x.device.type, dtype=torch.bfloat16):
+        return first, model(x), len(others)
+
+
 def inference_mode(model: nn.Module, x: torch.Tensor) -> Any:
     with torch.inference_mode():
         first = model(x)
@@ -531,9 +541,9 @@ ACTS: Sequence[Act] = (
     prune, hook_on_a_part, hook_before_a_part, hook_on_the_whole, hook_that_collects, pickle_before_calls, pickle_after_calls, save_and_load,
     names_and_state, export, compile_again, jit_trace, symbolic_trace, functional_call, vmap, per_sample_models, jvp, dual_numbers, replicate,
     threads, data_loader_workers, other_batch_sizes, one_dimension_more, other_dtype, non_contiguous_input, expanded_input,
-    imaginary_part_of_a_conjugate, input_at_an_odd_address, parameter_as_input, tensor_subclass, autocast, inference_mode, inference_copy, gradients,
-    gradient_of_a_frozen_model, unfreeze_one_parameter, train_and_eval, train_one_part, replace_a_part, replace_forward_of_a_part,
-    change_a_number, change_a_number_before_calls, tie_parameters,
+    imaginary_part_of_a_conjugate, input_at_an_odd_address, parameter_as_input, tensor_subclass, autocast, autocast_twice, inference_mode,
+    inference_copy, gradients, gradient_of_a_frozen_model, unfreeze_one_parameter, train_and_eval, train_one_part, replace_a_part,
+    replace_forward_of_a_part, change_a_number, change_a_number_before_calls, tie_parameters,
 )  # fmt: skip
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import sys
 import warnings
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -174,6 +176,66 @@ def test_a_call_of_another_kind_is_told_once_with_the_remedy(call, kind, remedy,
             call(model, x)
     assert len(caught) == 1
     assert module._Watch.told == {kind}
+
+
+@pytest.mark.parametrize("kind", ["eager", "rewritten", *(pytest.param(kind, marks=pytest.mark.compiler) for kind in BUILT)])
+def test_a_program_is_freed_with_its_last_name(kind, tmp_path, texts):
+    module = program(kind, tmp_path, texts)
+    model = module.ModelNew(8).eval()
+    with torch.no_grad():
+        model(torch.randn(5, 8))
+    gone = weakref.ref(model)
+    gc.disable()  # no cycle: a GPU's memory is not to wait for the collector
+    try:
+        del model
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+def test_what_was_folded_in_inference_mode_holds_outside_of_it(tmp_path, texts):
+    module = program("rewritten", tmp_path, texts)
+    model = module.ModelNew(8).eval()
+    with torch.inference_mode():
+        model(torch.randn(5, 8))
+    assert not any(tensor.is_inference() for tensor in model.folded())
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no NVIDIA GPU")
+@pytest.mark.parametrize("kind", CUDA_KINDS)
+def test_a_graph_that_is_freed_does_not_disturb_the_recording_of_another(kind, tmp_path, texts):
+    module = program(kind, tmp_path, texts)
+    x = torch.randn(5, 8, device="cuda")
+    thresholds = gc.get_threshold()
+    with torch.no_grad():
+        model = module.ModelNew(8).cuda().eval()
+        model(x)
+        cycle = [model]
+        cycle.append(cycle)
+        del model, cycle
+        other = module.ModelNew(8).cuda().eval()
+        gc.set_threshold(1)
+        try:
+            assert torch.allclose(other(x), module.Model.forward(other, x), atol=1e-5)
+        finally:
+            gc.set_threshold(*thresholds)
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no NVIDIA GPU")
+@pytest.mark.parametrize("kind", CUDA_KINDS)
+def test_a_call_within_the_callers_graph_is_part_of_it(kind, tmp_path, texts):
+    module = program(kind, tmp_path, texts)
+    model, x = module.ModelNew(8).cuda().eval(), torch.randn(5, 8, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.no_grad():
+        model(x)
+        with torch.cuda.graph(graph):
+            seen = model(x)
+        x.copy_(torch.randn(5, 8))
+        graph.replay()
+        assert torch.allclose(seen, module.Model.forward(model, x), atol=1e-5)
 
 
 @pytest.mark.cuda

@@ -17,6 +17,7 @@ from warpwright.loop import optimize
 from warpwright.reports import report
 from warpwright.space import Measuring, Space
 from warpwright.targets import local as local_target
+from warpwright.targets import second_process
 from warpwright.targets import trusted as trusted_target
 from warpwright.targets.building import add_baselines
 from warpwright.targets.local import ORIGINAL, LocalEvaluator
@@ -285,13 +286,28 @@ def test_without_a_deadline_too_the_compiler_works_beside_the_other_baselines(fo
     """As on a GPU. The candidate that has passed stands still meanwhile."""
     monkeypatch.setattr(trusted_target.Workbench, "has_free_cores", property(lambda bench: True))
     begun: list[str] = []
-    measuring = Measuring((ORIGINAL, "compile"), 1.0, tell=begun.append)
+    names = (ORIGINAL, "compile", "compile_max_autotune")
+    measuring = Measuring(names, 1.0, tell=begun.append)
     with LocalEvaluator(taskfile.describe(folder / "task.py"), "cpu", measuring, lock=DeviceLock("cpu", folder / "locks")) as evaluator:
         evaluator.prepare([program(SAME)])
         record = evaluate(evaluator, SAME)
-        assert evaluator._trusted is not None and len(evaluator._trusted.aside) == 1
-    assert record.status == "ok" and record.measurement is not None and set(record.measurement.baselines) == {"eager", "compile"}
+        assert evaluator._trusted is not None and len(evaluator._trusted.aside) == 2
+    assert record.status == "ok" and record.measurement is not None and set(record.measurement.baselines) == set(names)
     assert begun.count("building") == 1
+
+
+def test_a_small_speed_up_is_found_beside_a_second_process_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU. The process is kept for the next candidate."""
+    monkeypatch.setattr(second_process, "wanted", lambda bench, measurement: True)
+    built: list[str] = []
+    monkeypatch.setattr(second_process.verify, "build", lambda *args, of=second_process.verify.build: built.append(args[2]) or of(*args))
+    with local(folder) as evaluator:
+        one, other = evaluate(evaluator, SAME), evaluate(evaluator, SAME + "        # another text\n")
+        assert evaluator._trusted is not None and set(evaluator._trusted.second) == {ORIGINAL}
+    for record in (one, other):
+        assert record.status == "ok" and record.measurement is not None, record.detail
+        assert record.measurement.conditions["speedup_over_second_process"] > 0
+    assert built == ["candidate", ORIGINAL, ORIGINAL, "candidate"], "a candidate, the baseline, its second process, a candidate"
 
 
 def test_turns_follow_one_another_after_memory_was_given_back(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,7 +80,7 @@ def test_peaks_are_measured_once_and_only_rise(tmp_path: Path, monkeypatch: pyte
     asked: list[object] = []
     answers = [{"memory": 1e9, "cache": 5e9}, {"memory": 3e9, "cache": 4e9}]
 
-    def ask(question: object, timeout: float) -> dict[str, object]:
+    def ask(question: object, timeout: float, probe: object) -> dict[str, object]:
         asked.append(question)
         return {"device": "cpu", "cache_bytes": 1 << 20, "flops": {"float32": 1e9}, "versions": {}, **answers[len(asked) - 1]}
 
@@ -100,6 +100,21 @@ def test_peaks_are_measured_once_and_only_rise(tmp_path: Path, monkeypatch: pyte
 def test_a_failing_probe_says_why() -> None:
     with pytest.raises(roofline.RooflineError, match=r"\w"):
         roofline._ask({"device": "cuda:99"}, 120.0)
+
+
+def test_a_process_started_ahead_is_the_one_that_is_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    probe = roofline.probe_ahead("cpu", tmp_path)
+    assert probe is not None and probe.poll() is None
+    monkeypatch.setattr(roofline, "_start", lambda device="": pytest.fail("another one was started"))
+    with pytest.raises(roofline.RooflineError, match=r"\w"):
+        roofline._ask({"device": "cuda:99"}, 120.0, probe)
+    assert probe.returncode
+
+
+def test_no_process_is_started_for_peaks_that_are_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(roofline, "_ask", lambda *_: {"device": "cpu", "memory": 1.0, "cache": 1.0, "cache_bytes": 1, "flops": {}, "versions": {}})
+    roofline.peaks("cpu", tmp_path)
+    assert roofline.probe_ahead("cpu", tmp_path) is None
 
 
 def test_the_probe_measures_something(monkeypatch: pytest.MonkeyPatch) -> None:

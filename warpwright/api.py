@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from warpwright import loop, run
+from warpwright import run
 from warpwright.archive import Archive
 from warpwright.base import Budget, Candidate, Record, Source, Task
 from warpwright.deadline import Deadline
@@ -15,32 +15,16 @@ from warpwright.doctor import gpu_present
 from warpwright.errors import UsageError
 from warpwright.files import make_folder
 from warpwright.loop import Outcome
-from warpwright.reports import artefact, page, report
+from warpwright.reports import report, results
+from warpwright.reports.results import Result
 from warpwright.run import OnRecord, Settings
 from warpwright.space import Evaluator, Tell, silent
 from warpwright.tasks import taskfile
 
 ARCHIVE = Path(".warpwright/archive.db")
-OUT = Path("warpwright-out")
 
 ABLATION_SHARE = 0.1
 """Part of the budget's seconds that is kept for measuring what each step of the best recipe is worth."""
-
-MOST_FOLDERS = 1000
-"""Of one name, for results of different files."""
-
-
-@dataclass(frozen=True)
-class Result:
-    """What `optimize` gave: the line, and whether it was cut short."""
-
-    line: report.Line
-    best: Record | None
-    folder: Path
-    interrupted: bool
-    records: tuple[Record, ...] = ()
-    recalled: bool = False
-    """Answered from the archive: nothing was measured."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +56,7 @@ def optimize_task(
 
     deadline = Deadline.of(Budget.parse(settings.budget).seconds, began)
     watching = watching or Watching()
-    folder = make_folder(out if out is not None else folder_of(task))
+    folder = make_folder(out if out is not None else results.folder_of(task))
     records: list[Record] = []
 
     def remember(record: Record) -> None:
@@ -83,15 +67,16 @@ def optimize_task(
     with Archive(archive_path) as archive:
         known = None if again else recall.recall(task, settings, archive)
         if known is not None:
-            return _write(task, known.records, folder, archive.path, known.reason, known.left_out, recalled=True)
+            return results.write(task, known.records, folder, archive.path, known.reason, known.left_out, recalled=True)
         try:
-            run_ = run.run_task(task, settings, archive, remember, ablation_share=ABLATION_SHARE, deadline=deadline, tell=watching.tell)
+            conduct = run.Conduct(remember, watching.tell, deadline=deadline, ablation_share=ABLATION_SHARE)
+            run_ = run.run_task(task, settings, archive, conduct)
             if run_.outcome.failure is not None:
                 raise run_.outcome.failure
         except KeyboardInterrupt:
             pass
         finally:
-            result = _write(task, records, folder, archive.path, _reason(run_, bool(records)), run_.outcome.left_out)
+            result = results.write(task, records, folder, archive.path, _reason(run_, bool(records)), run_.outcome.left_out)
         if not run_.outcome.interrupted:
             recall.keep(task, settings, archive, run_.outcome, result.records, _reason(run_, True))
     return replace(result, interrupted=run_.outcome.interrupted)
@@ -104,46 +89,6 @@ def _reason(done: run.Run, measured: bool) -> str:
     if done.outcome.interrupted:
         return "interrupted"
     return done.note if measured else done.outcome.stopped
-
-
-def folder_of(task: Task) -> Path:
-    """Return the folder for a task's results: its name's, unless that one holds the results of another file."""
-    for number in range(1, MOST_FOLDERS):
-        folder = OUT / (task.name if number == 1 else f"{task.name}-{number}")
-        if _is_free(folder / "report.json", task.path):
-            return folder
-    raise UsageError(f"expected a free folder such as {folder}, saw {MOST_FOLDERS} taken ones", "name one with --out, or remove some")
-
-
-def _is_free(written: Path, path: str) -> bool:
-    """Is there no result, or one of the task file at `path`?"""
-    try:
-        records = json.loads(written.read_text())["records"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return True
-    return not records or records[0]["task"]["path"] == path
-
-
-def _write(
-    task: Task, records: Sequence[Record], folder: Path, archive: Path, reason: str, left_out: Sequence[str], recalled: bool = False
-) -> Result:
-    """Write the folder's files from what is known, and return the result."""
-    distinct = list({record.key: record for record in records}.values())
-    best = loop.best(distinct)
-    written = folder / "optimized.py"
-    if best is not None and best.candidate.source.language == "sass":
-        from warpwright.targets.cubin import shipping
-
-        written = shipping.ship(best, folder)
-    elif best is not None:
-        written.write_text(artefact.text(best))
-    line = {**report.line(task.name, distinct, str(written) if best is not None else None, reason), "left_out": list(left_out)}
-    if not distinct and left_out:
-        line["status"] = "timeout"
-    (folder / "report.json").write_text(report.document(line, distinct))
-    if distinct:
-        (folder / "report.html").write_text(page.page(distinct, str(archive), f"warpwright: {task.name}"))
-    return Result(line, best, folder, False, tuple(distinct), recalled)
 
 
 # --- one program ---------------------------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from warpwright.errors import TaskError, UsageError, WarpwrightError
 from warpwright.files import make_folder
 from warpwright.loop import Outcome
 from warpwright.reports import report
-from warpwright.run import Evaluators, Settings, kind_of_machine, run_task
+from warpwright.run import Conduct, Evaluators, Settings, kind_of_machine, run_task
 from warpwright.tasks import taskfile
 
 __all__ = ["Job", "Line", "Plan", "Settings", "find_tasks", "finished", "run_bench", "run_job"]
@@ -196,7 +196,7 @@ def _optimize(job: Job, task: Task, archive: Archive, evaluators: Evaluators | N
     deadline = job.deadline
     should_stop = None if deadline is None else lambda: time.time() > deadline
     within = Deadline.of(Budget.parse(job.settings.budget).seconds) if job.settings.budget_of == "all" else None
-    run = run_task(task, job.settings, archive, should_stop=should_stop, evaluators=evaluators, deadline=within)
+    run = run_task(task, job.settings, archive, Conduct(should_stop=should_stop, evaluators=evaluators, deadline=within))
     outcome = run.outcome
     line = outcome_line(outcome)
     line["captured"] = not run.limited

@@ -108,25 +108,31 @@ class Run:
     """What the reader should know of how it was read."""
 
 
-def run_task(
-    task: Task,
-    settings: Settings,
-    archive: Archive,
-    on_record: OnRecord | None = None,
-    should_stop: Callable[[], bool] | None = None,
-    ablation_share: float = 0.0,
-    evaluators: Evaluators | None = None,
-    deadline: Deadline | None = None,
-    tell: Tell = silent,
-) -> Run:
+@dataclass(frozen=True)
+class Conduct:
+    """Who is told of a run, what ends it early, and what it takes from whoever calls it."""
+
+    on_record: OnRecord | None = None
+    """Told of each record, once it is in the archive."""
+    tell: Tell = silent
+    """Told what begins, in a few words."""
+    should_stop: Callable[[], bool] | None = None
+    evaluators: Evaluators | None = None
+    """Opens the evaluator; None: as the settings say."""
+    deadline: Deadline | None = None
+    """Of all of it: the evaluator plans with it, and the run ends when it is over."""
+    ablation_share: float = 0.0
+    """Of the budget's seconds, kept for measuring what each step of the best recipe is worth; 0: no ablation."""
+
+
+def run_task(task: Task, settings: Settings, archive: Archive, conduct: Conduct = Conduct()) -> Run:
     """Search for a faster program of `task`, then measure what each step of the best recipe is worth.
 
-    `ablation_share` of the budget's seconds is kept for the latter; 0: no ablation. Before a `deadline` the evaluator plans with it, and whoever
-    calls this enforces it. Raise TaskError or UsageError for a task that cannot be loaded. A failure of ours during the search is in
-    `outcome.failure`.
+    Raise TaskError or UsageError for a task that cannot be loaded. A failure of ours during the search is in `outcome.failure`.
     """
+    deadline, on_record = conduct.deadline, conduct.on_record
     budget = Budget.parse(settings.budget)
-    ablation_share = 0.0 if budget.until_faster else ablation_share
+    ablation_share = 0.0 if budget.until_faster else conduct.ablation_share
     kept = ablation_share * budget.seconds if budget.seconds is not None else None
     limited = replace(budget, seconds=budget.seconds - kept) if budget.seconds is not None and kept is not None else budget
     plan = replace(deadline, kept=kept or 0.0) if deadline is not None else None
@@ -140,16 +146,16 @@ def run_task(
         show(text)
 
     try:
-        with live.told(archive.path, listed, tell) as show, deadline.enforced() if deadline is not None else nullcontext():
+        with live.told(archive.path, listed, conduct.tell) as show, deadline.enforced() if deadline is not None else nullcontext():
             ahead = deadline is not None and not archive.knows(task, settings.device)
-            opened = evaluators(settings, task) if evaluators else open_evaluator(settings, task, deadline, now_doing, ahead)
+            opened = conduct.evaluators(settings, task) if conduct.evaluators else open_evaluator(settings, task, deadline, now_doing, ahead)
             with opened as evaluator:
                 now_doing("reading the program")
                 space = open_space(task, settings.device)
                 run = replace(run, limited=space.limited, note=space.note)
                 search = model_search(settings, archive) if settings.search in MODEL_SEARCHES else settings.search
                 outcome = optimize(
-                    task, space, evaluator, search, limited, archive, Course(on_record, should_stop, settings.seed, deadline=plan)
+                    task, space, evaluator, search, limited, archive, Course(on_record, conduct.should_stop, settings.seed, deadline=plan)
                 )
                 if not isinstance(search, str | PolicySearch):
                     outcome = replace(outcome, stopped=search.stopped or outcome.stopped)

@@ -86,6 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--summary", type=Path)
     parser.add_argument("--sources", nargs="+", type=Path, default=[])
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--kernels", default="", help="only these, by name")
     own, rest = parser.parse_known_args(given)
     if own.summary and own.out:
         sources = {name: one for folder in own.sources for name, one in json.loads((folder / "sources.json").read_text()).items()}
@@ -103,6 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if own.out is None:
         parser.error("expected --out FOLDER, or --prepare FOLDER")
     known = json.loads(gzip.decompress(own.prepared.read_bytes()))
+    known = {name: one for name, one in known.items() if not own.kernels or name in own.kernels.split(",")}
     own.out.mkdir(parents=True, exist_ok=True)
     with open(own.out / "rows.jsonl", "a") as file:
         for name, one in known.items():

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
+import contextlib
 import gzip
 import json
 import math
@@ -21,7 +22,7 @@ import time
 import traceback
 import types
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -35,6 +36,8 @@ from warpwright.loop import Course, optimize
 from warpwright.run import Settings, open_evaluator
 from warpwright.search.moves import Proposer, ask
 from warpwright.space import Space, Traits
+from warpwright.templates.device import parameters
+from warpwright.timing.device_lock import DeviceLock
 
 PREPARED = Path(__file__).with_name("plain20.json.gz")
 
@@ -246,6 +249,17 @@ def winners_of(rows_: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
     return found
 
 
+def as_listed(recipe: Sequence[str]) -> list[str]:
+    """Return a recipe without the parameters that have become their template's defaults since it was timed: no program names them any more."""
+    return [str(_undefaulted(Action.parse(one))) for one in recipe]
+
+
+def _undefaulted(action: Action) -> Action:
+    template = dict(action.params).get("template")
+    defaults = {name.removeprefix("WW_"): values[0] for name, values in parameters(str(template)).items()} if template else {}
+    return replace(action, params=tuple((name, value) for name, value in action.params if name not in defaults or defaults[name] != value))
+
+
 def _flat(outputs: Any) -> list[Any]:
     return list(outputs) if isinstance(outputs, tuple | list) else [outputs]
 
@@ -292,7 +306,10 @@ def probe(
                     builds[id(module)] = pool.submit(_built, module, device, end)
         for path, modules in tasks.items():
             try:
-                made = probed(path, target, modules, builds, beside)
+                for module in modules.values():
+                    concurrent.futures.wait([builds[id(module)]], timeout=60)
+                with DeviceLock(device).exclusive() if target == "cuda" else contextlib.nullcontext():
+                    made = probed(path, target, modules, builds, beside)
             except Exception:
                 made = [{"table": "probe", "task": path.stem, "failure": traceback.format_exc()[-1500:]}]
             best = max(made, key=lambda row: row.get("speedup", 0.0))
@@ -361,9 +378,7 @@ def audited(order: dict[str, Any]) -> dict[str, Any]:
     return {**said, "seconds": round(time.monotonic() - began, 1)}
 
 
-def main(
-    arguments: Sequence[str] | None = None, kernels: Sequence[Plain] = KERNELS, prepared: Path = PREPARED, beside: Beside | None = None
-) -> int:
+def main(arguments: Sequence[str] | None = None, kernels: Sequence[Plain] = KERNELS, prepared: Path = PREPARED, beside: Beside | None = None) -> int:
     """Run a suite of kernels and write its rows."""
     options = parsed(arguments, prepared)
     target = "cpu" if options.dry else options.target
@@ -449,7 +464,7 @@ def _earlier(files: Sequence[Path]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for file in files:
         found |= winners_of([row for row in _rows([file]) if row["table"] == "probe"])
-    return found
+    return {name: as_listed(recipe) for name, recipe in found.items()}
 
 
 def _rows(files: Sequence[Path]) -> list[dict[str, Any]]:

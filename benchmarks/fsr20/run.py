@@ -1,10 +1,10 @@
 """The suite of twenty kernels: are its naive kernels right, do they compile, and what the rewrites make of them.
 
-    python -m benchmarks.fsr20.run --edges --out OUT                    anywhere: naive kernels at edge sizes and on edge values, translated
-    python -m benchmarks.fsr20.run --compile                            with nvcc: the naive kernels for sm_90a
-    python -m benchmarks.fsr20.run --prepare                            anywhere: writes fsr20.json.gz, the rewritten programs; needs libclang
-    python -m benchmarks.fsr20.run --seconds 125 --out OUT              on the GPU: what benchmarks.cuda.plain20 does, for these kernels;
-                                                                        with --cub LIBRARY beside CUB's own calls, too (beside.py)
+python -m benchmarks.fsr20.run --edges --out OUT                    anywhere: naive kernels at edge sizes and on edge values, translated
+python -m benchmarks.fsr20.run --compile                            with nvcc: the naive kernels for sm_90a
+python -m benchmarks.fsr20.run --prepare                            anywhere: writes fsr20.json.gz, the rewritten programs; needs libclang
+python -m benchmarks.fsr20.run --seconds 125 --out OUT              on the GPU: what benchmarks.cuda.plain20 does, for these kernels;
+                                                                    with --cub LIBRARY beside CUB's own calls, too (beside.py)
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@
 No verdicts: those are `benchmarks.kernelbench.run`'s, whose verifier and timer take tens of seconds a task. Here a program runs in the process that
 made it; its results are compared with float64 (of tasks that move more than --wide GB with eager) on the task's own inputs and on normal ones; times
 are medians of batches of calls back to back, the programs in turns, by CUDA events. One row a program in OUT/rows.jsonl, as soon as it is known; what
-fails is a row. `--dry` runs all paths on the CPU at a thousandth of the work, with translated kernels.
+fails is a row. `--kernels` adds a row a program with the time of each GPU kernel, by torch's profiler. `--dry` runs all paths on the CPU at a
+thousandth of the work, with translated kernels.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=90.0, help="the run ends after that many, whatever is left")
     parser.add_argument("--proposals", type=int, default=2)
+    parser.add_argument("--kernels", action="store_true", help="a row more for each program: the times of its GPU kernels")
     parser.add_argument("--wide", type=float, default=5.0)
     parser.add_argument("--dry", action="store_true")
     options = parser.parse_args()
@@ -148,6 +150,7 @@ def task_rows(file: Path, lock: Any, options: argparse.Namespace, published: dic
         began = time.monotonic()
         errors = compared(programs, model, inputs, leaves, 1e9 * options.wide)
         times = {} if options.dry else timed({name: partial(program, *inputs) for name, program in programs.items()})
+        kernels = kernel_times({name: partial(program, *inputs) for name, program in programs.items()}, device) if options.kernels else {}
         held = time.monotonic() - began
     old = published.get(task.name, {})
     for name in (name for name in programs if name not in ("eager", *beside)):
@@ -160,6 +163,33 @@ def task_rows(file: Path, lock: Any, options: argparse.Namespace, published: dic
             row |= {"of eager": round(times["eager"] / times[name], 2), "of best": round(best / times[name], 2)}
         row |= {"published best baseline ms": least(old), "published ours ms": old.get("ours_ms"), "prepared s": round(prepared, 1)}
         yield row | {"held s": round(held, 2), **problems}
+    for name, seen in kernels.items():
+        yield {"table": "kernels", "task": task.name, "recipe": name, "us": seen}
+
+
+PROFILED = 5
+"""Calls of a program under the profiler."""
+
+
+def kernel_times(calls: dict[str, Callable[[], object]], device: str) -> dict[str, dict[str, float]]:
+    """Return for each call the microseconds of its kernels on the GPU, or in a trial run of its operators on the CPU; a reason where that fails."""
+    import torch
+    from torch.profiler import ProfilerActivity, profile
+
+    kind = ProfilerActivity.CUDA if device == "cuda" else ProfilerActivity.CPU
+    found: dict[str, dict[str, float]] = {}
+    for name, call in calls.items():
+        try:
+            with profile(activities=[kind]) as seen:
+                for _ in range(PROFILED):
+                    call()
+                if device == "cuda":
+                    torch.cuda.synchronize()
+            events = [(event.key, event.device_time_total if device == "cuda" else event.cpu_time_total) for event in seen.key_averages()]
+            found[name] = {key[:100]: round(spent / PROFILED, 2) for key, spent in sorted(events, key=lambda one: -one[1])[:12] if spent}
+        except RuntimeError as error:  # without the profiler there are still times
+            found[name] = {f"failed: {error}"[:200]: 0.0}
+    return found
 
 
 def baselines(task: Any, reference: Any, model: Any, inputs: list[Any], wanted: str, device: str) -> tuple[dict[str, Any], dict[str, str]]:
@@ -206,7 +236,7 @@ def first(space: Any, count: int, without: tuple[str, ...], most: int = 12) -> l
         while len(recipes) < count and asked < most:
             recipes += [recipe for recipe in batch if recipe and recipe not in recipes and not str(recipe[-1]).startswith(without)]
             asked += len(batch)
-            batch = proposer.send([SimpleNamespace(speedup=start / space.estimate(space.replay(recipe))) for recipe in batch])  # type: ignore[misc]
+            batch = proposer.send([SimpleNamespace(status="ok", speedup=start / space.estimate(space.replay(recipe))) for recipe in batch])  # type: ignore[misc]
     except StopIteration:
         pass
     return recipes[:count]

@@ -80,7 +80,7 @@ def measured(out: str) -> tuple[str, float | None]:
 
 
 def rows(
-    out: Path, environment: dict[str, str], sides: list[int], processes: list[int], steps: int, languages: list[str]
+    out: Path, environment: dict[str, str], sides: list[int], processes: list[int], steps: int, languages: list[str], once: bool
 ) -> Iterator[dict[str, Any]]:  # fmt: skip
     """Yield a row for each program and size."""
     programs: dict[str, list[str]] = {"mpi4py": [sys.executable, str(HERE / "stencil.py")]} if "mpi4py" in languages else {}
@@ -93,15 +93,18 @@ def rows(
             for number in processes:
                 command = ["mpiexec", *MPIEXEC, "-n", str(number), *program, str(side)]
                 before = run([*command, str(steps)], environment)
+                longer = before if once or before["code"] else run([*command, str(2 * steps)], environment)
                 verb = [sys.executable, "-m", "warpwright", "mpi", "run", "--report", "--"]
                 ours = {**environment, "PYTHONPATH": path(environment)}
                 after = run([*verb, *command, str(steps)], ours)
-                steady = run([*verb, *command, str(LONG)], ours) if after["code"] == 0 else after
+                steady = after if once or after["code"] else run([*verb, *command, str(LONG)], ours)
                 (sum_before, us_before), (sum_after, us_after) = measured(before["out"]), measured(after["out"])
                 yield {
                     "table": "programs", "program": name, "side": side, "processes": number, "before": before["code"], "after": after["code"],
                     "same": sum_before == sum_after != "", "checksum": sum_after[:16], "before_us": us_before, "after_us": us_after,
-                    f"after_us_of_{LONG}": measured(steady["out"])[1], "ring": environment.get("WARPWRIGHT_MPI_PEER", "off"), "steps": steps,
+                    **({} if once else {"before_us_of_twice": measured(longer["out"])[1], f"after_us_of_{LONG}": measured(steady["out"])[1]}),
+                    "steps": steps,
+                    "ring": environment.get("WARPWRIGHT_MPI_PEER", "off"),
                     "speedup": round(us_before / us_after, 1) if us_before and us_after else None,
                     "report": after["err"].strip().splitlines()[-1][-200:] if after["err"].strip() else "",
                     **{f"{when}_said": told["err"][-300:] for when, told in (("before", before), ("after", after)) if told["code"]},
@@ -119,6 +122,7 @@ def main() -> int:
     parser.add_argument("--mpi", type=Path, metavar="PREFIX", help="where an Open MPI that knows GPUs is installed")
     parser.add_argument("--sides", type=int, nargs="+", default=[48, 96])
     parser.add_argument("--steps", type=int, default=3, help="of the runs that are compared")
+    parser.add_argument("--once", action="store_true", help=f"leave out the longer runs: twice as many steps before, {LONG} after")
     parser.add_argument("--languages", nargs="+", choices=("C", "mpi4py"), default=["mpi4py", "C"])
     parser.add_argument("--processes", type=int, nargs="+", default=[2])
     options = parser.parse_args()
@@ -126,7 +130,7 @@ def main() -> int:
     out.mkdir(parents=True, exist_ok=True)
     failed = 0
     with (out / "rows.jsonl").open("a") as file:
-        for row in rows(out, environment_of(options.mpi), options.sides, options.processes, options.steps, options.languages):
+        for row in rows(out, environment_of(options.mpi), options.sides, options.processes, options.steps, options.languages, options.once):
             failed += row["table"] == "failed" or row["after"] != 0 or (row["before"] == 0 and not row["same"])
             print(json.dumps(row), file=file, flush=True)
             print(row, flush=True)

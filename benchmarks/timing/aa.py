@@ -1,11 +1,13 @@
 """A/A: the original timed against itself with the real workers: how often does the timer report a difference that does not exist?
 
     python -m benchmarks.timing.aa --tasks softmax,matmul --regimes single,stream --loads quiet,busy --runs 96 --seconds 8 --limit 1200 --out /tmp/aa
-    python -m benchmarks.timing.aa --device cuda:0 --regimes single,stream --loads quiet,busy --runs 80 --seconds 1 --workers 10 --limit 58 --out OUT
+    python -m benchmarks.timing.aa --device cuda:0 --regimes single,stream --runs 120 --seconds 0.4 --workers 7 --beside 4 --limit 58 --out OUT
 
-The baseline's worker stays, as in a search; the candidate's is new in every run, or, with `--workers`, one of so many that are built at first,
-at once, in turn: on a GPU a process takes longer to come up than a comparison. The device's lock is held while one is timed: other runs of warpwright
-stand still, everything else goes on. `busy`: half of the cores compute, and on a GPU another process multiplies matrices. The third
+The candidate's worker is new in every run, or, with `--workers`, one of so many that are built at first, at once, in turn: on a GPU a process takes
+longer to come up than a comparison. The baseline's stays, as in a search; with `--beside` there are several, in turn, as many searches would have:
+one process that differs from others for as long as it lives would else be in all rows. Rows name both. `--unplaced 4`: in every fourth comparison the
+programs of a pass are not put on one core, as was so on a GPU until it was seen here. The device's lock is held while one is timed: other runs of
+warpwright stand still, everything else goes on. `busy`: half of the cores compute, and on a GPU another process multiplies matrices. The third
 regime, of kernels on the device, has a script of its own (`device_aa`). Rows go to OUT/rows.jsonl as they are known. `--limit` is for everything:
 each task, regime and load gets the same part of what is left when its processes are there, and what one leaves goes to the next.
 """
@@ -27,6 +29,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -37,9 +40,9 @@ from warpwright.tasks import taskfile
 from warpwright.timing import measure
 from warpwright.timing.device_lock import DeviceLock
 from warpwright.timing.facts import device_facts
-from warpwright.verifier import streamed, verify
+from warpwright.verifier import streamed, timed, verify
 from warpwright.verifier.timed import TimedProgram, call_overhead, load_timed_state
-from warpwright.workers.sandbox import Worker, up
+from warpwright.workers.sandbox import Role, Worker, up
 
 TASKS = {
     "softmax": ("torch.softmax(x, dim=1)", "torch.rand({0}, 2048)", (512, 8192)),
@@ -65,6 +68,8 @@ def get_init_inputs():
     return []
 """
 
+PLACED = timed.placed
+
 LOAD = {
     "cpu": "while True: pass",
     "cuda": "import torch, time\na = torch.randn(2048, 2048, device='cuda')\nwhile True:\n    for _ in range(20):\n        a @ a\n"
@@ -88,19 +93,20 @@ def busy(load: str, device: str) -> Iterator[None]:
 
 @dataclass
 class Bench:
-    """One task's original in a worker that stays, and the judge that makes its inputs."""
+    """One task's original in workers that stay, and the judge that makes its inputs."""
 
     judge: verify.Judge
     source: Source
-    worker: Worker
+    beside: list[Worker]
+    """The baseline's."""
     overhead: float
     device: str
     candidates: list[Worker] = field(default_factory=list)
     """Built before; none: each comparison has a new one."""
 
-    def built(self) -> Worker:
-        """Return a candidate's worker that holds the original."""
-        worker = up(lambda: Worker("candidate", self.device))
+    def built(self, role: Role = "candidate") -> Worker:
+        """Return a worker that holds the original."""
+        worker = up(lambda: Worker(role, self.device))
         _, rejected = verify.build(self.judge, worker, "program", self.source)
         if rejected:
             worker.close()
@@ -114,7 +120,12 @@ class Bench:
 
     def turns(self, worker: Worker) -> streamed.StreamedProgram:
         """Return the program in turns, of as many calls as its own single time asks for."""
-        single = TimedProgram(self.judge, self.worker, "program")
+        return streamed.StreamedProgram(self.judge, worker, "program", self.calls)
+
+    @cached_property
+    def calls(self) -> int:
+        """Calls in a turn."""
+        single = TimedProgram(self.judge, self.beside[0], "program")
         seconds = []
         for _ in range(7):
             single.prepare(self.judge.fresh(), 0.0)
@@ -122,13 +133,17 @@ class Bench:
         calls, why = streamed.calls_of(self.judge, self.judge.fresh(), max(statistics.median(seconds) - self.overhead, 1e-6), self.device)
         if not calls:
             raise RuntimeError(f"the task has no stream: {why}")
-        return streamed.StreamedProgram(self.judge, worker, "program", calls)
+        return calls
+
+    def baseline(self, seed: int) -> Worker:
+        """Return the baseline's worker of a comparison: every pair of workers comes in time, where their numbers share no divisor."""
+        return self.beside[seed % len(self.beside)]
 
     def compared(self, regime: str, seconds: float, seed: int) -> Measurement:
         """Make one comparison, with a new candidate's worker or the next of those that were built."""
         with ExitStack() as stack:
             worker = self.candidates[seed % len(self.candidates)] if self.candidates else stack.enter_context(self.built())
-            candidate, baseline = self.program(worker, regime), self.program(self.worker, regime)
+            candidate, baseline = self.program(worker, regime), self.program(self.baseline(seed), regime)
             calls = getattr(candidate, "calls", 1)
             with DeviceLock(self.device).exclusive():
                 return measure.compare(
@@ -138,22 +153,21 @@ class Bench:
 
 
 @contextmanager
-def opened(name: str, device: str, workers: int) -> Iterator[Bench]:
-    """Give the bench of a task, with so many candidates built."""
+def opened(name: str, device: str, workers: int, beside: int) -> Iterator[Bench]:
+    """Give the bench of a task, with so many candidates built, and workers of the baseline."""
     function, inputs, rows = TASKS[name]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"{name}.py")
         path.write_text(TEXT.format(function=function, inputs=inputs.format(rows[device != "cpu"])))
         task = taskfile.describe(path)
         source = targets.baselines(taskfile.source_text(task), device, ["eager"])["eager"]
-        with verify.Judge(task, device) as judge, Worker("baseline", device) as worker, ExitStack() as stack:
-            _, rejected = verify.build(judge, worker, "program", source)
-            if rejected:
-                raise RuntimeError(f"the original was rejected: {rejected.reason}")
-            bench = Bench(judge, source, worker, call_overhead(worker), device)
-            if workers:
-                with ThreadPoolExecutor(workers) as pool:
-                    bench.candidates = [stack.enter_context(one) for one in pool.map(lambda _: bench.built(), range(workers))]
+        with verify.Judge(task, device) as judge, ExitStack() as stack, ThreadPoolExecutor(max(workers + beside - 1, 1)) as pool:
+            bench = Bench(judge, source, [], 0.0, device)
+            bench.beside.append(stack.enter_context(bench.built("baseline")))
+            roles: list[Role] = ["baseline" if number < beside - 1 else "candidate" for number in range(beside - 1 + workers)]
+            made = [stack.enter_context(one) for one in pool.map(bench.built, roles)]
+            bench.beside, bench.candidates = [*bench.beside, *made[: beside - 1]], made[beside - 1 :]
+            bench.overhead = call_overhead(bench.beside[0])
             yield bench
 
 
@@ -187,6 +201,8 @@ def main() -> None:
     parser.add_argument("--regimes", default="single", help="single, stream, or both, joined by a comma")
     parser.add_argument("--loads", default="quiet", help="quiet, busy, or both, joined by a comma")
     parser.add_argument("--workers", type=int, default=0, help="candidates built at the beginning and used in turn (a new one for each comparison)")
+    parser.add_argument("--beside", type=int, default=1, help="workers of the baseline, used in turn")
+    parser.add_argument("--unplaced", type=int, default=0, help="one comparison of so many leaves the programs of a pass on whatever cores they are")
     parser.add_argument("--limit", type=float, default=1e9, help="seconds in all, after which no comparison is begun")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", type=Path, required=True)
@@ -199,13 +215,14 @@ def main() -> None:
             file.write(json.dumps(row) + "\n")
         print(json.dumps(row), flush=True)
 
-    write({"part": "conditions", "when": datetime.now(UTC).isoformat(timespec="seconds"), **device_facts(chosen.device)})
+    when = datetime.now(UTC).isoformat(timespec="seconds")
+    write({"part": "conditions", "when": when, **device_facts(chosen.device)})
     names, loads, regimes = (text.split(",") for text in (chosen.tasks, chosen.loads, chosen.regimes))
     parts = len(names) * len(loads) * len(regimes)
     runs = max(1, chosen.runs // parts)
     for place, name in enumerate(names):
         try:
-            with opened(name, chosen.device, chosen.workers) as bench:
+            with opened(name, chosen.device, chosen.workers, chosen.beside) as bench:
                 part = (began + chosen.limit - time.monotonic()) / (parts - place * len(loads) * len(regimes))
                 end = time.monotonic()
                 for load in loads:
@@ -216,10 +233,16 @@ def main() -> None:
                                 started = time.monotonic()
                                 if started > end:
                                     break
-                                rows.append(row_of(bench.compared(regime, chosen.seconds, seed), time.monotonic() - started))
-                                write({"regime": regime, "machine": load, "task": name, "run": seed, **rows[-1]})
-                            left_out = {"regime": regime, "machine": load, "task": name, "left out": "no time"}
-                            write(summary(regime, load, name, rows) if rows else left_out)
+                                loose = bool(chosen.unplaced) and seed % chosen.unplaced == chosen.unplaced - 1
+                                timed.placed = (lambda worker: False) if loose else PLACED
+                                rows.append(row_of(bench.compared(regime, chosen.seconds, seed), time.monotonic() - started) | {"placed": not loose})
+                                pair = {"beside": seed % chosen.beside, "worker": seed % chosen.workers if chosen.workers else seed}
+                                write({"regime": regime, "machine": load, "task": name, "run": seed, **pair, **rows[-1]})
+                            for placed in (True, False):
+                                if own := [row for row in rows if row["placed"] is placed]:
+                                    write({**summary(regime, load, name, own), "placed": placed})
+                            if not rows:
+                                write({"regime": regime, "machine": load, "task": name, "left out": "no time"})
         except Exception:
             write({"task": name, "error": traceback.format_exc()[-800:]})
 

@@ -29,6 +29,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from warpwright.archive import Archive
 from warpwright.server import Service, Session
 from warpwright.timing.facts import device_facts
 from warpwright.workers.procfs import descendants, stat_fields
@@ -163,7 +164,7 @@ class Bench:
         row = {
             "state": state, "program": kind, "seconds": round(time.monotonic() - began, 2), **watch.row, "status": said["status"],
             "verdict": said.get("verdict"), "interval": interval, "reason": str(said.get("reason", ""))[:120],
-            "baselines": said.get("baselines"), "steps": self.steps(),
+            "baselines": said.get("baselines"), "built": said.get("built"), "steps": self.steps(),
         }  # fmt: skip
         self.write(row)
         self.taken.setdefault((state, kind), []).append(row)
@@ -195,6 +196,8 @@ class Bench:
         if not lines:
             raise RuntimeError(done.stderr[-500:])
         said: dict[str, Any] = json.loads(lines[-1])
+        with Archive(archive) as kept:
+            said["built"] = {one.candidate.proposer: round(one.build.seconds, 2) for one in kept.records() if one.build is not None}
         return said
 
     def warm(self, session: Session, kind: str) -> dict[str, Any]:
@@ -225,6 +228,7 @@ def main() -> None:
     given.add_argument("--device", default="cpu")
     given.add_argument("--out", required=True)
     given.add_argument("--parts", default="cold,warm,rate", help="of cold, warm, rate (%(default)s)")
+    given.add_argument("--kinds", default="wrong,right", help="programs of a cold audit (%(default)s)")
     given.add_argument("--runs", type=int, default=4, help="warm answers of each kind")
     given.add_argument("--seconds", type=float, default=5.0, help="of timing, at most, for a warm answer")
     given.add_argument("--rate-seconds", type=float, default=60.0)
@@ -243,7 +247,7 @@ def main() -> None:
         bench.write({"part": "conditions", "when": datetime.now(UTC).isoformat(timespec="seconds"), "load": os.getloadavg()[0], **options, **facts})
         if "cold" in parts:
             for state in ("cold", "cold, caches"):
-                for kind in ("wrong", "right"):
+                for kind in chosen.kinds.split(","):
                     bench.noted(state, kind, lambda kind=kind: bench.audit(kind))  # type: ignore[misc]
         if {"warm", "rate"} & set(parts):
             os.environ["WARPWRIGHT_CACHE"] = str(Path(name, "server-cache"))

@@ -1,6 +1,6 @@
 """Batch norm in channels-last memory, as torch has it on a CPU: hundreds of times the error where few inputs are large.
 
-Own invention, meant to be honest: a red team found it refused, and the refusal right.
+Own invention, meant to be honest: a red team found it refused, and the refusal right. On a GPU torch's kernel is as precise in either layout.
 """
 
 import torch
@@ -10,7 +10,7 @@ ROW = "precision"
 TASK = "norm_silu"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = "values"
-NEEDS = "slow"
+NEEDS = "slow,cpu"
 
 
 class ModelNew(nn.Module):

@@ -123,6 +123,18 @@ def test_in_a_turn_of_calls_what_rises_stays_as_it_is(seed: int) -> None:
     assert not torch.equal(variants.vary(inputs[:1], seed, variants.like(inputs[:1]))[0], inputs[0])
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float8_e4m3fn, torch.complex128])
+def test_the_variants_of_a_turn_are_those_of_its_calls(dtype: torch.dtype) -> None:
+    inputs = [torch.randn(7, 5, dtype=torch.complex128).to(dtype) if dtype.is_complex else torch.randn(7, 5).to(dtype), torch.rand(9) < 0.5]
+    slots = [variants.like(inputs) for _ in SEEDS]
+    variants.vary_all(inputs, SEEDS, slots)
+    for seed, slot in zip(SEEDS, slots, strict=True):
+        alone = variants.vary(inputs, seed, variants.like(inputs))
+        assert all(torch.equal(one.view(torch.uint8), other.view(torch.uint8)) for one, other in zip(alone, slot, strict=True))
+        assert torch.equal(slot[1], inputs[1]) and not torch.equal(slot[0].view(torch.uint8), inputs[0].view(torch.uint8))
+    assert len({bytes(slot[0].view(torch.uint8).flatten().tolist()) for slot in slots}) > len(SEEDS) / 2
+
+
 def laid_out(turned: int, real_only: bool = False) -> list[torch.Tensor]:
     inputs = [torch.randn(4, 6, 8), torch.randn(32), torch.randint(9, (8, 8)), torch.rand(8, 8) < 0.5]
     made = discrete.restride(inputs, 5, turned, real_only)
@@ -163,3 +175,13 @@ def test_switches_are_thrown_unless_that_is_too_much() -> None:
 
 def test_a_negated_case_negates_every_number() -> None:
     assert all(discrete.vary([3, 0.5], "negated", seed, distinct=False) == [-3, -0.5] for seed in range(100))
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+def test_integers_are_drawn_where_they_lie_and_the_same_for_a_seed(device: str) -> None:
+    kinds = [torch.randint(0, 256, (1000,), dtype=torch.int32), torch.arange(1000), torch.rand(40, 25) < 0.5, torch.tensor([7])]
+    inputs = [kind.to(device) for kind in kinds]
+    for name in DISTRIBUTIONS:
+        for distinct in (False, True):
+            one, other = (discrete.vary(inputs, name, 3, distinct) for _ in range(2))
+            assert all(a.device.type == device and torch.equal(a, b) for a, b in zip(one, other, strict=True))

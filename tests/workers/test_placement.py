@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from timed_process import TimedProcess
 
+from warpwright.verifier import timed
 from warpwright.workers import placement
 from warpwright.workers.procfs import threads_of
 
@@ -54,6 +59,16 @@ def test_whoever_wakes_a_program_stays_off_its_core() -> None:
     assert os.sched_getaffinity(0) == usable
 
 
+def test_a_core_has_itself_among_its_siblings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert 0 in placement.siblings(0)
+    monkeypatch.setattr(placement, "Path", lambda _: tmp_path / "list")
+    told = {}
+    for text in ("1,5\n", "4-5", "x", ""):
+        (tmp_path / "list").write_text(text)
+        told[text] = placement.siblings.__wrapped__(5)
+    assert told == {"1,5\n": {1, 5}, "4-5": {4, 5}, "x": {5}, "": {5}}
+
+
 def test_where_one_may_not_be_moved_nobody_is(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(thread: int, cores: object) -> None:
         raise PermissionError(1, "not permitted")
@@ -80,3 +95,18 @@ def test_the_timed_process_goes_where_it_is_told() -> None:
     with TimedProcess("exponential", rows=2) as program:
         program.prepare(1, 0.0)
         assert os.sched_getaffinity(program.process.pid) == {placement.cores()[0]}
+
+
+def test_programs_on_a_gpu_that_wait_busily_are_put_on_the_core_of_their_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker: Any = SimpleNamespace(device="cuda:0", pid=7, reads=False, go=lambda spin: 1e-5)
+    seen: list[tuple[str, float]] = []
+    monkeypatch.setattr(timed.placement, "started_at", lambda pid, place: seen.append(("started", place)) or nullcontext())
+    monkeypatch.setattr(timed.placement, "aside", lambda place: seen.append(("aside", place)) or nullcontext())
+    monkeypatch.setattr(timed.TimedProgram, "_lay_out", lambda *_: None)
+    for count, expected in ((16, [("started", 0.25), ("aside", 0.25)]), (2, [])):
+        monkeypatch.setattr(os, "cpu_count", lambda count=count: count)
+        program = timed.TimedProgram(SimpleNamespace(), worker, "candidate")  # type: ignore[arg-type]
+        program.prepare(SimpleNamespace(case=None), 0.25)  # type: ignore[arg-type]
+        program.go()
+        assert seen == expected
+        seen.clear()

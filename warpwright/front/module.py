@@ -18,14 +18,15 @@ from typing import Any, Literal
 import torch
 from rich.console import Console
 
-from warpwright.api import ARCHIVE, MOST_FOLDERS, OUT, Watching, default_target, optimize_task
-from warpwright.api import Result as Written
+from warpwright.api import ARCHIVE, Watching, default_target, optimize_task
 from warpwright.base import BASELINE, Budget, Options, Precision, Record
 from warpwright.errors import TaskError, UsageError
 from warpwright.files import make_folder
 from warpwright.front.result import Result
 from warpwright.reports import report
 from warpwright.reports.progress import Progress
+from warpwright.reports.results import MOST_FOLDERS, OUT
+from warpwright.reports.results import Result as Written
 from warpwright.run import Settings
 from warpwright.tasks import saved_module, training
 from warpwright.tasks import shapes as declared
@@ -151,7 +152,7 @@ def _run(
 
         def record(one: Record) -> None:
             shown.record(one)
-            why = "" if one.status == "ok" else f" ({(one.detail.strip().splitlines() or [''])[0][:150]})"
+            why = "" if one.status == "ok" else f" ({one.headline[:150]})"
             log.debug("%s: %s%s %s", task.name, one.status, why, "; ".join(map(str, one.candidate.actions)) or one.candidate.proposer)
             if callback is not None:
                 callback(one)

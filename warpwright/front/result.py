@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from warpwright.api import Result as Written
 from warpwright.base import BASELINE, Record, is_baseline
 from warpwright.errors import UsageError
 from warpwright.files import make_folder
 from warpwright.reports import report
+from warpwright.reports.results import Result as Written
 
 if TYPE_CHECKING:
     import torch

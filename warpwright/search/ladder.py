@@ -52,9 +52,33 @@ def _rewrites(moves: Moves, batch: int) -> Rung:
     rungs = distinct([*_without_launches(moves, lowest), *rungs])
     if not rungs:
         return highest, 1.0 if highest else 0.0
-    records = yield from moves.ask(rungs, batch)
+    rungs, records = yield from _asked(moves, rungs, batch)
     recipe, speedup = _ranked(records, rungs)[0]
     return (recipe, speedup) if speedup else (highest, 0.0)
+
+
+def _asked(moves: Moves, rungs: list[Recipe], batch: int) -> Generator[list[Recipe], list[Record], tuple[list[Recipe], list[Record]]]:
+    """Propose the rungs; where one is wrong, computed more exactly it comes next. Return what was proposed, and the records."""
+    waiting, asked, records = list(rungs), list[Recipe](), list[Record]()
+    while waiting:
+        now, waiting = waiting[:batch], waiting[batch:]
+        found = yield from moves.ask(now, batch)
+        asked, records = [*asked, *now], [*records, *found]
+        wrong = [recipe for recipe, record in zip(now, found, strict=True) if record.status == "wrong"]
+        exact = [longer for recipe in wrong for longer in _exactly(moves, recipe)]
+        waiting = [recipe for recipe in distinct([*exact, *waiting]) if recipe not in asked]
+    return asked, records
+
+
+def _exactly(moves: Moves, recipe: Recipe) -> list[Recipe]:
+    """Return `recipe` with a schedule that computes its rewrites more exactly, in the place where that is legal: before the others."""
+    rewrites = recipe
+    while rewrites and moves.space.traits(rewrites[-1]).legality == "S":
+        rewrites = rewrites[:-1]
+    if any(moves.space.traits(action).more_exact for action in recipe[len(rewrites) :]):
+        return []
+    exact = [longer for longer in moves.additions(rewrites) if moves.space.traits(longer[-1]).more_exact]
+    return [longer for one in exact if moves.legal(longer := (*one, *recipe[len(rewrites) :]))]
 
 
 LOOKED_AT = 2
@@ -95,7 +119,7 @@ def _plain(moves: Moves) -> Recipe:
 
 def _more_exact(moves: Moves, batch: int, recipe: Recipe) -> Rung:
     """When no rewrite passed: the highest one again, computed more exactly."""
-    exact = [longer for longer in moves.additions(recipe) if moves.space.traits(longer[-1]).more_exact]
+    exact = [longer for longer in moves.additions(recipe) if moves.space.traits(longer[-1]).more_exact and longer not in moves.known]
     records = yield from moves.ask(exact, batch)
     ranked = _ranked(records, exact)
     return ranked[0] if ranked and ranked[0][1] > 0 else (recipe, 0.0)

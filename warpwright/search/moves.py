@@ -34,6 +34,7 @@ class Moves:
     def __init__(self, space: Space[Any], longest: int = LONGEST) -> None:
         self.space, self.longest = space, longest
         self._irs: dict[Recipe, Any] = {(): space.start}
+        self._estimates: dict[Recipe, float] = {}
         self.known: dict[Recipe, float] = {}
         """Speed-ups of the recipes that were proposed by `ask`."""
 
@@ -52,7 +53,11 @@ class Moves:
 
     def estimate(self, recipe: Recipe) -> float:
         """Return the space's estimate of the recipe's program, in seconds; 0 where it has none, or the recipe is not legal."""
-        return self.space.estimate(self.ir(recipe)) if self.space.estimate is not None and self.legal(recipe) else 0.0
+        if self.space.estimate is None:
+            return 0.0
+        if recipe not in self._estimates:  # asked for in several sort keys, when the IR may be forgotten
+            self._estimates[recipe] = self.space.estimate(self.ir(recipe)) if self.legal(recipe) else 0.0
+        return self._estimates[recipe]
 
     def repair(self, wanted: Iterable[Action]) -> Recipe:
         """Return `wanted` without the actions that are not legal where they would stand."""

@@ -63,21 +63,24 @@ class ModelNew(Model):
 '''
 
 _CUDA_GRAPH = '''
-import threading as _threading
+@recording
 
 @watch
 class _Recording:
     """One model's calls of one kind as a CUDA graph: copies the inputs in, replays, returns copies of the outputs."""
 
     @torch.inference_mode(False)  # tensors made in inference mode have no version
-    def __init__(self, model, key, tensors, leaves, form):
-        self.key = key
+    def __init__(self, model, leaves, form):
+        self.record(model, leaves, form)
+        self.key, tensors = _key_of(model, leaves, form)  # after the calls, which may have kept something in the model
         self.pins = [tensor.detach() for tensor in tensors]  # a pinned address is not given to another tensor
+
+    def record(self, model, leaves, form):
         self.inputs = [torch.empty_like(leaf).copy_(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
         state, drawn = [(buffer, buffer.clone()) for buffer in model.buffers()], torch.cuda.get_rng_state()
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
-        with torch.no_grad(), torch.cuda.stream(stream):
+        with torch.no_grad(), torch.cuda.stream(stream), _uncached_casts():
             for _ in range(3):
                 model.original(self.inputs, form)
         torch.cuda.current_stream().wait_stream(stream)
@@ -88,7 +91,7 @@ class _Recording:
             return
         versions = [place._version if isinstance(place, torch.Tensor) else 0 for place in self.inputs]
         self.graph = torch.cuda.CUDAGraph()
-        with torch.no_grad(), torch.cuda.graph(self.graph):
+        with torch.no_grad(), _recording(self.graph), _uncached_casts():
             self.outputs = model.original(self.inputs, form)
         self.changed = [i for i, place in enumerate(self.inputs) if isinstance(place, torch.Tensor) and place._version != versions[i]]
         _put_back(state)  # the warm-up calls may have moved running statistics
@@ -108,6 +111,17 @@ class _Recording:
         return outputs
 
 
+@_contextlib.contextmanager
+def _uncached_casts():
+    """Have autocast convert weights in the graph: what it keeps of them is freed when the caller's block ends."""
+    kept = torch.is_autocast_cache_enabled()
+    torch.set_autocast_cache_enabled(False)
+    try:
+        yield
+    finally:
+        torch.set_autocast_cache_enabled(kept)
+
+
 @torch.no_grad()
 def _put_back(state):
     for buffer, value in state:
@@ -117,8 +131,9 @@ def _put_back(state):
 class ModelNew(Model):
     """The original recorded as a CUDA graph at the first call.
 
-    It is recorded anew when an input's shape, type or strides, a value that is no tensor, a training flag, or the address of a parameter or
-    buffer changes. A call that wants gradients or draws random numbers, and one of a model with hooks, takes the original's forward.
+    It is recorded anew when an input's shape, type or strides, a number or text among them, a training flag, or the address of a tensor of the
+    model changes. A call that wants gradients, draws random numbers, is given objects or is part of the caller's graph, and one of a model with
+    hooks, takes the original's forward.
     """
 
     lock = _threading.Lock()
@@ -129,32 +144,48 @@ class ModelNew(Model):
             return super().forward(*args, **kwargs)
         watch = _Watch.of(self)
         leaves, form = torch.utils._pytree.tree_flatten((args, kwargs))
-        tensors = [*self.parameters(), *self.buffers()]
-        given = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
-        if not self._may_be_recorded(watch, given, tensors):
+        if not self._may_be_recorded(watch, leaves):
             return super().forward(*args, **kwargs)
-        switches = tuple(part.training for part in self.modules()), torch.is_autocast_enabled("cuda"), torch.get_autocast_dtype("cuda")
-        key = (form, switches, *map(_form_of, leaves), *((t.data_ptr(), t.nbytes) for t in tensors))
         with self.lock:
-            if watch.recorded is None or watch.recorded.key != key:
-                watch.recorded = _Recording(self, key, tensors, leaves, form)
+            if watch.recorded is None or watch.recorded.key != _key_of(self, leaves, form)[0]:
+                watch.recorded = _Recording(self, leaves, form)
             return super().forward(*args, **kwargs) if watch.recorded.random else watch.recorded.replay(leaves)
 
     def original(self, leaves, form):
         args, kwargs = torch.utils._pytree.tree_unflatten(leaves, form)
         return super().forward(*args, **kwargs)
 
-    @staticmethod
-    def _may_be_recorded(watch, given, tensors):
+    def _may_be_recorded(self, watch, leaves):
+        given, tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)], [*self.parameters(), *self.buffers()]
+        if not all(isinstance(leaf, _PLAIN) for leaf in leaves):
+            return False
         if torch.jit.is_tracing() or torch._C._are_functorch_transforms_active() or any(watch.hooks) or any(t.is_inference() for t in tensors):
             return False
         if torch.autograd.forward_ad._current_level >= 0 or (torch.is_grad_enabled() and any(t.requires_grad for t in (*given, *tensors))):
             return False
-        return all(type(t) in (torch.Tensor, torch.nn.Parameter) and t.layout is torch.strided and t.is_cuda for t in (*given, *tensors))
+        if not all(type(t) in (torch.Tensor, torch.nn.Parameter) and t.layout is torch.strided and t.is_cuda for t in (*given, *tensors)):
+            return False
+        return not torch.cuda.is_current_stream_capturing()  # into a graph of the caller's
+
+
+_PLAIN = (torch.Tensor, bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device)
+"""Kinds of inputs that are the same when they are equal; an object's contents may change between calls."""
+
+
+def _key_of(model, leaves, form):
+    """Return what a recording holds for, and the tensors of the model: its parameters and buffers, and those that are plain attributes."""
+    training, tensors = [], []
+    for part in model.modules():
+        own = part.__dict__
+        training.append(part.training)
+        held = [t for kept in (own["_parameters"], own["_buffers"], own) for t in kept.values() if isinstance(t, torch.Tensor)]
+        tensors += [t for t in held if t.layout is torch.strided]
+    switches = tuple(training), torch.is_autocast_enabled("cuda"), torch.get_autocast_dtype("cuda")
+    return (form, switches, *map(_form_of, leaves), *((t.data_ptr(), t.nbytes) for t in tensors)), tensors
 
 
 def _form_of(leaf):
-    return (leaf.shape, leaf.dtype, leaf.stride(), leaf.device) if isinstance(leaf, torch.Tensor) else leaf
+    return (leaf.shape, leaf.dtype, leaf.stride(), leaf.device) if isinstance(leaf, torch.Tensor) else (type(leaf), leaf)
 '''
 
 BASELINES: Mapping[str, Baseline] = {
@@ -191,7 +222,8 @@ def baselines(task_source_text: str, device: str, names: Iterable[str] | None = 
 
 
 def _source(task_source_text: str, device: str, baseline: Baseline, backward: bool) -> Source:
-    text = baseline.text.replace("{mode}", baseline.modes[device.partition(":")[0]]).replace("@watch", f"{template.watch()}\n")
+    text = baseline.text.replace("{mode}", baseline.modes[device.partition(":")[0]])
+    text = text.replace("@watch", f"{template.watch()}\n").replace("@recording", template.recording())
     program = f"{task_source_text.rstrip()}\n\n{text}"
     if backward:
         return Source("python", (("baseline.py", program + training.NEW_TEXT),), training.STEP_NEW)

@@ -86,12 +86,25 @@ def add_baselines(bench: Workbench, trusted: Trusted, seconds: float, rng: rando
     A task whose original does not pass gives no score. Raises as `start` does.
     """
     counting = None if bench.hurries else _count_beside(bench)  # the work is counted in another process meanwhile
-    _build_baselines(bench, trusted, meanwhile)
-    if not trusted.unscored:
-        bench.tell("the roofline")
-        work = _work(bench, counting) if counting else roofline.work(bench.task, folder=bench.folder, count=trusted.judge.count)
-        _time_baselines(bench, trusted, work, seconds, rng)
+    with _probe_ahead(bench) as probe:
+        _build_baselines(bench, trusted, meanwhile)
+        if not trusted.unscored:
+            bench.tell("the roofline")
+            work = _work(bench, counting) if counting else roofline.work(bench.task, folder=bench.folder, count=trusted.judge.count)
+            _time_baselines(bench, trusted, work, seconds, rng, probe)
     trusted.ready = True
+
+
+@contextmanager
+def _probe_ahead(bench: Workbench) -> Iterator[roofline.Probe | None]:
+    """Inside, a process comes up that can measure the device's peaks, where they are not known and there are cores to spare."""
+    probe = roofline.probe_ahead(bench.place, bench.folder) if bench.has_free_cores and bench.deadline is None else None
+    try:
+        yield probe
+    finally:
+        if probe is not None and probe.poll() is None:
+            with probe:
+                probe.kill()
 
 
 def _count_beside(bench: Workbench) -> Beside[rates.Work]:
@@ -118,7 +131,7 @@ def _build_baselines(bench: Workbench, trusted: Trusted, meanwhile: Meanwhile) -
     """
     ordered = sorted(trusted.baselines.items(), key=lambda item: _slowness(item[1].candidate.source) if bench.deadline is not None else 0)
     aside = _begin_aside(bench, trusted)
-    last = [item for item in ordered if aside and _slowness(item[1].candidate.source) > 1]
+    last = [item for item in ordered if aside and item[0] not in aside and _slowness(item[1].candidate.source) > 1]
     first = [item for item in ordered if item[0] not in aside and item not in last]
     tried: dict[str, Worker] = {}
     _build_together(bench, trusted, first, tried)
@@ -188,12 +201,16 @@ class _Aside:
 
 
 def _begin_aside(bench: Workbench, trusted: Trusted) -> dict[str, _Aside]:
-    """Begin to compile what torch.compile takes long for, where the host's cores are free for that: on a GPU."""
+    """Begin to compile what torch.compile takes long for, where the host's cores are free for that: on a GPU.
+
+    What tries kernels out is begun as well, unless the time is short: then it has to wait until it is known how long the plain compilation takes.
+    """
     begun: dict[str, _Aside] = {}
     if not bench.has_free_cores:
         return begun
+    slowest = 1 if bench.deadline is not None else 2
     for name, baseline in trusted.baselines.items():
-        if _slowness(baseline.candidate.source) != 1 or baseline.program is not None:
+        if not 1 <= _slowness(baseline.candidate.source) <= slowest or baseline.program is not None:
             continue
         seconds, why = _time_for(bench, trusted, baseline, ASIDE_SHARE)
         if why:
@@ -208,9 +225,10 @@ def _compile_aside(bench: Workbench, trusted: Trusted, name: str, baseline: Base
     began = time.monotonic()
     worker = Worker("baseline", bench.place, bench.limits)
     trusted.aside.append(worker)
-    device_yield.living.discard(worker)  # it goes on while another task is timed, as a build on a GPU does
+    if _slowness(baseline.candidate.source) == 1:
+        device_yield.living.discard(worker)  # it goes on while another task is timed, as a build on a GPU does
     try:
-        with _hurried(bench, worker, seconds):
+        with _hurried(bench, worker, seconds), bench.building(baseline.candidate.source):
             baseline.build, rejected = verify.build(trusted.judge, worker, name, baseline.candidate.source)
     finally:
         baseline.seconds = time.monotonic() - began
@@ -323,13 +341,15 @@ def _verify_baseline(task: Task, judge: verify.Judge, worker: Worker, name: str)
     return verdict
 
 
-def _time_baselines(bench: Workbench, trusted: Trusted, work: rates.Work, seconds: float, rng: random.Random) -> None:
+def _time_baselines(
+    bench: Workbench, trusted: Trusted, work: rates.Work, seconds: float, rng: random.Random, probe: roofline.Probe | None = None
+) -> None:
     """Time the baselines beside one another in each regime, the first that is right in the candidate's place; and a call of nothing."""
     assert trusted.worker is not None
     first, seconds = trusted.eligible[0], min(BASELINE_SECONDS, seconds, BASELINES_SHARE * bench.left)
     with bench.lock.exclusive():
         bench.tell("timing the baselines")
-        trusted.floor, trusted.roof = _roof(bench, work)
+        trusted.floor, trusted.roof = _roof(bench, work, probe)
         trusted.overhead = timed.call_overhead(trusted.worker)
         trusted.by_regime["single"] = trusted.compare(trusted.programs()[first], None, seconds, rng, check_share=0.0).baselines
         _time_streams(bench, trusted, first, seconds, rng)
@@ -355,10 +375,10 @@ def _time_streams(bench: Workbench, trusted: Trusted, first: str, seconds: float
         trusted.left_out["stream"] = why
 
 
-def _roof(bench: Workbench, work: rates.Work) -> tuple[float, Mapping[str, Scalar]]:
+def _roof(bench: Workbench, work: rates.Work, probe: roofline.Probe | None) -> tuple[float, Mapping[str, Scalar]]:
     """Return the time below which nothing is believed, and the facts that it rests on."""
     try:
-        peaks = roofline.peaks(bench.place, bench.folder, seconds=PEAKS_SHARE * bench.left)
+        peaks = roofline.peaks(bench.place, bench.folder, seconds=PEAKS_SHARE * bench.left, probe=probe)
     except roofline.RooflineError as error:
         return 0.0, {"floor_note": f"the peaks of {bench.place} could not be measured: {error}"}
     return roofline.floor_seconds(work, peaks), roofline.facts(work, peaks)

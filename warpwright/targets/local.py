@@ -25,7 +25,7 @@ from warpwright import native
 from warpwright.base import BASELINE, FAILED, LEFT_OUT, Build, Candidate, Measurement, Record, Source, Status, Task, Verdict, failed, now, target_of
 from warpwright.errors import WarpwrightError, WorkerError
 from warpwright.space import Measuring
-from warpwright.targets import pair
+from warpwright.targets import pair, second_process
 from warpwright.targets.baselines import baselines as baseline_sources
 from warpwright.targets.beside import Beside
 from warpwright.targets.building import add_baselines, start
@@ -371,6 +371,7 @@ class LocalEvaluator:
             with self._bench.lock.exclusive():  # which may have taken long
                 seconds = min(self._measuring.seconds, share * self._bench.left)
                 measurement = trusted.compare(single, turns, seconds, self._random, trusted.judge.hidden, worthwhile=worthwhile)
+            measurement = self._confirmed(trusted, measurement, single, turns, seconds)
         except Rejected as rejected:
             return rejected.verdict, None
         except measure.BelowFloor as error:
@@ -384,6 +385,19 @@ class LocalEvaluator:
             return rejection("background", hidden), None
         late = verify.afterwards(trusted.judge, worker, "candidate")
         return (verdict, trusted.annotated(measurement)) if late is None else (late, None)
+
+    def _confirmed(
+        self, trusted: Trusted, measurement: Measurement, single: timed.TimedProgram, turns: streamed.StreamedProgram | None, seconds: float
+    ) -> Measurement:
+        """Return a measurement, with a small speed-up found beside a second process of the baseline as well, where that is asked for."""
+        if not second_process.wanted(self._bench, measurement):
+            return measurement
+        beside = second_process.build(self._bench, trusted, measurement.best_baseline)
+        if beside is None:
+            return measurement
+        candidate = turns if turns is not None and measurement.conditions["regime"] == "stream" else single
+        with self._bench.lock.exclusive():
+            return second_process.compared(trusted, measurement, candidate, beside, seconds, self._random)
 
     def _beside_one_another(self, trusted: Trusted, first: Candidate, second: Candidate) -> Measurement | None:
         """Build and verify both, each in a process of its own, and time them in each regime; neither may work outside its calls."""

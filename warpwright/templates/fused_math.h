@@ -111,6 +111,14 @@ __device__ __forceinline__ float vmin(float a, float b) { return b != b ? b : a 
 __device__ __forceinline__ float vclamp(float x, float low, float high) { x = x < low ? low : x; return x > high ? high : x; }
 __device__ __forceinline__ float vsign(float x) { return x > 0.f ? 1.f : x < 0.f ? -1.f : 0.f; }  // NaN gives 0, as torch.sign has it
 
+// The index in a tensor of `size` that is rolled by `shift`, and the one that a tensor of indices holds: a wrong one ends the kernel, as in torch.
+__device__ __forceinline__ int turned(int at, int shift, int size) { return at < shift ? at - shift + size : at - shift; }
+__device__ __forceinline__ long long row_at(long long i, long long size) {
+    if (i < 0 || i >= size) __trap();
+    return i;
+}
+__device__ __forceinline__ long long row_from_end(long long i, long long size) { return row_at(i < 0 ? i + size : i, size); }
+
 // How many elements of a pool's window at output `o` lie inside.
 __device__ __forceinline__ int inside(int o, int stride, int padding, int kernel, int size) {
     const int from = o * stride - padding, to = from + kernel;

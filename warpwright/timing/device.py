@@ -167,6 +167,8 @@ class CudaClock:
 
     def capture(self, launch: Launch, calls: int, rng: Random) -> Callable[[], None]:
         """Return what replays the graph of `calls` launches; the graph lives as long as that."""
+        from warpwright.timing.capturing import _recording as recording
+
         torch = self._torch
         with torch.cuda.device(self.device):
             aside = torch.cuda.Stream()
@@ -175,7 +177,7 @@ class CudaClock:
                 launch(0)  # handles and workspaces are made in the first call
             torch.cuda.current_stream().wait_stream(aside)
             graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph):
+            with recording(graph):
                 pad = torch.empty(rng.randrange(512, PAD_BYTES), dtype=torch.uint8, device=self.device)
                 for number in range(calls):
                     launch(number)

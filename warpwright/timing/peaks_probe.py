@@ -20,6 +20,11 @@ def probe(device: str) -> Peaks:
     return _probe_cuda(device) if device.startswith("cuda") else _probe_cpu(device)
 
 
+def make_ready(device: str) -> None:
+    """Do what is done once in a process before a device can be used."""
+    torch.empty(1, device=device)
+
+
 def _probe_cuda(device: str) -> Peaks:
     cache = int(torch.cuda.get_device_properties(device).L2_cache_size)
     memory = bandwidth(device, min(16 * cache, 4 << 30))

@@ -125,19 +125,31 @@ def _counted_by() -> tuple[str, str]:
     return metadata.version("torch"), Path(__file__).with_name("counting.py").read_text()
 
 
-def peaks(device: str, folder: Path, measure_again: bool = False, seconds: float = math.inf) -> Peaks:
+Probe = subprocess.Popen[str]
+"""A process that has imported what measuring takes, and waits for the question."""
+
+
+def probe_ahead(device: str, folder: Path) -> Probe | None:
+    """Start the process that will measure the peaks of a device, unless they are known: its imports are over by the time that it is asked."""
+    return _start(device) if _read(_path(device, folder)) is None else None
+
+
+def _path(device: str, folder: Path) -> Path:
+    return folder / f"peaks-{_kind(device)}-{''.join(c if c.isalnum() else '_' for c in machine_name(device))}.json"
+
+
+def peaks(device: str, folder: Path, measure_again: bool = False, seconds: float = math.inf, probe: Probe | None = None) -> Peaks:
     """Return the peaks of a device, measured once per kind of machine and kept in `folder`; a new measurement can only raise them.
 
-    Raise RooflineError where they are not known and measuring them would take longer than `seconds`.
+    `probe`: the process that `probe_ahead` started. Raise RooflineError where they are not known and measuring them would take longer than `seconds`.
     """
-    machine = machine_name(device)
-    path = folder / f"peaks-{_kind(device)}-{''.join(c if c.isalnum() else '_' for c in machine)}.json"
+    machine, path = machine_name(device), _path(device, folder)
     known = _read(path)
     if known is not None and not measure_again:
         return replace(known, device=device)
     if seconds < PROBE_SECONDS:
         raise RooflineError(f"they are measured once, which takes about {PROBE_SECONDS:.0f} s: a longer budget, or a run without one, does it")
-    found = replace(Peaks(**_ask({"device": device}, 300.0)), machine=machine, when=datetime.now(UTC).isoformat(timespec="seconds"))
+    found = replace(Peaks(**_ask({"device": device}, 300.0, probe)), machine=machine, when=datetime.now(UTC).isoformat(timespec="seconds"))
     best = found if known is None else higher(found, known)
     folder.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(f".{os.getpid()}")
@@ -161,15 +173,26 @@ def _read(path: Path) -> Peaks | None:
         return None
 
 
-def _ask(question: Mapping[str, Any], timeout: float) -> dict[str, Any]:
-    """Put a question to `python -m warpwright.timing.roofline` and return the answer."""
+def _start(device: str = "") -> Probe:
+    """Start `python -m warpwright.timing.roofline`, with a device to be made ready, if any."""
     folders = [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, folders))}
-    command = [sys.executable, "-m", "warpwright.timing.roofline"]
-    asked = subprocess.run(command, input=json.dumps(question), capture_output=True, text=True, timeout=timeout, env=environment)
-    lines = asked.stdout.splitlines()
-    if asked.returncode or not lines:
-        last = (asked.stderr.strip().splitlines() or [f"exit code {asked.returncode}"])[-1]
+    command = [sys.executable, "-m", "warpwright.timing.roofline", *filter(None, [device])]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=environment)
+
+
+def _ask(question: Mapping[str, Any], timeout: float, started: Probe | None = None) -> dict[str, Any]:
+    """Put a question to a process that was `started`, or to a new one, and return the answer."""
+    with started or _start() as process:
+        try:
+            stdout, stderr = process.communicate(json.dumps(question), timeout=timeout)
+        except BaseException:
+            process.kill()
+            raise
+    lines = stdout.splitlines()
+    if process.returncode or not lines:
+        last = (stderr.strip().splitlines() or [f"exit code {process.returncode}"])[-1]
         raise RooflineError(last)
     answer: dict[str, Any] = json.loads(lines[-1])
     return answer
@@ -179,6 +202,8 @@ def main() -> None:
     """Answer the question on standard input, in JSON, on the last line of standard output."""
     from warpwright.timing import counting, peaks_probe
 
+    for device in sys.argv[1:]:
+        peaks_probe.make_ready(device)
     question = json.loads(sys.stdin.read())
     if "task" in question:
         answer = asdict(counting.count(from_json(Task, question["task"])))

@@ -39,19 +39,20 @@ class TimedProgram:
         self._random = random.Random(os.urandom(16))
         self._case: Case | None = None
         self._waits = busy_waits(worker)
+        self._placed = placed(worker)
 
     def prepare(self, inputs: Shipment, place: float) -> None:
         """Copy the inputs in and empty the caches. Not timed. A program whose answer depends on its past is given its state anew.
 
-        On a CPU it is done on the core at `place`, where the main thread then wakes up; the call itself may use every core. The program is first let
-        run until its threads sleep: a thread of OpenMP waits busily for milliseconds after a call, and one that was stopped in it would go on with
-        it in the next, and in the preparation, where it would pass for work.
+        It is done on the core at `place`, where the main thread then wakes up, or waits busily; the call itself may use every core. On a CPU the
+        program is first let run until its threads sleep: a thread of OpenMP waits busily for milliseconds after a call, and one that was stopped in
+        it would go on with it in the next, and in the preparation, where it would pass for work.
         """
         self._case = inputs.case
         before, TimedProgram._turn = TimedProgram._turn, (self.worker, inputs)
         self._place = place
         switched = before is None or before[0] is not self.worker or before[1] is not inputs
-        with placement.started_at(self.worker.pid, place) if self.worker.device == "cpu" else nullcontext():
+        with placement.started_at(self.worker.pid, place) if self._placed else nullcontext():
             if self.worker.reads:
                 self.worker.calm()
             self._lay_out(inputs, switched)
@@ -76,7 +77,7 @@ class TimedProgram:
 
     def go(self) -> float:
         """Make one call; return its seconds by this process's clock."""
-        with placement.aside(self._place) if self.worker.device == "cpu" else nullcontext():
+        with placement.aside(self._place) if self._placed else nullcontext():
             return self.worker.go(spin=self._waits[1])
 
     def check(self) -> Verdict | None:
@@ -149,10 +150,18 @@ def busy_waits(worker: Worker) -> tuple[float, float]:
     return (WORKER_WAITS, PARENT_WAITS) if worker.device != "cpu" and (os.cpu_count() or 1) >= BUSY_CORES else (0.0, 0.0)
 
 
+def placed(worker: Worker) -> bool:
+    """Whether the programs of a pass are made ready on one core: on a CPU, and where they wait busily, so that they stay there."""
+    return worker.device == "cpu" or busy_waits(worker)[0] > 0
+
+
 def call_overhead(worker: Worker, calls: int = 51) -> float:
     """Return the seconds that a call of nothing takes: pipe, wake-up and device synchronisation."""
     seconds, waits = [], busy_waits(worker)
     for _ in range(calls):
-        prepare_call(worker, None, None, spin=waits[0])
-        seconds.append(worker.go(spin=waits[1]))
+        place, put = random.random(), placed(worker)
+        with placement.started_at(worker.pid, place) if put else nullcontext():
+            prepare_call(worker, None, None, spin=waits[0])
+        with placement.aside(place) if put else nullcontext():
+            seconds.append(worker.go(spin=waits[1]))
     return statistics.median(seconds)

@@ -54,6 +54,8 @@ def test_the_calls_numbers_become_constants_of_a_second_kernel() -> None:
     assert "k_bound(const float* x, float* y, int ww_given_n, const int ww_given_taps)" in made
     assert "const int n = 100;" in made and "const int taps = 3;" in made
     assert "if (n == 100 && taps == 3) { k_bound<<<(n + 63) / 64, 64>>>(x, y, n, taps); } else k<<<(n + 63) / 64, 64>>>(x, y, n, taps);" in made
+    odd = TEXT.replace("    k<<<", '    const char* close = "}";  // }\n    k<<<')
+    assert "k_bound<<<" in bound(odd), "a brace in a string or a comment ends no function"
     plan = Bind(TASK, "task").apply(Plan(TEXT), Action("bind", "k"))
     assert not list(Bind(TASK, "task").sites(plan)), "once"
 

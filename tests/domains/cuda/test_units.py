@@ -128,3 +128,20 @@ def test_what_is_left_is_still_read() -> None:
     made = Plan(unit.trimmed(PROGRAM.replace('#include "own.h"', "#define SIZE 64\n__device__ float twice(float x) { return x; }"), {"run": "Pi"}))
     assert set(made.unit.kernels) == {"scale"}
     assert {technique.name for technique in techniques("cpu") if list(technique.sites(made))} >= {"block", "coarsen"}
+
+
+def test_a_rewritten_text_includes_what_the_given_one_did() -> None:
+    text = """#include "cuda_fp16.h"
+#include <cstdio>
+#include <cublas_v2.h>
+#ifdef _WIN32
+#include <windows.h>
+#else
+#include <sys/time.h>
+#endif
+__global__ void k(half* x, int n) { if (threadIdx.x < n) x[threadIdx.x] = __float2half(1.0f); }
+extern "C" void run(half* x, int n) { k<<<1, 32>>>(x, n); }
+"""
+    head = unit.read(text).head
+    assert head.splitlines() == ['#include "cuda_fp16.h"', "#include <cstdio>", "#include <cublas_v2.h>", "#include <sys/time.h>"]
+    assert unit.read(unit.read(text).changed([])).head == head

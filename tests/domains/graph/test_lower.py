@@ -166,7 +166,7 @@ def test_results_that_share_memory_can_be_recorded_and_share_that_of_a_copy():
     assert list(recorded.sites(captured(TwoViews(), torch.empty(2, 3, 4))))
     assert not list(recorded.sites(captured(Given(), torch.empty(2, 3, 4)))), "a view of an input would be one of the copy that was recorded"
     names = {"torch": torch}
-    exec(template.RECORDED, names)
+    exec(template.recorded(), names)
     kept = TwoViews()(torch.randn(2, 3, 4))
     found = names["_copied"](list(kept))
     assert all(torch.equal(one, other) and one.stride() == other.stride() for one, other in zip(found, kept, strict=True))
@@ -215,6 +215,7 @@ def test_a_recording_hands_out_copies_nested_as_the_original(tmp_path, monkeypat
     names["VERIFIED"]["device"] = "cpu"
     for name in ("Event", "Stream", "CUDAGraph", "graph", "stream", "current_stream"):
         monkeypatch.setattr(torch.cuda, name, lambda *_, **__: Standing())
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
     model, new, x = names["Model"](), names["ModelNew"](), torch.randn(2, 3, 4)
     new.load_state_dict(model.state_dict())
     with torch.no_grad(), warnings.catch_warnings():

@@ -67,7 +67,7 @@ def doubtful(spec: specs.Spec, count: int, extent: int) -> bool:
     if OPEN_MPI:
         wide = any(name in repr(spec) for name in ("C_DOUBLE_COMPLEX", "LONG_DOUBLE_INT"))
         return wide or specs.has_step_of_minus_one(spec) or (count > 1 and extent == -1)
-    return specs.has_negative_extent(spec)
+    return specs.has_negative_extent(spec) or specs.has_empty_member(spec)
 
 
 def examine(spec: specs.Spec, count: int, position: int, cut: int, seed: int) -> list[str]:

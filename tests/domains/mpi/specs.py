@@ -225,3 +225,12 @@ def has_negative_extent(spec: Spec) -> bool:
     if not given:
         return False
     return extent_of(spec) < 0 or any(has_negative_extent(child) for child in (given[2:] if kind == "struct" else given[-1:]))
+
+
+def has_empty_member(spec: Spec) -> bool:
+    """MPICH (5.0.2) divides by zero in MPI_Pack of a struct with an empty member, such as a vector of blocks of no hvector: the process ends."""
+    kind, *given = spec
+    if not given:
+        return False
+    children = given[2:] if kind == "struct" else given[-1:]
+    return (kind == "struct" and not all(map(expand, children))) or any(map(has_empty_member, children))

@@ -6,13 +6,14 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from interpreters import environment
 
-from warpwright.domains.mpi import model
+from warpwright.domains.mpi import model, plot
 from warpwright.domains.mpi.model import Model, Point, Time
 from warpwright.errors import UsageError
 
@@ -65,6 +66,15 @@ def test_the_file_keeps_machines_apart(tmp_path: Path) -> None:
         Model.read("one", file)
 
 
+def test_a_picture_shades_where_packing_is_chosen() -> None:
+    points = [point("library", 1 << at, block, 2.0**at / block) for at in (10, 12, 14) for block in (8, 64)]
+    points += [point("packed", 1 << at, block, 2.0**at / 20) for at in (10, 12, 14) for block in (8, 64)]
+    drawn = ElementTree.fromstring(plot.picture(points, "a <library>"))
+    names = [one.get("class") for one in drawn.iter()]
+    assert names.count("chosen") == 2 and names.count("packed") == names.count("library") == 2  # in blocks of 8 alone, between three sizes
+    assert [one.text for one in drawn.iter() if (one.text or "").startswith("blocks of")] == ["blocks of 8 bytes", "blocks of 64 bytes"]
+
+
 def test_reasons() -> None:
     assert model.explanation(None, 4096, 8)["why"] == model.NOT_MEASURED
     told = model.explanation(machine(), 1 << 20, 8)
@@ -89,10 +99,11 @@ print("told")
 def test_a_library_is_measured_and_explained(python: str, tmp_path: Path) -> None:
     file = tmp_path / "model.json"
     chosen = environment(WARPWRIGHT_MPI_MODEL=str(file))
-    verb = [sys.executable, "-m", "warpwright", "mpi", "measure", "--python", python, "--json"]
+    verb = [sys.executable, "-m", "warpwright", "mpi", "measure", "--python", python, "--json", "--plot", str(tmp_path / "model.svg")]
     process = subprocess.run(verb, capture_output=True, text=True, timeout=150, env=chosen)
     assert process.returncode == 0, process.stderr
     told = json.loads(process.stdout)
     assert {row["method"] for row in told["points"]} == set(model.METHODS) and len(json.loads(file.read_text())) == 1
+    assert (tmp_path / "model.svg").read_text().startswith("<svg")
     process = subprocess.run([python, "-c", EXPLAIN], capture_output=True, text=True, timeout=60, env=chosen)
     assert process.stdout == "told\n", process.stderr

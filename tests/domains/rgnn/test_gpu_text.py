@@ -22,6 +22,7 @@ INTERPRETED = """
 import sys
 import torch
 from domains.rgnn.layers import LAYERS, graph, inputs_of, widened
+from warpwright.domains.rgnn.emit.triton_text import Tuning
 from warpwright.domains.rgnn.front import trace
 from warpwright.domains.rgnn.interpret import interpret
 from warpwright.domains.rgnn.plan import Options, run
@@ -34,7 +35,8 @@ for hub, count, scatter, fuse in wide if large else ((0, 90, 1.5, None), (150, 2
     specs = widened(name) if large else specs
     wide, narrow = inputs_of(name, index, wide=large), inputs_of(name, index, torch.float32, wide=large)
     (wanted,) = interpret(trace(layer, specs), index, wide)
-    seen = run(layer, index, {key: (specs[key][0], x) for key, x in narrow.items()}, Options(emitter="gpu", scatter=scatter, fuse=fuse))
+    options = Options(emitter="gpu", scatter=scatter, fuse=fuse, tuning=Tuning(again=False if fuse is False else None))
+    seen = run(layer, index, {key: (specs[key][0], x) for key, x in narrow.items()}, options)
     weights = torch.cos(torch.arange(wanted.numel(), dtype=torch.float64)).reshape(wanted.shape)
     pairs = [(seen, wanted)]
     pairs += zip(torch.autograd.grad(seen, list(narrow.values()), weights.float()), torch.autograd.grad(wanted, list(wide.values()), weights))
@@ -107,6 +109,15 @@ def test_each_sum_over_the_edges_of_nodes_has_a_kernel() -> None:
     for schedule in schedules("hgt_single", LARGE, True):
         for kernel in (step for step in schedule.steps if isinstance(step, Kernel) and step.rows in {Domain.SRC, Domain.DST}):
             assert sum(bool(schedule.program.ops[i].shape) for i in kernel.stored) <= 1
+
+
+@pytest.mark.parametrize("name", ("rgat_single", "hgt_single"))
+def test_sums_by_source_read_one_number_of_each_edge_at_most_twice(name: str) -> None:
+    for schedule in schedules(name, LARGE, False):
+        ops = schedule.program.ops
+        for kernel in (step for step in schedule.steps if isinstance(step, Kernel) and step.rows in {Domain.SRC, Domain.PAIR_SRC}):
+            summed = [ops[i] for i in kernel.ops if ops[i].over is Domain.EDGE]
+            assert not any(value in schedule.inline and len(ops[value].inputs) > 1 for op in summed for value in op.inputs)
 
 
 DENSE = """

@@ -15,7 +15,7 @@ from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.interpret import interpret
 from warpwright.domains.rgnn.ir import Program, verify
 from warpwright.domains.rgnn.lattice import Domain
-from warpwright.domains.rgnn.order import Ordering, flatten
+from warpwright.domains.rgnn.order import Ordering, flatten, through_pairs
 from warpwright.domains.rgnn.plan import Options, plan
 from warpwright.errors import UsageError
 
@@ -74,6 +74,18 @@ def test_derivatives_are_those_of_autograd(name: str, index: Index) -> None:
 def test_ordering(name: str, index: Index, rows: dict[Domain, int] | None, flags: tuple[bool, bool]) -> None:
     ordered = Ordering(rows or index.rows, reorder=flags[0], compact=flags[1]).run(joint(name))
     assert_same(joint(name), ordered, index, given_to(name, index))
+
+
+@quick
+@given(name=names, index=graphs)
+def test_numbers_of_nodes_by_way_of_pairs(name: str, index: Index) -> None:
+    program = through_pairs(Ordering(index.rows).run(joint(name)))
+    verify(program)
+    assert not [op for op in program.ops if op.over is Domain.EDGE and op.domain is Domain.DST and not op.shape and op.kind == "segmax"]
+    assert_same(joint(name), program, index, given_to(name, index))
+    told = given_to(name, index)
+    for a, b in zip(interpret(program, index, told), Eager(program)(index, told), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-10)
 
 
 @quick

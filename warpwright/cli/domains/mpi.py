@@ -1,4 +1,4 @@
-"""The verbs of the mpi domain: run, explain, measure. docs/cli.md is their contract."""
+"""The verbs of the mpi domain: run, explain, measure, build-shim. docs/cli.md is their contract."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COUNT = re.compile(r"([\w-]+) (\d+)\+(\d+)")
 def register(verbs: Any, common: argparse.ArgumentParser) -> None:
     """Add `mpi` and its verbs to the command's sub-parsers."""
     parser = verbs.add_parser("mpi", help="MPI datatypes: run a program with them accelerated, explain one, measure.")
-    under = parser.add_subparsers(dest="mpi_verb", required=True, metavar="{run,explain,measure}")
+    under = parser.add_subparsers(dest="mpi_verb", required=True, metavar="{run,explain,measure,build-shim}")
 
     def verb(name: str, function: Callable[[Arguments], int]) -> argparse.ArgumentParser:
         about = (function.__doc__ or "").strip()
@@ -36,14 +36,20 @@ def register(verbs: Any, common: argparse.ArgumentParser) -> None:
 
     made = verb("run", run)
     made.add_argument("--library", type=Path, metavar="PATH", help="the program's MPI library (found beside the command, such as mpiexec)")
+    made.add_argument("--shim", type=Path, metavar="FILE", help="a shim of `warpwright mpi build-shim`, for a library that none is shipped for")
     made.add_argument("--report", action="store_true", help="print at the end how many calls of all processes were accelerated and forwarded")
     made.add_argument("--peer", action="store_true", help="let processes of one host pack into each other's GPU memory (docs/mpi.md)")
+    made.add_argument("--reorder", action="store_true", help="let graphs of processes place those that exchange much on one host (docs/mpi.md)")
     made.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="what to run, such as mpiexec -n 4 ./program")
     made = verb("explain", explain)
     made.add_argument("file", type=Path, metavar="FILE", help="a datatype file (.mpi)")
     made = verb("measure", measure)
     beside = "an interpreter with mpi4py and an MPI library beside it"
     made.add_argument("--python", type=Path, default=Path(sys.executable), metavar="PATH", help=beside)
+    made.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw the times, and where packing is chosen")
+    made = verb("build-shim", build_shim)
+    made.add_argument("--mpicc", type=Path, default=Path("mpicc"), metavar="PATH", help="the library's compiler wrapper (the first mpicc of PATH)")
+    made.add_argument("--out", type=Path, metavar="FILE", help="where the shim is written (the cache folder)")
 
 
 def run(given: Arguments) -> int:
@@ -54,14 +60,19 @@ def run(given: Arguments) -> int:
     program = shutil.which(command[0]) if command else None
     if program is None:
         raise UsageError(f"expected a command to run, saw {' '.join(command) or 'none'}", "warpwright mpi run -- mpiexec -n 2 ./program")
-    library = given.library or _library_beside(Path(program))
     core.find_nvrtc()
-    shim = str(activate.build(activate.family_of(library)))
+    if given.shim is not None and not given.shim.exists():
+        raise UsageError(f"expected a shim, saw no {given.shim}", "warpwright mpi build-shim --out FILE makes one")
+    library = None if given.shim else given.library or _library_beside(Path(program), command)
+    shim = str(activate.build(activate.family_of(library)) if library else given.shim.absolute())
     before = os.environ.get("LD_PRELOAD")
-    environment = {**os.environ, "LD_PRELOAD": f"{shim}:{before}" if before else shim, activate.SHIM: shim, **model.environment(library)}
+    environment = {**os.environ, "LD_PRELOAD": f"{shim}:{before}" if before else shim, activate.SHIM: shim}
+    environment |= model.environment(library) if library else {}
     environment["WARPWRIGHT_MPI_JOB"] = uuid.uuid4().hex
     if given.peer:
         environment.setdefault("WARPWRIGHT_MPI_PEER", "on")
+    if given.reorder:
+        environment.setdefault("WARPWRIGHT_MPI_REORDER", "on")
     if not given.report:
         os.execve(program, command, environment)
     with tempfile.TemporaryDirectory() as folder:
@@ -82,12 +93,24 @@ def _total(lines: Sequence[str]) -> str:
     return f"warpwright.mpi: {len(lines)} processes, accelerated and forwarded: {told or 'no call of MPI_Finalize was seen'}"
 
 
-def _library_beside(program: Path) -> Path:
-    for folder in (program.parent, program.resolve().parent):
-        for pattern in ("libmpi.so.*", "*-linux-gnu/libmpi.so.*"):  # Debian's folder; libmpi.so may be a linker script
+def _library_beside(launcher: Path, command: Sequence[str]) -> Path:
+    """Return the library of a launcher: that of the standard ABI where a program of the command asks for it."""
+    names = ("libmpi_abi.so.*",) if any(map(_of_standard_abi, command)) else ("libmpi.so.*", "*-linux-gnu/libmpi.so.*")  # the last is Debian's folder
+    for folder in (launcher.parent, launcher.resolve().parent):
+        for pattern in names:  # libmpi.so itself may be a linker script
             for found in sorted((folder.parent / "lib").glob(pattern)):
                 return found
-    raise UsageError(f"expected an MPI library beside {program}, saw none", "name it: --library PATH/libmpi.so")
+    raise UsageError(f"expected {names[0]} beside {launcher}, saw none", "name it: --library PATH/libmpi.so")
+
+
+def _of_standard_abi(word: str) -> bool:
+    """Whether a word of a command is a program that asks for the MPI library of the standard ABI."""
+    path = shutil.which(word) or word
+    try:
+        with open(path, "rb") as file:
+            return file.read(4) == b"\x7fELF" and b"\0libmpi_abi.so.1\0" in file.read()
+    except OSError:
+        return False
 
 
 def explain(given: Arguments) -> int:
@@ -104,7 +127,7 @@ def explain(given: Arguments) -> int:
 
 def measure(given: Arguments) -> int:
     """Measure messages of datatypes between two processes, in some seconds, so that the shims choose by this machine's times."""
-    from warpwright.domains.mpi import model
+    from warpwright.domains.mpi import model, plot
 
     python = given.python.absolute()
     mpiexec = python.parent / "mpiexec"
@@ -122,6 +145,8 @@ def measure(given: Arguments) -> int:
     told = json.loads(process.stdout.splitlines()[-1])
     points = [model.Point(row["method"], row["bytes"], row["block"], model.Time(*row["us"])) for row in told["points"]]
     file = model.keep(told["key"], points, datetime.now(UTC).isoformat(timespec="seconds"))
+    if given.plot is not None:
+        given.plot.write_text(plot.picture(points, told["library"]))
     least, block = model.Model(points).thresholds()
     if given.json:
         print_json(given, {**told, "file": str(file), "least_bytes": least, "least_block_left": block})
@@ -132,4 +157,19 @@ def measure(given: Arguments) -> int:
         if p.method == "library":
             print(f"{p.bytes:>9} bytes in blocks of {p.block:>5}: {p.time.us:>10.1f} {ours[p.bytes, p.block]:>10.1f}")
     print(f"packed from {least} bytes on, in blocks below {block}; kept in {file}")
+    return DONE
+
+
+def build_shim(given: Arguments) -> int:
+    """Build the shim for an MPI library that none is shipped for, by the library's own compiler wrapper, in half a minute."""
+    from warpwright.domains.mpi import abi
+
+    built, library = abi.build_shim(given.mpicc)
+    if given.out is not None:
+        given.out.parent.mkdir(parents=True, exist_ok=True)
+        built = Path(shutil.copy(built, given.out))
+    if given.json:
+        print_json(given, {"shim": str(built), "library": str(library)})
+        return DONE
+    print(f"{built}\nfor {library}: warpwright mpi run --shim {built} -- mpiexec ...,\nor WARPWRIGHT_MPI_SHIM={built} for Python")
     return DONE

@@ -84,9 +84,15 @@ def _built_by_nvcc(device):
 
 
 def _on_a_stream(source):
-    \"\"\"Return the source with what a caller needs besides: the last error, and the stream on which launches without one of their own go.\"\"\"
+    \"\"\"Return the source with what a caller needs besides: the last error, and the stream on which launches without one of their own go.
+
+    The headers are for files that leave them to whoever includes them.
+    \"\"\"
     keep = _KEEP if "cudaMallocAsync" in source else "static void ww_keep_memory() {}"
-    return f'''#include <cuda_runtime.h>
+    return f'''#include <cfloat>
+#include <climits>
+#include <cstdint>
+#include <cuda_runtime.h>
 static thread_local cudaStream_t ww_stream = 0;
 #define WW_STREAM ww_stream
 {keep}

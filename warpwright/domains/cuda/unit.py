@@ -50,7 +50,7 @@ class Unit:
     text: str
     """After the preprocessor: own macros are expanded."""
     head: str
-    """Include lines of the original."""
+    """Include lines of the original, where an #if's branch is taken."""
     kernels: Mapping[str, Kernel]
     """Those that are launched."""
     functions: Mapping[str, ir.Function]
@@ -73,8 +73,6 @@ class Unit:
 OURS = "ww_"
 """How the kernels of a template (templates/device) begin: nothing is rewritten in them."""
 
-_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<[^>\n]+>[^\n]*\n", re.M)
-
 
 @functools.lru_cache(maxsize=512)
 def read(text: str) -> Unit:
@@ -91,7 +89,7 @@ def read(text: str) -> Unit:
     launched = {name for name in launched if not name.startswith(OURS)}
     kernels = {k.name: k for k in source.kernels if k.defined and not k.template and k.name in launched}
     templates = {k.name: k for k in source.kernels if k.defined and k.template and k.name in launched}
-    head = "".join(dict.fromkeys(match[0].strip() + "\n" for match in _INCLUDE.finditer(text)))
+    head = "".join(f"#include {header}\n" for header in source.headers)
     return Unit(source.text, head, kernels, functions, launches, entries(source.text), templates)
 
 

@@ -17,6 +17,7 @@ Changing it:
 
 from __future__ import annotations
 
+import functools
 import heapq
 import operator
 from collections.abc import Iterable, Mapping, Sequence
@@ -198,13 +199,19 @@ def written(node: fx.Node) -> tuple[fx.Node, ...]:
     if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
         return ()
     found = []
-    for position, formal in enumerate(node.target._schema.arguments):
-        if formal.alias_info is not None and formal.alias_info.is_write:
-            found.append(node.kwargs.get(formal.name) if formal.kwarg_only or position >= len(node.args) else node.args[position])
+    for position, name, by_name in _written_arguments(node.target):
+        found.append(node.kwargs.get(name) if by_name or position >= len(node.args) else node.args[position])
     if node.target in _RUNNING_STATISTICS:
         switch, *statistics = _RUNNING_STATISTICS[node.target]
         found += [node.args[i] for i in statistics] if node.args[switch] else []
     return tuple(n for n in found if isinstance(n, fx.Node))
+
+
+@functools.cache
+def _written_arguments(target: torch._ops.OpOverload) -> tuple[tuple[int, str, bool], ...]:
+    """Return place and name of each argument that an operator writes, and whether it is given by name only."""
+    formals = enumerate(target._schema.arguments)
+    return tuple((at, formal.name, formal.kwarg_only) for at, formal in formals if formal.alias_info is not None and formal.alias_info.is_write)
 
 
 def is_random(node: fx.Node) -> bool:
@@ -234,7 +241,6 @@ def is_parameter_only(node: Any) -> bool:
     """Does this value depend on unwritten state, literals and Python numbers only, so that it can be computed once per state?"""
     if not isinstance(node, fx.Node):
         return True
-    changing = mutated(node.graph)
     seen: set[fx.Node] = set()
     todo = [node]
     while todo:
@@ -242,12 +248,25 @@ def is_parameter_only(node: Any) -> bool:
         if current in seen:
             continue
         seen.add(current)
-        if current.op == "placeholder" and (role(current) == "input" or current in changing):
+        if current.op == "placeholder" and (role(current) == "input" or any(current in written(user) for user in current.users)):
             return False
         if current.op != "placeholder" and has_effect(current):
             return False
         todo += current.all_input_nodes
     return True
+
+
+def parameter_only(graph: fx.Graph) -> set[fx.Node]:
+    """Return the nodes of which `is_parameter_only` holds, in one pass: for whoever asks for all of them."""
+    changing = mutated(graph)
+    fixed: set[fx.Node] = set()
+    for node in graph.nodes:
+        if node.op == "placeholder":
+            if role(node) != "input" and node not in changing:
+                fixed.add(node)
+        elif all(arg in fixed for arg in node.all_input_nodes) and not has_effect(node):
+            fixed.add(node)
+    return fixed
 
 
 def foldable(graph: fx.Graph) -> set[fx.Node]:

@@ -173,7 +173,7 @@ def _unreadable_class(ir: GraphIR, original: Original) -> list[str]:
 
 def _class(ir: GraphIR, original: Original, call: str) -> list[str]:
     """Return the class up to the end of `forward`."""
-    lines = [template.RECORDED] if ir.scheduled("cuda_graph") is not None else []
+    lines = [template.recorded()] if ir.scheduled("cuda_graph") is not None else []
     lines += ["class ModelNew(Model):", f'    """{template.MODEL_DOC}"""', ""]
     if not original.part and not original.after:
         lines += [*constructor(original), "        self._built = _Watch.form(self)", ""]

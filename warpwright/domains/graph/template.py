@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+from warpwright import timing
+
 MARK = "# --- generated programs hold what follows\n"
 RULER = "# --- rewritten " + "-" * 100 + "\n"
 
@@ -102,7 +104,21 @@ def class_tail(folds: bool, chained: bool = False) -> list[str]:
 
 def watch() -> str:
     """Return the text of `_Watch`, which every returned program carries."""
-    return Path(__file__).with_name("watch.py").read_text().partition(MARK)[2].strip("\n") + "\n"
+    return _carried(Path(__file__).with_name("watch.py"))
+
+
+def recording() -> str:
+    """Return the text of `_recording`, which every program that is a CUDA graph carries."""
+    return _carried(Path(timing.__file__).with_name("capturing.py"))  # which is not imported: it imports torch
+
+
+def recorded() -> str:
+    """Return the text of `_Recorded`, which keeps a function as a CUDA graph."""
+    return RECORDED.replace("@recording", recording())
+
+
+def _carried(file: Path) -> str:
+    return file.read_text().partition(MARK)[2].strip("\n") + "\n"
 
 
 LITERAL = (
@@ -115,7 +131,7 @@ LITERAL = (
     "", "",
 )  # fmt: skip
 
-RECORDED = '''import threading as _threading
+RECORDED = '''@recording
 
 
 def _cloned(results):
@@ -151,15 +167,16 @@ class _Recorded:
     def __call__(self, function, inputs, state, written):
         if any(t.is_inference() for t in state):  # what was made in inference mode is not put back outside of it
             return function(*inputs, *state)
+        if torch.cuda.is_current_stream_capturing():  # into a graph of the caller's
+            return function(*inputs, *state)
         with self.lock:
             stamp = [(t.data_ptr(), t.nbytes) for t in state]
             torch.cuda.current_stream().wait_event(self.done)
             if stamp != self.stamp:
                 self.record(function, inputs, state, written)
                 self.stamp = stamp
-            for own, given in zip(self.inputs, inputs):
-                if isinstance(own, torch.Tensor):
-                    own.copy_(given)
+            if self.tensors:  # one launch for all of one type
+                torch._foreach_copy_(self.tensors, [t for t in inputs if isinstance(t, torch.Tensor)])
             self.graph.replay()
             results = self.copies(self.results)
             self.done.record()
@@ -168,6 +185,7 @@ class _Recorded:
     @torch.inference_mode(False)  # what is kept is written in calls of any mode
     def record(self, function, inputs, state, written):
         self.inputs = [t.clone() if isinstance(t, torch.Tensor) else t for t in inputs]
+        self.tensors = [t for t in self.inputs if isinstance(t, torch.Tensor)]
         self.pins = [t.detach() for t in state]  # a pinned address is not given to another tensor
         saved = [t.clone() for t in written]
         side = torch.cuda.Stream()
@@ -177,7 +195,7 @@ class _Recorded:
                 function(*self.inputs, *state)
         torch.cuda.current_stream().wait_stream(side)
         self.graph = torch.cuda.CUDAGraph()
-        with torch.no_grad(), torch.cuda.graph(self.graph):
+        with torch.no_grad(), _recording(self.graph):
             self.results = function(*self.inputs, *state)
         memory = [t.untyped_storage().data_ptr() for t in torch.utils._pytree.tree_leaves(self.results) if isinstance(t, torch.Tensor)]
         self.copies = _cloned if len(set(memory)) == len(memory) else _copied

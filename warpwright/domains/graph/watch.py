@@ -38,7 +38,9 @@ class _Watch:
         self.children = [(part._modules, tuple(part._modules.values())) for part in parts if len(part._modules)]
         self.own = [part.__dict__ for part in parts[1:]]
         self.sizes = [len(own) for own in self.own]
-        self.numbers = [(_operator.itemgetter(*names), part.__dict__) for part in parts if (names := _Watch.numbers_of(part))]
+        itself = _weakref.proxy(model)  # which holds this object: a cycle would keep its memory until the collector comes by
+        self.numbers: list = [(_operator.itemgetter(*names), part.__dict__) for part in parts[1:] if (names := _Watch.numbers_of(part))]
+        self.numbers += [(_operator.attrgetter(*names), itself) for names in [_Watch.numbers_of(model)] if names]
         self.values = [get(own) for get, own in self.numbers]
         self.verified, self.altered, self.recorded = verified, "", None
         self.stamp, self.unlike, self.folds, self.results = None, "", None, ()
@@ -46,7 +48,7 @@ class _Watch:
             return
         self.altered = _Watch.how_altered(model)
         try:
-            self.modes = [(model.get_submodule(path), path, mode) for path, mode in verified["training"]]
+            self.modes = [(model.get_submodule(path) if path else itself, path, mode) for path, mode in verified["training"]]
             self.places = [_Watch.place(model, path) for path in _Watch.names(model, verified["state"])]
             self.reading = [_Watch.place(model, path) for path in _Watch.names(model, verified["reads"])]
             self.sources = [_Watch.place(model, path) for path in verified["folded"]]
@@ -83,7 +85,7 @@ class _Watch:
                 or any(tuple(own.values()) != kept for own, kept in self.children)
                 or [get(own) for get, own in self.numbers] != self.values
             )
-        except KeyError:
+        except (KeyError, AttributeError):
             return True
 
     # --- what a program takes for granted of a model beside its tensors ---
@@ -255,7 +257,7 @@ class _Watch:
         if folds is None or stamp is None or folds[0] != stamp or [word.value for word in folds[1]] != folds[2]:
             words = [word for t in tensors for word in _Watch.words(t)] if stamp is not None else []
             seen = [word.value for word in words]
-            with torch.no_grad():
+            with torch.inference_mode(False), torch.no_grad():  # a later call may be made outside of inference mode
                 folds = self.folds = (stamp, words, seen, function(*tensors), tensors, [t.detach() for t in tensors])
         return folds[3]
 

@@ -17,9 +17,9 @@ from pathlib import Path
 from warpwright.domains.mpi import core, model
 from warpwright.errors import UsageError
 
-SONAMES = {"openmpi": b"libmpi.so.40", "mpich": b"libmpi.so.12"}
+SONAMES = {"openmpi": b"libmpi.so.40", "mpich": b"libmpi.so.12", "mpiabi": b"libmpi_abi.so.1"}
 SHIM = "WARPWRIGHT_MPI_SHIM"
-"""Environment variable: the shim that `warpwright mpi run` preloaded."""
+"""Environment variable: the shim that `warpwright mpi run` preloaded, or one of `warpwright mpi build-shim` to load."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def family_of(library: Path) -> Family:
     content = library.read_bytes()
     names = [name for name, soname in SONAMES.items() if soname + b"\0" in content]
     if len(names) != 1 or b"MPI_Pack\0" not in content:
-        raise UsageError(f"expected a library of {' or '.join(SONAMES)}, saw {library}", "other families are forwarded: do not activate the shim")
+        raise UsageError(f"expected a library of {' or '.join(SONAMES)}, saw {library}", "for another family: warpwright mpi build-shim --mpicc PATH")
     return Family(names[0], b"MPI_Pack_c\0" in content, b"MPI_Isendrecv\0" in content)
 
 
@@ -65,6 +65,8 @@ def activate() -> ctypes.CDLL | None:
     if "mpi4py.MPI" in sys.modules:
         raise UsageError("expected `import warpwright.mpi` before mpi4py.MPI, whose calls are bound already", "import warpwright.mpi first")
     core.find_nvrtc()
+    if preloaded:
+        return _bound(ctypes.CDLL(preloaded, mode=ctypes.RTLD_GLOBAL))
     library = library_of_mpi4py()
     family = family_of(library)
     os.environ.update(model.environment(library))
@@ -87,7 +89,7 @@ def library_of_mpi4py() -> Path:
                     ctypes.CDLL(soname.decode())
     for line in Path("/proc/self/maps").read_text().splitlines():
         path = line.rpartition(" ")[2]
-        if Path(path).name.startswith("libmpi.so"):
+        if Path(path).name.startswith(("libmpi.so", "libmpi_abi.so")):
             return Path(path)
     raise UsageError("expected mpi4py to load an MPI library, saw none", "install openmpi or mpich beside mpi4py")
 

@@ -1,4 +1,4 @@
-"""The C++ core of native/, built at first use by the system's compiler, and its functions by ctypes.
+"""The C++ core of native/, and the shims of shim/ around it, built at first use by the system's compiler; the core's functions by ctypes.
 
 ctypes rather than a binding generator: nothing to install, one text for the library, the shims and Python, and a call costs about a microsecond
 only where Python calls it; programs reach the core through the interposed MPI functions.
@@ -10,7 +10,7 @@ import ctypes
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from warpwright import native
@@ -20,11 +20,15 @@ FLAGS = ("-O3", "-march=native", "-std=c++20", "-shared", "-fPIC", "-fvisibility
 _ALONE = ("-static-libstdc++", "-static-libgcc")
 """A C++ library of its own: a process may hold several, and a shim, loaded first, must neither take another's symbols nor lend its own."""
 _SOURCES = Path(__file__).parent / "native"
+_FOLDERS = (_SOURCES, Path(__file__).parent / "shim")
 _INCLUDE = re.compile(r'^#include "([\w.]+)"$', re.M)
 
 
-def text(name: str) -> str:
-    """Return a file of native/ with its own headers written into it, each once; a .cu file becomes a string constant."""
+def text(name: str, instead: Mapping[str, str] | None = None) -> str:
+    """Return a file of native/ or shim/ with its own headers written into it, each once; a .cu file becomes a string constant.
+
+    `instead` are texts that take the place of headers, by name.
+    """
     seen: set[str] = set()
 
     def inlined(match: re.Match[str]) -> str:
@@ -32,7 +36,7 @@ def text(name: str) -> str:
         if name in seen:
             return ""
         seen.add(name)
-        body = (_SOURCES / name).read_text()
+        body = (instead or {}).get(name) or next(path for folder in _FOLDERS if (path := folder / name).exists()).read_text()
         if name.endswith(".cu"):
             return f'inline constexpr char kernel_source[] = R"kernel({body})kernel";'
         return _INCLUDE.sub(inlined, body.replace("#pragma once\n", ""))
@@ -47,10 +51,10 @@ def find_nvrtc() -> None:
         os.environ.setdefault("WARPWRIGHT_NVRTC", str(found[0]))
 
 
-def build(name: str, defines: Sequence[str] = ()) -> Path:
-    """Return a file of native/ as a shared library that exports what exports.map names, built at first use. Raises BuildError."""
+def build(name: str, defines: Sequence[str] = (), instead: Mapping[str, str] | None = None) -> Path:
+    """Return a file of native/ or shim/ as a shared library that exports what exports.map names, built at first use. Raises BuildError."""
     exports = _SOURCES / "exports.map"
-    source = f"{text(name)}\n// exports.map: {digest(exports.read_text())}\n"
+    source = f"{text(name, instead)}\n// exports.map: {digest(exports.read_text())}\n"
     flags = (*FLAGS, f"-Wl,--version-script={exports}")
     try:
         return native.build(source, defines, (*flags, *_ALONE))
@@ -100,10 +104,16 @@ def bind(core: ctypes.CDLL) -> ctypes.CDLL:
         "group": (pointer, [count, pointer, pointer, pointer, ctypes.c_int]),
         "group_free": (None, [pointer]),
         "group_run": (ctypes.c_int, [pointer, ctypes.c_int, pointer]),
+        "links": (pointer, [count, pointer, pointer, pointer, pointer, ctypes.c_int]),
+        "links_free": (None, [pointer]),
+        "links_run": (ctypes.c_int, [pointer, pointer]),
+        "export": (ctypes.c_int, [pointer, ctypes.c_int, ctypes.c_char_p, place]),
+        "wait": (ctypes.c_int, [ctypes.c_int, pointer]),
         "place": (ctypes.c_int, [pointer, place]),
         "ready": (ctypes.c_int, [ctypes.c_int]),
         "configure": (ctypes.c_int, [ctypes.c_int, ctypes.c_int, pointer, count]),
         "waiting": (ctypes.c_int, [ctypes.c_int]),
+        "partition": (count, [count, pointer, count, pointer, pointer, pointer, pointer]),
     }
     for name, (result, arguments) in signatures.items():
         function = getattr(core, f"warpwright_{name}")

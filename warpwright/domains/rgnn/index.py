@@ -206,6 +206,11 @@ def of(edge_tensors: Sequence[torch.Tensor], sizes: tuple[int, ...], make: Any) 
     return index
 
 
+def latest() -> Index | None:
+    """Return the index that was asked for last."""
+    return next(reversed(_KEPT.values()))[1] if _KEPT else None
+
+
 def forget(edge_tensors: Sequence[torch.Tensor]) -> None:
     """Drop the indices of tensors that were written where their version does not tell."""
     gone = {id(t) for t in edge_tensors}

@@ -159,9 +159,9 @@ class Builder:
         shape = tuple(sizes[letter] for letter in result)
         return self.add(Op("contract", domain, shape, tuple(values), subscripts=canonical([*subscripts, result]), over=over))
 
-    def segmax(self, value: int, domain: Domain) -> int:
-        """Append the maximum over the edges of each row of `domain`."""
-        return self.add(Op("segmax", domain, self.ops[value].shape, (value,), over=Domain.EDGE))
+    def segmax(self, value: int, domain: Domain, over: Domain = Domain.EDGE) -> int:
+        """Append the maximum over the edges, or other rows, of each row of `domain`."""
+        return self.add(Op("segmax", domain, self.ops[value].shape, (value,), over=over))
 
     def count(self, domain: Domain) -> int:
         """Append the number of edges of each row of `domain`."""

@@ -6,7 +6,7 @@ import functools
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -24,7 +24,7 @@ from warpwright.domains.rgnn.front import Sym, trace
 from warpwright.domains.rgnn.index import Index, uncompiled
 from warpwright.domains.rgnn.ir import Builder, Program, Shape, narrow
 from warpwright.domains.rgnn.lattice import Domain
-from warpwright.domains.rgnn.order import CPU, GPU, SCATTER, Machine, Ordering, flatten
+from warpwright.domains.rgnn.order import CPU, GPU, SCATTER, TORCH, Machine, Ordering, flatten, through_pairs
 from warpwright.errors import NotApplicable
 
 Inputs = tuple[tuple[str, Domain, Shape], ...]
@@ -48,6 +48,10 @@ class Options:
     emitter: str = "auto"
     """auto, eager, gpu or cpu."""
     tuning: Tuning = DEFAULT
+    pairs: bool = True
+    """Off: numbers of a destination's edges are summed by a loop of the destination's own (to measure what sums by way of its pairs gain)."""
+    replay: bool = True
+    """Off: calls on small graphs that stay are not replayed as CUDA graphs."""
     text: str = field(init=False, repr=False, compare=False, default="")
     """The same as JSON. Constants of a graph of torch.compile are numbers and strings: torch 2.11 refuses dataclasses."""
 
@@ -112,7 +116,7 @@ def onto(program: Program, output: int) -> Program:
 def _runner(program: Program, emitter: Emitter) -> Runner:
     try:
         if emitter[0] == "gpu":
-            return Rows(lower(program, emitter[2]), emitter[1], emitter[3])
+            return Rows(lower(program, emitter[2], again=bool(emitter[1].again)), emitter[1], emitter[3])
         if emitter[0] in NATIVE:
             return Native(lower(program, emitter[2], general=True), NATIVE[emitter[0]], emitter[3])
     except NotApplicable:
@@ -132,13 +136,14 @@ def plan(
     """Compile `layer` for gradients of `wanted` on graphs of about these `rows`, in the order that is best on `machine`."""
     traced = flatten(trace(layer, {name: (domain, shape) for name, domain, shape in inputs}))
     ordering = Ordering(rows, reorder=options.reorder, compact=options.compact, scatter=options.scatter, machine=machine)
+    last = through_pairs if machine.pairs and options.pairs else lambda program: program
     infer = ordering.run(traced)
     if not wanted:
-        return Plan(infer, infer, None, ())
+        return Plan(last(infer), last(infer), None, ())
     ordering.forward = len(ordering.builder.ops)
     joint = ordering.run(differentiate(traced, wanted))
-    forward, backward = split(joint)
-    return Plan(infer, forward, backward, wanted)
+    forward, backward = split(last(joint))
+    return Plan(last(infer), forward, backward, wanted)
 
 
 def split(joint: Program) -> tuple[Program, Program]:
@@ -240,15 +245,29 @@ def _chosen(
     name = emitter_for(first.device, first.dtype, options, index.edges)
     if name in NATIVE and any(x.dtype is not first.dtype or x.device != first.device for _, x in tensors.values()):
         name = "eager"  # kernels have one type of numbers; torch promotes, or says what does not fit
-    fuse = options.fuse if options.fuse is not None else name in NATIVE or index.edges < APART * index.rows[Domain.PAIR_DST]
-    return _cached(layer, inputs, wanted, sizes, options, CPU if name in NATIVE else GPU), (name, options.tuning, fuse, donated)
+    fuse = options.fuse if options.fuse is not None else name in NATIVE or not apart(index)
+    machine = CPU if name in NATIVE else GPU if name == "gpu" else TORCH
+    tuning = options.tuning if options.tuning.again is not None else replace(options.tuning, again=index.edges < STORED)
+    return _cached(layer, inputs, wanted, sizes, options, machine), (name, tuning, fuse, donated)
 
 
-APART = 10
-"""Edges of a (destination, relation) pair from which a GPU sums rows in a kernel of its own, and another has the product with the weight.
+STORED = 1_000_000
+"""Edges from which numbers of edges are stored for sums by source; below, a launch costs more than reading what they are computed from."""
 
-On an H200 mag, with 14, took 3.6 ms so and 4.6 ms in one kernel (RGCN, forward), 5.0 and 6.9 ms (RGAT), 10.6 and 11.5 ms (HGT).
+
+APART, APART_LARGE, LARGE = 10, 4, 200_000
+"""Edges of a (destination, relation) pair from which a GPU sums rows in a kernel of its own, and another has the product with the weight; the same
+for graphs of at least LARGE sources, whose rows are more than the second cache has.
+
+On an H200 mag, with 14 edges a pair, took 3.6 ms so and 4.6 ms in one kernel (RGCN, forward), 5.0 and 6.9 ms (RGAT), 10.6 and 11.5 ms (HGT); wikikg2,
+with 4.4, 3.7 and 3.7 ms, 7.6 and 8.9 ms; biokg, with 7.1, but 94,000 nodes, 0.92 and 0.69 ms (RGCN).
 """
+
+
+def apart(index: Index) -> bool:
+    """Do sums of rows over edges and products of them have kernels of their own on a GPU?"""
+    least = APART if index.rows[Domain.SRC] < LARGE else APART_LARGE
+    return index.edges >= least * index.rows[Domain.PAIR_DST]
 
 
 def run_now(layer: Layer, index: Index, tensors: Tensors, options: Options = STANDARD, donated: tuple[str, ...] = ()) -> torch.Tensor:

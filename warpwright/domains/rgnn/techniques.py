@@ -111,7 +111,8 @@ class Schedule:
         if action not in self.sites(ir) or ir.options is None:
             raise NotApplicable(f"expected a compiled layer on a GPU and one of {self.tunings}, saw {action}")
         params = dict(action.params)
-        return replace(ir, options=replace(ir.options, tuning=Tuning(*(int(params[key]) for key in ("step", "warps", "unroll")))))
+        tuning = Tuning(int(params["step"]), int(params["warps"]), int(params["unroll"]))
+        return replace(ir, options=replace(ir.options, tuning=tuning))
 
 
 TECHNIQUES = (Compile(), Flag("compact", Traits("E", settled=True)), Flag("reorder", Traits("E", settled=True)), Scatter(), Schedule())

@@ -11,7 +11,7 @@ from warpwright.base import Task
 from warpwright.errors import WarpwrightError
 from warpwright.learn.policy import rows
 from warpwright.policy.words import program_words
-from warpwright.run import Evaluators, Settings, kind_of_machine, open_space, run_task
+from warpwright.run import Conduct, Evaluators, Settings, kind_of_machine, open_space, run_task
 
 Tell = Callable[[str], None]
 
@@ -29,7 +29,7 @@ def collect(
         try:
             task = settings.describe(file, entry or None)
             for search in searches:
-                run_task(task, replace(settings, search=search), archive, evaluators=evaluators)
+                run_task(task, replace(settings, search=search), archive, Conduct(evaluators=evaluators))
             made = rows_of(task, settings.device, archive, machine)
         except WarpwrightError as error:
             tell(f"{path}: left out: {error}")

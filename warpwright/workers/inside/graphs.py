@@ -8,6 +8,8 @@ from typing import Any, Protocol
 
 import torch
 
+from warpwright.timing.capturing import _recording as recording
+
 WARM_UP = 2
 """Calls before the capture: libraries make their handles and workspaces in the first."""
 
@@ -38,7 +40,7 @@ class Graph:
                 program.call(*inputs)
         torch.cuda.current_stream().wait_stream(aside)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
+        with recording(graph, errors="global"):  # what another thread of the program does may not go on
             outputs = [program.call(*inputs) for inputs in line]
         return cls(graph, outputs)
 

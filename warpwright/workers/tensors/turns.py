@@ -26,4 +26,6 @@ class Turn:
 def make(inputs: Any, seeds: Sequence[int]) -> Turn:
     """Return the turn of shipped inputs on the CPU."""
     base = [exchange.take(item, "cpu") for item in exchange.descriptors(inputs)]
-    return Turn(inputs, tuple(seeds), tuple(tuple(variants.vary(base, seed, variants.like(base))) for seed in seeds))
+    calls = [variants.like(base) for _ in seeds]
+    variants.vary_all(base, seeds, calls)
+    return Turn(inputs, tuple(seeds), tuple(map(tuple, calls)))

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 REPLACED = 64
 """Values of a tensor that are replaced, at most a quarter of it."""
 
+MOST_AT_ONCE = 1 << 24
+"""Elements: larger copies are no quicker together."""
+
+WORDS = {1: "uint8", 2: "int16", 4: "int32", 8: "int64"}
+"""Types by their bytes: as these, elements of any type can be copied by index and together."""
+
 
 def like(inputs: Any) -> Any:
     """Return inputs of the same form in memory of their own, not yet filled; what is no tensor stays as it is."""
@@ -41,39 +47,72 @@ def is_dense(shape: Sequence[int], stride: Sequence[int]) -> bool:
 
 def vary(inputs: Any, seed: int, into: Any) -> Any:
     """Write variant `seed` of `inputs` into `into`, which has their form, and return it."""
-    import torch
-
-    pairs = list(zip(_tensors(inputs), _tensors(into), strict=True))
-    real = [pair for pair in pairs if pair[0].is_floating_point() or pair[0].is_complex()]
-    moved = [pair for pair in real if not _rises(pair[0])] or real
-    moved = moved or [pair for pair in pairs if _in_no_order(pair[0])]
-    chosen = {id(target) for _, target in moved}
-    generator = torch.Generator().manual_seed(seed)
-    for source, target in pairs:
-        if id(target) in chosen and source.numel() > 1:
-            _move(_flat(source), _flat(target), generator)
-        else:
-            _flat(target).copy_(_flat(source))
+    vary_all(inputs, [seed], [into])
     return into
 
 
-def _move(source: torch.Tensor, target: torch.Tensor, generator: torch.Generator) -> None:
+def vary_all(inputs: Any, seeds: Sequence[int], into: Sequence[Any]) -> None:
+    """Write a variant of `inputs` for each of `seeds` into the slots of `into`, which have their form.
+
+    All slots of a tensor are written at once: on a GPU a launch costs more than the kernel. One by one, the 200 calls of a turn took 40 ms.
+    """
+    import torch
+
+    sources, slots = list(_tensors(inputs)), [list(_tensors(slot)) for slot in into]
+    moved = _moved(sources)
+    generators = [torch.Generator().manual_seed(seed) for seed in seeds]
+    for at, source in enumerate(sources):
+        targets = [_flat(slot[at]) for slot in slots]
+        if at in moved and source.numel() > 1:
+            _move(_flat(source), targets, generators)
+        else:
+            _copy(targets, [_flat(source)] * len(targets))
+
+
+def _moved(sources: Sequence[torch.Tensor]) -> set[int]:
+    """Return which tensors vary, by number."""
+    real = {at for at, source in enumerate(sources) if source.is_floating_point() or source.is_complex()}
+    chosen = {at for at in real if not _rises(sources[at])} or real
+    return chosen or {at for at, source in enumerate(sources) if _in_no_order(source)}
+
+
+def _move(source: torch.Tensor, targets: Sequence[torch.Tensor], generators: Sequence[torch.Generator]) -> None:
+    """Write into each target the source moved along by a random distance; then, at random places, what lies another distance away."""
     import torch
 
     count = source.numel()
-    distance = int(torch.randint(1, count, (), generator=generator))
-    target[distance:].copy_(source[: count - distance])
-    target[:distance].copy_(source[count - distance :])
+    distances = [torch.randint(1, count, (2,), generator=generator).tolist() for generator in generators]
+    ends = [piece for target, (far, _) in zip(targets, distances, strict=True) for piece in (target[far:], target[:far])]
+    _copy(ends, [piece for far, _ in distances for piece in (source[: count - far], source[count - far :])])
     replaced = min(REPLACED, count // 4)
     if replaced:
-        places, origins = (torch.randint(count, (replaced,), generator=generator).unique() for _ in range(2))
-        fewest = min(len(places), len(origins))
-        target[places[:fewest].to(target.device)] = source[origins[:fewest].to(source.device)]
+        places = torch.stack([torch.randint(count, (replaced,), generator=generator) for generator in generators])
+        origins = (places + torch.tensor([other for _, other in distances])[:, None]) % count  # two of one place write one value
+        places, values = places.to(source.device), source[origins.to(source.device)]
+        for target, there, value in zip(targets, places, values, strict=True):
+            target.index_copy_(0, there, value)
+
+
+def _copy(targets: list[torch.Tensor], sources: list[torch.Tensor]) -> None:
+    """Copy each of `sources` into its target."""
+    import torch
+
+    if not targets:
+        return
+    if sources[0].device.type == "cpu" or max(map(torch.numel, sources)) > MOST_AT_ONCE:
+        for target, source in zip(targets, sources, strict=True):
+            target.copy_(source)
+        return
+    torch._foreach_copy_(targets, sources)
 
 
 def _flat(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a dense tensor's elements in the order of memory; its version counter stays as it is."""
-    return tensor.data.as_strided((tensor.numel(),), (1,), tensor.storage_offset())
+    """Return a dense tensor's elements in the order of memory, as plain words; its version counter stays as it is."""
+    import torch
+
+    flat = tensor.data.as_strided((tensor.numel(),), (1,), tensor.storage_offset())
+    words = WORDS.get(tensor.element_size())
+    return flat if words is None else flat.view(getattr(torch, words))
 
 
 def _rises(tensor: torch.Tensor) -> bool:

@@ -85,8 +85,7 @@ class Bind:
         _, call = operations.recorded(self.python, self.task)
         expect(call is not None, "a task that calls one entry, once")
         assert call is not None
-        parameters, start = entry_parameters(unit.text, call.entry)
-        end = _closing(unit.text, start)
+        parameters, start, end = entry_parameters(unit.text, call.entry)
         numbers = {
             parameter.name: int(value)
             for parameter, (kind, value) in zip(parameters, call.arguments, strict=False)
@@ -118,13 +117,3 @@ def _matters(function: ir.Function, values: Mapping[str, int]) -> bool:
 def _changed(body: str, name: str) -> bool:
     """May a host function change one of its parameters?"""
     return re.search(rf"(\+\+|--|&)\s*{name}\b|\b{name}\s*(\+\+|--|([-+*/%&|^]|<<|>>)?=[^=])", body) is not None
-
-
-def _closing(text: str, start: int) -> int:
-    """Return where the block ends that begins before an offset."""
-    depth = 1
-    for at in range(start, len(text)):
-        depth += (text[at] == "{") - (text[at] == "}")
-        if depth == 0:
-            return at
-    return len(text)

@@ -106,8 +106,8 @@ def _fixed(operation: Operation, template: str) -> Mapping[str, int]:
     return {depth_of[template]: next(wide for wide in (16, 32, 64, 128) if wide >= depth)}
 
 
-def entry_parameters(text: str, entry: str) -> tuple[list[scan.Parameter], int]:
-    """Return an entry's parameters, and the place right behind its opening brace."""
+def entry_parameters(text: str, entry: str) -> tuple[list[scan.Parameter], int, int]:
+    """Return an entry's parameters, and where its body begins and ends: after the opening brace, after the closing one."""
     tokens = scan.tokens(text)
     for piece in scan.pieces(tokens):
         words = [t for t in tokens if piece.start <= t.start < (piece.brace if piece.brace >= 0 else piece.end)]
@@ -116,14 +116,13 @@ def entry_parameters(text: str, entry: str) -> tuple[list[scan.Parameter], int]:
             continue
         at = texts.index("(")
         inside = text[words[at].end : words[scan.matching(words, at)].start]
-        brace = piece.brace
-        return [scan.parameter(p, number) for number, p in enumerate(scan.split_commas(inside))], brace + 1
+        return [scan.parameter(p, number) for number, p in enumerate(scan.split_commas(inside))], piece.brace + 1, piece.end
     raise NotApplicable(f"expected a host function {entry} with a body, saw none")
 
 
 def _names(text: str, operation: Operation, call: Call) -> dict[str, str]:
     """Return the C names of an operation's inputs (`0`, `1`, in the template's order) and of its output."""
-    parameters, _ = entry_parameters(text, call.entry)
+    parameters, _, _ = entry_parameters(text, call.entry)
     expect(len(parameters) == len(call.arguments), f"{len(call.arguments)} parameters of {call.entry}", str(len(parameters)))
     names: dict[str, str] = {}
     for parameter, (kind, value) in zip(parameters, call.arguments, strict=True):
@@ -144,7 +143,7 @@ def _names(text: str, operation: Operation, call: Call) -> dict[str, str]:
 
 def _with_call(text: str, call: Call, statement: str) -> str:
     """Return the text with an entry that runs a statement where its numbers are those of the task."""
-    parameters, at = entry_parameters(text, call.entry)
+    parameters, at, _ = entry_parameters(text, call.entry)
     numbers = [(p.name, value) for p, (kind, value) in zip(parameters, call.arguments, strict=True) if kind == "number"]
     expect(all(isinstance(value, int | float) and math.isfinite(value) for _, value in numbers), "numbers")
     condition = " && ".join(f"{name} == {_literal(value)}" for name, value in numbers) or "true"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -22,7 +23,8 @@ _UNARY: Mapping[str, tuple[str, int]] = {
     "hardswish": ("{0} * vclamp({0} + 3.f, 0.f, 6.f) * (1.f / 6.f)", 5), "hardsigmoid": ("vclamp({0} + 3.f, 0.f, 6.f) * (1.f / 6.f)", 4),
     "sign": ("vsign({0})", 3), "clone": ("{0}", 0), "contiguous": ("{0}", 0), "detach": ("{0}", 0), "alias": ("{0}", 0),
     "selu": ("1.05070098f * ({0} > 0.f ? {0} : 1.67326324f * vexpm1({0}))", 24), "softsign": ("{0} / (1.f + vabs({0}))", 8),
-    "log_sigmoid": ("-vsoftplus(-{0})", 60),
+    "log_sigmoid": ("-vsoftplus(-{0})", 60), "sin": ("sinf({0})", 30), "cos": ("cosf({0})", 30), "atan": ("atanf({0})", 30),
+    "exp2": ("exp2f({0})", 16), "log2": ("log2f({0})", 20), "floor": ("floorf({0})", 1), "ceil": ("ceilf({0})", 1), "trunc": ("truncf({0})", 1),
 }  # fmt: skip
 """aten name of a function of one tensor -> C++ expression and cycles."""
 
@@ -348,6 +350,101 @@ def _view(p: Program, node: fx.Node) -> Value:
     return p.with_axes(x, tuple(axes))
 
 
+# --- other places --------------------------------------------------------------------------------------------------------
+
+MOST_PARTS, COSTLY = 8, 120
+"""Parts that one kernel puts together, each of which every element passes; and the cycles that all may take to compute."""
+
+
+def _cat(p: Program, node: fx.Node) -> Value:
+    """Parts along a dimension: each is computed for all elements, and read where it lies."""
+    _float_result(node)
+    parts: Any = node.args[0]
+    rank = len(shape(node))
+    d = argument(node, "dim") % rank
+    dims = p.axes_for(shape(node), p.dims)
+    if len(parts) > MOST_PARTS or any(not is_tensor(part) or len(shape(part)) != rank or value(part).dtype != value(node).dtype for part in parts):
+        raise Unsupported("many parts, or parts of several kinds")
+    made: Value | None = None
+    cost, end = 0, shape(node)[d]
+    for part in reversed(parts):
+        start = end - shape(part)[d]
+        x = p.part_of(part, partial(_build, p), [(dims[d], start, end - start)])
+        made = x if made is None else p.op("pick({0}, {1}, {2})", p.within(dims[d], start, end), x, made)
+        cost, end = cost + x.cost, start
+    if made is None or cost > COSTLY:
+        raise Unsupported("parts that take long to compute")
+    return p.op("{0}", made)
+
+
+def _build(p: Program, node: fx.Node) -> Value:
+    return BUILDERS[node.target](p, node)
+
+
+def _pad(p: Program, node: fx.Node) -> Value:
+    """A part, and a number around it."""
+    _float_result(node)
+    x: Any = node.args[0]
+    pads: Any = node.args[1]
+    mode = argument(node, "mode") if _name(node) == "pad" else "constant"
+    number = argument(node, "value")
+    if mode != "constant" or not isinstance(x, fx.Node) or not isinstance(pads, list | tuple) or min([0, *pads]) < 0:
+        raise Unsupported("padding other than by a constant")
+    dims = p.axes_for(shape(node), p.dims)
+    windows = []
+    for back in range(len(pads) // 2):
+        before, after = pads[2 * back : 2 * back + 2]
+        if before or after:
+            windows.append((dims[-1 - back], before, shape(x)[-1 - back]))
+    made = p.part_of(x, partial(_build, p), windows)
+    for dim, start, size in windows:
+        made = p.op("pick({0}, {1}, {2})", p.within(dim, start, start + size), made, p.op("{0}", p.const(number or 0)))
+    return made
+
+
+def _roll(p: Program, node: fx.Node) -> Value:
+    _float_result(node)
+    x, shifts, dims = node.args[0], node.args[1], argument(node, "dims")
+    if not isinstance(x, fx.Node) or not dims or len(set(dims)) != len(dims):
+        raise Unsupported("a roll of the whole as one row")
+    rank = len(shape(x))
+    return p.rolled(x, [(d % rank, shift) for d, shift in zip(dims, shifts, strict=True) if shift % shape(x)[d]])  # type: ignore[arg-type]
+
+
+def _gather(p: Program, node: fx.Node) -> Value:
+    """Embedding, index_select, and indexing by tensors that stand next to one another."""
+    _float_result(node)
+    x: Any = node.args[0]
+    given: Any = node.args[1]
+    if _name(node) == "index":
+        chosen = {d: index for d, index in enumerate(given) if index is not None}
+    elif _name(node) == "index_select":
+        chosen = {given % len(shape(x)): node.args[2]}
+    else:
+        chosen = {0: given}
+    first, count, sizes = min(chosen), len(chosen), shape(x)
+    if list(chosen) != list(range(first, first + count)) or not all(map(is_tensor, chosen.values())):
+        raise Unsupported("indexing by tensors that stand apart")
+    shared = tuple(torch.broadcast_shapes(*map(shape, chosen.values())))
+    axes = p.axes_for((*sizes[:first], *shared, *sizes[first + count :]), p.dims)
+    over = axes[first : first + len(shared)]
+    own = (*axes[:first], *((),) * count, *axes[first + len(shared) :])
+    indices = [(d, index, p.axes_for(shape(index), over)) for d, index in chosen.items()]
+    return p.gathered(x, axes, own, indices, signed=_name(node) == "index")
+
+
+def _gather_along(p: Program, node: fx.Node) -> Value:
+    """torch.gather: an index for each element."""
+    _float_result(node)
+    x: Any = node.args[0]
+    index: Any = node.args[2]
+    sizes, d = shape(x), argument(node, "dim") % len(shape(x))
+    if any(one != other for i, (one, other) in enumerate(zip(sizes, shape(index), strict=True)) if i != d):
+        raise Unsupported("a gather from a part")
+    axes = p.axes_for(shape(index), p.dims)
+    return p.gathered(x, axes, (*axes[:d], (), *axes[d + 1 :]), [(d, index, axes)], signed=False)
+
+
 _GROUPS: tuple[tuple[Builder, tuple[Any, ...]], ...] = (
     (_unary, tuple(getattr(aten, name).default for name in _UNARY if hasattr(aten, name))),
     (_binary, (
@@ -370,12 +467,24 @@ _GROUPS: tuple[tuple[Builder, tuple[Any, ...]], ...] = (
     (_layer_norm, (aten.layer_norm.default, aten.rms_norm.default)),
     (_group_norm, (aten.group_norm.default, aten.instance_norm.default)),
     (_loss, (aten.mse_loss.default, aten.l1_loss.default, aten.smooth_l1_loss.default, aten.huber_loss.default, aten.kl_div.default)),
+    (_cat, (aten.cat.default, aten.concat.default)),
+    (_pad, (aten.pad.default, aten.constant_pad_nd.default)),
+    (_roll, (aten.roll.default,)),
+    (_gather, (aten.embedding.default, aten.index_select.default, aten.index.Tensor)),
+    (_gather_along, (aten.gather.default,)),
     (_view, (aten.unsqueeze.default, aten.squeeze.dim, aten.squeeze.dims, aten.squeeze.default, aten.view.default, aten.reshape.default)),
 )  # fmt: skip
 BUILDERS: dict[Any, Builder] = {op: build for build, ops in _GROUPS for op in ops}
 """aten overload -> how it is written as a program."""
 
 _OF_ELEMENTS = (_unary, _binary, _compare, _where, _masked_fill, _convert, _logical_not, _clamp, _power, _with_parameters)
-ELEMENTWISE = frozenset(op for build, ops in _GROUPS if build in _OF_ELEMENTS for op in ops)
 VIEWS = _GROUPS[-1][1]
+PARTS = (aten.cat.default, aten.concat.default, aten.pad.default, aten.constant_pad_nd.default)
+"""Calls whose arguments are parts of their results."""
+MOVES = (*PARTS, aten.roll.default, aten.embedding.default, aten.index_select.default, aten.index.Tensor, aten.gather.default)
+"""Calls that only put elements in other places. Kernels for a GPU take them in."""
+GPU_ONLY = frozenset((
+    *MOVES, *(getattr(aten, name).default for name in ("sin", "cos", "atan", "exp2", "log2", "floor", "ceil", "trunc")),
+))  # fmt: skip
+ELEMENTWISE = frozenset(op for build, ops in _GROUPS if build in _OF_ELEMENTS for op in ops) - GPU_ONLY
 COPIES = (aten.clone.default, aten.contiguous.default, aten.detach.default, aten.alias.default, aten.to.dtype)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import torch
 from torch import fx
 
-from warpwright.domains.graph.cpp.calls import BUILDERS
+from warpwright.domains.graph.cpp.calls import BUILDERS, GPU_ONLY, MOVES, PARTS
 from warpwright.domains.graph.cpp.generate import function
 from warpwright.domains.graph.cpp.program import Axes, Program, Unsupported
 from warpwright.domains.graph.emit import expression
@@ -29,8 +29,10 @@ def build(nodes: Sequence[fx.Node], results: Sequence[fx.Node]) -> Program:
         parts = [groups, size // groups] if d == 1 and groups and size % groups == 0 else [size]
         dims.append(tuple(range(len(sizes), len(sizes) + len(parts))) if size != 1 or len(parts) == 2 else ())
         sizes += parts if dims[-1] else []
-    program = Program(sizes, tuple(dims))
+    program = Program(sizes, tuple(dims), later=_parts(nodes, results), members=frozenset(nodes))
     for node in nodes:
+        if node in program.later:
+            continue
         program.env[node] = BUILDERS[node.target](program, node)
         if tuple(program.size(dim) for dim in program.env[node].axes) != shape(node):
             raise Unsupported(f"{node.name} does not fit the iteration space")
@@ -46,6 +48,15 @@ def build(nodes: Sequence[fx.Node], results: Sequence[fx.Node]) -> Program:
     return program
 
 
+def _parts(nodes: Sequence[fx.Node], results: Sequence[fx.Node]) -> frozenset[fx.Node]:
+    """Return the calls that are read as parts of larger tensors alone."""
+    found: set[fx.Node] = set()
+    for node in reversed(nodes):
+        if node not in results and node.users and all(user in found or user.target in PARTS for user in node.users):
+            found.add(node)
+    return frozenset(found)
+
+
 def copy_of(node: fx.Node) -> Program:
     """Return the program of a call that copies its first argument."""
     long = [d for d, size in enumerate(shape(node)) if size != 1]
@@ -56,7 +67,8 @@ def copy_of(node: fx.Node) -> Program:
 
 
 def _spaces(node: fx.Node) -> list[tuple[int, ...]]:
-    return [shape(n) for n in (node, *node.all_input_nodes[:1]) if is_tensor(n)]
+    sources = [] if node.target in MOVES else node.all_input_nodes[:1]  # what is chosen from may be larger than what is chosen
+    return [shape(n) for n in (node, *sources) if is_tensor(n)]
 
 
 def _groups(node: fx.Node) -> int:
@@ -78,6 +90,8 @@ class Fused:
     """The source."""
     floats: ClassVar[tuple[torch.dtype, ...]] = (torch.float32,)
     """Floating-point types that it may read and write."""
+    refused: ClassVar[frozenset[Any]] = frozenset()
+    """Calls that it does not take in."""
     laid: Mapping[int, tuple[int, ...]] = MappingProxyType({})
     """Result -> its strides, where it is not contiguous."""
 
@@ -113,6 +127,8 @@ class Fused:
 
 class Kernel(Fused):
     """A generated C++ kernel."""
+
+    refused = GPU_ONLY
 
     def __init__(self, name: str, program: Program, nodes: Sequence[fx.Node]) -> None:
         super().__init__(name, program, nodes)

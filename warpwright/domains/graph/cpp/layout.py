@@ -13,7 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import torch
+
 from warpwright.domains.graph.cpp.program import Axes, Program, Unsupported
+from warpwright.domains.graph.ir import shape
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,8 @@ class Loop:
     size: int
     reduced: bool
     strides: tuple[int, ...]
+    axis: int = -1
+    """The axis, where operands have other places along it: such a one is not joined to others."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +98,8 @@ def choose(program: Program, given: Sequence[Sequence[int] | None] | None = None
 
 def crossed(program: Program, given: Sequence[Sequence[int] | None] | None = None) -> Layout:
     """Return the loops of a program without reductions whose operands are contiguous along one axis, or another; Unsupported otherwise."""
+    if program.moves:
+        raise Unsupported("other places in tensors that lie in two orders")
     tables = _tables(program, given)
     long = [axis for axis, size in enumerate(program.sizes) if size != 1]
     inputs, first = len(program.operands), tables[len(program.operands)]
@@ -116,6 +123,9 @@ def _tables(program: Program, given: Sequence[Sequence[int] | None] | None) -> l
     """Return for each tensor, operands first, the distance between neighbours along each of its axes."""
     tensors = [axes for _, axes in program.operands] + [made.axes for _, made in program.outputs]
     tables = [strides(axes, program.sizes) for axes in tensors]
+    for t in program.moves:  # whose sizes are their own
+        own = torch.empty(shape(program.operands[t][0]), device="meta").stride()
+        tables[t] = spread(tensors[t], program.sizes, own)
     for t, steps in enumerate(given or ()):
         if steps is not None:
             tables[t] = spread(tensors[t], program.sizes, steps)
@@ -125,7 +135,11 @@ def _tables(program: Program, given: Sequence[Sequence[int] | None] | None) -> l
 def _ordered(program: Program, tables: Sequence[Mapping[int, int]], order: Sequence[int]) -> Layout:
     """Return the loops over the axes in an order."""
     reduced = program.reduced or frozenset()
-    loops = [Loop(program.sizes[axis], axis in reduced, tuple(table.get(axis, 0) for table in tables)) for axis in order]
+    apart = {axis for moves in program.moves.values() for move in moves for axis in move.axes}
+    apart |= {axis for v in program.values if v.kind == "place" for axis in v.over}
+    loops = [
+        Loop(program.sizes[axis], axis in reduced, tuple(table.get(axis, 0) for table in tables), axis if axis in apart else -1) for axis in order
+    ]
     loops = loops or [Loop(1, bool(reduced), (0,) * len(tables))]
     loops = joined(loops)
     outer = tuple(loop for loop in loops if not loop.reduced)
@@ -155,7 +169,8 @@ def joined(loops: list[Loop]) -> list[Loop]:
     done: list[Loop] = []
     for loop in loops:
         before = done[-1] if done else None
-        if before is not None and before.reduced == loop.reduced and all(
+        alone = loop.axis >= 0 or (before is not None and before.axis >= 0)
+        if before is not None and not alone and before.reduced == loop.reduced and all(
             a == b * loop.size for a, b in zip(before.strides, loop.strides, strict=True)
         ):
             done[-1] = Loop(before.size * loop.size, loop.reduced, loop.strides)

@@ -8,9 +8,10 @@ result belongs to the next one.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import fx
@@ -30,12 +31,29 @@ class Unsupported(Exception):
 
 
 @dataclass(frozen=True)
+class Move:
+    """How the place in an operand follows from an element's place, where it is not the same."""
+
+    kind: Literal["window", "roll", "gather"]
+    """The operand begins at `start` of the dimension over `axes`, and there is nothing of it elsewhere; it is rolled by `start` along the one axis;
+    or its dimension `dim` has the place that the operand `index` holds."""
+    size: int
+    """Of the operand's dimension."""
+    axes: tuple[int, ...] = ()
+    start: int = 0
+    dim: int = -1
+    index: int = -1
+    signed: bool = False
+    """Do negative indices count from the end?"""
+
+
+@dataclass(frozen=True)
 class Value:
     """One result of the program."""
 
     number: int
     kind: str
-    """load, const, op, reduce or part (the mean or the sum of squares of a reduction of kind Moments)."""
+    """load, const, op, reduce, part (the mean or the sum of squares of a reduction of kind Moments) or place (a test of the index along its axis)."""
     text: str
     """An op's C++ expression, with {0}, {1} ... for its arguments; a reduction's C++ type; a const's digits; a part's member."""
     args: tuple[Value, ...]
@@ -66,6 +84,14 @@ class Program:
     operands: list[tuple[fx.Node, Axes]] = field(default_factory=list)
     env: dict[fx.Node, Value] = field(default_factory=dict)
     outputs: list[tuple[fx.Node, Value]] = field(default_factory=list)
+    moves: dict[int, tuple[Move, ...]] = field(default_factory=dict)
+    """Operand -> its moves, where it has such."""
+    later: frozenset[fx.Node] = frozenset()
+    """Calls that are parts of a larger tensor, and are built as such."""
+    members: frozenset[fx.Node] = frozenset()
+    """All calls of the kernel, whose results do not lie in memory."""
+    frame: tuple[Move, ...] = ()
+    """The windows that are being built."""
 
     # --- making values ---
 
@@ -98,6 +124,8 @@ class Program:
 
     def reduce(self, kind: str, x: Value, dims: Sequence[int]) -> Value:
         """Return a reduction (Sum, Max, Min or Moments) over some dimensions of `x`, which are kept with size 1."""
+        if self.frame:
+            raise Unsupported("a reduction of a part")
         axes = frozenset(a for d in dims for a in x.axes[d])
         kept = tuple(() if i in {d % len(x.axes) for d in dims} else dim for i, dim in enumerate(x.axes))
         if not axes or (self.reduced is not None and axes != self.reduced):
@@ -124,8 +152,9 @@ class Program:
     # --- reading arguments ---
 
     def size(self, dim: tuple[int, ...]) -> int:
-        """Return the size of a dimension."""
-        return math.prod(self.sizes[a] for a in dim)
+        """Return the size of a dimension, in the window that is being built."""
+        framed = [move.size for move in self.frame if move.axes == dim]
+        return framed[0] if framed else math.prod(self.sizes[a] for a in dim)
 
     def axes_for(self, sizes: Sequence[int], near: Axes) -> Axes:
         """Return the axes of a tensor of these sizes that is broadcast against values over `near`."""
@@ -142,9 +171,74 @@ class Program:
         """Return the elements of a tensor from outside."""
         if value(node).dtype not in (*FLOATS, torch.int64, torch.int32, torch.bool, torch.uint8):
             raise Unsupported(f"a tensor of {value(node).dtype}")
-        if (node, axes) not in self.operands:
-            self.operands.append((node, axes))
-        return self._new("load", "", (), axes, operand=self.operands.index((node, axes)), cost=2)
+        return self._new("load", "", (), axes, operand=self._operand(node, axes, tuple(w for w in self.frame if w.axes in axes)), cost=2)
+
+    def _operand(self, node: fx.Node, axes: Axes, moves: tuple[Move, ...] = ()) -> int:
+        """Return the number of the operand, which is a new one if it is not read so yet."""
+        if node in self.members:
+            raise Unsupported("a result of this kernel that is read in another way")
+        for t, known in enumerate(self.operands):
+            if known == (node, axes) and self.moves.get(t, ()) == moves:
+                return t
+        self.operands.append((node, axes))
+        if moves:
+            self.moves[len(self.operands) - 1] = moves
+        return len(self.operands) - 1
+
+    # --- other places ---
+
+    def rolled(self, node: fx.Node, shifts: Sequence[tuple[int, int]]) -> Value:
+        """Return a tensor from outside, rolled along dimensions: pairs of dimension and shift."""
+        axes = self.axes_for(shape(node), self.dims)
+        if self.frame or any(len(axes[d]) != 1 for d, _ in shifts):
+            raise Unsupported("a roll of a part, or along a dimension that is split")
+        moves = tuple(Move("roll", shape(node)[d], axes[d], shift % shape(node)[d]) for d, shift in shifts)
+        return self._new("load", "", (), axes, operand=self._operand(node, axes, moves), cost=4)
+
+    def gathered(self, node: fx.Node, axes: Axes, own: Axes, indices: Sequence[tuple[int, fx.Node, Axes]], signed: bool) -> Value:
+        """Return a tensor from outside over `axes`; its dimensions run over `own`, or have the places of a tensor of indices over its axes."""
+        moves = [window for window in self.frame if window.axes in axes]
+        for dim, index, over in indices:
+            if not is_tensor(index) or value(index).dtype not in (torch.int64, torch.int32) or not shape(index):
+                raise Unsupported("a gather by what are no indices, or by a single one, which may lie in the host's memory")
+            places = self._operand(index, over, tuple(window for window in self.frame if window.axes in over))
+            moves.append(Move("gather", shape(node)[dim], dim=dim, index=places, signed=signed))
+        return self._new("load", "", (), axes, operand=self._operand(node, own, tuple(moves)), cost=4)
+
+    def part_of(self, arg: Any, build: Any, windows: Sequence[tuple[tuple[int, ...], int, int]]) -> Value:
+        """Return an argument as part of the whole space. `windows`: dimension, where the part begins, and its size; `build` builds calls."""
+        moves = []
+        for dim, start, size in windows:
+            if not dim or any(w.axes == dim for w in self.frame):
+                raise Unsupported("a part of a part along the same dimension")
+            moves.append(Move("window", size, dim, start))
+        with self._framed(moves):
+            return self._built(arg, build)
+
+    def _built(self, arg: Any, build: Any) -> Value:
+        if arg in self.later and arg not in self.env:
+            for needed in arg.all_input_nodes:
+                if needed in self.later:
+                    self._built(needed, build)
+            self.env[arg] = build(arg)
+            if tuple(self.size(dim) for dim in self.env[arg].axes) != shape(arg):
+                raise Unsupported(f"{arg.name} does not fit the part")
+        return self.read(arg, self.dims)
+
+    @contextmanager
+    def _framed(self, moves: Sequence[Move]) -> Iterator[None]:
+        """Build values for windows of the space: sizes of dimensions are theirs meanwhile."""
+        before = self.frame, self.env
+        self.frame, self.env = (*self.frame, *moves), {}
+        try:
+            yield
+        finally:
+            self.frame, self.env = before
+
+    def within(self, dim: tuple[int, ...], start: int, stop: int) -> Value:
+        """Return whether an element lies in a part of the dimension."""
+        axes = tuple(dim if own == dim else () for own in self.dims)
+        return self._new("place", f"({{0}} >= {start} && {{0}} < {stop})", (), axes, type=MASK)
 
     def read(self, arg: Any, near: Axes) -> Value:
         """Return an argument of a call as a value: a number, a result of this program, or a tensor from outside."""

@@ -6,13 +6,12 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import torch
 from torch import fx
 
-from warpwright.domains.graph.cpp.calls import BUILDERS, COPIES, VIEWS
+from warpwright.domains.graph.cpp.calls import BUILDERS, COPIES, MOVES, VIEWS
 from warpwright.domains.graph.cpp.kernel import Fused, Kernel, Unsupported, build
 from warpwright.domains.graph.cpp.program import Program
-from warpwright.domains.graph.ir import Edit, GraphIR, dtype, edit, has_effect, is_parameter_only, is_tensor, shape, sort, users, value, written
+from warpwright.domains.graph.ir import Edit, GraphIR, dtype, edit, has_effect, is_tensor, parameter_only, shape, sort, users, value, written
 from warpwright.domains.graph.training_text import halves
 
 LEAST_ELEMENTS = 4096
@@ -32,19 +31,19 @@ def whole(ir: GraphIR) -> GraphIR:
     e = edit(ir)
     twin = {node.name: node for node in e.graph.nodes}
     kernels: dict[str, Fused] = {}
-    for region in regions(ir, Kernel, least=0):
+    for region in regions(ir, Kernel):
         replace(e, [twin[node.name] for node in region], kernels, Kernel)
     sort(e.graph)
     return e.finish()
 
 
-def regions(ir: GraphIR, kind: type[Fused] = Kernel, least: int = LEAST_ELEMENTS) -> list[list[fx.Node]]:
-    """Return sets of calls that can each be one kernel, grown in graph order, each as large as it gets; `least` elements are worth one."""
-    fixed = ir.scheduled("fold_parameters") is not None
+def regions(ir: GraphIR, kind: type[Fused] = Kernel) -> list[list[fx.Node]]:
+    """Return sets of calls that can each be one kernel, grown in graph order, each as large as it gets."""
+    fixed = parameter_only(ir.graph) if ir.scheduled("fold_parameters") is not None else set()
     apart = _halves(ir)
     found: list[list[fx.Node]] = []
     for node in ir.graph.nodes:
-        if not _fusable(node, kind.floats) or (fixed and is_parameter_only(node)):
+        if not _fusable(node, kind) or node in fixed:
             continue
         for region in reversed([r for r in found if any(arg in r for arg in node.all_input_nodes)]):
             if apart([*region, node]) and _buildable([*region, node]):
@@ -54,7 +53,12 @@ def regions(ir: GraphIR, kind: type[Fused] = Kernel, least: int = LEAST_ELEMENTS
         else:
             if node.target not in VIEWS and _buildable([node]):
                 found.append([node])
-    return [trimmed for region in found if (trimmed := _trimmed(region)) and _worthwhile(trimmed, kind, least)]
+    return [trimmed for region in found if (trimmed := _trimmed(region)) and _is_kernel(trimmed, kind)]
+
+
+def elements(region: Sequence[fx.Node]) -> int:
+    """Return how many elements the largest tensor of a region has."""
+    return max(math.prod(shape(n)) for node in region for n in (node, *node.all_input_nodes) if is_tensor(n))
 
 
 def _halves(ir: GraphIR) -> Callable[[Sequence[fx.Node]], bool]:
@@ -74,10 +78,10 @@ def _absorb(found: list[list[fx.Node]], region: list[fx.Node], node: fx.Node, ap
             found.remove(other)
 
 
-def _fusable(node: fx.Node, floats: Sequence[torch.dtype]) -> bool:
-    if any(value(n).is_floating_point() and dtype(n) not in floats for n in (node, *node.all_input_nodes) if is_tensor(n)):
+def _fusable(node: fx.Node, kind: type[Fused]) -> bool:
+    if any(value(n).is_floating_point() and dtype(n) not in kind.floats for n in (node, *node.all_input_nodes) if is_tensor(n)):
         return False
-    if node.op != "call_function" or node.target not in BUILDERS or not is_tensor(node) or has_effect(node):
+    if node.op != "call_function" or node.target not in BUILDERS or node.target in kind.refused or not is_tensor(node) or has_effect(node):
         return False
     later = [user for arg in node.all_input_nodes for user in arg.users if arg in written(user)]
     return not later and math.prod(shape(node)) > 0
@@ -114,15 +118,14 @@ def _trimmed(region: list[fx.Node]) -> list[fx.Node]:
     return region if region and _buildable(region) else []
 
 
-def _worthwhile(region: list[fx.Node], kind: type[Fused], least: int) -> bool:
-    if all(node.target in VIEWS or node.target in COPIES for node in region):
+def _is_kernel(region: list[fx.Node], kind: type[Fused]) -> bool:
+    if all(node.target in (*VIEWS, *COPIES, *MOVES) for node in region) and sum(node.target in MOVES for node in region) < 2:
         return False
-    sizes = [math.prod(shape(n)) for node in region for n in (node, *node.all_input_nodes) if is_tensor(n)]
     try:
         kind("trial", build(region, _results(region)), region)
     except Unsupported:
         return False
-    return max(sizes) >= least
+    return True
 
 
 def replace(e: Edit, region: list[fx.Node], kernels: dict[str, Fused], make: Maker) -> None:

@@ -57,7 +57,7 @@ def generate(program: Program, name: str, tuning: Tuning = DEFAULT, placement: P
     if not shape.items and program.reduced:
         program = online(program)
         shape = plan(program, layout, tuning, _passes(program), placement.offsets)
-    return _Writer(program, layout, shape, name).made()
+    return _Writer(program, layout, shape, name, placement).made()
 
 
 def _passes(program: Program) -> int:
@@ -73,6 +73,7 @@ class _Writer(Phases):
     layout: Layout
     plan: Plan
     name: str
+    placement: Placement = CONTIGUOUS
 
     def __post_init__(self) -> None:
         self.analyse(self.program)
@@ -132,7 +133,7 @@ class _Writer(Phases):
 
     def _moves(self, tensor: int) -> bool:
         """Has a tensor an element of its own for each element of a vector?"""
-        return self.layout.vector.strides[tensor] != 0
+        return self.layout.vector.strides[tensor] != 0 or bool(self._gathers(tensor, "0"))
 
     def _kind(self, v: Value) -> torch.dtype:
         """Return the type of a result."""
@@ -157,17 +158,71 @@ class _Writer(Phases):
             divisor *= loops[d].size
         return lines[::-1]
 
-    @staticmethod
-    def _offset(loops: Sequence[Loop], tensor: int, prefix: str) -> list[str]:
-        return [
-            f"{prefix}{d}" if loop.strides[tensor] == 1 else f"{prefix}{d} * {loop.strides[tensor]}"
-            for d, loop in enumerate(loops) if loop.strides[tensor]
-        ]  # fmt: skip
+    def _offset(self, loops: Sequence[Loop], tensor: int, prefix: str) -> list[str]:
+        places = [(self._at(loop, tensor, f"{prefix}{d}"), loop.strides[tensor]) for d, loop in enumerate(loops) if loop.strides[tensor]]
+        return [place if step == 1 else f"{place} * {step}" for place, step in places if place]
+
+    def _at(self, loop: Loop, tensor: int, place: str) -> str:
+        """Return the index in an operand along a loop at whose index `place` an element stands; "" where each element has its own."""
+        for move in self.program.moves.get(tensor, ()):
+            if loop.axis in move.axes:
+                if move.kind == "window":
+                    last = max(axis for axis in move.axes if self.program.sizes[axis] != 1)
+                    return f"({place} - {move.start})" if loop.axis == last else place
+                return "" if loop is self.layout.vector and tensor in self.plan.loose else f"turned({place}, {move.start}, {move.size})"
+        return place
+
+    def _gathers(self, tensor: int, element: str = "") -> list[str]:
+        """Return the terms of an operand's address that follow from indices in memory: from a row's, or from that of an `element` of a vector."""
+        terms, along = [], self.layout.vector
+        for move in self.program.moves.get(tensor, ()):
+            if move.kind == "gather" and bool(element) == (along.strides[move.index] != 0):
+                own = self.placement.of(tensor) or torch.empty(value(self.program.operands[tensor][0]).shape, device="meta").stride()
+                at = self._offset(self.layout.outer, move.index, "i")
+                if element:
+                    at.append(f"{self._at(along, move.index, f'({self._vector_index()} + {element})')} * {along.strides[move.index]}")
+                row = f"{'row_from_end' if move.signed else 'row_at'}(a{move.index}[{' + '.join(at) or '0'}], {move.size}) * {own[move.dim]}"
+                test = self._inside(move.index)
+                terms.append(f"({test} ? {row} : 0)" if test and not element else row)
+        return terms
+
+    def _index_of(self, dim: tuple[int, ...], element: str = "") -> str:
+        """Return the index along a dimension whose axes are loops by themselves: that of a vector's first element, or of its `element`."""
+        terms, step = [], 1
+        for axis in reversed(dim):
+            if self.program.sizes[axis] != 1:
+                at = self._loop_index(axis)
+                terms.append(at if step == 1 else f"{at} * {step}")
+                terms += [element] if element and self.layout.vector.axis == axis else []
+            step *= self.program.sizes[axis]
+        return f"({' + '.join(terms)})" if len(terms) > 1 else terms[0]
+
+    def _vector_index(self) -> str:
+        return f"k{len(self.layout.inner) - 1}" if self.plan.order == "rows" else "k" if self.layout.outer else "at"
+
+    def _loop_index(self, axis: int) -> str:
+        if self.layout.vector.axis == axis:
+            return self._vector_index()
+        for prefix, loops in (("i", self.layout.outer), ("k", self.layout.inner)):
+            for d, loop in enumerate(loops):
+                if loop.axis == axis:
+                    return f"{prefix}{d}"
+        raise Unsupported("a part along an axis that no loop goes along")
+
+    def _inside(self, tensor: int, element: str = "") -> str:
+        """Return the test of whether a vector's elements, or its `element`, lie inside an operand that is part of the whole; "" if it is not."""
+        tests = []
+        for move in self.program.moves.get(tensor, ()):
+            if move.kind == "window":
+                at = self._index_of(move.axes, element)
+                tests.append(f"{at} >= {move.start} && {at} < {move.start + move.size}")
+        return " && ".join(tests)
 
     def _pointers(self, loops: Sequence[Loop], prefix: str, base: str, to: str, tensors: Sequence[int] | range, more: str = "") -> list[str]:
         lines = []
         for t in tensors:
-            terms = [*self._offset(loops, t, prefix), *([more] if more and self._moves(t) else [])]
+            terms = [*self._offset(loops, t, prefix), *(self._gathers(t) if base == "given" else [])]
+            terms += [at] if more and self.layout.vector.strides[t] and (at := self._at(self.layout.vector, t, more)) else []
             start = f"{base}{t}" if base != "given" else f"a{t}" if t < self.inputs else f"o{t - self.inputs}"
             lines.append(f"const auto {to}{t} = {' + '.join([start, *terms])};")
         return lines
@@ -176,6 +231,9 @@ class _Writer(Phases):
 
     def _op(self, v: Value) -> str:
         kind = "bool" if v.type == MASK else "float"
+        if v.kind == "place":
+            [dim] = [dim for dim in v.axes if dim]
+            return f"const bool v{v.number} = {v.text.format(self._index_of(dim, 'e'))};"
         if v.kind == "part" and v.args[0].text == "Online":
             return f"const float v{v.number} = r{v.args[0].number}_{('top', 'total').index(v.text)};"
         if v.kind == "part":
@@ -190,7 +248,8 @@ class _Writer(Phases):
             if v not in self.used or v.kind == "const" or v.phase != phase or self.of_elements(v):
                 continue
             if v.kind == "load":
-                lines.append(f"const float v{v.number} = number(*p{v.operand});")
+                test = self._inside(v.operand)
+                lines.append(f"const float v{v.number} = {f'{test} ? ' if test else ''}number(*p{v.operand}){' : 0.f' if test else ''};")
             elif v.kind == "reduce" and v.text == "Online":
                 continue
             elif v.kind == "reduce" and v.text == "Moments":
@@ -234,11 +293,24 @@ class _Writer(Phases):
         kind = TYPES[value(self.program.operands[t][0]).dtype]
         if t in self.layout.crossed:
             return [f"const float x{v.number}[1] = {{s{t}[c * {self.plan.wide + 1} + p]}};"]
+        test = self._inside(t)
         if not self._moves(t):
-            return [f"const float x{v.number} = number(*q{t});"]
+            return [f"const float x{v.number} = {f'{test} ? ' if test else ''}number(*q{t}){' : 0.f' if test else ''};"]
         if width > 1 and kind in ("float", "bf16") and t not in self.plan.loose:
+            if test:  # what lies outside is not picked
+                return [f"float x{v.number}[{width}] = {{}};", f"if ({test}) load<{width}>(x{v.number}, q{t});"]
             return [f"float x{v.number}[{width}];", f"load<{width}>(x{v.number}, q{t});"]
-        return [f"const float x{v.number}[{width}] = {{{', '.join(f'number(q{t}[{i}])' for i in range(width))}}};"]
+        return [f"const float x{v.number}[{width}] = {{{', '.join(self._single(t, i) for i in range(width))}}};"]
+
+    def _single(self, t: int, i: int) -> str:
+        """Return element `i` of a vector that is not read as one."""
+        along, place = self.layout.vector, str(i) if self.layout.vector.strides[t] else "0"
+        for move in self.program.moves.get(t, ()):
+            if move.kind == "roll" and along.axis in move.axes and t in self.plan.loose:
+                place = f"turned({self._loop_index(along.axis)} + {i}, {move.start}, {move.size})"
+        place = " + ".join([place, *self._gathers(t, str(i))])
+        test = self._inside(t, str(i))
+        return f"{f'{test} ? ' if test else ''}number(q{t}[{place}]){' : 0.f' if test else ''}"
 
     def _element(self, v: Value, phase: int, kept: Sequence[Value]) -> str:
         if self.is_kept(v, phase, kept):

@@ -18,7 +18,7 @@ def online(program: Program) -> Program:
     pairs = _pairs(program)
     if not pairs:
         return program
-    made = Program(program.sizes, program.dims, program.reduced, [], list(program.operands))
+    made = Program(program.sizes, program.dims, program.reduced, [], list(program.operands), moves=program.moves)
     twin: dict[Value, Value] = {}
     joined = {top: made_for for made_for, top in pairs.items()}
     for v in program.values:

@@ -111,13 +111,21 @@ def chunks(shape: Plan, blocks: int, row_bytes: int) -> Chunks:
 
 def plan(program: Program, layout: Layout, tuning: Tuning, phases: int, strided: Mapping[int, int] = MappingProxyType({})) -> Plan:
     """Return the plan of a program that goes over its elements `phases` times. `strided`: operand -> its offset, where it is not contiguous."""
+    if program.moves and layout.order not in ("flat", "rows"):
+        raise Unsupported("other places in tensors that are read by columns")
+    for move in (move for moves in program.moves.values() for move in moves if move.kind == "gather"):
+        if any(loop.strides[move.index] for loop in layout.inner[:-1]):
+            raise Unsupported("an index for each element of several loops")
     if layout.order == "columns":
         return _columns(layout, tuning, phases)
     if layout.order == "crossed":
         return _crossed(program, layout, strided)
-    vector = _vector(layout, 2 * tuning.vector if _halves(program) else tuning.vector, strided)
+    vector = _vector(layout, 2 * tuning.vector if _halves(program) else tuning.vector, {*strided, *program.moves})
     loops = [*layout.outer, *layout.inner[:-1]]
     loose = {t for t, offset in strided.items() if offset % vector or any(loop.strides[t] % vector for loop in loops)}
+    loose |= {t for t in program.moves if _uneven(program, layout, t, vector)}
+    gathers = [(t, move.index) for t, moves in program.moves.items() for move in moves if move.kind == "gather"]
+    loose |= {index for _, index in gathers} | {t for t, index in gathers if layout.inner[-1].strides[index]}
     if layout.order == "flat":
         made = Plan("flat", tuning.block, vector, 1, 0, 1, layout.rows, layout.length, tuning.unroll)
     else:
@@ -140,6 +148,17 @@ def _crossed(program: Program, layout: Layout, strided: Mapping[int, int]) -> Pl
         raise Unsupported("more tensors in another order than shared memory has room for")
     loose = frozenset(t for t in range(len(program.operands)) if t not in layout.crossed)
     return Plan("crossed", 256, 4 if even and floats else 1, 1, 0, 1, layout.rows, layout.length, 1, wide, loose)
+
+
+def _uneven(program: Program, layout: Layout, t: int, vector: int) -> bool:
+    """May a vector of an operand that has other places begin between multiples of it, or lie in two of its places?"""
+    along = layout.inner[-1]
+    moved = [move for move in program.moves[t] if along.axis in move.axes]
+    if any(move.start % vector or move.size % vector for move in moved):
+        return True
+    tensor = value(program.operands[t][0])
+    steps = [*tensor.stride(), *(loop.strides[t] for loop in (*layout.outer, *layout.inner[:-1]))]
+    return tensor.dim() == 0 or tensor.shape[-1] % vector != 0 or any(step % vector for step in steps if step != 1)
 
 
 def _vector(layout: Layout, widest: int, strided: Collection[int]) -> int:

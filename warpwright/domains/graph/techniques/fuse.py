@@ -17,6 +17,7 @@ from warpwright.domains.graph.cpp.batch_norm import expand
 from warpwright.domains.graph.cpp.kernel import Fused, Kernel, copy_of
 from warpwright.domains.graph.cpp.program import Unsupported
 from warpwright.domains.graph.cpp.regions import LEAST_ELEMENTS, Maker, regions, replace, replace_with, weight
+from warpwright.domains.graph.cpp.regions import elements as size_of
 from warpwright.domains.graph.cuda.kernel import CudaKernel
 from warpwright.domains.graph.cuda.plan import DEFAULT, Tuning
 from warpwright.domains.graph.ir import Edit, GraphIR, aten, edit, is_op, is_parameter_only, is_tensor, shape, sort, value
@@ -146,13 +147,19 @@ def _turn(e: Edit, kernels: dict[str, Fused], make: Maker) -> None:
             replace_with(e, node, program, kernels, make)
 
 
-@functools.lru_cache(maxsize=8)
 def _plan(ir: GraphIR, on_gpu: bool, least: int = LEAST_ELEMENTS) -> tuple[GraphIR, list[list[fx.Node]]]:
-    """Return the IR with batch norms, losses, sums of normalised rows and biases written out, and its regions; a search asks for sites often."""
+    """Return the IR with batch norms, losses, sums of normalised rows and biases written out, and its regions of at least so many elements."""
+    expanded, found = _grown(ir, on_gpu)
+    return expanded, [region for region in found if size_of(region) >= least]
+
+
+@functools.lru_cache(maxsize=8)
+def _grown(ir: GraphIR, on_gpu: bool) -> tuple[GraphIR, list[list[fx.Node]]]:
+    """Return what `_plan` does, with regions of any size; a search asks for sites often."""
     expanded = two_level.expand(losses.expand(expand(ir)))
     if on_gpu:  # on a CPU oneDNN adds it while it writes
         expanded = bias.expand(expanded)
-    return expanded, regions(expanded, CudaKernel if on_gpu else Kernel, least)
+    return expanded, regions(expanded, CudaKernel if on_gpu else Kernel)
 
 
 TECHNIQUES = (FuseCpp(),)

@@ -24,6 +24,10 @@ class Tuning:
     warps: int = 0
     unroll: int = 0
     """Edges of a row whose loads are under way at once."""
+    again: bool | None = None
+    """Are numbers of edges computed again by every kernel that reads them, rather than stored? None: on small graphs."""
+    stages: int = 0
+    """Of a loop over edges. 2 or more: reads are copies to shared memory, some steps ahead; 1: reads as they stand; 0: barriers keep their order."""
 
 
 DEFAULT = Tuning()
@@ -63,7 +67,8 @@ class Writer:
     head: list[str] = field(default_factory=list)
     before: list[str] = field(default_factory=list)
     start: list[str] = field(default_factory=list)
-    loads: list[str] = field(default_factory=list)
+    loads: list[tuple[int, str]] = field(default_factory=list)
+    """What is read for each edge: rank (numbers of rows, numbers, rows, what is computed from them) and line."""
     sums: list[str] = field(default_factory=list)
     after: list[str] = field(default_factory=list)
     tail: list[str] = field(default_factory=list)
@@ -108,7 +113,7 @@ class Writer:
         else:
             for position in self.kernel.ops:
                 self._op(position)
-        loop = ["longest = tl.max(end - begin, 0)", f"for at in range(0, longest, {self.unroll}):", *(f"    {x}" for x in self.loads + self.sums)]
+        loop = ["longest = tl.max(end - begin, 0)", f"for at in {self._steps()}:", *(f"    {x}" for x in self._read() + self.sums)]
         body = [*self.before, *self.start, *(loop if self.loads or self.sums else []), *self.after]
         parameters = ", ".join([*self.arguments, *TABLE])
         shared = f" // {self.blocks}" if self.blocks else ""
@@ -125,6 +130,22 @@ class Writer:
             *(f"        {x}" for x in body), *(f"    {x}" for x in self.tail), "",
         ]  # fmt: skip
         return "\n".join(lines)
+
+    def _read(self) -> list[str]:
+        """Return the lines that read an edge's operands: numbers of rows, then rows, then what takes them.
+
+        Barriers keep ptxas from moving each read to where it is used, to save registers: a thread then waited for one number at a time and had two
+        rows under way (RGCN on mag's graph: 2.5 ms where the weighted sums of HGT, which have other registers, took 1.8).
+        """
+        lines: list[str] = []
+        for rank in range(4):
+            own = [line for other, line in self.loads if other == rank]
+            lines += own + ["tl.debug_barrier()"] * (bool(own) and rank < 3 and not self.tuning.stages and any(r == 2 for r, _ in self.loads))
+        return lines
+
+    def _steps(self) -> str:
+        ahead = f", num_stages={self.tuning.stages}" if self.tuning.stages > 1 else ""
+        return f"{'tl.' if ahead else ''}range(0, longest, {self.unroll}{ahead})"
 
     @property
     def blocks(self) -> int:
@@ -260,9 +281,10 @@ class Writer:
             return name
         self.known.add(name)
         if value in self.schedule.inline:
-            self.loads.append(f"{name} = {self._expression(op, [self.of_edge(i, n) for i in op.inputs])}")
+            self.loads.append((3, f"{name} = {self._expression(op, [self.of_edge(i, n) for i in op.inputs])}"))
         else:
-            self.loads += self._loaded(name, self.argument("value", value), self.edge_row(op.domain, n), op, self.edge_mask(n), window)
+            lines = self._loaded(name, self.argument("value", value), self.edge_row(op.domain, n), op, self.edge_mask(n), window)
+            self.loads += [(3 if number else 2 if op.shape else 1, line) for number, line in enumerate(lines)]
         return name
 
     @staticmethod
@@ -273,7 +295,7 @@ class Writer:
         """Return the name of the mask of the `n`th edge of a step."""
         if f"k_{n}" not in self.known:
             self.known.add(f"k_{n}")
-            self.loads += [f"j_{n} = begin + at + {n}", f"k_{n} = j_{n} < end"]
+            self.loads += [(0, f"j_{n} = begin + at + {n}"), (0, f"k_{n} = j_{n} < end")]
         return f"k_{n}"
 
     def edge_row(self, domain: Domain, n: int) -> str:
@@ -285,7 +307,7 @@ class Writer:
         if name not in self.known:
             self.known.add(name)
             pointer = self.argument("order") if domain is Domain.EDGE else self.argument("along", domain)
-            self.loads.append(f"{name} = tl.load({pointer} + j_{n}, mask={mask}, other=0)")
+            self.loads.append((0, f"{name} = tl.load({pointer} + j_{n}, mask={mask}, other=0)"))
         return name
 
     # --- operations ----------------------------------------------------------------------------------------------------
@@ -301,7 +323,10 @@ class Writer:
 
     def _on_edges(self, position: int, op: Op) -> None:
         for n in range(self.unroll):
-            value = self._product(op, lambda i, window, n=n: self.of_edge(i, n, window), "")  # type: ignore[misc]
+            if op.kind == "map":
+                value = self._expression(op, [self.of_edge(i, n) for i in op.inputs])
+            else:
+                value = self._product(op, lambda i, window, n=n: self.of_edge(i, n, window), "")  # type: ignore[misc]
             self.sums.append(f"tl.store({self.argument('out', position)} + {self.edge_row(Domain.EDGE, n)}, {value}, mask={self.edge_mask(n)})")
 
     def _over_edges(self, position: int, op: Op) -> None:
@@ -360,7 +385,9 @@ class Writer:
             self._outer(position, op, [self.of_row(i) for i in op.inputs], own)
             return
         for window in self.of(position):
-            if op.kind == "map":
+            if op.kind == "segmax":
+                value = self.of_row(op.inputs[0])
+            elif op.kind == "map":
                 value = self._mapped(op, window)
             else:
                 value = self._product(op, self.of_row, window)

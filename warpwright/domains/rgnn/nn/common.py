@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -12,6 +12,7 @@ import torch
 
 from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn.index import Index
+from warpwright.domains.rgnn.nn.replay import Replays
 from warpwright.domains.rgnn.operator import Edges
 from warpwright.domains.rgnn.plan import Options
 from warpwright.errors import MissingExtra
@@ -20,11 +21,15 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def whole_call(forward: Function) -> Function:
-    """Keep autocast out of a layer's forward: its sums are made in float32."""
+    """Keep autocast out of a layer's forward, whose sums are made in float32, and replay calls that have been recorded."""
 
     @functools.wraps(forward)
     def run(self: Layer, *args: Any, **kwargs: Any) -> Any:
         if not torch.is_autocast_enabled("cuda") and not torch.is_autocast_enabled("cpu"):
+            if not torch.compiler.is_compiling() and not kwargs and self.replayable and self.options.replay and not self.replays.refused:
+                done = self.replayed(forward, args)
+                if done is not None:
+                    return done
             return forward(self, *args, **kwargs)
         device = next(self.parameters()).device.type
         with torch.autocast(device, enabled=False):
@@ -38,6 +43,8 @@ class Layer(torch.nn.Module):
 
     pyg_module = ""
     options = Options()
+    replayable = True
+    """Do its kernels wait for nothing on the host?"""
 
     def remember(self, arguments: Mapping[str, Any]) -> None:
         """Keep the constructor's arguments, for a fall-back."""
@@ -45,6 +52,7 @@ class Layer(torch.nn.Module):
         self.arguments |= arguments.get("kwargs", {})
         self.hidden: list[torch.nn.Module] = []
         self.warned = False
+        self.replays = Replays()
 
     @indices.uncompiled
     def fall_back(self, reason: str, *args: Any, **kwargs: Any) -> Any:
@@ -52,12 +60,40 @@ class Layer(torch.nn.Module):
         if not self.warned:
             warnings.warn(f"{type(self).__name__} of warpwright computes by PyG: {reason}", stacklevel=4)
             self.warned = True
+        self.replays.refused = True
         if not self.hidden:
             self.hidden.append(self.original())
         original = self.hidden[0]
         share(self, original)
         original.train(self.training)
         return original(*args, **kwargs)
+
+    def replayed(self, forward: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        """Return the result of a recorded call of tensors (x, edge_index, edge_type) or of dictionaries (x, edges); None where there is none."""
+        if len(args) == 3 and all(type(x) in {torch.Tensor, torch.nn.Parameter} for x in args):
+            x, *edges = args
+            found = self.replays.recorded(self, lambda rows: [forward(self, rows[0], *edges)], (x,), edges, (self.training, self.options))
+            return None if found is None else found[0]
+        if len(args) != 2 or not all(type(x) is dict and x and all(type(y) in {torch.Tensor, torch.nn.Parameter} for y in x.values()) for x in args):
+            return None
+        rows, graph = args
+        kinds = tuple(rows)
+
+        def call(features: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+            result: dict[str, torch.Tensor] = forward(self, dict(zip(kinds, features, strict=True)), graph)
+            return [result[kind] for kind in self.results(kinds)]
+
+        told = (self.training, self.options, kinds, tuple(graph))
+        found = self.replays.recorded(self, call, tuple(rows.values()), tuple(graph.values()), told, lambda: self.constants(rows))
+        return None if found is None else dict(zip(self.results(kinds), found, strict=True))
+
+    def constants(self, rows: Mapping[str, torch.Tensor]) -> Any:
+        """Return what a call keeps apart from the graph's index, for a recording to keep too."""
+        return None
+
+    def results(self, kinds: Sequence[str]) -> list[str]:
+        """Return for which of the node types given there is a result."""
+        return list(kinds)
 
     def original(self) -> torch.nn.Module:
         """Return PyG's layer of the same arguments."""

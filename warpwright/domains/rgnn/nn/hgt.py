@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -181,6 +182,7 @@ class HGTConv(Layer):
         self.edge_types_map = {kind: number for number, kind in enumerate(self.edge_types)}
         self.dst_node_types = {kind[-1] for kind in self.edge_types}
         self.unsupported = f"the arguments {', '.join(kwargs)}" if kwargs else ""
+        self.replayable = heads == 1
         depth, relations = out_channels // heads, len(self.edge_types)
         self.kqv_lin, self.out_lin = _Linears(widths, 3 * out_channels), _Linears(dict.fromkeys(self.node_types, out_channels), out_channels)
         self.k_rel, self.v_rel = _Relations(heads * relations, depth), _Relations(heads * relations, depth)
@@ -217,6 +219,15 @@ class HGTConv(Layer):
         else:
             out = torch.zeros_like(values)
         return self._finished(x_dict, kinds, counts, out.flatten(1))
+
+    def constants(self, rows: Mapping[str, torch.Tensor]) -> Any:
+        """Return each node's type and the members of each type."""
+        first = next(iter(rows.values()))
+        return of_kinds(tuple(x.shape[0] for x in rows.values()), first.device, first.dtype)
+
+    def results(self, kinds: Sequence[str]) -> list[str]:
+        """Return the destinations among the node types."""
+        return [kind for kind in kinds if kind in self.dst_node_types]
 
     def _linear(self, linears: _Linears, kind: str) -> tuple[torch.Tensor, torch.Tensor]:
         linear = linears.lins[kind]

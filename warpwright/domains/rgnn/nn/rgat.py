@@ -53,6 +53,7 @@ class RGATConv(Layer):
             attention_mode != "additive-self-attention", "edge features": edge_dim is not None, "num_blocks": num_blocks is not None,
         }  # fmt: skip
         self.unsupported = next((reason for reason, applies in reasons.items() if applies), "")
+        self.replayable = heads == 1
         width = heads * out_channels
         self.q, self.k = Parameter(torch.empty(width, heads * dim)), Parameter(torch.empty(width, heads * dim))
         self.bias = Parameter(torch.empty((width if concat else out_channels) * dim)) if bias else None

@@ -51,6 +51,7 @@ class RGCNConv(Layer):
         self.in_channels, self.out_channels, self.num_relations = in_channels, out_channels, num_relations
         self.num_bases, self.num_blocks, self.aggr = num_bases, num_blocks, aggr
         self.unsupported = f"the arguments {', '.join(kwargs)}" if kwargs else "" if aggr in LAYERS else f"aggr={aggr!r}"
+        self.replayable = num_blocks is None and aggr != "max"
         pair = (in_channels, in_channels) if isinstance(in_channels, int) else in_channels
         self.in_channels_l = pair[0]
         self.comp = Parameter(torch.empty(num_relations, num_bases)) if num_bases is not None else None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from warpwright.domains.transpile.errors import DoesNotApply
-from warpwright.domains.transpile.frontend import shifts
+from warpwright.domains.transpile.frontend import scan, shifts
 from warpwright.domains.transpile.frontend.cursors import LEAVES, Cursors, kind
 from warpwright.domains.transpile.frontend.open_types import OPEN, closed
 from warpwright.domains.transpile.frontend.source import Source
@@ -260,7 +260,7 @@ class _Reader:
         tail, at = self.text[cursor.location.offset + len(cursor.spelling) : end], cursor.location.offset + len(cursor.spelling)
         dims: list[str] = []
         while bracket := re.match(r"\s*\[", tail):
-            close = _close(tail, bracket.end() - 1)
+            close = scan.closing(tail, bracket.end() - 1, "[]") - 1
             dims.append(plain(tail[bracket.end() : close]).strip())
             at, tail = at + close + 1, tail[close + 1 :]
         element = cursor.type
@@ -439,12 +439,3 @@ def _unconst(spelled: str, const: bool) -> str:
         if spelled.rstrip().endswith("const")
         else re.sub(r"\bconst\b\s*(?=(__restrict\s*)?$)|^const ", "", spelled)
     )
-
-
-def _close(text: str, at: int) -> int:
-    depth = 0
-    for index in range(at, len(text)):
-        depth += (text[index] == "[") - (text[index] == "]")
-        if depth == 0:
-            return index
-    return len(text) - 1

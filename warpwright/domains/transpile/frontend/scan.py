@@ -127,11 +127,12 @@ def angles(tokens: Sequence[Token], at: int) -> int | None:
     return None
 
 
-def closing(text: str, at: int) -> int:
+def closing(text: str, at: int, brackets: str = "()") -> int:
     """Return the offset after the bracket that closes the one at `at`, strings skipped."""
+    opening, close = brackets[0], brackets[1]
     depth = 0
-    for piece in re.finditer(r'"(?:\\.|[^"\\])*"|[()]', text[at:]):
-        depth += {"(": 1, ")": -1}.get(piece[0], 0)
+    for piece in re.finditer(rf'"(?:\\.|[^"\\])*"|[\{opening}\{close}]', text[at:]):
+        depth += {opening: 1, close: -1}.get(piece[0], 0)
         if depth == 0:
             return at + piece.end()
     return len(text)

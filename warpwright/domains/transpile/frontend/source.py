@@ -58,7 +58,7 @@ _MARKER = re.compile(r'^# (\d+) "([^"]*)"[^\n]*$', re.M)
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"][^\n]*$', re.M)
 _BY_MACRO = re.compile(r"^[ \t]*#[ \t]*include[ \t]+([A-Za-z_]\w*(?:\([^\n]*\))?)[ \t]*(?://[^\n]*)?$", re.M)
 _NAMED = re.compile(r"\bww_include_(\d+)[ \t]*(<[^>\n]*>|\"[^\"\n]*\"|[^\n]*)")
-_KEPT = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+ww_include[ \t]+(\S+)[^\n]*$", re.M)
+_KEPT = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+ww_(include|aside)[ \t]+([<\"][^>\"\n]+[>\"])[^\n]*$", re.M)
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,8 @@ class Source:
     """System headers to include in the output, in order."""
     set_aside: tuple[tuple[str, int], ...] = ()
     """Library and framework headers that were met, with the line."""
+    headers: tuple[str, ...] = ()
+    """All headers that are not own ones, CUDA's and libraries' among them, with their brackets or quotes, where an #if's branch is taken."""
 
     @functools.cached_property
     def tokens(self) -> Sequence[Token]:
@@ -139,7 +141,8 @@ class Source:
 def read(text: str, name: str = "input.cu", defines: Sequence[str] = (), folders: Sequence[Path] = ()) -> Source:
     """Return the source after the preprocessor. `folders` are searched for files in quotes (and in <> when they are there)."""
     includes_of, expanded = _included(text, name, defines, tuple(folders))
-    includes = [match[1] for match in _KEPT.finditer(expanded)]
+    headers = [(match[1], match[2]) for match in _KEPT.finditer(expanded)]
+    includes = [header[1:-1] for kind, header in headers if kind == "include"]
     _refuse_missing(expanded, name)
     written = ptx.translate(groups.desugar(_shared_addresses(_KEPT.sub("", expanded))))
     body, starts, places = _strip_markers(tensor_cores.with_functions(written, name))
@@ -147,7 +150,8 @@ def read(text: str, name: str = "input.cu", defines: Sequence[str] = (), folders
     body = _SYMBOL.sub(lambda match: f"{match[1]} {match[2]} " if _variable(match[2], body) else match[0], body)
     inserted = sorted([*shifts.insertions(body), *clocks.insertions(body)], key=lambda one: one[0])
     starts = [start + sum(len(word) for at, word in inserted if at < start) for start in starts] if inserted else starts
-    return Source(name, shifts.put_in(body, inserted), tuple(starts), tuple(places), tuple(dict.fromkeys(includes)), tuple(includes_of.aside))
+    met = tuple(dict.fromkeys(header for _, header in headers))
+    return Source(name, shifts.put_in(body, inserted), tuple(starts), tuple(places), tuple(dict.fromkeys(includes)), tuple(includes_of.aside), met)
 
 
 def _included(text: str, name: str, defines: Sequence[str], folders: tuple[Path, ...]) -> tuple[_Includes, str]:
@@ -204,6 +208,7 @@ class _Includes:
 
         def one(match: re.Match[str]) -> str:
             header, line = match[2], text.count("\n", 0, match.start()) + 1
+            spelled = f"<{header}>" if match[1] == "<" else f'"{header}"'
             path = self.found(header, folders)
             ours = path is not None and path in HELPERS.values()
             if path is not None and (ours or not PROVIDED.match(header) or _HELPER.search(header)):
@@ -220,12 +225,13 @@ class _Includes:
                 self.aside.append((header, line))
                 guards = [guard for library, guard in GUARDS.items() if header.startswith(library)]
             elif not PROVIDED.match(header):
-                return f"#pragma ww_include {header}"
+                return f"#pragma ww_include {spelled}"
             else:
                 guards = []
             if self.host and not TORCH.match(header) and not _WITHOUT_RUNTIME.match(header):
                 guards += [DRIVER_GUARD] if header == "cuda.h" else RUNTIME_GUARDS
-            return "\n".join([*(f"#undef {guard}\n#define {guard}" for guard in guards), f'# {line + 1} "{name}"']) if guards else ""
+            aside = f"#pragma ww_aside {spelled}"
+            return "\n".join([aside, *(f"#undef {guard}\n#define {guard}" for guard in guards), f'# {line + 1} "{name}"']) if guards else aside
 
         def named(match: re.Match[str]) -> str:
             """Leave the macro to the preprocessor, or put in the header that it is known to be."""
@@ -271,11 +277,12 @@ def _expand(text: str, name: str, defines: Sequence[str]) -> str:
 def _refuse_missing(expanded: str, name: str) -> None:
     """Raise for a header that is neither beside the source nor the compiler's."""
     for match in _KEPT.finditer(expanded):
-        if any((folder / match[1]).is_file() for folder in _system_folders()):
+        kind, header = match[1], match[2][1:-1]
+        if kind == "aside" or any((folder / header).is_file() for folder in _system_folders()):
             continue
         before = list(_MARKER.finditer(expanded, 0, match.start()))
         file, line = (before[-1][2], int(before[-1][1]) - 1 + expanded.count("\n", before[-1].end(), match.start())) if before else (name, 1)
-        raise Refusal(file, line, "front-end", f"expected the header {match[1]}, saw none", "give its folder with --include")
+        raise Refusal(file, line, "front-end", f"expected the header {header}, saw none", "give its folder with --include")
 
 
 @functools.cache

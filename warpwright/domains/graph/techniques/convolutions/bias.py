@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import fx
 
-from warpwright.domains.graph.cpp.calls import BUILDERS, VIEWS
+from warpwright.domains.graph.cpp.calls import BUILDERS, MOVES, VIEWS
 from warpwright.domains.graph.ir import GraphIR, argument, aten, edit, find, shape, users
 from warpwright.domains.graph.techniques.convolutions.convolution import CONVOLUTIONS, TRANSPOSED
 
@@ -37,4 +37,4 @@ def _applies(node: fx.Node) -> bool:
     bias: Any = argument(node, "bias")
     weight: Any = argument(node, "weight")
     batched = bias is not None and len(shape(node)) == len(shape(weight))
-    return batched and any(user.target in BUILDERS and user.target not in VIEWS for user in users(node))
+    return batched and any(user.target in BUILDERS and user.target not in (*VIEWS, *MOVES) for user in users(node))

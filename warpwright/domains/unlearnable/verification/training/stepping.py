@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from warpwright.errors import UsageError
+from warpwright.timing.capturing import _recording as recording
 
 if TYPE_CHECKING:
     from warpwright.domains.unlearnable.verification.training.trainer import Training
@@ -68,7 +69,7 @@ def _recorded(training: Training, before: dict[str, Any]) -> Run:
     training.restore(before)
     graph = torch.cuda.CUDAGraph()
     graph.register_generator_state(training.generator)
-    with torch.cuda.graph(graph, stream=training.stream):
+    with recording(graph, stream=training.stream):
         training.step()
     training.restore(before)
     torch.cuda.synchronize(training.device)

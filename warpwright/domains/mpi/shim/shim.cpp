@@ -3,6 +3,7 @@
 
 #include "api.cpp"
 #include "collectives.hpp"
+#include "reorder.hpp"
 
 namespace warpwright::mpi {
 

@@ -24,6 +24,18 @@ inline void* object(const char* name) {
     return moved ? moved : symbol(name);
 }
 
+// A library of the standard ABI and one of its own would each misread the other's handles; MPI 5 has a call that tells them apart.
+inline void check_library() {
+    static const bool right = [] {
+        const auto query = reinterpret_cast<int (*)(int*, int*)>(symbol("MPI_Abi_get_version"));
+        int major = -1, minor = -1;
+        return (query && !query(&major, &minor) && major > 0) == mpi_constant::standard;
+    }();
+    if (right) return;
+    std::fprintf(stderr, "warpwright.mpi: expected the library %s, saw one of another binary interface (docs/mpi.md: --library)\n", MPI_SONAME);
+    std::abort();
+}
+
 template <class Signature>
 class Original;
 
@@ -46,6 +58,7 @@ private:
             std::fprintf(stderr, "warpwright.mpi: expected %s in %s, saw no MPI library with it loaded\n", name_, MPI_SONAME);
             std::abort();
         }
+        check_library();
         function_.store(function, std::memory_order_relaxed);
         return function;
     }
@@ -53,29 +66,33 @@ private:
     std::atomic<Function> function_{nullptr};
 };
 
-#ifdef WARPWRIGHT_OPENMPI // its predefined handles are addresses of the library's own objects
+inline Handle handle_of(const Predefined& handle) {
+    return (Handle)(handle.object ? reinterpret_cast<std::intptr_t>(object(handle.object)) : handle.number); // C's cast: to a pointer or to an int
+}
+
 inline Handle packed_handle() {
-    static const Handle handle = object("ompi_mpi_packed");
+    static const Handle handle = handle_of(mpi_constant::packed);
     return handle;
 }
 inline Handle null_request_handle() {
-    static const Handle handle = object("ompi_request_null");
+    static const Handle handle = handle_of(mpi_constant::null_request);
     return handle;
 }
 inline Handle world_handle() {
-    static const Handle handle = object("ompi_mpi_comm_world");
+    static const Handle handle = handle_of(mpi_constant::world);
     return handle;
 }
 inline Handle null_comm_handle() {
-    static const Handle handle = object("ompi_mpi_comm_null");
+    static const Handle handle = handle_of(mpi_constant::null_comm);
     return handle;
 }
-#else
-inline Handle packed_handle() { return packed_type; }
-inline Handle null_request_handle() { return null_request; }
-inline Handle world_handle() { return world; }
-inline Handle null_comm_handle() { return null_comm; }
-#endif
+
+inline const int* unweighted_place() {
+    constexpr Predefined place = mpi_constant::unweighted;
+    if (!place.object) return reinterpret_cast<const int*>(place.number);
+    const auto* variable = static_cast<int* const*>(object(place.object));
+    return variable ? *variable : nullptr;
+}
 
 // Whether the library itself takes memory of a GPU, as it says.
 inline bool knows_gpus() {

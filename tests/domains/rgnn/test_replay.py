@@ -1,0 +1,165 @@
+"""Recorded calls of layers, with a stand-in for CUDA graphs that runs the function again: counting, copies, and runs whose values are gone."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from warpwright.domains.rgnn.nn import replay
+from warpwright.domains.rgnn.plan import Options
+from warpwright.rgnn import HGTConv, RGATConv, RGCNConv
+
+MADE: list[Any] = []
+
+
+class Again:
+    """What a CUDA graph is to its caller: `out` is memory that each replay writes."""
+
+    def __init__(self, function: Callable[[], list[torch.Tensor]], pool: Any = None) -> None:
+        self.function, self.replays, self.growing = function, 0, torch.is_grad_enabled()
+        self.out = [x.detach().clone() for x in function()]
+        MADE.append(self)
+
+    def replay(self) -> None:
+        self.replays += 1
+        with torch.set_grad_enabled(self.growing):
+            seen = self.function()
+        for own, x in zip(self.out, seen, strict=True):
+            own.copy_(x.detach())
+
+
+@pytest.fixture(autouse=True)
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    MADE.clear()
+    monkeypatch.setattr(replay, "capture", Again)
+    monkeypatch.setattr(replay, "warm", lambda function: function())
+    monkeypatch.setattr(replay, "suitable", lambda features, edges: not torch.is_inference_mode_enabled())
+    yield
+
+
+def typed(layer: str = "rgcn") -> tuple[Any, torch.Tensor, torch.Tensor, torch.Tensor]:
+    torch.manual_seed(0)
+    made = RGCNConv(8, 8, 3) if layer == "rgcn" else RGATConv(8, 8, 3)
+    return made, torch.randn(20, 8), torch.randint(20, (2, 90)), torch.randint(3, (90,))
+
+
+def by_type() -> tuple[Any, dict[str, torch.Tensor], dict[tuple[str, str, str], torch.Tensor]]:
+    torch.manual_seed(0)
+    kinds = [("a", "to", "b"), ("b", "back", "a"), ("a", "in", "a")]
+    made = HGTConv(8, 8, (["a", "b"], kinds))
+    rows = {"a": torch.randn(9, 8), "b": torch.randn(7, 8)}
+    return made, rows, {kind: torch.stack([torch.randint(len(rows[kind[0]]), (30,)), torch.randint(len(rows[kind[2]]), (30,))]) for kind in kinds}
+
+
+def results(layer: Any, *given: Any) -> list[torch.Tensor]:
+    """Return the result and the gradients of features and parameters of one step."""
+    features = list(given[0].values()) if isinstance(given[0], dict) else [given[0]]
+    out = layer(*given)
+    out = torch.cat(list(out.values())) if isinstance(out, dict) else out
+    wanted = [x for x in (*features, *layer.parameters()) if x.requires_grad]
+    found = torch.autograd.grad((out * torch.arange(out.numel()).view_as(out).cos()).sum(), wanted, allow_unused=True)
+    return [out.detach(), *(torch.zeros(()) if x is None else x for x in found)]
+
+
+def plain(layer: Any, *given: Any) -> list[torch.Tensor]:
+    """Return the same without recordings."""
+    layer.options = Options(replay=False)
+    try:
+        return results(layer, *given)
+    finally:
+        del layer.options
+
+
+def same(layer: Any, *given: Any) -> None:
+    for a, b in zip(results(layer, *given), plain(layer, *given), strict=True):
+        torch.testing.assert_close(a, b)
+
+
+@pytest.mark.parametrize("name", ["rgcn", "rgat", "hgt"])
+@pytest.mark.parametrize("leaf", [True, False])
+def test_recorded_steps_are_those_of_the_layer(name: str, leaf: bool) -> None:
+    layer, x, *graph = by_type() if name == "hgt" else typed(name)
+    for step in range(replay.AFTER + 4):
+        own = {k: v.requires_grad_() for k, v in x.items()} if isinstance(x, dict) else x.requires_grad_()
+        if not leaf:
+            own = {k: v * (step + 1) for k, v in own.items()} if isinstance(own, dict) else own * (step + 1)
+        same(layer, own, *graph)
+        with torch.no_grad():
+            for parameter in layer.parameters():
+                parameter.mul_(1.01)
+    assert len(MADE) == 2 and all(made.replays >= 3 for made in MADE)  # a forward and a backward
+
+
+def test_without_gradients_only_a_forward_is_recorded_and_results_may_be_written() -> None:
+    layer, x, *graph = typed()
+    with torch.no_grad():
+        wanted = layer(x, *graph)
+        for _ in range(replay.AFTER + 3):
+            seen = layer(x, *graph)
+            torch.testing.assert_close(seen, wanted)
+            seen.zero_()
+    assert len(MADE) == 1
+
+
+def test_a_backward_after_another_forward_runs_its_own_again() -> None:
+    layer, x, *graph = typed("rgat")
+    for _ in range(replay.AFTER + 1):
+        results(layer, x, *graph)
+    other = torch.randn_like(x)
+    first, second = layer(x, *graph), layer(other, *graph)
+    got = torch.autograd.grad(first.sin().sum(), layer.weight, retain_graph=True)[0]
+    again = torch.autograd.grad(first.sin().sum(), layer.weight)[0]
+    of_second = torch.autograd.grad(second.sin().sum(), layer.weight)[0]
+    layer.options = Options(replay=False)
+    for seen, given in ((got, x), (again, x), (of_second, other)):
+        torch.testing.assert_close(seen, torch.autograd.grad(layer(given, *graph).sin().sum(), layer.weight)[0])
+
+
+def test_what_changes_is_recorded_anew() -> None:
+    layer, x, *graph = typed()
+    for _ in range(replay.AFTER + 2):
+        same(layer, x, *graph)
+    layer.weight = torch.nn.Parameter(layer.weight.detach() * 2)
+    same(layer, x, *graph)
+    graph[0][:, :10] = 0  # edges written in place
+    for _ in range(replay.AFTER + 2):
+        same(layer, x, *graph)
+    layer.bias.requires_grad_(False)
+    same(layer, x, *graph)
+    same(layer, x[:, :].clone(), *graph)
+    assert len(MADE) == 4
+
+
+def test_graphs_that_are_seen_once_are_not_recorded() -> None:
+    layer, x, *_ = typed()
+    for _ in range(20):
+        layer(x, torch.randint(20, (2, 90)), torch.randint(3, (90,)))
+    assert not MADE and len(layer.replays.states) <= 2 * replay.MOST
+
+
+def test_copies_and_replicas_begin_without_recordings() -> None:
+    layer, x, *graph = typed()
+    for _ in range(replay.AFTER + 2):
+        same(layer, x, *graph)
+    for other in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
+        assert not other.replays.states
+        same(other, x, *graph)
+    replica = copy.copy(layer)
+    replica._parameters = {name: torch.nn.Parameter(p.detach() * 3) for name, p in layer._parameters.items()}
+    same(replica, x, *graph)
+
+
+def test_what_cannot_be_captured_is_computed_as_usual(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: Any) -> Any:
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    monkeypatch.setattr(replay, "capture", refuse)
+    layer, x, *graph = typed()
+    for _ in range(replay.AFTER + 3):
+        same(layer, x, *graph)
+    assert layer.replays.refused

@@ -1,0 +1,49 @@
+"""A rewrite that was wrong by its error is tried again in a more exact form, at once: a short budget ends soon after its first programs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tests.toy_space import TASK, Step, Toy, toy
+from warpwright.base import Budget, Candidate, Record, Verdict
+from warpwright.loop import optimize
+from warpwright.space import Traits
+
+
+@dataclass(frozen=True)
+class Exact(Step):
+    """Computes what the rewrites left in full precision."""
+
+    @property
+    def traits(self) -> Traits:
+        return Traits("S", more_exact=True)
+
+
+STEPS = (Step("collapse", "E", 3.0), Step("fold", "P", 1.3, after=("collapse",)), Exact("exact", "S", 1.0, after=("collapse",), against=("graph",)),
+         Step("graph", "S", 1.6))  # fmt: skip
+
+
+class Rounding(Toy):
+    """Whatever collapses is wrong, unless it is computed exactly."""
+
+    def record(self, candidate: Candidate) -> Record:
+        made = super().record(candidate)
+        names = candidate.source.text.split()
+        if "collapse" not in names or "exact" in names:
+            return made
+        return replace(made, status="wrong", verdict=Verdict(False, "values"), measurement=None)
+
+
+def test_the_more_exact_form_of_a_wrong_program_comes_next():
+    space = replace(toy(STEPS), estimate=lambda ir: 0.5 if "graph" in ir else 1.0)
+    outcome = optimize(TASK, space, Rounding(), "ladder", Budget(None, proposals=2))
+    first, second = (record.candidate.source.text.split() for record in outcome.records[1:])
+    assert first == ["collapse", "fold", "graph"]
+    assert second == ["collapse", "exact", "fold", "graph"], "the schedule that is not legal after another stands before it"
+    assert outcome.best is not None and outcome.best.candidate.source.text.split() == second
+
+
+def test_a_program_that_is_right_is_not_made_more_exact_before_the_other_rungs():
+    space = replace(toy(STEPS), estimate=lambda ir: 0.5 if "graph" in ir else 1.0)
+    outcome = optimize(TASK, space, Toy(), "ladder", Budget(None, proposals=2))
+    assert all("exact" not in record.candidate.source.text.split() for record in outcome.records)

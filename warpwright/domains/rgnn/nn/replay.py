@@ -1,0 +1,265 @@
+"""Calls of a layer on a small graph that stays, recorded as CUDA graphs: there launches by the host take most of the time.
+
+A layer's call is recorded at its fifth time with the same edge tensors, parameters and shapes, without being asked. A recording reads the parameters
+where they lie; features are read where they lie if they are always the same leaf, and copied otherwise. Results and gradients are copies, so they may
+be kept and written. What does not fit the recording is computed as usual.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from warpwright.domains.rgnn import index as indices
+
+Call = Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]
+"""The layer's results for given features."""
+
+AFTER = 4
+"""Calls before a recording is made."""
+EDGES = 1_000_000
+"""Edges up to which launches count."""
+MOST = 4
+"""Graphs of a layer that are remembered."""
+PAD = 64
+"""Numbers that a gradient's memory begins at a multiple of."""
+
+
+class Captured:
+    """A function's launches as a CUDA graph; `out` is what it returned, in memory that each replay writes again."""
+
+    def __init__(self, function: Callable[[], list[torch.Tensor]], pool: Any) -> None:
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph, pool=pool, capture_error_mode="thread_local"):
+            self.out = function()
+
+    def replay(self) -> None:
+        """Launch it all."""
+        self.graph.replay()
+
+
+def capture(function: Callable[[], list[torch.Tensor]], pool: Any = None) -> Captured:
+    """Return a function's launches as something to replay."""
+    return Captured(function, pool)
+
+
+def warm(function: Callable[[], Any]) -> None:
+    """Run what is to be captured, so that nothing is compiled or looked up for the first time while it is."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(2):
+            function()
+    torch.cuda.current_stream().wait_stream(side)
+
+
+class Recording:
+    """Forward, and backward where gradients are wanted, of one layer on one graph."""
+
+    def __init__(self, call: Call, features: Sequence[torch.Tensor], baked: Sequence[bool], parameters: Sequence[torch.Tensor]) -> None:
+        self.call, self.number = call, 0
+        self.features = [x.detach() if one else x.detach().clone() for x, one in zip(features, baked, strict=True)]
+        for own, x in zip(self.features, features, strict=True):
+            own.requires_grad_(x.requires_grad and torch.is_grad_enabled())
+        self.copied = [place for place, one in enumerate(baked) if not one]
+        self.wanted = [x for x in (*self.features, *parameters) if x.requires_grad] if torch.is_grad_enabled() else []
+        self.held: list[Any] = []
+        """What the launches read besides."""
+        self.live: list[torch.Tensor] = []
+        self.places: list[tuple[int, torch.Size] | None] = []
+        warm(self._both)
+        self.given = [torch.zeros_like(x) for x in self._forward()] if self.wanted else []
+        self.forward = capture(self._forward)
+        self.out = [x.detach() for x in self.forward.out]
+        self.backward = capture(self._backward, self._pool()) if self.wanted else None
+        self.live, self.forward.out = [], self.out
+        self.held.append(indices.latest())
+
+    def _pool(self) -> Any:
+        return self.forward.graph.pool() if isinstance(self.forward, Captured) else None
+
+    def _forward(self) -> list[torch.Tensor]:
+        self.live = self.call(self.features)
+        return self.live
+
+    def _both(self) -> None:
+        self._forward()
+        if self.wanted:
+            torch.autograd.grad(self.live, self.wanted, [torch.ones_like(x) for x in self.live], allow_unused=True)
+
+    def _backward(self) -> list[torch.Tensor]:
+        """Return all gradients in one piece of memory."""
+        found = torch.autograd.grad(self.live, self.wanted, self.given, allow_unused=True)
+        self.places, end = [], 0
+        for x in found:
+            self.places.append(None if x is None else (end, x.shape))
+            end += 0 if x is None else -(-x.numel() // PAD) * PAD
+        flat = self.live[0].new_empty(end)
+        pairs = [(flat[place[0] : place[0] + x.numel()].view(x.shape), x) for place, x in zip(self.places, found, strict=True) if place is not None]
+        torch._foreach_copy_([a for a, _ in pairs], [b for _, b in pairs])
+        return [flat]
+
+    def run(self, features: Sequence[torch.Tensor]) -> int:
+        """Compute the results for these features; return the number of the run."""
+        if self.copied:
+            torch._foreach_copy_([self.features[i].detach() for i in self.copied], [features[i].detach() for i in self.copied])
+        self.forward.replay()
+        self.number += 1
+        return self.number
+
+    def gradients(self, number: int, features: Sequence[torch.Tensor], given: Sequence[torch.Tensor]) -> list[torch.Tensor | None]:
+        """Return the gradients of `wanted` for a run; it is run again where its values are no longer there."""
+        assert self.backward is not None
+        if number != self.number:
+            self.run(features)
+        torch._foreach_copy_(self.given, list(given))
+        self.backward.replay()
+        self.number += 1  # the backward's values may lie where the forward's were
+        (flat,) = self.backward.out
+        flat = flat.clone()
+        return [None if place is None else flat[place[0] : place[0] + place[1].numel()].view(place[1]) for place in self.places]
+
+
+class _Replayed(torch.autograd.Function):
+    """A recorded call as one node of autograd."""
+
+    @staticmethod
+    def forward(ctx: Any, recording: Recording, count: int, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        ctx.recording, ctx.count = recording, count
+        ctx.number = recording.run(tensors[:count])
+        ctx.save_for_backward(*tensors)
+        return tuple(x.clone() for x in recording.out)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *given: torch.Tensor) -> tuple[Any, ...]:
+        tensors = ctx.saved_tensors
+        found = iter(ctx.recording.gradients(ctx.number, tensors[: ctx.count], given))
+        return None, None, *(next(found) if wanted else None for wanted in ctx.needs_input_grad[2:])
+
+
+@dataclass
+class State:
+    """What is known of a layer's calls on one graph in one mode."""
+
+    edges: list[Any]
+    """Weak references to the edge tensors."""
+    key: Any = None
+    pointers: list[int] = field(default_factory=list)
+    """Where the parameters lie."""
+    features: list[Any] = field(default_factory=list)
+    """Weak references to the features of the last call."""
+    same: bool = True
+    """Were the features always the same leaves?"""
+    calls: int = 0
+    recording: Recording | None = None
+    stream: int = 0
+
+    def restart(self, key: Any, pointers: list[int]) -> None:
+        """Begin to count again."""
+        self.key, self.pointers, self.calls, self.recording, self.features = key, pointers, 0, None, []
+
+
+class Replays:
+    """The recordings of one layer. Copies of a layer, also by pickle, begin without any."""
+
+    def __init__(self) -> None:
+        self.states: OrderedDict[tuple[int, bool], State] = OrderedDict()
+        self.refused = False
+        """Has the layer computed something that cannot be recorded?"""
+        self.owner: Any = None
+        self.parameters: list[torch.Tensor] = []
+        self.tables: list[Any] = []
+        self.children: list[tuple[Any, tuple[Any, ...]]] = []
+
+    def __reduce__(self) -> Any:
+        return Replays, ()
+
+    def of(self, layer: torch.nn.Module) -> list[torch.Tensor]:
+        """Return the layer's parameters; modules are walked only where some have been replaced."""
+        if not self.tables or any(tuple(table.values()) != kids for table, kids in self.children):
+            modules = list(layer.modules())
+            self.tables = [module._parameters for module in modules if module._parameters]
+            self.children = [(module._modules, tuple(module._modules.values())) for module in modules if module._modules or module is layer]
+        return [x for table in self.tables for x in table.values() if x is not None]
+
+    def recorded(
+        self, layer: torch.nn.Module, call: Call, features: Sequence[torch.Tensor], edges: Sequence[torch.Tensor], told: Any,
+        held: Callable[[], Any] = lambda: None,
+    ) -> list[torch.Tensor] | None:  # fmt: skip
+        """Return the results of a recorded call; None where there is no recording, or none yet.
+
+        `told`: what else a call depends on, `held`: what else its launches read.
+        """
+        if not suitable(features, edges):
+            return None
+        self.owner = self.owner or weakref.ref(layer)
+        if self.owner() is not layer:
+            return None  # a replica, which shares this
+        growing = torch.is_grad_enabled()
+        place = (id(edges[0]), growing)
+        state = self.states.get(place)
+        if state is None or state.edges[0]() is not edges[0]:
+            self.states[place] = State([weakref.ref(x) for x in edges])
+            while len(self.states) > 2 * MOST:
+                self.states.popitem(last=False)
+            return None
+        parameters = self.of(layer)
+        key = (
+            told, [(id(x), x._version) for x in edges], [(x.shape, x.dtype, x.device, x.requires_grad) for x in features],
+            [x.requires_grad for x in parameters], torch.are_deterministic_algorithms_enabled(),
+        )  # fmt: skip
+        pointers = [x.data_ptr() for x in parameters]
+        if key != state.key or pointers != state.pointers:
+            state.restart(key, pointers)
+            state.edges = [weakref.ref(x) for x in edges]
+        same = len(state.features) == len(features) and all(ref() is x and x.is_leaf for ref, x in zip(state.features, features, strict=True))
+        if state.features and not same and state.same:
+            state.same = False
+            state.recording, state.calls = None, min(state.calls, AFTER - 1)
+        state.features = [weakref.ref(x) for x in features]
+        state.calls += 1
+        if state.calls <= AFTER:
+            return None
+        stream = stream_of(features[0])
+        if state.recording is None:
+            try:
+                kept = held()
+                state.recording, state.stream = Recording(call, features, [state.same] * len(features), parameters), stream
+                state.recording.held.append(kept)
+            except RuntimeError:
+                self.refused = True  # a launch that cannot be captured
+                return None
+        if state.stream != stream:
+            return None
+        return played(state.recording, features, parameters)
+
+
+def played(recording: Recording, features: Sequence[torch.Tensor], parameters: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Return the results of a recording, with gradients where they are wanted."""
+    if recording.wanted:
+        return list(_Replayed.apply(recording, len(features), *features, *parameters))
+    recording.run(features)
+    return [x.clone() for x in recording.out]
+
+
+def suitable(features: Sequence[torch.Tensor], edges: Sequence[torch.Tensor]) -> bool:
+    """Is it a call on one GPU, of float32, on a small graph, and not captured or traced by somebody else?"""
+    device = features[0].device
+    if device.type != "cuda" or any(x.dtype is not torch.float32 or x.device != device for x in features):
+        return False
+    if torch.cuda.is_current_stream_capturing() or torch.is_inference_mode_enabled() or torch._C._cuda_getDevice() != (device.index or 0):
+        return False
+    if edges[0].is_inference() or any(x.device != device for x in edges):
+        return False
+    return sum(x.shape[-1] for x in edges if x.dim() == 2) <= EDGES
+
+
+def stream_of(x: torch.Tensor) -> int:
+    """Return the current stream of a tensor's device."""
+    return torch._C._cuda_getCurrentRawStream(x.device.index or 0) if x.is_cuda else 0
