@@ -44,6 +44,26 @@ VERBS = {
 """Each verb and its help, as their own modules say it (a test compares): loading those takes 0.3 s."""
 
 
+ROOMS = {
+    "programs": ("optimize", "audit", "bench", "reproduce", "check"),
+    "records": ("report", "archive"),
+    "compare": ("compare",),
+    "explain": ("explain",),
+    "watch": ("watch",),
+    "serving": ("serve", "ask"),
+    "agents": ("mcp", "export"),
+    "train": ("collect", "train"),
+    "command": ("doctor", "completion"),
+    "domains.transpile": ("transpile",),
+    "domains.unlearnable": ("key", "pack", "protect", "recover", "inspect", "verify"),
+    "domains.mpi": ("mpi",),
+    "domains.sass": ("sass",),
+    "domains.pairs": ("pairs",),
+    "domains.bench_transpile": ("bench-transpile",),
+}
+"""Which module of this package adds which verbs, in the order of the help."""
+
+
 def parser() -> usage.Parser:
     """Return the command's parser without its verbs' options."""
     top, verbs = bare()
