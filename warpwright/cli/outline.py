@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from warpwright.cli import usage
 
@@ -72,7 +72,7 @@ def parser() -> usage.Parser:
     return top
 
 
-def bare() -> tuple[usage.Parser, argparse._SubParsersAction[argparse.ArgumentParser]]:
+def bare() -> tuple[usage.Parser, Any]:
     """Return the command's parser, and where its verbs are added."""
     import warpwright
 
