@@ -103,11 +103,11 @@ def by_sdk(url: str, key: str, body: Mapping[str, Any], timeout: float) -> bytes
 
 def by_library(url: str, key: str, body: Mapping[str, Any], timeout: float) -> bytes:
     """Post by Python's own library, where the SDK is not installed."""
-    headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
     import http.client  # here: with ssl they take a tenth of a second, and most who read this module ask no model
     import urllib.error
     import urllib.request
 
+    headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
     request = urllib.request.Request(f"{url.rstrip('/')}/chat/completions", json.dumps(body).encode(), headers, method="POST")
     try:
         with urllib.request.urlopen(request, timeout=timeout) as answer:
