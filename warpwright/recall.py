@@ -24,11 +24,11 @@ class Recalled:
 
 def keep(task: Task, settings: Settings, archive: Archive, outcome: Outcome, records: Sequence[Record], reason: str) -> None:
     """Write down what a run came to, if it came to anything, and no process of ours failed in it."""
-    if Budget.parse(settings.budget).until_faster:  # a longer search might have gone on
+    budget = Budget.parse(settings.budget)
+    if budget.until_faster:  # a longer search might have gone on
         return
     if best(records) is None or any(FAILED in record.versions for record in records):
         return
-    budget = Budget.parse(settings.budget)
     body = {
         "records": [record.key for record in records], "versions": dict(targets.versions(settings.device)), "reason": reason,
         "left_out": list(outcome.left_out), "exhausted": outcome.exhausted, "seconds": budget.seconds, "proposals": budget.proposals,

@@ -49,20 +49,27 @@ def test_parts_of_groups_of_channels() -> None:
     check(CHANNELS, (3, 8, 12, 20), ("normal", "offset"))
 
 
+def width_of(x: torch.Tensor) -> int:
+    return x.shape[-1]
+
+
 class Gathers(torch.nn.Module):
     """Sums of rows that indices choose, normalised or not."""
 
     def forward(self, table, wide, rows, lines):  # type: ignore[no-untyped-def]
         added = F.embedding(rows, table) + table[rows.flip(0)] * 2
         rising = wide.index_select(1, lines) * wide.index_select(1, lines).sigmoid()
-        return F.layer_norm(added, (table.shape[-1],)), torch.relu(table[rows]) + 1, rising, table[:, 3:][rows] * 2
+        shuffled = torch.cat((wide[:, 0], wide[:, lines, lines % 20] * 2, wide[:, :, rows[0]].amax(1)), 1).relu()
+        along = wide.gather(1, lines.reshape(1, 25, 1).expand(7, 25, width_of(wide))) + wide.gather(2, rows[None, :, :7].expand(7, 9, 7))[:, :1, :1]
+        normal = F.layer_norm(added, (table.shape[-1],))
+        return normal, torch.relu(table[rows]) + 1, rising, table[:, 3:][rows] * 2, shuffled, along, table.index_select(1, rows[1]).exp() * 2
 
 
 @pytest.mark.parametrize("width", [64, 37])
 def test_gathers(width: int) -> None:
     generator = torch.Generator().manual_seed(0)
     table, wide = torch.randn(50, width, generator=generator), torch.randn(7, 30, width, generator=generator)
-    rows, lines = torch.randint(0, 50, (9, 20), generator=generator), torch.randint(0, 30, (25,), generator=generator)
+    rows, lines = torch.randint(0, 30, (9, 20), generator=generator), torch.randint(0, 30, (25,), generator=generator)
     model = Gathers()
     given_ = (table, wide, rows, lines)
     kernels, optimized = fused(captured(model, *given_))
@@ -76,6 +83,15 @@ def test_negative_indices_count_from_the_end() -> None:
     model = Several([lambda t, i: torch.relu(t[i]) * 2])  # type: ignore[list-item]
     _, optimized = fused(captured(model, table, rows))
     assert torch.equal(optimized(table, rows)[0], model(table, rows)[0])
+
+
+def test_pairs_that_indices_choose_are_put_together_by_one_kernel() -> None:
+    pairs = torch.triu_indices(9, 9, 1)
+    x, products = torch.randn(150, 40), torch.randn(150, 9, 9)
+    model = Several([lambda x, y, p: torch.cat([x, y[:, p[0], p[1]]], 1)])  # type: ignore[list-item]
+    [kernel], optimized = fused(captured(model, x, products, pairs))
+    assert "row_from_end(" in kernel.text
+    assert torch.equal(optimized(x, products, pairs)[0], model(x, products, pairs)[0])
 
 
 @settings(max_examples=8, deadline=None)

@@ -412,19 +412,37 @@ def _roll(p: Program, node: fx.Node) -> Value:
 
 
 def _gather(p: Program, node: fx.Node) -> Value:
-    """Embedding, index_select, and indexing by one tensor."""
+    """Embedding, index_select, and indexing by tensors that stand next to one another."""
     _float_result(node)
     x: Any = node.args[0]
+    given: Any = node.args[1]
     if _name(node) == "index":
-        given: Any = node.args[1]
-        places = [d for d, index in enumerate(given) if index is not None]
-        if len(places) != 1:
-            raise Unsupported("indexing by several tensors")
-        return p.gathered(x, places[0], given[places[0]], signed=True)
-    if _name(node) == "index_select":
-        dim, index = node.args[1:]
-        return p.gathered(x, dim % len(shape(x)), index, signed=False)  # type: ignore[operator, arg-type]
-    return p.gathered(x, 0, node.args[1], signed=False)  # type: ignore[arg-type]
+        chosen = {d: index for d, index in enumerate(given) if index is not None}
+    elif _name(node) == "index_select":
+        chosen = {given % len(shape(x)): node.args[2]}
+    else:
+        chosen = {0: given}
+    first, count, sizes = min(chosen), len(chosen), shape(x)
+    if list(chosen) != list(range(first, first + count)) or not all(map(is_tensor, chosen.values())):
+        raise Unsupported("indexing by tensors that stand apart")
+    shared = tuple(torch.broadcast_shapes(*map(shape, chosen.values())))
+    axes = p.axes_for((*sizes[:first], *shared, *sizes[first + count :]), p.dims)
+    over = axes[first : first + len(shared)]
+    own = (*axes[:first], *((),) * count, *axes[first + len(shared) :])
+    indices = [(d, index, p.axes_for(shape(index), over)) for d, index in chosen.items()]
+    return p.gathered(x, axes, own, indices, signed=_name(node) == "index")
+
+
+def _gather_along(p: Program, node: fx.Node) -> Value:
+    """torch.gather: an index for each element."""
+    _float_result(node)
+    x: Any = node.args[0]
+    index: Any = node.args[2]
+    sizes, d = shape(x), argument(node, "dim") % len(shape(x))
+    if any(one != other for i, (one, other) in enumerate(zip(sizes, shape(index), strict=True)) if i != d):
+        raise Unsupported("a gather from a part")
+    axes = p.axes_for(shape(index), p.dims)
+    return p.gathered(x, axes, (*axes[:d], (), *axes[d + 1 :]), [(d, index, axes)], signed=False)
 
 
 _GROUPS: tuple[tuple[Builder, tuple[Any, ...]], ...] = (
@@ -453,19 +471,20 @@ _GROUPS: tuple[tuple[Builder, tuple[Any, ...]], ...] = (
     (_pad, (aten.pad.default, aten.constant_pad_nd.default)),
     (_roll, (aten.roll.default,)),
     (_gather, (aten.embedding.default, aten.index_select.default, aten.index.Tensor)),
+    (_gather_along, (aten.gather.default,)),
     (_view, (aten.unsqueeze.default, aten.squeeze.dim, aten.squeeze.dims, aten.squeeze.default, aten.view.default, aten.reshape.default)),
 )  # fmt: skip
 BUILDERS: dict[Any, Builder] = {op: build for build, ops in _GROUPS for op in ops}
 """aten overload -> how it is written as a program."""
 
 _OF_ELEMENTS = (_unary, _binary, _compare, _where, _masked_fill, _convert, _logical_not, _clamp, _power, _with_parameters)
-ELEMENTWISE = frozenset(op for build, ops in _GROUPS if build in _OF_ELEMENTS for op in ops)
 VIEWS = _GROUPS[-1][1]
 PARTS = (aten.cat.default, aten.concat.default, aten.pad.default, aten.constant_pad_nd.default)
 """Calls whose arguments are parts of their results."""
-MOVES = (*PARTS, aten.roll.default, aten.embedding.default, aten.index_select.default, aten.index.Tensor)
+MOVES = (*PARTS, aten.roll.default, aten.embedding.default, aten.index_select.default, aten.index.Tensor, aten.gather.default)
 """Calls that only put elements in other places. Kernels for a GPU take them in."""
 GPU_ONLY = frozenset((
     *MOVES, *(getattr(aten, name).default for name in ("sin", "cos", "atan", "exp2", "log2", "floor", "ceil", "trunc")),
 ))  # fmt: skip
+ELEMENTWISE = frozenset(op for build, ops in _GROUPS if build in _OF_ELEMENTS for op in ops) - GPU_ONLY
 COPIES = (aten.clone.default, aten.contiguous.default, aten.detach.default, aten.alias.default, aten.to.dtype)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import torch
 from torch import fx
 
-from warpwright.domains.graph.cpp.calls import BUILDERS, GPU_ONLY, PARTS
+from warpwright.domains.graph.cpp.calls import BUILDERS, GPU_ONLY, MOVES, PARTS
 from warpwright.domains.graph.cpp.generate import function
 from warpwright.domains.graph.cpp.program import Axes, Program, Unsupported
 from warpwright.domains.graph.emit import expression
@@ -67,7 +67,8 @@ def copy_of(node: fx.Node) -> Program:
 
 
 def _spaces(node: fx.Node) -> list[tuple[int, ...]]:
-    return [shape(n) for n in (node, *node.all_input_nodes[:1]) if is_tensor(n)]
+    sources = [] if node.target in MOVES else node.all_input_nodes[:1]  # what is chosen from may be larger than what is chosen
+    return [shape(n) for n in (node, *sources) if is_tensor(n)]
 
 
 def _groups(node: fx.Node) -> int:

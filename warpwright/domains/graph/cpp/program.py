@@ -195,16 +195,15 @@ class Program:
         moves = tuple(Move("roll", shape(node)[d], axes[d], shift % shape(node)[d]) for d, shift in shifts)
         return self._new("load", "", (), axes, operand=self._operand(node, axes, moves), cost=4)
 
-    def gathered(self, node: fx.Node, dim: int, index: fx.Node, signed: bool) -> Value:
-        """Return a tensor from outside, whose dimension `dim` has been replaced by those of a tensor of indices."""
-        if self.frame or value(index).dtype not in (torch.int64, torch.int32):
-            raise Unsupported("a gather of a part, or by what are no indices")
-        sizes, rank = shape(node), len(shape(index))
-        axes = self.axes_for((*sizes[:dim], *shape(index), *sizes[dim + 1 :]), self.dims)
-        places = self._operand(index, axes[dim : dim + rank])
-        own = (*axes[:dim], (), *axes[dim + rank :])
-        moves = (Move("gather", sizes[dim], dim=dim, index=places, signed=signed),)
-        return self._new("load", "", (), axes, operand=self._operand(node, own, moves), cost=4)
+    def gathered(self, node: fx.Node, axes: Axes, own: Axes, indices: Sequence[tuple[int, fx.Node, Axes]], signed: bool) -> Value:
+        """Return a tensor from outside over `axes`; its dimensions run over `own`, or have the places of a tensor of indices over its axes."""
+        moves = [window for window in self.frame if window.axes in axes]
+        for dim, index, over in indices:
+            if not is_tensor(index) or value(index).dtype not in (torch.int64, torch.int32) or not shape(index):
+                raise Unsupported("a gather by what are no indices, or by a single one, which may lie in the host's memory")
+            places = self._operand(index, over, tuple(window for window in self.frame if window.axes in over))
+            moves.append(Move("gather", shape(node)[dim], dim=dim, index=places, signed=signed))
+        return self._new("load", "", (), axes, operand=self._operand(node, own, tuple(moves)), cost=4)
 
     def part_of(self, arg: Any, build: Any, windows: Sequence[tuple[tuple[int, ...], int, int]]) -> Value:
         """Return an argument as part of the whole space. `windows`: dimension, where the part begins, and its size; `build` builds calls."""

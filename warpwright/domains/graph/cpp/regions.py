@@ -119,7 +119,7 @@ def _trimmed(region: list[fx.Node]) -> list[fx.Node]:
 
 
 def _is_kernel(region: list[fx.Node], kind: type[Fused]) -> bool:
-    if all(node.target in (*VIEWS, *COPIES, *MOVES) for node in region):
+    if all(node.target in (*VIEWS, *COPIES, *MOVES) for node in region) and sum(node.target in MOVES for node in region) < 2:
         return False
     try:
         kind("trial", build(region, _results(region)), region)

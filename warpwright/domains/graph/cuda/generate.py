@@ -133,7 +133,7 @@ class _Writer(Phases):
 
     def _moves(self, tensor: int) -> bool:
         """Has a tensor an element of its own for each element of a vector?"""
-        return self.layout.vector.strides[tensor] != 0
+        return self.layout.vector.strides[tensor] != 0 or bool(self._gathers(tensor, "0"))
 
     def _kind(self, v: Value) -> torch.dtype:
         """Return the type of a result."""
@@ -172,14 +172,18 @@ class _Writer(Phases):
                 return "" if loop is self.layout.vector and tensor in self.plan.loose else f"turned({place}, {move.start}, {move.size})"
         return place
 
-    def _gathers(self, tensor: int) -> list[str]:
-        """Return the terms of an operand's address that follow from indices in memory."""
-        terms = []
+    def _gathers(self, tensor: int, element: str = "") -> list[str]:
+        """Return the terms of an operand's address that follow from indices in memory: from a row's, or from that of an `element` of a vector."""
+        terms, along = [], self.layout.vector
         for move in self.program.moves.get(tensor, ()):
-            if move.kind == "gather":
+            if move.kind == "gather" and bool(element) == (along.strides[move.index] != 0):
                 own = self.placement.of(tensor) or torch.empty(value(self.program.operands[tensor][0]).shape, device="meta").stride()
-                at = " + ".join(self._offset(self.layout.outer, move.index, "i")) or "0"
-                terms.append(f"{'row_from_end' if move.signed else 'row_at'}(a{move.index}[{at}], {move.size}) * {own[move.dim]}")
+                at = self._offset(self.layout.outer, move.index, "i")
+                if element:
+                    at.append(f"{self._at(along, move.index, f'({self._vector_index()} + {element})')} * {along.strides[move.index]}")
+                row = f"{'row_from_end' if move.signed else 'row_at'}(a{move.index}[{' + '.join(at) or '0'}], {move.size}) * {own[move.dim]}"
+                test = self._inside(move.index)
+                terms.append(f"({test} ? {row} : 0)" if test and not element else row)
         return terms
 
     def _index_of(self, dim: tuple[int, ...], element: str = "") -> str:
@@ -193,9 +197,12 @@ class _Writer(Phases):
             step *= self.program.sizes[axis]
         return f"({' + '.join(terms)})" if len(terms) > 1 else terms[0]
 
+    def _vector_index(self) -> str:
+        return f"k{len(self.layout.inner) - 1}" if self.plan.order == "rows" else "k" if self.layout.outer else "at"
+
     def _loop_index(self, axis: int) -> str:
         if self.layout.vector.axis == axis:
-            return f"k{len(self.layout.inner) - 1}" if self.plan.order == "rows" else "k" if self.layout.outer else "at"
+            return self._vector_index()
         for prefix, loops in (("i", self.layout.outer), ("k", self.layout.inner)):
             for d, loop in enumerate(loops):
                 if loop.axis == axis:
@@ -215,7 +222,7 @@ class _Writer(Phases):
         lines = []
         for t in tensors:
             terms = [*self._offset(loops, t, prefix), *(self._gathers(t) if base == "given" else [])]
-            terms += [at] if more and self._moves(t) and (at := self._at(self.layout.vector, t, more)) else []
+            terms += [at] if more and self.layout.vector.strides[t] and (at := self._at(self.layout.vector, t, more)) else []
             start = f"{base}{t}" if base != "given" else f"a{t}" if t < self.inputs else f"o{t - self.inputs}"
             lines.append(f"const auto {to}{t} = {' + '.join([start, *terms])};")
         return lines
@@ -297,10 +304,11 @@ class _Writer(Phases):
 
     def _single(self, t: int, i: int) -> str:
         """Return element `i` of a vector that is not read as one."""
-        along, place = self.layout.vector, str(i)
+        along, place = self.layout.vector, str(i) if self.layout.vector.strides[t] else "0"
         for move in self.program.moves.get(t, ()):
             if move.kind == "roll" and along.axis in move.axes and t in self.plan.loose:
                 place = f"turned({self._loop_index(along.axis)} + {i}, {move.start}, {move.size})"
+        place = " + ".join([place, *self._gathers(t, str(i))])
         test = self._inside(t, str(i))
         return f"{f'{test} ? ' if test else ''}number(q{t}[{place}]){' : 0.f' if test else ''}"
 

@@ -114,8 +114,8 @@ def plan(program: Program, layout: Layout, tuning: Tuning, phases: int, strided:
     if program.moves and layout.order not in ("flat", "rows"):
         raise Unsupported("other places in tensors that are read by columns")
     for move in (move for moves in program.moves.values() for move in moves if move.kind == "gather"):
-        if any(loop.strides[move.index] for loop in layout.inner):
-            raise Unsupported("an index for each element")
+        if any(loop.strides[move.index] for loop in layout.inner[:-1]):
+            raise Unsupported("an index for each element of several loops")
     if layout.order == "columns":
         return _columns(layout, tuning, phases)
     if layout.order == "crossed":
@@ -124,7 +124,8 @@ def plan(program: Program, layout: Layout, tuning: Tuning, phases: int, strided:
     loops = [*layout.outer, *layout.inner[:-1]]
     loose = {t for t, offset in strided.items() if offset % vector or any(loop.strides[t] % vector for loop in loops)}
     loose |= {t for t in program.moves if _uneven(program, layout, t, vector)}
-    loose |= {move.index for moves in program.moves.values() for move in moves if move.kind == "gather"}
+    gathers = [(t, move.index) for t, moves in program.moves.items() for move in moves if move.kind == "gather"]
+    loose |= {index for _, index in gathers} | {t for t, index in gathers if layout.inner[-1].strides[index]}
     if layout.order == "flat":
         made = Plan("flat", tuning.block, vector, 1, 0, 1, layout.rows, layout.length, tuning.unroll)
     else:
