@@ -175,8 +175,9 @@ class _Recorded:
             if stamp != self.stamp:
                 self.record(function, inputs, state, written)
                 self.stamp = stamp
-            if self.tensors:  # one launch for all of one type
-                torch._foreach_copy_(self.tensors, [t for t in inputs if isinstance(t, torch.Tensor)])
+            for own, given in zip(self.inputs, inputs):
+                if isinstance(own, torch.Tensor):
+                    own.copy_(given)
             self.graph.replay()
             results = self.copies(self.results)
             self.done.record()
@@ -185,7 +186,6 @@ class _Recorded:
     @torch.inference_mode(False)  # what is kept is written in calls of any mode
     def record(self, function, inputs, state, written):
         self.inputs = [t.clone() if isinstance(t, torch.Tensor) else t for t in inputs]
-        self.tensors = [t for t in self.inputs if isinstance(t, torch.Tensor)]
         self.pins = [t.detach() for t in state]  # a pinned address is not given to another tensor
         saved = [t.clone() for t in written]
         side = torch.cuda.Stream()

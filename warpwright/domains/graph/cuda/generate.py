@@ -297,6 +297,9 @@ class _Writer(Phases):
         if not self._moves(t):
             return [f"const float x{v.number} = {f'{test} ? ' if test else ''}number(*q{t}){' : 0.f' if test else ''};"]
         if width > 1 and kind in ("float", "bf16") and t not in self.plan.loose:
+            if any(move.kind == "window" and self.layout.vector.axis in move.axes for move in self.program.moves.get(t, ())):
+                # threads of a warp differ: all read, those outside the operand's beginning, and no load waits for another
+                return [f"float x{v.number}[{width}];", f"load<{width}>(x{v.number}, {test} ? q{t} : a{t});"]
             if test:  # what lies outside is not picked
                 return [f"float x{v.number}[{width}] = {{}};", f"if ({test}) load<{width}>(x{v.number}, q{t});"]
             return [f"float x{v.number}[{width}];", f"load<{width}>(x{v.number}, q{t});"]
