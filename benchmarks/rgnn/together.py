@@ -160,6 +160,17 @@ def variants(cell: Cell, clock: Clock, write: Callable[[dict[str, Any]], None]) 
         write(row | measure(clock, module, run, cell.x, cell.weights))
 
 
+def patiently(function: Callable[[], Cell], clock: Clock) -> Cell:
+    """Return a prepared cell; what others use the memory for, which are at work beside, is tried again."""
+    for wait in (2, 3, 4):
+        try:
+            return function()
+        except torch.OutOfMemoryError:
+            clock.clean()
+            time.sleep(wait)
+    return function()
+
+
 def worker(name: str, models: Sequence[str], args: argparse.Namespace, alone: Any, pipe: Any) -> None:
     """Prepare cells, then time what is asked for: (part,) -> rows; None ends it."""
     device = torch.device("cpu" if args.dry or not torch.cuda.is_available() else "cuda")
@@ -168,12 +179,7 @@ def worker(name: str, models: Sequence[str], args: argparse.Namespace, alone: An
     clock, cells, failures = Clock(device, 0.01 if args.dry else args.each), [], []
     for model in models:
         try:
-            try:
-                cells.append(prepared(name, model, args, device, alone))
-            except torch.OutOfMemoryError:  # others are at work beside
-                clock.clean()
-                time.sleep(2)
-                cells.append(prepared(name, model, args, device, alone))
+            cells.append(patiently(lambda model=model: prepared(name, model, args, device, alone), clock))  # type: ignore[misc]
         except Exception as problem:
             traceback.print_exc()
             failures.append({"table": "failures", "graph": name, "model": model, "note": f"{type(problem).__name__}: {str(problem)[:300]}"})

@@ -10,6 +10,8 @@ import torch
 
 from warpwright.domains.rgnn.emit import gpu
 from warpwright.domains.rgnn.emit.gpu import TRAILING, Built, Ready
+from warpwright.domains.rgnn.emit.triton_text import Tuning
+from warpwright.domains.rgnn.lattice import Domain
 
 
 class Triton:
@@ -89,3 +91,16 @@ def test_kernels_that_take_more_than_their_arguments_stay_with_triton(recorded: 
     for _ in range(3):
         launch.launch(0, [array, array])
     assert launch.built.direct == {0: None} and len(function.calls) == 3
+
+
+@pytest.mark.parametrize(
+    ("sources", "edges", "asked", "expected"),
+    [
+        (1_000_000, 14_000_000, Tuning(), Tuning(unroll=1, stages=4)), (1_000_000, 4_000_000, Tuning(), Tuning(unroll=2)),
+        (50_000, 14_000_000, Tuning(), Tuning(unroll=4)), (1_000_000, 14_000_000, Tuning(unroll=2), Tuning(unroll=2)),
+        (1_000_000, 14_000_000, Tuning(stages=1), Tuning(unroll=4, stages=1)),
+    ],
+)  # fmt: skip
+def test_long_rows_of_large_graphs_are_copied_ahead(sources: int, edges: int, asked: Tuning, expected: Tuning) -> None:
+    index: Any = SimpleNamespace(edges=edges, rows={Domain.SRC: sources, Domain.PAIR_DST: 1_000_000})
+    assert gpu.fitted(asked, index, Domain.PAIR_DST) == expected
