@@ -286,12 +286,12 @@ def test_without_a_deadline_too_the_compiler_works_beside_the_other_baselines(fo
     """As on a GPU. The candidate that has passed stands still meanwhile."""
     monkeypatch.setattr(trusted_target.Workbench, "has_free_cores", property(lambda bench: True))
     begun: list[str] = []
-    names = (ORIGINAL, "compile", "compile_max_autotune")
+    names = (ORIGINAL, "compile")
     measuring = Measuring(names, 1.0, tell=begun.append)
     with LocalEvaluator(taskfile.describe(folder / "task.py"), "cpu", measuring, lock=DeviceLock("cpu", folder / "locks")) as evaluator:
         evaluator.prepare([program(SAME)])
         record = evaluate(evaluator, SAME)
-        assert evaluator._trusted is not None and len(evaluator._trusted.aside) == 2
+        assert evaluator._trusted is not None and len(evaluator._trusted.aside) == 1
     assert record.status == "ok" and record.measurement is not None and set(record.measurement.baselines) == set(names)
     assert begun.count("building") == 1
 

@@ -46,9 +46,8 @@ def compared(subject: Subject, overhead: float) -> dict[str, Any]:
     plain, ours = [], []
     for block in range(BLOCKS + 1):
         taken = [seconds * 1e6 for seconds in subject.plain("single", BLOCK_CALLS)]
-        spans = []
+        spans, place = [], random.random()  # as the evaluator's passes have one
         for _ in range(BLOCK_CALLS):
-            place = random.random()  # as the evaluator's passes have one
             with started_at(subject, place):
                 subject.prepare("call", flush=True, slot="same", spin=SPIN)
             with placement.aside(place):

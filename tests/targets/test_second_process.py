@@ -21,24 +21,24 @@ def measured(speedup: float, verdict: Comparison = "FASTER") -> Measurement:
 
 
 def test_both_processes_have_to_be_slower() -> None:
-    first = measured(1.3)
+    first = measured(1.2)
     for found in (measured(1.02, "UNSURE"), measured(1.0, "SAME"), measured(0.9, "SLOWER")):
         both = second_process.agreed(first, found)
         assert both.verdict == "UNSURE" and "two processes of one program" in str(both.conditions["note"])
         assert both.interval == (found.interval[0], first.interval[1]) and both.speedup == found.speedup
 
 
-@pytest.mark.parametrize("other", [1.2, 1.35])
+@pytest.mark.parametrize("other", [1.1, 1.22])
 def test_what_is_claimed_is_the_smaller_speed_up(other: float) -> None:
-    both = second_process.agreed(measured(1.3), measured(other))
-    assert (both.verdict, both.speedup) == ("FASTER", min(1.3, other))
+    both = second_process.agreed(measured(1.2), measured(other))
+    assert (both.verdict, both.speedup) == ("FASTER", min(1.2, other))
     assert both.conditions["speedup_over_second_process"] == other and "note" not in both.conditions
 
 
 def test_only_small_speed_ups_on_a_gpu_with_time_left_are_found_again() -> None:
     bench: Any = SimpleNamespace(left=100.0, has_free_cores=True)
-    assert second_process.wanted(bench, measured(1.3))
+    assert second_process.wanted(bench, measured(1.2))
     assert not second_process.wanted(bench, measured(second_process.CONFIRM_BELOW))
-    assert not second_process.wanted(bench, replace(measured(1.3), verdict="UNSURE"))
+    assert not second_process.wanted(bench, replace(measured(1.2), verdict="UNSURE"))
     for other in ({"left": 5.0}, {"has_free_cores": False}):
-        assert not second_process.wanted(SimpleNamespace(**{**vars(bench), **other}), measured(1.3))  # type: ignore[arg-type]
+        assert not second_process.wanted(SimpleNamespace(**{**vars(bench), **other}), measured(1.2))  # type: ignore[arg-type]

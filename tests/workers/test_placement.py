@@ -103,6 +103,7 @@ def test_programs_on_a_gpu_that_wait_busily_are_put_on_the_core_of_their_pass(mo
     monkeypatch.setattr(timed.placement, "started_at", lambda pid, place: seen.append(("started", place)) or nullcontext())
     monkeypatch.setattr(timed.placement, "aside", lambda place: seen.append(("aside", place)) or nullcontext())
     monkeypatch.setattr(timed.TimedProgram, "_lay_out", lambda *_: None)
+    monkeypatch.setattr(timed, "PLACES", timed.Places())
     for count, expected in ((16, [("started", 0.25), ("aside", 0.25)]), (2, [])):
         monkeypatch.setattr(os, "cpu_count", lambda count=count: count)
         program = timed.TimedProgram(SimpleNamespace(), worker, "candidate")  # type: ignore[arg-type]
@@ -110,3 +111,10 @@ def test_programs_on_a_gpu_that_wait_busily_are_put_on_the_core_of_their_pass(mo
         program.go()
         assert seen == expected
         seen.clear()
+
+
+def test_on_a_gpu_many_passes_share_a_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timed, "SAME_PLACE", 3)
+    places = timed.Places()
+    drawn = [0.1, 0.1, 0.2, 0.2, 0.3, 0.3, 0.4, 0.4, 0.5]
+    assert [places.kept(place) for place in drawn] == [0.1] * 6 + [0.4] * 3

@@ -131,7 +131,7 @@ def _build_baselines(bench: Workbench, trusted: Trusted, meanwhile: Meanwhile) -
     """
     ordered = sorted(trusted.baselines.items(), key=lambda item: _slowness(item[1].candidate.source) if bench.deadline is not None else 0)
     aside = _begin_aside(bench, trusted)
-    last = [item for item in ordered if aside and item[0] not in aside and _slowness(item[1].candidate.source) > 1]
+    last = [item for item in ordered if aside and _slowness(item[1].candidate.source) > 1]
     first = [item for item in ordered if item[0] not in aside and item not in last]
     tried: dict[str, Worker] = {}
     _build_together(bench, trusted, first, tried)
@@ -201,16 +201,12 @@ class _Aside:
 
 
 def _begin_aside(bench: Workbench, trusted: Trusted) -> dict[str, _Aside]:
-    """Begin to compile what torch.compile takes long for, where the host's cores are free for that: on a GPU.
-
-    What tries kernels out is begun as well, unless the time is short: then it has to wait until it is known how long the plain compilation takes.
-    """
+    """Begin to compile what torch.compile takes long for, where the host's cores are free for that: on a GPU."""
     begun: dict[str, _Aside] = {}
     if not bench.has_free_cores:
         return begun
-    slowest = 1 if bench.deadline is not None else 2
     for name, baseline in trusted.baselines.items():
-        if not 1 <= _slowness(baseline.candidate.source) <= slowest or baseline.program is not None:
+        if _slowness(baseline.candidate.source) != 1 or baseline.program is not None:
             continue
         seconds, why = _time_for(bench, trusted, baseline, ASIDE_SHARE)
         if why:
@@ -225,10 +221,9 @@ def _compile_aside(bench: Workbench, trusted: Trusted, name: str, baseline: Base
     began = time.monotonic()
     worker = Worker("baseline", bench.place, bench.limits)
     trusted.aside.append(worker)
-    if _slowness(baseline.candidate.source) == 1:
-        device_yield.living.discard(worker)  # it goes on while another task is timed, as a build on a GPU does
+    device_yield.living.discard(worker)  # it goes on while another task is timed, as a build on a GPU does
     try:
-        with _hurried(bench, worker, seconds), bench.building(baseline.candidate.source):
+        with _hurried(bench, worker, seconds):
             baseline.build, rejected = verify.build(trusted.judge, worker, name, baseline.candidate.source)
     finally:
         baseline.seconds = time.monotonic() - began

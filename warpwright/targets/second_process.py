@@ -2,7 +2,8 @@
 
 Two processes of one program differ for as long as they live: where their memory lies, which cores they were put on. The baselines' process serves
 all candidates of a session; if it is a slow one, each of them looks faster. On an H200 a softmax of 20 us, as single calls, was 1.04 to 1.31 times
-slower in one process than in eight others, and FASTER once in seven. So a small speed-up is claimed only where a second process gives it, too.
+slower in one process than in eight others, and once FASTER in seven runs. Most of that was the core (`verifier/timed.py`). What is left may be found
+in a small speed-up only, which is claimed where a second process gives it, too.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from warpwright.verifier import timed, verify
 from warpwright.verifier.rejections import Rejected
 from warpwright.workers.sandbox import Worker
 
-CONFIRM_BELOW = 1.4
-"""A larger speed-up is no difference between processes."""
+CONFIRM_BELOW = 1.25
+"""A larger speed-up is no difference between processes: 66 ratios of two processes, on one core in each pass, lay between 0.93 and 1.17."""
 
 SHARE = 0.5
 """Of the time of the first comparison."""
