@@ -158,7 +158,7 @@ def run_task(task: Task, settings: Settings, archive: Archive, conduct: Conduct 
                     task, space, evaluator, search, limited, archive, Course(on_record, conduct.should_stop, settings.seed, deadline=plan)
                 )
                 if not isinstance(search, str | PolicySearch):
-                    outcome = replace(outcome, stopped=search.stopped or outcome.stopped)
+                    outcome = replace(outcome, stopped=search.stopped or outcome.stopped, unanswered=search.unanswered)
                 run = replace(run, outcome=outcome)
                 if outcome.cut:
                     raise OutOfTime
