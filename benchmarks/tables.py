@@ -47,6 +47,12 @@ VIEWS: Mapping[str, Callable[[Sequence[Row]], str]] = {
     "first-kernelbench": partial(first_table.view, of="kernelbench"),
     "first-modules": partial(first_table.view, of="tasks"),
     "first-held-out": partial(first_table.view, of="held_out"),
+    "second-modules": partial(first_table.view, of="tasks", table="second"),
+    "second-held-out": partial(first_table.view, of="held_out", table="second"),
+    "second-kernelbench": partial(first_table.view, of="kernelbench", table="second"),
+    "mended-modules": partial(first_table.view, of="tasks,held_out", table="mended"),
+    "mended-kernelbench": partial(first_table.view, of="kernelbench", table="mended"),
+    "verdicts": partial(kernelbench, of="verdicts"),
 }
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from warpwright import cli
-from warpwright.cli import usage
+from warpwright.cli import outline, usage
 from warpwright.errors import UsageError
 
 ROOT = Path(__file__).parents[1]
@@ -78,7 +78,14 @@ def test_it_answers_at_once(arguments: list[str], tmp_path: Path) -> None:
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert done.returncode in (0, 1, 2)
     seconds = after.ru_utime - before.ru_utime
-    assert seconds < 1.2, f"{seconds:.2f} s"  # 0.25 s on an idle machine
+    most = 0.3 if arguments[0] in ("--help", "--version", "optimise") else 1.2  # 0.05 s and 0.25 s on an idle machine
+    assert seconds < most, f"{seconds:.2f} s"
+
+
+def test_the_outline_says_of_each_verb_what_its_module_says() -> None:
+    [verbs] = [action for action in cli.parser()._actions if isinstance(action, argparse._SubParsersAction)]
+    assert {choice.dest: choice.help for choice in verbs._choices_actions} == outline.VERBS
+    assert outline.parser().format_help() == cli.parser().format_help()
 
 
 def test_the_command_line_loads_no_torch() -> None:

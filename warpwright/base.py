@@ -300,6 +300,11 @@ class Record:
         return digest(self.task.key, self.candidate.key, self.device)
 
     @property
+    def headline(self) -> str:
+        """The first line of the detail, or ""."""
+        return (self.detail.strip().splitlines() or [""])[0]
+
+    @property
     def speedup(self) -> float:
         """Speed-up over the best baseline; 0.0 for whatever did not pass."""
         return self.measurement.speedup if self.status == "ok" and self.measurement is not None else 0.0

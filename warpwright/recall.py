@@ -26,11 +26,11 @@ def keep(task: Task, settings: Settings, archive: Archive, outcome: Outcome, rec
     """Write down what a run came to, if it came to anything, and no process of ours and no question to a model failed in it."""
     if outcome.unanswered:
         return
-    if Budget.parse(settings.budget).until_faster:  # a longer search might have gone on
+    budget = Budget.parse(settings.budget)
+    if budget.until_faster:  # a longer search might have gone on
         return
     if best(records) is None or any(FAILED in record.versions for record in records):
         return
-    budget = Budget.parse(settings.budget)
     body = {
         "records": [record.key for record in records], "versions": dict(targets.versions(settings.device)), "reason": reason,
         "left_out": list(outcome.left_out), "exhausted": outcome.exhausted, "seconds": budget.seconds, "proposals": budget.proposals,

@@ -236,7 +236,7 @@ def first(space: Any, count: int, without: tuple[str, ...], most: int = 12) -> l
         while len(recipes) < count and asked < most:
             recipes += [recipe for recipe in batch if recipe and recipe not in recipes and not str(recipe[-1]).startswith(without)]
             asked += len(batch)
-            batch = proposer.send([SimpleNamespace(speedup=start / space.estimate(space.replay(recipe))) for recipe in batch])  # type: ignore[misc]
+            batch = proposer.send([SimpleNamespace(status="ok", speedup=start / space.estimate(space.replay(recipe))) for recipe in batch])  # type: ignore[misc]
     except StopIteration:
         pass
     return recipes[:count]

@@ -35,13 +35,14 @@ def best(rows: Sequence[Row]) -> list[Row]:
     return [min([row for row in own if is_right(row)] or own[:1], key=lambda row: float(row["ours ms"])) for own in tasks.values()]
 
 
-def view(rows: Sequence[Row], of: str) -> str:
-    """Return the means and the table of the tasks of a set: KernelBench's, or those of a folder of benchmarks/kernels."""
-    names = {path.stem for path in (MODULES / of).glob("*.py")} if of != "kernelbench" else None
+def view(rows: Sequence[Row], of: str, table: str = "first") -> str:
+    """Return the means and the table of the rows called `table`, of a set's tasks: KernelBench's, or those of folders of benchmarks/kernels."""
+    names = {path.stem for folder in of.split(",") for path in (MODULES / folder).glob("*.py")} if of != "kernelbench" else None
     mine = [row for row in rows if "task" in row and (row["task"].startswith("level") if names is None else row["task"] in names)]
-    chosen = sorted(best([row for row in mine if row.get("table") == "first"]), key=lambda row: str(row["task"]))
+    chosen = sorted(best([row for row in mine if row.get("table") == table]), key=lambda row: str(row["task"]))
     right = [row for row in chosen if is_right(row)]
-    lost = sorted({f"{row['task']}: {row.get('reason', 'no time')[:160]}" for row in mine if row.get("table") in ("failed", "left out")})
+    ended = [row for row in mine if row.get("table") in ("failed", "left out")] if table == "first" else []
+    lost = sorted({f"{row['task']}: {row.get('reason', 'no time')[:160]}" for row in ended})
     slow = [str(row["task"]) for row in right if float(row["of best"]) < 0.98]
     best_mean, eager_mean = _mean(right, "of best"), _mean(right, "of eager")
     kept = math.exp(statistics.fmean(max(0.0, math.log(float(row["of best"]))) for row in right)) if right else math.nan
@@ -57,8 +58,8 @@ def view(rows: Sequence[Row], of: str) -> str:
     columns = ["task", *(f"{name} ms" for name in BASELINES), "ours ms", "of best", "errors of eager's", "recipe"]
     columns += ["published best baseline ms", "published ours ms"] if published else []
     cells = [[*(_cell(row, name) for name in columns)] for row in chosen]
-    table = [columns, ["---"] * len(columns), *cells]
-    return "\n".join([*lines, "", *(f"| {' | '.join(line)} |" for line in table)])
+    shown = [columns, ["---"] * len(columns), *cells]
+    return "\n".join([*lines, "", *(f"| {' | '.join(line)} |" for line in shown)])
 
 
 def _mean(rows: Sequence[Row], name: str) -> float:

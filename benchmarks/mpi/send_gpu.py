@@ -182,6 +182,25 @@ def halo(gpu: Any, side: int, width: int, repeats: int, plain: bool) -> Iterator
     yield row
 
 
+def into_arrays(gpu: Any, side: int, width: int, repeats: int) -> Iterator[dict[str, Any]]:
+    """Yield the row of the 26 regions copied straight into the neighbours' arrays, checked against a plan through the host."""
+    cart = COMM.Create_cart(MPI.Compute_dims(SIZE, 3), [True] * 3)
+    cube = gpu.random(8 * side**3).view(gpu.torch.float64).view(side, side, side)
+    before, other = cube.clone(), cube.clone()
+    with warpwright.mpi.HaloPlan.grid(cube, width, cart) as plan:
+        plan.exchange()
+    row: dict[str, Any] = {"table": "arrays", "case": f"26 regions {width} wide of {side}^3 doubles", "processes": SIZE}
+    for name, direct in (("slots", True), ("arrays", "arrays")):
+        other.copy_(before)
+        gpu.torch.cuda.synchronize()
+        with warpwright.mpi.HaloPlan.grid(other, width, cart, direct=direct) as plan:
+            for _ in range(3):
+                plan.exchange()
+            row["exact"] = row.get("exact", True) and everywhere(gpu.equal(cube.view(gpu.torch.int64), other.view(gpu.torch.int64)))
+            row[f"{name}_us"], row[f"{name}_regions"] = round(median_us(plan.exchange, repeats), 1), plan.direct
+    yield row
+
+
 def by_hand_exchange(gpu: Any, cart: Any, grid: Any, sides: list[Side]) -> Callable[[], None]:
     """Return the exchange as one writes it with contiguous buffers: all faces copied, all messages, all copied back."""
     parts = []
@@ -215,6 +234,9 @@ def parts(gpu: Any, dry: bool, plain: bool, most: int, only: str) -> Iterator[tu
         if asked and case.name not in asked:
             continue
         yield case.name, pingpong(gpu, case, 1 if plain else 3 if dry else 200 if case.bytes <= 2 * MIB else 15, plain)
+    for side in (96, 256, 512):
+        if f"arrays {side}" in asked:
+            yield f"arrays {side}", into_arrays(gpu, side, 3, 30)
     for side in (24,) if dry else (48, 96) if plain else (48, 96, 256, 512):
         if 8 * side**3 <= most and (not asked or f"halo {side}" in asked):
             yield f"halo {side}", halo(gpu, side, 3, 1 if plain else 3 if dry else 30, plain)

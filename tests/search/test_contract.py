@@ -158,3 +158,12 @@ def test_what_only_makes_a_baseline_is_not_proposed() -> None:
         additions = Moves(replace(space, baselines=baselines)).additions(())
         assert (alone in additions) == proposed
     assert Moves(replace(space, baselines=frozenset({"compile"}))).legal(merged)
+
+
+def test_an_estimate_is_worked_out_once_a_recipe_even_when_its_ir_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warpwright.search.moves._REMEMBERED", 2)
+    seen: list[object] = []
+    moves = Moves(replace(toy(), estimate=lambda ir: float(seen.append(ir) or len(seen))))
+    recipes = moves.additions(())
+    first = [moves.estimate(recipe) for recipe in recipes]
+    assert len(recipes) > 2 and [moves.estimate(recipe) for recipe in recipes] == first == [1.0 + i for i in range(len(recipes))]

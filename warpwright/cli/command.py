@@ -17,9 +17,8 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.text import Text
 
-import warpwright
 from warpwright import api, doctor
-from warpwright.cli import agents, compare, explain, programs, records, serving, train, usage, watch
+from warpwright.cli import agents, compare, explain, outline, programs, records, serving, train, usage, watch
 from warpwright.cli.common import DONE, INTERRUPTED, NOT_PASSED, WRONG_USE, Arguments, print_json
 from warpwright.cli.domains import bench_transpile, mpi, pairs, sass, transpile, unlearnable
 from warpwright.deadline import process_start
@@ -128,9 +127,7 @@ def completion(given: Arguments) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of all verbs."""
-    top = usage.Parser(prog="warpwright", description="Makes GPU and CPU code fast, and proves it.")
-    top.add_argument("--version", action="version", version=f"warpwright {warpwright.__version__}")
-    verbs = top.add_subparsers(dest="verb", required=True, metavar="VERB")
+    top, verbs = outline.bare()
     common = _common()
 
     def verb(name: str, function: Callable[[Arguments], int], *parents: argparse.ArgumentParser, under: Any = verbs) -> argparse.ArgumentParser:

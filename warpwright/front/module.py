@@ -152,7 +152,7 @@ def _run(
 
         def record(one: Record) -> None:
             shown.record(one)
-            why = "" if one.status == "ok" else f" ({(one.detail.strip().splitlines() or [''])[0][:150]})"
+            why = "" if one.status == "ok" else f" ({one.headline[:150]})"
             log.debug("%s: %s%s %s", task.name, one.status, why, "; ".join(map(str, one.candidate.actions)) or one.candidate.proposer)
             if callback is not None:
                 callback(one)

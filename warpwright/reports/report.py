@@ -76,7 +76,7 @@ def rejected(records: Sequence[Record]) -> list[dict[str, Any]]:
         if is_baseline(record) or record.status == "ok":
             continue
         check = record.verdict.check if record.verdict else ""
-        reason = (record.detail.strip().splitlines() or [""])[0][:REASON_LENGTH]
+        reason = record.headline[:REASON_LENGTH]
         one = found.setdefault((record.status, check, _NUMBER.sub("#", reason)), {
             "status": record.status, "check": check, "reason": reason, "count": 0, "recipe": [str(action) for action in record.candidate.actions],
         })  # fmt: skip

@@ -110,7 +110,7 @@ Body body(void (*kernel)(A...)) { return body_of(kernel, std::index_sequence_for
 #define ENTRY(name) {#name, body(name)}
 #define ENTRIES(W) ENTRY(nest_##W##_1_1), ENTRY(nest_##W##_2_1), ENTRY(nest_##W##_3_1), ENTRY(nest_##W##_4_1), ENTRY(nest_##W##_1_4), \
     ENTRY(nest_##W##_2_4), ENTRY(nest_##W##_3_4), ENTRY(nest_##W##_4_4), ENTRY(tree_##W)
-std::map<std::string, Body> kernels = {ENTRIES(1), ENTRIES(2), ENTRIES(4), ENTRIES(8), ENTRIES(16), ENTRY(group)};
+std::map<std::string, Body> kernels = {ENTRIES(1), ENTRIES(2), ENTRIES(4), ENTRIES(8), ENTRIES(16), ENTRY(group), ENTRY(links)};
 
 // Memory of this process, or another's that is opened by its file.
 int map(std::uintptr_t* result, std::size_t bytes, std::size_t mapped, int kind, int file) {

@@ -95,3 +95,9 @@ def test_halos_on_a_gpu_take_one_launch_each_way(python: str, fake_cuda: str) ->
 @pytest.mark.parametrize("refused", ({}, {"FAKE_CUDA_NO_IPC": "1"}))
 def test_halos_packed_straight_into_the_neighbours_memory(python: str, fake_cuda: str, refused: dict[str, str]) -> None:
     assert exchanged(python, fake_cuda, DIRECT="1", **refused) <= 2 * 3 * 4
+
+
+@pytest.mark.parametrize("refused", ({}, {"FAKE_CUDA_NO_IPC": "1"}))
+def test_halos_copied_straight_into_the_neighbours_arrays(python: str, fake_cuda: str, refused: dict[str, str]) -> None:
+    launches = exchanged(python, fake_cuda, DIRECT="arrays", **refused)
+    assert 0 < launches <= 3 * 4 * (2 if refused else 1)  # one each time: nothing is unpacked

@@ -83,7 +83,7 @@ class _Watch:
         self.own = [part.__dict__ for part in parts[1:]]
         self.sizes = [len(own) for own in self.own]
         itself = _weakref.proxy(model)  # which holds this object: a cycle would keep its memory until the collector comes by
-        self.numbers = [(_operator.itemgetter(*names), part.__dict__) for part in parts[1:] if (names := _Watch.numbers_of(part))]
+        self.numbers: list = [(_operator.itemgetter(*names), part.__dict__) for part in parts[1:] if (names := _Watch.numbers_of(part))]
         self.numbers += [(_operator.attrgetter(*names), itself) for names in [_Watch.numbers_of(model)] if names]
         self.values = [get(own) for get, own in self.numbers]
         self.verified, self.altered, self.recorded = verified, "", None

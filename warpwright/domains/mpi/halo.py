@@ -5,13 +5,16 @@ from __future__ import annotations
 import ctypes
 import itertools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from warpwright.domains.mpi import core
 from warpwright.domains.mpi.errors import DeviceError
+from warpwright.domains.mpi.links import Links
 from warpwright.domains.mpi.slots import Slots
 from warpwright.domains.mpi.views import View, view
 from warpwright.errors import UsageError
+
+Direct = bool | Literal["arrays"]
 
 _ADVICE = "unset WARPWRIGHT_MPI_GPU (docs/mpi.md), and look at the addresses and the free memory"
 
@@ -21,7 +24,7 @@ class HaloPlan:
 
     def __init__(
         self, views: Sequence[tuple[Any, Any]], neighbours: Sequence[int], comm: Any = None, *,
-        tags: Sequence[tuple[int, int]] | None = None, stream: int = 0, direct: bool = False,
+        tags: Sequence[tuple[int, int]] | None = None, stream: int = 0, direct: Direct = False,
     ) -> None:  # fmt: skip
         """Plan it: pair i of `views` is the region that is sent to process `neighbours[i]` and the one that is received from there.
 
@@ -29,7 +32,8 @@ class HaloPlan:
         the pairs with one process are matched in their order on both sides, which is wrong where a process is its neighbour twice: there give
         tags, or use `grid`. On a GPU all work runs on `stream` (a CUstream; 0 is the legacy default one), after what was launched there before.
         With `direct` neighbours on this host pack into each other's GPU memory where CUDA IPC lets them; then all of them must make their plans
-        with it, and make and free them together, as in a collective call.
+        with it, and make and free them together, as in a collective call. With "arrays" they write into each other's arrays instead, without a
+        buffer and without unpacking: then `start` waits for the neighbours' starts, and the arrays have to live until the plan is freed.
         Raises UsageError for regions that differ in kind, DeviceError where a GPU refuses.
         """
         from mpi4py import MPI
@@ -46,17 +50,20 @@ class HaloPlan:
         device = _device(sends + receives)
         if not all(receive.writable for receive in receives):
             raise UsageError("expected regions that can be written to receive into, saw a read-only array", "copy it first")
-        if direct:
+        meetings = [(rank, tag) for _, _, rank, tag in pairs]
+        self._links = Links(self._comm, device, meetings, sends, receives) if direct == "arrays" else None
+        if direct is True:
             sizes = [(send.bytes, receive.bytes) for send, receive, _, _ in pairs]
-            self._slots = Slots(self._comm, device, [(rank, tag) for _, _, rank, tag in pairs], sizes)
-        self._sends = _Regions(sends, device, self._slots.sends if self._slots else None)
-        self._receives = _Regions(receives, device, self._slots.receives if self._slots else None)
+            self._slots = Slots(self._comm, device, meetings, sizes)
+        links = self._links
+        self._sends = _Regions(sends, device, self._slots.sends if self._slots else None, links.sends if links else None)
+        self._receives = _Regions(receives, device, self._slots.receives if self._slots else None, links.receives if links else None)
         incoming, outgoing = self._receives.parts(MPI), self._sends.parts(MPI)
         self._incoming = [self._comm.Recv_init([part, MPI.BYTE], rank, tag[1]) for (_, _, rank, tag), part in zip(pairs, incoming, strict=True)]
         self._outgoing = [self._comm.Send_init([part, MPI.BYTE], rank, tag[0]) for (_, _, rank, tag), part in zip(pairs, outgoing, strict=True)]
 
     @classmethod
-    def grid(cls, array: Any, width: int, comm: Any, *, stream: int = 0, direct: bool = False) -> HaloPlan:
+    def grid(cls, array: Any, width: int, comm: Any, *, stream: int = 0, direct: Direct = False) -> HaloPlan:
         """Plan the exchange of a block of a distributed array with all neighbours of a Cartesian communicator, across edges and corners too.
 
         The outer `width` elements of the array's first dimensions, as many as the communicator has, are the neighbours'; `array` must be
@@ -82,7 +89,9 @@ class HaloPlan:
 
     @property
     def direct(self) -> int:
-        """How many regions are packed straight into a neighbour's memory."""
+        """How many regions are packed straight into a neighbour's memory, or copied into its array."""
+        if self._links:
+            return sum(self._links.sends)
         return sum(one is not None for one in self._slots.sends) if self._slots else 0
 
     def start(self) -> None:
@@ -90,6 +99,8 @@ class HaloPlan:
         from mpi4py import MPI
 
         self._turn = 1 - self._turn
+        if self._links:
+            self._links.move(self._stream)
         MPI.Prequest.Startall(self._incoming)
         self._sends.move(self._turn, unpack=False, stream=self._stream)
         MPI.Prequest.Startall(self._outgoing)
@@ -116,6 +127,9 @@ class HaloPlan:
         if self._slots:
             self._slots.free()
             self._slots = None
+        if self._links:
+            self._links.free()
+            self._links = None
 
     def __enter__(self) -> HaloPlan:
         return self
@@ -152,12 +166,16 @@ def _device(views: Sequence[View]) -> int:
 class _Regions:
     """Regions of one kind of memory, and where their bytes lie one after the other: a buffer of the host, or two slots of a GPU, in turns."""
 
-    def __init__(self, views: Sequence[View], device: int, slots: Sequence[tuple[int, int] | None] | None) -> None:
+    def __init__(
+        self, views: Sequence[View], device: int, slots: Sequence[tuple[int, int] | None] | None, linked: Sequence[bool] | None
+    ) -> None:  # fmt: skip
+        """Place all regions but those that are `linked`: somebody else moves them."""
         self._views, self._device = views, device
         self.bytes = sum(one.bytes for one in views)
         self._apart = slots or [None] * len(views)
+        self._linked = linked or [False] * len(views)
         library = core.library()
-        sizes = [0 if slot else one.bytes for one, slot in zip(views, self._apart, strict=True)]
+        sizes = [0 if slot or link else one.bytes for one, slot, link in zip(views, self._apart, self._linked, strict=True)]
         self._memory = library.warpwright_allocate(max(sum(sizes), 1), device)
         if not self._memory:
             raise DeviceError("expected pinned memory for the messages, saw the driver refuse it", _ADVICE)
@@ -167,17 +185,20 @@ class _Regions:
     def _group(self, turn: int) -> Any:
         """All regions, with the places of their bytes in one turn."""
         ends = [slot[turn] if slot else start for slot, start in zip(self._apart, self._starts, strict=True)]
-        lists = ([one.layout._handle for one in self._views], [one.address for one in self._views], ends)
-        handles, bases, packed = ((ctypes.c_void_p * len(self._views))(*all_) for all_ in lists)
-        return core.library().warpwright_group(len(self._views), handles, bases, packed, self._device)
+        ours = [(one, end) for one, end, link in zip(self._views, ends, self._linked, strict=True) if not link]
+        lists = ([one.layout._handle for one, _ in ours], [one.address for one, _ in ours], [end for _, end in ours])
+        handles, bases, packed = ((ctypes.c_void_p * len(ours))(*all_) for all_ in lists)
+        return core.library().warpwright_group(len(ours), handles, bases, packed, self._device)
 
     def parts(self, mpi: Any) -> list[Any]:
-        """The messages' buffers; nothing where a message only says that the bytes lie in their slot."""
-        places = zip(self._starts, self._views, self._apart, strict=True)
-        return [mpi.buffer.fromaddress(start, 0 if slot else one.bytes) for start, one, slot in places]
+        """The messages' buffers; nothing where a message only says that the bytes lie in their slot, or in their place."""
+        places = zip(self._starts, self._views, self._apart, self._linked, strict=True)
+        return [mpi.buffer.fromaddress(start, 0 if slot or link else one.bytes) for start, one, slot, link in places]
 
     def move(self, turn: int, *, unpack: bool, stream: int) -> None:
         """Pack all regions into their places, or unpack them from there."""
+        if all(self._linked):
+            return
         if core.library().warpwright_group_run(self._groups[turn % len(self._groups)], int(unpack), stream):
             raise DeviceError("expected the GPU to pack the regions, saw it refuse", _ADVICE)
 

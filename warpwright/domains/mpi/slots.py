@@ -28,6 +28,18 @@ def host() -> bytes:
     return told.encode()[:32].ljust(32, b"\0")
 
 
+def traded(comm: Any, pairs: Sequence[tuple[int, tuple[int, int]]], mine: Sequence[bytes], size: int, *, to_sender: bool) -> list[bytes]:
+    """Send bytes about each region to the process at its other end; return what came from there. `pairs` are processes and tags."""
+    from mpi4py import MPI
+
+    theirs = [bytearray(size) for _ in mine]
+    out, back = (1, 0) if to_sender else (0, 1)
+    requests = [comm.Irecv([one, MPI.BYTE], rank, tags[back]) for one, (rank, tags) in zip(theirs, pairs, strict=True)]
+    requests += [comm.Isend([one, MPI.BYTE], rank, tags[out]) for one, (rank, tags) in zip(mine, pairs, strict=True)]
+    MPI.Request.Waitall(requests)
+    return [bytes(one) for one in theirs]
+
+
 class Slots:
     """This process's slots, and the neighbours' that could be opened. Made, and freed, together with the neighbours."""
 
@@ -37,9 +49,7 @@ class Slots:
         Afterwards `sends[i]` are the addresses at which region i's bytes are packed for both slots, or None, and `receives[i]` those at which its
         own arrive, or None where the neighbour sends them in a message.
         """
-        from mpi4py import MPI
-
-        self._mpi, self._comm, self._device, self._pairs = MPI, comm, device, pairs
+        self._comm, self._device, self._pairs = comm, device, pairs
         starts = [0]
         for _, size in sizes:
             starts.append(starts[-1] + -(-size // 256) * 256)
@@ -49,22 +59,13 @@ class Slots:
         self._opened: dict[bytes, int | None] = {}
         mine = handle.raw if self._memory else bytes(64)
         infos = [_INFO.pack(host(), mine, self._slot, start, size) for start, (_, size) in zip(starts[:-1], sizes, strict=True)]
-        told = self._traded(infos, _INFO.size, to_sender=True)
+        told = traded(comm, pairs, infos, _INFO.size, to_sender=True)
         self.sends = [self._reached(info, rank, size) for info, (rank, _), (size, _) in zip(told, pairs, sizes, strict=True)]
-        known = self._traded([bytes([one is not None]) for one in self.sends], 1, to_sender=False)
+        known = traded(comm, pairs, [bytes([one is not None]) for one in self.sends], 1, to_sender=False)
         base = self._memory or 0
         self.receives = [
             (base + start, base + self._slot + start) if one == b"\1" else None for one, start in zip(known, starts[:-1], strict=True)
         ]
-
-    def _traded(self, mine: Sequence[bytes], size: int, *, to_sender: bool) -> list[bytes]:
-        """Send bytes about each region to the process at its other end; return what came from there."""
-        theirs = [bytearray(size) for _ in mine]
-        out, back = (1, 0) if to_sender else (0, 1)
-        requests = [self._comm.Irecv([one, self._mpi.BYTE], rank, tags[back]) for one, (rank, tags) in zip(theirs, self._pairs, strict=True)]
-        requests += [self._comm.Isend([one, self._mpi.BYTE], rank, tags[out]) for one, (rank, tags) in zip(mine, self._pairs, strict=True)]
-        self._mpi.Request.Waitall(requests)
-        return [bytes(one) for one in theirs]
 
     def _reached(self, info: bytes, rank: int, size: int) -> tuple[int, int] | None:
         """The addresses of a neighbour's region in both slots, if it lies on this host, has as many bytes and can be opened."""
@@ -83,7 +84,7 @@ class Slots:
         for base in self._opened.values():
             if base is not None and base != self._memory:
                 library.warpwright_unshare(base, self._device, 1)
-        self._traded([b"\0"] * len(self._pairs), 1, to_sender=False)
+        traded(self._comm, self._pairs, [b"\0"] * len(self._pairs), 1, to_sender=False)
         if self._memory:
             library.warpwright_unshare(self._memory, self._device, 0)
         self._memory, self._opened = None, {}

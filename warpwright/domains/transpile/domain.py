@@ -18,11 +18,14 @@ from warpwright.tasks import taskfile
 
 name = "transpile"
 
+SUFFIXES = (".py", ".pt", ".pth")
+"""A cubin's search begins at a file too (domains/sass)."""
+
 
 def describe(path: Path, options: Mapping[str, Scalar]) -> Task | None:
     """Return the task of a file that `taskfile` reads, with the option `start`."""
     others = {option: value for option, value in options.items() if option != "start"}
-    if "start" not in options or not others.keys() <= taskfile.OPTIONS:
+    if "start" not in options or path.suffix not in SUFFIXES or not others.keys() <= taskfile.OPTIONS:
         return None
     start = Path(str(options["start"])).resolve()
     task = taskfile.describe(path, **others)  # type: ignore[arg-type]

@@ -296,30 +296,32 @@ class Runner:
         """
         self.patience = 0.0  # what was asked for is over with the wait for this call: after it the process has to be idle
         program = self.program
-        if program is None:
-            self.synchronize()
-            return struct.pack("=d", self._longest_wait()) if hold else b""
-        if not self.turn:
-            outputs = program.call(*self.inputs)
-        elif self.graph is not None:
-            outputs = self.graph.launch()
-        else:
-            call = program.call
-            outputs = [call(*inputs) for inputs in self.line]
-        self.outputs = outputs
+        outputs = self.outputs = self._outputs_of(program) if program is not None else None
         self.synchronize()
+        waited = b""
         if hold:
-            looked_first = os.urandom(1)[0] & 1
-            waited = self._longest_wait() if looked_first else 0.0
-            self.held = _copies(outputs)
-            self.synchronize()
-            waited = waited if looked_first else self._longest_wait()
-            if self.describe is None:
-                return struct.pack("=d", waited)
-        if self.describe is None:
-            return b""
+            waited = WAITED.pack(self._held(outputs) if program is not None else self._longest_wait())
+        if self.describe is None or program is None:
+            return waited
         state = b"n" if not program.stateful or program.module is None else self.describe(_held_state(program.module))
         return PAIR + self.describe(outputs) + state
+
+    def _outputs_of(self, program: Program) -> Any:
+        """Make the call, or the calls of a turn."""
+        if not self.turn:
+            return program.call(*self.inputs)
+        if self.graph is not None:
+            return self.graph.launch()
+        call = program.call
+        return [call(*inputs) for inputs in self.line]
+
+    def _held(self, outputs: Any) -> float:
+        """Copy what came out; return the longest wait for the device, before that or after it."""
+        looked_first = os.urandom(1)[0] & 1
+        waited = self._longest_wait() if looked_first else 0.0
+        self.held = _copies(outputs)
+        self.synchronize()
+        return waited if looked_first else self._longest_wait()
 
     def _longest_wait(self) -> float:
         """Wait for the device again and again, for LOOK_SECONDS; return the longest wait, 0 if it is not told from the shortest, -1 if this thread
@@ -472,6 +474,9 @@ def device_failure(synchronize: Callable[[], None]) -> str:
 
 
 PAIR = b"(" + struct.pack("=I", 2)
+
+WAITED = struct.Struct("=d")
+"""Seconds of a wait for the device, in the answer of a call that was held."""
 
 
 def _held_state(module: torch.nn.Module) -> dict[str, torch.Tensor]:

@@ -478,7 +478,6 @@ BUILDERS: dict[Any, Builder] = {op: build for build, ops in _GROUPS for op in op
 """aten overload -> how it is written as a program."""
 
 _OF_ELEMENTS = (_unary, _binary, _compare, _where, _masked_fill, _convert, _logical_not, _clamp, _power, _with_parameters)
-ELEMENTWISE = frozenset(op for build, ops in _GROUPS if build in _OF_ELEMENTS for op in ops)
 VIEWS = _GROUPS[-1][1]
 PARTS = (aten.cat.default, aten.concat.default, aten.pad.default, aten.constant_pad_nd.default)
 """Calls whose arguments are parts of their results."""
@@ -487,4 +486,5 @@ MOVES = (*PARTS, aten.roll.default, aten.embedding.default, aten.index_select.de
 GPU_ONLY = frozenset((
     *MOVES, *(getattr(aten, name).default for name in ("sin", "cos", "atan", "exp2", "log2", "floor", "ceil", "trunc")),
 ))  # fmt: skip
+ELEMENTWISE = frozenset(op for build, ops in _GROUPS if build in _OF_ELEMENTS for op in ops) - GPU_ONLY
 COPIES = (aten.clone.default, aten.contiguous.default, aten.detach.default, aten.alias.default, aten.to.dtype)

@@ -199,8 +199,8 @@ class Program:
         """Return a tensor from outside over `axes`; its dimensions run over `own`, or have the places of a tensor of indices over its axes."""
         moves = [window for window in self.frame if window.axes in axes]
         for dim, index, over in indices:
-            if not is_tensor(index) or value(index).dtype not in (torch.int64, torch.int32):
-                raise Unsupported("a gather by what are no indices")
+            if not is_tensor(index) or value(index).dtype not in (torch.int64, torch.int32) or not shape(index):
+                raise Unsupported("a gather by what are no indices, or by a single one, which may lie in the host's memory")
             places = self._operand(index, over, tuple(window for window in self.frame if window.axes in over))
             moves.append(Move("gather", shape(node)[dim], dim=dim, index=places, signed=signed))
         return self._new("load", "", (), axes, operand=self._operand(node, own, tuple(moves)), cost=4)

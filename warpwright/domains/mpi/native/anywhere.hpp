@@ -25,7 +25,7 @@ inline bool grow(Driver& cuda, Scratch& scratch, std::size_t bytes, bool host) {
 
 inline bool run_layout(Driver& cuda, Device& device, const Layout& layout, char* base, char* packed, bool unpack, bool waited = true) {
     char* strided = base + layout.offset;
-    if (layout.node->depth >= 0 && layout.node->depth <= deepest_nest && layout.node->bytes < most_words) { // no list of pieces to allocate
+    if (is_nest(*layout.node)) { // no list of pieces to allocate
         const std::lock_guard lock(device.busy);
         Launch launch{cuda, device, unpack, device.stream, waited};
         RequestArguments request = request_of(*layout.node, strided, packed);

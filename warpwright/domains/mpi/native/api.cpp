@@ -1,6 +1,7 @@
 // The core's C interface, as Python calls it (../core.py). A null pointer stands for a layout that does not fit 64 bits.
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 
 #include "anywhere.hpp"
 #include "layout.hpp"
@@ -236,6 +237,70 @@ WARPWRIGHT_API int warpwright_group_run(const Group* group, int unpack, void* st
     }
     gpu::Use use(*cuda, group->device);
     return !use || !gpu::run(*cuda, *use, group->pieces, unpack, true, stream);
+}
+
+namespace {
+
+// Strided objects that are copied into others, without a packed stream in between, again and again.
+struct Links {
+    int device;
+    std::vector<const char*> sources;
+    std::vector<warpwright::mpi::LinkArguments> all;
+};
+
+} // namespace
+
+// Null where one of the pairs differs in bytes, or is more than a nest on either side.
+WARPWRIGHT_API Links* warpwright_links(Bytes count, const Layout* const* from, char* const* bases, const Layout* const* to, char* const* targets, int device) {
+    using namespace warpwright::mpi;
+    auto links = std::make_unique<Links>(Links{device, {}, {}});
+    for (Bytes i = 0; i < count; ++i) {
+        if (from[i]->bytes() != to[i]->bytes()) return nullptr;
+        if (!from[i]->node) continue;
+        if (!is_nest(*from[i]->node) || !is_nest(*to[i]->node)) return nullptr;
+        links->sources.push_back(bases[i] + from[i]->offset);
+        links->all.push_back(link_of(*from[i]->node, bases[i] + from[i]->offset, *to[i]->node, targets[i] + to[i]->offset));
+    }
+    return links.release();
+}
+
+WARPWRIGHT_API void warpwright_links_free(Links* links) { delete links; }
+
+// Copy all on `stream`; 0 on success, when all has arrived.
+WARPWRIGHT_API int warpwright_links_run(const Links* links, void* stream) {
+    using namespace warpwright::mpi;
+    gpu::Driver* cuda = gpu::driver();
+    if (!cuda || gpu::avoided()) return 1;
+    gpu::Places places(*cuda);
+    for (const char* source : links->sources) { // the arrays may have gone since
+        const gpu::Place place = places.of(source);
+        if (place.where != gpu::Where::device || place.device != links->device) return 1;
+    }
+    gpu::Use use(*cuda, links->device);
+    return !use || !gpu::run_links(*cuda, *use, links->all, stream);
+}
+
+// The handle (64 bytes) by which another process opens the allocation that an address lies in, and where in it; 1 where it has none.
+WARPWRIGHT_API int warpwright_export(const void* address, int device, void* handle, std::int64_t* offset) {
+    using namespace warpwright::mpi;
+    gpu::Driver* cuda = gpu::driver();
+    if (!cuda || gpu::avoided()) return 1;
+    const gpu::Said said = gpu::said_of(*cuda, address, true);
+    const gpu::Current current(*cuda, device);
+    gpu::IpcHandle exported;
+    if (said.code || !said.start || !current || cuda->export_memory(&exported, said.start)) return 1;
+    std::memcpy(handle, &exported, sizeof exported);
+    *offset = static_cast<std::int64_t>(reinterpret_cast<gpu::Pointer>(address) - said.start);
+    return 0;
+}
+
+// Wait for all work on a stream of a device (0: the legacy default one); 0 on success.
+WARPWRIGHT_API int warpwright_wait(int device, void* stream) {
+    using namespace warpwright::mpi;
+    gpu::Driver* cuda = gpu::driver();
+    if (!cuda || gpu::avoided()) return 1;
+    const gpu::Use use(*cuda, device);
+    return !use || cuda->wait(stream ? stream : use->stream) != 0;
 }
 
 // Launch a pack or unpack between memory of one GPU (or pinned memory) on its stream and return at once; 0 on success.

@@ -40,7 +40,7 @@ struct Uploaded {
 struct Device {
     Opaque module = nullptr;
     Opaque nest[5][deepest_nest][2] = {}; // [log2 of the width][depth - 1][1 or 4 words a thread]
-    Opaque tree[5] = {}, group = nullptr;
+    Opaque tree[5] = {}, group = nullptr, links = nullptr;
     Opaque stream = reinterpret_cast<Opaque>(1); // CU_STREAM_LEGACY: ordered with what the program launched on its default stream
     Waiting waiting = Waiting::stream, waiting_many = Waiting::stream; // where few blocks end, and where many do
     Bytes many_words = Bytes(1) << 20; // from here on a thread moves four words: enough blocks for every multiprocessor remain
@@ -74,7 +74,7 @@ inline bool set_up(Driver& cuda, Device& device, int ordinal) {
                 if (!find(device.nest[w][depth][many], "nest_" + width + "_" + std::to_string(depth + 1) + (many ? "_4" : "_1"))) return false;
         if (!find(device.tree[w], "tree_" + width)) return false;
     }
-    if (!find(device.group, "group") || (!device.arrived && cuda.allocate(&device.arrived, 4)) || cuda.fill(device.arrived, 0, 4)) return false;
+    if (!find(device.group, "group") || !find(device.links, "links") || (!device.arrived && cuda.allocate(&device.arrived, 4)) || cuda.fill(device.arrived, 0, 4)) return false;
     void* flag = nullptr;
     if (cuda.allocate_host(&flag, 64, 3)) return false; // portable, mapped
     device.flag = static_cast<volatile u32*>(flag);
@@ -146,6 +146,12 @@ struct Launch {
         announce(group.first[group.count], last);
         void* arguments[] = {&group, &unpack, &done};
         return start(device.group, group.first[group.count], arguments);
+    }
+
+    bool links(LinksArguments& links, bool last) {
+        announce(links.first[links.count], last);
+        void* arguments[] = {&links, &done};
+        return start(device.links, links.first[links.count], arguments);
     }
 
     // Spin until the ticket shows; after some milliseconds ask the stream instead, because a kernel that failed never stores it.
@@ -311,6 +317,24 @@ inline bool run(Driver& cuda, Device& device, const std::vector<Piece>& pieces, 
         constexpr u32 each = threads * group_words;
         group.first[group.count + 1] = group.first[group.count] + (request.words + each - 1) / each;
         if (++group.count == group_size || last) flush(last);
+    }
+    return launch.finish(good);
+}
+
+// Copy strided objects into others, which may be another process's or another device's memory that this one reaches; returns when all has arrived.
+inline bool run_links(Driver& cuda, Device& device, const std::vector<LinkArguments>& all, Opaque stream) {
+    const std::lock_guard lock(device.busy);
+    Launch launch{cuda, device, 0, stream ? stream : device.stream};
+    bool good = true;
+    LinksArguments links;
+    for (std::size_t i = 0; i < all.size() && good; ++i) {
+        constexpr u32 each = threads * group_words;
+        links.link[links.count] = all[i];
+        links.first[links.count + 1] = links.first[links.count] + (all[i].words + each - 1) / each;
+        const bool last = i + 1 == all.size();
+        if (++links.count < most_links && !last) continue;
+        good = launch.links(links, last);
+        links.count = 0;
     }
     return launch.finish(good);
 }

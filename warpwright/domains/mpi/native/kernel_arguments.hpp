@@ -1,5 +1,6 @@
 // What kernels.cu takes, as the host fills it in: words, widths, divisors.
 #pragma once
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 
@@ -73,18 +74,48 @@ inline u32 word_width(const Node& node, const void* strided, const void* packed)
     return static_cast<u32>(all & -all);
 }
 
-// One launch's part of a nest that is at most `deepest_nest` deep.
-inline RequestArguments request_of(const Node& node, char* strided, char* packed) {
-    RequestArguments request{strided, packed, 0, word_width(node, strided, packed), static_cast<u32>(node.depth), 0, {}};
+// The steps and counts of a nest that is at most `deepest_nest` deep, in words of `width` bytes.
+inline NestArguments nest_of(const Node& node, u32 width) {
+    NestArguments nest;
     const Node* inner = &node;
     for (int level = node.depth - 1; level >= 0; --level, inner = inner->child.get()) {
-        request.nest.step[level] = inner->step;
-        request.nest.count[level] = Divisor(inner->count);
+        nest.step[level] = inner->step;
+        nest.count[level] = Divisor(inner->count);
     }
-    request.nest.block = Divisor(inner->bytes / request.width);
-    request.words = static_cast<u32>(node.bytes / request.width);
-    if (!node.depth) request.depth = 1; // one block: a nest of a single step
-    return request;
+    nest.block = Divisor(inner->bytes / width);
+    return nest;
+}
+
+// One launch's part of a nest.
+inline RequestArguments request_of(const Node& node, char* strided, char* packed) {
+    const u32 width = word_width(node, strided, packed), depth = static_cast<u32>(std::max(1, node.depth)); // one block: a nest of a single step
+    return {strided, packed, static_cast<u32>(node.bytes / width), width, depth, 0, nest_of(node, width)};
+}
+
+struct LinkArguments {
+    char* from;
+    char* to;
+    u32 words, width, depth, unused = 0;
+    NestArguments source, target;
+};
+
+constexpr int most_links = 15; // as LINKS of kernels.cu
+
+struct LinksArguments {
+    u32 count = 0;
+    u32 first[most_links + 1] = {};
+    u32 unused = 0;
+    LinkArguments link[most_links];
+};
+static_assert(sizeof(LinkArguments) == 256 && sizeof(LinksArguments) <= 4096 - 64);
+
+inline bool is_nest(const Node& node) { return node.depth >= 0 && node.depth <= deepest_nest && node.bytes < most_words; }
+
+// One launch's part of two nests of as many bytes.
+inline LinkArguments link_of(const Node& source, char* from, const Node& target, char* to) {
+    const u32 width = std::min(word_width(source, from, to), word_width(target, from, to));
+    const auto depth = static_cast<u32>(std::max({1, source.depth, target.depth}));
+    return {from, to, static_cast<u32>(source.bytes / width), width, depth, 0, nest_of(source, width), nest_of(target, width)};
 }
 
 // About two chunks a part, so that a search that begins at its chunk's hint takes a step or two, and the table stays small beside the others. The

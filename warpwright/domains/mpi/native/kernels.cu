@@ -3,6 +3,7 @@
 //
 //     nest_W_D_K   a nest of D strides over one block: W bytes a word, K words a thread
 //     group        up to 26 nests of any width in one launch: the faces of a halo, the parts of a Concat
+//     links        up to 15 pairs of nests in one launch: from one strided object into another, which may be a neighbour's
 //     tree_W       any layout: a table of nodes, a search where the parts differ in length
 //
 // Divisions by run-time constants are a multiplication and a shift, exact below 2^31: the caller splits what has more words. What all threads of a
@@ -161,6 +162,67 @@ extern "C" __global__ void group(const GRID_CONSTANT Group group, int unpack, Do
         else high = middle;
     }
     serve(group.request[low], blockIdx.x - group.first[low], unpack);
+    finish(done);
+}
+
+struct Link {
+    char* from;
+    char* to;
+    u32 words, width, depth, unused; // depth: the greater of both
+    Nest source, target;
+};
+
+#define LINKS 15 // of one launch: what fits 4 KiB of parameters
+
+struct Links {
+    u32 count;
+    u32 first[LINKS + 1]; // the first block of each link, then the number of blocks
+    u32 unused;
+    Link link[LINKS];
+};
+
+template <class Word, int K, int D>
+__device__ __forceinline__ void link_words(const Link& link, u32 block) {
+    u32 first = block * (blockDim.x * K) + threadIdx.x;
+    Word value[K];
+#pragma unroll
+    for (int k = 0; k < K; ++k) {
+        u32 word = first + k * blockDim.x;
+        if (word < link.words) value[k] = *(const Word*)(link.from + place(link.source, D, sizeof(Word), word));
+    }
+#pragma unroll
+    for (int k = 0; k < K; ++k) {
+        u32 word = first + k * blockDim.x;
+        if (word < link.words) *(Word*)(link.to + place(link.target, D, sizeof(Word), word)) = value[k];
+    }
+}
+
+template <class Word>
+__device__ __forceinline__ void serve_link(const Link& link, u32 block) {
+    constexpr int halves = sizeof(Word) > 8 ? 2 : 1, K = GROUP_WORDS / halves;
+    for (int half = 0; half < halves; ++half) {
+        u32 at = block * halves + half;
+        if (link.depth <= 2) link_words<Word, K, 2>(link, at);
+        else link_words<Word, K, 4>(link, at);
+    }
+}
+
+extern "C" __global__ void links(const GRID_CONSTANT Links links, Done done) {
+    u32 low = 0, high = links.count;
+    while (high - low > 1) {
+        u32 middle = (low + high) / 2;
+        if (links.first[middle] <= blockIdx.x) low = middle;
+        else high = middle;
+    }
+    const Link& link = links.link[low];
+    u32 block = blockIdx.x - links.first[low];
+    switch (link.width) {
+        case 1: serve_link<unsigned char>(link, block); break;
+        case 2: serve_link<unsigned short>(link, block); break;
+        case 4: serve_link<u32>(link, block); break;
+        case 8: serve_link<uint2>(link, block); break;
+        default: serve_link<uint4>(link, block);
+    }
     finish(done);
 }
 

@@ -15,10 +15,11 @@ import torch
 from warpwright.domains.rgnn.emit.launch import Argument, Runner, array_of
 from warpwright.domains.rgnn.emit.rows import Kernel as RowKernel
 from warpwright.domains.rgnn.emit.rows import Schedule
-from warpwright.domains.rgnn.emit.tiles import Tiles, tiles
+from warpwright.domains.rgnn.emit.tiles import tiles
 from warpwright.domains.rgnn.emit.triton_text import DEFAULT, Tuning, Writer
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.lattice import Domain
+from warpwright.domains.rgnn.sorting.counting import Tiles
 from warpwright.errors import MissingExtra
 from warpwright.native import cache_folder
 from warpwright.templates.driver import Kernel

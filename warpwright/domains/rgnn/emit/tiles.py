@@ -2,32 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
 from warpwright.domains.rgnn.index import LONGEST, Index
 from warpwright.domains.rgnn.lattice import PAIRS, Domain
 from warpwright.domains.rgnn.sorting import counting
-
-
-@dataclass(frozen=True)
-class Tiles:
-    """Chunks (`row`, `begin`, `end` among the edges in the rows' order, `first` of its row) and tiles of chunks of one relation, all int32."""
-
-    row: torch.Tensor
-    begin: torch.Tensor
-    end: torch.Tensor
-    first: torch.Tensor
-    relation: torch.Tensor
-    tile_begin: torch.Tensor
-    tile_end: torch.Tensor
-
-    @property
-    def count(self) -> int:
-        """How many tiles there may be; the last ones may be empty."""
-        return self.relation.numel()
+from warpwright.domains.rgnn.sorting.counting import Tiles
 
 
 def tiles(index: Index, rows: Domain, step: int) -> Tiles:
@@ -74,15 +56,15 @@ def _counted(index: Index, rows: Domain, step: int, launch: counting.Launch) -> 
     relations, room = index.relations if rows in PAIRS else 1, index.rows[rows] + index.edges // LONGEST
     span = counting.span_of(room, step)
 
-    def make() -> counting.Work:
+    def make() -> Tiles:
         etype = index.lift(Domain.ETYPE, rows) if rows in PAIRS else None
         return counting.work(launch, index.start(rows), etype, relations, room, span)
 
     work = index.keep(("work", rows), make)
-    parts: Sequence[torch.Tensor] = (work.relation, work.tile_begin, work.tile_end)
-    if work.span != span:
-        parts = counting.tiles(launch, work.relation_start, span, room // span + relations)
-    return Tiles(work.row, work.begin, work.end, work.first, *parts)
+    if work.span == span:
+        return work
+    relation, begin, end = counting.tiles(launch, work.relation_start, span, room // span + relations)
+    return replace(work, relation=relation, tile_begin=begin, tile_end=end, span=span)
 
 
 def _tiles(index: Index, rows: Domain, step: int) -> Tiles:
@@ -102,5 +84,6 @@ def _tiles(index: Index, rows: Domain, step: int) -> Tiles:
     begin = start[of] + (tile - (ends - needed)[of]) * span
     end = torch.minimum(begin + span, start[of + 1])
     return Tiles(
-        chunks.row, chunks.begin, chunks.end, chunks.first, of.int(), torch.where(used, begin, 0).int(), torch.where(used, end, 0).int()
+        chunks.row, chunks.begin, chunks.end, chunks.first, of.int(), torch.where(used, begin, 0).int(), torch.where(used, end, 0).int(),
+        start.int(), span,
     )

@@ -120,8 +120,12 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Work:
-    """The work list of a kernel over rows, int32: chunks, tiles of `span` of them, and where each relation's chunks begin [relations + 1]."""
+class Tiles:
+    """The work list of a kernel over rows, int32.
+
+    Chunks (`row`, `begin`, `end` among the edges in the rows' order, `first` of its row), tiles of `span` chunks of one relation, and where each
+    relation's chunks begin [relations + 1].
+    """
 
     row: torch.Tensor
     begin: torch.Tensor
@@ -133,11 +137,16 @@ class Work:
     relation_start: torch.Tensor
     span: int
 
+    @property
+    def count(self) -> int:
+        """How many tiles there may be; the last ones may be empty."""
+        return self.relation.numel()
+
     @staticmethod
-    def of(parts: Sequence[torch.Tensor], span: int) -> Work:
+    def of(parts: Sequence[torch.Tensor], span: int) -> Tiles:
         """Return the list of these arrays, in the order of the fields."""
         row, begin, end, first, relation, tile_begin, tile_end, relation_start = parts
-        return Work(row, begin, end, first, relation, tile_begin, tile_end, relation_start, span)
+        return Tiles(row, begin, end, first, relation, tile_begin, tile_end, relation_start, span)
 
 
 @dataclass(frozen=True)
@@ -157,7 +166,7 @@ class Sorted:
     count: torch.Tensor
     """Edges of each (destination, relation) pair, float32, and one over it."""
     inverse: torch.Tensor
-    work: Work
+    work: Tiles
     """That of (destination, relation) pairs."""
 
 
@@ -199,10 +208,10 @@ def sort(launch: Launch, src: torch.Tensor, dst: torch.Tensor, etype: torch.Tens
     count, inverse = (x.view(torch.float32) for x in parts[3:5])
     by_source, by_target, types, to_dst, to_src, order = of_edges.view(6, -1)[:, :edges].unbind()
     sides = Side(*parts[:3]), Side(*parts[5:8])
-    return Sorted(by_source, by_target, types, to_dst, to_src, order, *sides, count, inverse, Work.of(parts[8:], span))
+    return Sorted(by_source, by_target, types, to_dst, to_src, order, *sides, count, inverse, Tiles.of(parts[8:], span))
 
 
-def work(launch: Launch, start: torch.Tensor, etype: torch.Tensor | None, relations: int, room: int, span: int) -> Work:
+def work(launch: Launch, start: torch.Tensor, etype: torch.Tensor | None, relations: int, room: int, span: int) -> Tiles:
     """Return the work list of rows with at most `room` chunks."""
     count = room // span + relations
     sizes = [*[room] * 4, *[count] * 3, relations + 1, relations]
@@ -210,7 +219,7 @@ def work(launch: Launch, start: torch.Tensor, etype: torch.Tensor | None, relati
     out = torch.empty(sum(map(_padded, sizes)), dtype=torch.int32, device=start.device)
     rows = start.numel() - 1
     launch("work_list", _blocks(rows), start, etype, rows, relations, room, span, count, zeroed, out)
-    return Work.of(_parts(out, sizes, sizes[:-1]), span)
+    return Tiles.of(_parts(out, sizes, sizes[:-1]), span)
 
 
 def tiles(launch: Launch, relation_start: torch.Tensor, span: int, count: int) -> list[torch.Tensor]:
