@@ -32,6 +32,7 @@ from warpwright import bench, domains, jobs
 from warpwright.archive import Archive
 from warpwright.base import Action, Budget, Candidate, Task, target_of
 from warpwright.domains.cuda import program
+from warpwright.errors import TaskError
 from warpwright.loop import Course, optimize
 from warpwright.run import Settings, open_evaluator
 from warpwright.search.moves import Proposer, ask
@@ -377,6 +378,8 @@ def audited(order: dict[str, Any]) -> dict[str, Any]:
         said: dict[str, Any] = {"status": verdict.status, "reason": verdict.reason or ("" if build.ok else build.log[-1000:]), "case": verdict.case}
         if verdict.error is not None and verdict.error_reference is not None:
             said |= {"error": verdict.error.max, "error_of_the_original": verdict.error_reference.max}
+    except TaskError as error:
+        said = {"status": "no task", "reason": str(error)}
     except Exception:
         said = {"status": "crashed", "reason": traceback.format_exc()[-1500:]}
     return {**said, "seconds": round(time.monotonic() - began, 1)}
