@@ -275,7 +275,7 @@ def _microseconds(call: Any, target: str) -> float:
 
     call()
     if target != "cuda":
-        return sorted(map(_host_microseconds, [call] * 7))[3]
+        return min(map(_host_microseconds, [call] * 15))  # neighbours on the machine only add
     flush = torch.zeros(64 << 20, dtype=torch.int32, device="cuda")
     times = []
     for _ in range(7):
