@@ -16,6 +16,14 @@ from warpwright.base import Budget
 from warpwright.deadline import Deadline, out_of_time, process_start
 from warpwright.errors import OutOfTime, UsageError
 
+WAITING = deadline.waiting
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests below are about when work is stopped: other processes of the machine do not bring that forward."""
+    monkeypatch.setattr(deadline, "waiting", lambda: 1.0)
+
 
 def busy() -> None:
     while True:
@@ -161,3 +169,16 @@ def test_a_budget_without_a_unit_asks_which(text: str, remedy: str) -> None:
     with pytest.raises(UsageError) as error:
         Budget.parse(text)
     assert remedy in error.value.hint
+
+
+def test_a_process_that_waits_for_a_core_keeps_more_time_for_its_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone, crowded, starved = [], [], []
+    for waited, found in ((1.0, alone), (4.0, crowded), (100.0, starved)):
+        monkeypatch.setattr(deadline, "waiting", lambda waited=waited: waited)
+        found += [seconds - (Deadline(seconds, 0.0).at) for seconds in (5.0, 20.0, 600.0)]
+    assert alone == pytest.approx([0.4, 1.0, 1.0]) and crowded == pytest.approx([1.6, 4.0, 4.0])
+    assert starved[:2] == pytest.approx([2.5, 10.0]), "half of the budget at most"
+
+
+def test_how_long_a_process_waits_is_what_the_system_says() -> None:
+    assert 1.0 <= WAITING() <= deadline.MOST_WAITING

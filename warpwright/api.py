@@ -13,15 +13,13 @@ from warpwright.base import Budget, Candidate, Record, Source, Task
 from warpwright.deadline import Deadline
 from warpwright.doctor import gpu_present
 from warpwright.errors import UsageError
-from warpwright.files import make_folder
+from warpwright.files import ARCHIVE, make_folder
 from warpwright.loop import Outcome
 from warpwright.reports import report, results
 from warpwright.reports.results import Result
 from warpwright.run import OnRecord, Settings
 from warpwright.space import Evaluator, Tell, silent
 from warpwright.tasks import taskfile
-
-ARCHIVE = Path(".warpwright/archive.db")
 
 ABLATION_SHARE = 0.1
 """Part of the budget's seconds that is kept for measuring what each step of the best recipe is worth."""

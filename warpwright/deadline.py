@@ -20,8 +20,14 @@ from warpwright.errors import OutOfTime
 WRITING_SHARE, MOST_WRITING_SECONDS = 0.08, 1.0
 """Of the budget, kept for ending the workers and writing the result: they took 0.2 to 0.4 s on two cores."""
 
+MOST_WAITING, MOST_WRITING_SHARE = 6.0, 0.5
+"""Where others keep a process from the cores: its writing is believed to take so many times longer at most, so much of a budget is kept for it."""
+
 AGAIN_SECONDS = 2.0
 """Code that keeps an OutOfTime to itself is stopped once more after so long."""
+
+LOOK_SECONDS = 0.5
+"""How often it is looked how much time is left."""
 
 SOON_SECONDS = 0.05
 """How often it is looked whether an import has ended that must not be cut in two."""
@@ -50,7 +56,8 @@ class Deadline:
     @property
     def at(self) -> float:
         """When work ends, so that the result is written when the budget is over (`time.monotonic()`)."""
-        return self.began + self.seconds - min(MOST_WRITING_SECONDS, WRITING_SHARE * self.seconds)
+        writing = min(MOST_WRITING_SECONDS, WRITING_SHARE * self.seconds) * waiting()
+        return self.began + self.seconds - min(writing, MOST_WRITING_SHARE * self.seconds)
 
     @property
     def left(self) -> float:
@@ -64,7 +71,7 @@ class Deadline:
         In the main thread a signal also ends a system call that waits. In another one the exception comes with its next line of Python. A process
         that works with torch already will go on to do so: there, imports are not cut in two.
         """
-        watch = _Watch(self.at, threading.current_thread() is threading.main_thread(), "torch" in sys.modules)
+        watch = _Watch(self, threading.current_thread() is threading.main_thread(), "torch" in sys.modules)
         try:
             try:
                 watch.start()
@@ -105,6 +112,15 @@ def process_start() -> float:
     return now - age if 0 <= age < LONGEST_START else now
 
 
+def waiting() -> float:
+    """Return how many times longer this process takes than with a core of its own: 1 on an idle machine, and where the system does not say."""
+    try:
+        running, queued = map(int, Path("/proc/self/schedstat").read_text().split()[:2])
+    except (OSError, ValueError):
+        return 1.0
+    return min(MOST_WAITING, 1 + queued / running) if running > 0 else 1.0
+
+
 def stop_thread(thread: threading.Thread) -> None:
     """Have a thread that works for nobody any more end before its next line of Python."""
     if thread.ident is not None:
@@ -119,8 +135,8 @@ def out_of_time(error: BaseException | None) -> bool:
 class _Watch:
     """Raises OutOfTime in the thread that started it."""
 
-    def __init__(self, at: float, in_main_thread: bool, spares_imports: bool) -> None:
-        self.at, self.in_main_thread, self.spares_imports, self.over, self.raised = at, in_main_thread, spares_imports, False, False
+    def __init__(self, deadline: Deadline, in_main_thread: bool, spares_imports: bool) -> None:
+        self.deadline, self.in_main_thread, self.spares_imports, self.over, self.raised = deadline, in_main_thread, spares_imports, False, False
         self.thread, self.lock, self.done = threading.get_ident(), threading.Lock(), threading.Event()
 
     def start(self) -> None:
@@ -143,8 +159,11 @@ class _Watch:
             raise OutOfTime("the budget of wall time is spent")
 
     def _run(self) -> None:
-        wait = max(0.0, self.at - time.monotonic())
+        wait = 0.0
         while not self.done.wait(wait):
+            if not self.raised and (left := self.deadline.at - time.monotonic()) > 0:  # the machine may become busier until then
+                wait = min(left, LOOK_SECONDS)
+                continue
             if self.raised:  # leave it time to tidy up
                 self.raised, wait = False, AGAIN_SECONDS
                 continue

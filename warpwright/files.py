@@ -6,6 +6,9 @@ from pathlib import Path
 
 from warpwright.errors import UsageError
 
+ARCHIVE = Path(".warpwright/archive.db")
+"""Where a search remembers what it measured, unless it is told another place."""
+
 
 def make_folder(path: str | Path) -> Path:
     """Return `path` as a folder that exists, made with its parents if need be."""

@@ -7,14 +7,11 @@ chat = Metered(chat, Limits(tokens=200_000))             # counts tokens and dol
 
 from __future__ import annotations
 
-import http.client
 import importlib.util
 import json
 import os
 import re
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -106,6 +103,10 @@ def by_sdk(url: str, key: str, body: Mapping[str, Any], timeout: float) -> bytes
 
 def by_library(url: str, key: str, body: Mapping[str, Any], timeout: float) -> bytes:
     """Post by Python's own library, where the SDK is not installed."""
+    import http.client  # here: with ssl they take a tenth of a second, and most who read this module ask no model
+    import urllib.error
+    import urllib.request
+
     headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
     request = urllib.request.Request(f"{url.rstrip('/')}/chat/completions", json.dumps(body).encode(), headers, method="POST")
     try:

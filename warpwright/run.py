@@ -11,22 +11,22 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from warpwright import domains, live, targets
 from warpwright.archive import Archive
 from warpwright.base import WARM_UP_SECONDS, Budget, Options, Precision, Record, Scalar, Task, digest, is_baseline, target_of
 from warpwright.deadline import Deadline, out_of_time
 from warpwright.errors import OutOfTime, UsageError
-from warpwright.llm import open_chat
 from warpwright.loop import Course, Outcome, ablate, optimize
-from warpwright.policy.model import Policy
-from warpwright.policy.search import PolicySearch
-from warpwright.search import MODEL_SEARCHES, fsr, islands
-from warpwright.search.conversation import ModelSearch
+from warpwright.search import MODEL_SEARCHES
 from warpwright.space import Evaluator, Measuring, Space, Tell, silent
 from warpwright.timing import counters, facts
 from warpwright.timing.device_lock import DeviceLock
+
+if TYPE_CHECKING:
+    from warpwright.policy.search import PolicySearch
+    from warpwright.search.conversation import ModelSearch
 
 WORTHWHILE = 1.02
 """A candidate that gains surely less than 2 % on the best baseline is timed no longer."""
@@ -157,8 +157,8 @@ def run_task(task: Task, settings: Settings, archive: Archive, conduct: Conduct 
                 outcome = optimize(
                     task, space, evaluator, search, limited, archive, Course(on_record, conduct.should_stop, settings.seed, deadline=plan)
                 )
-                if not isinstance(search, str | PolicySearch):
-                    outcome = replace(outcome, stopped=search.stopped or outcome.stopped, unanswered=search.unanswered)
+                # of a search that asks a model
+                outcome = replace(outcome, stopped=getattr(search, "stopped", "") or outcome.stopped, unanswered=getattr(search, "unanswered", 0))
                 run = replace(run, outcome=outcome)
                 if outcome.cut:
                     raise OutOfTime
@@ -186,6 +186,11 @@ def _ablate(
 def model_search(settings: Settings, archive: Archive) -> ModelSearch | PolicySearch:
     """Return the search that asks the model of the settings. A language model's questions and answers are logged beside the archive, and none is
     asked again."""
+    from warpwright.llm import open_chat  # here: a search of ours needs none of them
+    from warpwright.policy.model import Policy
+    from warpwright.policy.search import PolicySearch
+    from warpwright.search import fsr, islands
+
     if settings.search == "policy":
         if not settings.model:
             raise UsageError("expected a policy for --search policy, saw none", "give --model FOLDER, as `warpwright train` makes one")

@@ -27,12 +27,12 @@ def flags_row(row: Mapping[str, Any]) -> dict[str, Any]:
 def curve_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a search had reached after so many measurements."""
     reached = dict(row["curve"])
-    return {"table": "searches", **_search(row), **{f"best of {count}": _percent(reached[count]) for count in COUNTS if count in reached}}
+    return {"table": "searches", **_search(row), **{f"best of {count}": percent(reached[count]) for count in COUNTS if count in reached}}
 
 
 def _search(row: Mapping[str, Any]) -> dict[str, Any]:
     rate = f"{row['proposals'] / row['search_s']:.0f}"
-    began = {"began at %": _percent(row["began_at"])} if row.get("began_at", 1.0) != 1.0 else {}
+    began = {"began at %": percent(row["began_at"])} if row.get("began_at", 1.0) != 1.0 else {}
     return {"kernel": row["kernel"], "search": row["search"], "candidates": row["proposals"], "a second": rate, **began}
 
 
@@ -44,9 +44,9 @@ def _schedule(row: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "failed": failed,
         "original us": f"{final['original_us']:.1f}",
-        "gain %": _percent(final["speedup"]),
-        "99 % interval": _span(final["interval"]),
-        "original against itself": _span(final["same_interval"]),
+        "gain %": percent(final["speedup"]),
+        "99 % interval": span(final["interval"]),
+        "original against itself": span(final["same_interval"]),
         "launches compared": final["launches"],
         "other words": final["differ"],
     }
@@ -56,18 +56,20 @@ def _flags(row: Mapping[str, Any]) -> dict[str, Any]:
     flags, both = row.get("flags"), row.get("both")
     return {
         "flags": flags["name"] if flags else "-O3",
-        "gain of the flags %": f"{_percent(flags['speedup'])} ({_span(flags['interval'])})" if flags else "none",
-        "gain of the schedule %": _percent(row["final"]["speedup"]) if "final" in row else "none found",
-        "both %": f"{_percent(both['speedup'])} ({_span(both['interval'])})" if both else "",
+        "gain of the flags %": f"{percent(flags['speedup'])} ({span(flags['interval'])})" if flags else "none",
+        "gain of the schedule %": percent(row["final"]["speedup"]) if "final" in row else "none found",
+        "both %": f"{percent(both['speedup'])} ({span(both['interval'])})" if both else "",
     }
 
 
-def _percent(speedup: float) -> str:
+def percent(speedup: float) -> str:
+    """Return a speed-up as a gain."""
     return f"{100 * (speedup - 1):+.2f}"
 
 
-def _span(interval: Sequence[float]) -> str:
-    return f"{_percent(interval[0])} to {_percent(interval[1])}"
+def span(interval: Sequence[float]) -> str:
+    """Return an interval of speed-ups as gains."""
+    return f"{percent(interval[0])} to {percent(interval[1])}"
 
 
 def counts(outcome: Outcome) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import atexit
 import contextlib
+import importlib
 import os
 import signal
 import sys
@@ -17,20 +18,22 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.text import Text
 
-from warpwright import api, doctor
-from warpwright.cli import agents, compare, explain, outline, programs, records, serving, train, usage, watch
+from warpwright import doctor
+from warpwright.cli import outline, usage
 from warpwright.cli.common import DONE, INTERRUPTED, NOT_PASSED, WRONG_USE, Arguments, print_json
-from warpwright.cli.domains import bench_transpile, mpi, pairs, sass, transpile, unlearnable
 from warpwright.deadline import process_start
 from warpwright.errors import ArchiveError, UsageError, WarpwrightError
+from warpwright.files import ARCHIVE
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     began = process_start() if arguments is None else time.monotonic()
-    top = parser()
+    words = sys.argv[1:] if arguments is None else arguments
+    all_of_them = usage.file_above(Path.cwd()) is not None or words[:1] == ["completion"]
+    top = parser(None if all_of_them else next(iter(words), None))
     try:
-        asked = usage.with_defaults(top, sys.argv[1:] if arguments is None else arguments, Path.cwd())
+        asked = usage.with_defaults(top, words, Path.cwd())
     except UsageError as error:
         print(f"warpwright: {error}", file=sys.stderr)
         return WRONG_USE
@@ -125,8 +128,8 @@ def completion(given: Arguments) -> int:
     return DONE
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of all verbs."""
+def parser(only: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of all verbs; with `only` a verb, the others are there without their options, and what they need is not loaded."""
     top, verbs = outline.bare()
     common = _common()
 
@@ -136,27 +139,21 @@ def parser() -> argparse.ArgumentParser:
         made.set_defaults(verb_function=function)
         return made
 
-    programs.register(verb)
-    records.register(verb, verbs)
-    compare.register(verb)
-    explain.register(verb)
-    watch.register(verb)
-    serving.register(verb)
-    agents.register(verb)
-    train.register(verb)
-    verb("doctor", doctor_verb)
-    verb("completion", completion).add_argument("shell", choices=usage.SHELLS, help="whose")
-    transpile.register(verb)
-    unlearnable.register(verbs)
-    mpi.register(verbs, common)
-    sass.register(verb, verbs)
-    pairs.register(verb)
-    bench_transpile.register(verb)
+    given = {"records": (verb, verbs), "domains.unlearnable": (verbs,), "domains.mpi": (verbs, common), "domains.sass": (verb, verbs)}
+    for room, names in outline.ROOMS.items():
+        if only in outline.VERBS and only not in names:
+            for name in names:
+                verbs.add_parser(name, help=outline.VERBS[name])
+        elif room == "command":
+            verb("doctor", doctor_verb)
+            verb("completion", completion).add_argument("shell", choices=usage.SHELLS, help="whose")
+        else:
+            importlib.import_module(f"warpwright.cli.{room}").register(*given.get(room, (verb,)))
     return top
 
 
 def _common() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(add_help=False)
-    options.add_argument("--archive", default=str(api.ARCHIVE), metavar="PATH", help="the archive file (%(default)s)")
+    options.add_argument("--archive", default=str(ARCHIVE), metavar="PATH", help="the archive file (%(default)s)")
     options.add_argument("--json", action="store_true", help="print one JSON object (bench: one a line); all else goes to standard error")
     return options

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from warpwright.cli import usage
 
@@ -44,6 +44,26 @@ VERBS = {
 """Each verb and its help, as their own modules say it (a test compares): loading those takes 0.3 s."""
 
 
+ROOMS = {
+    "programs": ("optimize", "audit", "bench", "reproduce", "check"),
+    "records": ("report", "archive"),
+    "compare": ("compare",),
+    "explain": ("explain",),
+    "watch": ("watch",),
+    "serving": ("serve", "ask"),
+    "agents": ("mcp", "export"),
+    "train": ("collect", "train"),
+    "command": ("doctor", "completion"),
+    "domains.transpile": ("transpile",),
+    "domains.unlearnable": ("key", "pack", "protect", "recover", "inspect", "verify"),
+    "domains.mpi": ("mpi",),
+    "domains.sass": ("sass",),
+    "domains.pairs": ("pairs",),
+    "domains.bench_transpile": ("bench-transpile",),
+}
+"""Which module of this package adds which verbs, in the order of the help."""
+
+
 def parser() -> usage.Parser:
     """Return the command's parser without its verbs' options."""
     top, verbs = bare()
@@ -52,7 +72,7 @@ def parser() -> usage.Parser:
     return top
 
 
-def bare() -> tuple[usage.Parser, argparse._SubParsersAction[argparse.ArgumentParser]]:
+def bare() -> tuple[usage.Parser, Any]:
     """Return the command's parser, and where its verbs are added."""
     import warpwright
 

@@ -43,13 +43,18 @@ def verbs(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]
 # --- warpwright.toml -------------------------------------------------------------------------------------------------------------------
 
 
+def file_above(folder: Path) -> Path | None:
+    """Return the file warpwright.toml of a folder, or of the nearest folder above it."""
+    return next((one for one in (place / FILE for place in (folder, *folder.parents)) if one.is_file()), None)
+
+
 def with_defaults(top: argparse.ArgumentParser, arguments: Sequence[str], folder: Path) -> list[str]:
     """Return a command's arguments with those that the file warpwright.toml of `folder`, or of the nearest folder above it, has for its verb.
 
     Options at the top of the file hold for every verb that has them, those of a table [VERB] for that verb. What is given on the command line comes
     later, and counts. Raise UsageError for a file with anything else.
     """
-    file = next((one for one in (place / FILE for place in (folder, *folder.parents)) if one.is_file()), None)
+    file = file_above(folder)
     known = verbs(top)
     if file is None or not arguments or arguments[0] not in known:
         return list(arguments)

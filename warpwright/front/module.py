@@ -18,10 +18,10 @@ from typing import Any, Literal
 import torch
 from rich.console import Console
 
-from warpwright.api import ARCHIVE, Watching, default_target, optimize_task
+from warpwright.api import Watching, default_target, optimize_task
 from warpwright.base import BASELINE, Budget, Options, Precision, Record
 from warpwright.errors import TaskError, UsageError
-from warpwright.files import make_folder
+from warpwright.files import ARCHIVE, make_folder
 from warpwright.front.result import Result
 from warpwright.reports import report
 from warpwright.reports.progress import Progress

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -101,3 +102,9 @@ def test_halos_packed_straight_into_the_neighbours_memory(python: str, fake_cuda
 def test_halos_copied_straight_into_the_neighbours_arrays(python: str, fake_cuda: str, refused: dict[str, str]) -> None:
     launches = exchanged(python, fake_cuda, DIRECT="arrays", **refused)
     assert 0 < launches <= 3 * 4 * (2 if refused else 1)  # one each time: nothing is unpacked
+
+
+def test_any_nest_is_copied_into_any_other(fake_cuda: str) -> None:
+    command = [sys.executable, str(HERE / "linked.py")]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment(fake_cuda))
+    assert process.stdout.split() == ["exact", "7"], process.stdout + process.stderr[-3000:]  # 1 + 1 + 2 + 3 launches of at most 15

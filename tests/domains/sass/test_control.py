@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sass_cubins import LISTED, kernel
 
@@ -14,6 +14,7 @@ controls = st.builds(Control, st.integers(0, 15), st.booleans(), st.integers(0, 
 words = st.integers(0, (1 << 128) - 1)
 
 
+@settings(deadline=None)
 @given(words, controls)
 def test_fields_round_trip_and_touch_nothing_else(word: int, fields: Control) -> None:
     encoded = control.encode(word, fields)
@@ -22,6 +23,7 @@ def test_fields_round_trip_and_touch_nothing_else(word: int, fields: Control) ->
     assert control.encode(encoded, control.decode(word)) == word
 
 
+@settings(deadline=None)
 @given(st.builds(Control, st.integers(0, 15), st.booleans(), *[st.sampled_from((0, 1, 2, 3, 4, 5, 7))] * 2, st.integers(0, 63), st.integers(0, 7)))
 def test_what_is_printed_parses_back(fields: Control) -> None:
     assert control.parse(str(fields)) == fields
@@ -41,6 +43,7 @@ def test_the_disassembler_sees_the_same_reuse_flags(name: str) -> None:
         assert instruction.text.count(".reuse") == control.reused(word).bit_count(), instruction.text
 
 
+@settings(deadline=None)
 @given(words, st.integers(1, 15))
 def test_a_long_stall_gives_up_hold_and_reuse(word: int, cycles: int) -> None:
     changed = control.with_stall(word, cycles)

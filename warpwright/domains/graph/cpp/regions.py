@@ -31,14 +31,14 @@ def whole(ir: GraphIR) -> GraphIR:
     e = edit(ir)
     twin = {node.name: node for node in e.graph.nodes}
     kernels: dict[str, Fused] = {}
-    for region in regions(ir, Kernel):
+    for region in regions(ir, Kernel, least=0):
         replace(e, [twin[node.name] for node in region], kernels, Kernel)
     sort(e.graph)
     return e.finish()
 
 
-def regions(ir: GraphIR, kind: type[Fused] = Kernel) -> list[list[fx.Node]]:
-    """Return sets of calls that can each be one kernel, grown in graph order, each as large as it gets."""
+def regions(ir: GraphIR, kind: type[Fused] = Kernel, least: int = LEAST_ELEMENTS) -> list[list[fx.Node]]:
+    """Return sets of calls that can each be one kernel, grown in graph order, each as large as it gets; `least` elements are worth one."""
     fixed = parameter_only(ir.graph) if ir.scheduled("fold_parameters") is not None else set()
     apart = _halves(ir)
     found: list[list[fx.Node]] = []
@@ -53,7 +53,7 @@ def regions(ir: GraphIR, kind: type[Fused] = Kernel) -> list[list[fx.Node]]:
         else:
             if node.target not in VIEWS and _buildable([node]):
                 found.append([node])
-    return [trimmed for region in found if (trimmed := _trimmed(region)) and _is_kernel(trimmed, kind)]
+    return [trimmed for region in found if (trimmed := _trimmed(region)) and elements(trimmed) >= least and _is_kernel(trimmed, kind)]
 
 
 def elements(region: Sequence[fx.Node]) -> int:

@@ -159,7 +159,7 @@ def _grown(ir: GraphIR, on_gpu: bool) -> tuple[GraphIR, list[list[fx.Node]]]:
     expanded = two_level.expand(losses.expand(expand(ir)))
     if on_gpu:  # on a CPU oneDNN adds it while it writes
         expanded = bias.expand(expanded)
-    return expanded, regions(expanded, CudaKernel if on_gpu else Kernel)
+    return expanded, regions(expanded, CudaKernel if on_gpu else Kernel, least=0)
 
 
 TECHNIQUES = (FuseCpp(),)

@@ -1,0 +1,51 @@
+"""The totals of flags and schedules: what is not proven counts as nothing, and a schedule under other flags goes before either alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from benchmarks.sass.against_simulator import ranks
+from benchmarks.sass.totals import kinds, totals
+
+
+def final(speedup: float, same: float = 1.001, differ: int = 0) -> dict[str, Any]:
+    return {"speedup": speedup, "interval": [speedup - 0.002, speedup + 0.002], "same_interval": [0.999, same], "differ": differ}
+
+
+def kernel(name: str, **more: Any) -> dict[str, Any]:
+    return {"row": "kernel", "kernel": name, "original_us": 10.0, **more}
+
+
+ROWS = [
+    kernel("a", final=final(1.02)),
+    kernel("a__flags", final=final(1.01), flags={"name": "unroll 4", **final(1.10)}, both=final(1.11)),
+    kernel("b", final=final(1.002)),  # within what the original shows against itself
+    kernel("b__flags", flags={"name": "-O1", **final(1.05)}),
+    kernel("c", final=final(1.30, differ=1)),
+    kernel("d", final=final(1.08)),
+    kernel("d__flags", flags={"name": "-O1", **final(1.04)}, final=final(1.0, same=1.1), both=final(1.09)),
+]
+
+
+def test_totals() -> None:
+    *rows, mean = totals(ROWS)
+    assert [(row["kernel"], row["total %"].split()[0]) for row in rows] == [("a", "+11.00"), ("b", "+5.00"), ("c", "none"), ("d", "+8.00")]
+    assert [row["schedule alone %"].split()[0] for row in rows] == ["+2.00", "none", "none", "+8.00"]
+    assert rows[0]["schedule under them %"].startswith("+1.00") and rows[3]["schedule under them %"] == ""
+    assert mean["total %"] == f"{100 * ((1.11 * 1.05 * 1.08) ** 0.25 - 1):+.2f}" and mean["kernel"] == "geometric mean of 4"
+
+
+def test_kinds_of_edits() -> None:
+    rows = [
+        {"row": "edits", "kernel": "a", "kind": "move", "tried": 3, "failed": 0, "best_gain": 1.01, "median_gain": 0.99},
+        {"row": "edits", "kernel": "b__flags", "kind": "move", "tried": 4, "failed": 1, "best_gain": 1.02, "median_gain": 0.97},
+    ]
+    [row] = kinds(rows)
+    assert (row["tried"], row["failed"], row["best steps %"]) == (7, 1, "+2.00 b (flags), +1.00 a")
+    assert row["median step %"] == "-2.00"
+
+
+def test_ranks_of_equal_values_are_equal() -> None:
+    assert ranks([3.0, 1.0, 3.0]) == pytest.approx([1.5, 0.0, 1.5])
