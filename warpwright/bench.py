@@ -206,7 +206,7 @@ def _optimize(job: Job, task: Task, archive: Archive, evaluators: Evaluators | N
     if nothing and not outcome.records:
         line |= {"status": "timeout", "reason": outcome.stopped}
     failed = nothing or any(FAILED in record.versions for record in outcome.records)
-    return line, not outcome.interrupted and outcome.failure is None and not failed
+    return line, not outcome.interrupted and not outcome.unanswered and outcome.failure is None and not failed
 
 
 def _write_program(best: Record | None, folder: str | None) -> str | None:

@@ -272,6 +272,8 @@ class Metered:
     questions: int = 0
     failed: int = 0
     """Questions in a row that had no answer."""
+    unanswered: int = 0
+    """All that had none."""
     answered: dict[str, list[_Answered]] = field(default_factory=dict, repr=False)
     """What the log has, by question: a run that was cut short goes on where it stood, and pays for no answer again. What these took counts once more
     in the run that uses them, so that a run in pieces keeps its limits, too."""
@@ -302,6 +304,7 @@ class Metered:
             answer = self.chat.ask(messages)
         except ChatError as error:
             self.failed += 1
+            self.unanswered += 1
             self._write(messages, {"failure": scrubbed(str(error)), "seconds": round(time.monotonic() - began, 3)})
             raise
         self.failed = 0

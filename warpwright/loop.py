@@ -61,6 +61,8 @@ class Outcome:
     """The search ended by itself: more time would have changed nothing."""
     cut: bool = False
     """The deadline came in the middle of something."""
+    unanswered: int = 0
+    """Questions that a model did not answer: the same run asks them again."""
 
 
 @dataclass(frozen=True)

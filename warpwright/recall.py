@@ -23,7 +23,9 @@ class Recalled:
 
 
 def keep(task: Task, settings: Settings, archive: Archive, outcome: Outcome, records: Sequence[Record], reason: str) -> None:
-    """Write down what a run came to, if it came to anything, and no process of ours failed in it."""
+    """Write down what a run came to, if it came to anything, and no process of ours and no question to a model failed in it."""
+    if outcome.unanswered:
+        return
     budget = Budget.parse(settings.budget)
     if budget.until_faster:  # a longer search might have gone on
         return

@@ -157,7 +157,8 @@ def run_task(task: Task, settings: Settings, archive: Archive, conduct: Conduct 
                 outcome = optimize(
                     task, space, evaluator, search, limited, archive, Course(on_record, conduct.should_stop, settings.seed, deadline=plan)
                 )
-                outcome = replace(outcome, stopped=getattr(search, "stopped", "") or outcome.stopped)  # of a search that asks a model
+                # of a search that asks a model
+                outcome = replace(outcome, stopped=getattr(search, "stopped", "") or outcome.stopped, unanswered=getattr(search, "unanswered", 0))
                 run = replace(run, outcome=outcome)
                 if outcome.cut:
                     raise OutOfTime

@@ -59,9 +59,10 @@ def summary(rows: Sequence[dict[str, Any]], sources: dict[str, dict[str, str]]) 
             line |= {"right": len(right), "as given us": round(timed[0]["us"], 1)}
             if best is not None:
                 line |= {"best us": round(best["us"], 1), "speed-up": round(timed[0]["us"] / best["us"], 2), "recipe": ", ".join(best["recipe"])}
-        audit = next((row["status"] for row in rows if row["table"] == "audit" and row["task"] == name), "")
+        audit = next((row for row in rows if row["table"] == "audit" and row["task"] == name), {"status": "", "reason": ""})
         failed = next((row["failure"].strip().splitlines()[-1] for row in probed if "failure" in row), "")
-        made.append({**line, "verifier": audit, "reason": short(read["reason"] or failed)})
+        refused = (audit.get("reason") or "").strip().splitlines()
+        made.append({**line, "verifier": audit["status"], "reason": short(read["reason"] or failed or (refused[-1] if refused else ""))})
     faster = [row["speed-up"] for row in made if row["speed-up"] != "" and row["speed-up"] >= FASTER]
     mean = math.exp(sum(map(math.log, faster)) / len(faster)) if faster else 0.0
     total = {

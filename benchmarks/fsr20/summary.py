@@ -1,6 +1,7 @@
 """The rows of the suite's result from those of its runs: `python -m benchmarks.fsr20.summary RUN... --out benchmarks/results/fsr20_h200`.
 
-A RUN is a folder with the rows of a probe, of the verifier (`audit`) or of the timer (`plain20`); of a kernel that several have, the latest counts.
+A RUN is a folder with the rows of a probe, of the verifier (`audit`) or of a timer (`plain20`, benchmarks.fsr20.timed); of a kernel that several
+have, the latest counts.
 A probe's winner is the fastest program that errs at most twice as much as the text as given. `--first ROWS` is the run before there were templates,
 as a table of its own.
 """
@@ -41,21 +42,32 @@ def kernel_row(name: str, timed: Sequence[Row], runs: Sequence[Sequence[Row]]) -
     given = timed[0]
     winner = plain20.winners_of([dict(row) for row in timed])[name]
     best = next(row for row in timed if row["recipe"] == winner)
-    said = [row for run in runs for row in run if row["table"] == "audit" and row["task"] == name and row["recipe"] == winner]
-    judged = [row for run in runs for row in run if row["table"] == "plain20" and row["task"] == name and row.get("recipe") == winner]
+    own = [row for run in runs for row in run if row.get("task") == name and plain20.as_listed(row.get("recipe", ())) == plain20.as_listed(winner)]
+    said, judged = ([row for row in own if row["table"] == kind] for kind in ("audit", "plain20"))
+    sides = {row["side"]: row for row in own if row["table"] == "timed" and "verdict" in row}
     us = float(best["us"])
     line: dict[str, Any] = {"table": "kernels", "kernel": name, "naive us": round(given["us"], 1), "ours us": round(us, 1)}
     line["speed-up"] = round(given["us"] / us, 2)
     if "roofline_us" in given:
         line |= {"roofline us": given["roofline_us"], "of the roofline": f"{100 * given['roofline_us'] / us:.0f} %"}
-    line["torch us"] = round(given.get("reference_us", math.nan), 1)
+    if "reference_us" in given:
+        line["torch us"] = round(given["reference_us"], 1)
     if "vendor" in given:
         called, time = vendor(given)
         line |= {"vendor": called, "vendor us": round(time, 1), "vendor / ours": round(time / us, 2)}
     line["verifier"] = next((row["status"] for row in said[::-1] if row["status"] != "not begun"), "ok" if judged else "-")
-    line["timer"] = timer(judged[-1]) if judged else "-"
-    line["recipe"] = ", ".join(winner) or "as given"
+    if sides:
+        line |= {f"over {side}": in_words(sides[side]) if side in sides else "" for side in ("naive", "torch", "vendor")}
+    else:
+        line["timer"] = timer(judged[-1]) if judged else "-"
+    line["recipe"] = ", ".join(plain20.as_listed(winner)) or "as given"
     return line
+
+
+def in_words(row: Row) -> str:
+    """Return the device timer's verdict in a few words."""
+    low, high = row["interval"]
+    return f"{row['verdict']} {row['speedup']:.2f} [{low:.2f}, {high:.2f}]"
 
 
 def vendor(given: Row) -> tuple[str, float]:
@@ -75,16 +87,30 @@ def timer(row: Row) -> str:
 
 
 def headline(kernels: Sequence[Row]) -> dict[str, Any]:
-    """Return the counts that were asked for."""
-    shares = [float(str(row.get("of the roofline", "0 %")).split()[0]) for row in kernels]
-    beside = [float(row.get("vendor / ours", 0.0)) for row in kernels]
+    """Return the counts that were asked for, from the probe's times."""
     gains = [float(row["speed-up"]) for row in kernels]
-    return {
-        "table": "headline", "kernels": len(kernels), "verified": sum(row["verifier"] == "ok" for row in kernels),
-        "85 % of the roofline, or faster than the vendor": sum(share >= 85 or ratio > 1 for share, ratio in zip(shares, beside, strict=True)),
-        "slower than 0.95 of the vendor": sum(ratio < 0.95 for ratio in beside),
-        "geometric mean over naive": round(math.exp(sum(map(math.log, gains)) / len(gains)), 2), "best over naive": max(gains),
-    }  # fmt: skip
+    line: dict[str, Any] = {"table": "headline", "kernels": len(kernels), "verified": sum(row["verifier"] == "ok" for row in kernels)}
+    if any("vendor / ours" in row for row in kernels):
+        shares = [float(str(row.get("of the roofline", "0 %")).split()[0]) for row in kernels]
+        beside = [float(row.get("vendor / ours", 0.0)) for row in kernels]
+        near = sum(share >= 85 or ratio > 1 for share, ratio in zip(shares, beside, strict=True))
+        line["85 % of the roofline, or faster than the vendor"] = near
+        line["slower than 0.95 of the vendor"] = sum(ratio < 0.95 for ratio in beside)
+    mean = round(math.exp(sum(map(math.log, gains)) / len(gains)), 2)
+    return line | {"geometric mean over naive": mean, "best over naive": max(gains)}
+
+
+def timed_headline(runs: Sequence[Sequence[Row]]) -> dict[str, Any]:
+    """Return the same counts of the device timer: beside the library's own call, where there is one, and else beside torch's."""
+    sides = {(row["task"], row["side"]): row for run in runs for row in run if row["table"] == "timed" and "verdict" in row}
+    naive = [row for (_, side), row in sides.items() if side == "naive"]
+    best = [sides.get((name, "vendor"), row) for (name, side), row in sides.items() if side == "torch"]
+    gains = [float(row["speedup"]) for row in naive]
+    made: dict[str, Any] = {"table": "timer", "kernels": len(naive), "FASTER than naive": sum(row["verdict"] == "FASTER" for row in naive)}
+    made |= {"geometric mean": round(math.exp(sum(map(math.log, gains)) / len(gains)), 2), "best": max(gains)}
+    for verdict in ("FASTER", "SAME", "SLOWER"):
+        made[f"{verdict} beside the vendor's call"] = sum(row["verdict"] == verdict for row in best)
+    return made | {"least beside it": min(float(row["interval"][0]) for row in best)}
 
 
 def budget_row(row: Row) -> dict[str, Any]:
@@ -105,6 +131,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     runs = [rows_of(folder / "rows.jsonl") for folder in options.runs]
     kernels = [kernel_row(name, timed, runs) for name, timed in sorted(probes(runs).items())]
     made: list[dict[str, Any]] = [headline(kernels), *kernels] if kernels else []
+    if any(row["table"] == "timed" for run in runs for row in run):
+        made.append(timed_headline(runs))
     made += [budget_row(row) for run in runs for row in run if row["table"] == "budget"]
     if options.first:
         first = [rows_of(options.first)]

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from benchmarks.fsr20 import edges, run
+from benchmarks.cuda import plain20
+from benchmarks.fsr20 import edges, run, summary
 from warpwright.domains.cuda import taskfile, unit
 
 
@@ -50,3 +51,21 @@ def test_a_wrong_kernel_is_found_at_an_edge() -> None:
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
 def test_naive_kernels_compile_for_hopper() -> None:
     assert run.compiled(run.KERNELS).count("Compiling entry function") == 25
+
+
+def test_a_recipe_loses_what_has_become_its_templates_default() -> None:
+    assert plain20.as_listed(['operate(sort_values, template="radix_sort", SORT_THREADS=512)']) == ['operate(sort_values, template="radix_sort")']
+    other = ["restrict(k)", 'operate(sort_values, template="radix_sort", SORT_THREADS=256)', "cooperate(k, threads=32)"]
+    assert plain20.as_listed(other) == other
+
+
+def test_the_timers_counts_are_beside_the_librarys_own_call_where_there_is_one() -> None:
+    def row(name: str, side: str, speedup: float, verdict: str) -> dict[str, object]:
+        interval = [speedup - 0.01, speedup + 0.01]
+        return {"table": "timed", "task": name, "side": side, "speedup": speedup, "interval": interval, "verdict": verdict, "recipe": []}
+
+    naive = [row("sort", "naive", 8.0, "FASTER"), row("relu", "naive", 2.0, "FASTER")]
+    beside = [row("sort", "torch", 2.0, "FASTER"), row("sort", "vendor", 0.97, "SLOWER"), row("relu", "torch", 1.0, "SAME")]
+    made = summary.timed_headline([naive, beside, [{"table": "timed", "task": "dot", "failure": "no such call"}]])
+    assert (made["kernels"], made["geometric mean"], made["best"], made["least beside it"]) == (2, 4.0, 8.0, 0.96)
+    assert [made[f"{verdict} beside the vendor's call"] for verdict in ("FASTER", "SAME", "SLOWER")] == [0, 1, 1]

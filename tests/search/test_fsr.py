@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+import scripted_endpoint
+from scripted_endpoint import Endpoint
 from toy_space import TASK, Toy, measured
 
 from warpwright.archive import Archive
@@ -227,67 +225,10 @@ def test_a_space_of_rewrites_alone_is_refused() -> None:
 # --- endpoints that fail --------------------------------------------------------------------------------------------------------------
 
 
-class Endpoint(ThreadingHTTPServer):
-    """Answers as a script says: an answer, or a way to fail."""
-
-    script: list[str]
-    seen: int
-
-
-def _hangs(handler: BaseHTTPRequestHandler, words: str) -> None:
-    time.sleep(4.0)
-
-
-def _drops(handler: BaseHTTPRequestHandler, words: str) -> None:
-    handler.send_response(200)
-    handler.send_header("Content-Length", "100000")
-    handler.end_headers()
-    handler.wfile.write(b'{"choices": [{"message": {"content": "half of')
-    handler.wfile.flush()
-    handler.connection.close()
-
-
-def _says(handler: BaseHTTPRequestHandler, words: str, code: int = 200) -> None:
-    body = words.encode()
-    handler.send_response(code)
-    handler.send_header("Content-Length", str(len(body)))
-    handler.end_headers()
-    handler.wfile.write(body)
-
-
-FAILS: dict[str, Callable[[BaseHTTPRequestHandler, str], None]] = {
-    "hangs": _hangs,
-    "drops": _drops,
-    "garbage": lambda handler, words: _says(handler, "<html>bad gateway</html>"),
-    "refuses": lambda handler, words: _says(handler, "no", 403),
-    "busy": lambda handler, words: _says(handler, "busy", 503),
-}
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Endpoint
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.seen += 1
-        said = self.server.script.pop(0) if self.server.script else "busy"
-        usage = {"prompt_tokens": 100, "completion_tokens": 50}
-        answer = json.dumps({"choices": [{"message": {"content": said}}], "usage": usage})
-        with contextlib.suppress(OSError):  # the client has gone
-            FAILS.get(said, _says)(self, answer)
-
-    def log_message(self, *_: Any) -> None:
-        pass
-
-
 @pytest.fixture
 def endpoint() -> Iterator[Endpoint]:
-    made = Endpoint(("127.0.0.1", 0), Handler)
-    made.script, made.seen = [], 0
-    threading.Thread(target=made.serve_forever, daemon=True).start()
-    yield made
-    made.shutdown()
-    made.server_close()
+    with scripted_endpoint.opened() as made:
+        yield made
 
 
 def test_an_endpoint_that_fails_in_every_way_is_survived(endpoint: Endpoint, tmp_path: Path) -> None:

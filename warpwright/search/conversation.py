@@ -86,6 +86,11 @@ class ModelSearch(ABC):
 
     __name__ = ""
 
+    @property
+    def unanswered(self) -> int:
+        """Questions that the endpoint gave no answer to: the same run asks them again."""
+        return self.meter.unanswered if self.meter is not None else 0
+
     @abstractmethod
     def __call__(self, space: Space[Any], rng: Random, batch: int) -> Proposer:
         """Propose what the model writes."""

@@ -6,11 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+import scripted_endpoint
 
-from warpwright import cli
+from warpwright import cli, run
 from warpwright.archive import Archive
 from warpwright.base import is_baseline
 from warpwright.cli import programs
+from warpwright.llm import OpenAI
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "cuda"
 
@@ -38,6 +40,34 @@ def test_a_recorded_conversation_is_a_whole_run(tmp_path: Path, monkeypatch: pyt
     assert "This candidate is correct and the fastest so far" in asked[4] and "Time of a call" in asked[4]
     everything = log.read_text() + "".join(path.read_text(errors="replace") for path in tmp_path.rglob("*") if path.is_file())
     assert "sk-never-to-be-seen" not in everything
+
+
+@pytest.mark.slow
+@pytest.mark.compiler
+def test_a_run_whose_endpoint_fails_in_every_way_goes_on_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Endpoint that hangs, drops the connection within an answer, answers with garbage and refuses; then the same command once more."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(programs, "TIMING_SECONDS", 0.3)
+    answers = [json.loads(line)["answer"] for line in (EXAMPLES / "row_sum_conversation.jsonl").read_text().splitlines()]
+    how = ["--target", "cpu", "--search", "fsr", "--model", "openai:http://nowhere/v1,small", "--budget", "20 proposals", "--baselines", "eager"]
+    how += ["--model-options", "candidates=2,depth=2,max_repair=1"]
+    command = ["optimize", str(EXAMPLES / "row_sum.cu"), "--task", str(EXAMPLES / "row_sum_task.py"), *how]
+
+    def statuses() -> dict[str, str]:
+        with Archive(tmp_path / ".warpwright/archive.db", readonly=True) as archive:
+            return {record.key: record.status for record in archive.records() if not is_baseline(record)}
+
+    with scripted_endpoint.opened() as endpoint:
+        chat = OpenAI(f"http://127.0.0.1:{endpoint.server_port}/v1", "small", timeout=2.0, attempts=1, wait=0.01)
+        monkeypatch.setattr(run, "open_chat", lambda spec: chat)
+        endpoint.script = [*answers[:2], "hangs", "drops", "garbage", "refuses"]
+        cli.main(command)
+        first = statuses()
+        assert list(first.values()) == ["not_built", "wrong"] and endpoint.seen <= 2 + 4, "it ends soon, and what came before stays"
+        endpoint.script, endpoint.seen = answers[2:], 0
+        assert cli.main(command) == cli.DONE
+    assert endpoint.seen == len(answers) - 2 == 4, "what was answered is not asked again"
+    assert list(statuses().items())[:2] == list(first.items()) and list(statuses().values())[2:5] == ["ok", "ok", "wrong"]
 
 
 LEAK = '''
