@@ -272,7 +272,7 @@ def test_before_a_deadline_the_first_candidate_is_verified_while_the_compiler_wo
         assert evaluator.works_ahead
         evaluator.prepare([program(SAME.replace("12", "11")), program(SAME)])
         records = {record.candidate.proposer: record for record in evaluator.evaluate_baselines()}
-        assert len(list(evaluator.made())) == 2
+        assert len(list(evaluator.finished_baselines())) == 2
         wrong, right = evaluator.evaluate([program(SAME.replace("12", "11")), program(SAME)])
     assert {record.status for record in records.values()} == {"ok"}
     assert wrong.status == "wrong" and right.status == "ok" and set(right.measurement.baselines) == {"eager", "compile"}

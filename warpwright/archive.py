@@ -61,8 +61,8 @@ class Archive:
 
     def __init__(self, path: str | os.PathLike[str], readonly: bool = False, busy_seconds: float = 60.0) -> None:
         """Open the archive at `path` (a file, or a folder that holds archive.db), creating it unless `readonly`."""
-        given = Path(path).absolute()
-        self.path = given / FILE_NAME if given.is_dir() else given
+        absolute = Path(path).absolute()
+        self.path = absolute / FILE_NAME if absolute.is_dir() else absolute
         self.readonly = readonly
         self._lock = threading.RLock()
         with _explained(self.path):
@@ -153,8 +153,8 @@ class Archive:
 
     def find(self, task: Task, candidate: Candidate, device: str) -> Record | None:
         """Return the newest record of this candidate of this task on this device."""
-        found = self.history(Record(task, candidate, device, "ok").key)
-        return found[-1] if found else None
+        records = self.history(Record(task, candidate, device, "ok").key)
+        return records[-1] if records else None
 
     def has(self, task: Task, candidate: Candidate, device: str) -> bool:
         """Is there a record of this candidate of this task on this device?"""
@@ -376,6 +376,6 @@ def _explained(path: Path) -> Iterator[None]:
     try:
         yield
     except (sqlite3.Error, OSError) as error:
-        said = str(error).lower()
-        hint = next((advice for word, advice in _HINTS if word in said), "check the path and its permissions")
+        message = str(error).lower()
+        hint = next((advice for word, advice in _HINTS if word in message), "check the path and its permissions")
         raise ArchiveError(f"{path}: expected to use the archive, saw: {error}", hint) from error

@@ -87,8 +87,8 @@ def _compiler() -> Finding:
         path, _ = native.compiler()
     except UsageError as error:
         return Finding("compiler", "FAIL", "no C++ compiler on PATH", error.hint)
-    said = _first_line([path, "--version"])
-    return Finding("compiler", "OK", f"{path}: {said}; flags {' '.join(native.FLAGS[:2])}")
+    version = _first_line([path, "--version"])
+    return Finding("compiler", "OK", f"{path}: {version}; flags {' '.join(native.FLAGS[:2])}")
 
 
 def _openmp() -> Finding:
@@ -108,10 +108,10 @@ def _gpu() -> Finding:
         return Finding("gpu", "OK", "none: --target cpu is the default here")
     if shutil.which("nvidia-smi") is None:
         return Finding("gpu", "WARN", "a driver is loaded, but there is no nvidia-smi", "install the driver's tools: clocks are read with them")
-    said = _first_line(["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"])
-    if not said or metadata.version("torch").endswith("+cpu"):
-        return Finding("gpu", "WARN", said or "nvidia-smi fails", "install a torch with CUDA, and run nvidia-smi to see whether the driver answers")
-    return Finding("gpu", "OK", said)
+    names = _first_line(["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"])
+    if not names or metadata.version("torch").endswith("+cpu"):
+        return Finding("gpu", "WARN", names or "nvidia-smi fails", "install a torch with CUDA, and run nvidia-smi to see whether the driver answers")
+    return Finding("gpu", "OK", names)
 
 
 def _triton() -> Finding:
@@ -125,8 +125,8 @@ def _triton() -> Finding:
 def _nvcc() -> Finding:
     path = shutil.which("nvcc") or next(iter(sorted(map(str, Path("/usr/local").glob("cuda*/bin/nvcc")))), None)
     if path is not None:
-        said = [line for line in _lines([path, "--version"]) if "release" in line]
-        return Finding("nvcc", "OK", f"{path}: {''.join(said).strip()}")
+        release = [line for line in _lines([path, "--version"]) if "release" in line]
+        return Finding("nvcc", "OK", f"{path}: {''.join(release).strip()}")
     if gpu_present():
         return Finding("nvcc", "WARN", "not found", "install the CUDA toolkit: foreign programs with inline CUDA cannot be built without it")
     return Finding("nvcc", "OK", "not found, and not needed without a GPU")

@@ -65,15 +65,15 @@ def told(archive: Path, running: Running, tell: Tell) -> Iterator[Tell]:
 
 def running(archive: Path) -> list[Running]:
     """Return the runs that go on, the oldest first."""
-    found = []
+    active = []
     for file in folder_of(archive).glob("*.json"):
         with contextlib.suppress(OSError, ValueError, TypeError):
             one = Running(**json.loads(file.read_text()))
             if _lives(one.pid):
-                found.append(one)
+                active.append(one)
             else:
                 file.unlink(missing_ok=True)
-    return sorted(found, key=lambda one: one.began)
+    return sorted(active, key=lambda one: one.began)
 
 
 def begin(task: str, device: str, search: str, seconds: float | None) -> Running:

@@ -149,22 +149,22 @@ class OpenAI:
         if not self.url.startswith(("http://", "https://")):
             raise UsageError(f"expected an address that begins with http:// or https://, saw {self.url!r}", "as in https://host/v1")
         body = {"model": self.name, "messages": [dict(m) for m in messages], "temperature": self.temperature, "max_tokens": self.most_tokens}
-        said = ""
+        complaint = ""
         for attempt in range(self.attempts):
             pause = self.wait * 2**attempt
             try:
                 return self._content(self.post(self.url, _key(), body, self.timeout))
             except Refused as error:
-                said = f"HTTP status {error.code}: {self._clean(error.words)}"
+                complaint = f"HTTP status {error.code}: {self._clean(error.words)}"
                 if error.code not in RETRIED:
-                    raise ChatError(f"expected an answer from {self.url}, saw {said}", _advice(error.code)) from None
+                    raise ChatError(f"expected an answer from {self.url}, saw {complaint}", _advice(error.code)) from None
                 pause = _retry_after(error.retry_after, pause)
             except Broken as error:
-                said = self._clean(str(error))
+                complaint = self._clean(str(error))
             if attempt + 1 < self.attempts:
                 self.sleep(pause)
         raise ChatError(
-            f"expected an answer from {self.url} in {self.attempts} attempts, saw at last: {said}", "is the address right and the server up?"
+            f"expected an answer from {self.url} in {self.attempts} attempts, saw at last: {complaint}", "is the address right and the server up?"
         )
 
     def _content(self, data: bytes) -> str:
@@ -329,8 +329,8 @@ class Metered:
             ("dollars", self.dollars, self._cost(most), limits.dollars),
         ):  # fmt: skip
             if most_allowed is not None and spent + more > most_allowed:
-                said = f"{spent:g} of {most_allowed:g} {what} are spent, and the next question may take {more:g}"
-                raise LimitReached(f"the model's limit is reached: {said}", "raise the limit to go on; what was answered is kept")
+                spending = f"{spent:g} of {most_allowed:g} {what} are spent, and the next question may take {more:g}"
+                raise LimitReached(f"the model's limit is reached: {spending}", "raise the limit to go on; what was answered is kept")
 
     def _write(self, messages: Sequence[Message], row: Mapping[str, Any]) -> None:
         if self.log is None:
@@ -360,16 +360,16 @@ class _Answered:
 
 def _answers_of(log: Path) -> dict[str, list[_Answered]]:
     """Return the answers of a log by question, in their order; raise UsageError for a file that is none."""
-    found: dict[str, list[_Answered]] = {}
+    answers: dict[str, list[_Answered]] = {}
     for number, line in enumerate(log.read_text().splitlines(), 1):
         try:
             row = json.loads(line)
             if "failure" not in row:
                 tokens = row.get("asked_tokens", 0) + row.get("answered_tokens", 0)
-                found.setdefault(row["prompt"], []).append(_Answered(row["answer"], tokens, row.get("dollars", 0.0)))
+                answers.setdefault(row["prompt"], []).append(_Answered(row["answer"], tokens, row.get("dollars", 0.0)))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UsageError(f"expected prompt and answer in line {number} of {log}, saw {line[:80]!r}", "move it away to begin anew") from error
-    return found
+    return answers
 
 
 _SECRET = re.compile(r"(^|_)(\w*KEYS?|TOKENS?|SECRETS?|PASSWORD|PASSWD|CREDENTIALS?|AUTH)(_|$)", re.I)

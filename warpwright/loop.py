@@ -126,11 +126,11 @@ def best(records: Iterable[Record]) -> Record | None:
 
 def bandwidth_share(record: Record) -> float:
     """Return how much of the device's measured bandwidth the program would need if it moved only what every correct program moves; 0 if unknown."""
-    made = record.measurement
-    if made is None or made.unit != "s" or not made.candidate.median > 0:
+    measurement = record.measurement
+    if measurement is None or measurement.unit != "s" or not measurement.candidate.median > 0:
         return 0.0
-    moved, peak = (float(made.conditions.get(name, 0.0)) for name in ("work_bytes", "peak_bytes_per_second"))
-    return moved / peak / made.candidate.median if peak > 0 else 0.0
+    moved, peak = (float(measurement.conditions.get(name, 0.0)) for name in ("work_bytes", "peak_bytes_per_second"))
+    return moved / peak / measurement.candidate.median if peak > 0 else 0.0
 
 
 def _proven(record: Record) -> bool:
@@ -155,7 +155,7 @@ class _Run:
     course: Course = field(default_factory=Course)
     records: list[Record] = field(default_factory=list)
     known: dict[str, Record] = field(default_factory=dict)
-    made: dict[Recipe, str] = field(default_factory=dict)
+    keys: dict[Recipe, str] = field(default_factory=dict)
     """The candidate's key of every recipe proposed."""
     compiled: dict[str, str] = field(default_factory=dict)
     """What programs are once they are compiled -> the key of the first of them."""
@@ -193,7 +193,7 @@ class _Run:
     def rescue(self) -> None:
         """Take the records of baselines that were made and not asked for yet, when the time is over: a result is better than none."""
         if isinstance(self.evaluator, Preparing) and not self.records:
-            for record in self.evaluator.made():
+            for record in self.evaluator.finished_baselines():
                 self._remember(record)
 
     def search(self, search: Search, name: str, rng: Random, batch: int) -> str:
@@ -218,8 +218,8 @@ class _Run:
         """Return the first proposals, the baselines made meanwhile; raise StopIteration where there are none."""
         recipes = next(proposer, None)
         if isinstance(self.evaluator, Preparing) and self.works_ahead:
-            made = [self._make(recipe) for recipe in recipes or ()]
-            self.evaluator.prepare([one for one in made if isinstance(one, Candidate) and self._lookup(one) is None])
+            candidates = [self._make(recipe) for recipe in recipes or ()]
+            self.evaluator.prepare([one for one in candidates if isinstance(one, Candidate) and self._lookup(one) is None])
             self.baselines()
         if recipes is None:
             raise StopIteration
@@ -228,12 +228,12 @@ class _Run:
     def answer(self, recipes: Sequence[Recipe], faster: bool = True) -> list[Record]:
         """Return one record for each recipe; raise _Stop when the budget ends first, or when none can be `faster` if that is sought."""
         room = None if self.budget.proposals is None else max(0, self.budget.proposals - self.proposals)
-        made = [self._make(recipe) for recipe in recipes[:room]]
-        left_out = {item.key: reason for item in made if isinstance(item, Candidate) and (reason := self._outlasts(item))}
-        fresh = {c.key: c for c in made if isinstance(c, Candidate) and c.key not in left_out and self._lookup(c) is None}
+        items = [self._make(recipe) for recipe in recipes[:room]]
+        left_out = {item.key: reason for item in items if isinstance(item, Candidate) and (reason := self._outlasts(item))}
+        fresh = {c.key: c for c in items if isinstance(c, Candidate) and c.key not in left_out and self._lookup(c) is None}
         answers: list[Record] = []
         with closing(self._evaluations(list(fresh.values()))) as evaluations:
-            for item in made:
+            for item in items:
                 self._check_budget()
                 if faster:
                     self._check_headroom()
@@ -270,14 +270,14 @@ class _Run:
 
     def _make(self, recipe: Recipe) -> Candidate | Failed:
         """Return the program of `recipe`, told who proposed it and from which program it was derived; or why there is none."""
-        made = make_candidate(self.space, recipe)
-        if isinstance(made, Failed):
-            return made
+        item = make_candidate(self.space, recipe)
+        if isinstance(item, Failed):
+            return item
         shorter = (recipe[:length] for length in range(len(recipe) - 1, -1, -1))
-        parent = next((self.made[prefix] for prefix in shorter if prefix in self.made), "")
-        made = self._first_alike(made)
-        self.made[recipe] = made.key
-        return replace(made, proposer=self.proposer, parent=parent if parent != made.key else "")
+        parent = next((self.keys[prefix] for prefix in shorter if prefix in self.keys), "")
+        item = self._first_alike(item)
+        self.keys[recipe] = item.key
+        return replace(item, proposer=self.proposer, parent=parent if parent != item.key else "")
 
     def _first_alike(self, candidate: Candidate) -> Candidate:
         """Return the program that was evaluated before and is the same once compiled, the original's among them; else the program itself."""
@@ -305,12 +305,12 @@ class _Run:
 
     def _archived(self, candidate: Candidate) -> Record | None:
         """Return the archive's answer: the newest record, if it was made with the versions of today and beside the baselines of today."""
-        found = self.archive.find(self.task, candidate, self.evaluator.device) if self.archive is not None else None
-        if found is None or dict(found.versions) != dict(self.evaluator.versions):
+        record = self.archive.find(self.task, candidate, self.evaluator.device) if self.archive is not None else None
+        if record is None or dict(record.versions) != dict(self.evaluator.versions):
             return None
-        if found.measurement is None:
-            return found
-        return found if set(found.measurement.baselines) >= self.beside else None
+        if record.measurement is None:
+            return record
+        return record if set(record.measurement.baselines) >= self.beside else None
 
     def _remember(self, record: Record) -> None:
         self.known[record.candidate.key] = record
@@ -358,10 +358,10 @@ class _Run:
     def left_out(self) -> tuple[str, ...]:
         """Say what the budget of wall time had no room for."""
         names = {record.candidate.proposer.removeprefix(BASELINE): record.detail for record in self.records if LEFT_OUT in record.versions}
-        said = [f"baseline {name}: {why.removeprefix('left out: ')}" for name, why in names.items()]
+        reasons = [f"baseline {name}: {why.removeprefix('left out: ')}" for name, why in names.items()]
         if self.not_begun and self.course.deadline:
-            said.append(f"{self.not_begun} programs that take longer to build than was left")
-        return tuple(said)
+            reasons.append(f"{self.not_begun} programs that take longer to build than was left")
+        return tuple(reasons)
 
     def _outlasts(self, candidate: Candidate) -> str:
         """Say why a program is not begun: a schedule of its took a baseline longer to build than is left of the budget; "" if it is."""
@@ -428,7 +428,7 @@ def ablate(
     began = time.monotonic()
     run = _Run(record.task, space, evaluator, archive, Budget(None))
     run.known.update((other.candidate.key, other) for other in known)
-    found: list[Ablation] = []
+    ablations: list[Ablation] = []
     for index, action in enumerate(record.candidate.actions):
         if seconds is not None and time.monotonic() - began > seconds:
             break
@@ -438,8 +438,8 @@ def ablate(
         except _Stop:  # nothing can be judged any more
             break
         gain = record.speedup / without.speedup if without.speedup else float("inf")
-        found.append(Ablation(action, without, dropped, gain))
-    return found
+        ablations.append(Ablation(action, without, dropped, gain))
+    return ablations
 
 
 def _without(space: Space[Any], recipe: Recipe, index: int) -> tuple[Recipe, tuple[Action, ...]]:

@@ -48,8 +48,8 @@ def recall(task: Task, settings: Settings, archive: Archive) -> Recalled | None:
     if longer and not known["exhausted"]:
         return None
     records = {record.key: record for record in archive.records(task, device=settings.device)}
-    found = tuple(records[key] for key in known["records"] if key in records)
-    return Recalled(found, known["reason"], tuple(known["left_out"])) if best(found) is not None else None
+    records_known = tuple(records[key] for key in known["records"] if key in records)
+    return Recalled(records_known, known["reason"], tuple(known["left_out"])) if best(records_known) is not None else None
 
 
 def _many(limit: float | None) -> float:

@@ -15,8 +15,8 @@ def text() -> str:
     """Return the C text of `repeat(function, pointers, parameters, count)`."""
     cases = []
     for count in range(1, MOST_PARAMETERS + 1):
-        kinds, given = ", ".join(["void*"] * count), ", ".join(f"a[{k}]" for k in range(count))
-        cases.append(f"    case {count}: for (long i = 0; i < n; ++i) ((void (*)({kinds}))f)({given}); break;")
+        kinds, arguments = ", ".join(["void*"] * count), ", ".join(f"a[{k}]" for k in range(count))
+        cases.append(f"    case {count}: for (long i = 0; i < n; ++i) ((void (*)({kinds}))f)({arguments}); break;")
     return "\n".join(["void repeat(void* f, void** a, int parameters, long n) {", "  switch (parameters) {", *cases, "  }", "}", ""])
 
 
@@ -29,6 +29,6 @@ def library() -> Path:
 @functools.cache
 def function() -> Any:
     """Return the function, loaded."""
-    found = native.load(library()).repeat
-    found.restype = None
-    return found
+    repeat = native.load(library()).repeat
+    repeat.restype = None
+    return repeat

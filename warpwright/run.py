@@ -201,22 +201,22 @@ def model_search(settings: Settings, archive: Archive) -> ModelSearch | PolicySe
     on_cpu = target_of(settings.device) == "cpu"
     words = "a CPU: the text is translated to loops over threads" if on_cpu else facts.machine_name("cuda:0")
     chat = open_chat(settings.model)
-    made: ModelSearch
+    proposer: ModelSearch
     if settings.search == "islands":
-        made = islands.Islands(chat, islands.Options.parse(settings.model_options), log, words)
+        proposer = islands.Islands(chat, islands.Options.parse(settings.model_options), log, words)
     else:
-        made = fsr.Fsr(chat, fsr.Options.parse(settings.model_options), log, words)
-    if made.options.counters and not on_cpu:
-        made.counted = _counted
-    return made
+        proposer = fsr.Fsr(chat, fsr.Options.parse(settings.model_options), log, words)
+    if proposer.options.counters and not on_cpu:
+        proposer.counted = _counted
+    return proposer
 
 
 def _counted(record: Record) -> str:
     """Return what the profiler counts of a program, in words, or why it does not."""
-    found = counters.count(record.candidate.source)
-    if found.problem:
-        return f"Counters: none, {found.problem}"
-    return "\n".join(f"{kernel}: " + ", ".join(f"{name} {value:g}" for name, value in own.items()) for kernel, own in found.kernels.items())
+    counted = counters.count(record.candidate.source)
+    if counted.problem:
+        return f"Counters: none, {counted.problem}"
+    return "\n".join(f"{kernel}: " + ", ".join(f"{name} {value:g}" for name, value in own.items()) for kernel, own in counted.kernels.items())
 
 
 def _has_steps(outcome: Outcome) -> bool:

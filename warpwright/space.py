@@ -243,7 +243,7 @@ class Preparing(Protocol):
         """Does it do so on this device, and within this budget?"""
         ...
 
-    def made(self) -> Iterable[Record]:
+    def finished_baselines(self) -> Iterable[Record]:
         """Return the baselines' records if they are known by now; wait for nothing."""
         ...
 

@@ -23,14 +23,14 @@ def bench(where: Where, folder: Path, editable: str, description: str) -> Judged
     judged = Judge(where).score((folder / editable).read_text())
     better = judged.correct and judged.score > max((float(row["score"]) for row in _rows(folder) if row["decision"] == "keep"), default=0.0)
     decision = "keep" if better else "revert"
-    said = " ".join(description.split()) or "no description"
+    words = " ".join(description.split()) or "no description"
     if better:
         _git(folder, "add", "--", editable)
-        _git(folder, "commit", "--quiet", "--allow-empty", "-m", f"{judged.score:.3f}x: {said}")
+        _git(folder, "commit", "--quiet", "--allow-empty", "-m", f"{judged.score:.3f}x: {words}")
     else:
         _git(folder, "checkout", "--quiet", "--", editable)
     commit = _git(folder, "rev-parse", "--short", "HEAD")
-    row = (now(), commit, decision, str(judged.answer.get("status", judged.verdict)), judged.verdict, f"{judged.score:.4f}", said)
+    row = (now(), commit, decision, str(judged.answer.get("status", judged.verdict)), judged.verdict, f"{judged.score:.4f}", words)
     with (folder / RESULTS).open("a") as file:
         file.write("\t".join(row) + "\n")
     print(judged.feedback)
@@ -53,8 +53,8 @@ def _git(folder: Path, *words: str) -> str:
     who = ("-c", "user.name=autoresearch", "-c", "user.email=autoresearch@localhost")
     done = subprocess.run(["git", *who, *words], cwd=folder, capture_output=True, text=True, timeout=60)
     if done.returncode:
-        said = done.stderr.strip()[:500]
-        raise UsageError(f"expected git {words[0]} to work in {folder}, saw: {said}", "is it under git? `python bench.py --begin`")
+        complaint = done.stderr.strip()[:500]
+        raise UsageError(f"expected git {words[0]} to work in {folder}, saw: {complaint}", "is it under git? `python bench.py --begin`")
     return done.stdout.strip()
 
 

@@ -52,12 +52,12 @@ def judge(where: Where, places: Places) -> Judged:
     logs = _own_folder(Path(places.logs))
     text = _handed_in(Path(places.artefact))
     with tempfile.TemporaryDirectory(prefix="warpwright-judge-") as folder:
-        found = Judge(replace(where, server=folder)).score(text)
+        judged = Judge(replace(where, server=folder)).score(text)
     ended += end_processes(places.agent)
-    details = {"verdict": found.verdict, "feedback": found.feedback, "ended_processes": ended, "answer": dict(found.answer)}
+    details = {"verdict": judged.verdict, "feedback": judged.feedback, "ended_processes": ended, "answer": dict(judged.answer)}
     _write(logs / "details.json", details)
-    _write(logs / "reward.json", {"reward": found.score})
-    return found
+    _write(logs / "reward.json", {"reward": judged.score})
+    return judged
 
 
 def _own_folder(path: Path) -> Path:
@@ -88,16 +88,16 @@ def end_processes(agent: str) -> int:
         raise UsageError(f"expected to run as root, {seen}", "set `user` in [verifier] to root")
     killed: set[int] = set()
     for _ in range(ROUNDS):
-        found = _processes_of(user)
-        if not found:
+        running = _processes_of(user)
+        if not running:
             return len(killed)
         for number in (signal.SIGSTOP, signal.SIGKILL):
-            for pid in found:
+            for pid in running:
                 try:
                     os.kill(pid, number)
                 except ProcessLookupError:
                     continue
-        killed |= found
+        killed |= running
         time.sleep(PAUSE)
     raise UsageError(f"expected the agent's processes to end, saw {len(_processes_of(user))} that do not", "no reward is given")
 
@@ -114,7 +114,7 @@ def user_of(agent: str) -> int | None:
 
 def _processes_of(user: int) -> set[int]:
     """Return the processes of a user that run; those that have ended and wait for their parents do not count."""
-    found = set()
+    pids = set()
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             lines = (entry / "status").read_text().splitlines()
@@ -122,8 +122,8 @@ def _processes_of(user: int) -> set[int]:
             continue
         fields = {name: value for name, _, value in (line.partition(":") for line in lines)}
         if str(user) in fields["Uid"].split() and not fields["State"].strip().startswith(("Z", "X")):
-            found.add(int(entry.name))
-    return found
+            pids.add(int(entry.name))
+    return pids
 
 
 def _handed_in(path: Path) -> str:

@@ -78,9 +78,9 @@ class Agents:
             rewrites: Rewrites of the given program, as describe lists them; those that a rewrite makes possible may follow it.
         """
         verbs = self._run(run)
-        given = self._given(program, rewrites)
+        submitted = self._program_of(program, rewrites)
         self._expect_room(verbs, 1)
-        return _answer(verbs.evaluate(self._task, given, **self._how), self._spent(verbs))
+        return _answer(verbs.evaluate(self._task, submitted, **self._how), self._spent(verbs))
 
     def compare(self, run: str, first: str, second: str) -> dict[str, Any]:
         """Time two programs of this run beside one another, in one run: for two that are too close to tell apart by their own times.
@@ -121,9 +121,9 @@ class Agents:
         verbs = self._run(run)
         steps = len(self._record(verbs, record).candidate.actions)
         self._expect_room(verbs, steps)
-        found = verbs.explain(self._task, record, **self._how)
-        said = [f"{step['action']}: {_gain(step)}" for step in found["steps"] if not step["action"].startswith("write(")]
-        return {"record": found["record"], "steps": said or ["it was written whole: there is no step to take out"], **self._spent(verbs)}
+        explained = verbs.explain(self._task, record, **self._how)
+        lines = [f"{step['action']}: {_gain(step)}" for step in explained["steps"] if not step["action"].startswith("write(")]
+        return {"record": explained["record"], "steps": lines or ["it was written whole: there is no step to take out"], **self._spent(verbs)}
 
     def best(self, run: str) -> dict[str, Any]:
         """Return the fastest program of this run that passed, with its text.
@@ -132,10 +132,10 @@ class Agents:
             run: Key of the run, from describe.
         """
         verbs = self._run(run)
-        found = verbs.best(self._task, device=self.where.device)["best"]
-        if found is None:
+        best = verbs.best(self._task, device=self.where.device)["best"]
+        if best is None:
             return {"best": None, **self._spent(verbs)}
-        return {"best": _short(found), "program": self._text(self._record(verbs, found["record"])), **self._spent(verbs)}
+        return {"best": _short(best), "program": self._text(self._record(verbs, best["record"])), **self._spent(verbs)}
 
     def submit(self, run: str, record: str = "") -> dict[str, Any]:
         """Hand in a program: it is verified and timed anew, and written as a file that needs nothing else.
@@ -146,10 +146,10 @@ class Agents:
         """
         verbs = self._run(run)
         if not record:
-            found = verbs.best(self._task, device=self.where.device)["best"]
-            if found is None:
+            best = verbs.best(self._task, device=self.where.device)["best"]
+            if best is None:
                 raise UsageError("expected a program that passed, saw none in this run", "evaluate some first")
-            record = found["record"]
+            record = best["record"]
         source = self._record(verbs, record).candidate.source
         answer = verbs.evaluate(self._task, source, again=True, **self._how)
         if answer["status"] != "ok":
@@ -188,8 +188,8 @@ class Agents:
         return verbs
 
     def _records(self, verbs: Verbs) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = verbs.records(self._task, device=self.where.device)["records"]
-        return found
+        records: list[dict[str, Any]] = verbs.records(self._task, device=self.where.device)["records"]
+        return records
 
     def _record(self, verbs: Verbs, key: str) -> Record:
         if not key:
@@ -204,7 +204,7 @@ class Agents:
                 return str(params["text"])
         return record.candidate.source.text
 
-    def _given(self, program: str, rewrites: list[str] | None) -> dict[str, Any]:
+    def _program_of(self, program: str, rewrites: list[str] | None) -> dict[str, Any]:
         if bool(program.strip()) == bool(rewrites):
             raise UsageError("expected either a program or rewrites", "a program is its whole text")
         return {"text": program} if program.strip() else {"actions": list(rewrites or ())}
@@ -219,9 +219,9 @@ class Agents:
 
 def _short(answer: Mapping[str, Any]) -> dict[str, Any]:
     """Return what an agent is told of an evaluation."""
-    said = {name: answer[name] for name in ("record", "status", "verdict", "check", "case")}
+    short = {name: answer[name] for name in ("record", "status", "verdict", "check", "case")}
     recipe = [text if len(text) < 200 else f"{text[:60]}..." for text in answer["recipe"]]
-    return {**said, "speedup": answer["speedup"]["best"], "interval": answer["speedup"]["interval"], "rewrites": recipe}
+    return {**short, "speedup": answer["speedup"]["best"], "interval": answer["speedup"]["interval"], "rewrites": recipe}
 
 
 def _answer(answer: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
@@ -251,10 +251,10 @@ def server(agents: Agents) -> Any:
         from mcp.server import MCPServer
     except ImportError as error:
         raise MissingExtra("mcp", "mcp", "a server for coding agents") from error
-    made = MCPServer("warpwright", instructions=SKILL.read_text(), log_level="WARNING")
+    mcp = MCPServer("warpwright", instructions=SKILL.read_text(), log_level="WARNING")
     for name in TOOLS:
-        made.add_tool(_tool(getattr(agents, name)), name=name)
-    return made
+        mcp.add_tool(_tool(getattr(agents, name)), name=name)
+    return mcp
 
 
 def _tool(function: Callable[..., dict[str, Any]]) -> Callable[..., Awaitable[dict[str, Any]]]:
@@ -282,13 +282,13 @@ def serve_stdio(agents: Agents) -> None:
 
 def serve_http(agents: Agents, port: int, tell: Callable[[str], None] = print) -> None:
     """Serve clients on the loopback address that bring the token; `tell` is told the address and where the token lies."""
-    made = server(agents)
+    mcp = server(agents)
     import uvicorn  # the SDK needs it, too
 
     token, path = token_of(agents.where.server)
     listening = socket.create_server(("127.0.0.1", port))
     tell(f"http://127.0.0.1:{listening.getsockname()[1]}/mcp with the bearer token in {path}")
-    app = behind_token(made.streamable_http_app(json_response=True, stateless_http=True), token)
+    app = behind_token(mcp.streamable_http_app(json_response=True, stateless_http=True), token)
     uvicorn.Server(uvicorn.Config(app, log_level="warning")).run([listening])
 
 
@@ -310,8 +310,8 @@ def behind_token(app: Any, token: str) -> Any:
     wanted = f"Bearer {token}".encode()
 
     async def guarded(scope: Any, receive: Any, send: Any) -> None:
-        given = dict(scope.get("headers") or ()).get(b"authorization", b"")
-        if scope["type"] == "http" and not hmac.compare_digest(given, wanted):
+        sent = dict(scope.get("headers") or ()).get(b"authorization", b"")
+        if scope["type"] == "http" and not hmac.compare_digest(sent, wanted):
             await send({"type": "http.response.start", "status": 401, "headers": [(b"www-authenticate", b"Bearer")]})
             await send({"type": "http.response.body", "body": b"expected the bearer token of this server"})
             return

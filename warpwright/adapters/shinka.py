@@ -21,9 +21,9 @@ def main(where: Where, arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--program_path", required=True)
     parser.add_argument("--results_dir", required=True)
-    given = parser.parse_args(arguments)
-    judged = Judge(where).score(Path(given.program_path).read_text())
-    folder = make_folder(given.results_dir)
+    options = parser.parse_args(arguments)
+    judged = Judge(where).score(Path(options.program_path).read_text())
+    folder = make_folder(options.results_dir)
     metrics = {
         "combined_score": judged.score, "public": {"verdict": judged.verdict}, "private": {}, "extra_data": {"answer": dict(judged.answer)},
         "text_feedback": judged.feedback,

@@ -37,11 +37,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UsageError as error:
         print(f"warpwright: {error}", file=sys.stderr)
         return WRONG_USE
-    given = top.parse_args(asked)
-    given.began = began
-    given.console = Console(stderr=True, soft_wrap=True)
-    with _stdout(given.json) as given.stdout, _terminable():
-        code = _run(given)
+    args = top.parse_args(asked)
+    args.began = began
+    args.console = Console(stderr=True, soft_wrap=True)
+    with _stdout(args.json) as args.stdout, _terminable():
+        code = _run(args)
     if arguments is None:
         _leave(code)
     return code
@@ -56,18 +56,18 @@ def _leave(code: int) -> None:
     os._exit(code)
 
 
-def _run(given: Arguments) -> int:
+def _run(args: Arguments) -> int:
     try:
-        return int(given.verb_function(given))
+        return int(args.verb_function(args))
     except (UsageError, ArchiveError) as error:
-        return _failed(given, error, WRONG_USE)
+        return _failed(args, error, WRONG_USE)
     except WarpwrightError as error:
-        return _failed(given, error, NOT_PASSED)
+        return _failed(args, error, NOT_PASSED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader of our output left: nothing more to say, also not at exit
         return NOT_PASSED
     except KeyboardInterrupt:
-        given.console.print("interrupted; what was measured is in the archive")
+        args.console.print("interrupted; what was measured is in the archive")
         return INTERRUPTED
 
 
@@ -99,30 +99,30 @@ def _terminable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _failed(given: Arguments, error: WarpwrightError, code: int) -> int:
-    given.console.print(Text(f"warpwright {given.verb}: {error}"))
-    if given.json:
-        print_json(given, {"error": error.message, "hint": error.hint})
+def _failed(args: Arguments, error: WarpwrightError, code: int) -> int:
+    args.console.print(Text(f"warpwright {args.verb}: {error}"))
+    if args.json:
+        print_json(args, {"error": error.message, "hint": error.hint})
     return code
 
 
-def doctor_verb(given: Arguments) -> int:
+def doctor_verb(args: Arguments) -> int:
     """Look at the machine."""
-    found = doctor.examine(given.archive)
-    healthy = all(finding.level != "FAIL" for finding in found)
-    if given.json:
-        print_json(given, {"healthy": healthy, "checks": [vars(finding) for finding in found]})
+    findings = doctor.examine(args.archive)
+    healthy = all(finding.level != "FAIL" for finding in findings)
+    if args.json:
+        print_json(args, {"healthy": healthy, "checks": [vars(finding) for finding in findings]})
     else:
-        for finding in found:
+        for finding in findings:
             print(f"{finding.level:<5}{finding.name}: {finding.seen}" + (f" -> {finding.advice}" if finding.advice else ""))
     return DONE if healthy else NOT_PASSED
 
 
-def completion(given: Arguments) -> int:
+def completion(args: Arguments) -> int:
     """Print what a shell reads to complete the command's words."""
-    text = usage.completion(parser(), given.shell)
-    if given.json:
-        print_json(given, {"shell": given.shell, "text": text})
+    text = usage.completion(parser(), args.shell)
+    if args.json:
+        print_json(args, {"shell": args.shell, "text": text})
     else:
         print(text, end="")
     return DONE
@@ -135,11 +135,11 @@ def parser(only: str | None = None) -> argparse.ArgumentParser:
 
     def verb(name: str, function: Callable[[Arguments], int], *parents: argparse.ArgumentParser, under: Any = verbs) -> argparse.ArgumentParser:
         about = (function.__doc__ or "").strip()
-        made: argparse.ArgumentParser = under.add_parser(name, parents=[common, *parents], help=about, description=about)
-        made.set_defaults(verb_function=function)
-        return made
+        subparser: argparse.ArgumentParser = under.add_parser(name, parents=[common, *parents], help=about, description=about)
+        subparser.set_defaults(verb_function=function)
+        return subparser
 
-    given = {"records": (verb, verbs), "domains.unlearnable": (verbs,), "domains.mpi": (verbs, common), "domains.sass": (verb, verbs)}
+    arguments_of = {"records": (verb, verbs), "domains.unlearnable": (verbs,), "domains.mpi": (verbs, common), "domains.sass": (verb, verbs)}
     for room, names in outline.ROOMS.items():
         if only in outline.VERBS and only not in names:
             for name in names:
@@ -148,7 +148,7 @@ def parser(only: str | None = None) -> argparse.ArgumentParser:
             verb("doctor", doctor_verb)
             verb("completion", completion).add_argument("shell", choices=usage.SHELLS, help="whose")
         else:
-            importlib.import_module(f"warpwright.cli.{room}").register(*given.get(room, (verb,)))
+            importlib.import_module(f"warpwright.cli.{room}").register(*arguments_of.get(room, (verb,)))
     return top
 
 

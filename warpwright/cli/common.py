@@ -28,18 +28,18 @@ def positive(text: str) -> int:
     return int(text)
 
 
-def print_json(given: Arguments, value: Mapping[str, Any]) -> None:
+def print_json(args: Arguments, value: Mapping[str, Any]) -> None:
     """Print one JSON object on a line of standard output, at once; numbers that JSON cannot say become null."""
-    print(json.dumps(report.finite(value), allow_nan=False), file=given.stdout, flush=True)
+    print(json.dumps(report.finite(value), allow_nan=False), file=args.stdout, flush=True)
 
 
-def tell(given: Arguments, said: Sequence[report.Line]) -> None:
+def tell(args: Arguments, lines: Sequence[report.Line]) -> None:
     """Print lines: JSON, one a line, or the table."""
-    if given.json:
-        for one in said:
-            print_json(given, one)
+    if args.json:
+        for one in lines:
+            print_json(args, one)
     else:
-        report.print_table(said, console())
+        report.print_table(lines, console())
 
 
 def console() -> Console:

@@ -16,24 +16,24 @@ DIFFERING = ("regime", "rounds", "floor_seconds", "overhead_seconds", "left_out"
 """Conditions of a measurement that are shown where they differ."""
 
 
-def compare(given: Arguments) -> int:
+def compare(args: Arguments) -> int:
     """Set two records side by side: times, speed-ups, recipes, and what they were measured under."""
-    first, second = (api.record_of(name, given.archive) for name in (given.first, given.second))
-    said = comparison(first, second)
-    if given.json:
-        print_json(given, said)
+    first, second = (api.record_of(name, args.archive) for name in (args.first, args.second))
+    compared = comparison(first, second)
+    if args.json:
+        print_json(args, compared)
         return DONE
     shown = Table(box=None, pad_edge=False, header_style="bold")
     for head in ("", first.key, second.key):
         shown.add_column(head, overflow="fold")
-    for name, (one, other) in said["rows"].items():
+    for name, (one, other) in compared["rows"].items():
         shown.add_row(Text(name), Text(one), Text(other), style="" if one == other else "bold")
     out = console()
     out.print(shown)
-    for record, steps in ((first, said["only_first"]), (second, said["only_second"])):
+    for record, steps in ((first, compared["only_first"]), (second, compared["only_second"])):
         for step in steps:
             out.print(Text(f"only in {record.key}: {step}"))
-    out.print(Text(said["note"]))
+    out.print(Text(compared["note"]))
     return DONE
 
 
@@ -80,8 +80,8 @@ def _ratio(first: Record, second: Record) -> tuple[float | None, str]:
         return None, "they were timed beside different baselines"
     gains = [record.baselines[common[0]].median / record.candidate.median for record in (first.measurement, second.measurement)]
     apart = first.measurement.interval[1] < second.measurement.interval[0] or second.measurement.interval[1] < first.measurement.interval[0]
-    said = f"the second is {gains[1] / gains[0]:.2f}x as fast as the first, through {common[0]}, beside which both were timed"
-    return gains[1] / gains[0], f"{said}; {'their intervals part' if apart else 'their intervals overlap: that may be chance'}"
+    ratio_text = f"the second is {gains[1] / gains[0]:.2f}x as fast as the first, through {common[0]}, beside which both were timed"
+    return gains[1] / gains[0], f"{ratio_text}; {'their intervals part' if apart else 'their intervals overlap: that may be chance'}"
 
 
 def _timed(measurement: Measurement, name: str) -> bool:
@@ -90,6 +90,6 @@ def _timed(measurement: Measurement, name: str) -> bool:
 
 def register(verb: Verb) -> None:
     """Add the verb to the command line."""
-    made = verb("compare", compare)
-    made.add_argument("first", metavar="A", help="key of a record (its start is enough), or a report.json")
-    made.add_argument("second", metavar="B", help="another one")
+    parser = verb("compare", compare)
+    parser.add_argument("first", metavar="A", help="key of a record (its start is enough), or a report.json")
+    parser.add_argument("second", metavar="B", help="another one")

@@ -16,21 +16,21 @@ from warpwright.tasks import taskfile
 from warpwright.timing import counters
 
 
-def explain(given: Arguments) -> int:
+def explain(args: Arguments) -> int:
     """Say why a record's program is faster: times, roofline, facts before and after, the worth of each step."""
-    record, records = _found(given.record, given.archive)
-    if given.measure:
-        records = [*records, *_measured(given, record, records)]
-    count = (lambda _, source: counters.count(source)) if given.counters else None
-    made = explaining.explain(record, records, domains.facts, count, _text_before(record, records))
-    if given.json:
-        print_json(given, explaining.document(made))
+    record, records = _record_and_its_task(args.record, args.archive)
+    if args.measure:
+        records = [*records, *_measured(args, record, records)]
+    count = (lambda _, source: counters.count(source)) if args.counters else None
+    explanation = explaining.explain(record, records, domains.facts, count, _text_before(record, records))
+    if args.json:
+        print_json(args, explaining.document(explanation))
     else:
-        print(explaining.text(made, given.all), end="", file=given.stdout)
+        print(explaining.text(explanation, args.all), end="", file=args.stdout)
     return DONE
 
 
-def _found(name: str, archive_path: str) -> tuple[Record, list[Record]]:
+def _record_and_its_task(name: str, archive_path: str) -> tuple[Record, list[Record]]:
     """Return the record that is named, by its key, a report.json or its task (the best one of it), and the others of its task."""
     if name.endswith(".json"):
         return api.record_of(name, archive_path), api.records_in(Path(name))
@@ -57,7 +57,7 @@ def _text_before(record: Record, records: list[Record]) -> Source | None:
         return None
 
 
-def _measured(given: Arguments, record: Record, records: list[Record]) -> list[Record]:
+def _measured(args: Arguments, record: Record, records: list[Record]) -> list[Record]:
     """Measure what each step is worth, by taking it out; what the archive knows already is not measured again."""
     if record.status != "ok" or not record.candidate.actions:
         raise UsageError(f"expected a program that passed, made by steps, saw {record.status} by {record.candidate.proposer}", "leave --measure out")
@@ -66,17 +66,17 @@ def _measured(given: Arguments, record: Record, records: list[Record]) -> list[R
     space = run.open_space(record.task, record.device)
     if space.limited:
         raise UsageError(f"the program cannot be read any more: {space.limited}", "leave --measure out")
-    with run.open_evaluator(settings, record.task) as evaluator, Archive(given.archive) as archive:
-        given.console.print(Text(f"measuring {len(record.candidate.actions)} steps of {record.key}"))
+    with run.open_evaluator(settings, record.task) as evaluator, Archive(args.archive) as archive:
+        args.console.print(Text(f"measuring {len(record.candidate.actions)} steps of {record.key}"))
         steps = loop.ablate(record, space, evaluator, archive, known=records)
     return [step.without for step in steps]
 
 
 def register(verb: Verb) -> None:
     """Add the verb to the command line."""
-    made = verb("explain", explain)
-    made.add_argument("record", metavar="RECORD", help="key of a record (its start is enough), a task's name for its best, or a report.json")
-    made.add_argument("--measure", action="store_true", help="measure the worth of steps that the archive does not know")
-    made.add_argument("--counters", action="store_true", help="ask NVIDIA's profiler too, where the driver permits it")
-    made.add_argument("--all", action="store_true", help="also facts that are the same before and after")
+    parser = verb("explain", explain)
+    parser.add_argument("record", metavar="RECORD", help="key of a record (its start is enough), a task's name for its best, or a report.json")
+    parser.add_argument("--measure", action="store_true", help="measure the worth of steps that the archive does not know")
+    parser.add_argument("--counters", action="store_true", help="ask NVIDIA's profiler too, where the driver permits it")
+    parser.add_argument("--all", action="store_true", help="also facts that are the same before and after")
 

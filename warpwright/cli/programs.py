@@ -31,136 +31,136 @@ TIMING_SECONDS = 10.0
 """At most this long is one program timed."""
 
 
-def optimize(given: Arguments) -> int:
+def optimize(args: Arguments) -> int:
     """Search for a faster program of one task."""
-    settings = _settings(given)
-    task = settings.describe(given.task, given.entry)
-    with Progress(given.console, Budget.parse(given.budget).seconds, task=task.name) as progress:
+    settings = _settings(args)
+    task = settings.describe(args.task, args.entry)
+    with Progress(args.console, Budget.parse(args.budget).seconds, task=task.name) as progress:
         watching = api.Watching(progress.record, progress.tell)
-        result = api.optimize_task(task, settings, given.archive, given.out, watching, given.began, given.again)
+        result = api.optimize_task(task, settings, args.archive, args.out, watching, args.began, args.again)
     if result.recalled and result.best is not None:
-        given.console.print(Text(f"answered from the archive (measured {result.best.when}); --again measures anew"))
-    tell(given, [result.line])
+        args.console.print(Text(f"answered from the archive (measured {result.best.when}); --again measures anew"))
+    tell(args, [result.line])
     if result.line["artifact"]:
-        given.console.print(Text(f"wrote {result.line['artifact']} and {result.folder / 'report.html'}"))
+        args.console.print(Text(f"wrote {result.line['artifact']} and {result.folder / 'report.html'}"))
     if result.interrupted:
         return INTERRUPTED
     return DONE if result.line["status"] == "ok" else NOT_PASSED
 
 
-def audit(given: Arguments) -> int:
+def audit(args: Arguments) -> int:
     """Put a foreign program through the verifier and the timer."""
     from warpwright.domains.transpile import inline_cuda
 
-    settings = _settings(given)
-    task = settings.describe(given.task, given.entry)
-    candidate = api.program(given.candidate, target_of(settings.device), given.candidate_entry)
+    settings = _settings(args)
+    task = settings.describe(args.task, args.entry)
+    candidate = api.program(args.candidate, target_of(settings.device), args.candidate_entry)
     if inline_cuda.MODULE in candidate.source.text:
-        given.console.print(Text("its CUDA kernels are translated and run on the CPU: the times are this CPU's alone"))
-    with Progress(given.console, None) as progress, Archive(given.archive) as archive:
+        args.console.print(Text("its CUDA kernels are translated and run on the CPU: the times are this CPU's alone"))
+    with Progress(args.console, None) as progress, Archive(args.archive) as archive:
         records = api.prove(task, candidate, settings, archive, progress.record)
-    tell(given, [report.line(task.name, records, given.candidate, chosen=records[-1])])
+    tell(args, [report.line(task.name, records, args.candidate, chosen=records[-1])])
     return DONE if records[-1].status == "ok" else NOT_PASSED
 
 
-def bench_verb(given: Arguments) -> int:
+def bench_verb(args: Arguments) -> int:
     """Run many tasks into one archive."""
-    count = len(bench.find_tasks(given.paths, given.tasks))
+    count = len(bench.find_tasks(args.paths, args.tasks))
     interrupted = False
-    with Progress(given.console, None, count) as progress:
+    with Progress(args.console, None, count) as progress:
 
         def finished(line: report.Line) -> None:
             progress.line(line)
-            if given.json:
-                print_json(given, line)
+            if args.json:
+                print_json(args, line)
 
         try:
-            plan = bench.Plan(given.archive, given.tasks, given.jobs, given.executor, given.resume, given.out)
-            said = bench.run_bench(given.paths, _settings(given), plan, finished)
+            plan = bench.Plan(args.archive, args.tasks, args.jobs, args.executor, args.resume, args.out)
+            lines = bench.run_bench(args.paths, _settings(args), plan, finished)
         except KeyboardInterrupt:
-            said, interrupted = progress.lines, True
-    if not given.json and said:
-        report.print_table(said, console())
+            lines, interrupted = progress.lines, True
+    if not args.json and lines:
+        report.print_table(lines, console())
     if interrupted:
-        progress.say(f"interrupted after {len(said)} of {count} tasks; --resume goes on")
+        progress.say(f"interrupted after {len(lines)} of {count} tasks; --resume goes on")
         return INTERRUPTED
-    return DONE if all(line["status"] in ("ok", "unscored") for line in said) else NOT_PASSED
+    return DONE if all(line["status"] in ("ok", "unscored") for line in lines) else NOT_PASSED
 
 
-def reproduce(given: Arguments) -> int:
+def reproduce(args: Arguments) -> int:
     """Replay a record's recipe, verify and measure it again, and say whether the new time agrees with the recorded one."""
-    recorded = api.record_of(given.record, given.archive)
+    recorded = api.record_of(args.record, args.archive)
     if recorded.measurement is None:
         raise UsageError(f"expected a record that was measured, saw one with status {recorded.status}", "`warpwright archive best` names those")
-    candidate, note = _replayable(given, recorded)
-    with Progress(given.console, None) as progress:
+    candidate, note = _replayable(args, recorded)
+    with Progress(args.console, None) as progress:
         again = api.prove(recorded.task, candidate, api.settings_of(recorded), None, progress.record)[-1]
     agrees = again.status == "ok" and _overlap(again, recorded) and not _far(again, recorded)
-    said = report.line(recorded.task.name, [again], chosen=again)
-    said |= {"recorded": report.speedups(recorded), "agrees": agrees, "note": note}
-    tell(given, [said])
-    given.console.print(Text("; ".join(filter(None, [note, _agreement(recorded, again, agrees)]))))
+    line = report.line(recorded.task.name, [again], chosen=again)
+    line |= {"recorded": report.speedups(recorded), "agrees": agrees, "note": note}
+    tell(args, [line])
+    args.console.print(Text("; ".join(filter(None, [note, _agreement(recorded, again, agrees)]))))
     return DONE if agrees else NOT_PASSED
 
 
-def check(given: Arguments) -> int:
+def check(args: Arguments) -> int:
     """Measure the best program of each task in an exported file again; fail when one lost more than allowed."""
-    allowed = _percent(given.max_regress)
-    promised = _best_of_file(Path(given.baseline))
+    allowed = _percent(args.max_regress)
+    promised = _best_of_file(Path(args.baseline))
     results = []
-    with Progress(given.console, None, len(promised)) as progress:
+    with Progress(args.console, None, len(promised)) as progress:
         for recorded in promised:
             api.check_source(recorded.task)
             again = api.prove(recorded.task, recorded.candidate, api.settings_of(recorded), None)[-1]
             results.append(_checked(recorded, again, allowed))
             progress.line(results[-1])
     holds = all(result["holds"] for result in results)
-    if given.json:
-        print_json(given, {"holds": holds, "max_regress": allowed, "tasks": results})
+    if args.json:
+        print_json(args, {"holds": holds, "max_regress": allowed, "tasks": results})
     else:
         report.print_table(results, console())
         for result in results:
-            given.console.print(Text(f"{result['task']}: {'holds' if result['holds'] else 'REGRESSED'}: {result['note']}"))
+            args.console.print(Text(f"{result['task']}: {'holds' if result['holds'] else 'REGRESSED'}: {result['note']}"))
     return DONE if holds else NOT_PASSED
 
 
 # --- steps of the verbs ---------------------------------------------------------------------------------------------------------------
 
 
-def _settings(given: Arguments) -> Settings:
-    budget: str = getattr(given, "budget", "60s")
+def _settings(args: Arguments) -> Settings:
+    budget: str = getattr(args, "budget", "60s")
     seconds = Budget.parse(budget).seconds
     return Settings(
-        device=_device(given),
-        search=getattr(given, "search", "ladder"),
+        device=_device(args),
+        search=getattr(args, "search", "ladder"),
         budget=budget,
-        budget_of=getattr(given, "budget_of", "search"),
-        timing_seconds=TIMING_SECONDS if seconds is None else min(TIMING_SECONDS, TIMING_SHARE * seconds / _sharing(given)),
-        baselines=tuple(filter(None, (given.baselines or "").split(","))),
-        precision=given.precision,
-        mode=given.mode,
-        scale=given.scale,
-        seed=getattr(given, "seed", 0),
-        regime=given.regime or "",
-        warm_up_seconds=given.warm_up,
-        model=getattr(given, "model", ""),
-        model_options=getattr(given, "model_options", ""),
-        options=_options(given),
+        budget_of=getattr(args, "budget_of", "search"),
+        timing_seconds=TIMING_SECONDS if seconds is None else min(TIMING_SECONDS, TIMING_SHARE * seconds / _sharing(args)),
+        baselines=tuple(filter(None, (args.baselines or "").split(","))),
+        precision=args.precision,
+        mode=args.mode,
+        scale=args.scale,
+        seed=getattr(args, "seed", 0),
+        regime=args.regime or "",
+        warm_up_seconds=args.warm_up,
+        model=getattr(args, "model", ""),
+        model_options=getattr(args, "model_options", ""),
+        options=_options(args),
     )
 
 
-def _sharing(given: Arguments) -> int:
+def _sharing(args: Arguments) -> int:
     """Return how many jobs take turns at timing within their budgets: one alone times, and the others wait."""
-    return int(given.jobs) if getattr(given, "budget_of", "search") == "all" else 1
+    return int(args.jobs) if getattr(args, "budget_of", "search") == "all" else 1
 
 
-def _options(given: Arguments) -> Options:
+def _options(args: Arguments) -> Options:
     """Return what the task's domain is told: NAME=VALUE each, a value as JSON where it is such, else as text."""
-    given_files = {"start": getattr(given, "start", None), "task": getattr(given, "beside", None), "harness": getattr(given, "harness", None)}
+    given_files = {"start": getattr(args, "start", None), "task": getattr(args, "beside", None), "harness": getattr(args, "harness", None)}
     options: dict[str, Scalar] = {name: value for name, value in given_files.items() if value}
-    options |= {name: True for name in ("calibrate", "backward") if getattr(given, name)}
-    options |= {shapes.OPTION: _declared(given.shapes)} if given.shapes else {}
-    for text in given.option:
+    options |= {name: True for name in ("calibrate", "backward") if getattr(args, name)}
+    options |= {shapes.OPTION: _declared(args.shapes)} if args.shapes else {}
+    for text in args.option:
         name, equals, value = text.partition("=")
         if not equals or not name.isidentifier():
             raise UsageError(f"expected --option NAME=VALUE, saw {text!r}", "as in --option ranks=4")
@@ -180,15 +180,15 @@ def _declared(file: str) -> str:
         raise UsageError(f"expected a JSON file of shapes, saw {file}: {error}", 'as in [{"x": [1, 128]}, {"x": [[1, 64], 128]}]') from error
 
 
-def _device(given: Arguments) -> str:
-    machine_code = str(getattr(given, "task", "")).endswith(".cubin")
-    target: str = given.target or ("cubin" if machine_code else api.default_target())
+def _device(args: Arguments) -> str:
+    machine_code = str(getattr(args, "task", "")).endswith(".cubin")
+    target: str = args.target or ("cubin" if machine_code else api.default_target())
     if target.startswith("cuda") and not doctor.gpu_present():
         raise UsageError("expected an NVIDIA GPU for --target cuda, saw none", "use --target cpu, or see `warpwright doctor`")
     return target
 
 
-def _replayable(given: Arguments, recorded: Record) -> tuple[Any, str]:
+def _replayable(args: Arguments, recorded: Record) -> tuple[Any, str]:
     api.check_source(recorded.task)
     if recorded.device.startswith("cuda") and not doctor.gpu_present():
         raise UsageError(f"expected the device {recorded.device} that {recorded.key} was measured on, saw no GPU", "reproduce it on such a machine")
@@ -212,12 +212,12 @@ def _agreement(recorded: Record, again: Record, agrees: bool) -> str:
     if again.measurement is None or recorded.measurement is None:
         return f"not reproduced: {again.status}: {again.detail}"
     (low, high), (before_low, before_high) = again.measurement.interval, recorded.measurement.interval
-    said = f"recorded {recorded.speedup:.3f}x [{before_low:.3f}, {before_high:.3f}], now {again.speedup:.3f}x [{low:.3f}, {high:.3f}]"
+    both = f"recorded {recorded.speedup:.3f}x [{before_low:.3f}, {before_high:.3f}], now {again.speedup:.3f}x [{low:.3f}, {high:.3f}]"
     if agrees:
-        return f"{said}: reproduced, the intervals overlap"
+        return f"{both}: reproduced, the intervals overlap"
     if _overlap(again, recorded):
-        return f"{said}: not decided, the intervals overlap because they are wide: run it again on a quieter machine"
-    return f"{said}: not reproduced, the intervals do not overlap"
+        return f"{both}: not decided, the intervals overlap because they are wide: run it again on a quieter machine"
+    return f"{both}: not reproduced, the intervals do not overlap"
 
 
 def _percent(text: str) -> float:
@@ -234,19 +234,19 @@ def _best_of_file(path: Path) -> list[Record]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(f"expected a file that `warpwright archive export` wrote, saw {path}: {error!r}", "export one first") from error
     newest = {record.key: record for record in records}
-    found = [best for best in map(loop.best, report.by_task(newest.values())) if best is not None]
-    if not found:
+    best_records = [best for best in map(loop.best, report.by_task(newest.values())) if best is not None]
+    if not best_records:
         raise UsageError(f"expected records that passed in {path}, saw none", "export an archive that holds some")
-    return found
+    return best_records
 
 
 def _checked(recorded: Record, again: Record, allowed: float) -> report.Line:
     """Return the line of one checked task: it holds unless the whole interval lies below what was promised, less what is allowed."""
-    said = report.line(recorded.task.name, [again], chosen=again)
+    line = report.line(recorded.task.name, [again], chosen=again)
     wanted = recorded.speedup * (1 - allowed)
     holds = again.measurement is not None and again.status == "ok" and again.measurement.interval[1] >= wanted
     note = _agreement(recorded, again, holds).partition(": ")[0] if again.measurement else f"{again.status}: {again.detail}"
-    return {**said, "recorded": report.speedups(recorded), "holds": holds, "note": note}
+    return {**line, "recorded": report.speedups(recorded), "holds": holds, "note": note}
 
 
 # --- the parser -----------------------------------------------------------------------------------------------------------------------
@@ -255,37 +255,37 @@ def _checked(recorded: Record, again: Record, allowed: float) -> report.Line:
 def register(verb: Verb) -> None:
     """Add the verbs to the command line."""
     task, search = _task_options(), _search_options()
-    made = verb("optimize", optimize, task, search)
-    made.add_argument("task", help="task file: KernelBench form, a function under @warpwright.task, or a saved module")
-    made.add_argument("--entry", help="class or function, where the file has several")
-    made.add_argument("--out", help="folder for optimized.py, report.html, report.json (warpwright-out/TASK)")
-    made.add_argument("--task", dest="beside", metavar="FILE", help="beside a .cu file: its reference, inputs and launch (STEM_task.py)")
-    made.add_argument("--harness", metavar="FILE", help="beside a cubin: how its kernel is launched (docs/sass.md)")
-    made.add_argument("--again", action="store_true", help="measure although the archive has the answer of an earlier run")
+    parser = verb("optimize", optimize, task, search)
+    parser.add_argument("task", help="task file: KernelBench form, a function under @warpwright.task, or a saved module")
+    parser.add_argument("--entry", help="class or function, where the file has several")
+    parser.add_argument("--out", help="folder for optimized.py, report.html, report.json (warpwright-out/TASK)")
+    parser.add_argument("--task", dest="beside", metavar="FILE", help="beside a .cu file: its reference, inputs and launch (STEM_task.py)")
+    parser.add_argument("--harness", metavar="FILE", help="beside a cubin: how its kernel is launched (docs/sass.md)")
+    parser.add_argument("--again", action="store_true", help="measure although the archive has the answer of an earlier run")
     started = "where to begin: an earlier schedule.json of a cubin; beside a program one with CUDA kernels that computes the same, tuned for the CPU"
-    made.add_argument("--start", metavar="FILE", help=started)
+    parser.add_argument("--start", metavar="FILE", help=started)
 
-    made = verb("audit", audit, task)
-    made.add_argument("candidate", help="file with the program to judge")
-    made.add_argument("--task", required=True, help="file with the original")
-    made.add_argument("--entry", help="class or function of the task, where the file has several")
-    made.add_argument("--candidate-entry", default="ModelNew", help="class of the candidate (%(default)s)")
+    parser = verb("audit", audit, task)
+    parser.add_argument("candidate", help="file with the program to judge")
+    parser.add_argument("--task", required=True, help="file with the original")
+    parser.add_argument("--entry", help="class or function of the task, where the file has several")
+    parser.add_argument("--candidate-entry", default="ModelNew", help="class of the candidate (%(default)s)")
 
-    made = verb("bench", bench_verb, task, search)
-    made.add_argument("paths", nargs="+", metavar="DIR_OR_FILE", help="task files, or folders of them")
-    made.add_argument("--tasks", metavar="GLOB", help="only tasks whose name matches")
-    made.add_argument("--jobs", type=positive, default=1, help="tasks prepared at once; timing is exclusive (%(default)s)")
-    made.add_argument("--executor", choices=("local", "ray"), default="local", help="where the jobs run (%(default)s)")
-    made.add_argument("--budget-of", choices=("all", "search"), default="all", help="count a budget's seconds from the start, or after the baselines")
-    made.add_argument("--resume", action="store_true", help="skip tasks that the archive has a finished outcome of")
-    made.add_argument("--out", help="folder for the best program of each task")
+    parser = verb("bench", bench_verb, task, search)
+    parser.add_argument("paths", nargs="+", metavar="DIR_OR_FILE", help="task files, or folders of them")
+    parser.add_argument("--tasks", metavar="GLOB", help="only tasks whose name matches")
+    parser.add_argument("--jobs", type=positive, default=1, help="tasks prepared at once; timing is exclusive (%(default)s)")
+    parser.add_argument("--executor", choices=("local", "ray"), default="local", help="where the jobs run (%(default)s)")
+    parser.add_argument("--budget-of", choices=("all", "search"), default="all", help="count a budget's seconds from the start, or from the search's")
+    parser.add_argument("--resume", action="store_true", help="skip tasks that the archive has a finished outcome of")
+    parser.add_argument("--out", help="folder for the best program of each task")
 
-    made = verb("reproduce", reproduce)
-    made.add_argument("record", metavar="RECORD", help="key of a record (its start is enough), or a report.json")
+    parser = verb("reproduce", reproduce)
+    parser.add_argument("record", metavar="RECORD", help="key of a record (its start is enough), or a report.json")
 
-    made = verb("check", check)
-    made.add_argument("--baseline", required=True, metavar="FILE", help="what `archive export` wrote")
-    made.add_argument("--max-regress", default="3%", metavar="P%", help="loss of speed-up that is allowed (3%%)")
+    parser = verb("check", check)
+    parser.add_argument("--baseline", required=True, metavar="FILE", help="what `archive export` wrote")
+    parser.add_argument("--max-regress", default="3%", metavar="P%", help="loss of speed-up that is allowed (3%%)")
 
 
 def _target(text: str) -> str:

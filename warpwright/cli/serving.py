@@ -20,34 +20,34 @@ from warpwright.server.verbs import program
 FOLDER = ".warpwright/server"
 
 
-def serve(given: Arguments) -> int:
+def serve(args: Arguments) -> int:
     """Keep an evaluator running for many programs and many clients."""
     from warpwright.server.listener import Listener
     from warpwright.server.service import Service
 
-    if given.port is not None and not given.tasks:
+    if args.port is not None and not args.tasks:
         raise UsageError("expected --tasks with --port", "whoever may name any file as a task may run any program as you")
     with ExitStack() as stack:
-        archive = stack.enter_context(Archive(given.archive)) if given.record else None
-        service = stack.enter_context(Service(given.folder, given.jobs, given.lanes, archive, given.tasks or ()))
-        listener = stack.enter_context(Listener(service, given.host, given.port))
+        archive = stack.enter_context(Archive(args.archive)) if args.record else None
+        service = stack.enter_context(Service(args.folder, args.jobs, args.lanes, archive, args.tasks or ()))
+        listener = stack.enter_context(Listener(service, args.host, args.port))
         told: dict[str, Any] = {"socket": str(listener.path), "address": list(listener.address) if listener.address else None}
-        if given.json:
-            print_json(given, told)
+        if args.json:
+            print_json(args, told)
         address = f" and on {listener.address[0]}:{listener.address[1]}" if listener.address else ""
-        given.console.print(Text(f"serving at {listener.path}{address}; Ctrl-C ends it"))
+        args.console.print(Text(f"serving at {listener.path}{address}; Ctrl-C ends it"))
         threading.Event().wait()
     return DONE
 
 
-def ask(given: Arguments) -> int:
+def ask(args: Arguments) -> int:
     """Ask a server something, and print its answer as JSON."""
-    request: dict[str, Any] = {"verb": given.request}
-    if given.task:
-        request["task"] = {"path": str(Path(given.task).resolve())}
-    names = ("candidate",) if given.request == "evaluate" else ("first", "second")
-    request |= {name: program(Path(file)) for name, file in zip(names, given.programs, strict=False)}
-    for text in given.field:
+    request: dict[str, Any] = {"verb": args.request}
+    if args.task:
+        request["task"] = {"path": str(Path(args.task).resolve())}
+    names = ("candidate",) if args.request == "evaluate" else ("first", "second")
+    request |= {name: program(Path(file)) for name, file in zip(names, args.programs, strict=False)}
+    for text in args.field:
         name, equals, value = text.partition("=")
         if not equals:
             raise UsageError(f"expected --field NAME=VALUE, saw {text!r}", "as in --field deadline=20")
@@ -55,27 +55,27 @@ def ask(given: Arguments) -> int:
             request[name] = json.loads(value)
         except ValueError:
             request[name] = value
-    with Client(given.folder, session=given.session) as client:
+    with Client(args.folder, session=args.session) as client:
         result = client.ask(**request)
-        print_json(given, {**result, "session": client.session})
+        print_json(args, {**result, "session": client.session})
     return NOT_PASSED if result.get("status", "ok") != "ok" else DONE
 
 
 def register(verb: Verb) -> None:
     """Add the verbs to the command line."""
-    made = verb("serve", serve)
-    made.add_argument("--folder", default=FOLDER, help="where the socket, the sessions and the log lie (%(default)s)")
-    made.add_argument("--port", type=int, help="listen on TCP as well, with the token in the folder; 0: any free port")
-    made.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
-    made.add_argument("--jobs", type=positive, default=1, help="tasks worked on at once; timing is exclusive (%(default)s)")
-    made.add_argument("--lanes", type=positive, default=4, help="tasks that stay warm (%(default)s)")
-    made.add_argument("--tasks", action="append", metavar="FOLDER", help="where tasks may lie (anywhere); may be given again")
-    made.add_argument("--record", action="store_true", help="put every client's records into --archive too")
+    parser = verb("serve", serve)
+    parser.add_argument("--folder", default=FOLDER, help="where the socket, the sessions and the log lie (%(default)s)")
+    parser.add_argument("--port", type=int, help="listen on TCP as well, with the token in the folder; 0: any free port")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
+    parser.add_argument("--jobs", type=positive, default=1, help="tasks worked on at once; timing is exclusive (%(default)s)")
+    parser.add_argument("--lanes", type=positive, default=4, help="tasks that stay warm (%(default)s)")
+    parser.add_argument("--tasks", action="append", metavar="FOLDER", help="where tasks may lie (anywhere); may be given again")
+    parser.add_argument("--record", action="store_true", help="put every client's records into --archive too")
 
-    made = verb("ask", ask)
-    made.add_argument("request", choices=VERBS[1:], help="what to ask")
-    made.add_argument("programs", nargs="*", metavar="PROGRAM", help="one file to evaluate, or two to compare")
-    made.add_argument("--task", help="task file")
-    made.add_argument("--folder", default=FOLDER, help="the server's (%(default)s)")
-    made.add_argument("--session", default="", help="key of an earlier session")
-    made.add_argument("--field", action="append", default=[], metavar="NAME=VALUE", help="another field of the request (docs/serve.md)")
+    parser = verb("ask", ask)
+    parser.add_argument("request", choices=VERBS[1:], help="what to ask")
+    parser.add_argument("programs", nargs="*", metavar="PROGRAM", help="one file to evaluate, or two to compare")
+    parser.add_argument("--task", help="task file")
+    parser.add_argument("--folder", default=FOLDER, help="the server's (%(default)s)")
+    parser.add_argument("--session", default="", help="key of an earlier session")
+    parser.add_argument("--field", action="append", default=[], metavar="NAME=VALUE", help="another field of the request (docs/serve.md)")

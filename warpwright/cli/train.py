@@ -14,44 +14,45 @@ from warpwright.cli.common import DONE, NOT_PASSED, Arguments, Verb, console, po
 from warpwright.errors import UsageError
 
 
-def collect_verb(given: Arguments) -> int:
+def collect_verb(args: Arguments) -> int:
     """Run searches over tasks and write what became of each recipe, as rows that a policy learns from; or merge such files."""
     from warpwright.learn.policy import collect, random_tasks, rows
 
-    out = Path(given.out)
+    out = Path(args.out)
     if out.suffix not in (".jsonl", ".parquet"):
         raise UsageError(f"expected --out with the ending .jsonl or .parquet, saw {out.name!r}")
-    earlier = [row for name in given.merge for row in rows.read(Path(name))]
-    paths: list[Path | str] = list(given.tasks)
-    if given.random:
-        paths += random_tasks.write(out.with_suffix("").with_name(f"{out.stem}.tasks"), given.random, given.first)
-    if not paths and not given.merge:
+    earlier = [row for name in args.merge for row in rows.read(Path(name))]
+    paths: list[Path | str] = list(args.tasks)
+    if args.random:
+        paths += random_tasks.write(out.with_suffix("").with_name(f"{out.stem}.tasks"), args.random, args.first)
+    if not paths and not args.merge:
         raise UsageError("expected tasks, --random COUNT or --merge FILE, saw none", "as in warpwright collect examples/*.py --out rows.jsonl")
-    settings = run.Settings(device=given.target, budget=given.budget, baselines=("eager",), seed=given.seed, timing_seconds=given.timing_seconds)
+    settings = run.Settings(device=args.target, budget=args.budget, baselines=("eager",), seed=args.seed, timing_seconds=args.timing_seconds)
     fresh: list[rows.Row] = []
     if paths:
-        with Archive(given.archive) as archive:
-            for row in collect.collect(paths, settings, given.searches.split(","), archive, given.console.print):
+        with Archive(args.archive) as archive:
+            for row in collect.collect(paths, settings, args.searches.split(","), archive, args.console.print):
                 fresh.append(row)
-    found = rows.merged([*earlier, *fresh])
-    rows.write(out, found)
-    said = {"file": str(out), "rows": len(found), "tasks": len({row.task_key for row in found}), "passed": sum(row.status == "ok" for row in found)}
-    if given.json:
-        print_json(given, said)
+    collected = rows.merged([*earlier, *fresh])
+    rows.write(out, collected)
+    tasks, passed = len({row.task_key for row in collected}), sum(row.status == "ok" for row in collected)
+    summary = {"file": str(out), "rows": len(collected), "tasks": tasks, "passed": passed}
+    if args.json:
+        print_json(args, summary)
     else:
-        print(f"{said['rows']} rows of {said['tasks']} tasks, {said['passed']} passed: {out}")
-    return DONE if found else NOT_PASSED
+        print(f"{summary['rows']} rows of {summary['tasks']} tasks, {summary['passed']} passed: {out}")
+    return DONE if collected else NOT_PASSED
 
 
-def train_verb(given: Arguments) -> int:
+def train_verb(args: Arguments) -> int:
     """Train a policy in three stages as a config says; what was killed goes on where it was."""
     from warpwright.learn.policy import config
     from warpwright.learn.policy.train import train
 
-    settings = config.load(Path(given.config), tuple(given.set))
-    report = train(settings, Path(given.out or f"out/{settings.name}"), given.console.print)
-    if given.json:
-        print_json(given, report)
+    settings = config.load(Path(args.config), tuple(args.set))
+    report = train(settings, Path(args.out or f"out/{settings.name}"), args.console.print)
+    if args.json:
+        print_json(args, report)
     else:
         _tell(report["table"])
     return DONE
@@ -74,19 +75,19 @@ def _cell(value: Any) -> str:
 
 def register(verb: Verb) -> None:
     """Add the verbs to the command line."""
-    made = verb("collect", collect_verb)
-    made.add_argument("tasks", nargs="*", help="task files")
-    made.add_argument("--random", type=positive, metavar="COUNT", help="random programs besides, written to a folder beside --out")
-    made.add_argument("--first", type=int, default=0, help="number of the first random program (%(default)s)")
-    made.add_argument("--merge", action="append", default=[], metavar="FILE", help="rows collected before; of the same program the newest counts")
-    made.add_argument("--searches", default="ladder,random", help="names joined by commas (%(default)s)")
-    made.add_argument("--target", default="cpu", help="device (%(default)s)")
-    made.add_argument("--budget", default="12 proposals", help="of one search of one task (%(default)s)")
-    made.add_argument("--timing-seconds", type=float, default=2.0, help="at most this long is one program timed (%(default)s)")
-    made.add_argument("--seed", type=int, default=0, help="of the searches (%(default)s)")
-    made.add_argument("--out", required=True, help="file to write: .jsonl or .parquet")
+    parser = verb("collect", collect_verb)
+    parser.add_argument("tasks", nargs="*", help="task files")
+    parser.add_argument("--random", type=positive, metavar="COUNT", help="random programs besides, written to a folder beside --out")
+    parser.add_argument("--first", type=int, default=0, help="number of the first random program (%(default)s)")
+    parser.add_argument("--merge", action="append", default=[], metavar="FILE", help="rows collected before; of the same program the newest counts")
+    parser.add_argument("--searches", default="ladder,random", help="names joined by commas (%(default)s)")
+    parser.add_argument("--target", default="cpu", help="device (%(default)s)")
+    parser.add_argument("--budget", default="12 proposals", help="of one search of one task (%(default)s)")
+    parser.add_argument("--timing-seconds", type=float, default=2.0, help="at most this long is one program timed (%(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="of the searches (%(default)s)")
+    parser.add_argument("--out", required=True, help="file to write: .jsonl or .parquet")
 
-    made = verb("train", train_verb)
-    made.add_argument("--config", required=True, help="TOML file (configs/tiny.toml)")
-    made.add_argument("--set", action="append", default=[], metavar="TABLE.NAME=VALUE", help="change the config, for ablations")
-    made.add_argument("--out", help="folder of the training (out/NAME)")
+    parser = verb("train", train_verb)
+    parser.add_argument("--config", required=True, help="TOML file (configs/tiny.toml)")
+    parser.add_argument("--set", action="append", default=[], metavar="TABLE.NAME=VALUE", help="change the config, for ablations")
+    parser.add_argument("--out", help="folder of the training (out/NAME)")

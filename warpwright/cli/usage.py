@@ -59,11 +59,11 @@ def with_defaults(top: argparse.ArgumentParser, arguments: Sequence[str], folder
     if file is None or not arguments or arguments[0] not in known:
         return list(arguments)
     try:
-        said = tomllib.loads(file.read_text())
+        settings = tomllib.loads(file.read_text())
     except (OSError, ValueError) as error:
         raise UsageError(f"expected TOML in {file}: {error}", "see docs/cli.md") from error
-    tables = {name: table for name, table in said.items() if isinstance(table, Mapping)}
-    shared = {name: value for name, value in said.items() if not isinstance(value, Mapping)}
+    tables = {name: table for name, table in settings.items() if isinstance(table, Mapping)}
+    shared = {name: value for name, value in settings.items() if not isinstance(value, Mapping)}
     for name, table in tables.items():
         if name not in known:
             raise UsageError(f"expected a table of a verb in {file}, saw [{name}]", _nearest(name, known))

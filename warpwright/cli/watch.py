@@ -12,18 +12,18 @@ from warpwright.errors import UsageError
 PORT = 8765
 
 
-def watch(given: Arguments) -> int:
+def watch(args: Arguments) -> int:
     """Show in a browser what searches that write to an archive do: what runs, the best so far, what was rejected and why."""
     from warpwright.reports.watch import Server
 
     try:
-        server = Server(given.archive, given.port)
+        server = Server(args.archive, args.port)
     except OSError as error:
-        raise UsageError(f"expected a port of this machine that is free, saw {given.port}: {error}", "give another --port, or 0 for any") from error
+        raise UsageError(f"expected a port of this machine that is free, saw {args.port}: {error}", "give another --port, or 0 for any") from error
     with server:
-        if given.json:
-            print_json(given, {"url": server.url, "archive": str(server.watcher.path)})
-        given.console.print(Text(f"watching {server.watcher.path} at {server.url}; Ctrl-C ends it"))
+        if args.json:
+            print_json(args, {"url": server.url, "archive": str(server.watcher.path)})
+        args.console.print(Text(f"watching {server.watcher.path} at {server.url}; Ctrl-C ends it"))
         try:
             server.serve_forever(poll_interval=0.2)
         except KeyboardInterrupt:
@@ -39,5 +39,5 @@ def _port(text: str) -> int:
 
 def register(verb: Verb) -> None:
     """Add the verb to the command line."""
-    made = verb("watch", watch)
-    made.add_argument("--port", type=_port, default=PORT, help="of this machine alone; 0: any free one (%(default)s)")
+    parser = verb("watch", watch)
+    parser.add_argument("--port", type=_port, default=PORT, help="of this machine alone; 0: any free one (%(default)s)")

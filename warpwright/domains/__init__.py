@@ -41,8 +41,8 @@ class Packaged:
         door = getattr(self._domain, "facts", None)
         if door is None:
             return Facts({}, missing=(f"the domain {self.name} says nothing of a program without running it",))
-        found: Facts = door(task, program, machine)
-        return found
+        facts: Facts = door(task, program, machine)
+        return facts
 
 
 NAMES = (

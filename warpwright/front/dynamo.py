@@ -68,5 +68,5 @@ def _like(example: Any) -> Any:
         return example
     if type(example) in (torch.Tensor, torch.nn.Parameter) and example.device.type != "meta":
         return example.detach()
-    made = torch.empty_strided(example.shape, example.stride(), dtype=example.dtype, device=example.device)
-    return made.normal_() if example.is_floating_point() else made.zero_()
+    tensor = torch.empty_strided(example.shape, example.stride(), dtype=example.dtype, device=example.device)
+    return tensor.normal_() if example.is_floating_point() else tensor.zero_()

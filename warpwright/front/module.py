@@ -70,17 +70,17 @@ def optimize(
     return Result(load(folder / "optimized.py", training.shipped(best.candidate.source.entry), model, mode), written, mode)
 
 
-def as_module(given: Any) -> torch.nn.Module:
+def as_module(program: Any) -> torch.nn.Module:
     """Return a module: a function as one that calls it. Raise UsageError for a class and for what cannot be called."""
-    if isinstance(given, torch.nn.Module):
-        return given
-    if isinstance(given, type):
-        raise UsageError(f"expected a module, saw the class {given.__name__}", f"make one: optimize({given.__name__}(...), args)")
-    if not callable(given):
-        raise UsageError(f"expected a module or a function, saw a {type(given).__name__}", "as in optimize(model, (x,))")
-    if isinstance(getattr(given, "__self__", None), torch.nn.Module):
-        raise UsageError(f"expected a module or a function, saw a method of a {type(given.__self__).__name__}", "give the module itself")
-    return Function(given)
+    if isinstance(program, torch.nn.Module):
+        return program
+    if isinstance(program, type):
+        raise UsageError(f"expected a module, saw the class {program.__name__}", f"make one: optimize({program.__name__}(...), args)")
+    if not callable(program):
+        raise UsageError(f"expected a module or a function, saw a {type(program).__name__}", "as in optimize(model, (x,))")
+    if isinstance(getattr(program, "__self__", None), torch.nn.Module):
+        raise UsageError(f"expected a module or a function, saw a method of a {type(program.__self__).__name__}", "give the module itself")
+    return Function(program)
 
 
 def _arguments(args: Sequence[Any] | torch.Tensor, kwargs: Mapping[str, Any] | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -184,8 +184,8 @@ def _class(path: str, entry: str) -> type[torch.nn.Module]:
     for kind in vars(loaded).values():  # that of the program, and those of its parts
         if isinstance(kind, type) and issubclass(kind, torch.nn.Module) and kind.__module__ == name:
             kind.__reduce_ex__ = functools.partialmethod(_reduced, path)  # type: ignore[assignment]
-    found: type[torch.nn.Module] = getattr(loaded, entry)
-    return found
+    loaded_class: type[torch.nn.Module] = getattr(loaded, entry)
+    return loaded_class
 
 
 def _reduced(module: torch.nn.Module, path: str, protocol: object) -> tuple[Any, ...]:

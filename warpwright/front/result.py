@@ -75,14 +75,14 @@ class Result:
     @property
     def interval(self) -> tuple[float, float] | None:
         """The 95 % interval of `speedup`."""
-        found = self.line["speedup"]["interval"]
-        return (found[0], found[1]) if found else None
+        interval = self.line["speedup"]["interval"]
+        return (interval[0], interval[1]) if interval else None
 
     @property
     def speedup_over_eager(self) -> float | None:
         """Over the original as it is called today."""
-        found = self.line["speedup"]["eager"]
-        return float(found) if found else None
+        speedup = self.line["speedup"]["eager"]
+        return float(speedup) if speedup else None
 
     @property
     def recipe(self) -> tuple[str, ...]:
@@ -144,13 +144,13 @@ class Result:
         head = "".join(f"<th style='text-align:right'>{html.escape(name)} ms</th>" for name in (*self.line["baselines"], "ours"))
         times = (*self.line["baselines"].values(), self.line["ours_ms"])
         row = "".join(f"<td style='text-align:right'>{f'{time:.3g}' if time else '-'}</td>" for time in times)
-        said = html.escape(self.explain()).replace("\n", "<br>")
+        explained = html.escape(self.explain()).replace("\n", "<br>")
         title = f"<b>{html.escape(str(self.line['task']))}: {self.verdict} {self.speedup:.2f}x</b>"
-        return f"<div>{title}<table><tr>{head}</tr><tr>{row}</tr></table><div>{said}</div><a href='{self.folder}/report.html'>report</a></div>"
+        return f"<div>{title}<table><tr>{head}</tr><tr>{row}</tr></table><div>{explained}</div><a href='{self.folder}/report.html'>report</a></div>"
 
     def __repr__(self) -> str:
-        said = f"; {self.reason}" if self.reason else ""
-        return f"Result({self.line['task']}: {self.verdict}, {self.speedup:.2f}x the best baseline{said}; call it, or take .module)"
+        because = f"; {self.reason}" if self.reason else ""
+        return f"Result({self.line['task']}: {self.verdict}, {self.speedup:.2f}x the best baseline{because}; call it, or take .module)"
 
     # --- what to do with it ---
 
@@ -178,9 +178,9 @@ class Result:
         """Give what the module has of that name: before there was a Result, `optimize` returned the module."""
         if name.startswith("__") or "module" not in self.__dict__:
             raise AttributeError(name)
-        found = getattr(self.module, name)
+        value = getattr(self.module, name)
         warnings.warn(f"optimize() returns a Result: write result.module.{name}", DeprecationWarning, stacklevel=2)
-        return found
+        return value
 
     @property
     def baseline(self) -> str:

@@ -64,14 +64,14 @@ def _header(command: Sequence[str], identity: str, head: str, cache: Path) -> Pa
     if not _is_gcc(command[0]):
         return None
     with tempfile.TemporaryDirectory(dir=folder.parent) as work:
-        made = Path(work, "made")
-        made.mkdir()
-        (made / "head.hpp").write_text(head)
-        done = _run([*command, "-x", "c++-header", str(made / "head.hpp"), "-o", str(made / "head.hpp.gch")])
+        built = Path(work, "made")
+        built.mkdir()
+        (built / "head.hpp").write_text(head)
+        done = _run([*command, "-x", "c++-header", str(built / "head.hpp"), "-o", str(built / "head.hpp.gch")])
         if done.returncode:
             return None
         try:
-            os.rename(made, folder)
+            os.rename(built, folder)
         except OSError:  # another process was faster
             return header if header.exists() else None
     _forget_old(folder.parent)

@@ -15,9 +15,9 @@ MARK = "# --- generated programs hold what follows\n"
 
 def loader(source: str, shapes: Mapping[str, tuple[int, int, int]]) -> str:
     """Return Python text that binds CUDA_KERNELS to the kernels of `source`. `shapes`: pointers, blocks and threads of a block of each."""
-    given = ", ".join(f'"{name}": {shape}' for name, shape in shapes.items())
+    shape_texts = ", ".join(f'"{name}": {shape}' for name, shape in shapes.items())
     body = Path(__file__).read_text().split(MARK)[-1].strip("\n")
-    return f"CUDA_SOURCE = r'''\n{source}'''\n\n\n{body}\n\n\nCUDA_KERNELS = _CudaKernels(CUDA_SOURCE, {{{given}}})\n\n\n"
+    return f"CUDA_SOURCE = r'''\n{source}'''\n\n\n{body}\n\n\nCUDA_KERNELS = _CudaKernels(CUDA_SOURCE, {{{shape_texts}}})\n\n\n"
 
 
 # --- generated programs hold what follows

@@ -173,11 +173,11 @@ def _changes(record: Record, before: Source | None, facts: FactsOf | None, missi
     else:
         earlier = facts(record.task, Candidate(before, record.candidate.target), machine)
         missing += [f"before: {what}" for what in earlier.missing if what not in after.missing]
-    found = []
+    changes = []
     for part in dict.fromkeys((*earlier.parts, *after.parts)):
         one, other = earlier.parts.get(part, {}), after.parts.get(part, {})
-        found += [Changed(part, fact, one.get(fact), other.get(fact)) for fact in dict.fromkeys((*one, *other))]
-    return found, after.about or earlier.about
+        changes += [Changed(part, fact, one.get(fact), other.get(fact)) for fact in dict.fromkeys((*one, *other))]
+    return changes, after.about or earlier.about
 
 
 def _counted(record: Record, before: Source | None, counters: CountersOf, missing: list[str]) -> list[Changed]:
@@ -198,10 +198,10 @@ def _steps(record: Record, records: Sequence[Record], missing: list[str]) -> lis
         return []
     if record.status != "ok":
         return []
-    found = report.ablation(record, records)
-    if any(step.gain is None and step.note == "not measured without it" for step in found):
+    ablations = report.ablation(record, records)
+    if any(step.gain is None and step.note == "not measured without it" for step in ablations):
         missing.append("the worth of some steps was not measured (explain --measure does it)")
-    return found
+    return ablations
 
 
 def _difference(record: Record, before: Source | None, missing: list[str]) -> list[str]:
@@ -228,22 +228,22 @@ def kernels_of(source: Source) -> str:
 # --- as text, and as JSON --------------------------------------------------------------------------------------------------------------
 
 
-def text(made: Explanation, all_facts: bool = False) -> str:
+def text(explanation: Explanation, all_facts: bool = False) -> str:
     """Return the explanation in words. Facts that did not change are left out, unless all are asked for."""
-    parts = [made.headline]
-    record = made.record
+    parts = [explanation.headline]
+    record = explanation.record
     when, fence = record.when or "at a time that was not kept", record.sandbox or "not kept in this record"
     parts.append(f"record {record.key}, measured {when}; sandbox: {fence}")
-    parts += _block("Times of a call", [_time_line(one) for one in made.times])
-    parts += _block("Roofline", made.roofline)
-    shown = [one for one in made.changes if all_facts or one.before != one.after]
-    same = len(made.changes) - len(shown)
-    parts += _block(f"Before and after{f' ({made.about})' if made.about else ''}", [_change_line(one) for one in shown])
+    parts += _block("Times of a call", [_time_line(one) for one in explanation.times])
+    parts += _block("Roofline", explanation.roofline)
+    shown = [one for one in explanation.changes if all_facts or one.before != one.after]
+    same = len(explanation.changes) - len(shown)
+    parts += _block(f"Before and after{f' ({explanation.about})' if explanation.about else ''}", [_change_line(one) for one in shown])
     if same:
         parts.append(f"  {same} facts are the same before and after")
-    parts += _block("What each step is worth", [f"{step.action}: {_worth(step)}" for step in made.steps if step.action.technique != "write"])
-    parts += _block("What changed in the text", made.difference)
-    parts += _block("Not known", made.missing)
+    parts += _block("What each step is worth", [f"{step.action}: {_worth(step)}" for step in explanation.steps if step.action.technique != "write"])
+    parts += _block("What changed in the text", explanation.difference)
+    parts += _block("Not known", explanation.missing)
     return "\n".join(parts) + "\n"
 
 
@@ -266,16 +266,16 @@ def _worth(step: report.Ablated) -> str:
     return "; ".join(filter(None, [worth, step.note])) or "not measured"
 
 
-def document(made: Explanation) -> dict[str, Any]:
+def document(explanation: Explanation) -> dict[str, Any]:
     """Return the explanation as an object for JSON."""
-    record = made.record
+    record = explanation.record
     return report.finite({  # type: ignore[no-any-return]
         "record": record.key, "task": record.task.name, "device": record.device, "status": record.status, "when": record.when,
-        "sandbox": record.sandbox, "headline": made.headline, "recipe": [str(action) for action in record.candidate.actions],
-        "times": [{"regime": one.regime, "program": one.program, "us": one.seconds * 1e6, "over": one.over} for one in made.times],
-        "roofline": list(made.roofline), "about": made.about,
-        "facts": [{"part": one.part, "fact": one.fact, "before": one.before, "after": one.after} for one in made.changes],
-        "steps": [{"action": str(step.action), "gain": step.gain, "note": step.note} for step in made.steps],
-        "difference": list(made.difference), "missing": list(made.missing),
+        "sandbox": record.sandbox, "headline": explanation.headline, "recipe": [str(action) for action in record.candidate.actions],
+        "times": [{"regime": one.regime, "program": one.program, "us": one.seconds * 1e6, "over": one.over} for one in explanation.times],
+        "roofline": list(explanation.roofline), "about": explanation.about,
+        "facts": [{"part": one.part, "fact": one.fact, "before": one.before, "after": one.after} for one in explanation.changes],
+        "steps": [{"action": str(step.action), "gain": step.gain, "note": step.note} for step in explanation.steps],
+        "difference": list(explanation.difference), "missing": list(explanation.missing),
     })  # fmt: skip
 

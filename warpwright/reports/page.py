@@ -34,9 +34,9 @@ svg .curve { fill: none; stroke-width: 2; }
 def page(records: Sequence[Record], archive: str = "", title: str = "warpwright report") -> str:
     """Return the page of all tasks in `records`; `archive` is the path that the commands to reproduce will name."""
     groups = report.by_task(records)
-    said = [report.line(group[0].task.name, group) for group in groups]
-    overview = _overview(said) if len(groups) > 1 else ""
-    parts = "".join(_task(group, one, archive) for group, one in zip(groups, said, strict=True))
+    lines = [report.line(group[0].task.name, group) for group in groups]
+    overview = _overview(lines) if len(groups) > 1 else ""
+    parts = "".join(_task(group, one, archive) for group, one in zip(groups, lines, strict=True))
     return document(title, overview + parts)
 
 
@@ -48,7 +48,7 @@ def document(title: str, body: str) -> str:
     )
 
 
-def _overview(said: Sequence[Mapping[str, Any]]) -> str:
+def _overview(lines: Sequence[Mapping[str, Any]]) -> str:
     rows = [
         [
             f'<a href="#{escape(one["record"] or one["task"])}">{escape(one["task"])}</a>',
@@ -58,7 +58,7 @@ def _overview(said: Sequence[Mapping[str, Any]]) -> str:
             _number(one["speedup"]["eager"], "{:.2f}x"),
             _verdict(one["verdict"]),
         ]
-        for one in said
+        for one in lines
     ]
     return _table(["task", "status", "#ours", "#against the best baseline", "#against eager", "verdict"], rows)
 
@@ -116,8 +116,8 @@ def _headline(one: Mapping[str, Any], first: Record) -> str:
     if one["status"] != "ok":
         return f'<p class="bad">{escape(one["status"])}: {escape(one["reason"] or "")}</p>{where}'
     gain, interval = one["speedup"]["best"], one["speedup"]["interval"]
-    said = f"{gain:.2f}x the best baseline, 95 % interval {interval[0]:.2f} to {interval[1]:.2f}" if gain and interval else "verified, not timed"
-    return f"<p>{_verdict(one['verdict'])} {said}</p>{where}"
+    headline = f"{gain:.2f}x the best baseline, 95 % interval {interval[0]:.2f} to {interval[1]:.2f}" if gain and interval else "verified, not timed"
+    return f"<p>{_verdict(one['verdict'])} {headline}</p>{where}"
 
 
 def _baselines(record: Record, measured: Measurement) -> str:
@@ -131,8 +131,8 @@ def _regimes(measured: Measurement) -> str:
     """Return a row for each way of calling that was timed; the one that the verdict is given in is named."""
     rows = []
     for name, regime in measured.regimes.items():
-        said = "; ".join(filter(None, ["the verdict is given in it" if name == measured.conditions.get("regime") else "", regime.note]))
-        rows.append([*_regime_cells(name, regime), escape(said)])
+        remarks = "; ".join(filter(None, ["the verdict is given in it" if name == measured.conditions.get("regime") else "", regime.note]))
+        rows.append([*_regime_cells(name, regime), escape(remarks)])
     why = [f"<p>{escape(name.removesuffix('_left_out'))} was not timed: {escape(str(text))}</p>" for name, text in measured.conditions.items()
            if name.endswith("_left_out")]  # fmt: skip
     if not rows:
@@ -196,10 +196,10 @@ def _roofline(measured: Measurement) -> str:
         return f"<p>No floor is known for this task: {escape(note)}.</p>"
     share = floor / measured.candidate.median if measured.candidate.median else 0.0
     limit = plots.time_text(floor)
-    said = f"No correct program can take less than {limit} a call here: its inputs and outputs at this device's measured bandwidth, with a margin."
+    words = f"No correct program can take less than {limit} a call here: its inputs and outputs at this device's measured bandwidth, with a margin."
     timed = [(name, timing) for name, timing in measured.baselines.items() if timing.samples and timing.median]
     others = [f"{escape(name)} at {100 * floor / timing.median:.3g} %" for name, timing in timed]
-    return f"<p>{said} Ours is at {100 * share:.3g} % of that limit{''.join(', ' + other for other in others)}.</p>{_roofline_picture(measured)}"
+    return f"<p>{words} Ours is at {100 * share:.3g} % of that limit{''.join(', ' + other for other in others)}.</p>{_roofline_picture(measured)}"
 
 
 def _roofline_picture(measured: Measurement) -> str:
@@ -226,8 +226,8 @@ def _correctness(record: Record) -> str:
         return f"<p>{escape(verdict.reason if verdict else record.detail)}</p>"
     theirs, ours = verdict.error_reference, verdict.error
     rows = [[name, f"{getattr(ours, name):.3g}", f"{getattr(theirs, name):.3g}"] for name in ("max", "rms", "centred")]
-    said = f"Errors against float64 on the case nearest to its tolerance ({escape(verdict.case)}), in units of the outputs."
-    return f"<p>{said}</p>" + _table(["error", "#ours", "#original"], rows)
+    caption = f"Errors against float64 on the case nearest to its tolerance ({escape(verdict.case)}), in units of the outputs."
+    return f"<p>{caption}</p>" + _table(["error", "#ours", "#original"], rows)
 
 
 def _difference(record: Record) -> str:
@@ -251,10 +251,10 @@ def _original(record: Record) -> str:
 def _class_text(text: str, name: str) -> str:
     """Return the definition of class or function `name`, or the whole text where there is none."""
     try:
-        found = [node for node in ast.parse(text).body if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name]
+        definitions = [node for node in ast.parse(text).body if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name]
     except SyntaxError:
         return text
-    return (ast.get_source_segment(text, found[-1]) or text) if found else text
+    return (ast.get_source_segment(text, definitions[-1]) or text) if definitions else text
 
 
 def _coloured(lines: Iterable[str]) -> str:

@@ -38,8 +38,8 @@ def intervals(bars: Sequence[Bar], floor_seconds: float | None = None) -> str:
     parts = [_tick(x(value), value, height) for value in _ticks(low, high)]
     if floor_seconds:
         at = x(floor_seconds)
-        said = f"roofline floor {time_text(floor_seconds)}"
-        parts.append(f'<g><title>{said}</title><line x1="{at:.1f}" x2="{at:.1f}" y1="4" y2="{height - 24}" class="floor"/></g>')
+        title = f"roofline floor {time_text(floor_seconds)}"
+        parts.append(f'<g><title>{title}</title><line x1="{at:.1f}" x2="{at:.1f}" y1="4" y2="{height - 24}" class="floor"/></g>')
     parts += [_row(index, bar, x(bar.median), x(bar.low or bar.median), x(bar.high or bar.median)) for index, bar in enumerate(shown)]
     return f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="time per call with 95 % intervals">{"".join(parts)}</svg>'
 
@@ -79,7 +79,7 @@ class Tried:
     """One program of a search: its speed-up, 0 for one that did not pass, and what to show of it."""
 
     speedup: float
-    said: str
+    label: str
     status: str
 
 
@@ -103,15 +103,15 @@ def search(tried: Sequence[Tried]) -> str:
     for index, one in enumerate(tried):
         if one.speedup > 0:
             best = max(best, one.speedup)
-            parts.append(f'<g class="base"><title>{escape(one.said)}</title><circle cx="{x(index):.1f}" cy="{y(one.speedup):.1f}" r="3.5"/></g>')
+            parts.append(f'<g class="base"><title>{escape(one.label)}</title><circle cx="{x(index):.1f}" cy="{y(one.speedup):.1f}" r="3.5"/></g>')
         else:
-            said = escape(f"{one.status}: {one.said}")
-            parts.append(f'<g><title>{said}</title><text x="{x(index):.1f}" y="{height - 32}" text-anchor="middle" class="bad">×</text></g>')
+            title = escape(f"{one.status}: {one.label}")
+            parts.append(f'<g><title>{title}</title><text x="{x(index):.1f}" y="{height - 32}" text-anchor="middle" class="bad">×</text></g>')
         if best:
             line.append(f"{x(index):.1f},{y(best):.1f}")
     parts.append(f'<polyline points="{" ".join(line)}" class="roof"/>')
-    said = "programs in the order of the search; line: the best so far"
-    label = f'<text x="{WIDTH / 2}" y="{height - 6}" text-anchor="middle" class="small">{said}</text>'
+    title = "programs in the order of the search; line: the best so far"
+    label = f'<text x="{WIDTH / 2}" y="{height - 6}" text-anchor="middle" class="small">{title}</text>'
     return f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="progress of the search">{"".join(parts)}{label}</svg>'
 
 
@@ -124,8 +124,8 @@ def _apart(places: Sequence[float]) -> list[float]:
     return moved
 
 
-def _point(x: float, y: float, label_y: float, said: str, ours: bool) -> str:
-    label = f'<title>{escape(said)}</title><text x="{x + 10:.1f}" y="{label_y + 4:.1f}">{escape(said)}</text>'
+def _point(x: float, y: float, label_y: float, title: str, ours: bool) -> str:
+    label = f'<title>{escape(title)}</title><text x="{x + 10:.1f}" y="{label_y + 4:.1f}">{escape(title)}</text>'
     return f'<g class="{"ours" if ours else "base"}">{label}<circle cx="{x:.1f}" cy="{y:.1f}" r="5"/></g>'
 
 
@@ -136,9 +136,9 @@ def _rate(flops: float) -> str:
 def _row(index: int, bar: Bar, median: float, low: float, high: float) -> str:
     y = ROW * index + 18
     mark = "ours" if bar.ours else "base"
-    said = escape(f"{bar.name}: {time_text(bar.median)} [{time_text(bar.low)}, {time_text(bar.high)}]")
+    title = escape(f"{bar.name}: {time_text(bar.median)} [{time_text(bar.low)}, {time_text(bar.high)}]")
     return (
-        f'<g class="{mark}"><title>{said}</title><text x="{LEFT - 10}" y="{y + 4}" text-anchor="end">{escape(bar.name)}</text>'
+        f'<g class="{mark}"><title>{title}</title><text x="{LEFT - 10}" y="{y + 4}" text-anchor="end">{escape(bar.name)}</text>'
         f'<line x1="{low:.1f}" x2="{max(high, low + 1):.1f}" y1="{y}" y2="{y}" stroke-width="3"/><circle cx="{median:.1f}" cy="{y}" r="5"/></g>'
     )
 

@@ -65,8 +65,8 @@ class Progress:
         """Take note of a task that is finished."""
         self.lines.append(line)
         gain = line["speedup"]["best"]
-        said = f"{line['verdict'] or ''} {gain:.2f}x the best baseline" if gain else f"{line['status']}: {(line['reason'] or '')[:160]}"
-        self.say(f"[{len(self.lines)}/{self.tasks}] {line['task']}: {said.strip()}")
+        outcome = f"{line['verdict'] or ''} {gain:.2f}x the best baseline" if gain else f"{line['status']}: {(line['reason'] or '')[:160]}"
+        self.say(f"[{len(self.lines)}/{self.tasks}] {line['task']}: {outcome.strip()}")
 
     def say(self, text: str) -> None:
         """Print one line above the live one."""

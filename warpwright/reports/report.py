@@ -39,7 +39,7 @@ def line(task_name: str, records: Sequence[Record], artifact: str | None = None,
     measured = record.measurement if record is not None else None
     verdict = speaking.verdict if speaking is not None else None
     timed = measured is not None and measured.unit == "s"
-    said: Line = {
+    line_of_task: Line = {
         "task": task_name,
         "status": speaking.status if speaking is not None else "unscored",
         "check": verdict.check if verdict else "",
@@ -64,24 +64,24 @@ def line(task_name: str, records: Sequence[Record], artifact: str | None = None,
         "sandbox": (speaking.sandbox or None) if speaking is not None else None,
     }
     if record is not None and measured and is_baseline(record):  # the baseline is kept: it stands at exactly 1, whatever its own two timings said
-        said |= {"recipe": [record.candidate.proposer], "verdict": "SAME", "reason": reason or _unproven(records)}
-        said["speedup"] = {**speedups(record), "best": 1.0, "interval": [1.0, 1.0]}
-    return finite(said)
+        line_of_task |= {"recipe": [record.candidate.proposer], "verdict": "SAME", "reason": reason or _unproven(records)}
+        line_of_task["speedup"] = {**speedups(record), "best": 1.0, "interval": [1.0, 1.0]}
+    return finite(line_of_task)
 
 
 def rejected(records: Sequence[Record]) -> list[dict[str, Any]]:
     """Return why programs did not pass, each reason once: `status`, `check`, `reason` (its first line), how many, and the first one's recipe."""
-    found: dict[tuple[str, str, str], dict[str, Any]] = {}
+    groups: dict[tuple[str, str, str], dict[str, Any]] = {}
     for record in records:
         if is_baseline(record) or record.status == "ok":
             continue
         check = record.verdict.check if record.verdict else ""
         reason = record.headline[:REASON_LENGTH]
-        one = found.setdefault((record.status, check, _NUMBER.sub("#", reason)), {
+        one = groups.setdefault((record.status, check, _NUMBER.sub("#", reason)), {
             "status": record.status, "check": check, "reason": reason, "count": 0, "recipe": [str(action) for action in record.candidate.actions],
         })  # fmt: skip
         one["count"] += 1
-    return sorted(found.values(), key=lambda one: -int(one["count"]))[:MOST_REASONS]
+    return sorted(groups.values(), key=lambda one: -int(one["count"]))[:MOST_REASONS]
 
 
 def _deciding(records: Sequence[Record]) -> Record | None:
@@ -151,9 +151,9 @@ def finite(value: Any) -> Any:
     return value
 
 
-def document(said: Line, records: Sequence[Record]) -> str:
+def document(line: Line, records: Sequence[Record]) -> str:
     """Return report.json: the line, and every record that it rests on."""
-    return json.dumps(finite({**said, "records": [to_json(record) for record in records]}), indent=1) + "\n"
+    return json.dumps(finite({**line, "records": [to_json(record) for record in records]}), indent=1) + "\n"
 
 
 def read_record(data: Mapping[str, Any]) -> Record:
@@ -226,18 +226,18 @@ def lines(records: Iterable[Record]) -> list[Line]:
 # --- terminal and markdown ---------------------------------------------------------------------------------------------------------
 
 
-def table(said: Sequence[Line]) -> Table:
+def table(lines: Sequence[Line]) -> Table:
     """Return the lines as a terminal table, a row a task."""
-    names = list(dict.fromkeys(name for one in said for name in one["baselines"]))
+    names = list(dict.fromkeys(name for one in lines for name in one["baselines"]))
     shown = Table(box=None, pad_edge=False, header_style="bold")
     shown.add_column("task", overflow="fold")
     for head in (*(f"{name} ms" for name in names), "ours ms"):
         shown.add_column(head, justify="right")
-    ways = summary.ways_of(said)
+    ways = summary.ways_of(lines)
     for head in (*ways, "vs best", "vs eager"):
         shown.add_column(head, justify="right", no_wrap=True)
     shown.add_column("verdict", no_wrap=True)
-    for one in said:
+    for one in lines:
         shown.add_row(*_cells(one, names, ways))
     return shown
 
@@ -263,10 +263,10 @@ def _way(regime: Mapping[str, Any] | None) -> Text:
     return Text(f"{regime['speedup']:.2f}x", style=MARKS.get(regime["verdict"], "")) if regime else Text("-")
 
 
-def print_table(said: Sequence[Line], console: Console) -> None:
+def print_table(lines: Sequence[Line], console: Console) -> None:
     """Print the table, what there is to say of single tasks, and the summary of several."""
-    console.print(table(said))
-    for one in said:
+    console.print(table(lines))
+    for one in lines:
         if one["reason"]:
             console.print(Text(f"{one['task']}: {one['status']}: {one['reason']}"))
         for name, shape in (one.get("shapes") or {}).items():
@@ -275,10 +275,10 @@ def print_table(said: Sequence[Line], console: Console) -> None:
             console.print(Text(f"{one['task']}: {name}: {shape['ours_ms']:.3g} ms, {gain}, {shape['verdict']}"))
         for what in one.get("left_out", ()):
             console.print(Text(f"{one['task']}: no time for {what}"))
-    if len(said) > 1:
-        console.print(Text("\n" + summary.paragraphs(summary.summarise(said)).rstrip()))
+    if len(lines) > 1:
+        console.print(Text("\n" + summary.paragraphs(summary.summarise(lines)).rstrip()))
 
 
-def markdown(said: Sequence[Line]) -> str:
+def markdown(lines: Sequence[Line]) -> str:
     """Return the summary and the table as markdown."""
-    return f"{summary.paragraphs(summary.summarise(said))}\n{summary.table(said)}"
+    return f"{summary.paragraphs(summary.summarise(lines))}\n{summary.table(lines)}"

@@ -134,7 +134,7 @@ def _row(line: Line, baselines: Iterable[str], ways: Iterable[str]) -> list[str]
     times = line.get("baselines") or {}
     speedups = line.get("speedup") or {}
     recipe = "; ".join(line.get("recipe") or []) or ("as written" if line["status"] == "ok" else "")
-    said = recipe if line["status"] == "ok" else (line.get("reason") or "")
+    last_cell = recipe if line["status"] == "ok" else (line.get("reason") or "")
     return [
         line["task"],
         line["status"],
@@ -144,7 +144,7 @@ def _row(line: Line, baselines: Iterable[str], ways: Iterable[str]) -> list[str]
         _times(speedups.get("eager"), speedups.get("eager_interval")),
         *(_way((line.get("regimes") or {}).get(name)) for name in ways),
         line.get("verdict") or "",
-        _cell(said),
+        _cell(last_cell),
     ]
 
 
@@ -166,13 +166,13 @@ def _cell(text: str, width: int = 160) -> str:
 
 def paragraphs(summary: Summary) -> str:
     """Return a summary as markdown lines."""
-    said = [f"- {name}: {text}" for name, text in (("against the best baseline", summary.best), ("against eager", summary.eager)) if text]
-    said.append("- statuses: " + _counts(summary.statuses))
+    items = [f"- {name}: {text}" for name, text in (("against the best baseline", summary.best), ("against eager", summary.eager)) if text]
+    items.append("- statuses: " + _counts(summary.statuses))
     if summary.verdicts:
-        said.append("- verdicts against the best baseline: " + _counts(summary.verdicts))
-    said.append("- over eager: " + ", ".join(f"{count} tasks at {factor:g}x or more" for factor, count in summary.large.items()))
-    said.append("- below 0.98 of the best baseline: " + (", ".join(summary.below) or "none"))
-    return "\n".join(said) + "\n"
+        items.append("- verdicts against the best baseline: " + _counts(summary.verdicts))
+    items.append("- over eager: " + ", ".join(f"{count} tasks at {factor:g}x or more" for factor, count in summary.large.items()))
+    items.append("- below 0.98 of the best baseline: " + (", ".join(summary.below) or "none"))
+    return "\n".join(items) + "\n"
 
 
 def _counts(counts: Mapping[str, int]) -> str:

@@ -101,8 +101,8 @@ class Watcher:
     """Reads an archive that others write to; its state is what it has read so far. Safe to ask from several threads."""
 
     def __init__(self, path: str | Path) -> None:
-        given = Path(path).absolute()
-        self.path = given / "archive.db" if given.is_dir() else given
+        absolute = Path(path).absolute()
+        self.path = absolute / "archive.db" if absolute.is_dir() else absolute
         self._lock = Lock()
         self._forget()
 

@@ -129,7 +129,7 @@ def _opened(line: str, inside: bool) -> _Block | None:
 
 
 def _blocks(text: str) -> list[_Block]:
-    made: list[_Block] = []
+    blocks: list[_Block] = []
     around: list[_Block] = []
     """What is open: blocks of prose, and the innermost one."""
     for line in text.split("\n"):
@@ -139,30 +139,30 @@ def _blocks(text: str) -> list[_Block]:
             continue
         block = around[-1]
         if block.ended_by(line):
-            made.append(around.pop())
+            blocks.append(around.pop())
         elif opened and opened.fence.startswith(block.fence) and opened.indent <= block.indent + DEEPER:
             if block.holds_blocks:
                 block.holder = True
             else:
-                made.append(around.pop())
+                blocks.append(around.pop())
             around.append(opened)
         elif line.rstrip().endswith(block.fence) and line.count(block.fence) == 1 and line.strip(f" \t{block.fence[0]}"):  # }```
             block.lines.append(line.rstrip().removesuffix(block.fence))
-            made.append(around.pop())
+            blocks.append(around.pop())
         else:
             block.lines.append(line)
     for block in around:
         block.closed = False
-    return [block for block in [*made, *around] if block.lines and not block.holder]
+    return [block for block in [*blocks, *around] if block.lines and not block.holder]
 
 
 def _unfolded(blocks: Sequence[_Block]) -> list[_Block]:
     """Return the blocks, with those inside of longer fences in the place of what holds them."""
-    made: list[_Block] = []
+    unfolded: list[_Block] = []
     for block in blocks:
         inner = _blocks(block.code) if block.holds_blocks or block.language in PROSE else []
-        made += _unfolded(inner) if inner else [block]
-    return made
+        unfolded += _unfolded(inner) if inner else [block]
+    return unfolded
 
 
 # --- texts ------------------------------------------------------------------------------------------------------------------------------
@@ -209,10 +209,10 @@ def _in_json(texts: Sequence[str]) -> Iterator[str]:
     for text in texts:
         begins, ends = text.find("{"), text.rfind("}")
         try:
-            found = json.loads(text[begins : ends + 1], strict=False) if begins >= 0 else None
+            document = json.loads(text[begins : ends + 1], strict=False) if begins >= 0 else None
         except (ValueError, RecursionError):
             continue
-        strings = sorted(_strings(found), key=len, reverse=True)
+        strings = sorted(_strings(document), key=len, reverse=True)
         for string in strings:
             fenced = [] if _FIRST_LINE.match(string.lstrip()) else code_blocks(string)
             yield fenced[-1][1] if fenced else string.strip("\n") + "\n"

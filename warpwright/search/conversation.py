@@ -51,16 +51,16 @@ class ModelOptions:
         """Return the options that `name=value,...` says; raise UsageError for others."""
         shared = {f.name for f in fields(ModelOptions)}
         known = sorted((f.name for f in fields(cls)), key=lambda name: name in shared)  # a search's own first
-        given: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for piece in filter(None, (piece.strip() for piece in text.split(","))):
             name, _, value = piece.partition("=")
             try:
-                given[name] = float(value) if name in ("dollars", "price_asked", "price_answered") else int(value)
+                values[name] = float(value) if name in ("dollars", "price_asked", "price_answered") else int(value)
             except ValueError:
                 name = ""
-            if name not in known or not 0 <= given[name] < math.inf:
+            if name not in known or not 0 <= values[name] < math.inf:
                 raise UsageError(f"expected options such as {cls.EXAMPLE}, saw {piece!r}", f"known: {', '.join(known)}")
-        return cls(**given)
+        return cls(**values)
 
     @property
     def limits(self) -> Limits:

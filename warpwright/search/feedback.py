@@ -38,8 +38,8 @@ def feedback(record: Record, facts: Facts | None = None, before: str = "", after
     if measured is None:
         return "\n".join(filter(None, ["It is right; nothing was measured.", changed]))
     low, high = measured.interval
-    said = f"It is right, and {measured.verdict}: {measured.speedup:.2f} times [{low:.2f}, {high:.2f}] as fast as {measured.best_baseline}."
-    return "\n".join(filter(None, [said, profile(record, facts), changed]))
+    outcome = f"It is right, and {measured.verdict}: {measured.speedup:.2f} times [{low:.2f}, {high:.2f}] as fast as {measured.best_baseline}."
+    return "\n".join(filter(None, [outcome, profile(record, facts), changed]))
 
 
 def errors_of(record: Record) -> str:
@@ -76,9 +76,9 @@ def first_errors(text: str) -> str:
     kept: list[int] = []
     for at in list(marked.values())[:FIRST_ERRORS]:
         kept += [place for place in range(max(0, at - 1), min(len(lines), at + 1 + AROUND)) if place not in kept]
-    said = [lines[place] for place in sorted(kept)]
+    chosen = [lines[place] for place in sorted(kept)]
     more = len(marked) - FIRST_ERRORS
-    return "\n".join([*said, *([f"({more} more errors)"] if more > 0 else [])])
+    return "\n".join([*chosen, *([f"({more} more errors)"] if more > 0 else [])])
 
 
 def profile(record: Record, facts: Facts | None = None) -> str:

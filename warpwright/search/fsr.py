@@ -80,8 +80,8 @@ class _Run:
                 about = self.repair(failed)
             else:
                 about = {"level": level, **self.first()}
-            made = yield from self.candidates(about, f"level {level}" + (f", repair {round_}" if round_ else ""), batch)
-            if any(one.passed for one in made):
+            tried = yield from self.candidates(about, f"level {level}" + (f", repair {round_}" if round_ else ""), batch)
+            if any(one.passed for one in tried):
                 return True
             if self.search.stopped:
                 return False
@@ -101,9 +101,9 @@ class _Run:
             return []
         recipes: list[Recipe] = [(self.talk.writing.action(text),) for text in texts]
         records = yield from ask(recipes, batch)
-        made = [Tried(text, record, where, about["source"]) for (text, where), record in zip(texts.items(), records, strict=True)]
-        self.tried += made
-        return made
+        tried = [Tried(text, record, where, about["source"]) for (text, where), record in zip(texts.items(), records, strict=True)]
+        self.tried += tried
+        return tried
 
     def first(self) -> dict[str, Any]:
         return {"template": "first", "source": self.talk.writing.source}

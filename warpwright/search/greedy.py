@@ -51,7 +51,7 @@ def _step(moves: Moves, rng: Random, batch: int, recipe: Recipe, speedup: float)
     neighbours = (one for one in moves.neighbours(rng, recipe) if one not in moves.known)
     while asked := list(islice(neighbours, batch)):
         records = yield from moves.ask(asked, batch)
-        best, found = max(zip(records, asked, strict=True), key=lambda pair: pair[0].speedup)
+        best, recipe_tried = max(zip(records, asked, strict=True), key=lambda pair: pair[0].speedup)
         if best.speedup > moves.space.resolution * speedup:
-            return found, best.speedup
+            return recipe_tried, best.speedup
     return None

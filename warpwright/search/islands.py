@@ -157,16 +157,16 @@ class _Run:
         feature = self.feature()
         note = f"{island.name}, round {round_}, {feature}"
         about = self.about(island, parent, feature)
-        made = yield from self.proposed(island, feature, about, note, self.options.candidates, batch)
-        for _ in range(self.options.repair if made else 0):
-            if self.talk.stopped or any(one.passed for one in made):
+        tried = yield from self.proposed(island, feature, about, note, self.options.candidates, batch)
+        for _ in range(self.options.repair if tried else 0):
+            if self.talk.stopped or any(one.passed for one in tried):
                 break
-            nearest = max(made, key=lambda one: one.gate != "compilation")
+            nearest = max(tried, key=lambda one: one.gate != "compilation")
             repair = {"template": "repair", "source": nearest.text, "gate": nearest.gate, "errors": errors_of(nearest.record),
                       "history": history_of(island.tried, nearest)}  # fmt: skip
             repaired = yield from self.proposed(island, feature, repair, f"{note}, repaired", 1, batch)
-            made = repaired or made
-        best = best_of(made)
+            tried = repaired or tried
+        best = best_of(tried)
         before = parent.speedup if parent is not None else 1.0
         self.arms.learn(feature, before, best.speedup if best is not None else 0.0)
         if best is not None and self.options.tunes:
@@ -203,8 +203,8 @@ class _Run:
                 texts[text] = None
             if self.talk.stopped:
                 break
-        made = yield from self.evaluated(island, feature, list(texts), note, str(about["source"]), batch)
-        return made
+        tried = yield from self.evaluated(island, feature, list(texts), note, str(about["source"]), batch)
+        return tried
 
     def evaluated(
         self, island: Island, feature: str, texts: list[str], note: str, origin: str, batch: int
@@ -214,11 +214,11 @@ class _Run:
             return []
         recipes: list[Recipe] = [(self.talk.writing.action(text),) for text in texts]
         records = yield from ask(recipes, batch)
-        made = [Tried(text, record, note, origin) for text, record in zip(texts, records, strict=True)]
-        for one in made:
+        tried = [Tried(text, record, note, origin) for text, record in zip(texts, records, strict=True)]
+        for one in tried:
             island.tried.append(one)
             island.take(feature, one)
-        return made
+        return tried
 
     def tuned(self, island: Island, feature: str, start: Tried, batch: int) -> Generator[list[Recipe], list[Record], None]:
         """Try other values of a program's own constants, one constant after the other, from the best so far."""
@@ -229,8 +229,8 @@ class _Run:
             texts = [text for text in texts if text not in seen][:left]
             seen |= set(texts)
             left -= len(texts)
-            made = yield from self.evaluated(island, feature, texts, f"{start.note}, {name} tuned", best.text, batch)
-            better = best_of(made)
+            tried = yield from self.evaluated(island, feature, texts, f"{start.note}, {name} tuned", best.text, batch)
+            better = best_of(tried)
             if better is not None and better.speedup > best.speedup:
                 best = better
             if left <= 0:
@@ -239,11 +239,11 @@ class _Run:
 
 def tunable(text: str) -> dict[str, tuple[int, tuple[int, ...]]]:
     """Return the constants that a program says may have other values: name -> its value, and all of them."""
-    found = {}
+    constants = {}
     for match in _TUNE.finditer(text):
         values = tuple(dict.fromkeys(int(value) for value in re.split(r"[ ,]+", match["values"].strip())))
-        found[match["macro"] or match["name"]] = (int(match["value"]), values)
-    return found
+        constants[match["macro"] or match["name"]] = (int(match["value"]), values)
+    return constants
 
 
 def with_value(text: str, name: str, value: int) -> str:

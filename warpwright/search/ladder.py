@@ -62,9 +62,9 @@ def _asked(moves: Moves, rungs: list[Recipe], batch: int) -> Generator[list[Reci
     waiting, asked, records = list(rungs), list[Recipe](), list[Record]()
     while waiting:
         now, waiting = waiting[:batch], waiting[batch:]
-        found = yield from moves.ask(now, batch)
-        asked, records = [*asked, *now], [*records, *found]
-        wrong = [recipe for recipe, record in zip(now, found, strict=True) if record.status == "wrong"]
+        answers = yield from moves.ask(now, batch)
+        asked, records = [*asked, *now], [*records, *answers]
+        wrong = [recipe for recipe, record in zip(now, answers, strict=True) if record.status == "wrong"]
         exact = [longer for recipe in wrong for longer in _exactly(moves, recipe)]
         waiting = [recipe for recipe in distinct([*exact, *waiting]) if recipe not in asked]
     return asked, records

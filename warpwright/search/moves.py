@@ -41,10 +41,10 @@ class Moves:
     def ir(self, recipe: Recipe) -> Any:
         """Return the IR of `recipe`; raise NotApplicable when one of its actions is not legal where it stands."""
         if recipe not in self._irs:
-            made = self.space.apply(self.ir(recipe[:-1]), recipe[-1])
+            ir = self.space.apply(self.ir(recipe[:-1]), recipe[-1])
             while len(self._irs) >= _REMEMBERED:
                 del self._irs[next(key for key in self._irs if key)]
-            self._irs[recipe] = made
+            self._irs[recipe] = ir
         return self._irs[recipe]
 
     def actions(self, recipe: Recipe) -> list[Action]:

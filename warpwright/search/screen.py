@@ -42,15 +42,15 @@ def search(space: Space[Any], rng: Random, batch: int) -> Proposer:
     best: tuple[float, Recipe] = (first.speedup, ())
     here, idle = best, 0
     while space.draw is not None or moves.additions(()):
-        found = yield from _round(moves, rng, batch, here[1])
-        top = max(found, key=_speedup, default=here)
+        measured = yield from _round(moves, rng, batch, here[1])
+        top = max(measured, key=_speedup, default=here)
         at_best = here[1] == best[1]
         if top[0] > here[0]:
             here, idle = top, 0
         else:
             here, idle = (top[0], here[1]), idle + 1
         best = here if at_best else max(best, here, key=_speedup)
-        if idle >= PATIENCE or not found:
+        if idle >= PATIENCE or not measured:
             here, idle = (yield from _kicked(moves, rng, best[1])), 0
 
 
@@ -58,13 +58,13 @@ def _round(moves: Moves, rng: Random, batch: int, recipe: Recipe) -> Generator[l
     """Measure steps from `recipe`, then the best of them together."""
     steps = list(islice(_new(moves, rng, recipe), WIDTH))
     records = yield from moves.ask(steps, batch)
-    found = sorted(((record.speedup, step) for record, step in zip(records, steps, strict=True)), key=_speedup, reverse=True)
-    middle = found[len(found) // 2][0] if found else 0.0
-    added = [step[len(recipe) :] for speedup, step in found if speedup > middle and step[: len(recipe)] == recipe]
+    measured = sorted(((record.speedup, step) for record, step in zip(records, steps, strict=True)), key=_speedup, reverse=True)
+    middle = measured[len(measured) // 2][0] if measured else 0.0
+    added = [step[len(recipe) :] for speedup, step in measured if speedup > middle and step[: len(recipe)] == recipe]
     wanted = (recipe + sum(added[:count], ()) for count in TOGETHER if count <= len(added))
     together = [combined for combined in distinct(moves.repair(actions) for actions in wanted) if combined not in moves.known]
     records = yield from moves.ask(together, batch)
-    return found + [(record.speedup, combined) for record, combined in zip(records, together, strict=True)]
+    return measured + [(record.speedup, combined) for record, combined in zip(records, together, strict=True)]
 
 
 def _new(moves: Moves, rng: Random, recipe: Recipe) -> Iterator[Recipe]:

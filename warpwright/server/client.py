@@ -118,10 +118,10 @@ def _connected(where: str | Path | tuple[str, int]) -> socket.socket:
     if isinstance(where, tuple):
         return socket.create_connection(where)
     path = Path(where)
-    found = socket.socket(socket.AF_UNIX)
+    client = socket.socket(socket.AF_UNIX)
     try:
-        found.connect(str(path / "socket" if path.is_dir() else path))
+        client.connect(str(path / "socket" if path.is_dir() else path))
     except OSError:
-        found.close()
+        client.close()
         raise
-    return found
+    return client

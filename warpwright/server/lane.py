@@ -126,5 +126,5 @@ class Lane:
 
 
 def _plain(settings: Settings) -> dict[str, Any]:
-    found: dict[str, Any] = to_json(settings)
-    return {**found, "baselines": list(settings.baselines), "options": [list(pair) for pair in settings.options]}
+    plain: dict[str, Any] = to_json(settings)
+    return {**plain, "baselines": list(settings.baselines), "options": [list(pair) for pair in settings.options]}

@@ -94,10 +94,10 @@ class Lane:
         if self.space.writing is None:
             source = Source("python", (("candidate.py", program["text"]),))
             return {"candidate": to_json(Candidate(source, target, proposer="client"))}
-        made = make_candidate(self.space, (self.space.writing.action(program["text"]),))
-        if isinstance(made, Failed):
-            return {"record": to_json(made.record(self.task, self.evaluator))}
-        return {"candidate": to_json(replace(made, proposer="client"))}
+        candidate = make_candidate(self.space, (self.space.writing.action(program["text"]),))
+        if isinstance(candidate, Failed):
+            return {"record": to_json(candidate.record(self.task, self.evaluator))}
+        return {"candidate": to_json(replace(candidate, proposer="client"))}
 
     def evaluate(self, candidate: Mapping[str, Any]) -> dict[str, Any]:
         """Return the candidate's record."""
@@ -108,8 +108,8 @@ class Lane:
         """Return what can be said of a program that passed without running it; None where the task's domain says nothing."""
         if record.status != "ok":
             return None
-        found = domains.facts(record.task, record.candidate, record.versions.get("machine", ""))
-        return to_json(found) if found.parts else None
+        facts = domains.facts(record.task, record.candidate, record.versions.get("machine", ""))
+        return to_json(facts) if facts.parts else None
 
     def compare(self, first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
         """Return both records and, where both passed, how much faster the first is than the second."""
@@ -123,10 +123,10 @@ class Lane:
 
     def ablate(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """Return what each action of a record's recipe is worth: the records without it, and without what depended on it."""
-        found = ablate(from_json(Record, record), self.space, self.evaluator)
+        ablations = ablate(from_json(Record, record), self.space, self.evaluator)
         steps = [
             {"action": str(one.action), "gain": one.gain, "dropped": [str(action) for action in one.dropped], "without": to_json(one.without)}
-            for one in found
+            for one in ablations
         ]  # fmt: skip
         return {"steps": steps}
 

@@ -152,8 +152,8 @@ class _Connection:
         return True
 
     def _hello(self, request: protocol.Request) -> bool:
-        given = str(request.fields.get("token", ""))
-        if self.token and not hmac.compare_digest(given.encode(), self.token.encode()):
+        token = str(request.fields.get("token", ""))
+        if self.token and not hmac.compare_digest(token.encode(), self.token.encode()):
             self._tell({"id": request.id, "error": error_of("denied", "expected the server's token", "it lies in the server's folder")})
             return False
         self.token = ""

@@ -105,10 +105,10 @@ def read(line: bytes) -> Request:
 def identity(line: bytes) -> Any:
     """Return the id of a line that is no good request, as far as it has one."""
     try:
-        found = json.loads(line).get("id")
+        identifier = json.loads(line).get("id")
     except (ValueError, RecursionError, AttributeError):
         return None
-    return found if isinstance(found, int | str) else None
+    return identifier if isinstance(identifier, int | str) else None
 
 
 def parse(data: Mapping[str, Any]) -> Request:
@@ -168,40 +168,40 @@ def _where(data: Mapping[str, Any]) -> Where:
 
 
 def _options(task: Mapping[str, Any]) -> Options:
-    given = task.get("options", {})
-    if not isinstance(given, dict) or not all(isinstance(value, bool | int | float | str) for value in given.values()):
-        raise UsageError(f"expected the task's options as names with numbers, texts or Booleans, saw {str(given)[:60]!r}")
-    pairs: list[tuple[str, Scalar]] = [(str(name), value) for name, value in given.items()]
+    options = task.get("options", {})
+    if not isinstance(options, dict) or not all(isinstance(value, bool | int | float | str) for value in options.values()):
+        raise UsageError(f"expected the task's options as names with numbers, texts or Booleans, saw {str(options)[:60]!r}")
+    pairs: list[tuple[str, Scalar]] = [(str(name), value) for name, value in options.items()]
     return tuple(sorted(pairs))
 
 
 def _program(data: Mapping[str, Any], name: str) -> Program:
-    given = data.get(name)
+    value = data.get(name)
     form = '{"text": "..."}, {"files": [["name.py", "text"], ...], "entry": "ModelNew"} or {"actions": ["horner()"]}'
-    if not isinstance(given, dict) or len(given.keys() & {"files", "actions", "text"}) != 1:
-        raise UsageError(f"expected {name} as {form}, saw {str(given)[:60]!r}")
-    if "text" in given:
-        text = _one_of(given, "text", (str,), "")
+    if not isinstance(value, dict) or len(value.keys() & {"files", "actions", "text"}) != 1:
+        raise UsageError(f"expected {name} as {form}, saw {str(value)[:60]!r}")
+    if "text" in value:
+        text = _one_of(value, "text", (str,), "")
         if not text.strip():
             raise UsageError(f"expected the text of {name}, saw none")
         return Program(text=text)
-    if "actions" in given:
-        return Program(actions=tuple(Action.parse(text) for text in _texts(given, "actions")))
-    files = given["files"]
+    if "actions" in value:
+        return Program(actions=tuple(Action.parse(text) for text in _texts(value, "actions")))
+    files = value["files"]
     good = isinstance(files, list) and files and all(isinstance(pair, list) and len(pair) == 2 for pair in files)
     if not good or not all(isinstance(text, str) for pair in files for text in pair):
         raise UsageError(f"expected the files of {name} as pairs of name and text, saw {str(files)[:60]!r}")
-    language = given.get("language", "python")
+    language = value.get("language", "python")
     if language not in ("python", "cuda", "cpp", "triton"):
         raise UsageError(f"expected the language python, cuda, cpp or triton, saw {str(language)[:60]!r}")
-    return Program(Source(language, tuple((file, text) for file, text in files), str(given.get("entry", "ModelNew"))))
+    return Program(Source(language, tuple((file, text) for file, text in files), str(value.get("entry", "ModelNew"))))
 
 
 def _texts(data: Mapping[str, Any], name: str) -> list[str]:
-    given = data.get(name, [])
-    if not isinstance(given, list) or not all(isinstance(text, str) for text in given):
-        raise UsageError(f"expected {name} as a list of texts, saw {str(given)[:60]!r}")
-    return given
+    values = data.get(name, [])
+    if not isinstance(values, list) or not all(isinstance(text, str) for text in values):
+        raise UsageError(f"expected {name} as a list of texts, saw {str(values)[:60]!r}")
+    return values
 
 
 def _one_of(data: Mapping[str, Any], name: str, kinds: tuple[type, ...], otherwise: Any) -> Any:

@@ -62,16 +62,16 @@ class Session(Verbs):
     def ask(self, **fields: Any) -> dict[str, Any]:
         """Put a request as a client would; return its result, or raise ServerError."""
         done = threading.Event()
-        given: list[dict[str, Any]] = []
+        answers: list[dict[str, Any]] = []
 
         def answered(answer: dict[str, Any]) -> None:
-            given.append(answer)
+            answers.append(answer)
             if "job" not in answer:
                 done.set()
 
         self._service.handle(self, protocol.parse(fields), answered)
         done.wait()
-        return unpacked(given[-1])
+        return unpacked(answers[-1])
 
 
 class Service:
@@ -183,7 +183,7 @@ class Service:
         task = self._task(request.where)
         record = session.archive.best(task, request.where.device)
         files = [list(pair) for pair in record.candidate.source.files] if record is not None else []
-        return {"best": said(record) if record is not None else None, "files": files}
+        return {"best": as_answer(record) if record is not None else None, "files": files}
 
     def _records(self, session: Session, request: Request) -> dict[str, Any]:
         assert request.where is not None
@@ -191,16 +191,16 @@ class Service:
         if key:
             return {"record": report.finite(to_json(self._own(session, request)))}
         records = session.archive.records(self._task(request.where), device=request.where.device)
-        return {"records": [said(record) for record in records if not is_baseline(record)]}
+        return {"records": [as_answer(record) for record in records if not is_baseline(record)]}
 
     def _own(self, session: Session, request: Request) -> Record:
         """Return the record of this session that a request names; raise UsageError where there is none."""
         assert request.where is not None
         task, key = self._task(request.where), request.fields["record"]
-        found = [record for record in session.archive.records(task, device=request.where.device) if record.key.startswith(key)]
-        if len(found) != 1:
+        records = [record for record in session.archive.records(task, device=request.where.device) if record.key.startswith(key)]
+        if len(records) != 1:
             raise UsageError(f"expected the key of a record of this session, saw {key[:40]!r}", "`records` lists them")
-        return found[0]
+        return records[0]
 
     def _status(self, session: Session, request: Request) -> dict[str, Any]:
         wanted = request.fields.get("job")
@@ -288,7 +288,7 @@ class Service:
             return self._compared(session, lane.ask("compare", first=candidates[1], second=candidates[2]))
         known = None if request.again else self._known(session, task, settings, opened["result"], from_json(Candidate, candidates[1]))
         if known is not None:
-            return {"result": {**said(known), "cached": True}}
+            return {"result": {**as_answer(known), "cached": True}}
         if job.key in self._stopping:  # a cancellation that fell between two orders
             return job.answer
         before = session.archive.best(task, settings.device)
@@ -299,14 +299,14 @@ class Service:
             return answer
         record, told = self._remember(session, answer["result"]["record"]), answer["result"].get("facts")
         facts = from_json(Facts, told) if told else None
-        return {"result": {**said(record, facts, before), "cached": False, "queued_seconds": round((job.began or 0.0) - job.arrived, 3)}}
+        return {"result": {**as_answer(record, facts, before), "cached": False, "queued_seconds": round((job.began or 0.0) - job.arrived, 3)}}
 
     def _no_program(self, session: Session, request: Request, data: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answer for a text that is no program of its task."""
         record = self._remember(session, data)
         if request.verb == "compare":
             return {"error": error_of("failed", f"one of the two is no program of this task: {record.detail[:2000]}")}
-        return {"result": {**said(record), "cached": False}}
+        return {"result": {**as_answer(record), "cached": False}}
 
     def _explained(self, session: Session, lane: Asked, record: Record) -> dict[str, Any]:
         answer = lane.ask("ablate", record=to_json(record))
@@ -315,20 +315,20 @@ class Service:
         steps = []
         for step in answer["result"]["steps"]:
             without = self._remember(session, step.pop("without"))
-            steps.append({**report.finite(step), "without": said(without)})
-        return {"result": {**said(record), "steps": steps}}
+            steps.append({**report.finite(step), "without": as_answer(without)})
+        return {"result": {**as_answer(record), "steps": steps}}
 
     def _compared(self, session: Session, answer: dict[str, Any]) -> dict[str, Any]:
         if "error" in answer:
             return answer
         records = [self._remember(session, record) for record in answer["result"]["records"]]
-        found = answer["result"]["measurement"]
-        measured: Measurement | None = from_json(Measurement, found) if found is not None else None
+        measurement = answer["result"]["measurement"]
+        measured: Measurement | None = from_json(Measurement, measurement) if measurement is not None else None
         ratio = None
         if measured is not None:
             note = str(measured.conditions.get("note", ""))
             ratio = {"speedup": measured.speedup, "interval": list(measured.interval), "verdict": measured.verdict, "note": note}
-        return {"result": {"first": said(records[0]), "second": said(records[1]), "first_over_second": ratio}}
+        return {"result": {"first": as_answer(records[0]), "second": as_answer(records[1]), "first_over_second": ratio}}
 
     def _known(self, session: Session, task: Task, settings: Settings, opened: Mapping[str, Any], candidate: Candidate) -> Record | None:
         """Return this session's own record of the program, if it was made with the versions and beside the baselines of today."""
@@ -372,10 +372,10 @@ class Service:
         self._drop(key)
         if spare is not None:
             self._drop(spare)
-        made = self._open_lane(task, settings, self.folder / "lanes.log")
+        opened = self._open_lane(task, settings, self.folder / "lanes.log")
         with self._changed:
-            self._lanes[key] = made
-        return made
+            self._lanes[key] = opened
+        return opened
 
     def _drop(self, key: LaneKey) -> None:
         with self._changed:
@@ -408,7 +408,7 @@ class Service:
                 time.sleep(0.1)
 
 
-def said(record: Record, facts: Facts | None = None, before: Record | None = None) -> dict[str, Any]:
+def as_answer(record: Record, facts: Facts | None = None, before: Record | None = None) -> dict[str, Any]:
     """Return what a client is told of a record: the JSON line of the command, the check that decided, and feedback.
 
     `facts` of the program, and `before`, the best program until then, go into the feedback.

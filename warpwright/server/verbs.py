@@ -26,17 +26,17 @@ def unpacked(answer: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def program(given: str | Source | Sequence[str] | Path | Mapping[str, Any]) -> dict[str, Any]:
+def program(program: str | Source | Sequence[str] | Path | Mapping[str, Any]) -> dict[str, Any]:
     """Return a program as a request holds it: a Python text, a Source, a recipe as a list of actions, a file, or what it holds already."""
-    if isinstance(given, Mapping):
-        return dict(given)
-    if isinstance(given, Path):
-        return {"files": [[given.name, given.read_text(encoding="utf-8")]]}
-    if isinstance(given, str):
-        return {"files": [["candidate.py", given]]}
-    if isinstance(given, Source):
-        return {"files": [list(pair) for pair in given.files], "entry": given.entry, "language": given.language}
-    return {"actions": list(given)}
+    if isinstance(program, Mapping):
+        return dict(program)
+    if isinstance(program, Path):
+        return {"files": [[program.name, program.read_text(encoding="utf-8")]]}
+    if isinstance(program, str):
+        return {"files": [["candidate.py", program]]}
+    if isinstance(program, Source):
+        return {"files": [list(pair) for pair in program.files], "entry": program.entry, "language": program.language}
+    return {"actions": list(program)}
 
 
 class Verbs:

@@ -131,7 +131,7 @@ class LocalEvaluator:
         """Do the baselines come up while the program is read? Before a deadline, where that takes nothing from the device."""
         return self._measuring.ahead and self._bench.hurries
 
-    def made(self) -> Iterator[Record]:
+    def finished_baselines(self) -> Iterator[Record]:
         """Yield the baselines' records if they are timed already."""
         trusted = self._trusted
         if trusted is not None and trusted.ready and not trusted.unscored:

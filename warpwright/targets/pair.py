@@ -33,10 +33,10 @@ def compare(trusted: Trusted, first: Worker, second: Worker, seconds: float, rng
             left_out[name] = "only programs of which one is FASTER are timed in it"
             continue
         share = 1.0 if name == chosen else regimes.OTHER_SHARE
-        found = _timed(trusted.judge, ways[name], seconds * share, trusted.overhead / (trusted.calls if name == "stream" else 1), rng)
-        if found is None:
+        result = _timed(trusted.judge, ways[name], seconds * share, trusted.overhead / (trusted.calls if name == "stream" else 1), rng)
+        if result is None:
             return None
-        measured[name] = found
+        measured[name] = result
     return regimes.joined(measured, chosen, left_out)
 
 
@@ -52,13 +52,13 @@ def _timed(judge: Judge, programs: Sequence[TimedProgram], seconds: float, overh
     """Return the measurement in one regime; the second program, which is timed in a baseline's place, is checked at the end."""
     one, other = programs
     try:
-        found = measure.compare(
+        measurement = measure.compare(
             one, {NAMES[1]: other}, judge.fresh, seconds=seconds, floor_seconds=0.0, overhead_seconds=overhead, rng=rng, check_share=0.1,
             hidden_inputs=judge.hidden if not isinstance(one, StreamedProgram) else None,
         )  # fmt: skip
         last = other.check()
     except (Rejected, measure.WrongDuringTiming, WorkerError):
         return None
-    saved = (found.baselines[NAMES[1]].median - found.candidate.median) * getattr(one, "calls", 1)
+    saved = (measurement.baselines[NAMES[1]].median - measurement.candidate.median) * getattr(one, "calls", 1)
     hidden = hidden_work(one.ledger, [other.ledger], saved, one.spare) or hidden_work(other.ledger, [one.ledger], -saved, one.spare)
-    return None if hidden or (last is not None and not last.ok) else found
+    return None if hidden or (last is not None and not last.ok) else measurement

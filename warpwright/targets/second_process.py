@@ -69,13 +69,13 @@ def compared(
     return agreed(measurement, found)
 
 
-def agreed(measurement: Measurement, found: Measurement) -> Measurement:
+def agreed(measurement: Measurement, second: Measurement) -> Measurement:
     """Return a measurement that claims no more than a second one does: the smaller speed-up, with an interval that holds both."""
-    low, high = min(measurement.interval[0], found.interval[0]), max(measurement.interval[1], found.interval[1])
-    conditions = {**measurement.conditions, "speedup_over_second_process": found.speedup}
-    speedup = min(measurement.speedup, found.speedup)
-    if found.verdict == "FASTER":
+    low, high = min(measurement.interval[0], second.interval[0]), max(measurement.interval[1], second.interval[1])
+    conditions = {**measurement.conditions, "speedup_over_second_process": second.speedup}
+    speedup = min(measurement.speedup, second.speedup)
+    if second.verdict == "FASTER":
         return replace(measurement, speedup=speedup, interval=(low, high), conditions=conditions)
-    said = f"beside a second process of {measurement.best_baseline} it is {found.speedup:.3f}x: two processes of one program may differ by as much"
-    conditions["note"] = "; ".join(filter(None, [str(conditions.get("note", "")), said]))
+    remark = f"beside a second process of {measurement.best_baseline} it is {second.speedup:.3f}x: two processes of one program may differ by as much"
+    conditions["note"] = "; ".join(filter(None, [str(conditions.get("note", "")), remark]))
     return replace(measurement, verdict="UNSURE", speedup=speedup, interval=(low, high), conditions=conditions)

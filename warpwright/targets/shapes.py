@@ -75,13 +75,13 @@ class ShapesEvaluator:
 
     def evaluate_baselines(self) -> Iterator[Record]:
         """Yield the joined record of each baseline."""
-        made: dict[str, list[Record]] = {}
+        by_shape: dict[str, list[Record]] = {}
         for number, (name, evaluator) in enumerate(self._evaluators.items()):
             self.turn.waiting = len(self._evaluators) - number
-            made[name] = list(evaluator.evaluate_baselines())
+            by_shape[name] = list(evaluator.evaluate_baselines())
         self.turn.waiting = 1
-        for records in zip(*made.values(), strict=True):
-            yield self._joined(records[0].candidate, dict(zip(made, records, strict=True)))
+        for records in zip(*by_shape.values(), strict=True):
+            yield self._joined(records[0].candidate, dict(zip(by_shape, records, strict=True)))
 
     def evaluate(self, candidates: Sequence[Candidate]) -> Iterator[Record]:
         """Yield the joined record of each candidate; the first shape in which it fails is the last that it is tried in."""

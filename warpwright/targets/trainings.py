@@ -73,14 +73,14 @@ class TrainingsEvaluator:
             if baseline.key not in self._beside:
                 self._beside[baseline.key] = self._score(baseline)
         score = self._beside.get(candidate.key) or self._score(candidate)
-        said = Record(self.task, candidate, self.device, "ok", seconds=score.seconds, versions=self.versions, when=now())
+        record = Record(self.task, candidate, self.device, "ok", seconds=score.seconds, versions=self.versions, when=now())
         if score.void:
             reason = f"void: {score.void} of {len(score.train)} networks did not learn their training images ({min(score.train):.1f} %)"
             if candidate.proposer.startswith(BASELINE):
                 reason += ": train longer, or give more images"
-                return replace(said, status="unscored", verdict=Verdict(False, "unscored", reason), detail=reason)
-            return replace(said, status="wrong", verdict=Verdict(False, "wrong", reason), detail=reason)
-        return replace(said, verdict=Verdict(True, "ok", "every network learned its training images"), measurement=self._measured(score))
+                return replace(record, status="unscored", verdict=Verdict(False, "unscored", reason), detail=reason)
+            return replace(record, status="wrong", verdict=Verdict(False, "wrong", reason), detail=reason)
+        return replace(record, verdict=Verdict(True, "ok", "every network learned its training images"), measurement=self._measured(score))
 
     def _score(self, candidate: Candidate) -> Score:
         self.measuring.tell(f"training {self.work.seeds} networks")

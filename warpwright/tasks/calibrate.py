@@ -38,10 +38,10 @@ def calibrated(model: torch.nn.Module, inputs: Sequence[Any], keywords: Mapping[
     return twin
 
 
-def _copied(given: Any) -> Any:
+def _copied(value: Any) -> Any:
     """Return a copy of whatever can be saved: caches hold tensors with a history, which have no deepcopy."""
     buffer = io.BytesIO()
-    torch.save(given, buffer)
+    torch.save(value, buffer)
     buffer.seek(0)
     return torch.load(buffer, weights_only=False)
 

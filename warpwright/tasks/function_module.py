@@ -46,7 +46,7 @@ class Function(torch.nn.Module):
 
 def _find(module: str, name: str) -> Any:
     """Return the function of that name, without what a decorator put around it."""
-    found: Any = importlib.import_module(module)
+    piece_value: Any = importlib.import_module(module)
     for piece in name.split("."):
-        found = getattr(found, piece)
-    return inspect.unwrap(found)
+        piece_value = getattr(piece_value, piece)
+    return inspect.unwrap(piece_value)

@@ -121,20 +121,20 @@ def _make_inputs(get_inputs: Callable[[], Any], path: str, seed: int, device: st
             return get_inputs()
 
     try:
-        made = attempt(device)
+        inputs = attempt(device)
     except torch.OutOfMemoryError as error:
         raise task_error(path, f"get_inputs() on {device}", error) from error
     except (RuntimeError, NotImplementedError, TypeError, ValueError):
-        made = call(path, "get_inputs()", lambda: attempt("cpu"))
+        inputs = call(path, "get_inputs()", lambda: attempt("cpu"))
     except (Exception, SystemExit) as error:
         raise task_error(path, "get_inputs()", error) from error
-    if not isinstance(made, list | tuple):
-        raise TaskError(f"{path}: expected get_inputs() to return a list, saw {type(made).__name__}", "return [x] for a single input")
-    holder = holder_of(made)
+    if not isinstance(inputs, list | tuple):
+        raise TaskError(f"{path}: expected get_inputs() to return a list, saw {type(inputs).__name__}", "return [x] for a single input")
+    holder = holder_of(inputs)
     if holder and torch.device(device).type == "cuda":
-        said = f"expected tensors, numbers and lists, tuples and dictionaries of them as inputs, saw a {holder}, whose tensors stay on the CPU"
-        raise TaskError(f"{path}: {said}", "give its tensors to a module around this one, which makes it")
-    return [move(value, device) for value in made]
+        complaint = f"expected tensors, numbers and lists, tuples and dictionaries of them as inputs, saw a {holder}, whose tensors stay on the CPU"
+        raise TaskError(f"{path}: {complaint}", "give its tensors to a module around this one, which makes it")
+    return [move(value, device) for value in inputs]
 
 
 def seed_all(seed: int) -> None:

@@ -157,10 +157,10 @@ def modules_of(path: str | os.PathLike[str]) -> list[str]:
             return []
         import torch
 
-        found = torch.load(file, weights_only=True).get("modules", [])
+        names = torch.load(file, weights_only=True).get("modules", [])
     except (OSError, RuntimeError, AttributeError, pickle.UnpicklingError):  # whoever reads the task says so
         return []
-    return [str(name) for name in found if name.partition(".")[0] not in ("", "torch", "builtins", "warpwright")]
+    return [str(name) for name in names if name.partition(".")[0] not in ("", "torch", "builtins", "warpwright")]
 
 
 def _modules(module: torch.nn.Module) -> set[str]:
@@ -182,8 +182,8 @@ def in_order(module: torch.nn.Module, inputs: Sequence[Any], keywords: Mapping[s
     try:
         bound = signature.bind(*inputs, **keywords)
     except TypeError as error:
-        said = f"{type(module).__name__}.forward cannot be called so: {error}"
-        raise TaskError(said, "give args and kwargs as in module(*args, **kwargs)") from error
+        complaint = f"{type(module).__name__}.forward cannot be called so: {error}"
+        raise TaskError(complaint, "give args and kwargs as in module(*args, **kwargs)") from error
     if not keywords:
         return list(inputs), ()
     kinds = {name: parameter.kind for name, parameter in bound.signature.parameters.items()}
@@ -221,7 +221,7 @@ def _importable(module: torch.nn.Module, inputs: list[Any], names: Sequence[str]
         return torch.fx.GraphModule(graph_module, graph)
     except Exception as error:  # torch.export documents no common base for what it raises
         if computed:
-            said, remedy = "has parametrized parameters, which cannot be saved", "take them off with remove_parametrizations"
+            trouble, remedy = "has parametrized parameters, which cannot be saved", "take them off with remove_parametrizations"
         else:
-            said, remedy = "is defined in the running script", "move the class into a module of its own, which other processes can import"
-        raise TaskError(f"the class of {type(module).__name__} {said}, and torch.export cannot read it: {error}", remedy) from error
+            trouble, remedy = "is defined in the running script", "move the class into a module of its own, which other processes can import"
+        raise TaskError(f"the class of {type(module).__name__} {trouble}, and torch.export cannot read it: {error}", remedy) from error

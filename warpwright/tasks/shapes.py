@@ -87,8 +87,8 @@ def _checked(shapes: Any) -> Sequence[Mapping[str, Sequence[Any]]]:
     for sizes in (sizes for entry in shapes for sizes in entry.values()):
         if not isinstance(sizes, list | tuple) or not all(_is_size(size) for size in sizes):
             raise UsageError(f"expected sizes above 0, or pairs of them, saw {sizes!r:.80}", _REMEDY)
-    found: Sequence[Mapping[str, Sequence[Any]]] = shapes
-    return found
+    checked: Sequence[Mapping[str, Sequence[Any]]] = shapes
+    return checked
 
 
 def _is_size(size: Any) -> bool:
@@ -115,8 +115,8 @@ def label(task: Task) -> str:
     entry = json.loads(str(task.option(SIZES)))
     sizes = {name: "x".join("..".join(map(str, size)) if isinstance(size, list) else str(size) for size in sizes)
              for name, sizes in entry["sizes"].items()}  # fmt: skip
-    said = ", ".join(f"{name} {text}" for name, text in sizes.items())
-    return f"{said} {entry['end']}" if any(".." in text for text in sizes.values()) else said
+    sizes_text = ", ".join(f"{name} {text}" for name, text in sizes.items())
+    return f"{sizes_text} {entry['end']}" if any(".." in text for text in sizes.values()) else sizes_text
 
 
 def text_of(declared: str) -> str:

@@ -52,24 +52,24 @@ def digest_of(modules: Iterable[str]) -> str:
             continue
         seen.add(name)
         todo += [name.rpartition(".")[0]] if "." in name else []  # the package is run first
-        found = _file(name, folders)
-        if found is not None:
-            files[name] = found
-            package = name if found.name == "__init__.py" else name.rpartition(".")[0]
-            todo += imported(found.read_text(errors="replace"), package)
+        path = _file(name, folders)
+        if path is not None:
+            files[name] = path
+            package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+            todo += imported(path.read_text(errors="replace"), package)
     return digest(*(part for name in sorted(files) for part in (name, files[name].read_text(errors="replace")))) if files else ""
 
 
 def places(modules: Iterable[str]) -> tuple[str, ...]:
     """Return the files that the packages of `modules` are imported from in this process, installed ones too; none for what cannot be found."""
-    found: set[str] = set()
+    paths: set[str] = set()
     for name in {name.partition(".")[0] for name in modules} - {""} - sys.stdlib_module_names:
         loaded = getattr(sys.modules.get(name), "__file__", None)
         with contextlib.suppress(ImportError, ValueError):
             spec = None if loaded else importlib.util.find_spec(name)
             loaded = loaded or (spec and (spec.origin or next(iter(spec.submodule_search_locations or ()), None)))
-        found |= {str(loaded)} if loaded and Path(loaded).exists() else set()
-    return tuple(sorted(found))
+        paths |= {str(loaded)} if loaded and Path(loaded).exists() else set()
+    return tuple(sorted(paths))
 
 
 def own_folders(path: Iterable[str]) -> tuple[Path, ...]:

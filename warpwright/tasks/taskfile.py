@@ -82,8 +82,8 @@ def describe(
 
 def _imports(text: str) -> Options:
     """Return the option that stands for the user's own files that a task imports; a task that stands alone has none."""
-    found = sources.digest_of(sources.imported(text))
-    return (("imports", found),) if found else ()
+    digest = sources.digest_of(sources.imported(text))
+    return (("imports", digest),) if digest else ()
 
 
 def reads(task: Task) -> tuple[str, ...]:
@@ -200,8 +200,8 @@ def _named(place: str) -> Callable[[Task], str]:
     """Return the function that "module:function" or "file.py:function" names."""
     owner, _, function = place.rpartition(":")
     if owner.endswith(".py"):
-        found: Callable[[Task], str] = run_path(owner)[function]
-        return found
+        loaded_function: Callable[[Task], str] = run_path(owner)[function]
+        return loaded_function
     named: Callable[[Task], str] = getattr(import_module(owner), function)
     return named
 

@@ -89,18 +89,18 @@ def count(source: Source) -> Counters:
     return read(done.stdout, done.stderr)
 
 
-def read(said: str, complaints: str = "") -> Counters:
+def read(output: str, complaints: str = "") -> Counters:
     """Return the counters in what ncu printed."""
-    if "ERR_NVGPUCTRPERM" in said + complaints:
+    if "ERR_NVGPUCTRPERM" in output + complaints:
         return Counters({}, "the driver keeps counters for administrators (ERR_NVGPUCTRPERM)")
-    rows = said[said.index('"ID"') :] if '"ID"' in said else ""
-    found: dict[str, dict[str, float]] = {}
+    rows = output[output.index('"ID"') :] if '"ID"' in output else ""
+    by_kernel: dict[str, dict[str, float]] = {}
     for row in csv.DictReader(io.StringIO(rows)):
         name, value = row.get("Metric Name") or "", (row.get("Metric Value") or "").replace(",", "")
         if name in METRICS and value.replace(".", "", 1).isdigit():
             kernel = (row.get("Kernel Name") or "").partition("(")[0].strip()
-            found.setdefault(kernel, {})[METRICS[name]] = float(value)
-    if not found:
-        errors = [line for line in (said + complaints).splitlines() if "==ERROR==" in line or "Error" in line]
+            by_kernel.setdefault(kernel, {})[METRICS[name]] = float(value)
+    if not by_kernel:
+        errors = [line for line in (output + complaints).splitlines() if "==ERROR==" in line or "Error" in line]
         return Counters({}, f"ncu counted nothing: {errors[0].strip()[:200] if errors else 'it printed no table'}")
-    return Counters(found, "")
+    return Counters(by_kernel, "")

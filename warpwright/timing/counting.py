@@ -70,24 +70,24 @@ def count(task: Task) -> Work:
 
 def count_model(model: torch.nn.Module, inputs: Sequence[Any], run: Callable[[], Any] | None = None) -> Work:
     """Return the work of a model on the meta device; `run` calls it on `inputs`."""
-    given = [leaf for leaf in tree_leaves(list(inputs)) if isinstance(leaf, torch.Tensor)]
+    input_tensors = [leaf for leaf in tree_leaves(list(inputs)) if isinstance(leaf, torch.Tensor)]
     recorder = _Recorder()
-    for tensor in given:
+    for tensor in input_tensors:
         recorder.add(tensor, Value(tensor, from_input=True, zeros=not tensor.is_floating_point()))
     state = [recorder.add(tensor, Value(tensor)) for tensor in model.parameters()]
     state += [recorder.add(tensor, Value(tensor, zeros=True)) for tensor in model.buffers()]
-    own = [recorder.values[id(tensor)] for tensor in given]
+    own = [recorder.values[id(tensor)] for tensor in input_tensors]
     with torch.no_grad(), torch.device("meta"), recorder:
         result = run() if run else model(*inputs)
     results = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
-    written = _outputs(recorder, results, {_storage(tensor) for tensor in given})
+    written = _outputs(recorder, results, {_storage(tensor) for tensor in input_tensors})
     _propagate(recorder.calls)
     read = 0 if recorder.tangled else sum(math.floor(value.needed * _bytes(value.tensor)) for value in _distinct(own))
     flops: dict[str, float] = {}
-    for made in recorder.calls:
-        if made.flops and any(value.live for value in made.outputs):
-            kind = str(made.inputs[-1].tensor.dtype).removeprefix("torch.")
-            flops[kind] = flops.get(kind, 0.0) + made.flops
+    for op in recorder.calls:
+        if op.flops and any(value.live for value in op.outputs):
+            kind = str(op.inputs[-1].tensor.dtype).removeprefix("torch.")
+            flops[kind] = flops.get(kind, 0.0) + op.flops
     return Work(read, written, sum(_bytes(value.tensor) for value in _distinct(state) if value.live), flops)
 
 
@@ -111,13 +111,13 @@ def _outputs(recorder: _Recorder, results: Sequence[torch.Tensor], inputs: set[i
 
 def _propagate(calls: Sequence[Call]) -> None:
     """Carry needs and liveness from the outputs to the inputs."""
-    for made in reversed(calls):
-        if not any(output.live for output in made.outputs):
+    for op in reversed(calls):
+        if not any(output.live for output in op.outputs):
             continue
-        for value in made.inputs:
+        for value in op.inputs:
             value.live = True
-        if any(output.needed > 0 for output in made.outputs):
-            for argument, share in _needs(made):
+        if any(output.needed > 0 for output in op.outputs):
+            for argument, share in _needs(op):
                 if argument is not None:
                     argument.needed = max(argument.needed, min(1.0, share))
 
@@ -174,12 +174,12 @@ class _Recorder(Mode):  # type: ignore[no-untyped-call]
 
 def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
     """Return the arguments that the operator writes to."""
-    found = []
+    tensors = []
     for index, argument in enumerate(func._schema.arguments):
         if argument.alias_info is not None and argument.alias_info.is_write:
-            given = args[index] if index < len(args) else kwargs.get(argument.name)
-            found += [leaf for leaf in tree_leaves(given) if isinstance(leaf, torch.Tensor)]
-    return found
+            argument_value = args[index] if index < len(args) else kwargs.get(argument.name)
+            tensors += [leaf for leaf in tree_leaves(argument_value) if isinstance(leaf, torch.Tensor)]
+    return tensors
 
 
 def _flops(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> float:
@@ -202,156 +202,156 @@ Needs = list[tuple[Value | None, float]]
 MAKES_ZEROS = {"tril", "triu", "diag_embed", "constant_pad_nd", "one_hot", "bernoulli", "native_dropout", "masked_fill", "eye"}
 
 
-def _needs(made: Call) -> Needs:
-    name = made.name.rstrip("_") if made.name not in NEEDS else made.name
+def _needs(op: Call) -> Needs:
+    name = op.name.rstrip("_") if op.name not in NEEDS else op.name
     rule = NEEDS.get(name)
     if rule is not None:
-        return rule(made)
-    if made.pointwise:
-        return _homogeneous(made)
+        return rule(op)
+    if op.pointwise:
+        return _homogeneous(op)
     return []
 
 
-def _share(made: Call) -> float:
+def _share(op: Call) -> float:
     """Return the needed share of the outputs: the largest of them."""
-    return max(output.needed for output in made.outputs)
+    return max(output.needed for output in op.outputs)
 
 
-def _homogeneous(made: Call) -> Needs:
+def _homogeneous(op: Call) -> Needs:
     """Every element of every tensor argument matters, and leaving out a share of the outputs frees at most that share of it."""
-    return [(value, _share(made)) for value in made.inputs]
+    return [(value, _share(op)) for value in op.inputs]
 
 
-def _first(made: Call) -> Needs:
+def _first(op: Call) -> Needs:
     """The same for the first argument alone."""
-    return [(made.value(made.args[0]), _share(made))]
+    return [(op.value(op.args[0]), _share(op))]
 
 
-def _nothing(made: Call) -> Needs:
+def _nothing(op: Call) -> Needs:
     return []
 
 
-def _product(made: Call) -> Needs:
+def _product(op: Call) -> Needs:
     """A factor matters unless the other one may be zero."""
-    factors = [argument for argument in made.args if isinstance(argument, torch.Tensor | int | float)]
-    found: Needs = []
+    factors = [argument for argument in op.args if isinstance(argument, torch.Tensor | int | float)]
+    needs: Needs = []
     for index, factor in enumerate(factors):
-        others = [made.value(other) or other for other in factors[:index] + factors[index + 1 :]]
+        others = [op.value(other) or other for other in factors[:index] + factors[index + 1 :]]
         if not any(other.zeros if isinstance(other, Value) else other == 0 for other in others):
-            found.append((made.value(factor), _share(made)))
-    return found
+            needs.append((op.value(factor), _share(op)))
+    return needs
 
 
-def _biased_product(made: Call) -> Needs:
+def _biased_product(op: Call) -> Needs:
     """addmm(bias, a, b)."""
-    bias, *factors = made.args[:3]
-    inner = Call("mm", tuple(factors), {}, made.inputs, made.outputs, made.values, 0.0, False)
-    return [(made.value(bias), _share(made)), *_product(inner)]
+    bias, *factors = op.args[:3]
+    inner = Call("mm", tuple(factors), {}, op.inputs, op.outputs, op.values, 0.0, False)
+    return [(op.value(bias), _share(op)), *_product(inner)]
 
 
-def _part(made: Call) -> Needs:
+def _part(op: Call) -> Needs:
     """A view of some of the elements."""
-    source = made.value(made.args[0])
+    source = op.value(op.args[0])
     assert source is not None
-    return [(source, max(output.needed * output.numel / max(1, source.numel) for output in made.outputs))]
+    return [(source, max(output.needed * output.numel / max(1, source.numel) for output in op.outputs))]
 
 
-def _parts(made: Call) -> Needs:
+def _parts(op: Call) -> Needs:
     """Views that do not overlap."""
-    source = made.value(made.args[0])
+    source = op.value(op.args[0])
     assert source is not None
-    return [(source, sum(output.needed * output.numel for output in made.outputs) / max(1, source.numel))]
+    return [(source, sum(output.needed * output.numel for output in op.outputs) / max(1, source.numel))]
 
 
-def _among_others(made: Call) -> Needs:
+def _among_others(op: Call) -> Needs:
     """Elements are placed among others: those outputs that are not needed may all be these."""
-    total = max(1, made.outputs[0].numel)
-    absent = (1 - _share(made)) * total
-    return [(value, max(0.0, value.numel - absent) / max(1, value.numel)) for value in made.inputs]
+    total = max(1, op.outputs[0].numel)
+    absent = (1 - _share(op)) * total
+    return [(value, max(0.0, value.numel - absent) / max(1, value.numel)) for value in op.inputs]
 
 
-def _pad(made: Call) -> Needs:
-    return _among_others(made) if all(amount >= 0 for amount in made.args[1]) else []
+def _pad(op: Call) -> Needs:
+    return _among_others(op) if all(amount >= 0 for amount in op.args[1]) else []
 
 
-def _triangle(made: Call) -> Needs:
-    rows, columns = made.args[0].shape[-2:]
-    diagonal = made.args[1] if len(made.args) > 1 else 0
+def _triangle(op: Call) -> Needs:
+    rows, columns = op.args[0].shape[-2:]
+    diagonal = op.args[1] if len(op.args) > 1 else 0
     upper = sum(max(0, min(columns, columns - row - diagonal)) for row in range(rows))
     on = sum(0 <= row + diagonal < columns for row in range(rows))
-    kept = upper if made.name.startswith("triu") else rows * columns - upper + on
-    return [(made.value(made.args[0]), max(0.0, _share(made) * rows * columns - (rows * columns - kept)) / max(1, rows * columns))]
+    kept = upper if op.name.startswith("triu") else rows * columns - upper + on
+    return [(op.value(op.args[0]), max(0.0, _share(op) * rows * columns - (rows * columns - kept)) / max(1, rows * columns))]
 
 
-def _choice(made: Call) -> Needs:
+def _choice(op: Call) -> Needs:
     """where(condition, a, b) needs the condition; which of a and b it needs depends on values."""
-    return [(made.value(made.args[0]), _share(made))]
+    return [(op.value(op.args[0]), _share(op))]
 
 
-def _fill(made: Call) -> Needs:
+def _fill(op: Call) -> Needs:
     """masked_fill(x, mask, value) needs the mask."""
-    return [(made.value(made.args[1]), _share(made))]
+    return [(op.value(op.args[1]), _share(op))]
 
 
-def _copy(made: Call) -> Needs:
-    return [(made.value(made.args[1]), _share(made))]
+def _copy(op: Call) -> Needs:
+    return [(op.value(op.args[1]), _share(op))]
 
 
-def _along(made: Call) -> Needs:
+def _along(op: Call) -> Needs:
     """softmax(x, dim): over a single element it is constant."""
-    tensor, dim = made.args[0], made.args[1]
-    return _first(made) if tensor.dim() and tensor.shape[dim] > 1 else []
+    tensor, dim = op.args[0], op.args[1]
+    return _first(op) if tensor.dim() and tensor.shape[dim] > 1 else []
 
 
-def _spread(made: Call) -> Needs:
+def _spread(op: Call) -> Needs:
     """Variance, or a normalisation: over a single element it is constant."""
-    source, output = made.value(made.args[0]), made.outputs[-1]
-    return _first(made) if source is not None and source.numel > output.numel else []
+    source, output = op.value(op.args[0]), op.outputs[-1]
+    return _first(op) if source is not None and source.numel > output.numel else []
 
 
-def _layer_norm(made: Call) -> Needs:
-    return _first(made) if math.prod(made.args[1]) > 1 else []
+def _layer_norm(op: Call) -> Needs:
+    return _first(op) if math.prod(op.args[1]) > 1 else []
 
 
-def _group_norm(made: Call) -> Needs:
-    _, _, _, _, channels, area, groups = made.args[:7]
-    return _first(made) if channels // groups * area > 1 else []
+def _group_norm(op: Call) -> Needs:
+    _, _, _, _, channels, area, groups = op.args[:7]
+    return _first(op) if channels // groups * area > 1 else []
 
 
-def _batch_norm(made: Call) -> Needs:
-    tensor, training = made.args[0], made.args[5] if made.name != "_native_batch_norm_legit_no_training" else False
-    return _first(made) if not training or tensor.numel() > tensor.shape[1] else []
+def _batch_norm(op: Call) -> Needs:
+    tensor, training = op.args[0], op.args[5] if op.name != "_native_batch_norm_legit_no_training" else False
+    return _first(op) if not training or tensor.numel() > tensor.shape[1] else []
 
 
-def _convolution(made: Call) -> Needs:
-    tensor, weight, _, stride, padding, dilation, transposed = made.args[:7]
-    weights, share = made.value(weight), _share(made)
+def _convolution(op: Call) -> Needs:
+    tensor, weight, _, stride, padding, dilation, transposed = op.args[:7]
+    weights, share = op.value(weight), _share(op)
     if weights is None or weights.zeros or (transposed and share < 1):
         return []
     spatial = tensor.dim() - 2
-    given, made_sizes = tensor.shape[2:], made.outputs[0].tensor.shape[2:]
+    input_sizes, made_sizes = tensor.shape[2:], op.outputs[0].tensor.shape[2:]
     axes = []
     for axis in range(spatial):
         step, pad, gap = (option[axis % len(option)] for option in (stride, padding, dilation))
-        axes.append((given[axis], made_sizes[axis], weight.shape[2 + axis], step, pad, gap))
+        axes.append((input_sizes[axis], made_sizes[axis], weight.shape[2 + axis], step, pad, gap))
     if transposed:
-        return [(made.value(tensor), math.prod(_feeds(*axis) for axis in axes))]
-    return [(made.value(tensor), _windows(share, axes))]
+        return [(op.value(tensor), math.prod(_feeds(*axis) for axis in axes))]
+    return [(op.value(tensor), _windows(share, axes))]
 
 
-def _pool(made: Call) -> Needs:
+def _pool(op: Call) -> Needs:
     """max_pool or avg_pool(x, kernel, stride, padding[, dilation])."""
-    tensor, kernel = made.args[0], made.args[1]
-    stride = (made.args[2] if len(made.args) > 2 else []) or kernel
-    padding = made.args[3] if len(made.args) > 3 else [0]
-    dilation = made.args[4] if made.name.startswith("max") and len(made.args) > 4 else [1]
+    tensor, kernel = op.args[0], op.args[1]
+    stride = (op.args[2] if len(op.args) > 2 else []) or kernel
+    padding = op.args[3] if len(op.args) > 3 else [0]
+    dilation = op.args[4] if op.name.startswith("max") and len(op.args) > 4 else [1]
     spatial = len(kernel)
-    sizes = made.outputs[0].tensor.shape[-spatial:]
+    sizes = op.outputs[0].tensor.shape[-spatial:]
     axes = []
     for axis in range(spatial):
         step, pad, gap = (option[axis % len(option)] for option in (stride, padding, dilation))
         axes.append((tensor.shape[axis - spatial], sizes[axis], kernel[axis], step, pad, gap))
-    return [(made.value(tensor), _windows(_share(made), axes))]
+    return [(op.value(tensor), _windows(_share(op), axes))]
 
 
 Axis = tuple[int, int, int, int, int, int]
@@ -388,14 +388,14 @@ def _feeds(size: int, outputs: int, kernel: int, stride: int, padding: int, dila
     return sum(any(0 <= i * stride - padding + k * dilation < outputs for k in range(kernel)) for i in range(size)) / max(1, size)
 
 
-def _attention(made: Call) -> Needs:
+def _attention(op: Call) -> Needs:
     """Queries, and keys and values when all outputs are needed; a mask may leave some of those out."""
-    query, key, value = (made.value(argument) for argument in made.args[:3])
-    masked = any(argument is not None and made.value(argument) is not None for argument in made.args[3:]) or any(
-        isinstance(argument, torch.Tensor) for argument in made.keywords.values()
+    query, key, value = (op.value(argument) for argument in op.args[:3])
+    masked = any(argument is not None and op.value(argument) is not None for argument in op.args[3:]) or any(
+        isinstance(argument, torch.Tensor) for argument in op.keywords.values()
     )
-    whole = _share(made) if not masked and _share(made) == 1.0 else 0.0
-    return [(query, _share(made) if not masked else 0.0), (key, whole), (value, whole)]
+    whole = _share(op) if not masked and _share(op) == 1.0 else 0.0
+    return [(query, _share(op) if not masked else 0.0), (key, whole), (value, whole)]
 
 
 Rule = Callable[[Call], Needs]

@@ -63,14 +63,14 @@ def _cpu_facts() -> dict[str, Scalar]:
 
 def last_level_cache_bytes(root: Path = Path("/sys/devices/system/cpu")) -> int:
     """Return the size of the largest data cache, all instances together; 32 MiB when the system does not say."""
-    found: dict[tuple[int, str], int] = {}
+    caches: dict[tuple[int, str], int] = {}
     for index in root.glob("cpu[0-9]*/cache/index[0-9]*"):
         size = re.fullmatch(r"(\d+)([KMG]?)", _read(index / "size").strip())
         if size and _read(index / "type").strip() != "Instruction":
             level = int(_read(index / "level").strip() or 0)
-            found[level, _read(index / "shared_cpu_list").strip()] = int(size[1]) * _UNITS.get(size[2], 1)
-    last = max((level for level, _ in found), default=0)
-    return sum(size for (level, _), size in found.items() if level == last) or 32 << 20
+            caches[level, _read(index / "shared_cpu_list").strip()] = int(size[1]) * _UNITS.get(size[2], 1)
+    last = max((level for level, _ in caches), default=0)
+    return sum(size for (level, _), size in caches.items() if level == last) or 32 << 20
 
 
 def _cuda_facts(device: str) -> dict[str, Scalar]:
@@ -84,18 +84,18 @@ def _cuda_facts(device: str) -> dict[str, Scalar]:
 
 def _driver() -> str:
     text = _read(Path("/proc/driver/nvidia/version"))
-    found = re.search(r"Kernel Module\D*([\d.]+)", text)
-    return found[1] if found else ""
+    match = re.search(r"Kernel Module\D*([\d.]+)", text)
+    return match[1] if match else ""
 
 
 def _versions() -> dict[str, Scalar]:
-    found: dict[str, Scalar] = {"python": platform.python_version(), "system": platform.platform()}
+    versions: dict[str, Scalar] = {"python": platform.python_version(), "system": platform.platform()}
     for package in ("torch", "triton", "numpy"):
         try:
-            found[package] = metadata.version(package)
+            versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
-            found[package] = ""
-    return found
+            versions[package] = ""
+    return versions
 
 
 def _read(path: Path) -> str:

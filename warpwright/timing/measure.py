@@ -185,8 +185,8 @@ def compare(
     programs = {CANDIDATE: candidate, **baselines}
 
     def block(time_limit: float) -> tuple[_Block, _Look]:
-        made = _Block(programs, chosen, fresh_inputs, hidden_inputs, overhead_seconds, rng, check_share, worthwhile, clock)
-        return made, _run_block(made, time_limit, floor_seconds)
+        current = _Block(programs, chosen, fresh_inputs, hidden_inputs, overhead_seconds, rng, check_share, worthwhile, clock)
+        return current, _run_block(current, time_limit, floor_seconds)
 
     first, look = block(seconds)
     confirmed: float | None = None

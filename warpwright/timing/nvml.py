@@ -35,15 +35,15 @@ def _names(library: Any) -> list[str]:
     """Return the name of each GPU; "" for one that does not say it, or is split."""
     count = ctypes.c_uint()
     library.nvmlDeviceGetCount_v2(ctypes.byref(count))
-    found = []
+    names = []
     for index in range(count.value):
         handle, text = ctypes.c_void_p(), ctypes.create_string_buffer(NAME_BYTES)
         split, pending = ctypes.c_uint(), ctypes.c_uint()
         failed = library.nvmlDeviceGetHandleByIndex_v2(ctypes.c_uint(index), ctypes.byref(handle))
         failed = failed or library.nvmlDeviceGetName(handle, text, ctypes.c_uint(NAME_BYTES))
         library.nvmlDeviceGetMigMode(handle, ctypes.byref(split), ctypes.byref(pending))
-        found.append("" if failed or split.value else text.value.decode(errors="replace"))
-    return found
+        names.append("" if failed or split.value else text.value.decode(errors="replace"))
+    return names
 
 
 def _shown(number: int) -> bool:

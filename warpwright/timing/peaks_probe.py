@@ -41,16 +41,16 @@ def _probe_cpu(device: str) -> Peaks:
     rate counts. It may be beyond what the memory gives, which makes the floor lower, never wrong.
     """
     cache, threads = last_level_cache_bytes(), torch.get_num_threads()
-    found: list[tuple[float, float, dict[str, float]]] = []
+    rates_seen: list[tuple[float, float, dict[str, float]]] = []
     for used in sorted({1, threads}):
         torch.set_num_threads(used)
         memory = bandwidth(device, min(4 * cache, 1 << 29))
         flops = {name: product_rate(device, kind, 768) for name, kind in (("float32", torch.float32), ("bfloat16", torch.bfloat16))}
         rates = memory, _cache_bandwidth(device, cache, memory), flops
         share = threads / used
-        found.append((rates[0] * share, rates[1] * share, {name: rate * share for name, rate in flops.items()}))
-    best = {name: max(flops[name] for _, _, flops in found) for name in found[0][2]}
-    return Peaks(device, max(f[0] for f in found), max(f[1] for f in found), cache, best, versions={"torch": torch.__version__})
+        rates_seen.append((rates[0] * share, rates[1] * share, {name: rate * share for name, rate in flops.items()}))
+    best = {name: max(flops[name] for _, _, flops in rates_seen) for name in rates_seen[0][2]}
+    return Peaks(device, max(f[0] for f in rates_seen), max(f[1] for f in rates_seen), cache, best, versions={"torch": torch.__version__})
 
 
 def _cache_bandwidth(device: str, cache: int, memory: float) -> float:

@@ -63,5 +63,5 @@ def _allowed(regime: str, measured: Mapping[str, Measurement]) -> tuple[Comparis
 
 def _regime(measured: Measurement) -> Regime:
     medians = {name: timing.median for name, timing in measured.baselines.items() if timing.samples}
-    said = measured.conditions.get("note", "")
-    return Regime(measured.candidate.median, medians, measured.best_baseline, measured.speedup, measured.interval, measured.verdict, str(said))
+    note = measured.conditions.get("note", "")
+    return Regime(measured.candidate.median, medians, measured.best_baseline, measured.speedup, measured.interval, measured.verdict, str(note))

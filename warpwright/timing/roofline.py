@@ -149,8 +149,8 @@ def peaks(device: str, folder: Path, measure_again: bool = False, seconds: float
         return replace(known, device=device)
     if seconds < PROBE_SECONDS:
         raise RooflineError(f"they are measured once, which takes about {PROBE_SECONDS:.0f} s: a longer budget, or a run without one, does it")
-    found = replace(Peaks(**_ask({"device": device}, 300.0, probe)), machine=machine, when=datetime.now(UTC).isoformat(timespec="seconds"))
-    best = found if known is None else higher(found, known)
+    measured = replace(Peaks(**_ask({"device": device}, 300.0, probe)), machine=machine, when=datetime.now(UTC).isoformat(timespec="seconds"))
+    best = measured if known is None else higher(measured, known)
     folder.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(f".{os.getpid()}")
     partial.write_text(json.dumps(asdict(best), indent=1))

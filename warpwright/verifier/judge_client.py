@@ -75,7 +75,7 @@ def cases(task: Task, seed: int) -> tuple[Case, ...]:
     generator.shuffle(hidden)
     hidden.sort(key=lambda name: name not in FIRST)
     names = ["nominal", *hidden]
-    made = [Case(name, generator.randrange(SEEDS)) for name in names]
+    cases_drawn = [Case(name, generator.randrange(SEEDS)) for name in names]
     layout, turns = generator.randrange(SEEDS), iter((None, 1, 2))  # so that each tensor lies in memory in three ways
     parities = iter((0, 1))
 
@@ -86,7 +86,7 @@ def cases(task: Task, seed: int) -> tuple[Case, ...]:
             return replace(case, seed=2 * (case.seed // 2) + next(parities))  # one of each kind
         return with_draw(case, Draw(of=first)) if case.name in VARIATIONS else case
 
-    return (Case("nominal", first), *map(drawn, made))
+    return (Case("nominal", first), *map(drawn, cases_drawn))
 
 
 class Judge:

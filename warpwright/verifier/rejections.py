@@ -98,7 +98,7 @@ def census(worker: Worker) -> dict[str, Any]:
     reply = good(worker.request("census"), "patched")
     if not isinstance(reply.get("found"), dict):
         raise Rejected(rejection("patched", "the runner's census did not answer as it should: its code was replaced"))
-    for check, found in reply["found"].items():
-        if found:
-            raise Rejected(rejection(check, f"{'; '.join(map(str, found[:5]))}. The rule: {CHECKS[check].meaning}"))
+    for check, findings in reply["found"].items():
+        if findings:
+            raise Rejected(rejection(check, f"{'; '.join(map(str, findings[:5]))}. The rule: {CHECKS[check].meaning}"))
     return dict(reply["facts"])

@@ -53,11 +53,11 @@ class StreamedProgram(TimedProgram):
         self.ledger.after_preparing()
 
     def _turn_of(self, inputs: Shipment) -> turns.Turn:
-        made = StreamedProgram._made
-        if made is None or made.inputs is not inputs.inputs or made.seeds != tuple(self._seeds):
+        current = StreamedProgram._made
+        if current is None or current.inputs is not inputs.inputs or current.seeds != tuple(self._seeds):
             StreamedProgram._made = None  # first: two may not fit in memory
-            StreamedProgram._made = made = turns.make(inputs.inputs, self._seeds)
-        return made
+            StreamedProgram._made = current = turns.make(inputs.inputs, self._seeds)
+        return current
 
     @property
     def spare(self) -> float:

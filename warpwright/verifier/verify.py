@@ -404,12 +404,12 @@ class _Verification:
         with as_rejections(case.name):  # what lies there may have unusual strides, at which a program may raise
             prepare_call(self.worker, self.entry, self.judge.ship(other), slot="new")
         began = time.monotonic()
-        made = 0
+        calls_made = 0
         for calls, seconds in KEPT_CALLS:
-            while made < calls and time.monotonic() - began < seconds:
+            while calls_made < calls and time.monotonic() - began < seconds:
                 with as_rejections(case.name):
                     self.worker.go()
-                made += 1
+                calls_made += 1
         comparison = self.judge.compare(self.export("kept"), case, 0)
         if comparison.check:
             raise Rejected(rejection("output_reuse", f"an output returned earlier was changed by a later call: {comparison.reason}", case.name))

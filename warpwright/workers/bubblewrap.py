@@ -106,10 +106,10 @@ def _expect(descriptor: int, process: subprocess.Popen[bytes]) -> None:
     """Wait until what was written to the process inside has come back: all is set up then."""
     ready = select.select([descriptor], [], [], START_SECONDS)[0]
     if not ready or not os.read(descriptor, 16):
-        said = b""
+        message = b""
         if process.stderr is not None and select.select([process.stderr], [], [], 0.1)[0]:
-            said = os.read(process.stderr.fileno(), 500)
-        raise OSError(f"bwrap did not come up: {said.decode(errors='replace').strip() or 'no answer'}")
+            message = os.read(process.stderr.fileno(), 500)
+        raise OSError(f"bwrap did not come up: {message.decode(errors='replace').strip() or 'no answer'}")
 
 
 def _arguments(writable: tuple[str, ...], size: int) -> list[str]:
@@ -131,8 +131,8 @@ def _arguments(writable: tuple[str, ...], size: int) -> list[str]:
 def _folders(parent: str) -> list[str]:
     """Return the folders in `parent`, without those of other workers: a user's own task may lie there, and what it imports."""
     with os.scandir(parent) as entries:
-        found = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("warpwright-")]
-    return sorted(found)[:MOST_FOLDERS]
+        paths = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("warpwright-")]
+    return sorted(paths)[:MOST_FOLDERS]
 
 
 def enter(pid: int) -> None:

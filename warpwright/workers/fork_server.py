@@ -76,10 +76,10 @@ _server: ForkServer | None = None
 
 def _free_bytes(folder: Path) -> int:
     try:
-        found = os.statvfs(folder)
+        usage = os.statvfs(folder)
     except OSError:
         return 0
-    return found.f_bavail * found.f_frsize
+    return usage.f_bavail * usage.f_frsize
 
 
 _starting = threading.Lock()

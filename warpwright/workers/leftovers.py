@@ -40,9 +40,9 @@ def _tree_bytes(path: str, count: list[int]) -> int:
         if count[0] > MOST_FILES:
             return 1 << 62
         try:
-            found = os.lstat(place)
-            total += found.st_blocks * 512
-            if stat.S_ISDIR(found.st_mode):
+            status = os.lstat(place)
+            total += status.st_blocks * 512
+            if stat.S_ISDIR(status.st_mode):
                 waiting += [entry.path for entry in os.scandir(place)]
         except OSError:
             continue
@@ -69,9 +69,9 @@ def _nameless_bytes(pids: Iterable[int]) -> int:
             continue
         for handle in handles[:MOST_HANDLES]:
             with contextlib.suppress(OSError):
-                found = os.stat(f"/proc/{pid}/fd/{handle}")
-                if stat.S_ISREG(found.st_mode) and found.st_nlink == 0:
-                    seen[found.st_dev, found.st_ino] = found.st_blocks * 512
+                status = os.stat(f"/proc/{pid}/fd/{handle}")
+                if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
+                    seen[status.st_dev, status.st_ino] = status.st_blocks * 512
     return sum(seen.values())
 
 
@@ -94,26 +94,26 @@ def remove(user: int) -> list[str]:
 
 
 def _remove_files(user: int) -> list[str]:
-    found = []
+    paths = []
     for path in list(_open_to_all(user)):
-        found.append(path)
+        paths.append(path)
         with contextlib.suppress(OSError):
             if os.path.isdir(path) and not os.path.islink(path):
                 shutil.rmtree(path, ignore_errors=True)
             else:
                 os.unlink(path)
-    return found
+    return paths
 
 
 def _remove_ipc(user: int) -> list[str]:
-    found = []
+    removed = []
     libc = ctypes.CDLL(None)
     for kind, (column, control) in KINDS.items():
         for number in _owned(Path(f"/proc/sysvipc/{kind}"), column, user):
-            found.append(f"System V {kind} {number}")
+            removed.append(f"System V {kind} {number}")
             arguments = (number, 0, IPC_RMID) if kind == "sem" else (number, IPC_RMID, None)
             getattr(libc, control)(*arguments)
-    return found
+    return removed
 
 
 def _owned(table: Path, column: str, user: int) -> list[int]:

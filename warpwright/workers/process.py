@@ -132,12 +132,12 @@ class Process:
 
     def _switches(self) -> dict[int, int]:
         """Return how often each thread but the main one has gone to sleep."""
-        found = {}
+        switches = {}
         for thread in self.threads() - {self.pid}:
             with contextlib.suppress(OSError, IndexError, ValueError):
                 status = Path(f"/proc/{self.pid}/task/{thread}/status").read_text()
-                found[thread] = int(status.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
-        return found
+                switches[thread] = int(status.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
+        return switches
 
     def children(self) -> int:
         """Return how many processes live that the worker started, daemons included."""

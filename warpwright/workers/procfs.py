@@ -12,14 +12,14 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 
 def descendants(root: int) -> list[int]:
     """Return the living processes below `root`, without zombies."""
-    found: list[int] = []
+    children: list[int] = []
     stack = [root]
     while stack:
         for child in _children(stack.pop()):
             stack.append(child)
             if state_of(f"/proc/{child}") not in ("Z", "X", ""):
-                found.append(child)
-    return found
+                children.append(child)
+    return children
 
 
 def _children(pid: int) -> list[int]:

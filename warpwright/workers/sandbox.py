@@ -487,13 +487,13 @@ SHARED_CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 
 def _trusted_caches(apart: bool) -> dict[str, str]:
     """Return the variables of the compile caches that trusted workers share; `apart`: candidates have users of their own."""
-    given = {name: os.path.abspath(os.environ[name]) for name in SHARED_CACHES if os.environ.get(name)}
+    environment = {name: os.path.abspath(os.environ[name]) for name in SHARED_CACHES if os.environ.get(name)}
     if not apart:
-        return given
+        return environment
     kept = native.cache_folder() / f"torch-{metadata.version('torch')}"
     if " " in str(kept):  # torch.compile does not quote the paths that it gives to the C++ compiler
-        return given
-    return {name: str(kept / OWN_PLACES[name]) for name in SHARED_CACHES} | given
+        return environment
+    return {name: str(kept / OWN_PLACES[name]) for name in SHARED_CACHES} | environment
 
 
 def _environment(folder: str, trusted: bool, apart: bool) -> dict[str, str]:
@@ -503,13 +503,13 @@ def _environment(folder: str, trusted: bool, apart: bool) -> dict[str, str]:
     package: compiling a baseline anew takes 15 s, up to minutes. An untrusted one never does, because it could leave a slow or a wrong program there.
     """
     own = {name: os.path.normpath(os.path.join(folder, place)) for name, place in OWN_PLACES.items()}
-    given = _trusted_caches(apart) if trusted else {}
+    environment = _trusted_caches(apart) if trusted else {}
     if trusted and COMPILE_THREADS in os.environ:
-        given[COMPILE_THREADS] = os.environ[COMPILE_THREADS]
+        environment[COMPILE_THREADS] = os.environ[COMPILE_THREADS]
     name = {"USER": "warpwright", "LOGNAME": "warpwright"}  # inductor asks for one, and a dropped user has no entry in passwd
     if not trusted:  # the package's own cache cannot be written by another user, or below a root that cannot be written
-        given["WARPWRIGHT_CACHE"] = os.path.join(folder, "cache", "warpwright")
-    return own | given | vector_code.environment() | name
+        environment["WARPWRIGHT_CACHE"] = os.path.join(folder, "cache", "warpwright")
+    return own | environment | vector_code.environment() | name
 
 
 @contextlib.contextmanager

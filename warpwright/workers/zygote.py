@@ -142,7 +142,7 @@ def _boxed(order: dict[str, Any]) -> tuple[bubblewrap.Box | None, str]:
         return None, str(error)[:300]
 
 
-def _enter(box: bubblewrap.Box | None, problem: str, said: int) -> list[str]:
+def _enter(box: bubblewrap.Box | None, problem: str, descriptor: int) -> list[str]:
     """Put this process, the worker, into its namespaces; return what is to be told of that."""
     try:
         if box is not None:
@@ -151,7 +151,7 @@ def _enter(box: bubblewrap.Box | None, problem: str, said: int) -> list[str]:
     except OSError as error:
         problem = str(error)
     finally:
-        os.write(said, b"e")
+        os.write(descriptor, b"e")
     return [f"bubblewrap: {problem}"] if problem else []
 
 

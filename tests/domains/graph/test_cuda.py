@@ -102,13 +102,13 @@ def test_long_rows_are_read_twice_at_most() -> None:
     functions = [ROWS[0], ROWS[1], ROWS[2], ROWS[7], ROWS[11], lambda x: torch.softmax(x * 2, -1) * 3]
     kernels = check(functions, (3, 70001), ("normal", "offset", "heavy"))
     assert not any(kernel.text.count("#pragma unroll 4") > 2 for kernel in kernels)
-    assert all(kernel.made.flags for kernel in kernels)  # in parts
+    assert all(kernel.generated.flags for kernel in kernels)  # in parts
 
 
 def test_rows_of_a_multiprocessors_registers_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "MULTIPROCESSORS", 2)
     kernels = check([ROWS[0], lambda x: torch.softmax(x, -1)], (3, 49152), ("normal",))
-    assert all(kernel.made.flags == 0 and kernel.made.launch.block == 1024 for kernel in kernels)
+    assert all(kernel.generated.flags == 0 and kernel.generated.launch.block == 1024 for kernel in kernels)
     assert all(kernel.text.count("load<4>") == 1 for kernel in kernels)
 
 
@@ -154,7 +154,7 @@ def test_slices_chunks_and_transposed_tensors_are_read_as_they_lie(size: tuple[i
     functions = [function for n, function in enumerate(STRIDED) if size[-1] % 2 == 0 or n != 2]
     kernels = check(functions, size, ("normal", "heavy"))
     assert all(kernel.expected and not kernel.copied for kernel in kernels)
-    assert any(kernel.made.loose for kernel in kernels) and any(kernel.laid for kernel in kernels)
+    assert any(kernel.generated.loose for kernel in kernels) and any(kernel.laid for kernel in kernels)
 
 
 def test_a_tensor_that_lies_otherwise_than_captured_is_copied() -> None:
@@ -223,7 +223,7 @@ def test_bfloat16(size: tuple[int, ...]) -> None:
     model, x, y = Halves(size[-1]), torch.randn(size).bfloat16(), torch.randn(size).bfloat16()
     ir = captured(model, x, y)
     kernels, optimized = fused(ir)
-    assert len(kernels) >= 5 and max(n for n in (8, 4, 2) if size[-1] % n == 0) in {kernel.made.vector for kernel in kernels}
+    assert len(kernels) >= 5 and max(n for n in (8, 4, 2) if size[-1] % n == 0) in {kernel.generated.vector for kernel in kernels}
     weight = model.weight.detach()
     exact = run(ir, [x.double(), y.double()], {"weight": weight.double()}, torch.float64, flat=True)
     for number, (seen, plain, truth) in enumerate(zip(optimized(x, y, weight), [t.detach() for t in model(x, y)], exact, strict=True)):

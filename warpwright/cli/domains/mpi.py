@@ -30,50 +30,50 @@ def register(verbs: Any, common: argparse.ArgumentParser) -> None:
 
     def verb(name: str, function: Callable[[Arguments], int]) -> argparse.ArgumentParser:
         about = (function.__doc__ or "").strip()
-        made: argparse.ArgumentParser = under.add_parser(name, parents=[common], help=about, description=about)
-        made.set_defaults(verb_function=function)
-        return made
+        parser: argparse.ArgumentParser = under.add_parser(name, parents=[common], help=about, description=about)
+        parser.set_defaults(verb_function=function)
+        return parser
 
-    made = verb("run", run)
-    made.add_argument("--library", type=Path, metavar="PATH", help="the program's MPI library (found beside the command, such as mpiexec)")
-    made.add_argument("--shim", type=Path, metavar="FILE", help="a shim of `warpwright mpi build-shim`, for a library that none is shipped for")
-    made.add_argument("--report", action="store_true", help="print at the end how many calls of all processes were accelerated and forwarded")
-    made.add_argument("--peer", action="store_true", help="let processes of one host pack into each other's GPU memory (docs/mpi.md)")
-    made.add_argument("--reorder", action="store_true", help="let graphs of processes place those that exchange much on one host (docs/mpi.md)")
-    made.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="what to run, such as mpiexec -n 4 ./program")
-    made = verb("explain", explain)
-    made.add_argument("file", type=Path, metavar="FILE", help="a datatype file (.mpi)")
-    made = verb("measure", measure)
+    subparser = verb("run", run)
+    subparser.add_argument("--library", type=Path, metavar="PATH", help="the program's MPI library (found beside the command, such as mpiexec)")
+    subparser.add_argument("--shim", type=Path, metavar="FILE", help="a shim of `warpwright mpi build-shim`, for a library that none is shipped for")
+    subparser.add_argument("--report", action="store_true", help="print at the end how many calls of all processes were accelerated and forwarded")
+    subparser.add_argument("--peer", action="store_true", help="let processes of one host pack into each other's GPU memory (docs/mpi.md)")
+    subparser.add_argument("--reorder", action="store_true", help="let graphs of processes place those that exchange much on one host (docs/mpi.md)")
+    subparser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="what to run, such as mpiexec -n 4 ./program")
+    subparser = verb("explain", explain)
+    subparser.add_argument("file", type=Path, metavar="FILE", help="a datatype file (.mpi)")
+    subparser = verb("measure", measure)
     beside = "an interpreter with mpi4py and an MPI library beside it"
-    made.add_argument("--python", type=Path, default=Path(sys.executable), metavar="PATH", help=beside)
-    made.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw the times, and where packing is chosen")
-    made = verb("build-shim", build_shim)
-    made.add_argument("--mpicc", type=Path, default=Path("mpicc"), metavar="PATH", help="the library's compiler wrapper (the first mpicc of PATH)")
-    made.add_argument("--out", type=Path, metavar="FILE", help="where the shim is written (the cache folder)")
+    subparser.add_argument("--python", type=Path, default=Path(sys.executable), metavar="PATH", help=beside)
+    subparser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw the times, and where packing is chosen")
+    subparser = verb("build-shim", build_shim)
+    subparser.add_argument("--mpicc", type=Path, default=Path("mpicc"), metavar="PATH", help="the library's compiler wrapper (the first of PATH)")
+    subparser.add_argument("--out", type=Path, metavar="FILE", help="where the shim is written (the cache folder)")
 
 
-def run(given: Arguments) -> int:
+def run(args: Arguments) -> int:
     """Run a program, an MPI launcher as a rule, with its datatypes packed by warpwright (LD_PRELOAD); nothing is rebuilt."""
     from warpwright.domains.mpi import activate, core, model
 
-    command = given.command[1:] if given.command[:1] == ["--"] else given.command
+    command = args.command[1:] if args.command[:1] == ["--"] else args.command
     program = shutil.which(command[0]) if command else None
     if program is None:
         raise UsageError(f"expected a command to run, saw {' '.join(command) or 'none'}", "warpwright mpi run -- mpiexec -n 2 ./program")
     core.find_nvrtc()
-    if given.shim is not None and not given.shim.exists():
-        raise UsageError(f"expected a shim, saw no {given.shim}", "warpwright mpi build-shim --out FILE makes one")
-    library = None if given.shim else given.library or _library_beside(Path(program), command)
-    shim = str(activate.build(activate.family_of(library)) if library else given.shim.absolute())
+    if args.shim is not None and not args.shim.exists():
+        raise UsageError(f"expected a shim, saw no {args.shim}", "warpwright mpi build-shim --out FILE makes one")
+    library = None if args.shim else args.library or _library_beside(Path(program), command)
+    shim = str(activate.build(activate.family_of(library)) if library else args.shim.absolute())
     before = os.environ.get("LD_PRELOAD")
     environment = {**os.environ, "LD_PRELOAD": f"{shim}:{before}" if before else shim, activate.SHIM: shim}
     environment |= model.environment(library) if library else {}
     environment["WARPWRIGHT_MPI_JOB"] = uuid.uuid4().hex
-    if given.peer:
+    if args.peer:
         environment.setdefault("WARPWRIGHT_MPI_PEER", "on")
-    if given.reorder:
+    if args.reorder:
         environment.setdefault("WARPWRIGHT_MPI_REORDER", "on")
-    if not given.report:
+    if not args.report:
         os.execve(program, command, environment)
     with tempfile.TemporaryDirectory() as folder:
         lines = Path(folder, "lines")
@@ -98,8 +98,8 @@ def _library_beside(launcher: Path, command: Sequence[str]) -> Path:
     names = ("libmpi_abi.so.*",) if any(map(_of_standard_abi, command)) else ("libmpi.so.*", "*-linux-gnu/libmpi.so.*")  # the last is Debian's folder
     for folder in (launcher.parent, launcher.resolve().parent):
         for pattern in names:  # libmpi.so itself may be a linker script
-            for found in sorted((folder.parent / "lib").glob(pattern)):
-                return found
+            for library in sorted((folder.parent / "lib").glob(pattern)):
+                return library
     raise UsageError(f"expected {names[0]} beside {launcher}, saw none", "name it: --library PATH/libmpi.so")
 
 
@@ -113,23 +113,23 @@ def _of_standard_abi(word: str) -> bool:
         return False
 
 
-def explain(given: Arguments) -> int:
+def explain(args: Arguments) -> int:
     """Say what a datatype is in canonical form and how it would be packed."""
     from warpwright.domains.mpi.explain import explanation
 
-    told = explanation(given.file)
-    if given.json:
-        print_json(given, told)
+    told = explanation(args.file)
+    if args.json:
+        print_json(args, told)
     else:
         print(json.dumps(told, indent=2))
     return DONE
 
 
-def measure(given: Arguments) -> int:
+def measure(args: Arguments) -> int:
     """Measure messages of datatypes between two processes, in some seconds, so that the shims choose by this machine's times."""
     from warpwright.domains.mpi import model, plot
 
-    python = given.python.absolute()
+    python = args.python.absolute()
     mpiexec = python.parent / "mpiexec"
     if not mpiexec.exists():
         raise UsageError(f"expected mpiexec beside {python}, saw none", "name an interpreter with an MPI library: --python PATH")
@@ -145,11 +145,11 @@ def measure(given: Arguments) -> int:
     told = json.loads(process.stdout.splitlines()[-1])
     points = [model.Point(row["method"], row["bytes"], row["block"], model.Time(*row["us"])) for row in told["points"]]
     file = model.keep(told["key"], points, datetime.now(UTC).isoformat(timespec="seconds"))
-    if given.plot is not None:
-        given.plot.write_text(plot.picture(points, told["library"]))
+    if args.plot is not None:
+        args.plot.write_text(plot.picture(points, told["library"]))
     least, block = model.Model(points).thresholds()
-    if given.json:
-        print_json(given, {**told, "file": str(file), "least_bytes": least, "least_block_left": block})
+    if args.json:
+        print_json(args, {**told, "file": str(file), "least_bytes": least, "least_block_left": block})
         return DONE
     print(f"{told['library']}: half a ping-pong in us, the library's own and ours")
     ours = {(p.bytes, p.block): p.time.us for p in points if p.method == "packed"}
@@ -160,16 +160,16 @@ def measure(given: Arguments) -> int:
     return DONE
 
 
-def build_shim(given: Arguments) -> int:
+def build_shim(args: Arguments) -> int:
     """Build the shim for an MPI library that none is shipped for, by the library's own compiler wrapper, in half a minute."""
     from warpwright.domains.mpi import abi
 
-    built, library = abi.build_shim(given.mpicc)
-    if given.out is not None:
-        given.out.parent.mkdir(parents=True, exist_ok=True)
-        built = Path(shutil.copy(built, given.out))
-    if given.json:
-        print_json(given, {"shim": str(built), "library": str(library)})
+    built, library = abi.build_shim(args.mpicc)
+    if args.out is not None:
+        args.out.parent.mkdir(parents=True, exist_ok=True)
+        built = Path(shutil.copy(built, args.out))
+    if args.json:
+        print_json(args, {"shim": str(built), "library": str(library)})
         return DONE
     print(f"{built}\nfor {library}: warpwright mpi run --shim {built} -- mpiexec ...,\nor WARPWRIGHT_MPI_SHIM={built} for Python")
     return DONE

@@ -16,89 +16,89 @@ def register(verb: Verb, verbs: Any) -> None:
     """Add the verbs to the command line."""
     about = "Look at machine code and its schedules."
     under = verbs.add_parser("sass", help=about, description=about).add_subparsers(dest="sass_verb", required=True, metavar="VERB")
-    made = verb("show", show, under=under)
-    _kernel_arguments(made)
-    made.add_argument("--schedule", metavar="FILE", help="a schedule.json of this kernel: shown beside the original")
-    made.add_argument("--html", metavar="FILE", help="write a page instead")
-    made = verb("check", check, under=under)
-    _kernel_arguments(made)
-    made.add_argument("--schedule", required=True, metavar="FILE", help="a schedule.json of this kernel")
-    made = verb("apply", apply, under=under)
-    _kernel_arguments(made)
-    made.add_argument("--schedule", metavar="FILE", help="a schedule.json of this kernel; without it the original is written")
-    made.add_argument("-o", "--output", required=True, metavar="FILE", help="cubin to write")
-    made = verb("learn", learn, under=under)
-    made.add_argument("cubins", nargs="+", metavar="CUBIN", help="a compiler's output, of one architecture")
-    made.add_argument("-o", "--output", required=True, metavar="FILE", help="JSON to write")
+    parser = verb("show", show, under=under)
+    _kernel_arguments(parser)
+    parser.add_argument("--schedule", metavar="FILE", help="a schedule.json of this kernel: shown beside the original")
+    parser.add_argument("--html", metavar="FILE", help="write a page instead")
+    parser = verb("check", check, under=under)
+    _kernel_arguments(parser)
+    parser.add_argument("--schedule", required=True, metavar="FILE", help="a schedule.json of this kernel")
+    parser = verb("apply", apply, under=under)
+    _kernel_arguments(parser)
+    parser.add_argument("--schedule", metavar="FILE", help="a schedule.json of this kernel; without it the original is written")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="cubin to write")
+    parser = verb("learn", learn, under=under)
+    parser.add_argument("cubins", nargs="+", metavar="CUBIN", help="a compiler's output, of one architecture")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="JSON to write")
 
 
-def _kernel_arguments(made: Any) -> None:
-    made.add_argument("cubin", help="a cubin")
-    made.add_argument("--kernel", default="", metavar="NAME", help="where it has several")
+def _kernel_arguments(parser: Any) -> None:
+    parser.add_argument("cubin", help="a cubin")
+    parser.add_argument("--kernel", default="", metavar="NAME", help="where it has several")
 
 
-def show(given: Arguments) -> int:
+def show(args: Arguments) -> int:
     """Print a kernel's listing: control words, pending scoreboards, dependences; with --schedule before and after side by side."""
     from warpwright.domains.sass import show as listing
 
-    kernel = _kernel(given)
-    schedule = _schedule(given, kernel)
-    if given.html:
-        Path(given.html).write_text(listing.html(kernel.original, schedule))
-    if given.json:
+    kernel = _kernel(args)
+    schedule = _schedule(args, kernel)
+    if args.html:
+        Path(args.html).write_text(listing.html(kernel.original, schedule))
+    if args.json:
         blocks = [{"block": number, "rows": [vars(row) for row in rows]} for number, rows in listing.rows(schedule)]
-        print_json(given, {"kernel": kernel.name, "arch": kernel.cubin.arch, "blocks": blocks})
-    elif not given.html:
-        print(listing.side_by_side(kernel.original, schedule) if given.schedule else listing.text(schedule), end="", file=given.stdout)
+        print_json(args, {"kernel": kernel.name, "arch": kernel.cubin.arch, "blocks": blocks})
+    elif not args.html:
+        print(listing.side_by_side(kernel.original, schedule) if args.schedule else listing.text(schedule), end="", file=args.stdout)
     return DONE
 
 
-def check(given: Arguments) -> int:
+def check(args: Arguments) -> int:
     """Say what the model of hazards finds in a schedule."""
     from warpwright.domains.sass.checker import complaints
     from warpwright.domains.sass.domain import checker_of
 
-    kernel = _kernel(given)
-    found = complaints(_schedule(given, kernel), checker_of(kernel))
-    if given.json:
-        print_json(given, {"kernel": kernel.name, "legal": not found, "complaints": found})
+    kernel = _kernel(args)
+    problems = complaints(_schedule(args, kernel), checker_of(kernel))
+    if args.json:
+        print_json(args, {"kernel": kernel.name, "legal": not problems, "complaints": problems})
     else:
-        print("\n".join(found) or "legal", file=given.stdout)
-    return NOT_PASSED if found else DONE
+        print("\n".join(problems) or "legal", file=args.stdout)
+    return NOT_PASSED if problems else DONE
 
 
-def apply(given: Arguments) -> int:
+def apply(args: Arguments) -> int:
     """Write the cubin of a schedule, checked; without one, the original."""
     from warpwright.domains.sass.checker import complaints
     from warpwright.domains.sass.domain import checker_of
 
-    kernel = _kernel(given)
-    schedule = _schedule(given, kernel)
-    found = complaints(schedule, checker_of(kernel))
-    if found:
-        raise UsageError(f"expected a legal schedule, saw {found[0]}", "`warpwright sass check` lists all")
-    Path(given.output).write_bytes(schedule.cubin.data)
-    if given.json:
-        print_json(given, {"kernel": kernel.name, "output": given.output, "code": schedule.key})
+    kernel = _kernel(args)
+    schedule = _schedule(args, kernel)
+    problems = complaints(schedule, checker_of(kernel))
+    if problems:
+        raise UsageError(f"expected a legal schedule, saw {problems[0]}", "`warpwright sass check` lists all")
+    Path(args.output).write_bytes(schedule.cubin.data)
+    if args.json:
+        print_json(args, {"kernel": kernel.name, "output": args.output, "code": schedule.key})
     return DONE
 
 
-def learn(given: Arguments) -> int:
+def learn(args: Arguments) -> int:
     """Learn the distances of fixed latencies from a compiler's output."""
     from warpwright.domains.sass.cubin import Cubin
     from warpwright.domains.sass.distances import learnt
     from warpwright.domains.sass.kernel import read_kernel
 
-    cubins = [Cubin(_read(path)) for path in given.cubins]
+    cubins = [Cubin(_read(path)) for path in args.cubins]
     archs = {cubin.arch for cubin in cubins}
     if len(archs) != 1:
         raise UsageError(f"expected cubins of one architecture, saw {', '.join(f'sm_{arch}' for arch in sorted(archs))}", "learn each by itself")
-    found = learnt(read_kernel(cubin, name) for cubin in cubins for name in cubin.kernels)
-    Path(given.output).write_text(found.to_json())
-    if given.json:
-        print_json(given, {"output": given.output, "arch": archs.pop(), "keys": len(found.least)})
+    distances = learnt(read_kernel(cubin, name) for cubin in cubins for name in cubin.kernels)
+    Path(args.output).write_text(distances.to_json())
+    if args.json:
+        print_json(args, {"output": args.output, "arch": archs.pop(), "keys": len(distances.least)})
     else:
-        print(f"{len(found.least)} distances for sm_{archs.pop()} in {given.output}", file=given.stdout)
+        print(f"{len(distances.least)} distances for sm_{archs.pop()} in {args.output}", file=args.stdout)
     return DONE
 
 
@@ -109,16 +109,16 @@ def _read(path: str) -> bytes:
         raise UsageError(f"{path} cannot be read: {error}", "give the path of a cubin") from error
 
 
-def _kernel(given: Arguments) -> Kernel:
+def _kernel(args: Arguments) -> Kernel:
     from warpwright.domains.sass.cubin import Cubin
     from warpwright.domains.sass.domain import chosen
     from warpwright.domains.sass.kernel import read_kernel
 
-    cubin = Cubin(_read(given.cubin))
-    return read_kernel(cubin, chosen(cubin, given.kernel, Path(given.cubin)))
+    cubin = Cubin(_read(args.cubin))
+    return read_kernel(cubin, chosen(cubin, args.kernel, Path(args.cubin)))
 
 
-def _schedule(given: Arguments, kernel: Kernel) -> Schedule:
+def _schedule(args: Arguments, kernel: Kernel) -> Schedule:
     from warpwright.domains.sass import script
 
-    return script.read(_read(given.schedule).decode(), kernel) if given.schedule else kernel.original
+    return script.read(_read(args.schedule).decode(), kernel) if args.schedule else kernel.original

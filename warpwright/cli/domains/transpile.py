@@ -13,56 +13,56 @@ from warpwright.errors import UsageError
 
 def register(verb: Verb) -> None:
     """Add the verb to the command line."""
-    made = verb("transpile", transpile)
-    made.add_argument("file", help="CUDA source (.cu)")
-    made.add_argument("-o", "--output", metavar="FILE", help="C++ to write (the source's name with .cpp)")
-    made.add_argument("--tier", choices=("fibers", "loops", "vectors"), help="the fastest tier to use (the best that applies to each kernel)")
-    made.add_argument("--define", action="append", default=[], metavar="NAME=VALUE", help="a macro; may be given again")
-    made.add_argument("--include", action="append", default=[], metavar="DIR", help="where to look for the source's own headers; may be given again")
-    made.add_argument("--module", action="store_true", help="build the kernels as a library, which cuModuleLoad and Python's ctypes can open")
-    made.add_argument("--instance", action="append", default=[], metavar="NAME<ARGS>", help="with --module: an instance of a template kernel")
-    made.add_argument("--kernels-only", action="store_true", help="leave the host's functions out")
-    made.add_argument(
+    parser = verb("transpile", transpile)
+    parser.add_argument("file", help="CUDA source (.cu)")
+    parser.add_argument("-o", "--output", metavar="FILE", help="C++ to write (the source's name with .cpp)")
+    parser.add_argument("--tier", choices=("fibers", "loops", "vectors"), help="the fastest tier to use (the best that applies to each kernel)")
+    parser.add_argument("--define", action="append", default=[], metavar="NAME=VALUE", help="a macro; may be given again")
+    parser.add_argument("--include", action="append", default=[], metavar="DIR", help="where to look for the source's own headers; may be repeated")
+    parser.add_argument("--module", action="store_true", help="build the kernels as a library, which cuModuleLoad and Python's ctypes can open")
+    parser.add_argument("--instance", action="append", default=[], metavar="NAME<ARGS>", help="with --module: an instance of a template kernel")
+    parser.add_argument("--kernels-only", action="store_true", help="leave the host's functions out")
+    parser.add_argument(
         "--sanitize", action="store_true", help="write a program that reports races, accesses out of bounds and uninitialised shared memory"
     )
-    made.add_argument("--no-check", action="store_true", help="do not ask the C++ compiler whether it takes the output")
-    made.add_argument("--lockstep", action="store_true", help="the code counts on warps in lockstep without saying so by volatile (slow: fibers)")
+    parser.add_argument("--no-check", action="store_true", help="do not ask the C++ compiler whether it takes the output")
+    parser.add_argument("--lockstep", action="store_true", help="the code counts on warps in lockstep without saying so by volatile (slow: fibers)")
 
 
 _CUDA = re.compile(r"__global__|__device__|<<<|\bcuda[A-Z]\w+\s*\(|\b(cublas|curand)[A-Z]\w+\s*\(|#\s*include\s*[<\"](cuda|cublas|curand|thrust|cub)")
 
 
-def transpile(given: Any) -> int:
+def transpile(args: Any) -> int:
     """Translate a CUDA file to C++ that needs no GPU."""
     from warpwright.domains import transpile as domain
 
-    path = Path(given.file)
+    path = Path(args.file)
     if not path.is_file():
-        raise UsageError(f"expected a CUDA source, saw no file {given.file!r}")
-    folders = [path.parent, *(Path(one) for one in given.include)]
+        raise UsageError(f"expected a CUDA source, saw no file {args.file!r}")
+    folders = [path.parent, *(Path(one) for one in args.include)]
     text = path.read_text(errors="replace")
-    asked = {"host": not (given.kernels_only or given.module), "sanitize": given.sanitize, "lockstep": given.lockstep}
-    if given.module:
-        asked["instances"] = given.instance
-    program = domain.compile_text(text, path.name, given.define, given.tier, folders=folders, **asked)
+    asked = {"host": not (args.kernels_only or args.module), "sanitize": args.sanitize, "lockstep": args.lockstep}
+    if args.module:
+        asked["instances"] = args.instance
+    program = domain.compile_text(text, path.name, args.define, args.tier, folders=folders, **asked)
     if not program.kernels and not _CUDA.search(text):
-        raise UsageError(f"expected CUDA in {given.file}, saw no kernel and no call of the runtime", "give a .cu file")
-    if not given.no_check:
+        raise UsageError(f"expected CUDA in {args.file}, saw no kernel and no call of the runtime", "give a .cu file")
+    if not args.no_check:
         program.check()
-    output = Path(given.output or path.with_suffix(".so" if given.module else ".cpp").name)
-    if given.module:
+    output = Path(args.output or path.with_suffix(".so" if args.module else ".cpp").name)
+    if args.module:
         shutil.copyfile(program.build(), output)
     else:
         output.write_text(program.source)
     kernels = [{"kernel": k.name, "line": k.line, "tier": k.tier, "reason": k.reason} for k in program.kernels.values()]
-    if given.json:
-        print_json(given, {"file": str(path), "output": str(output), "kernels": kernels})
+    if args.json:
+        print_json(args, {"file": str(path), "output": str(output), "kernels": kernels})
     else:
         for kernel in kernels:
             reason = f" ({kernel['reason']})" if kernel["reason"] else ""
-            print(f"{path.name}:{kernel['line']}: {kernel['kernel']}: {kernel['tier']}{reason}", file=given.stdout)
-        if given.module:
-            print(f"wrote {output}, a library for cuModuleLoad", file=given.stdout)
+            print(f"{path.name}:{kernel['line']}: {kernel['kernel']}: {kernel['tier']}{reason}", file=args.stdout)
+        if args.module:
+            print(f"wrote {output}, a library for cuModuleLoad", file=args.stdout)
             return DONE
-        print(f"wrote {output}; build it with: c++ -O3 -march=native -std=c++17 -fopenmp -fno-strict-aliasing {output}", file=given.stdout)
+        print(f"wrote {output}; build it with: c++ -O3 -march=native -std=c++17 -fopenmp -fno-strict-aliasing {output}", file=args.stdout)
     return DONE

@@ -47,192 +47,192 @@ def register(verbs: Any) -> None:
 
     def verb(name: str, function: Callable[[Arguments], int], under: Any = verbs) -> argparse.ArgumentParser:
         about = (function.__doc__ or "").strip()
-        made: argparse.ArgumentParser = under.add_parser(name, parents=[common], help=about, description=about)
-        made.set_defaults(verb_function=function)
-        return made
+        parser: argparse.ArgumentParser = under.add_parser(name, parents=[common], help=about, description=about)
+        parser.set_defaults(verb_function=function)
+        return parser
 
     keys = verbs.add_parser("key", help="Make a key for protect.", description="Make a key for protect.")
-    made = verb("new", key_new, keys.add_subparsers(dest="key_verb", required=True, metavar="{new}"))
-    made.add_argument("--out", required=True, metavar="FILE", help="new file for the key, readable by its owner alone")
-    made = verb("pack", pack)
-    made.add_argument("source", metavar="IN", help="folder of classes, or another form that protect reads")
-    made.add_argument("out", metavar="OUT", help="new file, ending in .pack")
-    made.add_argument("--pixels", action="store_true", help="store decoded images, all of one shape: larger, and nothing is left to decode")
-    _labels_option(made)
+    parser = verb("new", key_new, keys.add_subparsers(dest="key_verb", required=True, metavar="{new}"))
+    parser.add_argument("--out", required=True, metavar="FILE", help="new file for the key, readable by its owner alone")
+    parser = verb("pack", pack)
+    parser.add_argument("source", metavar="IN", help="folder of classes, or another form that protect reads")
+    parser.add_argument("out", metavar="OUT", help="new file, ending in .pack")
+    parser.add_argument("--pixels", action="store_true", help="store decoded images, all of one shape: larger, and nothing is left to decode")
+    _labels_option(parser)
     _protect_options(verb("protect", protect))
     _recover_options(verb("recover", recover))
-    made = verb("inspect", inspect)
-    made.add_argument("protected", metavar="PROTECTED", help="the data set")
-    _labels_option(made)
+    parser = verb("inspect", inspect)
+    parser.add_argument("protected", metavar="PROTECTED", help="the data set")
+    _labels_option(parser)
     _verify_options(verb("verify", verify))
 
 
-def _labels_option(made: argparse.ArgumentParser) -> None:
-    made.add_argument("--labels", default="auto", metavar="HOW", help="folders, a CSV of file,label lines, hf:COLUMN (%(default)s: by what is there)")
+def _labels_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--labels", default="auto", metavar="HOW", help="folders, a CSV of file,label lines, hf:COLUMN (%(default)s: what is there)")
 
 
-def _key_option(made: argparse.ArgumentParser) -> None:
-    made.add_argument("--key", required=True, metavar="FILE", help="key file of `warpwright key new`")
+def _key_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--key", required=True, metavar="FILE", help="key file of `warpwright key new`")
 
 
-def _protect_options(made: argparse.ArgumentParser) -> None:
-    made.add_argument("source", metavar="IN", help="folder of classes, .pack, CIFAR batches, Tiny-ImageNet zip, .npz, or a folder with images.npy")
-    made.add_argument("out", metavar="OUT", help="new folder for the protected data set")
-    _key_option(made)
-    _labels_option(made)
-    made.add_argument("--preset", choices=("gentle", "paper", "recoverable"), default="gentle", help="form of the method (%(default)s)")
-    made.add_argument("--k", type=int, default=3, help="filter side in pixels (%(default)s; 9 suits 224-pixel images)")
-    made.add_argument("--pb", type=float, default=0.3, help="blur parameter p_b (%(default)s; 0.06 suits --k 9)")
-    made.add_argument("--data-set", default="", metavar="NAME", help="data sets of different names get different filters from one key")
-    made.add_argument("--backend", choices=("auto", "cpp", "torch", "cuda", "numpy"), default="auto", help="what convolves (%(default)s)")
-    made.add_argument("--format", default="png", metavar="FORM", help="png, webp (lossless) or jpeg:QUALITY, for image files (%(default)s)")
-    made.add_argument("--metadata", choices=("strip", "icc", "keep"), default="icc", help="what files keep: only the colour profile (%(default)s)")
-    made.add_argument("--manifest", metavar="FILE", help="private file that recover needs (OUT.manifest.jsonl)")
-    made.add_argument("--preview", metavar="FILE", help="write a contact sheet of clean and protected images (.png) first")
-    made.add_argument("--workers", type=int, default=2, help="threads that decode and encode (%(default)s)")
-    made.add_argument("--dry-run", action="store_true", help="read and convolve everything, write nothing but the preview")
-    made.add_argument("--resume", action="store_true", help="go on with a run that was stopped")
+def _protect_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", metavar="IN", help="folder of classes, .pack, CIFAR batches, Tiny-ImageNet zip, .npz, or a folder with images.npy")
+    parser.add_argument("out", metavar="OUT", help="new folder for the protected data set")
+    _key_option(parser)
+    _labels_option(parser)
+    parser.add_argument("--preset", choices=("gentle", "paper", "recoverable"), default="gentle", help="form of the method (%(default)s)")
+    parser.add_argument("--k", type=int, default=3, help="filter side in pixels (%(default)s; 9 suits 224-pixel images)")
+    parser.add_argument("--pb", type=float, default=0.3, help="blur parameter p_b (%(default)s; 0.06 suits --k 9)")
+    parser.add_argument("--data-set", default="", metavar="NAME", help="data sets of different names get different filters from one key")
+    parser.add_argument("--backend", choices=("auto", "cpp", "torch", "cuda", "numpy"), default="auto", help="what convolves (%(default)s)")
+    parser.add_argument("--format", default="png", metavar="FORM", help="png, webp (lossless) or jpeg:QUALITY, for image files (%(default)s)")
+    parser.add_argument("--metadata", choices=("strip", "icc", "keep"), default="icc", help="what files keep: only the colour profile (%(default)s)")
+    parser.add_argument("--manifest", metavar="FILE", help="private file that recover needs (OUT.manifest.jsonl)")
+    parser.add_argument("--preview", metavar="FILE", help="write a contact sheet of clean and protected images (.png) first")
+    parser.add_argument("--workers", type=int, default=2, help="threads that decode and encode (%(default)s)")
+    parser.add_argument("--dry-run", action="store_true", help="read and convolve everything, write nothing but the preview")
+    parser.add_argument("--resume", action="store_true", help="go on with a run that was stopped")
 
 
-def _recover_options(made: argparse.ArgumentParser) -> None:
-    made.add_argument("protected", metavar="PROTECTED", help="folder that protect wrote")
-    made.add_argument("out", metavar="OUT", help="new folder for the recovered data set")
-    _key_option(made)
-    made.add_argument("--manifest", metavar="FILE", help="what protect wrote (PROTECTED.manifest.jsonl)")
-    made.add_argument("--best-effort", action="store_true", help="also recover from lossy or changed files, less well")
-    made.add_argument("--workers", type=int, default=2, help="threads that decode and encode (%(default)s)")
-    made.add_argument("--resume", action="store_true", help="go on with a run that was stopped")
+def _recover_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("protected", metavar="PROTECTED", help="folder that protect wrote")
+    parser.add_argument("out", metavar="OUT", help="new folder for the recovered data set")
+    _key_option(parser)
+    parser.add_argument("--manifest", metavar="FILE", help="what protect wrote (PROTECTED.manifest.jsonl)")
+    parser.add_argument("--best-effort", action="store_true", help="also recover from lossy or changed files, less well")
+    parser.add_argument("--workers", type=int, default=2, help="threads that decode and encode (%(default)s)")
+    parser.add_argument("--resume", action="store_true", help="go on with a run that was stopped")
 
 
-def _verify_options(made: argparse.ArgumentParser) -> None:
-    made.add_argument("clean", metavar="CLEAN", help="the data set before")
-    made.add_argument("protected", metavar="PROTECTED", help="the data set after")
-    _labels_option(made)
-    tests = made.add_mutually_exclusive_group()
+def _verify_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("clean", metavar="CLEAN", help="the data set before")
+    parser.add_argument("protected", metavar="PROTECTED", help="the data set after")
+    _labels_option(parser)
+    tests = parser.add_mutually_exclusive_group()
     tests.add_argument("--test", metavar="DIR", help="clean data set to test on")
     tests.add_argument("--holdout", type=float, default=0.2, metavar="SHARE", help="share of the clean images to test on instead (%(default)s)")
-    made.add_argument("--attacks", default="quick", metavar="WHICH", help="none, quick, full, or counter-measures by name, with commas (%(default)s)")
-    made.add_argument("--experiments", default="", metavar="NAMES", help=f"what else to train, with commas: {', '.join(_EXPERIMENTS)}")
-    made.add_argument("--net", choices=_NETS, default="small", help="what is trained (%(default)s)")
-    made.add_argument("--weights", metavar="FILE", help="state dictionary of a pre-trained net, for the experiment fine-tuning")
-    made.add_argument("--epochs", type=int, default=20, help="of each training (%(default)s)")
-    made.add_argument("--seeds", type=int, default=3, help="trainings of each kind (%(default)s)")
-    made.add_argument("--batch", type=int, default=64, help="images a step (%(default)s)")
-    made.add_argument("--crop", type=int, default=2, help="pixels of padding before a random crop (%(default)s; 4 is usual for photographs)")
-    made.add_argument("--flip", action="store_true", help="mirror images at random, as is usual for photographs")
-    made.add_argument("--schedule", choices=("one-cycle", "steps"), default="one-cycle", help="of the learning rate (%(default)s; the paper: steps)")
-    made.add_argument("--clip", type=float, default=0.0, metavar="NORM", help="largest norm of the gradients (no limit; the paper: 5)")
-    made.add_argument("--steps", type=int, default=5, help="of an adversary (%(default)s; the paper: 10)")
-    made.add_argument("--side", type=int, default=32, help="larger images are shrunk to this many pixels for training (%(default)s)")
-    made.add_argument("--limit", type=int, default=0, metavar="N", help="use at most N images (all)")
-    made.add_argument("--device", default="cpu", help="where to train: cpu, cuda, cuda:1 (%(default)s)")
-    made.add_argument("--precision", choices=("auto", "float32", "bfloat16"), default="auto", help="of products (auto: bfloat16 on a GPU)")
-    made.add_argument("--stepping", choices=("auto", "eager", "graph", "compiled"), default="auto", help="how steps reach a GPU (auto: CUDA graphs)")
-    made.add_argument("--lanes", type=int, default=1, metavar="N", help="trainings side by side on the device (%(default)s)")
-    made.add_argument("--store", metavar="FILE", help="keep finished trainings there, and go on from them after a stop")
-    made.add_argument("--report", metavar="FILE", help="write the page (.html) or the object (.json)")
+    parser.add_argument("--attacks", default="quick", metavar="WHICH", help="none, quick, full, or names with commas (%(default)s)")
+    parser.add_argument("--experiments", default="", metavar="NAMES", help=f"what else to train, with commas: {', '.join(_EXPERIMENTS)}")
+    parser.add_argument("--net", choices=_NETS, default="small", help="what is trained (%(default)s)")
+    parser.add_argument("--weights", metavar="FILE", help="state dictionary of a pre-trained net, for the experiment fine-tuning")
+    parser.add_argument("--epochs", type=int, default=20, help="of each training (%(default)s)")
+    parser.add_argument("--seeds", type=int, default=3, help="trainings of each kind (%(default)s)")
+    parser.add_argument("--batch", type=int, default=64, help="images a step (%(default)s)")
+    parser.add_argument("--crop", type=int, default=2, help="pixels of padding before a random crop (%(default)s; 4 is usual for photographs)")
+    parser.add_argument("--flip", action="store_true", help="mirror images at random, as is usual for photographs")
+    parser.add_argument("--schedule", choices=("one-cycle", "steps"), default="one-cycle", help="of the learning rate (%(default)s; paper: steps)")
+    parser.add_argument("--clip", type=float, default=0.0, metavar="NORM", help="largest norm of the gradients (no limit; the paper: 5)")
+    parser.add_argument("--steps", type=int, default=5, help="of an adversary (%(default)s; the paper: 10)")
+    parser.add_argument("--side", type=int, default=32, help="larger images are shrunk to this many pixels for training (%(default)s)")
+    parser.add_argument("--limit", type=int, default=0, metavar="N", help="use at most N images (all)")
+    parser.add_argument("--device", default="cpu", help="where to train: cpu, cuda, cuda:1 (%(default)s)")
+    parser.add_argument("--precision", choices=("auto", "float32", "bfloat16"), default="auto", help="of products (auto: bfloat16 on a GPU)")
+    parser.add_argument("--stepping", choices=("auto", "eager", "graph", "compiled"), default="auto", help="how steps reach a GPU (auto: graphs)")
+    parser.add_argument("--lanes", type=int, default=1, metavar="N", help="trainings side by side on the device (%(default)s)")
+    parser.add_argument("--store", metavar="FILE", help="keep finished trainings there, and go on from them after a stop")
+    parser.add_argument("--report", metavar="FILE", help="write the page (.html) or the object (.json)")
 
 
 # --- the verbs ------------------------------------------------------------------------------------------------------------------------
 
 
-def key_new(given: Arguments) -> int:
+def key_new(args: Arguments) -> int:
     """Make a key file of 256 random bits and print its fingerprint."""
     from warpwright.domains.unlearnable.cwc.keys import new_key
 
-    mark = new_key(Path(given.out))
-    _tell(given, {"key": given.out, "fingerprint": mark}, f"wrote {given.out}, fingerprint {mark}: keep it private, it cannot be made again")
+    mark = new_key(Path(args.out))
+    _tell(args, {"key": args.out, "fingerprint": mark}, f"wrote {args.out}, fingerprint {mark}: keep it private, it cannot be made again")
     return DONE
 
 
-def pack(given: Arguments) -> int:
+def pack(args: Arguments) -> int:
     """Put an image data set into one file that opens at once and that the other verbs read."""
     from warpwright.domains.unlearnable.data import packs
     from warpwright.domains.unlearnable.data.packing import pack_data_set
     from warpwright.domains.unlearnable.data.sources import open_source
 
-    out = Path(given.out)
+    out = Path(args.out)
     if out.suffix != packs.SUFFIX:
         raise UsageError(f"expected a name that ends in {packs.SUFFIX}, saw {out}", f"write {out.with_suffix(packs.SUFFIX)}")
-    source = open_source(Path(given.source), given.labels)
+    source = open_source(Path(args.source), args.labels)
     if source.note:
-        _say(given, source.note)
+        _say(args, source.note)
     started = time.monotonic()
-    done = pack_data_set(source, out, given.pixels)
+    done = pack_data_set(source, out, args.pixels)
     seconds = time.monotonic() - started
     for line in done.refused:
-        _say(given, f"left out: {line}")
+        _say(args, f"left out: {line}")
     counts = {"images": done.images, "classes": len(source.classes), "failed": list(done.refused), "bytes": out.stat().st_size, "sha256": done.sha256}
     text = f"{done.images:,} images of {len(source.classes)} classes in {out} ({out.stat().st_size:,} bytes, {seconds:.1f} s)"
-    _tell(given, {"out": str(out), **counts, "seconds": seconds}, text)
+    _tell(args, {"out": str(out), **counts, "seconds": seconds}, text)
     return NOT_PASSED if done.refused else DONE
 
 
-def protect(given: Arguments) -> int:
+def protect(args: Arguments) -> int:
     """Convolve every class of an image data set with its own keyed filter."""
     from warpwright.domains.unlearnable.data.sources import open_source
     from warpwright.domains.unlearnable.protect import Options, protect_data_set
 
-    key = _key(given.key)
-    source = open_source(Path(given.source), given.labels)
+    key = _key(args.key)
+    source = open_source(Path(args.source), args.labels)
     options = Options(
-        preset=given.preset,
-        k=given.k,
-        pb=given.pb,
-        dataset=given.data_set,
-        form=_format(given.format, given.metadata),
-        backend=given.backend,
-        workers=_positive(given.workers, "--workers"),
-        resume=given.resume,
-        dry_run=given.dry_run,
+        preset=args.preset,
+        k=args.k,
+        pb=args.pb,
+        dataset=args.data_set,
+        form=_format(args.format, args.metadata),
+        backend=args.backend,
+        workers=_positive(args.workers, "--workers"),
+        resume=args.resume,
+        dry_run=args.dry_run,
         version=warpwright.__version__,
     )
     bank = options.bank(key, source.classes)
     if source.note:
-        _say(given, source.note)
+        _say(args, source.note)
     if options.chosen.warning:
-        _say(given, f"preset {options.preset}: {options.chosen.warning}")
-    if given.preview:
-        _preview(Path(given.preview), source, key, options)
-    out, manifest = Path(given.out), _manifest_path(given.manifest, given.out)
-    run = _Run(given, source.size)
+        _say(args, f"preset {options.preset}: {options.chosen.warning}")
+    if args.preview:
+        _preview(Path(args.preview), source, key, options)
+    out, manifest = Path(args.out), _manifest_path(args.manifest, args.out)
+    run = _Run(args, source.size)
     with run:
         run.summary = protect_data_set(source, out, key, options, None if options.dry_run else manifest, run.show)
     facts = {"preset": options.preset, "k": options.k, "pb": options.pb, "fingerprint": bank.fingerprint, "classes": len(source.classes)}
     return run.ended({"out": None if options.dry_run else str(out), "manifest": None if options.dry_run else str(manifest), **facts})
 
 
-def recover(given: Arguments) -> int:
+def recover(args: Arguments) -> int:
     """Undo protect with the key and the private manifest."""
     from warpwright.domains.unlearnable.recover import read_manifest, recover_data_set
 
-    key = _key(given.key)
-    manifest = read_manifest(_manifest_path(given.manifest, given.protected))
-    protected, out = Path(given.protected), Path(given.out)
+    key = _key(args.key)
+    manifest = read_manifest(_manifest_path(args.manifest, args.protected))
+    protected, out = Path(args.protected), Path(args.out)
     if not protected.is_dir():
         raise UsageError(f"expected the folder that protect wrote, saw none at {protected}", "check the path")
     if manifest.options.preset != "recoverable":
-        _say(given, f"preset {manifest.options.preset}: recovered images are approximate; only preset recoverable was made to be undone")
-    run = _Run(given, None)
+        _say(args, f"preset {manifest.options.preset}: recovered images are approximate; only preset recoverable was made to be undone")
+    run = _Run(args, None)
     with run:
-        workers = _positive(given.workers, "--workers")
-        run.summary = recover_data_set(protected, out, key, manifest, given.best_effort, workers, given.resume, run.show)
+        workers = _positive(args.workers, "--workers")
+        run.summary = recover_data_set(protected, out, key, manifest, args.best_effort, workers, args.resume, run.show)
     return run.ended({"out": str(out), "preset": manifest.options.preset, "fingerprint": manifest.fingerprint})
 
 
-def inspect(given: Arguments) -> int:
+def inspect(args: Arguments) -> int:
     """Look without the key: does the border or the spectrum of an image name its class?"""
     from warpwright.domains.unlearnable.data.labelled import load_labelled
     from warpwright.domains.unlearnable.verification import probe
 
-    data = load_labelled(Path(given.protected), given.labels, _PROBED)
+    data = load_labelled(Path(args.protected), args.labels, _PROBED)
     images, labels = data.at_side(max(data.common_side(), 8)), data.labels
-    found = {"border": probe.border_probe(images, labels), "spectrum": probe.spectrum_probe(images, labels)}
-    said = {name: {"accuracy": one.accuracy, "chance": one.chance, "error": one.error, "leaks": one.leaks} for name, one in found.items()}
+    probes = {"border": probe.border_probe(images, labels), "spectrum": probe.spectrum_probe(images, labels)}
+    summary = {name: {"accuracy": one.accuracy, "chance": one.chance, "error": one.error, "leaks": one.leaks} for name, one in probes.items()}
     lines = [
         f"{name:<9}{one.accuracy:5.1f} % of held-out images (chance {one.chance:.1f} %, standard error {one.error:.1f}): "
         f"{'names the class' if one.leaks else 'not above chance'}"
-        for name, one in found.items()
+        for name, one in probes.items()
     ]
     judgement = {
         (True, True): "borders and spectra differ by class: cropping the edge may undo part of it, and the filters can be estimated from labels "
@@ -241,79 +241,79 @@ def inspect(given: Arguments) -> int:
         (False, True): "spectra differ by class: with labels and similar clean images the filters can be estimated (a clean set's classes may "
         "differ in this too)",
         (False, False): "no class-wise filter shows in borders or coarse spectra",
-    }[found["border"].leaks, found["spectrum"].leaks]
-    _tell(given, {"images": len(labels), "classes": len(data.classes), **said, "judgement": judgement}, "\n".join([*lines, judgement]))
+    }[probes["border"].leaks, probes["spectrum"].leaks]
+    _tell(args, {"images": len(labels), "classes": len(data.classes), **summary, "judgement": judgement}, "\n".join([*lines, judgement]))
     return DONE
 
 
-def verify(given: Arguments) -> int:
+def verify(args: Arguments) -> int:
     """Train on clean, protected and control sets, then attack: how far does the protection go?"""
     from warpwright.domains.unlearnable.verification import verify as verification
     from warpwright.domains.unlearnable.verification.store import OutcomeStore
     from warpwright.reports import page_unlearnable
 
-    form = _report_form(given.report)
-    settings = _verify_settings(given)
-    data = verification.load(Path(given.clean), Path(given.protected), given.labels, given.test, given.holdout, given.side, given.limit)
+    form = _report_form(args.report)
+    settings = _verify_settings(args)
+    data = verification.load(Path(args.clean), Path(args.protected), args.labels, args.test, args.holdout, args.side, args.limit)
     started, told = time.monotonic(), 0.0
 
     def show(done: int, count: int, name: str) -> None:
-        _say(given, f"{time.monotonic() - started:6.0f} s  {done} of {count} trainings  {name}")
+        _say(args, f"{time.monotonic() - started:6.0f} s  {done} of {count} trainings  {name}")
 
     def watch(progress: Progress) -> None:
         nonlocal told
         if progress.seconds - told >= _TOLD_EVERY:
             told = progress.seconds
-            _say(given, f"{progress.seconds:6.0f} s  {progress.text}")
+            _say(args, f"{progress.seconds:6.0f} s  {progress.text}")
 
-    store = OutcomeStore(Path(given.store), _about(given, settings, data)) if given.store else None
+    store = OutcomeStore(Path(args.store), _about(args, settings, data)) if args.store else None
     result = verification.verify(data, settings, show, store, store.parts if store else None, watch)
     if form == "html":
-        Path(given.report).write_text(page_unlearnable.page(result, data.samples()))
+        Path(args.report).write_text(page_unlearnable.page(result, data.samples()))
     elif form == "json":
-        Path(given.report).write_text(json.dumps(result.to_json(), indent=1) + "\n")
-    _tell(given, result.to_json(), result.text())
-    if given.report:
-        _say(given, f"wrote {given.report}")
+        Path(args.report).write_text(json.dumps(result.to_json(), indent=1) + "\n")
+    _tell(args, result.to_json(), result.text())
+    if args.report:
+        _say(args, f"wrote {args.report}")
     return DONE if result.headline.valid else NOT_PASSED
 
 
-def _verify_settings(given: Arguments) -> Settings:
+def _verify_settings(args: Arguments) -> Settings:
     from warpwright.domains.unlearnable.verification.verify import Settings
 
-    if not re.fullmatch(r"cpu|cuda(:\d+)?", given.device):
-        raise UsageError(f"expected --device cpu, cuda or cuda:N, saw {given.device!r}", "write --device cuda")
-    if given.device != "cpu":
+    if not re.fullmatch(r"cpu|cuda(:\d+)?", args.device):
+        raise UsageError(f"expected --device cpu, cuda or cuda:N, saw {args.device!r}", "write --device cuda")
+    if args.device != "cpu":
         import torch
 
         if not torch.cuda.is_available():
-            raise UsageError(f"expected an NVIDIA GPU for --device {given.device}, saw none", "use --device cpu")
+            raise UsageError(f"expected an NVIDIA GPU for --device {args.device}, saw none", "use --device cpu")
     return Settings(
-        net=given.net,
-        epochs=_positive(given.epochs, "--epochs"),
-        seeds=_positive(given.seeds, "--seeds"),
-        attacks=given.attacks,
-        batch=_positive(given.batch, "--batch"),
-        crop=given.crop,
-        device=given.device,
-        flip=given.flip,
-        schedule=given.schedule,
-        clip=given.clip,
-        steps=_positive(given.steps, "--steps"),
-        precision=given.precision,
-        stepping=given.stepping,
-        experiments=tuple(filter(None, given.experiments.split(","))),
-        weights=Path(given.weights) if given.weights else None,
-        lanes=_positive(given.lanes, "--lanes"),
+        net=args.net,
+        epochs=_positive(args.epochs, "--epochs"),
+        seeds=_positive(args.seeds, "--seeds"),
+        attacks=args.attacks,
+        batch=_positive(args.batch, "--batch"),
+        crop=args.crop,
+        device=args.device,
+        flip=args.flip,
+        schedule=args.schedule,
+        clip=args.clip,
+        steps=_positive(args.steps, "--steps"),
+        precision=args.precision,
+        stepping=args.stepping,
+        experiments=tuple(filter(None, args.experiments.split(","))),
+        weights=Path(args.weights) if args.weights else None,
+        lanes=_positive(args.lanes, "--lanes"),
     )
 
 
-def _about(given: Arguments, settings: Settings, data: Data) -> str:
+def _about(args: Arguments, settings: Settings, data: Data) -> str:
     """Return what finished trainings belong to: another set or recipe must not answer with them. The attacks are in their own keys."""
     import dataclasses
 
     recipe = {name: value for name, value in dataclasses.asdict(settings.recipe).items() if name not in ("device", "stepping")}
-    return json.dumps({"recipe": recipe, "data": data.fingerprint(), "weights": given.weights})
+    return json.dumps({"recipe": recipe, "data": data.fingerprint(), "weights": args.weights})
 
 
 # --- steps ----------------------------------------------------------------------------------------------------------------------------
@@ -322,8 +322,8 @@ def _about(given: Arguments, settings: Settings, data: Data) -> str:
 class _Run:
     """Shows the progress of a long verb, and says at its end what was done, also when it was interrupted."""
 
-    def __init__(self, given: Arguments, size: int | None) -> None:
-        self.given, self.size = given, size
+    def __init__(self, args: Arguments, size: int | None) -> None:
+        self.args, self.size = args, size
         self.summary: Summary | None = None
         self.interrupted = False
         self._next = 0.0
@@ -343,22 +343,22 @@ class _Run:
             self._next = summary.seconds + self._every
             of = "" if self.size is None else f" of {self.size:,}"
             rate = summary.written / summary.seconds if summary.seconds else 0.0
-            _say(self.given, f"{summary.present + summary.written:,}{of} images, {rate:,.0f} images/s")
+            _say(self.args, f"{summary.present + summary.written:,}{of} images, {rate:,.0f} images/s")
 
     def ended(self, facts: Mapping[str, Any]) -> int:
         """Print the summary and return the exit code."""
         summary = self.summary
         written, present, seconds, failed = (summary.written, summary.present, summary.seconds, summary.failed) if summary else (0, 0, 0.0, [])
         for line in failed:
-            _say(self.given, f"not done: {line}")
+            _say(self.args, f"not done: {line}")
         rate = written / seconds if seconds else 0.0
         complete = not self.interrupted and not failed
         counts = {"written": written, "present": present, "failed": failed, "complete": complete}
-        said = {**facts, **counts, "seconds": seconds, "images_per_second": rate}
+        document = {**facts, **counts, "seconds": seconds, "images_per_second": rate}
         text = f"{written:,} images in {seconds:.1f} s ({rate:,.0f} images/s), {present:,} were there, {len(failed):,} not done"
-        _tell(self.given, said, text)
+        _tell(self.args, document, text)
         if self.interrupted:
-            _say(self.given, "interrupted: --resume goes on")
+            _say(self.args, "interrupted: --resume goes on")
             return INTERRUPTED
         return NOT_PASSED if failed else DONE
 
@@ -388,9 +388,9 @@ def _positive(number: int, option: str) -> int:
     return number
 
 
-def _manifest_path(given: str | None, folder: str) -> Path:
+def _manifest_path(file: str | None, folder: str) -> Path:
     path = Path(folder)
-    return Path(given) if given else path.with_name(f"{path.name}.manifest.jsonl")
+    return Path(file) if file else path.with_name(f"{path.name}.manifest.jsonl")
 
 
 def _report_form(report: str | None) -> str:
@@ -439,9 +439,9 @@ def _first_of_classes(source: Source) -> Iterator[tuple[int, Any]]:
             del left[item.label]
 
 
-def _say(given: Arguments, text: str) -> None:
-    given.console.print(Text(text))
+def _say(args: Arguments, text: str) -> None:
+    args.console.print(Text(text))
 
 
-def _tell(given: Arguments, said: Mapping[str, Any], text: str) -> None:
-    print(json.dumps(said, allow_nan=False) if given.json else text, file=given.stdout, flush=True)
+def _tell(args: Arguments, document: Mapping[str, Any], text: str) -> None:
+    print(json.dumps(document, allow_nan=False) if args.json else text, file=args.stdout, flush=True)

@@ -39,8 +39,8 @@ def space(task: Task, target: str) -> Space[Plan]:
         unit.read(cuda)
     except NotApplicable as error:
         limited = error.message
-    def told(made: Candidate) -> Facts:
-        return facts.facts(task, made, machine_name("cuda:0") if target == "cuda" else "")
+    def told(candidate: Candidate) -> Facts:
+        return facts.facts(task, candidate, machine_name("cuda:0") if target == "cuda" else "")
 
     rewrites: tuple[Technique[Plan], ...] = ()
     if not limited:
@@ -49,11 +49,11 @@ def space(task: Task, target: str) -> Space[Plan]:
     return Space(Plan(cuda), known, lower, writing=writing, limited=limited, facts=told, alike=translated if target == "cpu" else None)
 
 
-def translated(made: Candidate) -> str:
+def translated(candidate: Candidate) -> str:
     """Return the C++ that a program's CUDA text is translated to; "" where there is none: it is said when the program is built."""
     from warpwright.domains.transpile.program import compile_text
 
-    held = facts.held_in(made.source.text)
+    held = facts.held_in(candidate.source.text)
     try:
         return compile_text(held[0], "kernels.cu", host=True).source if held is not None else ""
     except WarpwrightError:

@@ -30,9 +30,9 @@ def _globals(unit: Unit) -> str:
 def _shape(words: str, host: str, outside: str, depth: int) -> tuple[int, int, int] | None:
     """Return the shape that an expression means within a host function."""
     words = words.strip()
-    made = re.fullmatch(r"(?:dim3\s*)?[({](.*)[)}]", words, re.S) if words.startswith(("dim3", "{")) else None
-    sides = scan.split_commas(made[1]) if made is not None else [words]
-    if made is None and re.fullmatch(r"[A-Za-z_]\w*", words):
+    match = re.fullmatch(r"(?:dim3\s*)?[({](.*)[)}]", words, re.S) if words.startswith(("dim3", "{")) else None
+    sides = scan.split_commas(match[1]) if match is not None else [words]
+    if match is None and re.fullmatch(r"[A-Za-z_]\w*", words):
         held = _held(words, host, outside)
         if held is None or not depth:
             return None
@@ -68,8 +68,8 @@ def _held(name: str, host: str, outside: str) -> tuple[str, str] | None:
         if not mentions:
             continue
         changed = rf"(?:\+\+|--)\s*{name}\b|&\s*{name}\b|\b{name}\s*(?:\.\s*[xyz]\s*)?(?:\+\+|--|[-+*/%&|^]=|<<=|>>=)|\b{name}\s*\.\s*[xyz]\s*=[^=]"
-        given = rf"{name}\s*(?:=\s*([^;]+?)\s*;|[({{]([^;]*?)[)}}]\s*;)"
-        declared = re.findall(rf"(?:\b(const|constexpr)\s+)?\b([A-Za-z_]\w*)\s+(?:const\s+)?{given}", text)
+        initialised = rf"{name}\s*(?:=\s*([^;]+?)\s*;|[({{]([^;]*?)[)}}]\s*;)"
+        declared = re.findall(rf"(?:\b(const|constexpr)\s+)?\b([A-Za-z_]\w*)\s+(?:const\s+)?{initialised}", text)
         assigned = len(re.findall(rf"\b{name}\s*=[^=]", text))
         if len(declared) != 1 or re.search(changed, text) or assigned != bool(declared[0][2]):
             return None

@@ -91,11 +91,11 @@ def held_in(text: str) -> tuple[str, tuple[str, ...]] | None:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return None
-    found: dict[str, object] = {}
+    assigned: dict[str, object] = {}
     for node in tree.body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id in ("CUDA_SOURCE", "FLAGS"):
-            found[node.targets[0].id] = ast.literal_eval(node.value)
-    source, flags = found.get("CUDA_SOURCE"), found.get("FLAGS", ())
+            assigned[node.targets[0].id] = ast.literal_eval(node.value)
+    source, flags = assigned.get("CUDA_SOURCE"), assigned.get("FLAGS", ())
     if not isinstance(source, str) or not isinstance(flags, tuple):
         return None
     return source, tuple(flag for flag in PERMITTED if flag in flags)
@@ -126,18 +126,18 @@ def _compiled(source: str, flags: tuple[str, ...], arch: str, compiler: str) -> 
     return Facts(parts, missing=missing)
 
 
-def _of_the_assembler(said: str) -> dict[str, dict[str, Scalar]]:
+def _of_the_assembler(output: str) -> dict[str, dict[str, Scalar]]:
     """Return what `ptxas -v` says of each kernel."""
-    found: dict[str, dict[str, Scalar]] = {}
-    for piece in re.split(r"(?=ptxas info\s+: Compiling entry function)", said):
+    kernels: dict[str, dict[str, Scalar]] = {}
+    for piece in re.split(r"(?=ptxas info\s+: Compiling entry function)", output):
         entry, registers = _ENTRY.search(piece), _REGISTERS.search(piece)
         if entry is None or registers is None:
             continue
         spills, shared = _SPILLS.search(piece), _SHARED.search(piece)
         own: dict[str, Scalar] = {"registers a thread": int(registers[1]), "shared memory, bytes": int(shared[1]) if shared else 0}
         own["spilled, bytes"] = int(spills[2]) + int(spills[3]) if spills else 0
-        found[_plain(entry[1], found)] = own
-    return found
+        kernels[_plain(entry[1], kernels)] = own
+    return kernels
 
 
 def _plain(mangled: str, taken: Mapping[str, object]) -> str:
@@ -166,7 +166,7 @@ def _listing(cubin: Path) -> tuple[dict[str, dict[str, Scalar]], tuple[str, ...]
 
 
 def _counted(listing: str) -> dict[str, dict[str, Scalar]]:
-    found: dict[str, dict[str, Scalar]] = {}
+    kernels: dict[str, dict[str, Scalar]] = {}
     for section in re.split(r"^\s*\.section\s+\.text\.", listing, flags=re.M)[1:]:
         counts: Counter[str] = Counter()
         for line in section.splitlines():
@@ -177,8 +177,8 @@ def _counted(listing: str) -> dict[str, dict[str, Scalar]]:
             kind = next((kind for pattern, kind in KINDS if re.match(pattern, match[1])), "")
             if kind:
                 counts[kind] += 1
-        found[_plain(re.split(r"[,\s]", section, maxsplit=1)[0], found)] = dict(counts)
-    return found
+        kernels[_plain(re.split(r"[,\s]", section, maxsplit=1)[0], kernels)] = dict(counts)
+    return kernels
 
 
 def block_sizes(source: str) -> dict[str, int]:
@@ -187,11 +187,11 @@ def block_sizes(source: str) -> dict[str, int]:
         read = unit.read(source)
     except NotApplicable:
         return {}
-    found: dict[str, set[int | None]] = {}
+    sizes_of: dict[str, set[int | None]] = {}
     for launch in read.launches:
         shape = block_shape(read, launch)
-        found.setdefault(launch.kernel, set()).add(math.prod(shape) if shape is not None else None)
-    return {name: size for name, sizes in found.items() if len(sizes) == 1 and (size := next(iter(sizes))) is not None}
+        sizes_of.setdefault(launch.kernel, set()).add(math.prod(shape) if shape is not None else None)
+    return {name: size for name, sizes in sizes_of.items() if len(sizes) == 1 and (size := next(iter(sizes))) is not None}
 
 
 def _kept(path: Path) -> Facts | None:
@@ -202,9 +202,9 @@ def _kept(path: Path) -> Facts | None:
         return None
 
 
-def _keep(path: Path, found: Facts) -> None:
-    if not found.parts:  # a compiler that failed may do better tomorrow
+def _keep(path: Path, facts: Facts) -> None:
+    if not facts.parts:  # a compiler that failed may do better tomorrow
         return
     partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(asdict(found)))
+    partial.write_text(json.dumps(asdict(facts)))
     partial.replace(path)

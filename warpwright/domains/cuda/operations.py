@@ -51,7 +51,7 @@ def of_task(python: str, name: str) -> tuple[Operation, Call] | None:
     graph, call = recorded(python, name)
     if graph is None or call is None:
         return None
-    operation = next((found for match in MATCHERS if (found := _matched(match, graph)) is not None), None)
+    operation = next((matched for match in MATCHERS if (matched := _matched(match, graph)) is not None), None)
     return None if operation is None else (operation, call)
 
 
@@ -121,14 +121,14 @@ class _Clones(TorchDispatchMode):
         self.pairs: list[tuple[Any, Any]] = []
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        made = function(*args, **(kwargs or {}))
+        result = function(*args, **(kwargs or {}))
         if str(function) == "aten.clone.default":
-            self.pairs.append((made, args[0]))
-        return made
+            self.pairs.append((result, args[0]))
+        return result
 
     def source(self, copy: Any) -> Any:
         """Return what a tensor is a copy of."""
-        return next((source for made, source in self.pairs if made is copy), None)
+        return next((source for result, source in self.pairs if result is copy), None)
 
 
 class Recorded:
@@ -235,10 +235,10 @@ ELEMENTS = {"torch.float32": "float", "torch.int32": "int"}
 def _element(recorded: Recorded, which: int, legal: Sequence[str] = ("float",)) -> str:
     """Return the C type of an input's elements, which have to be those of the output, too; raise _Other where it is not legal."""
     kinds = {str(node.meta["val"].dtype) for node in (recorded.inputs[which], recorded.output)}
-    found = ELEMENTS.get(kinds.pop(), "") if len(kinds) == 1 else ""
-    if found not in legal:
+    element = ELEMENTS.get(kinds.pop(), "") if len(kinds) == 1 else ""
+    if element not in legal:
         raise _Other
-    return found
+    return element
 
 
 def _vector(recorded: Recorded, node: Any, legal: Sequence[str] = ("float",)) -> tuple[int, int]:

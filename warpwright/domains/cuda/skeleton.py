@@ -48,17 +48,17 @@ def _task(name: str, parameters: list[scan.Parameter]) -> str:
     pointers = [one for one in parameters if _POINTER.sub("", one.text) != one.text and "*" in one.text]
     inputs = [one for one in pointers if re.search(r"\bconst\b", one.text)] or pointers[:-1]
     outputs = [one for one in pointers if one not in inputs]
-    made = ", ".join(f"torch.randint(0, 100, (N, N){kind})" if "int" in (kind := _dtype(one)) else f"torch.randn(N, N{kind})" for one in inputs)
-    given = ", ".join(one.name for one in inputs)
+    tensors = ", ".join(f"torch.randint(0, 100, (N, N){kind})" if "int" in (kind := _dtype(one)) else f"torch.randn(N, N{kind})" for one in inputs)
+    arguments = ", ".join(one.name for one in inputs)
     first = inputs[0].name if inputs else "torch.empty(N, N)"
     whole = re.compile(r"\b(int|long|short|unsigned|size_t|u?int\d+_t)\b")
     calls = ", ".join(one.name if one in pointers else f"{first}.shape[0]" if whole.search(one.text) else "1.0" for one in parameters)
     results = ", ".join(one.name for one in outputs) or first
     lines = [
         '"""What the kernel computes, in words."""', "", "import torch", "", "N = 1024", "", "",
-        "def get_inputs():", f"    return [{made}]", "", "",
-        f"def reference({given}):", "    return ...  # the same in torch: it says what is right", "", "",
-        f"def launch(kernel, {given}):",
+        "def get_inputs():", f"    return [{tensors}]", "", "",
+        f"def reference({arguments}):", "    return ...  # the same in torch: it says what is right", "", "",
+        f"def launch(kernel, {arguments}):",
         *(f"    {one.name} = torch.empty_like({first}{_dtype(one)})" for one in outputs),
         f"    kernel.{name}({calls})", f"    return {results}",
     ]  # fmt: skip

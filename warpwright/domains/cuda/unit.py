@@ -103,13 +103,13 @@ def _reached(text: str) -> set[str]:
         own = [t.text for t in tokens if piece.start <= t.start < piece.end and t.kind == "word"]
         everything |= set(own)
         mentions.setdefault(_defined(tokens, piece), set()).update(own)
-    found = set(entries(text))
-    todo = list(found)
+    reached = set(entries(text))
+    todo = list(reached)
     while todo:
-        more = mentions.get(todo.pop(), set()) - found
-        found |= more
+        more = mentions.get(todo.pop(), set()) - reached
+        reached |= more
         todo += more
-    return found or everything
+    return reached or everything
 
 
 def _defined(tokens: tuple[scan.Token, ...], piece: scan.Piece) -> str:
@@ -133,7 +133,7 @@ def _launch(text: str, site: LaunchSite) -> Launch:
 
 def entries(text: str) -> dict[str, str]:
     """Return the host functions whose parameters are addresses and numbers, with a code for each; where some have C linkage, those alone."""
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     linked: set[str] = set()
     text = without_directives(text)
     tokens = scan.tokens(text)
@@ -146,11 +146,11 @@ def entries(text: str) -> dict[str, str]:
         inside = text[words[at].end : words[scan.matching(words, at)].start]
         codes = [_code(scan.parameter(p, i).text) for i, p in enumerate(scan.split_commas(inside)) if p and p != "void"]
         if at > 0 and words[at - 1].kind == "word" and all(codes) and "static" not in texts:
-            found[texts[at - 1]] = "".join(codes)
+            by_name[texts[at - 1]] = "".join(codes)
             if '"C"' in texts or _in_c_block(text, piece.start):
                 linked.add(texts[at - 1])
-    found.pop("main", None)
-    return {name: codes for name, codes in found.items() if name in linked} if linked else found
+    by_name.pop("main", None)
+    return {name: codes for name, codes in by_name.items() if name in linked} if linked else by_name
 
 
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\.)*$", re.M | re.S)
@@ -175,13 +175,13 @@ def _code(parameter: str) -> str:
 
 def expect_entries(text: str, name: str) -> dict[str, str]:
     """Return the entries of a CUDA source as its author wrote it; raise TaskError where it has none."""
-    found = entries(text)
-    if not found:
+    known = entries(text)
+    if not known:
         from warpwright.domains.cuda import skeleton
 
         shown = skeleton.entry(text) or 'extern "C" void run(float* out, ...) { ... }\n'
         raise TaskError(f"expected a host function in {name} that launches the kernels, saw none", f"add one, such as\n\n{shown}")
-    return found
+    return known
 
 
 def trimmed(text: str, wanted: Mapping[str, str]) -> str:

@@ -112,12 +112,12 @@ class InPieces:
             try:
                 if own not in self.technique.sites(program):
                     return program
-                made: GraphIR = self.technique.apply(program, own)
+                changed: GraphIR = self.technique.apply(program, own)
             except NotApplicable as refusal:
                 refusals.append(refusal)
                 return program
             done += 1
-            return made
+            return changed
 
         changed = ir.mapped(change)
         if not done:

@@ -89,15 +89,15 @@ def from_module(model: torch.nn.Module, inputs: Sequence[Any], gradients: bool =
 
 def _own_meta() -> Callable[[Any], Any]:
     """Return what gives each leaf as a meta tensor of its own: one given twice would be read as one input, and later calls may give two."""
-    made: dict[int, torch.Tensor] = {}
+    by_id: dict[int, torch.Tensor] = {}
 
     def own(leaf: Any) -> Any:
         if not isinstance(leaf, torch.Tensor):
             return leaf
         meta = leaf.to("meta")
-        if id(meta) in made:
+        if id(meta) in by_id:
             meta = torch.empty_strided(leaf.shape, leaf.stride(), dtype=leaf.dtype, device="meta")
-        made[id(meta)] = meta
+        by_id[id(meta)] = meta
         return meta
 
     return own
@@ -197,11 +197,11 @@ _MODE_MATTERS = (
 
 def _flags(model: torch.nn.Module) -> tuple[tuple[str, bool], ...]:
     """Return the training flags of the model, of its parts whose forward reads them, and of all parts that are not torch's own."""
-    found = [("", model.training)]
+    flags = [("", model.training)]
     for path, part in model.named_modules():
         if path and (isinstance(part, _MODE_MATTERS) or not type(part).__module__.startswith("torch.nn.")):
-            found.append((path, part.training))
-    return tuple(found)
+            flags.append((path, part.training))
+    return tuple(flags)
 
 
 def unreadable(model: torch.nn.Module, inputs: Sequence[Any], reason: str) -> GraphIR:

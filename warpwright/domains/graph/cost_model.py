@@ -110,7 +110,7 @@ def bytes_of(node: fx.Node) -> float:
     if name == "tf32x3":
         return moved + 2.0 * _size(node) * math.ceil(shape(node.args[0])[-1] / 2 / node.args[2])  # type: ignore[arg-type, operator]
     if isinstance(node.target, CudaKernel):
-        moved += sum(_size(arg) for arg in node.all_input_nodes) * (1 if node.target.made.workspace else 0) * 0.5  # half of it is still in L2
+        moved += sum(_size(arg) for arg in node.all_input_nodes) * (1 if node.target.generated.workspace else 0) * 0.5  # half of it is still in L2
         moved += sum(2 * TURNED * _size(arg) for arg in node.target.copied)
     elif is_op(node, *_READ_TWICE):
         moved += _size(node.args[0])  # type: ignore[arg-type]

@@ -61,16 +61,16 @@ def expression(node: fx.Node, name: Namer, device: str) -> str:
     if node.target is operator.getitem:
         return f"{name(node.args[0])}[{node.args[1]}]"  # type: ignore[arg-type]
     if not isinstance(node.target, torch._ops.OpOverload):
-        given = ", ".join(_text(a, name, device) for a in node.args)
-        return f"{node.target.__name__}({given})"  # type: ignore[union-attr]
+        arguments = ", ".join(_text(a, name, device) for a in node.args)
+        return f"{node.target.__name__}({arguments})"  # type: ignore[union-attr]
     if node.target.namespace == recurrent.NAMESPACE:
         return recurrent.text(node.target, [_text(a, name, device) for a in node.args])
     for form in (_special, _operator, _method, _function):
-        found = form(node, name, device)
-        if found is not None:
-            return found
-    given = ", ".join([_text(a, name, device) for a in node.args] + [f"{k}={_text(v, name, device)}" for k, v in node.kwargs.items()])
-    return f"torch.ops.{node.target}({given})"
+        known = form(node, name, device)
+        if known is not None:
+            return known
+    arguments = ", ".join([_text(a, name, device) for a in node.args] + [f"{k}={_text(v, name, device)}" for k, v in node.kwargs.items()])
+    return f"torch.ops.{node.target}({arguments})"
 
 
 def _bound(node: fx.Node) -> list[tuple[str, Any]]:
@@ -78,10 +78,10 @@ def _bound(node: fx.Node) -> list[tuple[str, Any]]:
     target: Any = node.target
     formals = target._schema.arguments
     positional = [f for f in formals if not f.kwarg_only]
-    given = [(f, value) for f, value in zip(positional, node.args, strict=False)]
-    given += [(f, node.kwargs[f.name]) for f in formals if f.name in node.kwargs]
+    bound = [(f, value) for f, value in zip(positional, node.args, strict=False)]
+    bound += [(f, node.kwargs[f.name]) for f in formals if f.name in node.kwargs]
     return [
-        (f.name, value) for f, value in given
+        (f.name, value) for f, value in bound
         if isinstance(value, fx.Node) or not f.has_default_value() or not _is_default(f.default_value, value)
     ]  # fmt: skip
 
@@ -129,11 +129,11 @@ def _method(node: fx.Node, name: Namer, device: str) -> str | None:
         return None
     formals = {f.name: f for f in node.target._schema.arguments}  # type: ignore[union-attr]
     rest = [(n, v) for n, v in _bound(node) if n != "self"]
-    given = [f"{n}={_text(v, name, device)}" if formals[n].kwarg_only else _text(v, name, device) for n, v in rest]
+    rest_texts = [f"{n}={_text(v, name, device)}" if formals[n].kwarg_only else _text(v, name, device) for n, v in rest]
     leading = [formal.name for formal in node.target._schema.arguments][1 : 1 + len(rest)]  # type: ignore[union-attr]
     if [n for n, _ in rest if not formals[n].kwarg_only] != [n for n in leading if not formals[n].kwarg_only]:
         return None  # a default was left out before a given argument
-    return f"{name(node.args[0])}.{called}({', '.join(given)})"
+    return f"{name(node.args[0])}.{called}({', '.join(rest_texts)})"
 
 
 def _function(node: fx.Node, name: Namer, device: str) -> str | None:
@@ -142,15 +142,15 @@ def _function(node: fx.Node, name: Namer, device: str) -> str | None:
     if called not in _FUNCTIONS:
         return None
     order = [f.name for f in schema.arguments if not f.kwarg_only]
-    given: list[str] = []
+    arguments: list[str] = []
     named = False
     for position, (formal, value) in enumerate((n, v) for n, v in _bound(node) if n not in _DROPPED):
         shown = _text(value, name, device)
         if formal in _SPATIAL and isinstance(value, list | tuple) and len(set(value)) == 1:
             shown = str(value[0])
         named = named or formal not in _POSITIONAL.split() or order[position : position + 1] != [formal] or (called in _REORDERED and position > 0)
-        given.append(f"{formal}={shown}" if named else shown)
-    return f"{_FUNCTIONS[called]}({', '.join(given)})"
+        arguments.append(f"{formal}={shown}" if named else shown)
+    return f"{_FUNCTIONS[called]}({', '.join(arguments)})"
 
 
 def _text(item: Any, name: Namer, device: str) -> str:

@@ -82,7 +82,7 @@ class _Memory:
         self.holds: dict[fx.Node, fx.Node] = {}
         self.writes: dict[fx.Node, int] = {}
         """How often each root was written so far."""
-        self.made: dict[fx.Node, tuple[int, fx.Node]] = {}
+        self.fresh: dict[fx.Node, tuple[int, fx.Node]] = {}
         """A view as it is after so many writes."""
         self.same: dict[fx.Node, fx.Node] = {}
         """Calls that wrote, and what they wrote to, which is what they returned."""
@@ -108,7 +108,7 @@ class _Memory:
                 node.target = _anyhow(node.target)
                 node.meta["val"] = infer(node)
                 if node in self.root and self.root[node] is not node:
-                    self.made[node] = (self.writes.get(self.root[node], 0), node)
+                    self.fresh[node] = (self.writes.get(self.root[node], 0), node)
         output = self.graph.output_node()
         for root, held in self.holds.items():
             if role(root) == "state":
@@ -133,14 +133,14 @@ class _Memory:
             return node
         if node is root:
             return self.holds[root]
-        known = self.made.get(node)
+        known = self.fresh.get(node)
         if known is not None and known[0] == writes:
             return known[1]
         args, kwargs = fx.map_arg(self.taken[node], functools.partial(self._now, at=at))
         with self.graph.inserting_before(at):
             new = self.graph.call_function(_anyhow(node.target), args, kwargs)
             new.meta["val"] = infer(new)
-        self.made[node] = (writes, new)
+        self.fresh[node] = (writes, new)
         return new
 
     def _write(self, node: fx.Node, target: fx.Node) -> None:
@@ -158,7 +158,7 @@ class _Memory:
             part = self.same.get(base, base)
         self.writes[root] = self.writes.get(root, 0) + 1
         self.holds[root] = held
-        self.made[target] = (self.writes[root], new)
+        self.fresh[target] = (self.writes[root], new)
         self.same[node] = target
         node.replace_all_uses_with(target)
         self.graph.erase_node(node)

@@ -110,10 +110,10 @@ class GraphIR:
 
     def node(self, name: str) -> fx.Node:
         """Return the node called `name`; NotApplicable if there is none."""
-        found: fx.Node
-        for found in self.graph.nodes:
-            if found.name == name:
-                return found
+        node: fx.Node
+        for node in self.graph.nodes:
+            if node.name == name:
+                return node
         raise NotApplicable(f"expected a node {name!r} in the graph, saw none", "take the action's place from sites(ir)")
 
     def scheduled(self, technique: str) -> Action | None:
@@ -198,13 +198,13 @@ def written(node: fx.Node) -> tuple[fx.Node, ...]:
     """Return the nodes whose tensors this call writes in place."""
     if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
         return ()
-    found = []
+    targets = []
     for position, name, by_name in _written_arguments(node.target):
-        found.append(node.kwargs.get(name) if by_name or position >= len(node.args) else node.args[position])
+        targets.append(node.kwargs.get(name) if by_name or position >= len(node.args) else node.args[position])
     if node.target in _RUNNING_STATISTICS:
         switch, *statistics = _RUNNING_STATISTICS[node.target]
-        found += [node.args[i] for i in statistics] if node.args[switch] else []
-    return tuple(n for n in found if isinstance(n, fx.Node))
+        targets += [node.args[i] for i in statistics] if node.args[switch] else []
+    return tuple(n for n in targets if isinstance(n, fx.Node))
 
 
 @functools.cache
@@ -279,13 +279,13 @@ def foldable(graph: fx.Graph) -> set[fx.Node]:
         elif node.op == "call_function" and not has_effect(node) and all(arg in fixed for arg in node.all_input_nodes):
             fixed[node] = any(fixed[arg] for arg in node.all_input_nodes)
     wanted = [node for node, on_state in fixed.items() if on_state and node.op == "call_function"]
-    found: set[fx.Node] = set()
+    constants: set[fx.Node] = set()
     while wanted:
         node = wanted.pop()
-        if node.op == "call_function" and node not in found:
-            found.add(node)
+        if node.op == "call_function" and node not in constants:
+            constants.add(node)
             wanted += node.all_input_nodes
-    return found
+    return constants
 
 
 # --- changing --------------------------------------------------------------------------------------------------------
@@ -318,12 +318,12 @@ def without_views(ir: GraphIR) -> GraphIR:
             views[number] = View(owner, tuple(val.shape), tuple(val.stride()), int(val.storage_offset()))
     if not views:
         return ir
-    made = copy(ir)
-    made.output.args = (tuple(None if number in views else result for number, result in enumerate(made.results)),)
-    for node in reversed(list(made.graph.nodes)):
+    copied = copy(ir)
+    copied.output.args = (tuple(None if number in views else result for number, result in enumerate(copied.results)),)
+    for node in reversed(list(copied.graph.nodes)):
         if not node.users and not has_effect(node):
-            made.graph.erase_node(node)
-    return replace(made, views={**ir.views, **views})
+            copied.graph.erase_node(node)
+    return replace(copied, views={**ir.views, **views})
 
 
 class Inserter:
@@ -526,11 +526,11 @@ def run(
             elif node.op == "call_function":
                 args, kwargs = fx.map_arg((node.args, node.kwargs), env.__getitem__)
                 env[node] = node.target(*on_device(_types(args, dtype), device), **on_device(_types(kwargs, dtype), device))
-    found = tuple(env[node] if isinstance(node, fx.Node) else node for node in ir.results)
+    results = tuple(env[node] if isinstance(node, fx.Node) else node for node in ir.results)
     if ir.views:
-        viewed = {number: found[view.of].as_strided(view.shape, view.strides, view.offset) for number, view in ir.views.items()}
-        found = tuple(viewed.get(number, result) for number, result in enumerate(found))
-    return found if flat else nest(ir.structure, found)
+        viewed = {number: results[view.of].as_strided(view.shape, view.strides, view.offset) for number, view in ir.views.items()}
+        results = tuple(viewed.get(number, result) for number, result in enumerate(results))
+    return results if flat else nest(ir.structure, results)
 
 
 def _cast(tensor: Any, dtype: torch.dtype | None) -> Any:
@@ -565,9 +565,9 @@ def text(ir: GraphIR) -> str:
             where = ir.state.get(node.name, "")
             lines.append(f"{role(node)} {node.name}: {type_text(node)}" + (f" = {where}" if where else ""))
         elif node.op == "call_function":
-            given = [_show(a) for a in node.args] + [f"{k}={_show(v)}" for k, v in node.kwargs.items()]
+            arguments = [_show(a) for a in node.args] + [f"{k}={_show(v)}" for k, v in node.kwargs.items()]
             name = getattr(node.target, "__name__", str(node.target)).removesuffix(".default")
-            lines.append(f"{node.name}: {type_text(node)} = {name}({', '.join(given)})")
+            lines.append(f"{node.name}: {type_text(node)} = {name}({', '.join(arguments)})")
     lines.append(f"return {', '.join(_show(r) for r in ir.results)}")
     lines += [f"schedule {action}" for action in ir.schedule] + [f"assumes {a}" for a in ir.assumptions]
     return "\n".join(lines) + "\n"

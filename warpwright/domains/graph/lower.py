@@ -100,28 +100,28 @@ def _graph_parts(ir: GraphIR, original: Original) -> list[str]:
 
 def _plan_text(ir: GraphIR) -> str:
     """Return the native plan's source, its loader, and what calls it."""
-    made = plan(ir)
+    planned = plan(ir)
     forms = []
-    for sizes, strides, kind in made.results:
+    for sizes, strides, kind in planned.results:
         dense = torch.empty_strided(sizes, strides, device="meta").is_contiguous()
         form = f"empty({sizes}" if dense else f"empty_strided({sizes}, {strides}"
         forms.append(f'torch.{form}, dtype={kind}, device="cpu")')
-    symbols = "".join(f'    "{symbol}",\n' for symbol in made.symbols)
+    symbols = "".join(f'    "{symbol}",\n' for symbol in planned.symbols)
     text = template.PLAN.replace("@SYMBOLS", symbols).replace("@RESULTS", straight.tuple_text(forms))
-    given = [is_tensor(node) for node in parameters(ir)]
-    taken = "tensors" if all(given) else f"[tensors[i] for i in {[i for i, tensor in enumerate(given) if tensor]}]"
-    loader = standalone.loader(made.source, {"plan_run": 1, "plan_bind": 1})
-    return loader + text.replace("@TENSORS", taken).replace("@COUNT", str(sum(given) + len(forms)))
+    is_given = [is_tensor(node) for node in parameters(ir)]
+    taken = "tensors" if all(is_given) else f"[tensors[i] for i in {[i for i, tensor in enumerate(is_given) if tensor]}]"
+    loader = standalone.loader(planned.source, {"plan_run": 1, "plan_bind": 1})
+    return loader + text.replace("@TENSORS", taken).replace("@COUNT", str(sum(is_given) + len(forms)))
 
 
 def _training_parts(ir: GraphIR, original: Original) -> list[str]:
     """Return the kernels, the two functions of a training step, and the class."""
-    made = training_text.parts(ir)
-    forms = {ir.state[node.name]: _form(node) for node in made.state}
+    step = training_text.parts(ir)
+    forms = {ir.state[node.name]: _form(node) for node in step.state}
     table = _table(ir, original, forms, list(forms), ())
     call = "verified(leaves, watch.reads())"
     head = [*results.imports(ir.structure), template.watch(), "", *straight.kernels(ir)]
-    return [*head, *made.lines, *table, *_class(ir, original, call), *template.class_tail(folds=False)]
+    return [*head, *step.lines, *table, *_class(ir, original, call), *template.class_tail(folds=False)]
 
 
 def head(assumptions: Sequence[str], actions: Sequence[Action], original: Original, about: Sequence[str] = ()) -> str:

@@ -14,8 +14,8 @@ def infer(node: fx.Node) -> Any:
     target: Callable[..., Any] = node.target  # type: ignore[assignment]
     args, kwargs = fx.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
     with torch.no_grad(), torch.device("meta"):
-        made = target(*on_device(args, torch.device("meta")), **on_device(kwargs, torch.device("meta")))
-    return _as_libraries_lay_it(made, args) if target in _CONVOLUTIONS else made
+        result = target(*on_device(args, torch.device("meta")), **on_device(kwargs, torch.device("meta")))
+    return _as_libraries_lay_it(result, args) if target in _CONVOLUTIONS else result
 
 
 _CONVOLUTIONS = (
@@ -24,12 +24,12 @@ _CONVOLUTIONS = (
 _FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
 
 
-def _as_libraries_lay_it(made: torch.Tensor, args: tuple[Any, ...]) -> torch.Tensor:
+def _as_libraries_lay_it(result: torch.Tensor, args: tuple[Any, ...]) -> torch.Tensor:
     """Return a convolution's result with the channels last if they are so in an operand: as cuDNN and oneDNN have it, but not the meta device."""
-    form = _FORMATS.get(made.dim())
-    if form is None or not any(given.is_contiguous(memory_format=form) and not given.is_contiguous() for given in args[:2]):
-        return made
-    return torch.empty_like(made, memory_format=form)
+    form = _FORMATS.get(result.dim())
+    if form is None or not any(argument.is_contiguous(memory_format=form) and not argument.is_contiguous() for argument in args[:2]):
+        return result
+    return torch.empty_like(result, memory_format=form)
 
 
 def propagate(graph: fx.Graph) -> None:
@@ -40,17 +40,17 @@ def propagate(graph: fx.Graph) -> None:
     for node in graph.nodes:
         if node.op != "call_function":
             continue
-        text_, given = f"{node.args}{node.kwargs}", tuple(arg.meta["val"] for arg in node.all_input_nodes)
+        text_, inputs = f"{node.args}{node.kwargs}", tuple(arg.meta["val"] for arg in node.all_input_nodes)
         known = node.meta.get("seen")
-        if known is not None and known[0] == text_ and len(known[1]) == len(given) and all(a is b for a, b in zip(known[1], given, strict=True)):
+        if known is not None and known[0] == text_ and len(known[1]) == len(inputs) and all(a is b for a, b in zip(known[1], inputs, strict=True)):
             continue
         old, new = node.meta.get("val"), infer(node)
         fresh = isinstance(new, torch.Tensor) and not any(
-            isinstance(arg, torch.Tensor) and arg.untyped_storage()._cdata == new.untyped_storage()._cdata for arg in given
+            isinstance(arg, torch.Tensor) and arg.untyped_storage()._cdata == new.untyped_storage()._cdata for arg in inputs
         )
         if not (known is not None and fresh and known[2] and _same_type(old, new)):
             node.meta["val"] = new
-        node.meta["seen"] = (text_, given, fresh)
+        node.meta["seen"] = (text_, inputs, fresh)
 
 
 def _same_type(a: Any, b: Any) -> bool:

@@ -64,18 +64,18 @@ def assemble(references: Sequence[taskfile.Reference], original: Original, reaso
     except TaskError as error:
         return Assembly((), f"{reason}; and it does not run on the CPU, where its parts are looked at: {error.message}")
     tries = iter(range(MOST_CAPTURES))
-    pieces = _merged(_found(model, "", seen, tries), original)
+    pieces = _merged(_pieces_of(model, "", seen, tries), original)
     return Assembly(tuple(pieces), reason)
 
 
 def observed(references: Sequence[taskfile.Reference]) -> dict[str, Seen]:
     """Return how each part of a model is called, by its path."""
-    found: dict[str, Seen] = {}
+    seen_by_path: dict[str, Seen] = {}
     with torch.random.fork_rng(devices=[]), contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         torch.manual_seed(0)
         model = references[0].make_judged_model(0, "cpu")
-        hooks = [part.register_forward_pre_hook(_noting(part, found, path), with_kwargs=True) for path, part in model.named_modules() if path]
+        hooks = [part.register_forward_pre_hook(_noting(part, seen_by_path, path), with_kwargs=True) for path, part in model.named_modules() if path]
         try:
             for reference in references:
                 for seed in range(DRAWS):
@@ -84,10 +84,10 @@ def observed(references: Sequence[taskfile.Reference]) -> dict[str, Seen]:
         finally:
             for hook in hooks:
                 hook.remove()
-    return found
+    return seen_by_path
 
 
-def _noting(part: torch.nn.Module, found: dict[str, Seen], path: str) -> Any:
+def _noting(part: torch.nn.Module, seen_by_path: dict[str, Seen], path: str) -> Any:
     def note(_: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         try:
             inputs, names = saved_module.in_order(part, args, kwargs)
@@ -97,7 +97,7 @@ def _noting(part: torch.nn.Module, found: dict[str, Seen], path: str) -> Any:
             return
         leaves, form = pytree.tree_flatten(tuple(inputs))
         kind = f"{form} {[_kind(leaf) for leaf in leaves]}"
-        seen = found.setdefault(path, Seen())
+        seen = seen_by_path.setdefault(path, Seen())
         seen.counts[kind] += 1
         if kind not in seen.calls:
             seen.calls[kind] = tuple(pytree.tree_unflatten([_meta(leaf) for leaf in leaves], form))
@@ -118,13 +118,13 @@ def _meta(leaf: Any) -> Any:
     return leaf
 
 
-def _found(part: torch.nn.Module, path: str, seen: Mapping[str, Seen], tries: Iterable[int]) -> list[Piece]:
+def _pieces_of(part: torch.nn.Module, path: str, seen: Mapping[str, Seen], tries: Iterable[int]) -> list[Piece]:
     """Return the pieces at or below a part."""
     if path in seen and _importable(type(part)) and next(iter(tries), None) is not None:
         programs = _captured(part, seen[path].frequent())
         if programs:
             return [Piece((path,), programs, type(part))] if any(_operators(program) >= FEWEST_CALLS for program in programs) else []
-    return [piece for name, child in part.named_children() for piece in _found(child, f"{path}.{name}".lstrip("."), seen, tries)]
+    return [piece for name, child in part.named_children() for piece in _pieces_of(child, f"{path}.{name}".lstrip("."), seen, tries)]
 
 
 def _importable(kind: type) -> bool:

@@ -125,7 +125,7 @@ def imports(structure: Any) -> list[str]:
     """Return the lines that import the classes of a structure."""
     if isinstance(structure, int):
         return []
-    found, children = [], structure.values() if isinstance(structure, dict) else structure
+    lines, children = [], structure.values() if isinstance(structure, dict) else structure
     if isinstance(structure, Built):
-        found, children = [line for line in (structure.imported,) if line], [child for _, child in structure.parts]
-    return list(dict.fromkeys([*found, *(line for child in children for line in imports(child))]))
+        lines, children = [line for line in (structure.imported,) if line], [child for _, child in structure.parts]
+    return list(dict.fromkeys([*lines, *(line for child in children for line in imports(child))]))

@@ -44,9 +44,9 @@ def frontier(folded: Sequence[fx.Node]) -> tuple[fx.Node, ...]:
 
 def reads(nodes: Iterable[fx.Node], results: Iterable[Any]) -> tuple[fx.Node, ...]:
     """Return the placeholders, other than tensor literals, that the calls or the results read, in graph order."""
-    found = {arg for node in nodes for arg in node.all_input_nodes if arg.op == "placeholder"}
-    found |= {r for r in results if isinstance(r, fx.Node) and r.op == "placeholder"}
-    return tuple(sorted(found))
+    placeholders = {arg for node in nodes for arg in node.all_input_nodes if arg.op == "placeholder"}
+    placeholders |= {r for r in results if isinstance(r, fx.Node) and r.op == "placeholder"}
+    return tuple(sorted(placeholders))
 
 
 def state(ir: GraphIR, rest: Iterable[fx.Node]) -> tuple[fx.Node, ...]:

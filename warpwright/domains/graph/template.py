@@ -57,8 +57,8 @@ def forward(count: int, nested: bool, call: str, chained: bool = False) -> list[
 
     `chained`: another program is the next in turn, and the last one says why none fits.
     """
-    given = f"_arranged(Model.forward, args, kwargs, {count})"
-    flat = f"None if (given := {given}) is None else torch.utils._pytree.tree_leaves(given)" if nested else given
+    arranged = f"_arranged(Model.forward, args, kwargs, {count})"
+    flat = f"None if (given := {arranged}) is None else torch.utils._pytree.tree_leaves(given)" if nested else arranged
     return [
         "    @_functools.wraps(Model.forward)",
         "    def forward(self, *args, **kwargs):",

@@ -53,12 +53,12 @@ def _literal(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """Return a tensor made of values: a single number stays on the CPU, where it meets tensors of any device; others follow the inputs."""
     if args and isinstance(args[0], torch.Tensor):
         return function(*args, **kwargs)
-    given = kwargs.pop("device", None)
-    if given is not None and not _on_cpu(given) and torch.device(given).type != "meta":
-        kwargs["device"] = given
+    device = kwargs.pop("device", None)
+    if device is not None and not _on_cpu(device) and torch.device(device).type != "meta":
+        kwargs["device"] = device
         return function(*args, **kwargs)
-    made = function(*args, **kwargs, device="cpu")
-    return made if made.dim() == 0 else made.to("meta")
+    literal = function(*args, **kwargs, device="cpu")
+    return literal if literal.dim() == 0 else literal.to("meta")
 
 
 def _index(index: Any) -> Any:
@@ -131,15 +131,15 @@ def inlined(module: torch.nn.Module, graph: fx.Graph, placed: Callable[[fx.Node]
 def _region(module: torch.nn.Module, node: fx.Node, graph: fx.Graph, twin: dict[fx.Node, Any]) -> Any:
     """Copy the calls of a region; return its results."""
     if node.target is wrap_with_set_grad_enabled:
-        where, given = node.args[1], node.args[2:]
+        where, operands = node.args[1], node.args[2:]
     elif node.target is wrap_with_autocast and not node.args[2]:
-        where, given = node.args[4], node.args[5:]
+        where, operands = node.args[4], node.args[5:]
     else:
         what = "a region under autocast" if node.target is wrap_with_autocast else str(node.target)
         raise CaptureError(f"expected aten operators only, saw {what}")
     assert isinstance(where, fx.Node)
-    values = iter(fx.map_arg(given, twin.__getitem__))
-    made = inlined(getattr(module, str(where.target)), graph, lambda _: next(values))
+    values = iter(fx.map_arg(operands, twin.__getitem__))
+    results = inlined(getattr(module, str(where.target)), graph, lambda _: next(values))
     if node.target is wrap_with_set_grad_enabled and not node.args[0]:
-        made = fx.map_arg(made, lambda result: graph.call_function(torch.ops.aten.detach.default, (result,)))
-    return made
+        results = fx.map_arg(results, lambda result: graph.call_function(torch.ops.aten.detach.default, (result,)))
+    return results

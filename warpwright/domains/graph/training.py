@@ -84,13 +84,13 @@ def capture_step(reference: taskfile.Reference) -> GraphIR:
         for node in ir.graph.nodes:
             if is_op(node, aten.detach.default):
                 node.target = STOP_GRADIENT
-        given = [name for name, wanted in zip(ir.inputs, wanted_inputs, strict=True) if wanted]
+        wanted_names = [name for name, wanted in zip(ir.inputs, wanted_inputs, strict=True) if wanted]
         state = [name for name, path in ir.state.items() if path in trained]
-        step = replace(ir, training=Training((*given, *state), len(ir.results)))
+        step = replace(ir, training=Training((*wanted_names, *state), len(ir.results)))
         return replace(step, training=replace(step.training, reached=_reached(step)))  # type: ignore[type-var]
     except CaptureError as error:
-        made = unreadable(model, inputs, error.message)
-        return replace(made, training=Training((), 0))
+        unread = unreadable(model, inputs, error.message)
+        return replace(unread, training=Training((), 0))
     finally:
         del model.__dict__["forward"]
 
@@ -102,11 +102,11 @@ def _reached(ir: GraphIR) -> tuple[str, ...]:
     device = torch.device("meta")
     with FakeTensorMode(allow_non_fake_inputs=True), torch.enable_grad():
         try:
-            made, sources = _run(ir, [_fake(node, device) for node in _placeholders(ir)], device)
-            ends = [item for item in made if isinstance(item, torch.Tensor) and item.requires_grad]
+            outputs, sources = _run(ir, [_fake(node, device) for node in _placeholders(ir)], device)
+            ends = [item for item in outputs if isinstance(item, torch.Tensor) and item.requires_grad]
             gradients = torch.autograd.grad(ends, sources, [torch.empty_like(end) for end in ends], allow_unused=True)
         except (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError):
-            read = {found.name for node in ir.results if isinstance(node, fx.Node) for found in ancestors(node)}
+            read = {node_read.name for node in ir.results if isinstance(node, fx.Node) for node_read in ancestors(node)}
             return tuple(name for name in training.wanted if name in read)
     return tuple(name for name, gradient in zip(training.wanted, gradients, strict=True) if gradient is not None)
 
@@ -125,14 +125,14 @@ def differentiate(ir: GraphIR, target: str, norms: bool, again: bool) -> GraphIR
     table = get_decompositions([getattr(aten, name) for name in (_BACKWARDS + (_NORMS if norms else "")).split() if hasattr(aten, name)])
     device = torch.device(target if target == "cpu" or torch.cuda.is_available() else "meta")
     with FakeTensorMode(allow_non_fake_inputs=True):
-        given = [_fake(node, device) for node in _placeholders(ir)]
+        tensors = [_fake(node, device) for node in _placeholders(ir)]
         try:
-            ends = _ends(ir, given, device)
+            ends = _ends(ir, tensors, device)
             tangents = [torch.empty_like(end, memory_format=torch.contiguous_format) for end in ends.values()]
             if not tangents:
                 raise NotApplicable("expected results that gradients flow from, saw none")
-            traced = make_fx(functools.partial(_step, ir, device, len(given)), decomposition_table=table)(  # type: ignore[arg-type]
-                *given, *tangents
+            traced = make_fx(functools.partial(_step, ir, device, len(tensors)), decomposition_table=table)(  # type: ignore[arg-type]
+                *tensors, *tangents
             )
         except (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError) as error:
             raise NotApplicable(f"torch cannot differentiate the graph: {str(error).strip().splitlines()[0][:200]}") from error
@@ -174,19 +174,19 @@ def _run(ir: GraphIR, values: Sequence[Any], device: torch.device) -> tuple[tupl
 def _ends(ir: GraphIR, values: Sequence[Any], device: torch.device) -> dict[int, torch.Tensor]:
     """Return the results that gradients come back to, by their places."""
     with torch.enable_grad():
-        made, _ = _run(ir, values, device)
-    return {i: item for i, item in enumerate(made) if isinstance(item, torch.Tensor) and item.requires_grad}
+        outputs, _ = _run(ir, values, device)
+    return {i: item for i, item in enumerate(outputs) if isinstance(item, torch.Tensor) and item.requires_grad}
 
 
 def _step(ir: GraphIR, device: torch.device, count: int, *values: Any) -> list[Any]:
     with torch.enable_grad():
-        made, sources = _run(ir, values[:count], device)
-        ends = [item for item in made if isinstance(item, torch.Tensor) and item.requires_grad]
-        found = torch.autograd.grad(ends, sources, values[count:], allow_unused=True)
+        outputs, sources = _run(ir, values[:count], device)
+        ends = [item for item in outputs if isinstance(item, torch.Tensor) and item.requires_grad]
+        derivatives = torch.autograd.grad(ends, sources, values[count:], allow_unused=True)
     assert ir.training is not None
-    pairs = zip(ir.training.wanted, sources, found, strict=True)  # what a rewrite cut off has a gradient of zeros
+    pairs = zip(ir.training.wanted, sources, derivatives, strict=True)  # what a rewrite cut off has a gradient of zeros
     gradients = [torch.zeros_like(source) if one is None and name in ir.training.reached else one for name, source, one in pairs]
-    return [*(item.detach() if isinstance(item, torch.Tensor) else item for item in made), *gradients]
+    return [*(item.detach() if isinstance(item, torch.Tensor) else item for item in outputs), *gradients]
 
 
 def _joined(ir: GraphIR, traced: fx.GraphModule, ends: tuple[int, ...], shapes: Sequence[tuple[int, ...]], kinds: Sequence[torch.dtype]) -> GraphIR:
@@ -218,8 +218,8 @@ def _joined(ir: GraphIR, traced: fx.GraphModule, ends: tuple[int, ...], shapes: 
         else:
             args, kwargs = fx.map_arg((node.args, node.kwargs), twin.__getitem__)
             meta = torch.device("meta")
-            made = graph.create_node(node.op, node.target, on_device(args, meta), on_device(kwargs, meta), name=node.name)
-            twin[node] = made
+            new = graph.create_node(node.op, node.target, on_device(args, meta), on_device(kwargs, meta), name=node.name)
+            twin[node] = new
     propagate(graph)
     tidy(graph)
     propagate(graph)

@@ -88,8 +88,8 @@ def parts(ir: GraphIR) -> Parts:
     shown = [names[node] for node in (*inputs, *state)]
     holder = [node for node in (*inputs, *state) if is_tensor(node)][:1]
     lines = straight.block(ir, early, [*own, *kept], names, holder, [])
-    made = [text for text, node in zip(straight.leaves(ir, names)[: training.results], own, strict=True) if isinstance(node, fx.Node)]
-    lines.append(f"return {straight.tuple_text(made)}, {straight.tuple_text(names[node] for node in kept)}")
+    outputs = [text for text, node in zip(straight.leaves(ir, names)[: training.results], own, strict=True) if isinstance(node, fx.Node)]
+    lines.append(f"return {straight.tuple_text(outputs)}, {straight.tuple_text(names[node] for node in kept)}")
     first = _function(ir, "optimized_forward", shown, lines, FORWARD_DOC)
     names = {**straight.names_of(ir), **{node: node.name for node in kept if node.op != "placeholder"}}
     shown = [names[node] for node in (*kept, *tangents)]
@@ -104,14 +104,14 @@ def _function(ir: GraphIR, name: str, parameters: list[str], lines: list[str], d
     return ["\n".join([head, f'    """{doc}"""', *(f"    {line}" for line in lines)]), "", ""]
 
 
-def _joined(ir: GraphIR, own: tuple[Any, ...], given: list[fx.Node]) -> list[str]:
+def _joined(ir: GraphIR, own: tuple[Any, ...], nodes: list[fx.Node]) -> list[str]:
     """Return the autograd function, and the function that nests its results as the module's are."""
     training = ir.training
     assert training is not None
     tensors = [i for i, node in enumerate(own) if isinstance(node, fx.Node)]
     ends = [tensors.index(i) for i in training.ends]
     fixed = [k for k in range(len(tensors)) if k not in ends]
-    order = [f"gradients[{training.wanted.index(n.name)}]" if n.name in training.wanted else "None" for n in given]
+    order = [f"gradients[{training.wanted.index(n.name)}]" if n.name in training.wanted else "None" for n in nodes]
     leaves = [f"made[{tensors.index(i)}]" if i in tensors else repr(item) for i, item in enumerate(own)]
     text = FUNCTION.replace("@FIXED", straight.tuple_text(map(str, fixed))).replace("@ENDS", straight.tuple_text(map(str, ends)))
     return [text.replace("@ORDER", straight.tuple_text(order)).replace("@RETURNED", results.text(ir.structure, leaves))]
@@ -121,9 +121,9 @@ def shares_memory(ir: GraphIR) -> bool:
     """Is a result of the module a tensor that it was given, or one of two results the other, or a view of either?"""
     assert ir.training is not None
     own = [node for node in ir.results[: ir.training.results] if is_tensor(node)]
-    given = {_storage(node) for node in ir.graph.nodes if node.op == "placeholder" and is_tensor(node)}
+    inputs = {_storage(node) for node in ir.graph.nodes if node.op == "placeholder" and is_tensor(node)}
     stored = [_storage(node) for node in own]
-    return len(set(stored)) < len(stored) or bool(given & set(stored))
+    return len(set(stored)) < len(stored) or bool(inputs & set(stored))
 
 
 def _storage(node: fx.Node) -> int:
@@ -134,5 +134,5 @@ def _storage(node: fx.Node) -> int:
 def cut_off(ir: GraphIR) -> list[str]:
     """Return the inputs and parameters that had a gradient in the original and are in no result any more."""
     assert ir.training is not None
-    read = {found.name for node in ir.results if isinstance(node, fx.Node) for found in ancestors(node)}
+    read = {source.name for node in ir.results if isinstance(node, fx.Node) for source in ancestors(node)}
     return [name for name in ir.training.reached if name not in read]

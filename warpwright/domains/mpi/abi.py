@@ -87,8 +87,8 @@ def told_by(mpicc: Path) -> dict[str, Any]:
         for command in ([str(mpicc), "-w", str(source), "-o", str(program), "-ldl"], [str(program)]):
             process = subprocess.run(command, capture_output=True, text=True, timeout=_LONGEST_S)
             if process.returncode:
-                said = (process.stderr or process.stdout).strip()[-600:]
-                raise UsageError(f"expected {mpicc} to build a program that runs here, saw {said}", "use an MPI with shared libraries")
+                complaint = (process.stderr or process.stdout).strip()[-600:]
+                raise UsageError(f"expected {mpicc} to build a program that runs here, saw {complaint}", "use an MPI with shared libraries")
     told: dict[str, Any] = json.loads(process.stdout)
     return told
 

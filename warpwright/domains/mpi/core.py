@@ -46,9 +46,9 @@ def text(name: str, instead: Mapping[str, str] | None = None) -> str:
 
 def find_nvrtc() -> None:
     """Tell the core where NVIDIA's run-time compiler lies, if its registry package is installed (WARPWRIGHT_NVRTC)."""
-    found = [path for folder in sys.path if folder for path in sorted(Path(folder, "nvidia").glob("*/lib/libnvrtc.so.*"))]
-    if found:
-        os.environ.setdefault("WARPWRIGHT_NVRTC", str(found[0]))
+    paths = [path for folder in sys.path if folder for path in sorted(Path(folder, "nvidia").glob("*/lib/libnvrtc.so.*"))]
+    if paths:
+        os.environ.setdefault("WARPWRIGHT_NVRTC", str(paths[0]))
 
 
 def build(name: str, defines: Sequence[str] = (), instead: Mapping[str, str] | None = None) -> Path:

@@ -46,11 +46,11 @@ def read(written: Any) -> Datatype:
     if not isinstance(written, list) or not written or written[0] not in _MAKERS:
         known = ", ".join((*SIZES, *_MAKERS))
         raise TaskError(f"expected a datatype, one of {known}, saw {str(written)[:80]!r}", 'write ["vector", 4, 1, 8, "double"], see docs/mpi.md')
-    name, *given = written
+    name, *parts = written
     try:
-        return _MAKERS[name](*given)
+        return _MAKERS[name](*parts)
     except (TypeError, ValueError) as error:
-        raise TaskError(f"expected the parts of a {name}, saw {str(given)[:80]}: {error}", "see docs/mpi.md") from error
+        raise TaskError(f"expected the parts of a {name}, saw {str(parts)[:80]}: {error}", "see docs/mpi.md") from error
 
 
 def _placed(blocks: Sequence[tuple[int, int, Datatype]]) -> Datatype:

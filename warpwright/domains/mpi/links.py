@@ -41,7 +41,7 @@ class Links:
         self.sends = [one is not None for one in targets]
         known = traded(comm, pairs, [bytes([one]) for one in self.sends], 1, to_sender=False)
         self.receives = [one == b"\1" for one in known]
-        self._links = _made([(one.layout, one.address, *target) for one, target in zip(sends, targets, strict=True) if target is not None], device)
+        self._links = _built([(one.layout, one.address, *target) for one, target in zip(sends, targets, strict=True) if target is not None], device)
         silence = [self._mpi.buffer.fromaddress(0, 0), MPI.BYTE]
         self._heard = [comm.Recv_init(silence, rank, tags[0]) for (rank, tags), yes in zip(pairs, self.sends, strict=True) if yes]
         self._ready = [comm.Send_init(silence, rank, tags[1]) for (rank, tags), yes in zip(pairs, self.receives, strict=True) if yes]
@@ -67,7 +67,7 @@ class Links:
             base = None if start is None else start + offset
         if base is None:
             return None
-        alone = _made([(one.layout, one.address, layout, base)], self._device)
+        alone = _built([(one.layout, one.address, layout, base)], self._device)
         if not alone:
             return None
         core.library().warpwright_links_free(alone)
@@ -97,7 +97,7 @@ class Links:
         self._opened, self._heard, self._ready, self._links = {}, [], [], None
 
 
-def _made(links: Sequence[tuple[Layout, int, Layout, int]], device: int) -> Any:
+def _built(links: Sequence[tuple[Layout, int, Layout, int]], device: int) -> Any:
     """The core's links: each a layout and its address here, and there; None where one is more than a nest."""
     columns = [[one._handle for one, *_ in links], [at for _, at, *_ in links], [one._handle for _, _, one, _ in links], [at for *_, at in links]]
     return core.library().warpwright_links(len(links), *((ctypes.c_void_p * len(links))(*column) for column in columns), device)

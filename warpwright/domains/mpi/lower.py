@@ -16,8 +16,8 @@ _TABLE = 8
 def task_text(work: Work) -> str:
     """Return the task file: `forward(x)` packs the bytes x of the object, or unpacks the stream x into zeros."""
     body = "x[self.places]" if work.operation == "pack" else "torch.zeros(ROOM, dtype=torch.uint8, device=x.device).index_copy_(0, self.places, x)"
-    given = work.room if work.operation == "pack" else work.object.bytes
-    return _TASK.format(operation=work.operation, room=work.room, places=_places(work.object.node), offset=work.object.offset, body=body, given=given)
+    size = work.room if work.operation == "pack" else work.object.bytes
+    return _TASK.format(operation=work.operation, room=work.room, places=_places(work.object.node), offset=work.object.offset, body=body, given=size)
 
 
 def lower(plan: Plan, actions: Sequence[Action], target: str) -> Candidate:
@@ -190,8 +190,8 @@ def _cuda_model(work: Work, tuning: Tuning) -> str:
 
 def _model(work: Work, usable: str, call: str, before: str = "") -> str:
     pack = work.operation == "pack"
-    made = f"empty({work.object.bytes}" if pack else "zeros(ROOM"
-    room = f"torch.{made}, dtype=torch.uint8, device=x.device)"
+    empty = f"empty({work.object.bytes}" if pack else "zeros(ROOM"
+    room = f"torch.{empty}, dtype=torch.uint8, device=x.device)"
     expected = work.room if pack else work.object.bytes
     call = call.format(object="x" if pack else "out", stream="out" if pack else "x")
     return _MODEL.format(usable=usable, expected=expected, before=before, room=room, call=call)

@@ -75,19 +75,19 @@ def _backwards(mpi: Any, seen: View, low: int, high: int) -> list[Any]:
 def _datatype(mpi: Any, layout: Layout) -> Any:
     whole = parse(layout.canonical())
 
-    def made(node: Any) -> Any:
+    def build(node: Any) -> Any:
         if isinstance(node, Dense):
             return mpi.BYTE.Create_contiguous(node.bytes)
         if not isinstance(node, Strided):
             raise UsageError(f"expected the layout of an array, saw {layout.canonical()}", "an array is a nest of strides")
-        inner = made(node.child)
+        inner = build(node.child)
         outer = inner.Create_hvector(node.count, 1, node.step)
         inner.Free()
         return outer
 
     if whole.node is None:
         return mpi.BYTE.Create_contiguous(0).Commit()
-    one = made(whole.node)
+    one = build(whole.node)
     if not whole.offset:
         return one.Commit()
     placed = one.Create_hindexed_block(1, [whole.offset])
@@ -113,9 +113,9 @@ def _ordinal(array: Any) -> int:
     """The GPU of an array: CuPy's .device.id, torch's .device.index, else what DLPack says, else 0."""
     device = getattr(array, "device", None)
     for name in ("id", "index"):
-        found = getattr(device, name, None)
-        if isinstance(found, int):
-            return found
+        ordinal = getattr(device, name, None)
+        if isinstance(ordinal, int):
+            return ordinal
     return int(array.__dlpack_device__()[1]) if hasattr(array, "__dlpack_device__") else 0
 
 

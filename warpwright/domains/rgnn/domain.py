@@ -39,18 +39,18 @@ def reference(task: Task) -> str:
     return task_text(work(task))
 
 
-def _work(given: dict[str, Any], path: Path) -> Work:
+def _work(data: dict[str, Any], path: Path) -> Work:
     kinds = {field.name: type(field.default) for field in fields(Work)}
-    wrong = [key for key, value in given.items() if not isinstance(value, kinds.get(key, ()))]  # type: ignore[arg-type]
+    wrong = [key for key, value in data.items() if not isinstance(value, kinds.get(key, ()))]  # type: ignore[arg-type]
     if wrong:
         raise TaskError(f"{path}: expected {', '.join(f'{k} ({t.__name__})' for k, t in kinds.items())}, saw {', '.join(wrong)}", "leave out others")
-    found = Work(**given)
-    if found.model not in MODELS or found.graph not in GRAPHS or found.width < 1 or not found.scale > 0:
+    work = Work(**data)
+    if work.model not in MODELS or work.graph not in GRAPHS or work.width < 1 or not work.scale > 0:
         raise TaskError(
-            f"{path}: expected a model out of {', '.join(MODELS)}, a graph out of {', '.join(GRAPHS)}, width and scale above 0, saw {given}",
+            f"{path}: expected a model out of {', '.join(MODELS)}, a graph out of {', '.join(GRAPHS)}, width and scale above 0, saw {data}",
             "leave out fields to get defaults",
         )
-    return found
+    return work
 
 
 FILES = WorkFile(name, SUFFIX, __name__, "a layer file", '{"model": "rgcn", "graph": "fb15k"}', _work)

@@ -203,6 +203,6 @@ def sum_pairs(x: Sym) -> Sym:
 def trace(layer: Callable[..., Sym], inputs: Mapping[str, tuple[Domain, Shape]]) -> Program:
     """Return the program of layer(g, **inputs), whose inputs have the given domains and shapes per row."""
     builder, graph = Builder(), Graph()
-    given = {name: Sym(builder, builder.input(name, domain, shape)) for name, (domain, shape) in inputs.items()}
-    result = layer(graph, **given)
+    symbols = {name: Sym(builder, builder.input(name, domain, shape)) for name, (domain, shape) in inputs.items()}
+    result = layer(graph, **symbols)
     return builder.program([result.at])

@@ -73,18 +73,18 @@ class Index:
         self.maps[Domain.EDGE, Domain.PAIR_SRC] = torch.empty_like(to_src, dtype=torch.int32).index_copy_(0, order, to_src.int())
         return counts[0] + 1, counts[1] + 1
 
-    def _take(self, found: counting.Sorted) -> tuple[int, int]:
+    def _take(self, index: counting.Sorted) -> tuple[int, int]:
         """Fill the maps of edges and pairs from what counting gave; return the numbers of pairs."""
-        of_edges = {Domain.SRC: found.src, Domain.DST: found.dst, Domain.ETYPE: found.etype}
-        of_edges |= {Domain.PAIR_DST: found.to_dst, Domain.PAIR_SRC: found.to_src}
+        of_edges = {Domain.SRC: index.src, Domain.DST: index.dst, Domain.ETYPE: index.etype}
+        of_edges |= {Domain.PAIR_DST: index.to_dst, Domain.PAIR_SRC: index.to_src}
         self.maps |= {(Domain.EDGE, domain): numbers for domain, numbers in of_edges.items()}
-        self.orders[Domain.PAIR_SRC] = found.order
-        for pairs, side in ((Domain.PAIR_DST, found.of_dst), (Domain.PAIR_SRC, found.of_src)):
+        self.orders[Domain.PAIR_SRC] = index.order
+        for pairs, side in ((Domain.PAIR_DST, index.of_dst), (Domain.PAIR_SRC, index.of_src)):
             self.starts[pairs] = side.start
             self.maps[pairs, ROWS[pairs][0]], self.maps[pairs, Domain.ETYPE] = side.node, side.etype
-        counts = {("count", Domain.PAIR_DST, torch.float32): found.count, ("inverse", 0.0, Domain.PAIR_DST, torch.float32): found.inverse}
-        self.kept |= {**counts, ("work", Domain.PAIR_DST): found.work}
-        return found.of_dst.node.numel(), found.of_src.node.numel()
+        counts = {("count", Domain.PAIR_DST, torch.float32): index.count, ("inverse", 0.0, Domain.PAIR_DST, torch.float32): index.inverse}
+        self.kept |= {**counts, ("work", Domain.PAIR_DST): index.work}
+        return index.of_dst.node.numel(), index.of_src.node.numel()
 
     def keep(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
         """Return what is kept beside the graph under `key`, such as tiles or sparse matrices; it is made when it is first asked for."""
@@ -193,10 +193,10 @@ def uncompiled(function: Function) -> Function:
 def of(edge_tensors: Sequence[torch.Tensor], sizes: tuple[int, ...], make: Any) -> Index:
     """Return make(), or what it gave for the same tensors at the same version and the same sizes. For calls that torch.compile does not trace."""
     key = (*((id(t), 0 if t.is_inference() else t._version) for t in edge_tensors), sizes)
-    found = _KEPT.get(key)
-    if found is not None and all(ref() is t for ref, t in zip(found[0], edge_tensors, strict=True)):
+    kept = _KEPT.get(key)
+    if kept is not None and all(ref() is t for ref, t in zip(kept[0], edge_tensors, strict=True)):
         _KEPT.move_to_end(key)
-        return found[1]
+        return kept[1]
     index: Index = make()
     _KEPT[key] = ([weakref.ref(t) for t in edge_tensors], index)
     for old in [old for old, (refs, _) in _KEPT.items() if any(ref() is None for ref in refs)]:

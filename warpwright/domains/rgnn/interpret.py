@@ -68,8 +68,8 @@ def _value(
     operands = [values[i] for i in op.inputs]
     domains = [program.ops[i].domain for i in op.inputs]
     if op.kind == "input":
-        given = inputs[op.function]
-        return given[None] if op.domain is Domain.ONE else given
+        value = inputs[op.function]
+        return value[None] if op.domain is Domain.ONE else value
     if op.kind == "view":
         return operands[0]
     if op.kind == "reshape":

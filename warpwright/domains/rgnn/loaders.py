@@ -41,7 +41,7 @@ def triples(path: Path) -> Synthetic:
 
 def n_triples(path: Path, literals: bool = False) -> Synthetic:
     """Return the graph of an N-Triples file; `literals`: text values are nodes too. UsageError for a line that is no statement."""
-    found = []
+    triples = []
     for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
         if not line.strip() or line.startswith("#"):
             continue
@@ -49,8 +49,8 @@ def n_triples(path: Path, literals: bool = False) -> Synthetic:
         if match is None:
             raise UsageError(f"expected <subject> <predicate> <object> . in line {number} of {path}, saw {line[:80]!r}")
         if literals or match[3][0] in "<_":
-            found.append(list(match.groups()))
-    return _named(path.stem, found)
+            triples.append(list(match.groups()))
+    return _named(path.stem, triples)
 
 
 def _named(name: str, lines: Iterable[list[str]]) -> Synthetic:
@@ -73,11 +73,12 @@ def graph(name: str, sources: torch.Tensor, targets: torch.Tensor, kinds: torch.
     return Synthetic(name, (count,), tuple((0, 0, size) for size in sizes), torch.stack([sources, targets])[:, order], kinds[order])
 
 
-def with_inverses(given: Synthetic) -> Synthetic:
+def with_inverses(triples: Synthetic) -> Synthetic:
     """Return the graph with each relation turned round as another one, as link prediction has it."""
-    relations = len(given.relations)
-    src, dst = given.edge_index
-    return graph(given.name, torch.cat([src, dst]), torch.cat([dst, src]), torch.cat([given.edge_type, given.edge_type + relations]), given.count)
+    relations = len(triples.relations)
+    src, dst = triples.edge_index
+    kinds = torch.cat([triples.edge_type, triples.edge_type + relations])
+    return graph(triples.name, torch.cat([src, dst]), torch.cat([dst, src]), kinds, triples.count)
 
 
 def entities(name: str, root: Path) -> Synthetic:

@@ -59,29 +59,29 @@ Spec = str | tuple[Any, ...]
 """A layer's name in models.py, or the name of what makes it, with its arguments: constants, which torch.compile can take along."""
 
 
-def made(spec: Spec) -> Layer:
+def layer_of(spec: Spec) -> Layer:
     """Return the layer."""
     if isinstance(spec, str):
         layer: Layer = getattr(models, spec)
         return layer
-    return made(spec[0])(*(made(part) if isinstance(part, (str, tuple)) else part for part in spec[1:]))  # type: ignore[return-value]
+    return layer_of(spec[0])(*(layer_of(part) if isinstance(part, (str, tuple)) else part for part in spec[1:]))  # type: ignore[return-value]
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def _name(layer: Spec, names: tuple[str, ...], domains: tuple[str, ...], options: str) -> str:
     """Return the name of a layer with the options of this text; all arguments are strings and numbers, which torch.compile can keep."""
-    found = (made(layer), names, tuple(Domain[domain] for domain in domains), Options.parse(options))
+    layer_key = (layer_of(layer), names, tuple(Domain[domain] for domain in domains), Options.parse(options))
     for name, known in _KNOWN.items():
-        if known == found:
+        if known == layer_key:
             return name
-    _KNOWN[f"layer{len(_KNOWN)}"] = found
+    _KNOWN[f"layer{len(_KNOWN)}"] = layer_key
     return f"layer{len(_KNOWN) - 1}"
 
 
 def apply(layer: Spec, edges: Edges, tensors: Tensors, options: Options, donated: tuple[str, ...] = ()) -> torch.Tensor:
     """Return the layer's result: by the operator while torch.compile traces, else as `plan.run`."""
     if not torch.compiler.is_compiling():
-        return run_now(made(layer), edges.index(), tensors, options, donated)
+        return run_now(layer_of(layer), edges.index(), tensors, options, donated)
     name = _name(layer, tuple(tensors), tuple(domain.name for domain, _ in tensors.values()), options.text)
     result: torch.Tensor = relational([x for _, x in tensors.values()], list(edges.tensors), list(edges.sizes), edges.form, name)
     return result
@@ -92,12 +92,12 @@ def apply_based(
 ) -> torch.Tensor:
     """Return the layer's result plus target @ root + bias [N, out]; of root and bias one may be None."""
     if not torch.compiler.is_compiling():
-        return run_based(made(("based", layer)), edges.index, tensors, target, root, bias, options)
+        return run_based(layer_of(("based", layer)), edges.index, tensors, target, root, bias, options)
     base = (Domain.DST, based_on(target, root, bias))
     return apply(("based", layer), edges, {**tensors, "base": base}, options, donated=("base",))
 
 
-def _given(name: str, values: Sequence[torch.Tensor]) -> tuple[Layer, dict[str, tuple[Domain, torch.Tensor]], Options]:
+def _arguments(name: str, values: Sequence[torch.Tensor]) -> tuple[Layer, dict[str, tuple[Domain, torch.Tensor]], Options]:
     layer, names, domains, options = _KNOWN[name]
     return layer, {n: (d, x) for n, d, x in zip(names, domains, values, strict=True)}, options
 
@@ -105,14 +105,14 @@ def _given(name: str, values: Sequence[torch.Tensor]) -> tuple[Layer, dict[str, 
 @torch.library.custom_op("warpwright::relational", mutates_args=())
 def relational(values: list[torch.Tensor], edges: list[torch.Tensor], sizes: list[int], form: str, name: str) -> torch.Tensor:
     """Return the result of a known layer."""
-    layer, tensors, options = _given(name, values)
+    layer, tensors, options = _arguments(name, values)
     with torch.no_grad():
         return run(layer, Edges(tuple(edges), tuple(sizes), form).index(), tensors, options)
 
 
 @relational.register_fake
 def _(values: list[torch.Tensor], edges: list[torch.Tensor], sizes: list[int], form: str, name: str) -> torch.Tensor:
-    layer, tensors, _ = _given(name, values)
+    layer, tensors, _ = _arguments(name, values)
     inputs: Inputs = tuple((n, d, tuple(int(size) for size in x.shape[d is not Domain.ONE :])) for n, (d, x) in tensors.items())
     program = trace(layer, {n: (d, shape) for n, d, shape in inputs})
     rows = sizes[1] if form == "typed" else sum(sizes[:-1])
@@ -124,12 +124,12 @@ def relational_backward(
     gradient: torch.Tensor, values: list[torch.Tensor], edges: list[torch.Tensor], sizes: list[int], form: str, name: str, wanted: list[bool]
 ) -> list[torch.Tensor]:
     """Return the gradients of the values that are wanted."""
-    layer, tensors, options = _given(name, values)
+    layer, tensors, options = _arguments(name, values)
     chosen = tuple(n for n, want in zip(tensors, wanted, strict=True) if want)
-    found = gradients(layer, Edges(tuple(edges), tuple(sizes), form).index(), tensors, chosen, gradient, options)
+    results = gradients(layer, Edges(tuple(edges), tuple(sizes), form).index(), tensors, chosen, gradient, options)
     taken = {x.untyped_storage().data_ptr() for x in (gradient, *values)}
     fresh = []
-    for x in found:  # an operator returns nothing that shares memory: the gradient of what is added is the gradient itself
+    for x in results:  # an operator returns nothing that shares memory: the gradient of what is added is the gradient itself
         fresh.append(x.clone() if x.untyped_storage().data_ptr() in taken else x)
         taken.add(fresh[-1].untyped_storage().data_ptr())
     return fresh
@@ -151,8 +151,8 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
 def _backward(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
     values, edges = list(ctx.saved_tensors[: ctx.count]), list(ctx.saved_tensors[ctx.count :])
     wanted = [bool(x.requires_grad) for x in values]
-    found = iter(relational_backward(gradient, values, edges, ctx.sizes, ctx.form, ctx.name, wanted))
-    return [next(found) if want else None for want in wanted], [None] * len(edges), None, None, None
+    results = iter(relational_backward(gradient, values, edges, ctx.sizes, ctx.form, ctx.name, wanted))
+    return [next(results) if want else None for want in wanted], [None] * len(edges), None, None, None
 
 
 relational.register_autograd(_backward, setup_context=_keep)

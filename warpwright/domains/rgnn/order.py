@@ -130,11 +130,11 @@ class Ordering:
 
 def _under_sums_of_pairs(program: Program) -> set[int]:
     """Return the values that a sum over pairs reads, directly or not: each pair counts once there, so they cannot be computed for each edge."""
-    found: set[int] = set()
+    members: set[int] = set()
     for number, op in reversed(list(enumerate(program.ops))):
-        if number in found or (op.kind == "contract" and op.over in PAIRS and op.domain is not op.over):
-            found.update(op.inputs)
-    return found
+        if number in members or (op.kind == "contract" and op.over in PAIRS and op.domain is not op.over):
+            members.update(op.inputs)
+    return members
 
 
 @dataclass
@@ -150,7 +150,7 @@ class _Search:
     def best(self, factors: tuple[Factor, ...], over: Domain) -> tuple[float, Factor]:
         """Return the least cost of the product of `factors` summed over `over`, and its last factor."""
         if (factors, over) not in self.known:
-            self.known[factors, over] = min(self._orders(factors, over), key=lambda found: found[0])
+            self.known[factors, over] = min(self._orders(factors, over), key=lambda order: order[0])
         return self.known[factors, over]
 
     def _orders(self, factors: tuple[Factor, ...], over: Domain) -> Iterator[tuple[float, Factor]]:

@@ -85,16 +85,16 @@ class Plan:
         """Return what runs the program `infer`, `forward` or `backward`."""
         if (name, emitter) not in self.runners:
             self.runners[name, emitter] = _runner(getattr(self, name), emitter)
-        found: Runner = self.runners[name, emitter]
-        return found
+        runner: Runner = self.runners[name, emitter]
+        return runner
 
     def runner_onto(self, wanted: str, emitter: Emitter) -> Runner | None:
         """Return what runs `backward` with an input STARTED, in whose memory the gradient `wanted` is made; None where it would only be added."""
         assert self.backward is not None
         if ("onto", wanted, emitter) not in self.runners:
             program = onto(self.backward, self.wanted.index(wanted))
-            found = _runner(program, (*emitter[:3], (STARTED,)))
-            self.runners["onto", wanted, emitter] = found if isinstance(found, Launches) and found.sums.seeds else None
+            runner = _runner(program, (*emitter[:3], (STARTED,)))
+            self.runners["onto", wanted, emitter] = runner if isinstance(runner, Launches) and runner.sums.seeds else None
         kept: Runner | None = self.runners["onto", wanted, emitter]
         return kept
 
@@ -231,8 +231,8 @@ def _compiled(
     layer: Layer, index: Index, tensors: Tensors, wanted: tuple[str, ...], options: Options, donated: tuple[str, ...]
 ) -> tuple[Plan, Emitter]:
     """Return the plan of a call and who runs it, kept beside the graph."""
-    given = tuple((name, domain, x.shape, x.dtype, x.device) for name, (domain, x) in tensors.items())
-    key = (layer, given, wanted, options.text, donated, torch.are_deterministic_algorithms_enabled())
+    signature = tuple((name, domain, x.shape, x.dtype, x.device) for name, (domain, x) in tensors.items())
+    key = (layer, signature, wanted, options.text, donated, torch.are_deterministic_algorithms_enabled())
     return index.keep(key, lambda: _chosen(layer, index, tensors, wanted, options, donated))
 
 
@@ -322,10 +322,10 @@ def gradients(
     """Return the gradients of the tensors `wanted`, given that of the result; what the backward reads of the forward is computed here."""
     compiled, emitter = _compiled(layer, index, tensors, wanted, options, ())
     assert compiled.backward is not None
-    given = {name: x.detach() for name, (_, x) in tensors.items()}
-    _, *saved = compiled.runner("forward", emitter)(index, given)
-    given |= {f"saved{i}": x for i, x in enumerate(saved)} | {GRADIENT: gradient.contiguous()}
-    return compiled.runner("backward", emitter)(index, _used(compiled.backward, given))
+    values = {name: x.detach() for name, (_, x) in tensors.items()}
+    _, *saved = compiled.runner("forward", emitter)(index, values)
+    values |= {f"saved{i}": x for i, x in enumerate(saved)} | {GRADIENT: gradient.contiguous()}
+    return compiled.runner("backward", emitter)(index, _used(compiled.backward, values))
 
 
 class _Layer(torch.autograd.Function):
@@ -333,8 +333,8 @@ class _Layer(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, compiled: Plan, index: Index, emitter: Emitter, names: tuple[str, ...], *values: torch.Tensor) -> torch.Tensor:
-        given = dict(zip(names, (x.detach() for x in values), strict=True))
-        result, *saved = compiled.runner("forward", emitter)(index, given)
+        values_by_name = dict(zip(names, (x.detach() for x in values), strict=True))
+        result, *saved = compiled.runner("forward", emitter)(index, values_by_name)
         read = compiled.backward.names() if compiled.backward is not None else {}
         ctx.save_for_backward(*(x if name in read else None for name, x in zip(names, values, strict=True)), *saved)
         ctx.compiled, ctx.index, ctx.emitter, ctx.names = compiled, index, emitter, names
@@ -344,12 +344,12 @@ class _Layer(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         tensors = ctx.saved_tensors
-        given = dict(zip(ctx.names, tensors, strict=False))
-        given |= {f"saved{i}": x for i, x in enumerate(tensors[len(ctx.names) :])}
-        given[GRADIENT] = gradient.contiguous()
+        values = dict(zip(ctx.names, tensors, strict=False))
+        values |= {f"saved{i}": x for i, x in enumerate(tensors[len(ctx.names) :])}
+        values[GRADIENT] = gradient.contiguous()
         program = ctx.compiled.backward
         run_it = ctx.compiled.runner("backward", (*ctx.emitter[:3], ()))
-        gradients = dict(zip(ctx.compiled.wanted, run_it(ctx.index, _used(program, given)), strict=True))
+        gradients = dict(zip(ctx.compiled.wanted, run_it(ctx.index, _used(program, values)), strict=True))
         return (None, None, None, None, *(gradients.get(name) for name in ctx.names))
 
 
@@ -361,8 +361,8 @@ class _Based(torch.autograd.Function):
         ctx: Any, compiled: Plan, index: Index, emitter: Emitter, names: tuple[str, ...], shared: str, base: list[torch.Tensor],
         target: torch.Tensor, root: torch.Tensor | None, bias: torch.Tensor | None, *values: torch.Tensor,
     ) -> torch.Tensor:  # fmt: skip
-        given = {**dict(zip(names, (x.detach() for x in values), strict=True)), "base": base[0]}
-        result, *saved = compiled.runner("forward", emitter)(index, given)
+        tensors = {**dict(zip(names, (x.detach() for x in values), strict=True)), "base": base[0]}
+        result, *saved = compiled.runner("forward", emitter)(index, tensors)
         read = compiled.backward.names() if compiled.backward is not None else {}
         ctx.save_for_backward(None if root is None else target, root, *(x if n in read else None for n, x in zip(names, values, strict=True)), *saved)
         ctx.compiled, ctx.index, ctx.emitter, ctx.names, ctx.shared = compiled, index, emitter, names, shared
@@ -373,19 +373,19 @@ class _Based(torch.autograd.Function):
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         target, root, *tensors = ctx.saved_tensors
         gradient = gradient.contiguous()
-        given = {**dict(zip(ctx.names, tensors, strict=False)), GRADIENT: gradient}
-        given |= {f"saved{i}": x for i, x in enumerate(tensors[len(ctx.names) :])}
-        program, found, own = ctx.compiled.backward, {}, None
+        values = {**dict(zip(ctx.names, tensors, strict=False)), GRADIENT: gradient}
+        values |= {f"saved{i}": x for i, x in enumerate(tensors[len(ctx.names) :])}
+        program, gradients, own = ctx.compiled.backward, {}, None
         of_target, of_root, of_bias = ctx.needs_input_grad[6:9]
         of_target = of_target and root is not None
         onto = ctx.compiled.runner_onto(ctx.shared, ctx.emitter) if of_target and ctx.shared else None
         if program is not None:
             if onto is not None:
-                given[STARTED] = product(gradient, root.t())
+                values[STARTED] = product(gradient, root.t())
             run_it = onto or ctx.compiled.runner("backward", (*ctx.emitter[:3], ()))
-            found = dict(zip(ctx.compiled.wanted, run_it(ctx.index, _used(program, given)), strict=True))
+            gradients = dict(zip(ctx.compiled.wanted, run_it(ctx.index, _used(program, values)), strict=True))
         if of_target and onto is None and ctx.shared:
-            found[ctx.shared] = found[ctx.shared].addmm_(gradient, root.t())
+            gradients[ctx.shared] = gradients[ctx.shared].addmm_(gradient, root.t())
         elif of_target and onto is None:
             own = product(gradient, root.t())
         matrix, total = None, None
@@ -393,13 +393,13 @@ class _Based(torch.autograd.Function):
             matrix, total = outer(target, gradient)
         elif of_bias:
             total = gradient.sum(0)
-        return (None, None, None, None, None, None, own, matrix, total if of_bias else None, *(found.get(name) for name in ctx.names))
+        return (None, None, None, None, None, None, own, matrix, total if of_bias else None, *(gradients.get(name) for name in ctx.names))
 
 
-def _used(program: Program, given: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+def _used(program: Program, values: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """Return what a program reads, and what its result is added to."""
     names = program.names()
-    return {name: x for name, x in given.items() if name in names or name == STARTED}
+    return {name: x for name, x in values.items() if name in names or name == STARTED}
 
 
 __all__ = ["Inputs", "Layer", "Options", "Plan", "plan", "run", "split"]

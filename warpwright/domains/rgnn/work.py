@@ -24,11 +24,11 @@ class Work:
 
 def task_text(work: Work) -> str:
     """Return the task file: `forward(x)`, x [N, width]; the graph and the weights are the model's state."""
-    made = f"synthetic({work.graph!r}, {float(work.scale)!r}, seed={work.seed})"
+    graph_text = f"synthetic({work.graph!r}, {float(work.scale)!r}, seed={work.seed})"
     if work.graph not in DATA_SETS:
-        made = f"adversarial({work.graph!r}, {max(1, int(work.scale * 100_000))}, seed={work.seed})"
+        graph_text = f"adversarial({work.graph!r}, {max(1, int(work.scale * 100_000))}, seed={work.seed})"
     text = _HEAD + _MODEL[work.model] + _TAIL
-    return text.replace("@GRAPH", made).replace("@SEED", str(work.seed)).replace("@D", str(work.width))
+    return text.replace("@GRAPH", graph_text).replace("@SEED", str(work.seed)).replace("@D", str(work.width))
 
 
 _HEAD = '''import torch

@@ -68,20 +68,20 @@ class Checker:
     @cached_property
     def flights(self) -> dict[int, frozenset[int]]:
         """What the original has in flight at each fence, branch and memory access."""
-        found: dict[int, frozenset[int]] = {}
+        in_flight: dict[int, frozenset[int]] = {}
 
         def note(instruction: Instruction, state: State) -> None:
-            found[instruction.index] = state.in_flight()
+            in_flight[instruction.index] = state.in_flight()
 
         self._scan(self.kernel.original, self.entries, Watch(flight=note))
-        return found
+        return in_flight
 
     @cached_property
     def accepted(self) -> frozenset[tuple[str, int]]:
         """(rule, instruction) of what the model finds in the original: its own false alarms."""
-        found: list[Violation] = []
-        self._scan(self.kernel.original, self.entries, Watch(report=found.append, needed=self.distances.needed))
-        return frozenset((violation.rule, violation.index) for violation in found)
+        violations: list[Violation] = []
+        self._scan(self.kernel.original, self.entries, Watch(report=violations.append, needed=self.distances.needed))
+        return frozenset((violation.rule, violation.index) for violation in violations)
 
     @cached_property
     def counted_boards(self) -> int:
@@ -201,9 +201,9 @@ class Checker:
             start = max((at for at in base.snapshots if at <= start), default=places.start)
             snapshots = {at: state for at, state in base.snapshots.items() if at <= start}
         state = (snapshots.get(start) or entry).copy()
-        found: list[Violation] = []
+        violations: list[Violation] = []
         earlier = set(order[places.start : start])
-        watch = self.watch(found, earlier)
+        watch = self.watch(violations, earlier)
         instructions = self.kernel.instructions
         for place in range(start, places.stop):
             if place % SNAPSHOT == 0 and place > places.start:
@@ -213,17 +213,17 @@ class Checker:
                 snapshots[place] = state.copy()
             instruction = instructions[order[place]]
             hazards.step(state, instruction, words[place], watch)
-            if found:
-                return _Done(found[0], state, snapshots)
+            if violations:
+                return _Done(violations[0], state, snapshots)
             earlier.add(instruction.index)
         return _Done(None, state, snapshots)
 
-    def watch(self, found: list[Violation], earlier: set[int]) -> Watch:
-        """Return a watch that puts what is not a false alarm into `found`; `earlier`: the instructions of the block that were issued."""
+    def watch(self, violations: list[Violation], earlier: set[int]) -> Watch:
+        """Return a watch that puts what is not a false alarm into `violations`; `earlier`: the instructions of the block that were issued."""
 
         def report(violation: Violation) -> None:
             if (violation.rule, violation.index) not in self.accepted:
-                found.append(violation)
+                violations.append(violation)
 
         instructions = self.kernel.instructions
 
@@ -233,7 +233,7 @@ class Checker:
                 if operation != instruction.index and not overtook and not instructions[operation].private:
                     fact = next(iter(state.facts[OPERATION + operation]))
                     cover = state.facts[OPERATION + operation][fact]
-                    found.append(Violation("FLIGHT", instruction.index, OPERATION + operation, fact, cover))
+                    violations.append(Violation("FLIGHT", instruction.index, OPERATION + operation, fact, cover))
 
         return Watch(report, self.distances.needed, None, flight)
 
@@ -249,8 +249,8 @@ class Checker:
         links: dict[int, frozenset[int]] = {}
         for place, second in enumerate(inside):
             ordered = second.index in fixed
-            found = (one.index for one in inside[:place] if ordered or one.index in fixed or not independent(one, second))
-            links[second.index] = frozenset(found)
+            before = (one.index for one in inside[:place] if ordered or one.index in fixed or not independent(one, second))
+            links[second.index] = frozenset(before)
         return links
 
     def _of_products(self, instruction: Instruction) -> bool:
@@ -333,31 +333,31 @@ def _length(stretch: tuple[int, int]) -> int:
 
 def complaints(schedule: Schedule, checker: Checker) -> list[str]:
     """Say everything that is wrong with a schedule, wherever it came from: what does not rely on how it was edited. Empty for a legal one."""
-    kernel, found = schedule.kernel, []
+    kernel, problems = schedule.kernel, []
     for block in kernel.blocks:
         order = schedule.order[block.start : block.stop]
         if sorted(order) != list(block):
-            found.append(f"block at {block.start} is no permutation of itself")
+            problems.append(f"block at {block.start} is no permutation of itself")
             continue
-        found += _broken_orders(kernel, order)
+        problems += _broken_orders(kernel, order)
     for place, index in enumerate(schedule.order):
         if (schedule.words[place] ^ kernel.words[index]) & ~control.MASK:
-            found.append(f"instruction {index} does something else")
+            problems.append(f"instruction {index} does something else")
         if schedule.words[place] != kernel.words[index] and not control.decode(schedule.words[place]).legal:
-            found.append(f"instruction {index} has the control word {control.decode(schedule.words[place])}")
+            problems.append(f"instruction {index} has the control word {control.decode(schedule.words[place])}")
         if place != index and not checker.movable(index):
-            found.append(f"instruction {index} must not move: {kernel.instructions[index].text}")
-    found += [f"{violation.rule} at {violation.index}: {kernel.instructions[violation.index].text}" for violation in checker.all_violations(schedule)]
-    return found
+            problems.append(f"instruction {index} must not move: {kernel.instructions[index].text}")
+    problems += [f"{one.rule} at {one.index}: {kernel.instructions[one.index].text}" for one in checker.all_violations(schedule)]
+    return problems
 
 
 def _broken_orders(kernel: Kernel, order: tuple[int, ...]) -> list[str]:
-    found = []
+    broken = []
     for place, first in enumerate(order):
         for second in order[place + 1 :]:
             if second < first and not independent(kernel.instructions[second], kernel.instructions[first]):
-                found.append(f"{first} passed {second}: {kernel.instructions[first].text} / {kernel.instructions[second].text}")
-    return found
+                broken.append(f"{first} passed {second}: {kernel.instructions[first].text} / {kernel.instructions[second].text}")
+    return broken
 
 
 def dependences(kernel: Kernel, block: int) -> list[tuple[int, int]]:

@@ -165,16 +165,16 @@ class FatBinary:
         magic, _, header, size = struct.unpack_from("<IHHQ", self.data, 0)
         if magic != _FATBIN_MAGIC:
             raise UsageError(f"expected a fat binary, saw magic {magic:#x}", "give what nvcc -fatbin wrote")
-        found, at, end = [], header, header + size
+        entries, at, end = [], header, header + size
         while at < end:
             kind, _, entry_header, payload = struct.unpack_from("<HHIQ", self.data, at)
             (arch,), (flags,) = struct.unpack_from("<I", self.data, at + 28), struct.unpack_from("<Q", self.data, at + 40)
             if kind == _FATBIN_WRAPPED_ELF:
                 if flags & _COMPRESSED:
                     raise UsageError("expected an uncompressed fat binary, saw a compressed cubin in it", "compile with nvcc --no-compress")
-                found.append(Entry(at + entry_header, payload, arch))
+                entries.append(Entry(at + entry_header, payload, arch))
             at += entry_header + payload
-        return tuple(found)
+        return tuple(entries)
 
     def cubin(self, arch: int) -> Cubin:
         """Return the cubin for an architecture; raise UsageError when there is none."""
@@ -189,8 +189,8 @@ class FatBinary:
         return FatBinary(self.data[: entry.offset] + cubin.data + self.data[entry.offset + entry.size :])
 
     def _entry(self, arch: int) -> Entry:
-        found = next((entry for entry in self.entries if entry.arch == arch), None)
-        if found is None:
+        match = next((entry for entry in self.entries if entry.arch == arch), None)
+        if match is None:
             there = ", ".join(f"sm_{entry.arch}" for entry in self.entries)
             raise UsageError(f"expected code for sm_{arch}, saw {there or 'none'}", "compile for it")
-        return found
+        return match

@@ -124,7 +124,7 @@ class _File:
 def parse(text: str, kernel: str, words: tuple[int, ...]) -> Listing:
     """Return the listing of `kernel` out of nvdisasm's text; raise CaptureError where it disagrees with the code words or lacks a label."""
     lines = _section(text, kernel)
-    found = _instructions(lines, _columns(lines))
+    lines_read = _instructions(lines, _columns(lines))
     labels: dict[str, int] = {}
     index = 0
     for line in lines:
@@ -132,14 +132,14 @@ def parse(text: str, kernel: str, words: tuple[int, ...]) -> Listing:
             index += 1
         elif label := _LABEL.match(line.partition("//")[0].rstrip()):  # a rule of the table, "// +...", may stand beside one
             labels[label[1]] = index
-    if not found or tuple(line.word for line in found) != words[: len(found)]:
-        raise CaptureError(f"{kernel}: nvdisasm listed {len(found)} instructions that are not the {len(words)} words of its code", "report this")
-    missing = {label for line in found for label in _JUMP.findall(line.text)} - labels.keys()
+    if not lines_read or tuple(line.word for line in lines_read) != words[: len(lines_read)]:
+        raise CaptureError(f"{kernel}: nvdisasm listed {len(lines_read)} instructions that are not the {len(words)} words of its code", "report this")
+    missing = {label for line in lines_read for label in _JUMP.findall(line.text)} - labels.keys()
     if missing:
         raise CaptureError(
             f"{kernel}: expected every label that a branch names, saw no {', '.join(sorted(missing)[:3])} in nvdisasm's listing", "report this"
         )
-    return Listing(tuple(found), labels)
+    return Listing(tuple(lines_read), labels)
 
 
 def _section(text: str, kernel: str) -> list[str]:
@@ -179,19 +179,19 @@ def _files(names: list[str], header: str, start: int) -> list[_File]:
 
 def _instructions(lines: list[str], files: list[_File]) -> list[Line]:
     """Read the instructions: two lines each, marks of both count (^ written, v read, x both)."""
-    found: list[Line] = []
+    instructions: list[Line] = []
     for line in lines:
         left = line.partition("// |")[0]
         first, half = _INSTRUCTION.match(left), _HALF_WORD.search(left)
         if first and half:
-            if int(first[1], 16) != WORD * len(found):
-                raise CaptureError(f"expected the instruction at {WORD * len(found):#x}, saw {left.strip()!r}", "report this")
-            found.append(Line(_ANNOTATION.sub("", first[2]), int(half[1], 16), *_marks(line, files)))
-        elif half and found:
+            if int(first[1], 16) != WORD * len(instructions):
+                raise CaptureError(f"expected the instruction at {WORD * len(instructions):#x}, saw {left.strip()!r}", "report this")
+            instructions.append(Line(_ANNOTATION.sub("", first[2]), int(half[1], 16), *_marks(line, files)))
+        elif half and instructions:
             defs, uses = _marks(line, files)
-            last = found[-1]
-            found[-1] = Line(last.text, last.word | int(half[1], 16) << 64, last.defs | defs, last.uses | uses)
-    return found
+            last = instructions[-1]
+            instructions[-1] = Line(last.text, last.word | int(half[1], 16) << 64, last.defs | defs, last.uses | uses)
+    return instructions
 
 
 def _marks(line: str, files: list[_File]) -> tuple[frozenset[int], frozenset[int]]:

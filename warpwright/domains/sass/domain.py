@@ -64,10 +64,11 @@ def beginning(task: Task, checker: Checker) -> Schedule:
     if not path:
         return checker.kernel.original
     schedule = script.read(Path(path).read_text(), checker.kernel)
-    found = complaints(schedule, checker)
-    adopted = None if found else checker.adopted(schedule)
+    problems = complaints(schedule, checker)
+    adopted = None if problems else checker.adopted(schedule)
     if adopted is None:
-        raise TaskError(f"the model of hazards refuses the schedule {path}: {found[0] if found else 'at the edge of a block'}", "begin without it")
+        reason = problems[0] if problems else "at the edge of a block"
+        raise TaskError(f"the model of hazards refuses the schedule {path}: {reason}", "begin without it")
     return adopted
 
 

@@ -130,8 +130,8 @@ def with_reuse(schedule: Schedule, places: Iterable[int]) -> Schedule:
         here, there = operands_of_product(schedule, place), operands_of_product(schedule, place + 1) if place + 1 < stop else None
         if here is None or there is None or not control.held(word) or control.stall(word) > control.LONGEST_HELD_STALL:
             continue
-        made = schedule.at(place).defs
-        slots = sum(1 << slot for slot in here if here[slot] == there.get(slot) and here[slot] not in made)
+        defined = schedule.at(place).defs
+        slots = sum(1 << slot for slot in here if here[slot] == there.get(slot) and here[slot] not in defined)
         if slots & ~control.reused(word):
             changes[place] = control.with_reuse(word, slots)
     return schedule.with_words(changes) if changes else schedule
@@ -144,8 +144,8 @@ def operands_of_product(schedule: Schedule, place: int) -> Mapping[int, int] | N
     if slots is None or not all(_PLAIN.match(operand) for operand in instruction.operands):
         return None
     named = [int(match[1]) for operand in instruction.operands[1:] if (match := _PLAIN.match(operand))]
-    found = {slot: _register_in(instruction, schedule.words[place], slot) for slot in slots}
-    return found if list(found.values()) == named else None
+    operands = {slot: _register_in(instruction, schedule.words[place], slot) for slot in slots}
+    return operands if list(operands.values()) == named else None
 
 
 def _register_in(instruction: Instruction, word: int, slot: int) -> int:
@@ -172,10 +172,10 @@ def _read_again(schedule: Schedule, place: int, slot: int, end: int) -> bool:
 def repaired(checker: Checker, schedule: Schedule, number: int) -> Schedule | None:
     """Add waits and stalls to a block until it is legal; None where that does not help."""
     for _ in range(REPAIRS):
-        found = checker.first_violation(schedule, number)
-        if found is None:
+        violation = checker.first_violation(schedule, number)
+        if violation is None:
             return checker.accept(schedule, number)
-        changed = _repair_of(checker, schedule, number, found)
+        changed = _repair_of(checker, schedule, number, violation)
         if changed is None:
             return None
         schedule = changed

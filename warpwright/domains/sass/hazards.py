@@ -80,12 +80,12 @@ class State:
 
     def elapsed(self) -> dict[int, dict[str, int]]:
         """Return the ages in cycles before now, without what is over."""
-        found = {}
+        young_by_register = {}
         for register, ages in self.ages.items():
             young = {name: self.now - cycle for name, cycle in ages.items() if self.now - cycle < HORIZON}
             if young:
-                found[register] = young
-        return found
+                young_by_register[register] = young
+        return young_by_register
 
     def join(self, other: State) -> bool:
         """Take in what may be in flight on another path (rule 6); return whether that was anything new."""
@@ -329,23 +329,23 @@ def items(schedule: Schedule, places: Sequence[int]) -> list[tuple[Instruction, 
 def entries(schedule: Schedule) -> list[State | None]:
     """Return the state at the entry of every block, by iteration to a fixed point; None for a block that nothing reaches."""
     kernel = schedule.kernel
-    found: list[State | None] = [None] * len(kernel.blocks)
-    found[0] = State(spacing=isa.spacing(kernel.cubin.arch))
+    states: list[State | None] = [None] * len(kernel.blocks)
+    states[0] = State(spacing=isa.spacing(kernel.cubin.arch))
     waiting = [0]
     while waiting:
         number = waiting.pop(0)
-        entry = found[number]
+        entry = states[number]
         assert entry is not None
         after = run(entry.copy(), items(schedule, kernel.blocks[number]))
         for following in kernel.successors[number]:
-            known = found[following]
+            known = states[following]
             if known is None:
-                found[following] = after.copy()
+                states[following] = after.copy()
             elif not known.join(after):
                 continue
             if following not in waiting:
                 waiting.append(following)
-    return found
+    return states
 
 
 def learn_from(kernel: Kernel, learn: Learn) -> None:

@@ -72,9 +72,9 @@ class Instruction:
     @cached_property
     def memory(self) -> tuple[str, isa.Access] | None:
         """The spaces that it touches, and whether it writes; what is ordered (strong, volatile) counts as writing."""
-        found = isa.MEMORY.get(self.base)
+        access = isa.MEMORY.get(self.base)
         ordered = any(word in self.opcode for word in (".STRONG", ".MMIO", ".VOLATILE"))
-        return (found[0], "w") if found and ordered else found
+        return (access[0], "w") if access and ordered else access
 
     @cached_property
     def kind(self) -> Kind:
@@ -214,7 +214,7 @@ def named(text: str) -> set[int]:
 
 def predicates_together(operands: tuple[str, ...]) -> set[int]:
     """Return the predicates that the operand PR stands for: those of the mask, which is the last operand, or all where that is no number."""
-    file = next((UP if found[1] else P for operand in operands if (found := _ALL_PREDICATES.match(operand))), None)
+    file = next((UP if match[1] else P for operand in operands if (match := _ALL_PREDICATES.match(operand))), None)
     if file is None:
         return set()
     mask = int(operands[-1], 16) if _MASK.match(operands[-1]) else ~0

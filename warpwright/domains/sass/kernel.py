@@ -38,11 +38,11 @@ class Kernel:
         return tuple(self._targets_of(instruction) for instruction in self.instructions)
 
     def _targets_of(self, instruction: Instruction) -> tuple[int, ...]:
-        found = [self.labels[label] for label in _TARGET.findall(instruction.text) if label in self.labels]
+        targets = [self.labels[label] for label in _TARGET.findall(instruction.text) if label in self.labels]
         absolute = _ABSOLUTE.search(instruction.text)
-        if not found and absolute and instruction.base in ("BRA", "CALL", "BSSY"):
-            found = [int(absolute[1], 16) // WORD]
-        return tuple(target for target in found if target < len(self.instructions))
+        if not targets and absolute and instruction.base in ("BRA", "CALL", "BSSY"):
+            targets = [int(absolute[1], 16) // WORD]
+        return tuple(target for target in targets if target < len(self.instructions))
 
     @cached_property
     def blocks(self) -> tuple[range, ...]:

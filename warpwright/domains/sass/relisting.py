@@ -122,8 +122,8 @@ def _writes_what_is_read_late(schedule: Schedule, number: int) -> bool:
 
 
 def _first_use(schedule: Schedule, place: int, stop: int) -> int:
-    made = schedule.at(place).defs
-    return next((later for later in range(place + 1, stop) if made & schedule.at(later).uses), stop)
+    defined = schedule.at(place).defs
+    return next((later for later in range(place + 1, stop) if defined & schedule.at(later).uses), stop)
 
 
 def _settled(
@@ -166,7 +166,7 @@ def _factors(schedule: Schedule, block: range, by: str) -> Mapping[int, Mapping[
     """Return the registers of a block's products, slot by slot, where they decide."""
     if by != "operands":
         return {}
-    return {schedule.order[place]: found for place in block if (found := operands_of_product(schedule, place))}
+    return {schedule.order[place]: factors for place in block if (factors := operands_of_product(schedule, place))}
 
 
 class Line:
@@ -269,14 +269,14 @@ def settle(checker: Checker, schedule: Schedule, number: int, least: bool = Fals
     """Return `schedule` with the waits and stalls that a block lacks; None where that does not make it legal, or changes nothing."""
     block, instructions = schedule.kernel.blocks[number], schedule.kernel.instructions
     state, words = checker.entry(schedule, number), list(schedule.words)
-    found: list[Violation] = []
+    violations: list[Violation] = []
     earlier: set[int] = set()
-    watch = checker.watch(found, earlier)
+    watch = checker.watch(violations, earlier)
     for place in block:
         instruction = instructions[schedule.order[place]]
         if least and place + 1 < block.stop:
             words[place] = _shortest(instruction, words[place])
-        if not _examined(state, instruction, words, place, block.start, watch, found):
+        if not _examined(state, instruction, words, place, block.start, watch, violations):
             return None
         hazards.issue(state, instruction, words[place])
         earlier.add(instruction.index)
@@ -310,16 +310,16 @@ def _shortest(instruction: Instruction, word: int) -> int:
 
 
 def _examined(
-    state: hazards.State, instruction: Instruction, words: list[int], place: int, start: int, watch: hazards.Watch, found: list[Violation]
+    state: hazards.State, instruction: Instruction, words: list[int], place: int, start: int, watch: hazards.Watch, violations: list[Violation]
 ) -> bool:
     """Add waits to a word and cycles before it until the model finds nothing; return whether that is so."""
     for _ in range(ROUNDS):
-        found.clear()
+        violations.clear()
         hazards.examine(state, instruction, words[place], watch)
-        if not found:
+        if not violations:
             return True
-        missing = max((violation.needed - violation.cycles for violation in found if violation.rule == "DISTANCE"), default=0)
-        for violation in found:
+        missing = max((violation.needed - violation.cycles for violation in violations if violation.rule == "DISTANCE"), default=0)
+        for violation in violations:
             if violation.rule == "DISTANCE":
                 continue
             if not violation.cover:

@@ -19,16 +19,16 @@ def write(schedule: Schedule) -> str:
     changed = {index: word for index, word in zip(schedule.order, schedule.words, strict=True) if word != kernel.words[index]}
     controls = {str(index): str(control.decode(word)) for index, word in sorted(changed.items())}
     order = {str(place): index for place, index in moved.items()}
-    said = {"version": VERSION, "kernel": kernel.name, "original": kernel.digest, "order": order, "control": controls}
-    return json.dumps(said, indent=1) + "\n"
+    document = {"version": VERSION, "kernel": kernel.name, "original": kernel.digest, "order": order, "control": controls}
+    return json.dumps(document, indent=1) + "\n"
 
 
 def read(text: str, kernel: Kernel) -> Schedule:
     """Return the schedule that a text describes; raise UsageError for another kernel's text, or one that changes what the code does."""
     try:
-        said = json.loads(text)
-        original, order, controls = said["original"], list(range(len(kernel.words))), dict(said["control"])
-        for place, index in said["order"].items():
+        document = json.loads(text)
+        original, order, controls = document["original"], list(range(len(kernel.words))), dict(document["control"])
+        for place, index in document["order"].items():
             order[int(place)] = int(index)
         words = [control.encode(kernel.words[i], control.parse(controls[str(i)])) if str(i) in controls else kernel.words[i] for i in order]
     except (ValueError, KeyError, TypeError, IndexError) as error:

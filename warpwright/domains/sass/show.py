@@ -68,7 +68,7 @@ def _needs(schedule: Schedule, number: int) -> Iterator[tuple[int, tuple[str, ..
 
 def boards_in_flight(schedule: Schedule) -> dict[int, str]:
     """Return for each place the scoreboards that may be pending there, as 0-2---."""
-    found: dict[int, str] = {}
+    boards: dict[int, str] = {}
     for entry, block in zip(entries(schedule), schedule.kernel.blocks, strict=True):
         if entry is None:
             continue
@@ -78,9 +78,9 @@ def boards_in_flight(schedule: Schedule) -> dict[int, str]:
             for facts in state.facts.values():
                 for cover in facts.values():
                     pending |= cover
-            found[place] = "".join(str(board) if pending >> board & 1 else "-" for board in range(control.BOARDS))
+            boards[place] = "".join(str(board) if pending >> board & 1 else "-" for board in range(control.BOARDS))
             step(state, instruction, word)
-    return found
+    return boards
 
 
 def text(schedule: Schedule) -> str:

@@ -55,22 +55,22 @@ Make = Callable[[Schedule, Action], Schedule | None]
 class Memory:
     """Results of edits: a search asks for the same one when it lists, replays and lowers."""
 
-    made: dict[tuple[str, Action], Schedule | None] = field(default_factory=dict)
+    results: dict[tuple[str, Action], Schedule | None] = field(default_factory=dict)
     proven: set[str] = field(default_factory=set)
     """Identities of the code that came of them: all legal."""
 
     def get(self, schedule: Schedule, action: Action, make: Make) -> Schedule | None:
         """Return what an edit gives, made once."""
         key = (schedule.key, action)
-        if key in self.made:
-            self.made[key] = self.made.pop(key)  # the newest: a recipe's first actions are asked for again and again
-            return self.made[key]
-        while len(self.made) >= REMEMBERED:
-            del self.made[next(iter(self.made))]
-        made = self.made[key] = make(schedule, action)
-        if made is not None:
-            self.proven.add(made.key)
-        return made
+        if key in self.results:
+            self.results[key] = self.results.pop(key)  # the newest: a recipe's first actions are asked for again and again
+            return self.results[key]
+        while len(self.results) >= REMEMBERED:
+            del self.results[next(iter(self.results))]
+        edited = self.results[key] = make(schedule, action)
+        if edited is not None:
+            self.proven.add(edited.key)
+        return edited
 
 
 @dataclass(frozen=True)
@@ -94,12 +94,12 @@ class Edit:
     def apply(self, ir: Schedule, action: Action) -> Schedule:
         """Return the edited schedule; raise NotApplicable for an edit that the rules refuse."""
         try:
-            made = self.memory.get(ir, action, self.make)
+            edited = self.memory.get(ir, action, self.make)
         except (ValueError, KeyError, IndexError) as error:
             raise NotApplicable(f"expected an action of {self.name} on this kernel, saw {action}", "the recipe may be another kernel's") from error
-        if made is None:
+        if edited is None:
             raise NotApplicable(f"{action} is not legal here: the model of hazards refuses it, or it changes nothing")
-        return made
+        return edited
 
 
 def _index(action: Action) -> int:
@@ -137,8 +137,8 @@ def techniques(checker: Checker) -> tuple[Edit, ...]:
     whole = (_drift(checker), _relist(checker), _share(checker), _lean(checker), _tighten(checker), _pattern(checker), _reuse_block(checker))
     first = Traits("S", tried_first=True)
     plain = Traits("S")
-    made = [Edit(name, make, every, draw, memory, weight, plain) for name, make, every, draw, weight in single]
-    return (*made, *(Edit(name, make, every, draw, memory, weight, first) for name, make, every, draw, weight in whole))
+    edits = [Edit(name, make, every, draw, memory, weight, plain) for name, make, every, draw, weight in single]
+    return (*edits, *(Edit(name, make, every, draw, memory, weight, first) for name, make, every, draw, weight in whole))
 
 
 Kind = tuple[str, Make, Callable[[Schedule], Iterator[Action]], Callable[[Schedule, Random, int], Action], int]

@@ -113,16 +113,16 @@ class Extension:
 
 def _bound(calls: _Calls, index: int, name: str, words: Sequence[str]) -> Callable[..., Any]:
     def function(*arguments: Any, **keywords: Any) -> Any:
-        given = [*arguments]
-        for position, word in enumerate(words[len(given) :], len(given)):
+        positional = [*arguments]
+        for position, word in enumerate(words[len(positional) :], len(positional)):
             fallback = Value()
             if word in keywords:
-                given.append(keywords.pop(word))
+                positional.append(keywords.pop(word))
             elif calls.library.ww_bound_default(index, position, ctypes.byref(fallback)):
-                given.append(fallback)
+                positional.append(fallback)
         if keywords:
             raise TypeError(f"{name}() got an unexpected keyword argument {next(iter(keywords))!r}")
-        return calls.call(index, name, given)
+        return calls.call(index, name, positional)
 
     function.__name__ = name
     return function
@@ -177,15 +177,15 @@ class _Calls:
         data[0] = self.live[-1].data_ptr()
         return len(self.live) - 1
 
-    def _ask(self, name: bytes, given: Any, count: int, made: Any) -> int:
+    def _ask(self, name: bytes, values_asked: Any, count: int, result: Any) -> int:
         """Do what host code asks of torch's library (ATen's function of that name, on tensors that this call has seen) or of a Python object."""
         try:
-            values = [given[i] for i in range(count)]
+            values = [values_asked[i] for i in range(count)]
             arguments = []
             while values:
                 arguments.append(self._read(values))
             with torch.no_grad():
-                ctypes.pointer(made[0])[0] = self._answer(_asked(name.decode(), arguments), name.decode())
+                ctypes.pointer(result[0])[0] = self._answer(_asked(name.decode(), arguments), name.decode())
         except Exception as error:  # it would be lost on its way through C++: the text goes into the error of the call
             self.failure = f": {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
             return 1

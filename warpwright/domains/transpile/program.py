@@ -56,9 +56,9 @@ class Program:
 
     def errors(self) -> list[Refusal]:
         """Return a Refusal, with the place in the CUDA source, for each error that the C++ compiler sees in the output."""
-        said = "this is the C++ compiler's word on the translated source"
-        found = launch.errors(self.marked()) if self.marked is not None else []
-        return [Refusal(file, line, "compiler", reason, said, column) for file, line, column, reason in found]
+        remark = "this is the C++ compiler's word on the translated source"
+        errors = launch.errors(self.marked()) if self.marked is not None else []
+        return [Refusal(file, line, "compiler", reason, remark, column) for file, line, column, reason in errors]
 
     def build(self, flags: Sequence[str] = launch.FLAGS) -> Path:
         """Build (cached) a shared library of the kernels and return where it is."""

@@ -180,8 +180,8 @@ def _sink(source: Source, out: Path, options: Options) -> Sink:
         first = next(source.items())
         shape = first.load().colour.shape if first.raw is None else None
         return PackSink(out, source.classes, options.form, shape)  # type: ignore[arg-type]
-    found = next(source.items(), None)
-    colour = found.load().colour if found is not None else np.zeros((3, 1, 1), np.uint8)
+    item = next(source.items(), None)
+    colour = item.load().colour if item is not None else np.zeros((3, 1, 1), np.uint8)
     channels, height, width = colour.shape
     return ArraySink(out, source.size, (height, width) if channels == 1 else (height, width, channels), source.classes)
 

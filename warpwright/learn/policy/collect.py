@@ -30,13 +30,13 @@ def collect(
             task = settings.describe(file, entry or None)
             for search in searches:
                 run_task(task, replace(settings, search=search), archive, Conduct(evaluators=evaluators))
-            made = rows_of(task, settings.device, archive, machine)
+            own = rows_of(task, settings.device, archive, machine)
         except WarpwrightError as error:
             tell(f"{path}: left out: {error}")
             continue
-        passed = sum(row.status == "ok" for row in made)
-        tell(f"{task.name}: {len(made)} programs, {passed} passed, the best {max((row.speedup for row in made), default=0.0):.2f}x of the original")
-        yield from made
+        passed = sum(row.status == "ok" for row in own)
+        tell(f"{task.name}: {len(own)} programs, {passed} passed, the best {max((row.speedup for row in own), default=0.0):.2f}x of the original")
+        yield from own
 
 
 def rows_of(task: Task, device: str, archive: Archive, machine: str) -> list[rows.Row]:

@@ -121,34 +121,34 @@ _TABLES: Mapping[str, type[Any]] = {
 def load(path: Path, changes: tuple[str, ...] = ()) -> Config:
     """Return the config of a TOML file; `changes` such as contrastive.steps=10 come on top. Raise UsageError for what it does not know."""
     try:
-        said = tomllib.loads(path.read_text())
+        document = tomllib.loads(path.read_text())
         for change in changes:
-            _set(said, change)
+            _set(document, change)
     except (OSError, ValueError) as error:
         raise UsageError(f"expected a config in {path}: {error}", "see configs/tiny.toml") from error
-    tables = {name: _filled(kind, said.pop(name, {}), name) for name, kind in _TABLES.items()}
-    plain = _known(Config, {"name": path.stem, **said}, "")
+    tables = {name: _filled(kind, document.pop(name, {}), name) for name, kind in _TABLES.items()}
+    plain = _known(Config, {"name": path.stem, **document}, "")
     return Config(**{**plain, **tables, "folder": str(path.parent)})
 
 
-def _set(said: dict[str, Any], change: str) -> None:
+def _set(document: dict[str, Any], change: str) -> None:
     name, equals, value = change.partition("=")
     if not equals:
         raise UsageError(f"expected --set TABLE.NAME=VALUE, saw {change!r}", "as in --set contrastive.steps=10")
     *tables, last = name.strip().split(".")
     for table in tables:
-        said = said.setdefault(table, {})
-    said[last] = tomllib.loads(f"value = {value}")["value"]
+        document = document.setdefault(table, {})
+    document[last] = tomllib.loads(f"value = {value}")["value"]
 
 
-def _filled(kind: type[Any], said: Mapping[str, Any], table: str) -> Any:
-    return kind(**_known(kind, said, table))
+def _filled(kind: type[Any], values: Mapping[str, Any], table: str) -> Any:
+    return kind(**_known(kind, values, table))
 
 
-def _known(kind: type[Any], said: Mapping[str, Any], table: str) -> dict[str, Any]:
+def _known(kind: type[Any], values: Mapping[str, Any], table: str) -> dict[str, Any]:
     names = {one.name for one in fields(kind)}
-    unknown = sorted(set(said) - names)
+    unknown = sorted(set(values) - names)
     if unknown:
         where = f"[{table}]" if table else "the top"
         raise UsageError(f"expected at {where} some of {', '.join(sorted(names))}, saw {unknown[0]!r}", "see configs/tiny.toml")
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in said.items()}
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}

@@ -75,14 +75,14 @@ def tasks_of(records: Sequence[Record]) -> list[Written]:
     groups: dict[str, list[Record]] = {}
     for record in records:
         groups.setdefault(record.task.key, []).append(record)
-    found = []
+    tasks = []
     for group in groups.values():
         first = next((one for one in group if one.candidate.proposer == f"{BASELINE}eager"), None)
         passed = [one for one in group if one.speedup > 0 and one.candidate.actions]
         variants = tuple(Variant(one.candidate.source.text, ", ".join(map(str, one.candidate.actions)), one.speedup) for one in passed)
         if first is not None and variants:
-            found.append(Written(first.task.name, first.candidate.source.text, variants))
-    return found
+            tasks.append(Written(first.task.name, first.candidate.source.text, variants))
+    return tasks
 
 
 def question(task: Written, exemplars: Sequence[Variant]) -> str:
@@ -94,11 +94,11 @@ def question(task: Written, exemplars: Sequence[Variant]) -> str:
 
 def answer(variant: Variant, exemplars: Sequence[Variant]) -> str:
     """Return the answer that a verified variant stands for; what it says is what was measured."""
-    said = "There is no other attempt to compare with."
+    analysis = "There is no other attempt to compare with."
     if len(exemplars) == 2 and exemplars[1].speedup > 0:
         ratio = exemplars[0].speedup / exemplars[1].speedup
-        said = f"Attempt A is {ratio:.2f} times as fast as attempt B: {exemplars[0].recipe} against {exemplars[1].recipe}."
-    return f"1. Analysis: {said}\n2. Design: {variant.recipe}.\n3. Code:\n```\n{variant.text}\n```\n"
+        analysis = f"Attempt A is {ratio:.2f} times as fast as attempt B: {exemplars[0].recipe} against {exemplars[1].recipe}."
+    return f"1. Analysis: {analysis}\n2. Design: {variant.recipe}.\n3. Code:\n```\n{variant.text}\n```\n"
 
 
 def exemplars_of(task: Written, seed: str, without: Variant | None = None) -> list[Variant]:
@@ -109,14 +109,14 @@ def exemplars_of(task: Written, seed: str, without: Variant | None = None) -> li
 
 def examples(tasks: Sequence[Written], seed: int) -> list[dict[str, str]]:
     """Return a prompt and an answer for each verified variant."""
-    made = []
+    pairs = []
     for task in tasks:
         for number, variant in enumerate(task.variants):
             shown = exemplars_of(task, f"{seed} {number}", variant)
-            made.append({"prompt": question(task, shown), "completion": answer(variant, shown)})
-    if not made:
+            pairs.append({"prompt": question(task, shown), "completion": answer(variant, shown)})
+    if not pairs:
         raise UsageError("expected records of verified variants, saw none", "fill the archive with `warpwright collect`")
-    return made
+    return pairs
 
 
 Paid = Callable[[str, str], float]
@@ -184,8 +184,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with Archive(options.archive, readonly=True) as archive:
         tasks = tasks_of(archive.records())
     model, tokenizer = load(options.model, False)
-    said = train(tasks, model, tokenizer, options.out, Settings(steps=options.steps, rl_steps=options.rl_steps))
-    print(f"loss {said['losses'][0]:.3f} -> {said['losses'][-1]:.3f}; merged model in {options.out}")
+    summary = train(tasks, model, tokenizer, options.out, Settings(steps=options.steps, rl_steps=options.rl_steps))
+    print(f"loss {summary['losses'][0]:.3f} -> {summary['losses'][-1]:.3f}; merged model in {options.out}")
 
 
 if __name__ == "__main__":

@@ -67,5 +67,5 @@ class LiveTask:
 
 def _speedup(records: Sequence[Record], recipe: Recipe) -> float:
     own = [record for record in records if record.candidate.actions == recipe]
-    made = rows.of_records(own, ())
-    return made[-1].speedup if made else 0.0
+    of_record = rows.of_records(own, ())
+    return of_record[-1].speedup if of_record else 0.0

@@ -27,13 +27,13 @@ class Log:
         """Return what has been logged; a last line that was cut short is none."""
         if not self.path.is_file():
             return []
-        found = []
+        lines = []
         for line in self.path.read_text().splitlines():
             try:
-                found.append(json.loads(line))
+                lines.append(json.loads(line))
             except ValueError:
                 continue
-        return found
+        return lines
 
     def resumed(self, folder: Path, checkpoint: Path | None) -> str | None:
         """Forget the steps of a stage after `checkpoint`; return its path as the trainers want it."""
@@ -45,8 +45,8 @@ class Log:
 
 def last_whole(folder: Path) -> Path | None:
     """Return the last checkpoint of a stage's folder that was written to its end."""
-    found = [one for one in folder.glob("checkpoint-*") if (one / WHOLE).is_file()]
-    return max(found, key=lambda one: int(one.name.rpartition("-")[2]), default=None)
+    checkpoints = [one for one in folder.glob("checkpoint-*") if (one / WHOLE).is_file()]
+    return max(checkpoints, key=lambda one: int(one.name.rpartition("-")[2]), default=None)
 
 
 def callback(log: Log, folder: Path) -> Any:

@@ -47,8 +47,8 @@ def following(recipes: Iterable[Recipe]) -> dict[Recipe, tuple[Action, ...]]:
 def measured(speedup: float) -> Measurement:
     """Return the measurement of a program that is so many times as fast as the original, as an evaluator records it."""
     ours, original = (Timing((seconds,), seconds, seconds, seconds) for seconds in (1.0 / speedup, 1.0))
-    said: Comparison = "FASTER" if speedup > 1 else "SAME"
-    return Measurement("time", "s", "lower", ours, {"eager": original}, "eager", speedup, (speedup, speedup), said)
+    verdict: Comparison = "FASTER" if speedup > 1 else "SAME"
+    return Measurement("time", "s", "lower", ours, {"eager": original}, "eager", speedup, (speedup, speedup), verdict)
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,8 @@ def tasks_of(rows: Iterable[Row], least: int = 3) -> list[RecordedTask]:
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         groups.setdefault((row.task_key, row.device), []).append(row)
-    made = [task_of(group) for group in groups.values()]
-    return [task for task in made if task is not None and len(task.speedups) >= least]
+    recorded = [task_of(group) for group in groups.values()]
+    return [task for task in recorded if task is not None and len(task.speedups) >= least]
 
 
 def task_of(rows: Sequence[Row]) -> RecordedTask | None:

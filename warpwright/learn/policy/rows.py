@@ -54,8 +54,8 @@ def of_records(records: Sequence[Record], program: tuple[str, ...], machine: str
     """Return the rows of one task's records: its recipes, speed-ups over the original. Baselines but for the original are left out."""
     first = next((one for one in records if one.candidate.proposer == BASELINE + ORIGINAL), None)
     roof = (loop.bandwidth_share(first) or None) if first is not None else None
-    made = [_row(record, program, machine, roof) for record in records if record is first or not record.candidate.proposer.startswith(BASELINE)]
-    return [row for row in made if row is not None]
+    rows = [_row(record, program, machine, roof) for record in records if record is first or not record.candidate.proposer.startswith(BASELINE)]
+    return [row for row in rows if row is not None]
 
 
 def _row(record: Record, program: tuple[str, ...], machine: str, roof: float | None) -> Row | None:

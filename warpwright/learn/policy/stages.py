@@ -113,11 +113,11 @@ def sampled(policy: Policy, asked: Sequence[Answering], most: int, seed: str) ->
 
 def _answers(tasks: Sequence[Answering], recipes: Sequence[Recipe]) -> list[float]:
     """Return the speed-up of each recipe of its task; a task's own are evaluated together."""
-    found: dict[tuple[str, Recipe], float] = {}
+    speedups: dict[tuple[str, Recipe], float] = {}
     for task in {task.name: task for task in tasks}.values():
         own = distinct(recipe for one, recipe in zip(tasks, recipes, strict=True) if one.name == task.name)
-        found.update({(task.name, recipe): speedup for recipe, speedup in zip(own, task.answers(own), strict=True)})
-    return [found[task.name, recipe] for task, recipe in zip(tasks, recipes, strict=True)]
+        speedups.update({(task.name, recipe): speedup for recipe, speedup in zip(own, task.answers(own), strict=True)})
+    return [speedups[task.name, recipe] for task, recipe in zip(tasks, recipes, strict=True)]
 
 
 def _askings(tasks: Sequence[Answering]) -> Mapping[str, Asking]:
@@ -129,13 +129,13 @@ def _examples(
 ) -> list[dict[str, Any]]:
     """Return prompt and recipe of each pair as tokens, with a mask of what is to be learnt."""
     rng, askings = rng_of(seed), _askings([task for task, _ in pairs])
-    made = []
+    examples = []
     for task, recipe in pairs:
         asking = askings[task.name]
         asked = policy.tokenizer(asking.prompt(known_part(task, rng, most, recipe), rng, task.roof, exemplars))["input_ids"]
         answer = policy.tokenizer.convert_tokens_to_ids([*asking.places.recipe(recipe), END])
-        made.append({"input_ids": [*asked, *answer], "completion_mask": [0] * len(asked) + [1] * len(answer)})
-    return made
+        examples.append({"input_ids": [*asked, *answer], "completion_mask": [0] * len(asked) + [1] * len(answer)})
+    return examples
 
 
 def _fine_tune(

@@ -108,9 +108,9 @@ def _trained(config: Config, tasks: Sequence[RecordedTask], seed: int, folder: P
     trained = {name: Policy.load(folder / name) for name in STAGES if (folder / name).is_dir()}
     lines = {name: compare.policy_lines(policy, held, config.comparing.runs, most, seed) for name, policy in trained.items()}
     lines |= {name: compare.search_lines(name, held, config.comparing.runs, most, seed) for name in config.comparing.searches}
-    said = {name: compare.shares(one, held, config.comparing.evaluations) for name, one in lines.items()}
+    shares = {name: compare.shares(one, held, config.comparing.evaluations) for name, one in lines.items()}
     seconds = sum(line["seconds"] for line in log.lines() if line.get("finished"))
-    result = {"shares": said, "seconds": seconds + time.monotonic() - began}
+    result = {"shares": shares, "seconds": seconds + time.monotonic() - began}
     _write(folder / DONE, result)
     tell(f"seed {seed}: compared on {len(held)} tasks held out in {time.monotonic() - began:.0f} s")
     return result
@@ -154,10 +154,10 @@ def _live(training: Sequence[RecordedTask], config: Config, archive: Archive) ->
 def _claim(config: Config, out: Path) -> None:
     """Make `out` this config's, or see that it is."""
     out.mkdir(parents=True, exist_ok=True)
-    said, path = json.loads(json.dumps(config.as_json())), out / "config.json"
-    if path.is_file() and json.loads(path.read_text()) != said:
+    configured, path = json.loads(json.dumps(config.as_json())), out / "config.json"
+    if path.is_file() and json.loads(path.read_text()) != configured:
         raise UsageError(f"expected {out} to be empty or of this config, saw the training of another", "give another --out")
-    _write(path, said)
+    _write(path, configured)
 
 
 def _write(path: Path, value: Any) -> None:

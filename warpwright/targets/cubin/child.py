@@ -332,25 +332,25 @@ class Session:
         module = self.driver.module(Path(image).read_bytes())
         candidate = self.driver.function(module, self.launch.kernel, self.launch.shared)
         differ = [self.differing(candidate, place % len(self.sets), seed) for place, seed in enumerate(seeds)]
-        said: dict[str, Any] = {"differ": differ, "original_us": [], "candidate_us": []}
+        timed_so_far: dict[str, Any] = {"differ": differ, "original_us": [], "candidate_us": []}
         for stage, count in enumerate(rounds):
             if stage and stage == len(rounds) - 1:
                 differ += [self.differing(candidate, len(self.sets) - 1, seed) for seed in fresh]  # the first set keeps its inputs
             if any(differ):
                 break
             original, timed = self.pairs(candidate, count, self.inner, stage)
-            said["original_us"] += original
-            said["candidate_us"] += timed
-            if upper([a / b for a, b in zip(said["original_us"], said["candidate_us"], strict=True)]) < worth:
+            timed_so_far["original_us"] += original
+            timed_so_far["candidate_us"] += timed
+            if upper([a / b for a, b in zip(timed_so_far["original_us"], timed_so_far["candidate_us"], strict=True)]) < worth:
                 break
         self.driver.call("cuModuleUnload", module)
-        return said
+        return timed_so_far
 
     def epochs(self, image: str, epochs: int, pairs: int) -> dict[str, Any]:
         """Time a candidate in epochs: in each both programs are loaded anew, in turn first, for where code lies in the caches changes its time."""
         images = (Path(self.job["original"]).read_bytes(), Path(image).read_bytes())
         kept = self.original
-        said: dict[str, Any] = {"original_us": [], "candidate_us": []}
+        times: dict[str, Any] = {"original_us": [], "candidate_us": []}
         for epoch in range(epochs):
             modules: dict[int, ctypes.c_void_p] = {}
             for which in (0, 1) if epoch % 2 == 0 else (1, 0):
@@ -358,12 +358,12 @@ class Session:
             self.original, candidate = (self.driver.function(modules[which], self.launch.kernel, self.launch.shared) for which in (0, 1))
             original_us, candidate_us = self.pairs(candidate, pairs, self.inner)
             ratio = statistics.median(a / b for a, b in zip(original_us, candidate_us, strict=True))
-            said["original_us"].append(statistics.median(original_us))
-            said["candidate_us"].append(statistics.median(original_us) / ratio)
+            times["original_us"].append(statistics.median(original_us))
+            times["candidate_us"].append(statistics.median(original_us) / ratio)
             for module in modules.values():
                 self.driver.call("cuModuleUnload", module)
         self.original = kept
-        return said
+        return times
 
     def stress(self, image: str, seeds: Sequence[int], launches: int, seconds: float) -> dict[str, Any]:
         """Compare every one of many launches with the original, on new inputs for each seed."""
@@ -421,11 +421,11 @@ def serve(job: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> int:
     for line in sys.stdin:
         request = json.loads(line)
         try:
-            said = verbs[request.pop("do")](**request)
+            answer = verbs[request.pop("do")](**request)
         except DriverFailed as error:  # the context is lost, and freeing it may hang
             say({"ok": False, "error": str(error), "code": error.code})
             os._exit(3)
-        say({"ok": True, **said})
+        say({"ok": True, **answer})
     return 0
 
 
@@ -434,8 +434,8 @@ def main() -> int:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
 
-    def say(said: dict[str, Any]) -> None:
-        answers.write(json.dumps(said) + "\n")
+    def say(answer: dict[str, Any]) -> None:
+        answers.write(json.dumps(answer) + "\n")
         answers.flush()
 
     return serve(json.loads(Path(sys.argv[1]).read_text()), say)

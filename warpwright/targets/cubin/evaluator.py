@@ -108,7 +108,7 @@ class CubinEvaluator:
         [candidate] = self.baselines()
         about = self.child.start()
         images = [self._timed(self._write(self.kernel.original.cubin.data), (sum(self.rounds),), 0.0) for _ in range(3)]
-        logs = [abs(math.log(statistics.median(_ratios(said)))) for said in images]
+        logs = [abs(math.log(statistics.median(_ratios(answer)))) for answer in images]
         self.noise = max(logs)
         conditions = {"us": about["us"], "launches_between_events": about["inner"], "noise": self.noise, "gpu": about["device"]}
         measurement = self._measurement(images[0], conditions)
@@ -137,21 +137,21 @@ class CubinEvaluator:
         """Return a candidate's schedule; raise NotApplicable when the rules refuse it. `anew`: though every edit of it was accepted here."""
         schedule = script.read(candidate.source.text, self.kernel)
         known = bool(candidate.actions) and schedule.key in self.checker.proven
-        found = [] if known and not anew else complaints(schedule, self.checker)
-        if found:
-            raise NotApplicable(f"the model of hazards refuses the schedule: {found[0]}", "see docs/sass.md")
+        problems = [] if known and not anew else complaints(schedule, self.checker)
+        if problems:
+            raise NotApplicable(f"the model of hazards refuses the schedule: {problems[0]}", "see docs/sass.md")
         return schedule
 
     def _evaluated(self, candidate: Candidate) -> Record:
         image = self._write(self.schedule(candidate).cubin.data)
-        said = self._timed(image, self.rounds, max(1.0, NEAR_BEST * self.best))
-        if any(said["differ"]):
-            other = sum(map(bool, said["differ"]))
-            reason = f"expected the original's bits, saw {sum(said['differ'])} other words on {other} of {len(said['differ'])} inputs"
+        answer = self._timed(image, self.rounds, max(1.0, NEAR_BEST * self.best))
+        if any(answer["differ"]):
+            other = sum(map(bool, answer["differ"]))
+            reason = f"expected the original's bits, saw {sum(answer['differ'])} other words on {other} of {len(answer['differ'])} inputs"
             return Record(self.task, candidate, self.device, "wrong", Verdict(False, "wrong", reason, check="bitwise"), detail=reason)
-        verdict = Verdict(True, "ok", f"bit by bit as the original on {len(said['differ'])} inputs")
-        measurement = self._measurement(said, {"noise": self.noise})
-        if measurement.verdict == "FASTER" and len(said["original_us"]) == sum(self.rounds):
+        verdict = Verdict(True, "ok", f"bit by bit as the original on {len(answer['differ'])} inputs")
+        measurement = self._measurement(answer, {"noise": self.noise})
+        if measurement.verdict == "FASTER" and len(answer["original_us"]) == sum(self.rounds):
             self.best = max(self.best, measurement.speedup)
         return Record(self.task, candidate, self.device, "ok", verdict, measurement)
 
@@ -167,12 +167,12 @@ class CubinEvaluator:
         path.write_bytes(image)
         return path
 
-    def _measurement(self, said: Mapping[str, Any], conditions: Mapping[str, Any]) -> Measurement:
-        speedup, low, high = interval(_ratios(said), 0.95)
-        candidate, original = _timing(said["candidate_us"]), _timing(said["original_us"])
+    def _measurement(self, answer: Mapping[str, Any], conditions: Mapping[str, Any]) -> Measurement:
+        speedup, low, high = interval(_ratios(answer), 0.95)
+        candidate, original = _timing(answer["candidate_us"]), _timing(answer["original_us"])
         return Measurement(
             "device time of a launch", "s", "lower", candidate, {BASELINE_NAME: original}, BASELINE_NAME, speedup, (low, high),
-            comparison(low, high, math.exp(self.noise)), {"regime": "device", "pairs": len(said["original_us"]), **conditions},
+            comparison(low, high, math.exp(self.noise)), {"regime": "device", "pairs": len(answer["original_us"]), **conditions},
         )  # fmt: skip
 
     def confirm(self, candidate: Candidate, seeds: int = FINAL_SEEDS, stress: float = STRESS_SECONDS) -> Final:
@@ -200,8 +200,8 @@ class CubinEvaluator:
 
     def glance(self, image: bytes, worth: float) -> tuple[float, int]:
         """Return the speed-up of another cubin of the kernel, timed for as long as it may be above `worth`, and its other words."""
-        said = self._timed(self._write(image), self.rounds, worth)
-        return (0.0 if any(said["differ"]) else statistics.median(_ratios(said))), sum(said["differ"])
+        answer = self._timed(self._write(image), self.rounds, worth)
+        return (0.0 if any(answer["differ"]) else statistics.median(_ratios(answer))), sum(answer["differ"])
 
     def launches(self, image: bytes, seconds: float, function: str = "small", each: int = 5000) -> tuple[int, int]:
         """Compare every launch of `seconds` with the original, `each` for one set of inputs, at the size of the harness's `function`.
@@ -212,9 +212,9 @@ class CubinEvaluator:
             child = Child(replace(self.job, function=function), Path(folder))
             seeds = list(range(9_000_000, 9_000_000 + 10_000))
             request = {"do": "stress", "image": str(self._write(image)), "seeds": seeds, "launches": each, "seconds": seconds}
-            said = child.ask(request, seconds + 60.0, alone=False)
+            answer = child.ask(request, seconds + 60.0, alone=False)
             child.end()
-        return said["launches"], sum(said["differ"])
+        return answer["launches"], sum(answer["differ"])
 
     def _in_epochs(self, path: Path) -> Mapping[str, Any]:
         about, (least, most) = self.child.start(), EPOCH_PAIRS
@@ -229,8 +229,8 @@ def _index(device: str) -> int:
     return int(number)
 
 
-def _ratios(said: Mapping[str, Any]) -> list[float]:
-    return [a / b for a, b in zip(said["original_us"], said["candidate_us"], strict=True)]
+def _ratios(answer: Mapping[str, Any]) -> list[float]:
+    return [a / b for a, b in zip(answer["original_us"], answer["candidate_us"], strict=True)]
 
 
 def _timing(us: Sequence[float]) -> Timing:

@@ -63,11 +63,11 @@ class Child:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=_environment())
         self.buffer = b""
         try:
-            said = self._answer(START_SECONDS)  # its context is made beside others' measurements; it launches nothing yet
-            if said["ok"]:
+            answer = self._answer(START_SECONDS)  # its context is made beside others' measurements; it launches nothing yet
+            if answer["ok"]:
                 with self.lock.exclusive():
                     self._send({"do": "begin"})
-                    said = self._answer(START_SECONDS)
+                    answer = self._answer(START_SECONDS)
         except (BrokenPipeError, WorkerDied, WorkerTimeout) as error:
             errors.seek(0)
             self.end()
@@ -75,15 +75,15 @@ class Child:
             raise TaskError(f"the child that runs the original ended: {error}: {last}", "look at the harness") from error
         finally:
             errors.close()
-        if not said["ok"]:
+        if not answer["ok"]:
             self.end()
-            raise TaskError(f"the original cannot be run: {said['error']}", "look at the harness, and whether the cubin is for this GPU")
-        if any(said["differ"]):
+            raise TaskError(f"the original cannot be run: {answer['error']}", "look at the harness, and whether the cubin is for this GPU")
+        if any(answer["differ"]):
             self.end()
             raise TaskError("expected a kernel that gives the same bits each time, saw one that does not", "atomics in another order, or a race")
         self.starts.append(time.monotonic() - began)
-        self.about = said
-        return said
+        self.about = answer
+        return answer
 
     def ask(self, request: Mapping[str, Any], seconds: float = ANSWER_SECONDS, alone: bool = True) -> Mapping[str, Any]:
         """Return the child's answer; raise WorkerDied or WorkerTimeout, after which the next question starts a new child.
@@ -100,7 +100,7 @@ class Child:
     def _ask(self, request: Mapping[str, Any], seconds: float) -> Mapping[str, Any]:
         try:
             self._send(request)
-            said = self._answer(seconds)
+            answer = self._answer(seconds)
         except (BrokenPipeError, WorkerDied, WorkerTimeout) as error:
             self.kill()
             if isinstance(error, BrokenPipeError):
@@ -109,10 +109,10 @@ class Child:
         except BaseException:  # a deadline or Ctrl-C in the middle of an answer: the next question must not read it
             self.kill()
             raise
-        if not said["ok"]:
+        if not answer["ok"]:
             self.kill()
-            raise WorkerDied(f"the candidate broke the context: {said['error']}")
-        return said
+            raise WorkerDied(f"the candidate broke the context: {answer['error']}")
+        return answer
 
     def _send(self, request: Mapping[str, Any]) -> None:
         assert self.process is not None and self.process.stdin is not None

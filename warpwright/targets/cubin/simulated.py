@@ -51,9 +51,9 @@ class SimulatedEvaluator:
 
     def _record(self, candidate: Candidate) -> Record:
         schedule = script.read(candidate.source.text, self.kernel)
-        found = complaints(schedule, self.checker)
-        if found:
-            raise NotApplicable(f"the model of hazards refuses the schedule: {found[0]}", "see docs/sass.md")
+        problems = complaints(schedule, self.checker)
+        if problems:
+            raise NotApplicable(f"the model of hazards refuses the schedule: {problems[0]}", "see docs/sass.md")
         taken = cycles(schedule, WARPS)
         speedup = self.original / taken
         verdict: Comparison = "FASTER" if taken < self.original else "SLOWER" if taken > self.original else "SAME"

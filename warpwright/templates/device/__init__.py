@@ -32,8 +32,8 @@ def original(name: str) -> str:
 
 def parameters(name: str) -> dict[str, tuple[int, ...]]:
     """Return a template's parameters and the legal values of each, its own first."""
-    found = _PARAMETER.finditer(original(name))
-    return {match[2]: tuple(dict.fromkeys((int(match[3]), *map(int, match[5].split())))) for match in found}
+    matches = _PARAMETER.finditer(original(name))
+    return {match[2]: tuple(dict.fromkeys((int(match[3]), *map(int, match[5].split())))) for match in matches}
 
 
 def text(name: str, values: Mapping[str, int] | None = None) -> str:

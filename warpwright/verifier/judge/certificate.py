@@ -111,9 +111,9 @@ def _decisive(original: Original, cases: tuple[Case, ...]) -> dict[str, Callable
 
 
 def _has_tensor(inputs: Any) -> bool:
-    found: list[bool] = []
-    tree_map(lambda item: found.append(isinstance(item, torch.Tensor)), inputs)
-    return any(found)
+    tensors_seen: list[bool] = []
+    tree_map(lambda item: tensors_seen.append(isinstance(item, torch.Tensor)), inputs)
+    return any(tensors_seen)
 
 
 def _advisory(original: Original, case: Case, own: list[Any]) -> Iterator[tuple[str, list[Any]]]:

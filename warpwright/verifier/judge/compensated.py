@@ -96,10 +96,10 @@ class Compensated(Mode):
         tensors = [item for item in arguments if isinstance(item, torch.Tensor)]
         if rule is None or keywords or not tensors or any(tensor.dtype is not torch.float64 or tensor.numel() == 0 for tensor in tensors):
             return function(*arguments, **keywords)
-        made = rule(*arguments)
-        if made is None or not bool(torch.isfinite(made).all()):
+        result = rule(*arguments)
+        if result is None or not bool(torch.isfinite(result).all()):
             return function(*arguments, **keywords)
-        return made
+        return result
 
 
 def _sum(values: torch.Tensor, axes: Any = None, keep: bool = False) -> torch.Tensor:
@@ -128,13 +128,13 @@ def _mm(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor | None:
 
 
 def _addmm(bias: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor | None:
-    made = _mm(a, b)
-    return made if made is None else made + bias
+    product = _mm(a, b)
+    return product if product is None else product + bias
 
 
 def _mv(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor | None:
-    made = _mm(a if a.dim() > 1 else a[None], b[:, None])
-    return made if made is None else made.reshape(a.shape[:-1])
+    product = _mm(a if a.dim() > 1 else a[None], b[:, None])
+    return product if product is None else product.reshape(a.shape[:-1])
 
 
 RULES: Mapping[str, Callable[..., torch.Tensor | None]] = {

@@ -59,10 +59,10 @@ def _varied(tensor: torch.Tensor, name: str, generator: torch.Generator, dice: r
         return ~dense if dense.dtype is torch.bool else dense + dice.choice((-1, 1))
     if dense.dtype is torch.bool:
         return _booleans(dense, name, generator, dice)
-    made = _integers(dense, name, generator, dice, distinct)
+    varied = _integers(dense, name, generator, dice, distinct)
     if name == "edited":
-        made = torch.where(_shares(dense, generator) < EDITED_SHARE, made, dense) if not _is_sorted(dense) else dense
-    return made
+        varied = torch.where(_shares(dense, generator) < EDITED_SHARE, varied, dense) if not _is_sorted(dense) else dense
+    return varied
 
 
 def _shares(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
@@ -91,16 +91,16 @@ def _booleans(tensor: torch.Tensor, name: str, generator: torch.Generator, dice:
     if share in (0.0, 1.0):
         return tensor
     if name == "edited":
-        made = tensor.clone()
+        changed = tensor.clone()
         for _ in range(dice.choice((1, 1, 2, FEW_EDITS))):
             at = dice.randrange(tensor.numel())
-            made.view(-1)[at] = ~made.view(-1)[at]
+            changed.view(-1)[at] = ~changed.view(-1)[at]
     elif name == "permuted":
-        made = tensor.flatten()[torch.randperm(tensor.numel(), generator=generator, device=tensor.device)].view(tensor.shape)
+        changed = tensor.flatten()[torch.randperm(tensor.numel(), generator=generator, device=tensor.device)].view(tensor.shape)
     else:
-        made = _shares(tensor, generator) < min(max(share, 0.25), 0.75)
-    filled = tensor.any(-1, keepdim=True) & ~made.any(-1, keepdim=True)
-    return torch.where(filled, tensor, made)
+        changed = _shares(tensor, generator) < min(max(share, 0.25), 0.75)
+    filled = tensor.any(-1, keepdim=True) & ~changed.any(-1, keepdim=True)
+    return torch.where(filled, tensor, changed)
 
 
 def _integers(tensor: torch.Tensor, name: str, generator: torch.Generator, dice: random.Random, distinct: bool) -> torch.Tensor:

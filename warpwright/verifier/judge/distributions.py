@@ -72,17 +72,17 @@ def _coarse(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     by_range = generator.initial_seed() % 2 == 1
     step = 2.0 ** math.floor(math.log2(width / (RANGE + 1) if by_range else largest / LARGEST))
     low, high = math.ceil(least / step), math.floor(most / step)
-    made = 2 * torch.round(tensor / (2 * step))
+    coarse = 2 * torch.round(tensor / (2 * step))
     odd = _random(tensor, generator, normal=False) < max(ODD_SHARE, min(1 / 4, ODD_LEAST / tensor.numel()))
-    made = torch.where(odd, made + 1, made)
-    made = made.clamp(low, high) if low <= high else made
+    coarse = torch.where(odd, coarse + 1, coarse)
+    coarse = coarse.clamp(low, high) if low <= high else coarse
     places = _one_in_each(tensor)
     if by_range:
-        made = torch.where(places, low + RANGE, made.clamp(low, low + RANGE))
-        return torch.where(places.roll(1, -1) & ~places, low, made) * step
-    if float((made.abs() > LARGEST).float().mean()) > MOST_CUT:  # all of them are about as large
-        return made * step
-    return torch.where(places, LARGEST if most >= -least else -LARGEST, made.clamp(-LARGEST, LARGEST)) * step
+        coarse = torch.where(places, low + RANGE, coarse.clamp(low, low + RANGE))
+        return torch.where(places.roll(1, -1) & ~places, low, coarse) * step
+    if float((coarse.abs() > LARGEST).float().mean()) > MOST_CUT:  # all of them are about as large
+        return coarse * step
+    return torch.where(places, LARGEST if most >= -least else -LARGEST, coarse.clamp(-LARGEST, LARGEST)) * step
 
 
 ODD_SHARE = 1 / 64
@@ -128,10 +128,10 @@ def _edited(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
 def _nudged(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """One element replaced: half of the fingerprints of half of the elements do not see it."""
-    made = tensor.clone(memory_format=torch.contiguous_format)
+    nudged = tensor.clone(memory_format=torch.contiguous_format)
     place = int(torch.randint(tensor.numel(), (1,), generator=generator, device=tensor.device))
-    made.view(-1)[place] = 2 * torch.empty_like(made.view(-1)[0]).normal_(generator=generator)
-    return torch.empty_like(tensor).copy_(made)
+    nudged.view(-1)[place] = 2 * torch.empty_like(nudged.view(-1)[0]).normal_(generator=generator)
+    return torch.empty_like(tensor).copy_(nudged)
 
 
 def _permuted(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
@@ -195,8 +195,8 @@ def redistribute(inputs: Any, name: str, seed: int) -> Any:
             generators[value.device] = torch.Generator(value.device).manual_seed(seed)
         work = value if value.dtype in (torch.float32, torch.float64) else value.float()
         transform = _TRANSFORMS[name] if alone is None else _nudged
-        made = transform(work, generators[value.device]).to(value.dtype)
-        return made.sort().values if _rises(value) else made
+        changed = transform(work, generators[value.device]).to(value.dtype)
+        return changed.sort().values if _rises(value) else changed
 
     return inputs if name == "nominal" else tree_map(change, inputs)
 

@@ -162,13 +162,13 @@ class JudgeWorker:
 
     def ship(self, case: dict[str, Any]) -> dict[str, Any]:
         """Ship a case's inputs. Only the latest few shipments stay available."""
-        made = from_json(Case, case)
-        owner = f"case{abs(hash(key_of(made, 0)))}"
+        drawn = from_json(Case, case)
+        owner = f"case{abs(hash(key_of(drawn, 0)))}"
         if owner in self.shipped:
             self.shipped.remove(owner)
             self.shelf.release(owner)
         self.shipped.append(owner)
-        inputs = self._original.inputs(made)
+        inputs = self._original.inputs(drawn)
         large = sum(tensor.numel() * tensor.element_size() for tensor in _tensors(inputs)) > LARGE_BYTES
         while len(self.shipped) > (1 if large else FRESH_KEPT):
             self.shelf.release(self.shipped.pop(0))
@@ -205,26 +205,26 @@ class JudgeWorker:
 
         And how long that took this thread, waiting for the GPU included, but not for a core.
         """
-        made, began = from_json(Case, case), time.thread_time()
-        if made.name in INFINITE and self.multiplies:
-            return {"problem": "infinities in sums of products mean nothing", "params": dict(made.params)}
-        problem, draw = self._problem(made, which), Draw.of_case(made)
-        for milder in (replace(draw, mild=1) if made.name in discrete.LEVEL else draw, replace(draw, fixed=1)):
+        drawn, began = from_json(Case, case), time.thread_time()
+        if drawn.name in INFINITE and self.multiplies:
+            return {"problem": "infinities in sums of products mean nothing", "params": dict(drawn.params)}
+        problem, draw = self._problem(drawn, which), Draw.of_case(drawn)
+        for milder in (replace(draw, mild=1) if drawn.name in discrete.LEVEL else draw, replace(draw, fixed=1)):
             if problem and milder != draw and not draw.fixed:
-                made = with_draw(made, milder)
-                problem = self._problem(made, which)
-        return {"problem": problem, "params": dict(made.params), "seconds": time.thread_time() - began}
+                drawn = with_draw(drawn, milder)
+                problem = self._problem(drawn, which)
+        return {"problem": problem, "params": dict(drawn.params), "seconds": time.thread_time() - began}
 
-    def _problem(self, made: Case, which: int) -> str:
+    def _problem(self, drawn: Case, which: int) -> str:
         try:
-            answer = self._original.answer(made, which)
+            answer = self._original.answer(drawn, which)
         except (RuntimeError, ValueError, IndexError, TypeError, TaskError) as error:
             return f"the original raises on it: {str(error)[:200]}"
         if self.form and [(leaf.path, leaf.shape, leaf.dtype) for leaf in answer.leaves] != self.form:
             return "the original answers in another shape"
-        if not answer.finite and (made.name in INFINITE or not self._original.task.special_values):
+        if not answer.finite and (drawn.name in INFINITE or not self._original.task.special_values):
             return "the original gives Inf or NaN on it"
-        return "" if answer.conditioned or made.name == "special" else "the original is itself off by more than 1 % on it"
+        return "" if answer.conditioned or drawn.name == "special" else "the original is itself off by more than 1 % on it"
 
     def probe(self) -> dict[str, Any]:
         """Ship a small tensor, to see whether the exchange works."""
@@ -252,24 +252,24 @@ class JudgeWorker:
         bad = exchange.foreign(tree)
         if bad:
             return {"check": "output_type", "reason": f"expected plain torch.Tensor outputs, saw {bad}"}
-        made = from_json(Case, case)
+        drawn = from_json(Case, case)
         self.last = []
-        answer = self._original.answer(made, which)
+        answer = self._original.answer(drawn, which)
         value = exchange.decode(tree, lambda item: exchange.take(item, self.device, folder=folder))
-        found = list(leaves_of(value))
-        self.last = [leaf for _, leaf in found]
+        leaves = list(leaves_of(value))
+        self.last = [leaf for _, leaf in leaves]
         wanted = [leaf.path for leaf in answer.leaves]
-        if [path for path, _ in found] != wanted:
-            return {"check": "structure", "reason": f"expected outputs {wanted}, saw {[path for path, _ in found]}"}
+        if [path for path, _ in leaves] != wanted:
+            return {"check": "structure", "reason": f"expected outputs {wanted}, saw {[path for path, _ in leaves]}"}
         kinds = tuple(kinds_of(value))
         if kinds != answer.kinds:
             return {"check": "structure", "reason": f"expected results {_named(answer.kinds)}, saw {_named(kinds)}"}
         elsewhere = self._elsewhere(tree, answer)
         if elsewhere:
             return {"check": "device", "reason": elsewhere}
-        result = self.judgement.judge(self.last, made, which)
+        result = self.judgement.judge(self.last, drawn, which)
         if result["check"] == "values":
-            earlier = self._earlier(made, which, previous)
+            earlier = self._earlier(drawn, which, previous)
             if earlier:
                 result = {**result, "check": "cached", "reason": f"the output is the right answer to an earlier call ({earlier}), not to this one"}
         return result
@@ -371,11 +371,11 @@ def _tensors(value: Any) -> list[torch.Tensor]:
 def _aliases(outputs: list[torch.Tensor], inputs: list[torch.Tensor], state: dict[str, Any]) -> list[list[str]]:
     """Return, for each output of the original, what it shares memory with, named as the runner names it."""
     held = [(f"input {number}", tensor) for number, tensor in enumerate(inputs)] + list(state.items())
-    found = []
+    aliases = []
     for number, output in enumerate(outputs):
         others = [(f"output {other}", tensor) for other, tensor in enumerate(outputs) if other < number]
-        found.append([name for name, tensor in held + others if _shares(output, tensor)])
-    return found
+        aliases.append([name for name, tensor in held + others if _shares(output, tensor)])
+    return aliases
 
 
 def _shares(one: torch.Tensor, other: torch.Tensor) -> bool:

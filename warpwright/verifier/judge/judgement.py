@@ -34,14 +34,14 @@ class Judgement:
 
     def judge(self, values: Sequence[Any], case: Case, which: int) -> dict[str, Any]:
         """Return check ("" for a pass), reason, excess and errors of output leaves, which have the structure of the original's."""
-        found = self._judge(values, self.original.answer(case, which), case)
-        if found["check"] != "values":
-            return found
+        result = self._judge(values, self.original.answer(case, which), case)
+        if result["check"] != "values":
+            return result
         try:
             return self._judge(values, self._examine(case, which), case)
         except torch.cuda.OutOfMemoryError:  # there is no room for a second look: the first one stands
             self.original.current = None
-            return found
+            return result
 
     def judge_state(self, seen: Mapping[str, torch.Tensor], case: Case, which: int) -> dict[str, Any]:
         """Return check and reason for parameters and buffers as one call on `case` from state `which` left them."""

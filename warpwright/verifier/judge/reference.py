@@ -272,16 +272,16 @@ class Original:
         self.held = None
         draw = Draw.of_case(case)
         nominal = self.reference.make_inputs(case.seed if draw.of is None else draw.of, self.device)
-        made: list[Any] = distributions.redistribute(nominal, case.name, case.seed + 1)
+        inputs: list[Any] = distributions.redistribute(nominal, case.name, case.seed + 1)
         if case.name == STRIDED:
-            made = discrete.restride(made, (case.seed if draw.layout is None else draw.layout) + 3, draw.turned or 0, bool(draw.fixed))
+            inputs = discrete.restride(inputs, (case.seed if draw.layout is None else draw.layout) + 3, draw.turned or 0, bool(draw.fixed))
         elif case.name != "nominal" and not draw.fixed:
-            made = discrete.vary(made, case.name, case.seed + 2, self.writes_by_index, bool(draw.mild))
+            inputs = discrete.vary(inputs, case.name, case.seed + 2, self.writes_by_index, bool(draw.mild))
         if draw.variant is not None:
-            made = variants.vary(made, draw.variant, variants.like(made))
+            inputs = variants.vary(inputs, draw.variant, variants.like(inputs))
         if not self.mutates_inputs:
-            self.held = (key, made)
-        return made
+            self.held = (key, inputs)
+        return inputs
 
     # -- runs
 
@@ -338,13 +338,13 @@ class Original:
             self.answers.move_to_end(key)
             return self._with_usual_error(self.answers[key])
         self._make_room(max((answer.bytes for answer in self.answers.values()), default=0))  # the next is about as large
-        made = self._answer(self.inputs(case), which)
-        for leaf in made.leaves:
-            if leaf.is_real and made.finite and made.conditioned and leaf.scale.rms > 0 and not oracle.is_noise(leaf.original, leaf.scale):
+        computed = self._answer(self.inputs(case), which)
+        for leaf in computed.leaves:
+            if leaf.is_real and computed.finite and computed.conditioned and leaf.scale.rms > 0 and not oracle.is_noise(leaf.original, leaf.scale):
                 self.usual.setdefault(leaf.path, []).append(oracle.relative(leaf.original, leaf.scale))
-        self._make_room(made.bytes)
-        self.answers[key] = made
-        return self._with_usual_error(made)
+        self._make_room(computed.bytes)
+        self.answers[key] = computed
+        return self._with_usual_error(computed)
 
     def _make_room(self, wanted: int) -> None:
         """Forget the oldest answers until as many bytes as `wanted` are within the budget, or none is left."""

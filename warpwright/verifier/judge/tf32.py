@@ -20,12 +20,12 @@ PRODUCTS = {"mm": (0, 1), "bmm": (0, 1), "mv": (0, 1), "dot": (0, 1), "addmm": (
 
 def permitted() -> dict[str, tuple[int, ...]]:
     """Return the operators in which this process's flags permit TF32, with the places of their operands."""
-    found: dict[str, tuple[int, ...]] = {}
+    flags: dict[str, tuple[int, ...]] = {}
     if torch._C._get_cudnn_allow_tf32():
-        found |= CONVOLUTIONS
+        flags |= CONVOLUTIONS
     if torch._C._get_cublas_allow_tf32():
-        found |= PRODUCTS
-    return found
+        flags |= PRODUCTS
+    return flags
 
 
 def round_operand(tensor: torch.Tensor) -> torch.Tensor:

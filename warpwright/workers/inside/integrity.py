@@ -158,9 +158,9 @@ def watch_functions() -> Callable[[], list[str]]:
     skipped = NOT_WATCHED
 
     def changed() -> list[str]:
-        found = changed_code() + shadowing()
-        found += [f"sys.modules[{name!r}]" for name, module in kept_modules.items() if modules.get(name) is not module]
-        found += ["gc.callbacks"] if callbacks != kept_callbacks else []
+        changes = changed_code() + shadowing()
+        changes += [f"sys.modules[{name!r}]" for name, module in kept_modules.items() if modules.get(name) is not module]
+        changes += ["gc.callbacks"] if callbacks != kept_callbacks else []
         for where, holder, noted in notes:
             for key, (value, code) in noted.items():
                 now = holder.get(key)
@@ -170,8 +170,8 @@ def watch_functions() -> Callable[[], list[str]]:
                 by_torch = read(code_now, "co_filename", "").startswith(torch_folder)
                 name = f"{where}.{key}"
                 if not (by_torch and name in REPLACED_BY_TORCH) and name not in FOLLOWS_SETTINGS:
-                    found.append(name)
-        return found
+                    changes.append(name)
+        return changes
 
     return changed
 
@@ -203,8 +203,8 @@ def watch_objects(own: Mapping[str, Any]) -> Callable[[], list[str]]:
     notes = [(name, vars(one), functions[name], methods_of[name]) for name, one in own.items()]
 
     def changed() -> list[str]:
-        found = [f"{name}.{key}" for name, holder, noted, _ in notes for key, value in noted.items() if holder.get(key) is not value]
-        return found + [f"{name}.{key}" for name, holder, _, methods in notes for key in holder if key in methods]
+        changes = [f"{name}.{key}" for name, holder, noted, _ in notes for key, value in noted.items() if holder.get(key) is not value]
+        return changes + [f"{name}.{key}" for name, holder, _, methods in notes for key in holder if key in methods]
 
     return changed
 
@@ -326,9 +326,9 @@ def watch_settings() -> Callable[[], list[str]]:
     environment = os.environ
 
     def changed() -> list[str]:
-        found = [f"{name}: was {noted[name]}, is {now}" for name, reader in readers.items() if (now := _read(reader)) != noted[name]]
+        changes = [f"{name}: was {noted[name]}, is {now}" for name, reader in readers.items() if (now := _read(reader)) != noted[name]]
         names = {name for name in {*variables, *environment} if variables.get(name) != environment.get(name)}
-        return found + [f"environment variable {name}" for name in sorted(names) if not name.startswith(HARMLESS_VARIABLES)]
+        return changes + [f"environment variable {name}" for name in sorted(names) if not name.startswith(HARMLESS_VARIABLES)]
 
     return changed
 
@@ -351,9 +351,9 @@ def watch_generators() -> Callable[[], list[str]]:
 
     def changed() -> list[str]:
         now = {name: sha(reader()).digest() for name, reader in readers.items()}
-        found = [f"random generator {name} advanced" for name in readers if now[name] != noted[name]]
+        changes = [f"random generator {name} advanced" for name in readers if now[name] != noted[name]]
         noted.update(now)
-        return found
+        return changes
 
     return changed
 
@@ -363,7 +363,7 @@ def watch_generators() -> Callable[[], list[str]]:
 
 def watch_events(folders: tuple[str, ...]) -> tuple[Callable[[], dict[str, list[str]]], Callable[[], None]]:
     """Install an audit hook (it cannot be removed); return how to read what it noted, and how to say that the build is over."""
-    found: dict[str, list[str]] = {"inspection": [], "forbidden": []}
+    texts_seen: dict[str, list[str]] = {"inspection": [], "forbidden": []}
     frame_of, busy, state = sys._getframe, threading.local(), {"locked": False}
     own = folders[0]
     trusted, asking = _trusted_folders(), {str(inspect.__file__), str(pathlib.__file__)}
@@ -371,8 +371,8 @@ def watch_events(folders: tuple[str, ...]) -> tuple[Callable[[], dict[str, list[
     harmless = ("/dev/null", "/dev/nvidia", "/dev/shm/torch_", "/proc/")
 
     def note(kind: str, text: str) -> None:
-        if len(found[kind]) < 20 and text not in found[kind]:
-            found[kind].append(text)
+        if len(texts_seen[kind]) < 20 and text not in texts_seen[kind]:
+            texts_seen[kind].append(text)
 
     def caller(depth: int = 2) -> str:
         """The file of the code that caused the event; functions of inspect and pathlib only pass on what others ask for."""
@@ -414,7 +414,7 @@ def watch_events(folders: tuple[str, ...]) -> tuple[Callable[[], dict[str, list[
     def lock() -> None:
         state["locked"] = True
 
-    return (lambda: {kind: list(texts) for kind, texts in found.items()}), lock
+    return (lambda: {kind: list(texts) for kind, texts in texts_seen.items()}), lock
 
 
 def _trusted_folders() -> tuple[str, ...]:
@@ -429,14 +429,14 @@ def watch_threads(folder: str) -> Callable[[], list[str]]:
     frames, ident = sys._current_frames, threading.get_ident
 
     def stray() -> list[str]:
-        found = []
+        threads = []
         for thread, frame in frames().items():
             walk: Any = frame
             while thread != ident() and walk is not None:
                 if walk.f_code.co_filename.startswith(folder):
-                    found.append(f"a thread runs {walk.f_code.co_name}()")
+                    threads.append(f"a thread runs {walk.f_code.co_name}()")
                     break
                 walk = walk.f_back
-        return found
+        return threads
 
     return stray

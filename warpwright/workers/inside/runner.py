@@ -131,13 +131,13 @@ class Runner:
                 raise ValueError(f"expected file names inside the source folder, saw {name!r}")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-        made = self._construct(str(folder / files[0][0]), entry, class_name, init)
-        module = made if isinstance(made, torch.nn.Module) else None
+        instance = self._construct(str(folder / files[0][0]), entry, class_name, init)
+        module = instance if isinstance(instance, torch.nn.Module) else None
         if module is not None:
             torch.nn.Module.to(module, self.device)
             if training is not None:
                 module.train(training)
-        self.programs[entry] = Program(made, module, stateful)
+        self.programs[entry] = Program(instance, module, stateful)
         return {"seconds": time.perf_counter() - start}
 
     def _construct(self, path: str, entry: str, class_name: str, init: Any) -> Any:
@@ -148,13 +148,13 @@ class Runner:
         module = importlib.util.module_from_spec(spec)
         sys.modules[spec.name] = module
         spec.loader.exec_module(module)
-        made = getattr(module, class_name, None)
-        if made is None:
+        value = getattr(module, class_name, None)
+        if value is None:
             raise AttributeError(f"expected the source to define {class_name}, saw {[name for name in vars(module) if not name.startswith('_')]}")
-        if not inspect.isclass(made):
-            return made
+        if not inspect.isclass(value):
+            return value
         torch.manual_seed(0)
-        return made(*exchange.decode(init, lambda item: exchange.take(item, self.device), trusted=True))
+        return value(*exchange.decode(init, lambda item: exchange.take(item, self.device), trusted=True))
 
     def load_state(self, entry: str, state: dict[str, Any]) -> dict[str, Any]:
         """Load parameters and buffers by name with `load_state_dict`, strictly."""
@@ -368,19 +368,19 @@ class Runner:
         tree = exchange.encode(value, put)
         return {"tree": tree, "aliases": self._aliases(tensors, inputs) if what == "outputs" else []}
 
-    def _aliases(self, outputs: list[torch.Tensor], given: list[Any]) -> list[list[str]]:
+    def _aliases(self, outputs: list[torch.Tensor], arguments: list[Any]) -> list[list[str]]:
         """Return, for each output, what it shares memory with."""
         held: list[tuple[str, torch.Tensor]] = []
         inputs: list[torch.Tensor] = []
-        exchange.encode(given, inputs.append)
+        exchange.encode(arguments, inputs.append)
         held += [(f"input {number}", tensor) for number, tensor in enumerate(inputs)]
         if self.program is not None and self.program.module is not None:
             held += list(_state_of(self.program.module).items())
-        found = []
+        aliases = []
         for number, output in enumerate(outputs):
             others = [(f"output {other}", tensor) for other, tensor in enumerate(outputs) if other < number]
-            found.append([name for name, tensor in held + others if _overlap(output, tensor)])
-        return found
+            aliases.append([name for name, tensor in held + others if _overlap(output, tensor)])
+        return aliases
 
     def keep(self) -> dict[str, Any]:
         """Hold on to the last outputs while further calls are made."""
@@ -406,13 +406,13 @@ class Runner:
         """Report what the watch found. Where the device is in error nothing is: settings and generators cannot be read then."""
         assert self.watch is not None
         self.synchronize()
-        found = self.watch.report()
+        report = self.watch.report()
         if self.watch_random:
-            found["global_flags"] += self.watch.changed_generators()
+            report["global_flags"] += self.watch.changed_generators()
         facts: dict[str, Any] = {}
         if self.device.startswith("cuda"):
             facts["peak_bytes"] = torch.cuda.max_memory_allocated(self.device)
-        return {"found": found, "facts": facts}
+        return {"found": report, "facts": facts}
 
     watch_random = False
 
@@ -490,20 +490,20 @@ def _state_places(module: torch.nn.Module) -> list[list[Any]]:
 
 def _state_of(module: torch.nn.Module, prefix: str = "") -> dict[str, torch.Tensor]:
     """Return parameters and persistent buffers by name, taken from where they lie: a program may override state_dict()."""
-    found: dict[str, torch.Tensor] = {prefix + name: tensor for name, tensor in dict.items(module._parameters) if tensor is not None}
+    state: dict[str, torch.Tensor] = {prefix + name: tensor for name, tensor in dict.items(module._parameters) if tensor is not None}
     hidden = module._non_persistent_buffers_set
-    found |= {prefix + name: tensor for name, tensor in dict.items(module._buffers) if tensor is not None and name not in hidden}
+    state |= {prefix + name: tensor for name, tensor in dict.items(module._buffers) if tensor is not None and name not in hidden}
     for name, child in dict.items(module._modules):
         if child is not None:
-            found |= _state_of(child, f"{prefix}{name}.")
-    return found
+            state |= _state_of(child, f"{prefix}{name}.")
+    return state
 
 
 def _problem(tensor: torch.Tensor) -> str:
     """Return "" for an ordinary tensor with all of its memory, else what it is."""
-    found = unusual(tensor)
-    if found or not tensor.numel():
-        return found
+    problem = unusual(tensor)
+    if problem or not tensor.numel():
+        return problem
     needed = (tensor.storage_offset() + exchange.extent(tensor.shape, tensor.stride())) * tensor.element_size()
     held = tensor.untyped_storage().nbytes()
     return f"a tensor of {needed} bytes in a storage of {held}" if needed > held else ""
@@ -514,12 +514,12 @@ def _copies(value: Any) -> dict[int, torch.Tensor]:
 
     It is quick (8 us a tensor on a CPU): what is launched before it is over is in the copy.
     """
-    found: list[torch.Tensor] = []
+    tensors: list[torch.Tensor] = []
     waiting: list[Any] = [value]
-    while waiting and len(found) < MOST_COPIES:
+    while waiting and len(tensors) < MOST_COPIES:
         item = waiting.pop()
         if type(item) is torch.Tensor:
-            found.append(item)
+            tensors.append(item)
         elif issubclass(type(item), tuple):  # torch's named results, too
             waiting += tuple.__iter__(item)
         elif type(item) is list:
@@ -527,9 +527,9 @@ def _copies(value: Any) -> dict[int, torch.Tensor]:
         elif type(item) is dict:
             waiting += item.values()
     try:
-        if sum(tensor.untyped_storage().nbytes() for tensor in found) > MOST_HELD:
+        if sum(tensor.untyped_storage().nbytes() for tensor in tensors) > MOST_HELD:
             return {}
-        return {id(tensor): _copy(tensor) for tensor in found}
+        return {id(tensor): _copy(tensor) for tensor in tensors}
     except Exception:  # no memory for them, or whatever a program answers with in place of tensors: `export` says what it is
         return {}
 

@@ -90,23 +90,23 @@ def describer() -> Callable[[Any], bytes]:
         return b"x" + pack("=H", len(data)) + data
 
     def describe(value: Any) -> bytes:
-        found = type(value)
-        if found is kind:
+        kind_seen = type(value)
+        if kind_seen is kind:
             return tensor(value)
-        if found is tuple or found in returned or is_named_tuple(found):
+        if kind_seen is tuple or kind_seen in returned or is_named_tuple(kind_seen):
             parts = [describe(item) for item in items(value)]
             return b"(" + pack("=I", len(parts)) + b"".join(parts)
-        if found is list:
+        if kind_seen is list:
             return b"[" + pack("=I", len(value)) + b"".join([describe(item) for item in value])
-        if found is dict or found is OrderedDict:
+        if kind_seen is dict or kind_seen is OrderedDict:
             return dictionary(value)
         if value is None:
             return b"n"
-        if found is bool:
+        if kind_seen is bool:
             return b"b" + pack("=?", value)
-        if found is int and -(1 << 63) <= value < 1 << 63:
+        if kind_seen is int and -(1 << 63) <= value < 1 << 63:
             return b"i" + pack("=q", value)
-        if found is float:
+        if kind_seen is float:
             return b"f" + pack("=d", value)
         taken = take_apart(value)
         if type(taken) is str:
@@ -236,12 +236,12 @@ def _read_container(kind: bytes, data: bytes, at: int, depth: int) -> tuple[Any,
     (count,) = struct.unpack_from("=I", data, at)
     at += 4
     if kind == b"{":
-        found: dict[str, Any] = {}
+        members: dict[str, Any] = {}
         for _ in range(count):
             (size,) = struct.unpack_from("=H", data, at)
             name = data[at + 2 : at + 2 + size].decode()
-            found[name], at = _read(data, at + 2 + size, depth + 1)
-        return {"dict": found}, at
+            members[name], at = _read(data, at + 2 + size, depth + 1)
+        return {"dict": members}, at
     items = []
     for _ in range(count):
         item, at = _read(data, at, depth + 1)
@@ -251,16 +251,16 @@ def _read_container(kind: bytes, data: bytes, at: int, depth: int) -> tuple[Any,
 
 def read_state(texts: Any) -> dict[str, Place]:
     """Return what `state_text` wrote, by name. Raises WorkerProtocol for anything else."""
-    found = {}
+    places = {}
     try:
         for name, dtype, shape, stride, address, held in texts:
             sizes = [*shape, *stride, address, held]
             if dtype not in ITEM_BYTES or len(shape) != len(stride) or not all(type(size) is int and size >= 0 for size in sizes):
                 raise WorkerProtocol(f"expected where a state's tensor lies, saw {name!r} of {dtype!r}")
-            found[str(name)] = Place(dtype, tuple(shape), tuple(stride), address, held)
+            places[str(name)] = Place(dtype, tuple(shape), tuple(stride), address, held)
     except (TypeError, ValueError) as error:
         raise WorkerProtocol(f"expected where a state's tensors lie, saw {str(texts)[:200]}") from error
-    return found
+    return places
 
 
 def places(tree: Any) -> list[Place]:

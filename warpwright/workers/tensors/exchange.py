@@ -202,9 +202,9 @@ def _read(path: str, target: memoryview, folder: str, offset: int | None = None)
     except OSError as error:
         raise WorkerProtocol(f"a tensor's file cannot be opened: {error}") from error
     try:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode) or (offset is None and found.st_size != len(target)):
-            raise WorkerProtocol(f"expected a file of {len(target)} bytes, saw {found.st_size}")
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode) or (offset is None and status.st_size != len(target)):
+            raise WorkerProtocol(f"expected a file of {len(target)} bytes, saw {status.st_size}")
         done = 0
         while done < len(target):
             count = os.preadv(handle, [target[done : done + READ_CHUNK]], (offset or 0) + done)

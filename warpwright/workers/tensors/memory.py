@@ -17,11 +17,11 @@ class _Vector(ctypes.Structure):
 
 def _function(name: str) -> Callable[..., int] | None:
     try:
-        found = getattr(ctypes.CDLL(None, use_errno=True), name)
+        function = getattr(ctypes.CDLL(None, use_errno=True), name)
     except (OSError, AttributeError):
         return None
-    found.restype = ctypes.c_ssize_t
-    return found  # type: ignore[no-any-return]
+    function.restype = ctypes.c_ssize_t
+    return function  # type: ignore[no-any-return]
 
 
 _readv, _writev = _function("process_vm_readv"), _function("process_vm_writev")

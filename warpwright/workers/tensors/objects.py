@@ -74,11 +74,11 @@ def taker() -> Callable[[Any], Taken | str]:
         if form == "fields":
             held = _held(value, names, attributes, namespace_of(kind))
             return f"a {kind.__qualname__} with a field that is not set" if held is None else (kind.__qualname__, held)
-        found = dict(items(value))
+        members = dict(items(value))
         inside = attributes(value, "__dict__")
-        if not all(type(name) is str and inside.get(name) is item for name, item in found.items()):
+        if not all(type(name) is str and inside.get(name) is item for name, item in members.items()):
             return f"a {kind.__qualname__} whose attributes are not its items"
-        return kind.__qualname__, found
+        return kind.__qualname__, members
 
     return take
 

@@ -131,12 +131,12 @@ class WorkerMemory:
         """Return, for each output, what it shares memory with."""
         held = [(f"input {number}", (place.address, place.bytes)) for number, (_, place) in enumerate(self.inputs)]
         held += [(name, (place.address, place.bytes)) for name, place in (self.state or {}).items()]
-        found: list[list[str]] = []
+        aliases: list[list[str]] = []
         outputs = answer.places(self.outputs)
         for number, output in enumerate(outputs):
             others = [(f"output {other}", (place.address, place.bytes)) for other, place in enumerate(outputs[:number])]
-            found.append([name for name, span in [*held, *others] if output.overlaps(*span)])
-        return found
+            aliases.append([name for name, span in [*held, *others] if output.overlaps(*span)])
+        return aliases
 
 
 def _each(tree: Any, tensor: Callable[[Any], Any]) -> Any:

@@ -52,9 +52,9 @@ def _places(ir: Plan, name: str) -> list[Edit]:
         return []
     body = unit.text[kernel.head_end : kernel.end]
     sizes = dict(zip("xyz", shape, strict=True))
-    found = [*_LEFT.finditer(body), *_RIGHT.finditer(body)]
+    matches = [*_LEFT.finditer(body), *_RIGHT.finditer(body)]
     edits = []
-    for match in sorted(found, key=lambda one: one.start()):
+    for match in sorted(matches, key=lambda one: one.start()):
         axis = match["axis"]
         if int(match["size"]) != sizes[axis] or not _is_index(body, match, axis):
             return []

@@ -47,33 +47,33 @@ class Cooperate:
 
 
 def _rewritten(plan: Plan, name: str, team: int) -> str:
-    found = shape.plain(plan, name)
-    expect(found is not None and set(found.indices.values()) == {"x"} and len(found.indices) == 1, f"{name} with one index along x")
-    assert found is not None
-    worker = _Team(found, team)
-    body = worker.block(found.body)
+    plain = shape.plain(plan, name)
+    expect(plain is not None and set(plain.indices.values()) == {"x"} and len(plain.indices) == 1, f"{name} with one index along x")
+    assert plain is not None
+    worker = _Team(plain, team)
+    body = worker.block(plain.body)
     expect(worker.shared_out > 0, "a loop whose turns may be shared out")
-    [index] = found.indices
-    var = found.var(index)
+    [index] = plain.indices
+    var = plain.var(index)
     prelude: list[Stmt] = []
-    for stmt in found.prelude:
+    for stmt in plain.prelude:
         if isinstance(stmt, Declare) and stmt.var.key == index:
             init = "blockIdx.x" if team > 32 else "(blockIdx.x * blockDim.x + threadIdx.x) / 32"
             prelude.append(replace(stmt, init=Expr("other", (init,))))
             prelude.append(_raw(f"const int ww_lane = threadIdx.x{' % 32' if team == 32 else ''};"))
         else:
             prelude.append(stmt)
-    guarded = [If(found.guard, tuple(body))] if found.guard is not None else list(body)
-    text = write.kernel(found.head, found.function, [*prelude, *guarded])
-    changes = [Edit(found.kernel.start, found.kernel.end, text), *_launches(found, team)]
+    guarded = [If(plain.guard, tuple(body))] if plain.guard is not None else list(body)
+    text = write.kernel(plain.head, plain.function, [*prelude, *guarded])
+    changes = [Edit(plain.kernel.start, plain.kernel.end, text), *_launches(plain, team)]
     del var
-    return helpers.with_helpers(found.unit.changed(changes), worker.needed)
+    return helpers.with_helpers(plain.unit.changed(changes), worker.needed)
 
 
-def _launches(found: Plain, team: int) -> list[Edit]:
+def _launches(plain: Plain, team: int) -> list[Edit]:
     """Return edits that launch a team in place of each thread."""
     changes = []
-    for launch in found.unit.launches_of(found.kernel.name):
+    for launch in plain.unit.launches_of(plain.kernel.name):
         grid, block, *rest = launch.configuration
         threads = f"ww_threads({grid}, {block})"
         blocks = f"(unsigned)(({threads} * 32 + 255) / 256)" if team == 32 else f"(unsigned){threads}"
@@ -98,8 +98,8 @@ class _Sum:
 class _Team:
     """Shares the loops of a row's statements out."""
 
-    def __init__(self, found: Plain, team: int) -> None:
-        self.found, self.team = found, team
+    def __init__(self, plain: Plain, team: int) -> None:
+        self.plain, self.team = plain, team
         self.needed: set[str] = {"threads", "copies"}
         self.shared_out = 0
         self.parts = 0
@@ -112,8 +112,8 @@ class _Team:
     def block(self, stmts: tuple[Stmt, ...]) -> list[Stmt]:
         written: list[Stmt] = []
         for number, stmt in enumerate(stmts):
-            made, stores = self.statement(stmt)
-            written += made
+            replacement, stores = self.statement(stmt)
+            written += replacement
             if stores and number + 1 < len(stmts):
                 written.append(_raw(self.meet))
         return written
@@ -146,7 +146,7 @@ class _Team:
         return [If(first, (stmt,))], True
 
     def loop(self, stmt: For) -> tuple[list[Stmt], bool]:
-        sums = gathered(stmt, self.found)
+        sums = gathered(stmt, self.plain)
         if sums is None:  # each of the team runs the whole loop, on its own copies; inside may be loops that can be shared out
             writes = any(True for _ in shape.stores([stmt]))
             expect(not writes or shape.counted(stmt) is not None, "a loop that can be shared out, or writes no memory")
@@ -185,7 +185,7 @@ class _Team:
         return [*before, shared, *after], any(True for _ in shape.stores([stmt]))
 
 
-def gathered(loop: For, found: Plain) -> list[_Sum] | None:
+def gathered(loop: For, plain: Plain) -> list[_Sum] | None:
     """Return the variables that gather a loop's turns, where the turns are independent otherwise; None where they are not."""
     head = shape.counted(loop)
     if head is None:

@@ -32,7 +32,7 @@ INDEX = "ww_element"
 class Grid:
     """A kernel over rows and columns."""
 
-    found: Plain
+    plain: Plain
     bounds: dict[str, ir.Var]
     """Axis -> the parameter that bounds its index."""
     body: tuple[ir.Stmt, ...]
@@ -57,33 +57,33 @@ class Flatten:
     def apply(self, plan: Plan, action: Action) -> Plan:
         """Return the text with a second kernel, and launches that choose."""
         grid = _grid(plan, action.at)
-        found, own = grid.found, f"{action.at}_flat"
-        head = re.sub(rf"\b{action.at}(\s*\()", rf"{own}\1", found.head)
+        plain, own = grid.plain, f"{action.at}_flat"
+        head = re.sub(rf"\b{action.at}(\s*\()", rf"{own}\1", plain.head)
         bound = " * ".join(var.name for var in grid.bounds.values())
         index = raw(f"int {INDEX} = blockIdx.x * blockDim.x + threadIdx.x;")
-        text = write.kernel(head, found.function, [index, If(Expr("other", (f"{INDEX} < {bound}",)), grid.body)])
-        changes = [Edit(found.kernel.end, found.kernel.end, f"\n\n{text}\n")]
-        places = {axis: [v.key for v in found.function.parameters].index(var.key) for axis, var in grid.bounds.items()}
-        for launch in found.unit.launches_of(action.at):
+        text = write.kernel(head, plain.function, [index, If(Expr("other", (f"{INDEX} < {bound}",)), grid.body)])
+        changes = [Edit(plain.kernel.end, plain.kernel.end, f"\n\n{text}\n")]
+        places = {axis: [v.key for v in plain.function.parameters].index(var.key) for axis, var in grid.bounds.items()}
+        for launch in plain.unit.launches_of(action.at):
             shape_, block, *rest = launch.configuration
             sides = {axis: launch.arguments[place] for axis, place in places.items()}
             covered = f"ww_covered({shape_}, {block}, {sides['x']}, {sides['y']})"
             total = f"(long long)({sides['x']}) * ({sides['y']})"
             config = ", ".join([f"(unsigned)(({total} + {THREADS - 1}) / {THREADS})", str(THREADS), *rest])
-            old = found.unit.text[launch.start : launch.end]
+            old = plain.unit.text[launch.start : launch.end]
             changes.append(Edit(launch.start, launch.end, f"if ({covered}) {{ {own}<<<{config}>>>({', '.join(launch.arguments)}); }} else {old}"))
-        return plan.then(helpers.with_helpers(found.unit.changed(changes), {"covered"}), self.name, action.at)
+        return plan.then(helpers.with_helpers(plain.unit.changed(changes), {"covered"}), self.name, action.at)
 
 
 def _grid(plan: Plan, name: str) -> Grid:
     """Return a kernel over rows and columns; raise NotApplicable for another."""
-    found, x, y = two_axes(plan, name)
-    expect(not plan.has("flatten", name) and f"{name}_flat" not in found.unit.functions, "a kernel without a flat form")
-    expect(all(isinstance(s, Declare) and s.var.key in found.indices for s in found.prelude), "nothing but the indices in front of the guard")
-    assert found.guard is not None
-    parameters = {var.key: var for var in found.function.parameters}
+    plain, x, y = two_axes(plan, name)
+    expect(not plan.has("flatten", name) and f"{name}_flat" not in plain.unit.functions, "a kernel without a flat form")
+    expect(all(isinstance(s, Declare) and s.var.key in plain.indices for s in plain.prelude), "nothing but the indices in front of the guard")
+    assert plain.guard is not None
+    parameters = {var.key: var for var in plain.function.parameters}
     bounds: dict[str, ir.Var] = {}
-    for term in terms(found.guard):
+    for term in terms(plain.guard):
         left, right = (ir.bare(child) for child in term.children) if len(term.children) == 2 else (term, term)
         if term.name == ">":
             left, right = right, left
@@ -92,11 +92,11 @@ def _grid(plan: Plan, name: str) -> Grid:
         expect(bool(axis) and axis not in bounds, "one bound for each index")
         bounds[axis] = parameters[right.var]  # type: ignore[index]
     expect(set(bounds) == {"x", "y"} and all(var.type in ("int", "const int") for var in bounds.values()), "a bound for each index, an int")
-    expect(not {var.key for var in bounds.values()} & shape.changed_by(found.all), "bounds that stay")
+    expect(not {var.key for var in bounds.values()} & shape.changed_by(plain.all), "bounds that stay")
     for minor, major, wide in ((x, y, bounds["x"]), (y, x, bounds["y"])):
-        body = tuple(ir.map_expressions(stmt, _in_order(minor, major, wide)) for stmt in found.body)
+        body = tuple(ir.map_expressions(stmt, _in_order(minor, major, wide)) for stmt in plain.body)
         if not any(e.kind == "name" and e.var in (x.key, y.key) for e in ir.expressions(body)):
-            return Grid(found, bounds, body)
+            return Grid(plain, bounds, body)
     raise NotApplicable("expected a kernel that knows its indices by row * columns + column alone, saw other uses")
 
 

@@ -33,43 +33,43 @@ class Guard:
 
     def apply(self, plan: Plan, action: Action) -> Plan:
         """Return the text with the counts as parameters."""
-        found = shape.plain(plan, action.at)
-        axes = _unbounded(found)
+        plain = shape.plain(plan, action.at)
+        axes = _unbounded(plain)
         expect(bool(axes) and not plan.has(self.name, action.at), "a plain kernel with indices that nothing bounds")
-        assert found is not None
-        by_axis = {axis: found.var(key) for key, axis in found.indices.items()}
+        assert plain is not None
+        by_axis = {axis: plain.var(key) for key, axis in plain.indices.items()}
         counts = [f"{by_axis[axis].name} < ({by_axis[axis].type})ww_count_{axis}" for axis in axes]
-        body = list(_guarded(found, " && ".join(counts)))
-        head = found.head
+        body = list(_guarded(plain, " && ".join(counts)))
+        head = plain.head
         for axis in axes:
             head = with_parameter(head, f"long long ww_count_{axis}")
-        text = write.kernel(head, found.function, body)
-        changes = [Edit(found.kernel.start, found.kernel.end, text)]
-        for launch in found.unit.launches_of(action.at):
+        text = write.kernel(head, plain.function, body)
+        changes = [Edit(plain.kernel.start, plain.kernel.end, text)]
+        for launch in plain.unit.launches_of(action.at):
             grid, block = launch.configuration[:2]
-            given = [f"ww_{_COUNTS[axis]}({grid}, {block})" for axis in axes]
-            arguments = ", ".join([*launch.arguments, *given])
+            extents = [f"ww_{_COUNTS[axis]}({grid}, {block})" for axis in axes]
+            arguments = ", ".join([*launch.arguments, *extents])
             config = ", ".join(launch.configuration)
             changes.append(Edit(launch.start, launch.end, f"{launch.kernel}<<<{config}>>>({arguments})"))
-        return plan.then(helpers.with_helpers(found.unit.changed(changes), {_COUNTS[axis] for axis in axes}), self.name, action.at)
+        return plan.then(helpers.with_helpers(plain.unit.changed(changes), {_COUNTS[axis] for axis in axes}), self.name, action.at)
 
 
-def _guarded(found: Plain, own: str) -> Iterator[Stmt]:
+def _guarded(plain: Plain, own: str) -> Iterator[Stmt]:
     """Yield a kernel's statements under one guard more: declarations that read memory come behind it."""
-    quiet = all(isinstance(stmt, Declare) and (stmt.init is None or ir.is_quiet(stmt.init)) for stmt in found.prelude)
-    if quiet and found.guard is not None:
-        yield from found.prelude
-        yield If(Expr("other", (f"{own} && (", found.guard, ")")), found.body)
+    quiet = all(isinstance(stmt, Declare) and (stmt.init is None or ir.is_quiet(stmt.init)) for stmt in plain.prelude)
+    if quiet and plain.guard is not None:
+        yield from plain.prelude
+        yield If(Expr("other", (f"{own} && (", plain.guard, ")")), plain.body)
         return
-    indices = [stmt for stmt in found.prelude if isinstance(stmt, Declare) and stmt.var.key in found.indices]
-    rest = [stmt for stmt in found.prelude if stmt not in indices]
+    indices = [stmt for stmt in plain.prelude if isinstance(stmt, Declare) and stmt.var.key in plain.indices]
+    rest = [stmt for stmt in plain.prelude if stmt not in indices]
     yield from indices
-    yield If(Expr("other", (own,)), (*rest, *([If(found.guard, found.body)] if found.guard is not None else found.body)))
+    yield If(Expr("other", (own,)), (*rest, *([If(plain.guard, plain.body)] if plain.guard is not None else plain.body)))
 
 
-def _unbounded(found: Plain | None) -> str:
+def _unbounded(plain: Plain | None) -> str:
     """Return the axes, of x and y, along which nothing bounds a kernel's index; "" for a kernel with others, or with two indices along one axis."""
-    if found is None:
+    if plain is None:
         return ""
-    axes = sorted(found.indices.values())
-    return "".join(axis for axis in axes if not bounded(found, axis)) if axes in (["x"], ["y"], ["x", "y"]) else ""
+    axes = sorted(plain.indices.values())
+    return "".join(axis for axis in axes if not bounded(plain, axis)) if axes in (["x"], ["y"], ["x", "y"]) else ""

@@ -17,20 +17,20 @@ SIZES = (128, 256, 512)
 SHAPES = ((32, 4), (32, 8), (64, 4))
 
 
-def bounded(found: Plain, axis: str) -> bool:
+def bounded(plain: Plain, axis: str) -> bool:
     """Does the guard keep out every thread beyond some index along an axis, so that a grid may have more threads there?"""
-    keys = {key for key, own in found.indices.items() if own == axis}
-    conditions = [found.guard] if found.guard is not None else _alternatives(found.body)
+    keys = {key for key, own in plain.indices.items() if own == axis}
+    conditions = [plain.guard] if plain.guard is not None else _alternatives(plain.body)
     return bool(keys and conditions) and all(any(_bounds(term, keys) for term in terms(condition)) for condition in conditions)
 
 
 def _alternatives(body: tuple[ir.Stmt, ...]) -> list[ir.Expr]:
     """Return the conditions of a body that is `if (a) ... else if (b) ...` and does nothing where none of them holds; nothing for another body."""
-    found: list[ir.Expr] = []
+    conditions: list[ir.Expr] = []
     while len(body) == 1 and isinstance(only := body[0], ir.If) and not only.constexpr:
-        found.append(only.cond)
+        conditions.append(only.cond)
         body = only.other
-    return found if not body else []
+    return conditions if not body else []
 
 
 def terms(guard: ir.Expr) -> list[ir.Expr]:
@@ -68,35 +68,35 @@ class Block:
 
     def apply(self, plan: Plan, action: Action) -> Plan:
         """Return the text with the launches changed."""
-        found = shape.plain(plan, action.at)
-        axes = _axes(found)
+        plain = shape.plain(plan, action.at)
+        axes = _axes(plain)
         size = dict(action.params)
-        expect(found is not None and axes[:2] == "".join(name for name, _ in action.params) != "", f"a plain kernel with guarded indices {axes}")
+        expect(plain is not None and axes[:2] == "".join(name for name, _ in action.params) != "", f"a plain kernel with guarded indices {axes}")
         expect(not plan.has(self.name, action.at) and not plan.has("team", action.at), "a kernel whose block was not chosen before")
-        assert found is not None
+        assert plain is not None
         x, y = int(size["x"]), int(size.get("y", 1))
         changes = []
         for launch in plan.unit.launches_of(action.at):
             grid, block, *rest = launch.configuration
             new = [f"ww_cover({grid}, {block}, {x}, {y})", f"dim3({x}, {y})", *rest]
             changes.append(Edit(*launch.inside, ", ".join(new)))
-        return plan.then(helpers.with_helpers(found.unit.changed(changes), {"cover"}), self.name, action.at)
+        return plan.then(helpers.with_helpers(plain.unit.changed(changes), {"cover"}), self.name, action.at)
 
 
-def _axes(found: Plain | None) -> str:
+def _axes(plain: Plain | None) -> str:
     """Return x, xy or xyz for a kernel whose threads beyond the guard may be any number along x and y; else ""."""
-    if found is None:
+    if plain is None:
         return ""
-    axes = "".join(sorted(set(found.indices.values())))
-    return axes if axes in ("x", "xy", "xyz") and all(bounded(found, axis) for axis in axes[:2]) else ""
+    axes = "".join(sorted(set(plain.indices.values())))
+    return axes if axes in ("x", "xy", "xyz") and all(bounded(plain, axis) for axis in axes[:2]) else ""
 
 
-def _beside(found: Plain, axis: str) -> int:
+def _beside(plain: Plain, axis: str) -> int:
     """Return of how many elements that a kernel touches the place moves by one along an axis."""
-    keys = {key for key, own in found.indices.items() if own == axis}
-    depends = shape.closure(found.all, set(found.indices))
-    places = [node.children[1] for node in ir.expressions(found.body) if node.kind == "index" and len(node.children) == 2]
-    return sum(shape.coefficient(place, key, depends - (found.indices.keys() - keys)) == "1" for place in places for key in keys)
+    keys = {key for key, own in plain.indices.items() if own == axis}
+    depends = shape.closure(plain.all, set(plain.indices))
+    places = [node.children[1] for node in ir.expressions(plain.body) if node.kind == "index" and len(node.children) == 2]
+    return sum(shape.coefficient(place, key, depends - (plain.indices.keys() - keys)) == "1" for place in places for key in keys)
 
 
 class Swap:
@@ -108,20 +108,20 @@ class Swap:
     def sites(self, plan: Plan) -> Iterator[Action]:
         """Yield the action for each plain kernel with two indices, more of whose elements lie side by side along y than along x."""
         for kernel in plan.unit.kernels:
-            found = shape.plain(plan, kernel)
-            if not plan.has(self.name, kernel) and _axes(found) == "xy" and found is not None and _beside(found, "y") > _beside(found, "x"):
+            plain = shape.plain(plan, kernel)
+            if not plan.has(self.name, kernel) and _axes(plain) == "xy" and plain is not None and _beside(plain, "y") > _beside(plain, "x"):
                 yield Action(self.name, kernel)
 
     def apply(self, plan: Plan, action: Action) -> Plan:
         """Return the text with x and y exchanged in the kernel and in its launches."""
-        found = shape.plain(plan, action.at)
-        expect(_axes(found) == "xy" and not plan.has(self.name, action.at), "a plain kernel with two guarded indices")
-        assert found is not None
-        kernel = found.kernel
-        body = found.unit.text[kernel.head_end : kernel.end]
+        plain = shape.plain(plan, action.at)
+        expect(_axes(plain) == "xy" and not plan.has(self.name, action.at), "a plain kernel with two guarded indices")
+        assert plain is not None
+        kernel = plain.kernel
+        body = plain.unit.text[kernel.head_end : kernel.end]
         turned = re.sub(r"\b(threadIdx|blockIdx|blockDim|gridDim)(\s*\.\s*)([xy])\b", lambda m: m[1] + m[2] + ("y" if m[3] == "x" else "x"), body)
         changes = [Edit(kernel.head_end, kernel.end, turned)]
         for launch in plan.unit.launches_of(action.at):
             grid, block, *rest = launch.configuration
             changes.append(Edit(*launch.inside, ", ".join([f"ww_swapped({grid})", f"ww_swapped({block})", *rest])))
-        return plan.then(helpers.with_helpers(found.unit.changed(changes), {"swapped"}), self.name, action.at)
+        return plan.then(helpers.with_helpers(plain.unit.changed(changes), {"swapped"}), self.name, action.at)

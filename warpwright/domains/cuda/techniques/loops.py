@@ -55,13 +55,13 @@ def _innermost(plan: Plan, name: str) -> bool:
 
 
 def _marked(stmts: tuple[Stmt, ...], pragma: str) -> tuple[Stmt, ...]:
-    made: list[Stmt] = []
+    rebuilt: list[Stmt] = []
     for stmt in stmts:
         if isinstance(stmt, ir.If):
-            made.append(replace(stmt, then=_marked(stmt.then, pragma), other=_marked(stmt.other, pragma)))
+            rebuilt.append(replace(stmt, then=_marked(stmt.then, pragma), other=_marked(stmt.other, pragma)))
         elif isinstance(stmt, For | ir.Block):
             inner = replace(stmt, body=_marked(stmt.body, pragma))
-            made.append(replace(inner, pragma=pragma) if isinstance(inner, For) and _is_innermost(stmt) else inner)
+            rebuilt.append(replace(inner, pragma=pragma) if isinstance(inner, For) and _is_innermost(stmt) else inner)
         else:
-            made.append(stmt)
-    return tuple(made)
+            rebuilt.append(stmt)
+    return tuple(rebuilt)

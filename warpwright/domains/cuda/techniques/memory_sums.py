@@ -44,19 +44,19 @@ class LocalSum:
     def sites(self, plan: Plan) -> Iterator[Action]:
         """Yield the action for each kernel with such a loop."""
         for kernel in plan.unit.kernels:
-            found = shape.plain(plan, kernel)
-            if found is not None and not plan.has(self.name, kernel) and _changed(found) is not None:
+            plain = shape.plain(plan, kernel)
+            if plain is not None and not plan.has(self.name, kernel) and _changed(plain) is not None:
                 yield Action(self.name, kernel)
 
     def apply(self, plan: Plan, action: Action) -> Plan:
         """Return the text with local sums."""
-        found = shape.plain(plan, action.at)
-        body = _changed(found) if found is not None and not plan.has(self.name, action.at) else None
+        plain = shape.plain(plan, action.at)
+        body = _changed(plain) if plain is not None and not plan.has(self.name, action.at) else None
         expect(body is not None, "a plain kernel with a loop that adds to one element of memory")
-        assert found is not None and body is not None
-        whole = [*found.prelude, *([If(found.guard, body)] if found.guard is not None else body)]
-        text = write.kernel(found.head, found.function, whole)
-        return plan.then(found.unit.changed([Edit(found.kernel.start, found.kernel.end, text)]), self.name, action.at)
+        assert plain is not None and body is not None
+        whole = [*plain.prelude, *([If(plain.guard, body)] if plain.guard is not None else body)]
+        text = write.kernel(plain.head, plain.function, whole)
+        return plan.then(plain.unit.changed([Edit(plain.kernel.start, plain.kernel.end, text)]), self.name, action.at)
 
 
 @dataclass
@@ -66,44 +66,44 @@ class _Count:
     value: int = 0
 
 
-def _changed(found: Plain) -> tuple[Stmt, ...] | None:
+def _changed(plain: Plain) -> tuple[Stmt, ...] | None:
     """Return a kernel's body with its local sums; None where it has none."""
-    if not lie_apart(found.unit, found.kernel.name):
+    if not lie_apart(plain.unit, plain.kernel.name):
         return None
     count = _Count()
-    body = _within(found, found.body, count)
+    body = _within(plain, plain.body, count)
     return body if count.value else None
 
 
-def _within(found: Plain, stmts: Sequence[Stmt], count: _Count) -> tuple[Stmt, ...]:
-    made: list[Stmt] = []
+def _within(plain: Plain, stmts: Sequence[Stmt], count: _Count) -> tuple[Stmt, ...]:
+    new: list[Stmt] = []
     for stmt in stmts:
-        element = _element(found, stmt) if isinstance(stmt, For) else None
+        element = _element(plain, stmt) if isinstance(stmt, For) else None
         if element is None:
             if isinstance(stmt, If):
-                stmt = replace(stmt, then=_within(found, stmt.then, count), other=_within(found, stmt.other, count))
+                stmt = replace(stmt, then=_within(plain, stmt.then, count), other=_within(plain, stmt.other, count))
             elif isinstance(stmt, For | Block):
-                stmt = replace(stmt, body=_within(found, stmt.body, count))
-            made.append(stmt)
+                stmt = replace(stmt, body=_within(plain, stmt.body, count))
+            new.append(stmt)
             continue
         name, kind, spelled = f"ww_sum_{count.value}", _kind(element), ir.text_of(element)
         count.value += 1
         start: Expr = element
-        given = _given(made[-1], spelled) if made else None
-        if given is not None:
-            made.pop()
-            start = given
-        made.append(ir.Raw(Expr("other", (f"{kind} {name} = ", start, ";"))))
-        made.append(ir.map_expressions(stmt, lambda e, s=spelled, n=name: Expr("other", (n,)) if e.kind == "index" and ir.text_of(e) == s else None))  # type: ignore[misc]
-        made.append(Evaluate(Expr("other", (element, f" = {name}"))))
-    return tuple(made)
+        start_value = _assigned(new[-1], spelled) if new else None
+        if start_value is not None:
+            new.pop()
+            start = start_value
+        new.append(ir.Raw(Expr("other", (f"{kind} {name} = ", start, ";"))))
+        new.append(ir.map_expressions(stmt, lambda e, s=spelled, n=name: Expr("other", (n,)) if e.kind == "index" and ir.text_of(e) == s else None))  # type: ignore[misc]
+        new.append(Evaluate(Expr("other", (element, f" = {name}"))))
+    return tuple(new)
 
 
 def _kind(element: Expr) -> str:
     return element.type.replace("const ", "").strip()
 
 
-def _given(stmt: Stmt, spelled: str) -> Expr | None:
+def _assigned(stmt: Stmt, spelled: str) -> Expr | None:
     """Return what a statement in front of the loop gives the element, without reading its array; None for another statement."""
     assign = ir.bare(stmt.expr) if isinstance(stmt, Evaluate) else None
     if assign is None or assign.kind != "assign" or assign.name != "=" or ir.text_of(assign.children[0]) != spelled:
@@ -112,7 +112,7 @@ def _given(stmt: Stmt, spelled: str) -> Expr | None:
     return None if root is None or root.var in assign.children[1].keys or assign.children[1].changes else assign.children[1]
 
 
-def _element(found: Plain, loop: For) -> Expr | None:
+def _element(plain: Plain, loop: For) -> Expr | None:
     """Return the one element of memory that a loop changes by what it was, at a place that stays; None where there is none such."""
     changed = [e for expr in ir.expressions((loop,)) if (e := ir.assigned(expr)) is not None and not shape.is_local(e)]
     bare = [ir.bare(e) for e in changed]
@@ -120,11 +120,11 @@ def _element(found: Plain, loop: For) -> Expr | None:
         return None
     element = bare[0]
     array, place = (ir.bare(child) for child in element.children)
-    parameters = {var.key for var in found.function.parameters}
+    parameters = {var.key for var in plain.function.parameters}
     if array.kind != "name" or array.var not in parameters or _kind(element) not in TYPES:
         return None
     moving = shape.changed_by((loop,)) | shape.declared_in((loop,))
-    depends = shape.closure(found.all, set(found.indices))
+    depends = shape.closure(plain.all, set(plain.indices))
     if place.keys & moving or not place.keys & depends or any(node.kind in ("index", "call") for node in place.walk()):
         return None
     spelled, inside = ir.text_of(element), set[int]()

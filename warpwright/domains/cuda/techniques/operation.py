@@ -65,11 +65,11 @@ class Operate:
         assert known is not None
         operation, call = known
         expect(not operated(plan) and "write" not in plan.done, "the text as given, or rewritten, without a template")
-        given = dict(action.params)
-        name = str(given.pop("template", ""))
+        params = dict(action.params)
+        name = str(params.pop("template", ""))
         legal = name in (operation.template, *of_tensor_cores(operation))
         expect(legal and action.at == call.entry, f"the template {operation.template} in {call.entry}")
-        values = {f"WW_{name}": int(value) for name, value in given.items()}
+        values = {f"WW_{name}": int(value) for name, value in params.items()}
         fixed = _fixed(operation, name)
         expect(not values.keys() & fixed.keys(), "parameters that the operation leaves open")
         template = device.text(name, {**fixed, **values})

@@ -63,8 +63,8 @@ def lie_apart(unit: Unit, name: str) -> bool:
     function, launches = unit.functions[name], unit.launches_of(name)
     places = [at for at, var in enumerate(function.parameters) if "*" in var.type]
     for launch in launches:
-        given = [re.findall(r"[A-Za-z_]\w*", launch.arguments[at]) for at in places if at < len(launch.arguments)]
-        roots = [words[0] for words in given if words]
+        arguments = [re.findall(r"[A-Za-z_]\w*", launch.arguments[at]) for at in places if at < len(launch.arguments)]
+        roots = [words[0] for words in arguments if words]
         host = _host(unit, launch.start)
         if len(set(roots)) != len(places) or not all(_is_parameter(host, root) for root in roots):
             return False

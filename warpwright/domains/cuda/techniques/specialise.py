@@ -45,27 +45,27 @@ class Specialise:
         instances = _instances(ir, kernel) if kernel is not None else {}
         if kernel is None or not instances:
             raise NotApplicable(f"expected a template kernel whose launches name its arguments, saw {action.at}")
-        made, changes = dict[str, str](), []
+        texts, changes = dict[str, str](), []
         for launch, values in instances.items():
             name = "_".join([kernel.name, *(re.sub(r"\W+", "_", value) for value in values)])
-            made[name] = _plain(unit.text, kernel, dict(zip(kernel.template_names, values, strict=True)), name)
+            texts[name] = _plain(unit.text, kernel, dict(zip(kernel.template_names, values, strict=True)), name)
             changes.append(Edit(launch.start, launch.inside[0] - 3, name))
-        changes.append(Edit(kernel.end, kernel.end, "\n\n" + "\n\n".join(made.values()) + "\n"))
+        changes.append(Edit(kernel.end, kernel.end, "\n\n" + "\n\n".join(texts.values()) + "\n"))
         return ir.then(unit.changed(changes), self.name, action.at)
 
 
 def _instances(ir: Plan, kernel: Kernel) -> dict[Launch, tuple[str, ...]]:
     """Return the launches of a template kernel with the template's arguments of each; none where one of them does not name all."""
     kinds = _kinds(kernel)
-    found: dict[Launch, tuple[str, ...]] = {}
+    instances: dict[Launch, tuple[str, ...]] = {}
     for launch in ir.unit.launches:
         if launch.kernel != kernel.name:
             continue
         values = tuple(" ".join(value.split()) for value in scan.split_commas(launch.instance)) if launch.instance else ()
         if not kinds or len(values) != len(kinds) or not all(_means(kind, value) for kind, value in zip(kinds, values, strict=True)):
             return {}
-        found[launch] = values
-    return found
+        instances[launch] = values
+    return instances
 
 
 def _kinds(kernel: Kernel) -> list[str]:

@@ -32,23 +32,23 @@ SHARED_BYTES = 48 * 1024
 
 def one_axis(plan: Plan, name: str) -> Plain:
     """Return a plain kernel with one index, along x; raise NotApplicable for another."""
-    found = shape.plain(plan, name)
-    expect(found is not None and list(found.indices.values()) == ["x"], f"{name} with one index along x, and threads that know nothing else")
-    assert found is not None
-    return found
+    plain = shape.plain(plan, name)
+    expect(plain is not None and list(plain.indices.values()) == ["x"], f"{name} with one index along x, and threads that know nothing else")
+    assert plain is not None
+    return plain
 
 
-def strided(found: Plain, body: Sequence[Stmt], unroll: int) -> list[Stmt]:
+def strided(plain: Plain, body: Sequence[Stmt], unroll: int) -> list[Stmt]:
     """Return the loop in which a thread goes through its indices: prelude, guard and `body` for each. The count is the parameter ww_threads."""
-    [index] = found.indices
-    own = replace(found.var(index))
+    [index] = plain.indices
+    own = replace(plain.var(index))
     inner: list[Stmt] = []
-    for stmt in found.prelude:
+    for stmt in plain.prelude:
         if isinstance(stmt, Declare) and stmt.var.key == index:
             inner.append(replace(stmt, init=Expr("other", (f"({own.type})ww_index",))))
         else:
             inner.append(stmt)
-    inner += [If(found.guard, tuple(body))] if found.guard is not None else list(body)
+    inner += [If(plain.guard, tuple(body))] if plain.guard is not None else list(body)
     init = raw("long long ww_index = (long long)blockIdx.x * blockDim.x + threadIdx.x")
     cond, step = Expr("other", ("ww_index < ww_threads",)), Expr("other", ("ww_index += (long long)gridDim.x * blockDim.x",))
     return [ir.For((init,), cond, step, tuple(inner), pragma=f"unroll {unroll}" if unroll > 1 else "")]
@@ -61,7 +61,7 @@ def with_parameter(head: str, parameter: str) -> str:
     return f"{bare}{'' if bare.endswith('(') else ', '}{parameter})"
 
 
-def fewer(found: Plain, launch: Launch, each: int, shared: str = "", most: int = MOST_BLOCKS) -> str:
+def fewer(plain: Plain, launch: Launch, each: int, shared: str = "", most: int = MOST_BLOCKS) -> str:
     """Return a launch's text with THREADS a block, and so few blocks that a thread has `each` indices or more."""
     grid, block, *rest = launch.configuration
     threads = f"ww_threads({grid}, {block})"
@@ -90,13 +90,13 @@ class Coarsen:
 
     def apply(self, plan: Plan, action: Action) -> Plan:
         """Return the text with the loop."""
-        found, each = one_axis(plan, action.at), int(dict(action.params).get("each", 0))
+        plain, each = one_axis(plan, action.at), int(dict(action.params).get("each", 0))
         expect(each in self.EACH, f"each of {self.EACH}", str(each))
-        head = with_parameter(found.head, "long long ww_threads")
-        text = write.kernel(head, found.function, strided(found, found.body, each))
-        changes = [Edit(found.kernel.start, found.kernel.end, text)]
-        changes += [Edit(one.start, one.end, fewer(found, one, each)) for one in found.unit.launches_of(action.at)]
-        return plan.then(helpers.with_helpers(found.unit.changed(changes), {"threads", "fewer", "copies"}), self.name, action.at)
+        head = with_parameter(plain.head, "long long ww_threads")
+        text = write.kernel(head, plain.function, strided(plain, plain.body, each))
+        changes = [Edit(plain.kernel.start, plain.kernel.end, text)]
+        changes += [Edit(one.start, one.end, fewer(plain, one, each)) for one in plain.unit.launches_of(action.at)]
+        return plan.then(helpers.with_helpers(plain.unit.changed(changes), {"threads", "fewer", "copies"}), self.name, action.at)
 
 
 @dataclass(frozen=True)
@@ -126,17 +126,17 @@ def atomic(stmt: Stmt) -> Atomic | None:
 
 def replaced(stmts: Sequence[Stmt], change: dict[int, list[Stmt]]) -> tuple[Stmt, ...]:
     """Return statements with those whose id is in `change` replaced."""
-    made: list[Stmt] = []
+    rebuilt: list[Stmt] = []
     for stmt in stmts:
         if id(stmt) in change:
-            made += change[id(stmt)]
+            rebuilt += change[id(stmt)]
         elif isinstance(stmt, If):
-            made.append(replace(stmt, then=replaced(stmt.then, change), other=replaced(stmt.other, change)))
+            rebuilt.append(replace(stmt, then=replaced(stmt.then, change), other=replaced(stmt.other, change)))
         elif isinstance(stmt, ir.For | ir.Block):
-            made.append(replace(stmt, body=replaced(stmt.body, change)))
+            rebuilt.append(replace(stmt, body=replaced(stmt.body, change)))
         else:
-            made.append(stmt)
-    return tuple(made)
+            rebuilt.append(stmt)
+    return tuple(rebuilt)
 
 
 class GatherAtomics:
@@ -150,19 +150,19 @@ class GatherAtomics:
         """Yield the numbers of indices for each kernel with atomics on places that are the same for all threads."""
         for kernel in plan.unit.kernels:
             try:
-                found, _ = _same_place(plan, kernel)
+                plain, _ = _same_place(plan, kernel)
             except NotApplicable:
                 continue
-            if _goes_wide(found):
+            if _goes_wide(plain):
                 yield Action(self.name, kernel, (("each", self.EACH[0]), ("wide", WIDTH)))
             yield from (Action(self.name, kernel, (("each", each),)) for each in self.EACH)
 
     def apply(self, plan: Plan, action: Action) -> Plan:
         """Return the text with one atomic a block; `wide`: elements are read as vectors of so many."""
-        given = dict(action.params)
-        each, width = int(given.get("each", 0)), int(given.get("wide", 1))
+        params = dict(action.params)
+        each, width = int(params.get("each", 0)), int(params.get("wide", 1))
         expect(each in self.EACH and width in (1, WIDTH), f"each of {self.EACH}, wide 1 or {WIDTH}", f"{each} and {width}")
-        found, atomics = _same_place(plan, action.at)
+        plain, atomics = _same_place(plan, action.at)
         before: list[Stmt] = []
         after: list[Stmt] = []
         needed = {"threads", "fewer", "copies"}
@@ -179,18 +179,18 @@ class GatherAtomics:
             function = {"sum": "atomicAdd", "max": "atomicMax", "min": "atomicMin"}[one.operation]
             after.append(raw(f"{name} = {call}({name});"))
             after.append(If(Expr("other", ("threadIdx.x == 0",)), (Evaluate(Expr("other", (f"{function}(", one.address, f", {name})"))),)))
-        inner = replaced(found.body, change)
-        body = [*before, *(wide_body(found, inner, 4) if width == WIDTH else strided(found, inner, 4)), *after]
-        text = write.kernel(with_parameter(found.head, "long long ww_threads"), found.function, body)
-        changes = [Edit(found.kernel.start, found.kernel.end, text)]
-        changes += [Edit(one.start, one.end, fewer(found, one, each)) for one in found.unit.launches_of(action.at)]
-        return plan.then(helpers.with_helpers(found.unit.changed(changes), needed), self.name, action.at)
+        inner = replaced(plain.body, change)
+        body = [*before, *(wide_body(plain, inner, 4) if width == WIDTH else strided(plain, inner, 4)), *after]
+        text = write.kernel(with_parameter(plain.head, "long long ww_threads"), plain.function, body)
+        changes = [Edit(plain.kernel.start, plain.kernel.end, text)]
+        changes += [Edit(one.start, one.end, fewer(plain, one, each)) for one in plain.unit.launches_of(action.at)]
+        return plan.then(helpers.with_helpers(plain.unit.changed(changes), needed), self.name, action.at)
 
 
-def _goes_wide(found: Plain) -> bool:
+def _goes_wide(plain: Plain) -> bool:
     """Can a kernel's elements be read as vectors?"""
     try:
-        wide_body(found, found.body, 1)
+        wide_body(plain, plain.body, 1)
     except NotApplicable:
         return False
     return True
@@ -198,26 +198,26 @@ def _goes_wide(found: Plain) -> bool:
 
 def _same_place(plan: Plan, name: str) -> tuple[Plain, list[tuple[Stmt, Atomic]]]:
     """Return a kernel and its atomics on places that parameters alone give, which nothing else in it reads or writes."""
-    found = one_axis(plan, name)
-    parameters = {var.key for var in found.function.parameters}
-    changed = shape.changed_by(found.all)
+    plain = one_axis(plan, name)
+    parameters = {var.key for var in plain.function.parameters}
+    changed = shape.changed_by(plain.all)
     atomics: list[tuple[Stmt, Atomic]] = []
-    for stmt in ir.walk(found.body):
+    for stmt in ir.walk(plain.body):
         one = atomic(stmt)
         if one is not None and one.address.keys <= parameters - changed and one.address.keys:
             if one.operation != "sum" and one.kind not in _LEAST[one.operation]:
                 continue
             atomics.append((stmt, one))
     expect(bool(atomics), "an atomic on a place that is the same for all threads")
-    _expect_untouched(found, [one for _, one in atomics])
-    return found, atomics
+    _expect_untouched(plain, [one for _, one in atomics])
+    return plain, atomics
 
 
-def _expect_untouched(found: Plain, atomics: Sequence[Atomic]) -> None:
+def _expect_untouched(plain: Plain, atomics: Sequence[Atomic]) -> None:
     """What is added to is read and written by these atomics alone."""
     inside = {id(node) for one in atomics for node in one.address.walk()}
     arrays = {node.var for one in atomics for node in one.address.walk() if node.kind == "name" and "*" in node.type}
-    for expr in ir.expressions(found.all):
+    for expr in ir.expressions(plain.all):
         expect(not (expr.kind == "name" and expr.var in arrays and id(expr) not in inside), "a place that only the atomics touch")
 
 
@@ -246,11 +246,11 @@ class Privatise:
 
     def apply(self, plan: Plan, action: Action) -> Plan:
         """Return the text with a second kernel, and launches that choose; `wide`: elements are read as vectors of so many."""
-        given = dict(action.params)
-        each, width = int(given.get("each", 0)), int(given.get("wide", 1))
+        params = dict(action.params)
+        each, width = int(params.get("each", 0)), int(params.get("wide", 1))
         expect(each in self.EACH and width in (1, WIDTH), f"each of {self.EACH}, wide 1 or {WIDTH}", f"{each} and {width}")
-        found, array, atomics, sizes = _table(plan, action.at)
-        expect(f"{action.at}_private" not in found.unit.kernels, "a kernel without a private form")
+        plain, array, atomics, sizes = _table(plan, action.at)
+        expect(f"{action.at}_private" not in plain.unit.kernels, "a kernel without a private form")
         kind = atomics[0][1].kind
         change: dict[int, list[Stmt]] = {}
         for stmt, one in atomics:
@@ -261,35 +261,35 @@ class Privatise:
             chosen = If(Expr("other", ("(unsigned long long)ww_bin < (unsigned long long)ww_bins",)), (within,), (beyond,))
             change[id(stmt)] = [ir.Block((Evaluate(Expr("other", ("const long long ww_bin = ", place))), chosen))]
         entry = "for (int ww_bin = threadIdx.x; ww_bin < ww_bins; ww_bin += blockDim.x)"
-        inner = replaced(found.body, change)
+        inner = replaced(plain.body, change)
         body: list[Stmt] = [
             raw(f"extern __shared__ {kind} ww_own[];"),
             raw(f"{entry} ww_own[ww_bin] = 0;"),
             raw("__syncthreads();"),
-            *(wide_body(found, inner, 2, ahead=True) if width == WIDTH else strided(found, inner, 4)),
+            *(wide_body(plain, inner, 2, ahead=True) if width == WIDTH else strided(plain, inner, 4)),
             raw("__syncthreads();"),
             raw(f"{entry} {{ {kind} ww_count = ww_own[ww_bin]; if (ww_count != 0) atomicAdd(&{array.name}[ww_bin], ww_count); }}"),
         ]
         own = f"{action.at}_private"
-        head = with_parameter(found.head, "long long ww_threads, int ww_bins")
+        head = with_parameter(plain.head, "long long ww_threads, int ww_bins")
         head = re.sub(rf"\b{action.at}(\s*\()", rf"{own}\1", head)
-        text = write.kernel(head, found.function, body)
-        changes = [Edit(found.kernel.end, found.kernel.end, f"\n\n{text}\n")]
-        for launch, size in zip(found.unit.launches_of(action.at), sizes, strict=True):
-            old = found.unit.text[launch.start : launch.end]
+        text = write.kernel(head, plain.function, body)
+        changes = [Edit(plain.kernel.end, plain.kernel.end, f"\n\n{text}\n")]
+        for launch, size in zip(plain.unit.launches_of(action.at), sizes, strict=True):
+            old = plain.unit.text[launch.start : launch.end]
             most = MOST_BLOCKS if each == self.EACH[0] else MOST_BLOCKS // 2  # fewer blocks add fewer tables to the one in memory
-            new = fewer(found, replace(launch, kernel=own), each, f"(size_t)({size})", most)
+            new = fewer(plain, replace(launch, kernel=own), each, f"(size_t)({size})", most)
             new = f"{new[:-1]}, (int)(({size}) / sizeof({kind})))"
             changes.append(Edit(launch.start, launch.end, f"if ((size_t)({size}) <= {SHARED_BYTES}) {{ {new}; }} else {old}"))
-        return plan.then(helpers.with_helpers(found.unit.changed(changes), {"threads", "fewer", "copies"}), self.name, action.at)
+        return plan.then(helpers.with_helpers(plain.unit.changed(changes), {"threads", "fewer", "copies"}), self.name, action.at)
 
 
 def _table(plan: Plan, name: str) -> tuple[Plain, ir.Var, list[tuple[Stmt, Atomic]], list[str]]:
-    found = one_axis(plan, name)
-    parameters = {var.key: var for var in found.function.parameters}
+    plain = one_axis(plan, name)
+    parameters = {var.key: var for var in plain.function.parameters}
     atomics: list[tuple[Stmt, Atomic]] = []
     arrays: set[int] = set()
-    for stmt in ir.walk(found.body):
+    for stmt in ir.walk(plain.body):
         one = atomic(stmt)
         if one is None or one.operation != "sum" or one.address.keys <= parameters.keys():
             continue
@@ -298,16 +298,16 @@ def _table(plan: Plan, name: str) -> tuple[Plain, ir.Var, list[tuple[Stmt, Atomi
             atomics.append((stmt, one))
             arrays.add(root)
     expect(len(arrays) == 1 and bool(atomics), "atomics on one table")
-    _expect_untouched_table(found, arrays, atomics)
+    _expect_untouched_table(plain, arrays, atomics)
     [key] = arrays
-    at = [var.key for var in found.function.parameters].index(key)
-    sizes = [_filled(found.unit.text, launch, launch.arguments[at]) for launch in found.unit.launches_of(name)]
-    return found, parameters[key], atomics, sizes
+    at = [var.key for var in plain.function.parameters].index(key)
+    sizes = [_filled(plain.unit.text, launch, launch.arguments[at]) for launch in plain.unit.launches_of(name)]
+    return plain, parameters[key], atomics, sizes
 
 
-def _expect_untouched_table(found: Plain, arrays: set[int], atomics: Sequence[tuple[Stmt, Atomic]]) -> None:
+def _expect_untouched_table(plain: Plain, arrays: set[int], atomics: Sequence[tuple[Stmt, Atomic]]) -> None:
     inside = {id(node) for _, one in atomics for node in one.address.walk()}
-    for expr in ir.expressions(found.all):
+    for expr in ir.expressions(plain.all):
         expect(not (expr.kind == "name" and expr.var in arrays and id(expr) not in inside), "a table that only the atomics touch")
 
 

@@ -52,44 +52,44 @@ class JoinSums:
         """Yield the widths for each kernel of that kind."""
         for kernel in plan.unit.kernels:
             try:
-                found = sums(plan, kernel)
+                matched = sums(plan, kernel)
             except NotApplicable:
                 continue
-            if _by_vectors(found) is not None:
+            if _by_vectors(matched) is not None:
                 yield Action(self.name, kernel, (("wide", WIDTH),))
             yield Action(self.name, kernel, (("wide", 1),))
 
     def apply(self, plan: Plan, action: Action) -> Plan:
         """Return the text with one atomic a block."""
         width = int(dict(action.params).get("wide", 0))
-        found = sums(plan, action.at)
-        loops = _by_vectors(found) if width == WIDTH else [found.loop]
+        matched = sums(plan, action.at)
+        loops = _by_vectors(matched) if width == WIDTH else [matched.loop]
         expect(width in (1, WIDTH) and loops is not None, f"wide 1, or {WIDTH} where elements lie side by side", str(width))
         assert loops is not None
-        kernel = found.unit.kernels[action.at]
+        kernel = matched.unit.kernels[action.at]
         after: list[Stmt] = []
         needed = {"copies"}
-        for place, var, scaled in found.shares:
+        for place, var, scaled in matched.shares:
             call = helpers.reducer("block", "sum", var.type)
             needed.add(call)
             share = scaled(ir.name_of(var))
             after.append(raw(f"{var.name} = {call}({var.name});"))
             after.append(If(Expr("other", ("threadIdx.x == 0",)), (Evaluate(Expr("other", ("atomicAdd(", place, ", ", share, ")"))),)))
-        text = write.kernel(found.unit.text[kernel.start : kernel.head_end], found.function, [*found.before, *loops, *after])
+        text = write.kernel(matched.unit.text[kernel.start : kernel.head_end], matched.function, [*matched.before, *loops, *after])
         changes = [Edit(kernel.start, kernel.end, text)]
-        for launch in found.unit.launches_of(action.at):
+        for launch in matched.unit.launches_of(action.at):
             grid, block, *rest = launch.configuration
             config = ", ".join([f"dim3({MOST_BLOCKS}, ww_copies({grid}, {block}))", str(THREADS), *rest])
             changes.append(Edit(*launch.inside, config))
-        return plan.then(helpers.with_helpers(found.unit.changed(changes), needed), self.name, action.at)
+        return plan.then(helpers.with_helpers(matched.unit.changed(changes), needed), self.name, action.at)
 
 
-def _by_vectors(found: Sums) -> list[Stmt] | None:
-    depends = shape.closure((*found.before, found.loop), {found.counter.key})
+def _by_vectors(matched: Sums) -> list[Stmt] | None:
+    depends = shape.closure((*matched.before, matched.loop), {matched.counter.key})
     try:
-        end = below(found.loop.cond, found.counter.key, depends)
+        end = below(matched.loop.cond, matched.counter.key, depends)
         [_, _, bound] = end.partition(" : ")
-        return wide(found.counter, found.loop.body, found.function).loop(bound, 4)
+        return wide(matched.counter, matched.loop.body, matched.function).loop(bound, 4)
     except NotApplicable:
         return None
 

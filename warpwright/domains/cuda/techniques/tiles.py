@@ -23,12 +23,12 @@ from warpwright.space import Traits
 
 def two_axes(plan: Plan, name: str) -> tuple[Plain, ir.Var, ir.Var]:
     """Return a plain kernel with guarded indices along x and y, and those two; raise NotApplicable for another."""
-    found = shape.plain(plan, name)
-    expect(found is not None and sorted(found.indices.values()) == ["x", "y"], f"{name} with one index along x and one along y")
-    assert found is not None
-    expect(bounded(found, "x") and bounded(found, "y"), "a guard that bounds both indices")
-    by_axis = {axis: found.var(key) for key, axis in found.indices.items()}
-    return found, by_axis["x"], by_axis["y"]
+    plain = shape.plain(plan, name)
+    expect(plain is not None and sorted(plain.indices.values()) == ["x", "y"], f"{name} with one index along x and one along y")
+    assert plain is not None
+    expect(bounded(plain, "x") and bounded(plain, "y"), "a guard that bounds both indices")
+    by_axis = {axis: plain.var(key) for key, axis in plain.indices.items()}
+    return plain, by_axis["x"], by_axis["y"]
 
 
 class TransposeTile:
@@ -48,14 +48,14 @@ class TransposeTile:
 
     def apply(self, plan: Plan, action: Action) -> Plan:
         """Return the text with the tile."""
-        found, store, read_along, write_along = _transposing(plan, action.at)
-        axis = {found.var(key).key: own for key, own in found.indices.items()}
-        writer = write.Writer(found.function)
+        plain, store, read_along, write_along = _transposing(plan, action.at)
+        axis = {plain.var(key).key: own for key, own in plain.indices.items()}
+        writer = write.Writer(plain.function)
         assign = ir.bare(store.expr)
         value, place = writer.expr(assign.children[1]), writer.expr(assign.children[0])
-        guard = writer.expr(found.guard) if found.guard is not None else "true"
+        guard = writer.expr(plain.guard) if plain.guard is not None else "true"
         kind = _element(assign.children[0].type)
-        others = writer.body([s for s in found.prelude if not (isinstance(s, Declare) and s.var.key in found.indices)], 2)
+        others = writer.body([s for s in plain.prelude if not (isinstance(s, Declare) and s.var.key in plain.indices)], 2)
 
         def indices(along: ir.Var, across: ir.Var) -> str:
             first = f"{along.type} {along.name} = blockIdx.{axis[along.key]} * 32 + threadIdx.x;"
@@ -64,16 +64,16 @@ class TransposeTile:
 
         loop = "    #pragma unroll\n    for (int ww_turn = 0; ww_turn < 32; ww_turn += 8) {\n"
         text = (
-            f"{found.head.rstrip()} {{\n    __shared__ {kind} ww_tile[32][33];\n"
+            f"{plain.head.rstrip()} {{\n    __shared__ {kind} ww_tile[32][33];\n"
             f"{loop}{indices(read_along, write_along)}        if ({guard}) ww_tile[threadIdx.y + ww_turn][threadIdx.x] = {value};\n    }}\n"
             f"    __syncthreads();\n"
             f"{loop}{indices(write_along, read_along)}        if ({guard}) {place} = ww_tile[threadIdx.x][threadIdx.y + ww_turn];\n    }}\n}}"
         )
-        changes = [Edit(found.kernel.start, found.kernel.end, text)]
-        for launch in found.unit.launches_of(action.at):
+        changes = [Edit(plain.kernel.start, plain.kernel.end, text)]
+        for launch in plain.unit.launches_of(action.at):
             grid, block, *rest = launch.configuration
             changes.append(Edit(*launch.inside, ", ".join([f"ww_cover({grid}, {block}, 32, 32)", "dim3(32, 8)", *rest])))
-        return plan.then(helpers.with_helpers(found.unit.changed(changes), {"cover"}), self.name, action.at)
+        return plan.then(helpers.with_helpers(plain.unit.changed(changes), {"cover"}), self.name, action.at)
 
 
 def _element(spelled: str) -> str:
@@ -82,21 +82,21 @@ def _element(spelled: str) -> str:
 
 def _transposing(plan: Plan, name: str) -> tuple[Plain, Evaluate, ir.Var, ir.Var]:
     """Return the kernel, its one store, and the indices along which it reads and writes rows."""
-    found, x, y = two_axes(plan, name)
-    expect(len(found.body) == 1 and isinstance(found.body[0], Evaluate), "a kernel of one assignment")
-    store = found.body[0]
+    plain, x, y = two_axes(plan, name)
+    expect(len(plain.body) == 1 and isinstance(plain.body[0], Evaluate), "a kernel of one assignment")
+    store = plain.body[0]
     assert isinstance(store, Evaluate)
     assign = ir.bare(store.expr)
     expect(assign.kind == "assign" and assign.name == "=" and ir.bare(assign.children[0]).kind == "index", "an assignment to an element")
     target = ir.bare(assign.children[0])
     root = ir.target(target)
-    depends = shape.closure(found.all, set(found.indices))
+    depends = shape.closure(plain.all, set(plain.indices))
     reads = [node for node in assign.children[1].walk() if node.kind == "index"]
     expect(bool(reads) and root is not None and all(r is None or r.var != root.var for r in map(ir.target, reads)), "an array that is not read")
     expect(not any(node.kind == "call" and node.name.startswith("atomic") for node in store.expr.walk()), "no atomics")
     for written, other in ((x, y), (y, x)):
         if _rows_along(target.children[1], written, other, depends) and any(_rows_along(r.children[1], other, written, depends) for r in reads):
-            return found, store, other, written
+            return plain, store, other, written
     raise NotApplicable(f"expected {name} to read along one axis and to write along the other, saw another")
 
 
@@ -117,7 +117,7 @@ def _strided(place: Expr, var: ir.Var, other: ir.Var, depends: set[int]) -> bool
 class Product:
     """`s = start; for (k = from; k < to; ++k) { ... s += g(loads) }; rest`, in a kernel with two indices."""
 
-    found: Plain
+    plain: Plain
     x: ir.Var
     y: ir.Var
     before: tuple[Stmt, ...]
@@ -156,12 +156,12 @@ class ProductTile:
 
     def apply(self, plan: Plan, action: Action) -> Plan:
         """Return the text with the tiles."""
-        given = dict(action.params)
-        rows, columns, depth = (int(given.get(name, 0)) for name in ("rows", "columns", "depth"))
+        params = dict(action.params)
+        rows, columns, depth = (int(params.get(name, 0)) for name in ("rows", "columns", "depth"))
         expect((rows, columns, depth) in TILES, f"a tile of {TILES}", str((rows, columns, depth)))
-        found = product(plan, action.at)
-        plain = found.found
-        changes = [Edit(plain.kernel.start, plain.kernel.end, _ProductText(found, rows, columns, depth).text())]
+        matched = product(plan, action.at)
+        plain = matched.plain
+        changes = [Edit(plain.kernel.start, plain.kernel.end, _ProductText(matched, rows, columns, depth).text())]
         for launch in plain.unit.launches_of(action.at):
             grid, block, *rest = launch.configuration
             changes.append(Edit(*launch.inside, ", ".join([f"ww_cover({grid}, {block}, {16 * columns}, {16 * rows})", "dim3(16, 16)", *rest])))
@@ -170,22 +170,22 @@ class ProductTile:
 
 def product(plan: Plan, name: str) -> Product:
     """Return a kernel's product; raise NotApplicable for a kernel that has none."""
-    found, x, y = two_axes(plan, name)
-    assert found.guard is not None
-    for term in terms(found.guard):
+    plain, x, y = two_axes(plan, name)
+    assert plain.guard is not None
+    for term in terms(plain.guard):
         expect(not (x.key in term.keys and y.key in term.keys), "a guard with a term for each index")
-    loops = [stmt for stmt in found.body if isinstance(stmt, For)]
+    loops = [stmt for stmt in plain.body if isinstance(stmt, For)]
     expect(len(loops) == 1, "one loop", str(len(loops)))
     [loop] = loops
-    at = found.body.index(loop)
-    before, after = found.body[:at], found.body[at + 1 :]
+    at = plain.body.index(loop)
+    before, after = plain.body[:at], plain.body[at + 1 :]
     head = shape.counted(loop)
     expect(head is not None, "a loop that counts by one")
     assert head is not None
     indices = {x.key, y.key}
-    depends = shape.closure(found.all, indices)
+    depends = shape.closure(plain.all, indices)
     expect(not (head.start.keys | head.end.keys) & depends, "a loop of the same length in all threads")
-    for stmt in (*found.prelude, *before):
+    for stmt in (*plain.prelude, *before):
         own = isinstance(stmt, Declare) and (stmt.var.key in indices or stmt.init is None or not stmt.init.keys & depends)
         expect(own, "declarations in front of the loop that are the same in all threads")
     declared = [s.var for s in before if isinstance(s, Declare)]
@@ -201,7 +201,7 @@ def product(plan: Plan, name: str) -> Product:
     for stmt in ir.walk(after):
         expect(isinstance(stmt, Declare | Evaluate | ir.If), "assignments behind the loop")
     end = ir.text_of(head.end) if not head.closed else f"({ir.text_of(head.end)}) + 1"
-    return Product(found, x, y, before, loop, head.counter, head.start, end, gathered, loads, owners, after)
+    return Product(plain, x, y, before, loop, head.counter, head.start, end, gathered, loads, owners, after)
 
 
 def _summed(loop: For, declared: set[int]) -> int:
@@ -253,42 +253,42 @@ def _loads(loop: For, x: ir.Var, y: ir.Var, counter: ir.Var, depends: set[int]) 
 class _ProductText:
     """Writes the kernel."""
 
-    def __init__(self, found: Product, rows: int, columns: int, depth: int) -> None:
-        self.found, self.depth = found, depth
+    def __init__(self, product: Product, rows: int, columns: int, depth: int) -> None:
+        self.product, self.depth = product, depth
         self.each = {"x": columns, "y": rows}
         self.wide = {"x": 16 * columns, "y": 16 * rows}
-        self.plain = found.found
+        self.plain = product.plain
 
     def writer(self, instead: Mapping[int, str]) -> write.Writer:
         return write.Writer(self.plain.function, instead)
 
     def guard(self, axis: str, index: str) -> str:
         """Return the terms of the guard for one index."""
-        var = self.found.x if axis == "x" else self.found.y
+        var = self.product.x if axis == "x" else self.product.y
         assert self.plain.guard is not None
-        other = self.found.y if axis == "x" else self.found.x
+        other = self.product.y if axis == "x" else self.product.x
         own = [self.writer({var.key: index}).expr(term) for term in terms(self.plain.guard) if other.key not in term.keys]
         return " && ".join(f"({text})" for text in own)
 
     def text(self) -> str:
-        found, plain = self.found, self.plain
+        product, plain = self.product, self.plain
         others = [s for s in plain.prelude if not (isinstance(s, Declare) and s.var.key in plain.indices)]
-        uniform = [s for s in found.before if not (isinstance(s, Declare) and s.var.key == found.sum.key)]
+        uniform = [s for s in product.before if not (isinstance(s, Declare) and s.var.key == product.sum.key)]
         shared = "".join(
             f"    __shared__ {_element(load.type)} ww_tile_{n}[{self.depth}][{self.wide[axis] + 4}];\n" for n, load, axis in self.operands()
         )
         rows, columns = self.each["y"], self.each["x"]
-        start = next(s for s in found.before if isinstance(s, Declare) and s.var.key == found.sum.key)
+        start = next(s for s in product.before if isinstance(s, Declare) and s.var.key == product.sum.key)
         first = self.writer({}).expr(start.init) if start.init is not None else "0"
-        kind = found.sum.type
+        kind = product.sum.type
         return (
             f"{self.head()} {{\n{self.writer({}).body(others)}{self.writer({}).body(uniform)}{shared}"
             f"    {kind} ww_sums[{rows}][{columns}];\n"
             f"    #pragma unroll\n    for (int ww_r = 0; ww_r < {rows}; ++ww_r)\n        #pragma unroll\n"
             f"        for (int ww_c = 0; ww_c < {columns}; ++ww_c) ww_sums[ww_r][ww_c] = {first};\n"
             f"    const int ww_thread = threadIdx.y * 16 + threadIdx.x;\n"
-            f"    const int ww_end = {self.writer({}).expr(Expr('other', (found.end,)))};\n"
-            f"    for (int ww_step = {self.writer({}).expr(found.start)}; ww_step < ww_end; ww_step += {self.depth}) {{\n"
+            f"    const int ww_end = {self.writer({}).expr(Expr('other', (product.end,)))};\n"
+            f"    for (int ww_step = {self.writer({}).expr(product.start)}; ww_step < ww_end; ww_step += {self.depth}) {{\n"
             f"{self.stage()}        __syncthreads();\n"
             f"        if (ww_step + {self.depth} <= ww_end) {{\n            #pragma unroll\n"
             f"            for (int ww_k = 0; ww_k < {self.depth}; ++ww_k) {{\n{self.compute()}            }}\n"
@@ -302,18 +302,18 @@ class _ProductText:
         return head if "__launch_bounds__" in head else head.replace("void ", f"void {bounds}", 1)
 
     def operands(self) -> list[tuple[int, Expr, str]]:
-        return [(n, load, axis) for n, (load, axis) in enumerate(zip(self.found.loads, self.found.owners, strict=True))]
+        return [(n, load, axis) for n, (load, axis) in enumerate(zip(self.product.loads, self.product.owners, strict=True))]
 
     def stage(self) -> str:
         """Return the loops that copy a step's tiles, neighbouring threads along neighbouring elements."""
         lines = ""
-        found = self.found
+        product = self.product
         for number, load, axis in self.operands():
-            var, wide = (found.x if axis == "x" else found.y), self.wide[axis]
-            depends = {var.key, found.counter.key}
-            along_k = shape.coefficient(load.children[1], found.counter.key, depends - {var.key}) == "1"
+            var, wide = (product.x if axis == "x" else product.y), self.wide[axis]
+            depends = {var.key, product.counter.key}
+            along_k = shape.coefficient(load.children[1], product.counter.key, depends - {var.key}) == "1"
             split = (f"ww_at % {self.depth}", f"ww_at / {self.depth}") if along_k else (f"ww_at / {wide}", f"ww_at % {wide}")
-            element = self.writer({var.key: "ww_place", found.counter.key: "(ww_step + ww_deep)"}).expr(load)
+            element = self.writer({var.key: "ww_place", product.counter.key: "(ww_step + ww_deep)"}).expr(load)
             lines += (
                 f"        #pragma unroll\n        for (int ww_at = ww_thread; ww_at < {self.depth * wide}; ww_at += 256) {{\n"
                 f"            const int ww_deep = {split[0]}, ww_wide = {split[1]};\n"
@@ -339,8 +339,8 @@ class _ProductText:
             text = texts.get(ir.text_of(expr)) if expr.kind == "index" else None
             return Expr("other", (text,), expr.line, "", None, expr.type) if text is not None else None
 
-        body = tuple(ir.map_expressions(stmt, use) for stmt in self.found.loop.body)
-        inner = self.writer({self.found.sum.key: "ww_sums[ww_r][ww_c]"}).body(body, 6)
+        body = tuple(ir.map_expressions(stmt, use) for stmt in self.product.loop.body)
+        inner = self.writer({self.product.sum.key: "ww_sums[ww_r][ww_c]"}).body(body, 6)
         rows, columns = self.each["y"], self.each["x"]
         return (
             f"{lines}{pad}#pragma unroll\n{pad}for (int ww_r = 0; ww_r < {rows}; ++ww_r)\n{pad}    #pragma unroll\n"
@@ -352,11 +352,11 @@ class _ProductText:
         return f"({number} / 4) * 64 + threadIdx.{axis} * 4 + {number} % 4"
 
     def finish(self) -> str:
-        found = self.found
+        product = self.product
         rows, columns = self.each["y"], self.each["x"]
-        x, y = found.x, found.y
+        x, y = product.x, product.y
         assert self.plain.guard is not None
-        body = self.writer({found.sum.key: "ww_sums[ww_r][ww_c]"}).body(found.after, 4)
+        body = self.writer({product.sum.key: "ww_sums[ww_r][ww_c]"}).body(product.after, 4)
         guard = self.writer({}).expr(self.plain.guard)
         return (
             f"    #pragma unroll\n    for (int ww_r = 0; ww_r < {rows}; ++ww_r)\n        #pragma unroll\n"

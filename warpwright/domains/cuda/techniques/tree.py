@@ -65,37 +65,37 @@ class ShuffleTree:
 
     def apply(self, plan: Plan, action: Action) -> Plan:
         """Return the text without the tree; `wide`: elements are read as vectors of so many."""
-        given = dict(action.params)
-        each, width = int(given.get("each", 0)), int(given.get("wide", 1))
+        params = dict(action.params)
+        each, width = int(params.get("each", 0)), int(params.get("wide", 1))
         expect(each in EACH and width in (1, WIDTH), f"each of {EACH}, wide 1 or {WIDTH}", f"{each} and {width}")
-        found = tree(plan, action.at)
-        kernel = found.unit.kernels[action.at]
-        kind = found.array.type
+        matched = tree(plan, action.at)
+        kernel = matched.unit.kernels[action.at]
+        kind = matched.array.type
         call = helpers.reducer("block", "sum", kind)
-        var = found.index.var
+        var = matched.index.var
         turn: list[Stmt] = [
             Declare(var, Expr("other", (f"({var.type})ww_index",))),
-            *found.between,
-            Evaluate(Expr("other", ("ww_own += ", ir.paren(found.value)))),
+            *matched.between,
+            Evaluate(Expr("other", ("ww_own += ", ir.paren(matched.value)))),
         ]
         init = raw("long long ww_index = (long long)blockIdx.x * blockDim.x + threadIdx.x")
         step = Expr("other", ("ww_index += (long long)gridDim.x * blockDim.x",))
         each_alone = [For((init,), Expr("other", ("ww_index < ww_threads",)), step, tuple(turn), pragma="unroll 4")]
-        share = found.scaled(Expr("other", ("ww_own",)))
+        share = matched.scaled(Expr("other", ("ww_own",)))
         body: list[Stmt] = [
             raw(f"{kind} ww_own = 0;"),
-            *(_by_vectors(found) if width == WIDTH else each_alone),
+            *(_by_vectors(matched) if width == WIDTH else each_alone),
             raw(f"ww_own = {call}(ww_own);"),
-            If(Expr("other", ("threadIdx.x == 0",)), (Evaluate(Expr("other", ("atomicAdd(", found.place, ", ", share, ")"))),)),
+            If(Expr("other", ("threadIdx.x == 0",)), (Evaluate(Expr("other", ("atomicAdd(", matched.place, ", ", share, ")"))),)),
         ]
-        head = with_parameter(found.unit.text[kernel.start : kernel.head_end], "long long ww_threads")
-        changes = [Edit(kernel.start, kernel.end, write.kernel(head, found.function, body))]
-        for launch in found.unit.launches_of(action.at):
+        head = with_parameter(matched.unit.text[kernel.start : kernel.head_end], "long long ww_threads")
+        changes = [Edit(kernel.start, kernel.end, write.kernel(head, matched.function, body))]
+        for launch in matched.unit.launches_of(action.at):
             grid, block, *rest = launch.configuration
             threads = f"ww_threads({grid}, {block})"
             config = [f"dim3(ww_fewer({threads}, {THREADS}, {each}, {MOST_BLOCKS}), ww_copies({grid}, {block}))", str(THREADS), *rest]
             changes.append(Edit(launch.start, launch.end, f"{launch.kernel}<<<{', '.join(config)}>>>({', '.join([*launch.arguments, threads])})"))
-        return plan.then(helpers.with_helpers(found.unit.changed(changes), {"threads", "fewer", "copies", call}), self.name, action.at)
+        return plan.then(helpers.with_helpers(matched.unit.changed(changes), {"threads", "fewer", "copies", call}), self.name, action.at)
 
 
 def _goes_wide(plan: Plan, name: str) -> bool:
@@ -106,9 +106,9 @@ def _goes_wide(plan: Plan, name: str) -> bool:
     return True
 
 
-def _by_vectors(found: Tree) -> list[Stmt]:
+def _by_vectors(matched: Tree) -> list[Stmt]:
     """Return the loops that gather a thread's own sum by vectors; raise NotApplicable for a value that is not zero beyond a bound."""
-    value, between = found.value, found.between
+    value, between = matched.value, matched.between
     chosen = _chosen(value)
     if chosen is None:  # `d = i < n ? e : 0` in front, and a multiple of d as the value
         at = next((n for n, s in enumerate(between) if isinstance(s, Declare) and s.init is not None and _chosen(s.init) is not None), -1)
@@ -120,9 +120,9 @@ def _by_vectors(found: Tree) -> list[Stmt]:
         between = (*between[:at], replace(one, init=chosen[1]), *between[at + 1 :])
     else:
         value = chosen[1]
-    end = below(chosen[0], found.index.var.key, shape.closure(found.between, {found.index.var.key}))
+    end = below(chosen[0], matched.index.var.key, shape.closure(matched.between, {matched.index.var.key}))
     gather = Evaluate(Expr("other", ("ww_own += ", ir.paren(value))))
-    return wide(found.index.var, [*between, gather], found.function).loop(end, 4)
+    return wide(matched.index.var, [*between, gather], matched.function).loop(end, 4)
 
 
 _ZERO = re.compile(r"0|0\.0*f?|\.0+f?")

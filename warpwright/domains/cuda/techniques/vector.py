@@ -46,16 +46,16 @@ class Vectorise:
         """Return the text with the vectors."""
         each = int(dict(action.params).get("each", 0))
         expect(each in self.EACH, f"each of {self.EACH}", str(each))
-        found, body = _vectorised(plan, action.at, each)
-        text = write.kernel(with_parameter(found.head, "long long ww_threads"), found.function, body)
-        changes = [Edit(found.kernel.start, found.kernel.end, text)]
-        changes += [Edit(one.start, one.end, fewer(found, one, each, most=BLOCKS)) for one in found.unit.launches_of(action.at)]
-        return plan.then(helpers.with_helpers(found.unit.changed(changes), {"threads", "fewer", "copies"}), self.name, action.at)
+        plain, body = _vectorised(plan, action.at, each)
+        text = write.kernel(with_parameter(plain.head, "long long ww_threads"), plain.function, body)
+        changes = [Edit(plain.kernel.start, plain.kernel.end, text)]
+        changes += [Edit(one.start, one.end, fewer(plain, one, each, most=BLOCKS)) for one in plain.unit.launches_of(action.at)]
+        return plan.then(helpers.with_helpers(plain.unit.changed(changes), {"threads", "fewer", "copies"}), self.name, action.at)
 
 
 def _vectorised(plan: Plan, name: str, each: int) -> tuple[Plain, list[Stmt]]:
-    found = one_axis(plan, name)
-    expect(lie_apart(found.unit, name), "pointers that do not overlap")
-    expect(not any(e.kind == "call" and e.name.startswith("atomic") for e in ir.expressions(found.all)), "a kernel without atomics")
-    expect(not any(isinstance(stmt, For) for stmt in ir.walk(found.all)), "a body without loops")
-    return found, wide_body(found, found.body, each // WIDTH)
+    plain = one_axis(plan, name)
+    expect(lie_apart(plain.unit, name), "pointers that do not overlap")
+    expect(not any(e.kind == "call" and e.name.startswith("atomic") for e in ir.expressions(plain.all)), "a kernel without atomics")
+    expect(not any(isinstance(stmt, For) for stmt in ir.walk(plain.all)), "a body without loops")
+    return plain, wide_body(plain, plain.body, each // WIDTH)

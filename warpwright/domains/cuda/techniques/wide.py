@@ -100,7 +100,7 @@ def wide(index: Var, stmts: Sequence[Stmt], function: ir.Function) -> Wide:
         array = own(expr, index.key)
         if array is not None:
             read.add(array)
-    found: list[Var] = []
+    arrays: list[Var] = []
     loaded: set[int] = set()
     stored: set[int] = set()
     for key, var in parameters.items():
@@ -114,9 +114,9 @@ def wide(index: Var, stmts: Sequence[Stmt], function: ir.Function) -> Wide:
                 loaded.add(key)
         else:
             continue
-        found.append(var)
-    expect(bool(found), "an array whose element at the thread's index is read or written in every turn")
-    return Wide(index, tuple(stmts), tuple(found), frozenset(loaded), frozenset(stored))
+        arrays.append(var)
+    expect(bool(arrays), "an array whose element at the thread's index is read or written in every turn")
+    return Wide(index, tuple(stmts), tuple(arrays), frozenset(loaded), frozenset(stored))
 
 
 def _sure(stmts: Sequence[Stmt], index: int) -> Iterator[int]:
@@ -182,12 +182,12 @@ def below(guard: Expr | None, index: int, depends: set[int], threads: str = "ww_
     return f"{threads} < {bound} ? {threads} : {bound}"
 
 
-def wide_body(found: Plain, body: Sequence[Stmt], unroll: int, ahead: bool = False) -> list[Stmt]:
+def wide_body(plain: Plain, body: Sequence[Stmt], unroll: int, ahead: bool = False) -> list[Stmt]:
     """Return the loops over all indices of a plain kernel by vectors; raise NotApplicable where there is nothing to gain."""
-    [index] = found.indices
-    others = [s for s in found.prelude if not (isinstance(s, Declare) and s.var.key == index)]
-    depends = shape.closure(found.all, {index})
-    made = wide(found.var(index), [*others, *body], found.function)
+    [index] = plain.indices
+    others = [s for s in plain.prelude if not (isinstance(s, Declare) and s.var.key == index)]
+    depends = shape.closure(plain.all, {index})
+    widened = wide(plain.var(index), [*others, *body], plain.function)
     declared = {s.var.key for s in others if isinstance(s, Declare)}
-    end = below(found.guard, index, depends | declared)
-    return made.loop(end, unroll, ahead)
+    end = below(plain.guard, index, depends | declared)
+    return widened.loop(end, unroll, ahead)

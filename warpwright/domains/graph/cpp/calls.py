@@ -91,8 +91,8 @@ def _compare(p: Program, node: fx.Node) -> Value:
 
 
 def _mask(p: Program, arg: Any, near: Axes) -> Value:
-    made = p.read(arg, near)
-    return made if made.type == MASK else p.op("({0} != 0.f)", made, type=MASK)
+    mask = p.read(arg, near)
+    return mask if mask.type == MASK else p.op("({0} != 0.f)", mask, type=MASK)
 
 
 def _where(p: Program, node: fx.Node) -> Value:
@@ -103,8 +103,8 @@ def _where(p: Program, node: fx.Node) -> Value:
 
 
 def _splat(p: Program, arg: Any, near: Axes) -> Value:
-    made = _read_float(p, arg, near)
-    return p.op("{0}", made) if made.kind == "const" else made
+    read = _read_float(p, arg, near)
+    return p.op("{0}", read) if read.kind == "const" else read
 
 
 def _masked_fill(p: Program, node: fx.Node) -> Value:
@@ -186,11 +186,11 @@ def _source(p: Program, node: fx.Node) -> Value:
 
 def _dims(node: fx.Node, rank: int, name: str = "dim") -> list[int]:
     try:
-        given = argument(node, name)
+        dims = argument(node, name)
     except KeyError:
-        given = None
-    given = [given] if isinstance(given, int) else given
-    return sorted(d % rank for d in given) if given else list(range(rank))
+        dims = None
+    dims = [dims] if isinstance(dims, int) else dims
+    return sorted(d % rank for d in dims) if dims else list(range(rank))
 
 
 def _keep(node: fx.Node) -> bool:
@@ -211,23 +211,23 @@ def _reduction(p: Program, node: fx.Node) -> Value:
     name = _name(node)
     known = next((v for v in p.values if v.kind == "reduce" and v.text == "Moments" and v.args == (x,)), None)
     if name == "mean" and known is not None and known.axes == tuple(() if i in dims else dim for i, dim in enumerate(x.axes)):
-        made = p.part(known, "mean")
+        result = p.part(known, "mean")
     elif name == "logsumexp":
         top = p.reduce("Max", x, dims)
         top = p.op("pick(vabs({0}) == INF, splat(0.f), {0})", top)
         total = p.reduce("Sum", p.op("vexp({0} - {1})", x, top, cost=17), dims)
-        made = p.op("vlog({0}) + {1}", total, top)
+        result = p.op("vlog({0}) + {1}", total, top)
     elif name in ("var", "std"):
         moments = p.reduce("Moments", x, dims)
         correction = argument(node, "correction")
-        made = p.op("{0} / {1}", p.part(moments, "m2"), p.const(max(p.count(x, dims) - (1 if correction is None else correction), 0)))
-        made = p.op("vsqrt({0})", made) if name == "std" else made
+        result = p.op("{0} / {1}", p.part(moments, "m2"), p.const(max(p.count(x, dims) - (1 if correction is None else correction), 0)))
+        result = p.op("vsqrt({0})", result) if name == "std" else result
     elif name == "linalg_vector_norm":
-        made = _norm(p, x, dims, argument(node, "ord"))
+        result = _norm(p, x, dims, argument(node, "ord"))
     else:
-        made = p.reduce({"sum": "Sum", "mean": "Sum", "amax": "Max", "max": "Max", "amin": "Min", "min": "Min"}[name], x, dims)
-        made = p.op("{0} / {1}", made, p.const(p.count(x, dims))) if name == "mean" else made
-    return _dropped(p, made, dims, _keep(node))
+        result = p.reduce({"sum": "Sum", "mean": "Sum", "amax": "Max", "max": "Max", "amin": "Min", "min": "Min"}[name], x, dims)
+        result = p.op("{0} / {1}", result, p.const(p.count(x, dims))) if name == "mean" else result
+    return _dropped(p, result, dims, _keep(node))
 
 
 def _norm(p: Program, x: Value, dims: list[int], order: float) -> Value:
@@ -365,16 +365,16 @@ def _cat(p: Program, node: fx.Node) -> Value:
     dims = p.axes_for(shape(node), p.dims)
     if len(parts) > MOST_PARTS or any(not is_tensor(part) or len(shape(part)) != rank or value(part).dtype != value(node).dtype for part in parts):
         raise Unsupported("many parts, or parts of several kinds")
-    made: Value | None = None
+    joined: Value | None = None
     cost, end = 0, shape(node)[d]
     for part in reversed(parts):
         start = end - shape(part)[d]
         x = p.part_of(part, partial(_build, p), [(dims[d], start, end - start)])
-        made = x if made is None else p.op("pick({0}, {1}, {2})", p.within(dims[d], start, end), x, made)
+        joined = x if joined is None else p.op("pick({0}, {1}, {2})", p.within(dims[d], start, end), x, joined)
         cost, end = cost + x.cost, start
-    if made is None or cost > COSTLY:
+    if joined is None or cost > COSTLY:
         raise Unsupported("parts that take long to compute")
-    return p.op("{0}", made)
+    return p.op("{0}", joined)
 
 
 def _build(p: Program, node: fx.Node) -> Value:
@@ -396,10 +396,10 @@ def _pad(p: Program, node: fx.Node) -> Value:
         before, after = pads[2 * back : 2 * back + 2]
         if before or after:
             windows.append((dims[-1 - back], before, shape(x)[-1 - back]))
-    made = p.part_of(x, partial(_build, p), windows)
+    padded = p.part_of(x, partial(_build, p), windows)
     for dim, start, size in windows:
-        made = p.op("pick({0}, {1}, {2})", p.within(dim, start, start + size), made, p.op("{0}", p.const(number or 0)))
-    return made
+        padded = p.op("pick({0}, {1}, {2})", p.within(dim, start, start + size), padded, p.op("{0}", p.const(number or 0)))
+    return padded
 
 
 def _roll(p: Program, node: fx.Node) -> Value:
@@ -415,13 +415,13 @@ def _gather(p: Program, node: fx.Node) -> Value:
     """Embedding, index_select, and indexing by tensors that stand next to one another."""
     _float_result(node)
     x: Any = node.args[0]
-    given: Any = node.args[1]
+    index_list: Any = node.args[1]
     if _name(node) == "index":
-        chosen = {d: index for d, index in enumerate(given) if index is not None}
+        chosen = {d: index for d, index in enumerate(index_list) if index is not None}
     elif _name(node) == "index_select":
-        chosen = {given % len(shape(x)): node.args[2]}
+        chosen = {index_list % len(shape(x)): node.args[2]}
     else:
-        chosen = {0: given}
+        chosen = {0: index_list}
     first, count, sizes = min(chosen), len(chosen), shape(x)
     if list(chosen) != list(range(first, first + count)) or not all(map(is_tensor, chosen.values())):
         raise Unsupported("indexing by tensors that stand apart")

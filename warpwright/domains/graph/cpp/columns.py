@@ -139,8 +139,8 @@ def _level(w: Writer, phase: int, tile: int) -> list[str]:
             mean, m2 = _arrays(v.args[0])
             text = f"const vf v{v.number} = load({mean if v.text == 'mean' else m2} + j, n);"
         else:
-            given = [_row_levels(w, a) for a in dict.fromkeys(v.args) if a.kind != "const"]
-            text = " ".join([*given, w.op(v)])
+            levels = [_row_levels(w, a) for a in dict.fromkeys(v.args) if a.kind != "const"]
+            text = " ".join([*levels, w.op(v)])
         lines.append(f"alignas(64) float w{v.number}[{tile} + W];")
         lines.append(f"along(0, L, [&](long j, int, auto n) {{ {text} store(w{v.number} + j, v{v.number}, n); }}, [] {{}});")
     return lines

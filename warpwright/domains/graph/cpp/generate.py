@@ -10,7 +10,7 @@ from warpwright.domains.graph.cpp.program import Program
 from warpwright.domains.graph.cpp.writer import Writer
 
 
-def function(program: Program, name: str, given: Sequence[Sequence[int]] | None = None) -> str:
-    """Return the text of `extern "C" void name(operands ..., outputs ..., int threads)`; `given` are the strides of operands that are no rows."""
-    writer = Writer(program, choose(program, given), name)
+def function(program: Program, name: str, strides: Sequence[Sequence[int]] | None = None) -> str:
+    """Return the text of `extern "C" void name(operands ..., outputs ..., int threads)`; `strides` are the strides of operands that are no rows."""
+    writer = Writer(program, choose(program, strides), name)
     return columns.write(writer) if writer.layout.order == "columns" else writer.rows()

@@ -39,22 +39,22 @@ def build(nodes: Sequence[fx.Node], results: Sequence[fx.Node]) -> Program:
     reduced = program.reduced or frozenset()
     every = frozenset(range(len(sizes)))
     for node in results:
-        made = program.env[node]
-        if made.over != every and made.over != every - reduced:
+        result = program.env[node]
+        if result.over != every and result.over != every - reduced:
             raise Unsupported("a result that is smaller than the rows")
-        if made.kind != "op":
-            made = program.op("{0}", made, type=made.type)
-        program.outputs.append((node, made))
+        if result.kind != "op":
+            result = program.op("{0}", result, type=result.type)
+        program.outputs.append((node, result))
     return program
 
 
 def _parts(nodes: Sequence[fx.Node], results: Sequence[fx.Node]) -> frozenset[fx.Node]:
     """Return the calls that are read as parts of larger tensors alone."""
-    found: set[fx.Node] = set()
+    parts: set[fx.Node] = set()
     for node in reversed(nodes):
-        if node not in results and node.users and all(user in found or user.target in PARTS for user in node.users):
-            found.add(node)
-    return frozenset(found)
+        if node not in results and node.users and all(user in parts or user.target in PARTS for user in node.users):
+            parts.add(node)
+    return frozenset(parts)
 
 
 def copy_of(node: fx.Node) -> Program:
@@ -101,12 +101,12 @@ class Fused:
     def __call__(self, *inputs: torch.Tensor) -> Any:
         """Return what the calls compute, as tensors of their own that lie as the kernel's results."""
         if inputs and inputs[0].is_meta:
-            made = [torch.empty(sizes, dtype=kind, device="meta") for sizes, kind in self.outputs]
+            outputs = [torch.empty(sizes, dtype=kind, device="meta") for sizes, kind in self.outputs]
         else:
-            made = [t.contiguous() for t in _interpret(self.calls, inputs)]
+            outputs = [t.contiguous() for t in _interpret(self.calls, inputs)]
         for i, steps in self.laid.items():
-            made[i] = torch.empty_strided(made[i].shape, steps, dtype=made[i].dtype, device=made[i].device).copy_(made[i])
-        return made[0] if len(made) == 1 else tuple(made)
+            outputs[i] = torch.empty_strided(outputs[i].shape, steps, dtype=outputs[i].dtype, device=outputs[i].device).copy_(outputs[i])
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     @property
     def names(self) -> list[str]:
@@ -139,10 +139,10 @@ class Kernel(Fused):
         lines = self.opening("KERNELS is None")
         lines += [f"    {name} = {name}.contiguous()" for name in self.names]
         lines += [f"    o{i} = torch.empty({tuple(sizes)}, dtype={kind})" for i, (sizes, kind) in enumerate(self.outputs)]
-        made = [f"o{i}" for i in range(len(self.outputs))]
-        pointers = [f"{text}.data_ptr()" for text in [*(f"a{i}" for i in self.operands), *made]]
+        outputs = [f"o{i}" for i in range(len(self.outputs))]
+        pointers = [f"{text}.data_ptr()" for text in [*(f"a{i}" for i in self.operands), *outputs]]
         lines += [f"    KERNELS.{self.__name__}({', '.join([*pointers, 'torch.get_num_threads()'])})"]
-        return "\n".join([*lines, f"    return {made[0] if len(made) == 1 else '(' + ', '.join(made) + ')'}"])
+        return "\n".join([*lines, f"    return {outputs[0] if len(outputs) == 1 else '(' + ', '.join(outputs) + ')'}"])
 
     @property
     def pointers(self) -> int:
@@ -166,10 +166,10 @@ def _subgraph(nodes: Sequence[fx.Node], sources: Sequence[fx.Node], results: Seq
 
 def _interpret(graph: fx.Graph, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     env: dict[fx.Node, Any] = {}
-    given = iter(inputs)
+    operands = iter(inputs)
     for node in graph.nodes:
         if node.op == "placeholder":
-            env[node] = next(given)
+            env[node] = next(operands)
         elif node.op == "call_function":
             args, kwargs = fx.map_arg((node.args, node.kwargs), env.__getitem__)
             env[node] = node.target(*args, **kwargs)

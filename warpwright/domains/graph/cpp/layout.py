@@ -62,30 +62,30 @@ class Layout:
 
 def strides(axes: Axes, sizes: Sequence[int]) -> dict[int, int]:
     """Return for each axis the distance between neighbours in a contiguous tensor over `axes`."""
-    found, step = {}, 1
+    steps_of, step = {}, 1
     for dim in reversed(axes):
         for axis in reversed(dim):
-            found[axis] = step
+            steps_of[axis] = step
             step *= sizes[axis]
-    return found
+    return steps_of
 
 
-def spread(axes: Axes, sizes: Sequence[int], given: Sequence[int]) -> dict[int, int]:
-    """Return for each axis the distance between neighbours in a tensor whose dimensions have the strides `given`."""
-    found = {}
-    for dim, step in zip(axes, given, strict=True):
+def spread(axes: Axes, sizes: Sequence[int], steps: Sequence[int]) -> dict[int, int]:
+    """Return for each axis the distance between neighbours in a tensor whose dimensions have the strides `steps`."""
+    steps_of = {}
+    for dim, step in zip(axes, steps, strict=True):
         for axis in reversed(dim):
-            found[axis] = step
+            steps_of[axis] = step
             step *= sizes[axis]
-    return found
+    return steps_of
 
 
-def choose(program: Program, given: Sequence[Sequence[int] | None] | None = None) -> Layout:
+def choose(program: Program, strides: Sequence[Sequence[int] | None] | None = None) -> Layout:
     """Return the loops for a finished program; Unsupported when its innermost axis is not contiguous in every tensor.
 
-    `given` are the strides of each operand, and of each result if it goes on; tensors of which there are none are contiguous.
+    `strides` are the strides of each operand, and of each result if it goes on; tensors of which there are none are contiguous.
     """
-    tables = _tables(program, given)
+    tables = _tables(program, strides)
     long = [axis for axis, size in enumerate(program.sizes) if size != 1]
     try:
         return _ordered(program, tables, long)
@@ -96,11 +96,11 @@ def choose(program: Program, given: Sequence[Sequence[int] | None] | None = None
         return _ordered(program, tables, order)
 
 
-def crossed(program: Program, given: Sequence[Sequence[int] | None] | None = None) -> Layout:
+def crossed(program: Program, strides: Sequence[Sequence[int] | None] | None = None) -> Layout:
     """Return the loops of a program without reductions whose operands are contiguous along one axis, or another; Unsupported otherwise."""
     if program.moves:
         raise Unsupported("other places in tensors that lie in two orders")
-    tables = _tables(program, given)
+    tables = _tables(program, strides)
     long = [axis for axis, size in enumerate(program.sizes) if size != 1]
     inputs, first = len(program.operands), tables[len(program.operands)]
     if program.reduced or not all(axis in first for axis in long):
@@ -119,14 +119,14 @@ LEAST_CROSSED = 8
 """A tile of fewer neighbours wastes more than a copy takes."""
 
 
-def _tables(program: Program, given: Sequence[Sequence[int] | None] | None) -> list[dict[int, int]]:
+def _tables(program: Program, operand_strides: Sequence[Sequence[int] | None] | None) -> list[dict[int, int]]:
     """Return for each tensor, operands first, the distance between neighbours along each of its axes."""
-    tensors = [axes for _, axes in program.operands] + [made.axes for _, made in program.outputs]
+    tensors = [axes for _, axes in program.operands] + [output.axes for _, output in program.outputs]
     tables = [strides(axes, program.sizes) for axes in tensors]
     for t in program.moves:  # whose sizes are their own
         own = torch.empty(shape(program.operands[t][0]), device="meta").stride()
         tables[t] = spread(tensors[t], program.sizes, own)
-    for t, steps in enumerate(given or ()):
+    for t, steps in enumerate(operand_strides or ()):
         if steps is not None:
             tables[t] = spread(tensors[t], program.sizes, steps)
     return tables

@@ -14,7 +14,7 @@ class Phases:
         """Note reductions, results and what they are computed from."""
         self.reduced = program.reduced or frozenset()
         self.inputs = len(program.operands)
-        self.results = [made for _, made in program.outputs]
+        self.results = [output for _, output in program.outputs]
         reductions = [v for v in program.values if v.kind == "reduce"]
         self.last = max([v.phase for v in self.results] + [r.phase for r in reductions])
         self.used = closure([*self.results])
@@ -35,16 +35,16 @@ class Phases:
 
     def elements_in(self, phase: int, kept: Sequence[Value]) -> list[Value]:
         """Return the element values to compute in a phase, in order; those in `kept` of an earlier phase are read from their buffer."""
-        found: set[Value] = set()
+        elements: set[Value] = set()
         todo = self.roots(phase)
         while todo:
             v = todo.pop()
-            if v in found or v.kind == "const" or not self.of_elements(v):
+            if v in elements or v.kind == "const" or not self.of_elements(v):
                 continue
-            found.add(v)
+            elements.add(v)
             if not self.is_kept(v, phase, kept):
                 todo += v.args
-        return sorted(found, key=lambda v: v.number)
+        return sorted(elements, key=lambda v: v.number)
 
     def is_kept(self, v: Value, phase: int, kept: Sequence[Value]) -> bool:
         """Is the value one of `kept`, and known from an earlier phase?"""
@@ -60,11 +60,11 @@ class Phases:
 
 def closure(roots: Sequence[Value]) -> set[Value]:
     """Return the values and all that they are computed from."""
-    found: set[Value] = set()
+    reached: set[Value] = set()
     todo = list(roots)
     while todo:
         v = todo.pop()
-        if v not in found:
-            found.add(v)
+        if v not in reached:
+            reached.add(v)
             todo += v.args
-    return found
+    return reached

@@ -97,9 +97,9 @@ class Program:
 
     def _new(self, kind: str, text: str, args: Sequence[Value], axes: Axes, **rest: Any) -> Value:
         phase = max((a.phase for a in args), default=0) + (kind == "reduce")
-        made = Value(len(self.values), kind, text, tuple(args), axes, phase=phase, **rest)
-        self.values.append(made)
-        return made
+        value = Value(len(self.values), kind, text, tuple(args), axes, phase=phase, **rest)
+        self.values.append(value)
+        return value
 
     def const(self, number: float) -> Value:
         """Return a number."""
@@ -116,10 +116,10 @@ class Program:
         rank = max((len(axes) for axes in many), default=0)
         joined: list[tuple[int, ...]] = []
         for dim in range(-rank, 0):
-            found = {axes[dim] for axes in many if len(axes) >= -dim and axes[dim]}
-            if len(found) > 1:
+            known = {axes[dim] for axes in many if len(axes) >= -dim and axes[dim]}
+            if len(known) > 1:
                 raise Unsupported("two values run over different axes in the same dimension")
-            joined.append(found.pop() if found else ())
+            joined.append(known.pop() if known else ())
         return tuple(joined)
 
     def reduce(self, kind: str, x: Value, dims: Sequence[int]) -> Value:
@@ -138,8 +138,8 @@ class Program:
 
     def part(self, moments: Value, member: str) -> Value:
         """Return the mean (`mean`) or the sum of squared differences (`m2`) of a Moments reduction."""
-        made = self._new("part", member, (moments,), moments.axes)
-        return made
+        part = self._new("part", member, (moments,), moments.axes)
+        return part
 
     def count(self, x: Value, dims: Sequence[int]) -> int:
         """Return how many elements a reduction of `x` over `dims` joins."""
@@ -160,12 +160,12 @@ class Program:
         """Return the axes of a tensor of these sizes that is broadcast against values over `near`."""
         if len(sizes) > len(near):
             raise Unsupported("a tensor of more dimensions than what it meets")
-        found = []
+        axes = []
         for size, dim in zip(reversed(sizes), reversed(near), strict=False):
             if size != 1 and size != self.size(dim):
                 raise Unsupported("a tensor whose sizes do not fit the iteration space")
-            found.append(() if size == 1 else dim)
-        return tuple(reversed(found))
+            axes.append(() if size == 1 else dim)
+        return tuple(reversed(axes))
 
     def load(self, node: fx.Node, axes: Axes) -> Value:
         """Return the elements of a tensor from outside."""

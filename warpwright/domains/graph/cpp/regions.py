@@ -41,19 +41,19 @@ def regions(ir: GraphIR, kind: type[Fused] = Kernel, least: int = LEAST_ELEMENTS
     """Return sets of calls that can each be one kernel, grown in graph order, each as large as it gets; `least` elements are worth one."""
     fixed = parameter_only(ir.graph) if ir.scheduled("fold_parameters") is not None else set()
     apart = _halves(ir)
-    found: list[list[fx.Node]] = []
+    regions_so_far: list[list[fx.Node]] = []
     for node in ir.graph.nodes:
         if not _fusable(node, kind) or node in fixed:
             continue
-        for region in reversed([r for r in found if any(arg in r for arg in node.all_input_nodes)]):
+        for region in reversed([r for r in regions_so_far if any(arg in r for arg in node.all_input_nodes)]):
             if apart([*region, node]) and _buildable([*region, node]):
                 region.append(node)
-                _absorb(found, region, node, apart)
+                _absorb(regions_so_far, region, node, apart)
                 break
         else:
             if node.target not in VIEWS and _buildable([node]):
-                found.append([node])
-    return [trimmed for region in found if (trimmed := _trimmed(region)) and elements(trimmed) >= least and _is_kernel(trimmed, kind)]
+                regions_so_far.append([node])
+    return [trimmed for region in regions_so_far if (trimmed := _trimmed(region)) and elements(trimmed) >= least and _is_kernel(trimmed, kind)]
 
 
 def elements(region: Sequence[fx.Node]) -> int:
@@ -69,13 +69,13 @@ def _halves(ir: GraphIR) -> Callable[[Sequence[fx.Node]], bool]:
     return lambda region: len({node in early for node in region}) == 1
 
 
-def _absorb(found: list[list[fx.Node]], region: list[fx.Node], node: fx.Node, apart: Callable[[Sequence[fx.Node]], bool]) -> None:
+def _absorb(regions_so_far: list[list[fx.Node]], region: list[fx.Node], node: fx.Node, apart: Callable[[Sequence[fx.Node]], bool]) -> None:
     """Join other regions that `node` reads to its own."""
-    for other in [r for r in found if r is not region and any(arg in r for arg in node.all_input_nodes)]:
+    for other in [r for r in regions_so_far if r is not region and any(arg in r for arg in node.all_input_nodes)]:
         joined = sorted([*region, *other])
         if apart(joined) and _buildable(joined):
             region[:] = joined
-            found.remove(other)
+            regions_so_far.remove(other)
 
 
 def _fusable(node: fx.Node, kind: type[Fused]) -> bool:
@@ -146,6 +146,6 @@ def _replace(e: Edit, region: list[fx.Node], results: list[fx.Node], program: Pr
     if text not in kernels:
         kernels[text] = make(f"kernel_{len(kernels)}_{words}", program, region)
     at = e.before(max(region))
-    made = at.call(kernels[text], *trial.sources)
+    new = at.call(kernels[text], *trial.sources)
     for i, node in enumerate(results):
-        e.replace(node, made if len(results) == 1 else at.item(made, i))
+        e.replace(node, new if len(results) == 1 else at.item(new, i))

@@ -70,6 +70,6 @@ def _along_rows(node: fx.Node) -> bool:
         return len(argument(node, "normalized_shape")) == 1
     if is_op(node, aten.mean.dim, aten.sum.dim_IntList, aten.amax, aten.amin, aten.logsumexp, aten.var.correction, aten.std.correction):
         rank = len(shape(node.args[0]))  # type: ignore[arg-type]
-        given = argument(node, "dim")
-        return [d % rank for d in ([given] if isinstance(given, int) else given or [])] == [rank - 1]
+        dim = argument(node, "dim")
+        return [d % rank for d in ([dim] if isinstance(dim, int) else dim or [])] == [rank - 1]
     return False

@@ -63,9 +63,9 @@ class Writer(Phases):
     # --- text ---
 
     def _signature(self) -> str:
-        given = [f"const {_TYPES[value(node).dtype]}* a{i}" for i, (node, _) in enumerate(self.program.operands)]
-        made = [f"{'bool' if v.type == MASK else 'float'}* o{i}" for i, v in enumerate(self.results)]
-        return f'extern "C" void {self.name}({", ".join([*given, *made, "int threads"])})'
+        inputs = [f"const {_TYPES[value(node).dtype]}* a{i}" for i, (node, _) in enumerate(self.program.operands)]
+        outputs = [f"{'bool' if v.type == MASK else 'float'}* o{i}" for i, v in enumerate(self.results)]
+        return f'extern "C" void {self.name}({", ".join([*inputs, *outputs, "int threads"])})'
 
     def _arg(self, v: Value) -> str:
         return v.text if v.kind == "const" else f"v{v.number}"
@@ -87,9 +87,9 @@ class Writer(Phases):
         lines = [self._signature() + " {"]
         if self.elements < SMALL:
             lines.append("    threads = 1;")
-        for i, (node, made) in enumerate(self.program.outputs):
+        for i, (node, output) in enumerate(self.program.outputs):
             size = value(node).numel() * 4
-            if size >= STREAM_BYTES and made.type != MASK:
+            if size >= STREAM_BYTES and output.type != MASK:
                 lines.append(f"    large_pages(o{i}, {size});")
         if self.streams():
             tests = [f"aligned(o{i})" for i, v in enumerate(self.results) if self.of_elements(v) and v.type != MASK]

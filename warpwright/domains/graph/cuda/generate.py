@@ -57,7 +57,7 @@ def generate(program: Program, name: str, tuning: Tuning = DEFAULT, placement: P
     if not shape.items and program.reduced:
         program = online(program)
         shape = plan(program, layout, tuning, _passes(program), placement.offsets)
-    return _Writer(program, layout, shape, name, placement).made()
+    return _Writer(program, layout, shape, name, placement).generated()
 
 
 def _passes(program: Program) -> int:
@@ -85,11 +85,11 @@ class _Writer(Phases):
         self.all_live = self.plan.units % self.plan.per_block == 0
         """Has every group a row?"""
 
-    def made(self) -> Generated:
+    def generated(self) -> Generated:
         """Return the text of all launches."""
-        return replace(self._made(), loose=self.plan.loose)
+        return replace(self._generated(), loose=self.plan.loose)
 
-    def _made(self) -> Generated:
+    def _generated(self) -> Generated:
         shape, block = self.plan, self.plan.block
         if shape.order == "flat":
             per_block = block * shape.vector * shape.unroll
@@ -143,10 +143,10 @@ class _Writer(Phases):
         return range(self.inputs + len(self.results))
 
     def _signature(self, name: str, workspace: bool) -> str:
-        given = [f"const {TYPES[value(node).dtype]}* __restrict__ a{i}" for i, (node, _) in enumerate(self.program.operands)]
-        made = [f"{TYPES[self._kind(v)]}* __restrict__ o{i}" for i, v in enumerate(self.results)]
+        inputs = [f"const {TYPES[value(node).dtype]}* __restrict__ a{i}" for i, (node, _) in enumerate(self.program.operands)]
+        outputs = [f"{TYPES[self._kind(v)]}* __restrict__ o{i}" for i, v in enumerate(self.results)]
         more = ["double* w", "int* flags"] if workspace else []
-        return f'extern "C" __global__ void __launch_bounds__({self.plan.block}) {name}({", ".join([*given, *made, *more])}) {{'
+        return f'extern "C" __global__ void __launch_bounds__({self.plan.block}) {name}({", ".join([*inputs, *outputs, *more])}) {{'
 
     def _digits(self, source: str, loops: Sequence[Loop], prefix: str) -> list[str]:
         """Return lines that take a number apart into one index for each loop."""

@@ -28,8 +28,8 @@ class CudaKernel(Fused):
         """`plain`: the calls whose results shall be contiguous; others lie as torch has them, where that can be."""
         super().__init__(name, program, nodes)
         self.placement = arranged(program, plain)
-        self.made = generate(program, name, tuning, self.placement)
-        self.text = self.made.text
+        self.generated = generate(program, name, tuning, self.placement)
+        self.text = self.generated.text
         strides = self.placement.strides[len(program.operands) :] or (None,) * len(program.outputs)
         self.laid = {i: steps for i, steps in enumerate(strides) if steps is not None}
 
@@ -49,24 +49,24 @@ class CudaKernel(Fused):
         lines += [line for i, name in enumerate(self.names) for line in self._laid_out(i, name)]
         places = [f"p{i}" for i in range(len(self.names))]
         lines.append(f"    {', '.join(places)} = {', '.join(f'{name}.data_ptr()' for name in self.names)}")
-        needing = {source for t, source in enumerate(self.operands) if t not in self.made.loose}
+        needing = {source for t, source in enumerate(self.operands) if t not in self.generated.loose}
         tight = [i for i in range(len(self.names)) if i in needing]
-        if self.made.vector > 1 and tight:
+        if self.generated.vector > 1 and tight:
             lines.append(f"    if ({' | '.join(places[i] for i in tight)}) % 16:")
-            given = [f"*CUDA_KERNELS.aligned({name})" if i in tight else name for i, name in enumerate(self.names)]
+            arguments = [f"*CUDA_KERNELS.aligned({name})" if i in tight else name for i, name in enumerate(self.names)]
             every = f"*CUDA_KERNELS.aligned({', '.join(self.names)})"
-            lines.append(f"        return {self.__name__}({every if len(tight) == len(given) else ', '.join(given)})")
+            lines.append(f"        return {self.__name__}({every if len(tight) == len(arguments) else ', '.join(arguments)})")
         for i, (sizes, kind) in enumerate(self.outputs):
             form = f"new_empty_strided({tuple(sizes)}, {self.laid[i]}" if i in self.laid else f"new_empty({tuple(sizes)}"
             lines.append(f"    o{i} = a0.{form}, dtype={kind})")
-        made = [f"o{i}" for i in range(len(self.outputs))]
-        given = [*(f"p{i}" for i in self.operands), *(f"{name}.data_ptr()" for name in made)]
-        if self.made.workspace:
-            lines.append(f"    w = a0.new_empty({self.made.workspace}, dtype=torch.float64)")
-            lines.append(f"    flags = a0.new_zeros({self.made.flags}, dtype=torch.int32)")
-            given += ["w.data_ptr()", "flags.data_ptr()"]
-        lines.append(f'    CUDA_KERNELS.launch("{self.__name__}", a0, {", ".join(given)})')
-        return "\n".join([*lines, f"    return {made[0] if len(made) == 1 else '(' + ', '.join(made) + ')'}"])
+        outputs = [f"o{i}" for i in range(len(self.outputs))]
+        arguments = [*(f"p{i}" for i in self.operands), *(f"{name}.data_ptr()" for name in outputs)]
+        if self.generated.workspace:
+            lines.append(f"    w = a0.new_empty({self.generated.workspace}, dtype=torch.float64)")
+            lines.append(f"    flags = a0.new_zeros({self.generated.flags}, dtype=torch.int32)")
+            arguments += ["w.data_ptr()", "flags.data_ptr()"]
+        lines.append(f'    CUDA_KERNELS.launch("{self.__name__}", a0, {", ".join(arguments)})')
+        return "\n".join([*lines, f"    return {outputs[0] if len(outputs) == 1 else '(' + ', '.join(outputs) + ')'}"])
 
     def _laid_out(self, source: int, name: str) -> list[str]:
         """Return the lines after which a source lies as the kernel expects it."""
@@ -78,8 +78,8 @@ class CudaKernel(Fused):
     @property
     def shape(self) -> tuple[int, int, int]:
         """Pointers that a launch takes, blocks, and threads of a block."""
-        pointers = len(self.operands) + len(self.outputs) + 2 * bool(self.made.workspace)
-        return pointers, self.made.launch.grid, self.made.launch.block
+        pointers = len(self.operands) + len(self.outputs) + 2 * bool(self.generated.workspace)
+        return pointers, self.generated.launch.grid, self.generated.launch.block
 
 
 class WindowKernel(CudaKernel):
@@ -88,12 +88,12 @@ class WindowKernel(CudaKernel):
     def __init__(self, name: str, node: fx.Node) -> None:
         window = windows.read(node)
         assert window is not None, "the technique takes no other"
-        given = [given for given in (window.x, window.weight, window.bias) if given is not None]
-        operands: Any = SimpleNamespace(operands=[(node, ()) for node in given], outputs=[(node, None)])
+        tensor = [tensor for tensor in (window.x, window.weight, window.bias) if tensor is not None]
+        operands: Any = SimpleNamespace(operands=[(node, ()) for node in tensor], outputs=[(node, None)])
         super(CudaKernel, self).__init__(name, operands, [node])
         self.placement, self.laid = CONTIGUOUS, {}
-        self.made = windows.generate(window, name)
-        self.text = self.made.text
+        self.generated = windows.generate(window, name)
+        self.text = self.generated.text
 
 
 def source_of(kernels: Sequence[CudaKernel]) -> tuple[str, Mapping[str, tuple[int, int, int]]]:

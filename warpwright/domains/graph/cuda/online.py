@@ -18,36 +18,36 @@ def online(program: Program) -> Program:
     pairs = _pairs(program)
     if not pairs:
         return program
-    made = Program(program.sizes, program.dims, program.reduced, [], list(program.operands), moves=program.moves)
+    joined_program = Program(program.sizes, program.dims, program.reduced, [], list(program.operands), moves=program.moves)
     twin: dict[Value, Value] = {}
     joined = {top: made_for for made_for, top in pairs.items()}
     for v in program.values:
         args = [twin[a] for a in v.args]
         if v in joined:
-            both = made._new("reduce", "Online", args, v.axes)
-            twin[v] = made.part(both, "top")
-            twin[joined[v]] = _total(made, both, guarded=_shift(joined[v])[1])
+            both = joined_program._new("reduce", "Online", args, v.axes)
+            twin[v] = joined_program.part(both, "top")
+            twin[joined[v]] = _total(joined_program, both, guarded=_shift(joined[v])[1])
         elif v not in twin:
-            twin[v] = made._new(v.kind, v.text, args, v.axes, type=v.type, operand=v.operand, cost=v.cost)
-    made.outputs = [(node, twin[v]) for node, v in program.outputs]
-    made.env = {node: twin[v] for node, v in program.env.items()}
-    return made
+            twin[v] = joined_program._new(v.kind, v.text, args, v.axes, type=v.type, operand=v.operand, cost=v.cost)
+    joined_program.outputs = [(node, twin[v]) for node, v in program.outputs]
+    joined_program.env = {node: twin[v] for node, v in program.env.items()}
+    return joined_program
 
 
-def _total(made: Program, both: Value, guarded: bool) -> Value:
+def _total(joined_program: Program, both: Value, guarded: bool) -> Value:
     """Return the sum. Where the maximum is Inf, the plain formula has NaN, and the guarded one (of logsumexp) Inf."""
-    total = made.part(both, "total")
-    return total if guarded else made.op("pick({0} == INF, splat(NAN), {1})", made.part(both, "top"), total)
+    total = joined_program.part(both, "total")
+    return total if guarded else joined_program.op("pick({0} == INF, splat(NAN), {1})", joined_program.part(both, "top"), total)
 
 
 def _pairs(program: Program) -> dict[Value, Value]:
     """Return sum -> maximum, each maximum once."""
-    found: dict[Value, Value] = {}
+    tops: dict[Value, Value] = {}
     for v in program.values:
         top = _shift(v)[0]
-        if top is not None and top not in found.values():
-            found[v] = top
-    return found
+        if top is not None and top not in tops.values():
+            tops[v] = top
+    return tops
 
 
 def _shift(v: Value) -> tuple[Value | None, bool]:

@@ -127,10 +127,10 @@ def plan(program: Program, layout: Layout, tuning: Tuning, phases: int, strided:
     gathers = [(t, move.index) for t, moves in program.moves.items() for move in moves if move.kind == "gather"]
     loose |= {index for _, index in gathers} | {t for t, index in gathers if layout.inner[-1].strides[index]}
     if layout.order == "flat":
-        made = Plan("flat", tuning.block, vector, 1, 0, 1, layout.rows, layout.length, tuning.unroll)
+        chosen = Plan("flat", tuning.block, vector, 1, 0, 1, layout.rows, layout.length, tuning.unroll)
     else:
-        made = _rows(layout, tuning, vector, phases)
-    return replace(made, loose=frozenset(loose))
+        chosen = _rows(layout, tuning, vector, phases)
+    return replace(chosen, loose=frozenset(loose))
 
 
 TILE = 4096
@@ -214,10 +214,10 @@ def _columns(layout: Layout, tuning: Tuning, phases: int) -> Plan:
         block = max(block, 32 * group)
     if phases == 1 and units >= THREADS:
         group = 1  # nothing is read again, and each thread has a column for itself
-    made = Plan("columns", block, 1, group, -(-length // group), 1, units, length)
-    if made.items <= 32 or (phases == 1 and length <= 128):
-        return made
-    return _parts(replace(made, items=0), tuning.unroll, phases)
+    whole = Plan("columns", block, 1, group, -(-length // group), 1, units, length)
+    if whole.items <= 32 or (phases == 1 and length <= 128):
+        return whole
+    return _parts(replace(whole, items=0), tuning.unroll, phases)
 
 
 def _parts(whole: Plan, unroll: int, phases: int) -> Plan:

@@ -76,13 +76,13 @@ def read(node: Any) -> Window | None:
     """Return the windows that a call has, or None where it is not one of them or not such as can be written here."""
     if not isinstance(node, fx.Node) or node.op != "call_function" or not is_tensor(node):
         return None
-    made = _pool(node) if is_op(node, *MAX_POOLS, *AVERAGE_POOLS) else _depthwise(node)
-    if made is None or value(made.x).dtype not in FLOATS or value(node).dtype != value(made.x).dtype or not value(made.x).is_contiguous():
+    window = _pool(node) if is_op(node, *MAX_POOLS, *AVERAGE_POOLS) else _depthwise(node)
+    if window is None or value(window.x).dtype not in FLOATS or value(node).dtype != value(window.x).dtype or not value(window.x).is_contiguous():
         return None
-    small = math.prod(made.sizes) < 2**30 and math.prod(made.out) < 2**30 and made.planes < 2**30
-    there = made.planes > 0 and min(*made.out, *made.sizes) > 0
-    short = made.kernel[1] * made.kernel[2] <= (MOST_WEIGHTS if made.kind == "sum" else MOST_TAPS)
-    return made if small and there and short and _tile(made) is not None else None
+    small = math.prod(window.sizes) < 2**30 and math.prod(window.out) < 2**30 and window.planes < 2**30
+    there = window.planes > 0 and min(*window.out, *window.sizes) > 0
+    short = window.kernel[1] * window.kernel[2] <= (MOST_WEIGHTS if window.kind == "sum" else MOST_TAPS)
+    return window if small and there and short and _tile(window) is not None else None
 
 
 def _pool(node: fx.Node) -> Window | None:
@@ -101,8 +101,8 @@ def _pool(node: fx.Node) -> Window | None:
     if any((size + 2 * p - k) // s + 1 != o for size, p, k, s, o in zip(sizes, padding, kernel, stride, out, strict=True)):
         return None  # ragged last windows, which count in a way of their own
     whole = argument(node, "count_include_pad") or not any(padding)
-    given = argument(node, "divisor_override") if d > 1 else None
-    return replace(plain, kind="mean", divisor=given or (math.prod(kernel) if whole else 0))
+    divisor = argument(node, "divisor_override") if d > 1 else None
+    return replace(plain, kind="mean", divisor=divisor or (math.prod(kernel) if whole else 0))
 
 
 def _depthwise(node: fx.Node) -> Window | None:
@@ -113,11 +113,11 @@ def _depthwise(node: fx.Node) -> Window | None:
     if len(sizes) != d + 2 or argument(node, "groups") != sizes[1] or sizes[1] == 1 or value(weight).dtype not in FLOATS:
         return None
     kernel, stride, dilation = _three(shape(weight)[2:]), _axes(argument(node, "stride"), d), _axes(argument(node, "dilation"), d)
-    given = argument(node, "padding")
-    if isinstance(given, str):
-        padding = _three([(k - 1) * step // 2 if given == "same" else 0 for k, step in zip(kernel, dilation, strict=True)][-d:], 0)
+    padding_argument = argument(node, "padding")
+    if isinstance(padding_argument, str):
+        padding = _three([(k - 1) * step // 2 if padding_argument == "same" else 0 for k, step in zip(kernel, dilation, strict=True)][-d:], 0)
     else:
-        padding = _axes(given, d, 0)
+        padding = _axes(padding_argument, d, 0)
     batch, channels = shape(node)[:2]
     return Window(
         "sum", x, weight, bias, batch * channels, channels, channels // sizes[1], _three(sizes[2:]), _three(shape(node)[2:]), kernel, stride, padding,
@@ -125,8 +125,8 @@ def _depthwise(node: fx.Node) -> Window | None:
     )  # fmt: skip
 
 
-def _axes(given: Any, d: int, fill: int = 1) -> Triple:
-    values = [given] if isinstance(given, int) else list(given)
+def _axes(numbers: Any, d: int, fill: int = 1) -> Triple:
+    values = [numbers] if isinstance(numbers, int) else list(numbers)
     return _three(values * d if len(values) == 1 else values, fill)
 
 
@@ -238,8 +238,8 @@ class _Writer:
 
     def _signature(self) -> str:
         w = self.w
-        given = [node for node in (w.x, w.weight, w.bias) if node is not None]
-        types = [f"const {TYPES[value(node).dtype]}* __restrict__ a{i}" for i, node in enumerate(given)]
+        nodes = [node for node in (w.x, w.weight, w.bias) if node is not None]
+        types = [f"const {TYPES[value(node).dtype]}* __restrict__ a{i}" for i, node in enumerate(nodes)]
         types.append(f"{TYPES[value(w.x).dtype]}* __restrict__ o0")
         return f'extern "C" __global__ void __launch_bounds__({BLOCK}) {self.name}({", ".join(types)}) {{'
 

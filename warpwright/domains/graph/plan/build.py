@@ -20,21 +20,21 @@ MOST_LITERAL = 4096
 """Elements up to which what depends on no input is written out."""
 
 
-def _literals(graph: fx.Graph, given: Mapping[str, torch.Tensor]) -> dict[fx.Node, Any]:
+def _literals(graph: fx.Graph, parameters: Mapping[str, torch.Tensor]) -> dict[fx.Node, Any]:
     """Return the values of all that depends on no input and no state."""
-    found: dict[fx.Node, Any] = {}
+    values: dict[fx.Node, Any] = {}
     for node in graph.nodes:
-        if node.name in given:
-            found[node] = given[node.name]
-        elif node.op == "call_function" and all(arg in found for arg in node.all_input_nodes) and not is_random(node) and not _unwritten(node):
+        if node.name in parameters:
+            values[node] = parameters[node.name]
+        elif node.op == "call_function" and all(arg in values for arg in node.all_input_nodes) and not is_random(node) and not _unwritten(node):
             val = node.meta["val"]
             if isinstance(val, torch.Tensor) and val.numel() <= MOST_LITERAL and not isinstance(node.target, Kernel):
-                args, kwargs = fx.map_arg((node.args, node.kwargs), found.__getitem__)
+                args, kwargs = fx.map_arg((node.args, node.kwargs), values.__getitem__)
                 cpu = torch.device("cpu")
                 with torch.no_grad(), cpu:
                     target: Any = node.target
-                    found[node] = target(*on_device(args, cpu), **on_device(kwargs, cpu))
-    return found
+                    values[node] = target(*on_device(args, cpu), **on_device(kwargs, cpu))
+    return values
 
 
 def _unwritten(node: fx.Node) -> bool:

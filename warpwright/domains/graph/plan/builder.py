@@ -61,9 +61,9 @@ class Builder:
 
     def memory(self, kind: Any, number: int = 0, bytes: int = 0) -> Memory:
         """Return a new piece of memory, written by the present step."""
-        made = Memory(kind, f"m{len(self.memories)}", number, bytes, len(self.steps), len(self.steps))
-        self.memories.append(made)
-        return made
+        memory = Memory(kind, f"m{len(self.memories)}", number, bytes, len(self.steps), len(self.steps))
+        self.memories.append(memory)
+        return memory
 
     def fresh(self, val: torch.Tensor, final: bool = True) -> Place:
         """Return the place of a tensor that the present step writes: a result's own where it lies as the caller wants it."""
@@ -92,10 +92,10 @@ class Builder:
 
     def place(self, node: Any) -> Place:
         """Return where a node's tensor lies."""
-        found = self.places.get(node)
-        if not isinstance(found, Place):
+        place = self.places.get(node)
+        if not isinstance(place, Place):
             raise Unsupported(f"{node}, which is no tensor of the plan")
-        return found
+        return place
 
     def step(self, lines: Iterable[str], *places: Place) -> None:
         """Add a step that reads and writes `places`."""
@@ -133,19 +133,19 @@ class Builder:
         prefix = f"t{len(self.steps)}"
         if not all(is_tensor(arg) for arg in node.all_input_nodes):
             raise Unsupported(f"{node.target} of several results of another call")
-        made = shim.call(node, lambda arg: self.handle(self.place(arg)), prefix)
+        call = shim.call(node, lambda arg: self.handle(self.place(arg)), prefix)
         vals = node.meta["val"]
         vals = [vals] if isinstance(vals, torch.Tensor) else list(vals)
-        pointer = "f_" + made.symbol.removeprefix(shim.PREFIX)
-        self.symbols[pointer] = (made.symbol, ", ".join([*made.parameters, *["AtenTensorHandle*"] * len(vals)]))
-        places, lines = [], [*made.before]
+        pointer = "f_" + call.symbol.removeprefix(shim.PREFIX)
+        self.symbols[pointer] = (call.symbol, ", ".join([*call.parameters, *["AtenTensorHandle*"] * len(vals)]))
+        places, lines = [], [*call.before]
         for val in vals:
             memory = self.memory("made")
             place = Place(memory, 0, tuple(val.shape), tuple(val.stride()), val.dtype)
             self.form(place)
             places.append(place)
             lines.append(f"Made h{memory.name};")
-        arguments = [*made.arguments, *(f"&h{place.memory.name}.handle" for place in places)]
+        arguments = [*call.arguments, *(f"&h{place.memory.name}.handle" for place in places)]
         lines.append(f"if ({pointer}({', '.join(arguments)})) throw Failure{{@STEP}};")
         lines += [f"char* const {p.memory.name} = h{p.memory.name}.data(form{self.form(p)}, @STEP);" for p in places]
         self.step(lines, *places)
@@ -162,10 +162,10 @@ class Builder:
     def views(self, node: fx.Node) -> bool:
         """Take down where a call's result lies that is a view, or views, of its arguments; False for another call."""
         val = node.meta["val"]
-        found = [self._shares(node, one) if isinstance(one, torch.Tensor) else None for one in ([val] if is_tensor(node) else val)]
-        if any(place is None for place in found):
+        shared_places = [self._shares(node, one) if isinstance(one, torch.Tensor) else None for one in ([val] if is_tensor(node) else val)]
+        if any(place is None for place in shared_places):
             return False
-        self.places[node] = found[0] if is_tensor(node) else found
+        self.places[node] = shared_places[0] if is_tensor(node) else shared_places
         return True
 
     def _shares(self, node: fx.Node, val: torch.Tensor) -> Place | None:
@@ -180,8 +180,8 @@ class Builder:
 
     def kernel(self, node: fx.Node, kernel: Kernel) -> None:
         """Add a fused kernel, on its operands as they lie where it can be written so."""
-        given = [self.place(arg) for arg in node.args]
-        operands = [given[i] for i in kernel.operands]
+        places = [self.place(arg) for arg in node.args]
+        operands = [places[i] for i in kernel.operands]
         text = self._kernel_text(kernel, operands)
         if text is None:
             operands = [place if place.contiguous else self.contiguous(place) for place in operands]
@@ -225,7 +225,7 @@ class Builder:
 
     def _source(self, arena: int, symbols: Mapping[str, tuple[str, str]]) -> str:
         parts = [head(), runtime(), *self.constants]
-        parts += [f"static AOTITorchError (*{name})({given});" for name, (_, given) in symbols.items() if name not in shim.BASE]
+        parts += [f"static AOTITorchError (*{name})({parameters});" for name, (_, parameters) in symbols.items() if name not in shim.BASE]
         parts += [text.replace("@NAME", name).replace('extern "C" void', "static void") for text, name in self.kernels.items()]
         parts += [_form_text(number, *form) for form, number in self.forms.items()]
         parts += [_bind_text(symbols), *self._run_text(arena)]
@@ -247,10 +247,10 @@ class Builder:
                 body.append(f"char* const {memory.name} = room + {memory.offset};")
             elif memory.kind == "literal":
                 body.append(f"const char* const {memory.name} = (const char*)literal_{memory.number};")
-        made = [memory for memory in self.memories if memory.kind == "made"]
+        temporaries = [memory for memory in self.memories if memory.kind == "made"]
         for at, step in enumerate(self.steps):
             body += step
-            body += [f"h{memory.name}.drop();" for memory in made if memory.last == at and memory.first < at]
+            body += [f"h{memory.name}.drop();" for memory in temporaries if memory.last == at and memory.first < at]
         lines += [f"    {line}" for line in body] + ["}", ""]
         lines += ['extern "C" int plan_run(char* const* args, int flags) {  // 0, or the number of the step that failed']
         lines += ["    try {", "        run(args, flags >> 1, flags & 1);", "        return 0;"]

@@ -121,14 +121,14 @@ def _convolution(b: Builder, node: fx.Node) -> bool:
     to = b.fresh(value(node))
     lists = [list(argument(node, name)) for name in ("stride", "padding", "dilation")]
     filters = places[2] if bias is not None else None
-    made: list[Place] = []
+    rooms: list[Place] = []
 
     def room(sizes: Sequence[int]) -> Place:
-        made.append(b.temporary(sizes, torch.float32))
-        return made[0]
+        rooms.append(b.temporary(sizes, torch.float32))
+        return rooms[0]
 
     lines = products.convolution(to, places[0], places[1], filters, lists[0], lists[1], lists[2], groups, room)
-    b.step(lines, to, *places, *made)
+    b.step(lines, to, *places, *rooms)
     b.places[node] = to
     return True
 
@@ -216,12 +216,12 @@ def _elementwise(b: Builder, node: fx.Node) -> bool:
     alpha = node.kwargs.get("alpha", 1)
     if alpha != 1 or not all(is_tensor(a) or isinstance(a, bool | int | float) for a in arguments):
         return False
-    given = [b.place(a) if is_tensor(a) else a for a in arguments]
+    operands = [b.place(a) if is_tensor(a) else a for a in arguments]
     computed = value(node).dtype
     if name in loops.COMPARISONS:
         vals: list[Any] = [value(a) if isinstance(a, fx.Node) else a for a in arguments]
         computed = functools.reduce(torch.promote_types, [torch.result_type(vals[0], x) for x in vals[1:]] or [vals[0].dtype])
-    return _written(b, node, lambda to: loops.elementwise(name, to, given, computed), *(item for item in given if isinstance(item, Place)))
+    return _written(b, node, lambda to: loops.elementwise(name, to, operands, computed), *(item for item in operands if isinstance(item, Place)))
 
 
 CALLS: Mapping[Any, Callable[[Builder, fx.Node], bool]] = {

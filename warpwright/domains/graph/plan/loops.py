@@ -76,12 +76,12 @@ def copy(to: Place, source: Place) -> list[str]:
     return over(to.sizes, [to, source], f"{{0}} = {value};")
 
 
-def elementwise(name: str, to: Place, given: Sequence[Any], computed: torch.dtype) -> list[str]:
-    """Return loops of one operator: `given` are places and numbers, which become `computed` first."""
+def elementwise(name: str, to: Place, operands: Sequence[Any], computed: torch.dtype) -> list[str]:
+    """Return loops of one operator: `operands` are places and numbers, which become `computed` first."""
     if name not in EXPRESSIONS or computed not in TYPES:
         raise Unsupported(f"{name} of {computed}")
     type_, places, shown = TYPES[computed], [to], []
-    for item in given:
+    for item in operands:
         if isinstance(item, Place):
             places.append(item)
             shown.append(f"({type_}){{{len(places) - 1}}}")

@@ -82,14 +82,14 @@ class Place:
 
     def joined(self, first: int, last: int) -> tuple[int, int] | None:
         """Return size and stride of the dimensions from `first` up to `last` as one; None where they cannot be one."""
-        found: tuple[int, int] | None = (1, 1)
+        run: tuple[int, int] | None = (1, 1)
         for size, stride in zip(self.sizes[first:last], self.strides[first:last], strict=True):
             if size == 1:
                 continue
-            if found is None or (found[0] != 1 and found[1] != size * stride):
+            if run is None or (run[0] != 1 and run[1] != size * stride):
                 return None
-            found = (found[0] * size, stride)
-        return found
+            run = (run[0] * size, stride)
+        return run
 
 
 def row_major(sizes: Sequence[int]) -> tuple[int, ...]:

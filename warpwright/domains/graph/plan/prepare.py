@@ -23,9 +23,9 @@ def prepare(ir: GraphIR) -> GraphIR:
         if node.op != "call_function" or not is_tensor(node) or written(node):
             continue
         write = _WRITERS.get(node.target)
-        made = _given_back(node) or (write(e, node) if write is not None else None)
-        if made is not None:
-            e.replace(node, made)
+        new = _given_back(node) or (write(e, node) if write is not None else None)
+        if new is not None:
+            e.replace(node, new)
     return two_level.expand(losses.expand(e.finish()))
 
 
@@ -45,8 +45,8 @@ def _converted(e: Edit, node: fx.Node) -> fx.Node | None:
     return e.before(node).call(aten.to.dtype, x, dtype(node)) if dtype(x) != dtype(node) else None
 
 
-def _pairs(given: Any, count: int) -> list[int]:
-    items = [given] if isinstance(given, int) else list(given)
+def _pairs(numbers: Any, count: int) -> list[int]:
+    items = [numbers] if isinstance(numbers, int) else list(numbers)
     return items * count if len(items) == 1 else items
 
 
@@ -75,9 +75,9 @@ def _batch_norm(e: Edit, node: fx.Node) -> fx.Node | None:
     scale = at.call(aten.rsqrt.default, at.call(aten.add.Tensor, variance, argument(node, "eps")))
     weight, bias = argument(node, "weight"), argument(node, "bias")
     scale = at.call(aten.mul.Tensor, scale, weight) if weight is not None else scale
-    made = at.call(aten.sub.Tensor, x, at.call(aten.view.default, mean, along))
-    made = at.call(aten.mul.Tensor, made, at.call(aten.view.default, scale, along))
-    return at.call(aten.add.Tensor, made, at.call(aten.view.default, bias, along)) if bias is not None else made
+    result = at.call(aten.sub.Tensor, x, at.call(aten.view.default, mean, along))
+    result = at.call(aten.mul.Tensor, result, at.call(aten.view.default, scale, along))
+    return at.call(aten.add.Tensor, result, at.call(aten.view.default, bias, along)) if bias is not None else result
 
 
 def _pooled(name: str) -> Writer:
@@ -103,12 +103,12 @@ def _addmm(e: Edit, node: fx.Node) -> fx.Node | None:
     if plain and math.prod(shape(c)[:-1]) == 1 and shape(c)[-1:] == shape(node)[-1:]:  # type: ignore[arg-type]
         return None
     at = e.before(node)
-    made = at.call(aten.mm.default, a, b)
-    for given, factor in ((made, argument(node, "alpha")), (c, argument(node, "beta"))):
+    total = at.call(aten.mm.default, a, b)
+    for term, factor in ((total, argument(node, "alpha")), (c, argument(node, "beta"))):
         if factor != 1:
-            scaled = at.call(aten.mul.Tensor, given, factor)
-            made, c = (scaled, c) if given is made else (made, scaled)
-    return at.call(aten.add.Tensor, made, c)
+            scaled = at.call(aten.mul.Tensor, term, factor)
+            total, c = (scaled, c) if term is total else (total, scaled)
+    return at.call(aten.add.Tensor, total, c)
 
 
 _WRITERS: Mapping[Any, Writer] = {

@@ -31,10 +31,10 @@ Handle = Callable[[Place], str]
 
 def as_matrix(place: Place, contiguous: Contiguous) -> Place:
     """Return a tensor as [all dimensions but the last, the last], copied where that is no view."""
-    found = place.joined(0, len(place.sizes) - 1)
-    if found is None:
+    run = place.joined(0, len(place.sizes) - 1)
+    if run is None:
         return as_matrix(contiguous(place), contiguous)
-    return place.viewed((found[0], place.sizes[-1]), (found[1], place.strides[-1]))
+    return place.viewed((run[0], place.sizes[-1]), (run[1], place.strides[-1]))
 
 
 def product(to: Place, a: Place, b: Place, bias: Place | None, handle: Handle) -> list[str]:
@@ -53,9 +53,9 @@ def _call(to: Place, a: Place, b: Place, bias: Place | None, at: tuple[str, str,
     """Return one call of the runtime's product; `at` are texts to add to the three pointers."""
     if bias is not None and bias.strides[0] not in (0, 1):
         raise Unsupported("a bias that is not contiguous")
-    given = [f"{a.pointer}{at[1]}", a.strides[0], a.strides[1], f"{b.pointer}{at[2]}", b.strides[0], b.strides[1]]
-    given += ["nullptr" if bias is None else bias.pointer, by, f"{to.pointer}{at[0]}", to.strides[0], to.sizes[0], to.sizes[1], a.sizes[1]]
-    return f"product({', '.join(map(str, given))});"
+    arguments = [f"{a.pointer}{at[1]}", a.strides[0], a.strides[1], f"{b.pointer}{at[2]}", b.strides[0], b.strides[1]]
+    arguments += ["nullptr" if bias is None else bias.pointer, by, f"{to.pointer}{at[0]}", to.strides[0], to.sizes[0], to.sizes[1], a.sizes[1]]
+    return f"product({', '.join(map(str, arguments))});"
 
 
 def batched(to: Place, a: Place, b: Place, contiguous: Contiguous, handle: Handle) -> list[str]:
@@ -93,10 +93,10 @@ def _batch_offset(place: Place) -> str:
 
 
 def _as_three(place: Place, contiguous: Contiguous) -> Place:
-    found = place.joined(0, len(place.sizes) - 2)
-    if found is None or 0 in place.strides[-2:]:
+    run = place.joined(0, len(place.sizes) - 2)
+    if run is None or 0 in place.strides[-2:]:
         return _as_three(contiguous(place), contiguous)
-    return place.viewed((found[0], *place.sizes[-2:]), (found[1], *place.strides[-2:]))
+    return place.viewed((run[0], *place.sizes[-2:]), (run[1], *place.strides[-2:]))
 
 
 def convolution(to: Place, x: Place, weight: Place, bias: Place | None, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int],
@@ -130,8 +130,8 @@ def convolution(to: Place, x: Place, weight: Place, bias: Place | None, stride: 
     filters = f"{weight.pointer} + group * {rows * inner}L"
     by = "nullptr" if bias is None else f"{bias.pointer} + group * {rows}"
     result = f"{to.pointer} + image * {to.strides[0]}L + group * {rows * to.strides[1]}L"
-    given = [filters, inner, 1, source, pixels, 1, "nullptr", by, result, to.strides[1], rows, pixels, inner]
-    return [*lines, f"product({', '.join(map(str, given))});", "}"]
+    arguments = [filters, inner, 1, source, pixels, 1, "nullptr", by, result, to.strides[1], rows, pixels, inner]
+    return [*lines, f"product({', '.join(map(str, arguments))});", "}"]
 
 
 def _row_of_columns(size: int, width: int, stride: int, padding: int, dilation: int, last: int, strides: Sequence[int]) -> list[str]:
@@ -163,6 +163,6 @@ def attention(to: Place, q: Place, k: Place, v: Place, mask: Place | None, causa
     seen = mask.broadcast((*heads, queries, keys)) if mask is not None else None
     at = [_batch_offset(place) for place in (q, k, v, to, seen or to)]
     hidden = ["(const float*)nullptr", 0, 0] if seen is None else [f"(const {seen.type}*)({seen.pointer}{at[4]})", seen.strides[-2], seen.strides[-1]]
-    given: list[Any] = [f"{q.pointer}{at[0]}", q.strides[-2], f"{k.pointer}{at[1]}", k.strides[-2], f"{v.pointer}{at[2]}", v.strides[-2], *hidden]
-    given += ["true" if causal else "false", f"{scale!r}f", f"{to.pointer}{at[3]}", to.strides[-2], "room", queries, keys, width, value_width]
-    return [*lines, f"attend({', '.join(map(str, given))});", "}", "}"]
+    arguments: list[Any] = [f"{q.pointer}{at[0]}", q.strides[-2], f"{k.pointer}{at[1]}", k.strides[-2], f"{v.pointer}{at[2]}", v.strides[-2], *hidden]
+    arguments += ["true" if causal else "false", f"{scale!r}f", f"{to.pointer}{at[3]}", to.strides[-2], "room", queries, keys, width, value_width]
+    return [*lines, f"attend({', '.join(map(str, arguments))});", "}", "}"]

@@ -25,9 +25,9 @@ def parameters(ir: GraphIR) -> tuple[fx.Node, ...]:
 def plan(ir: GraphIR) -> Plan:
     """Return the plan of a prepared IR; raise NotApplicable with the reason where there is none. A search asks often."""
     fused = whole(ir)
-    given = [node.name for node in parameters(ir) if is_tensor(node)]
+    names = [node.name for node in parameters(ir) if is_tensor(node)]
     nodes = {node.name: node for node in fused.graph.nodes}
-    if any(name not in nodes for name in given):
+    if any(name not in nodes for name in names):
         raise NotApplicable("what is computed once per state is no longer read")
     folded = {node.name for node in straight.split(ir)[0]}
     calls = [node for node in fused.graph.nodes if node.op == "call_function" and node.name not in folded]
@@ -35,6 +35,6 @@ def plan(ir: GraphIR) -> Plan:
     strides = ir.strides or tuple(() for _ in ir.results)
     wanted = [stride or value(node).stride() for node, stride in zip(fused.results, strides, strict=True) if is_tensor(node)]
     try:
-        return build(fused.graph, calls, [nodes[name] for name in given], ir.constants, results, wanted)
+        return build(fused.graph, calls, [nodes[name] for name in names], ir.constants, results, wanted)
     except Unsupported as reason:
         raise NotApplicable(f"expected calls that a plan can hold, saw {reason}") from reason

@@ -65,45 +65,45 @@ def call(node: fx.Node, handle: Callable[[fx.Node], str], prefix: str) -> Call:
     """Return the call of a node's operator, without its results; `prefix` begins the names of its variables. Unsupported where there is none."""
     schema = node.target._schema  # type: ignore[union-attr]
     name = schema.name.split("::")[1] + (f"_{schema.overload_name}" if schema.overload_name else "")
-    made = Call(PREFIX + name)
-    if not has(made.symbol) or schema.is_mutable:
+    call = Call(PREFIX + name)
+    if not has(call.symbol) or schema.is_mutable:
         raise Unsupported(f"{node.target}, which torch's C shim has not")
     for number, formal in enumerate(schema.arguments):
         item = argument(node, formal.name)
         if formal.name in ("dtype", "layout", "device"):  # int32_t in C, an int to the schema
-            made.parameters.append("int32_t*")
-            made.arguments.append("nullptr")
+            call.parameters.append("int32_t*")
+            call.arguments.append("nullptr")
             if item is not None:
                 raise Unsupported(f"{node.target} with a {formal.name}")
         else:
-            _add(made, formal.type, item, f"{prefix}_{number}", handle)
-    return made
+            _add(call, formal.type, item, f"{prefix}_{number}", handle)
+    return call
 
 
-def _add(made: Call, kind: Any, item: Any, name: str, handle: Callable[[fx.Node], str]) -> None:
+def _add(call: Call, kind: Any, item: Any, name: str, handle: Callable[[fx.Node], str]) -> None:
     if isinstance(kind, torch.OptionalType):
         inner = kind.getElementType()
         if isinstance(inner, torch.ListType):
             raise Unsupported("an operator with an optional list")
         type_ = _plain(inner)
-        made.parameters.append(f"{type_}*")
+        call.parameters.append(f"{type_}*")
         if item is None:
-            made.arguments.append("nullptr")
+            call.arguments.append("nullptr")
         else:
-            made.before.append(f"{type_} {name} = {_value(inner, item, handle)};")
-            made.arguments.append(f"&{name}")
+            call.before.append(f"{type_} {name} = {_value(inner, item, handle)};")
+            call.arguments.append(f"&{name}")
         return
     if isinstance(kind, torch.ListType):
         inner = kind.getElementType()
         type_ = _plain(inner)
         items = list(item) if isinstance(item, list | tuple) else [item]
         shown = ", ".join(_value(inner, one, handle) for one in items)
-        made.before.append(f"const {type_} {name}[] = {{{shown or '0'}}};")
-        made.parameters += [f"const {type_}*", "int64_t"]
-        made.arguments += [name, str(len(items))]
+        call.before.append(f"const {type_} {name}[] = {{{shown or '0'}}};")
+        call.parameters += [f"const {type_}*", "int64_t"]
+        call.arguments += [name, str(len(items))]
         return
-    made.parameters.append(_plain(kind))
-    made.arguments.append(_value(kind, item, handle))
+    call.parameters.append(_plain(kind))
+    call.arguments.append(_value(kind, item, handle))
 
 
 def _plain(kind: Any) -> str:

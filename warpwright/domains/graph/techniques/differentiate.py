@@ -43,5 +43,5 @@ class Differentiate:
         """Return the graph with its gradients."""
         if action not in list(self.sites(ir)):
             raise NotApplicable(f"{action} is not legal here", "take the action from sites(ir)")
-        given = dict(action.params)
-        return differentiate(ir, self.target, bool(given["norms"]), bool(given["again"]))
+        params = dict(action.params)
+        return differentiate(ir, self.target, bool(params["norms"]), bool(params["again"]))

@@ -95,8 +95,8 @@ class FuseCuda:
         """Return the IR with every region that is large enough replaced by a kernel."""
         if action not in list(self.sites(ir)):
             raise NotApplicable(f"{action} is not legal here", "take the action from sites(ir)")
-        given = dict(action.params)
-        tuning = Tuning(int(given["block"]), int(given["vector"]), int(given["unroll"]))
+        params = dict(action.params)
+        tuning = Tuning(int(params["block"]), int(params["vector"]), int(params["unroll"]))
         results = zip(_plan(ir, True)[0].results, ir.strides, strict=False)
         tensors = [(node, strides) for node, strides in results if is_tensor(node) and len(strides) == len(shape(node))]
         plain = {node.name for node, strides in tensors if torch.empty_strided(shape(node), strides, device="meta").is_contiguous()}
@@ -119,11 +119,11 @@ def _may_fuse(ir: GraphIR, name: str) -> bool:
 
 def _fused(ir: GraphIR, action: Action, kind: Kind, make: Maker) -> GraphIR:
     least, elements = (int(dict(action.params).get(name, usual)) for name, usual in (("calls", 1), ("elements", LEAST_ELEMENTS)))
-    expanded, found = _plan(ir, kind is CudaKernel, elements)
+    expanded, regions = _plan(ir, kind is CudaKernel, elements)
     e = edit(expanded)
     twin = {node.name: node for node in e.graph.nodes}
     kernels: dict[str, Fused] = {}
-    for region in found:
+    for region in regions:
         if weight(region) >= least:
             replace(e, [twin[node.name] for node in region], kernels, make)
     if kind is CudaKernel:
@@ -149,8 +149,8 @@ def _turn(e: Edit, kernels: dict[str, Fused], make: Maker) -> None:
 
 def _plan(ir: GraphIR, on_gpu: bool, least: int = LEAST_ELEMENTS) -> tuple[GraphIR, list[list[fx.Node]]]:
     """Return the IR with batch norms, losses, sums of normalised rows and biases written out, and its regions of at least so many elements."""
-    expanded, found = _grown(ir, on_gpu)
-    return expanded, [region for region in found if size_of(region) >= least]
+    expanded, grown = _grown(ir, on_gpu)
+    return expanded, [region for region in grown if size_of(region) >= least]
 
 
 @functools.lru_cache(maxsize=8)

@@ -95,8 +95,8 @@ class Int8Slices:
         e = edit(ir)
         for name in _products(ir):
             _replace(e, e.node(name))
-        made = e.finish()
-        return FOLD.apply(made, Action(FOLD.name)) if list(FOLD.sites(made)) else made
+        sliced = e.finish()
+        return FOLD.apply(sliced, Action(FOLD.name)) if list(FOLD.sites(sliced)) else sliced
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def _read(node: fx.Node) -> _Product | None:
 
 
 def _products(ir: GraphIR) -> list[str]:
-    found = []
+    names = []
     for node in find(ir, *_PRODUCTS):
         product = _read(node)
         if product is None or len(shape(product.x)) < 2 or len(shape(product.right)) != 2:
@@ -130,8 +130,8 @@ def _products(ir: GraphIR) -> list[str]:
         kept = is_parameter_only(product.right)
         a, b = x.reshape(-1, x.shape[-1]), right.T if product.by_rows else right
         if all(ops.worthwhile(a[:, start:stop], b[start:stop], kept) for start, stop in _pieces(x.shape[-1])):
-            found.append(node.name)
-    return found
+            names.append(node.name)
+    return names
 
 
 def _pieces(k: int) -> list[tuple[int, int]]:
@@ -147,16 +147,16 @@ def _replace(e: Edit, node: fx.Node) -> None:
     at = e.before(node)
     rows = product.right if product.by_rows else at.call(aten.t.default, product.right)
     pieces = _pieces(shape(rows)[1])
-    made: fx.Node | None = None
+    total: fx.Node | None = None
     for start, stop in pieces:
         x, part = product.x, rows
         if len(pieces) > 1:
             x, part = (at.call(aten.slice.Tensor, whole, len(shape(whole)) - 1, start, stop) for whole in (x, rows))
-        given = [x, part, *([at.call(INT8_CUT, part)] if is_parameter_only(product.right) else [])]
-        piece = at.call(INT8_LINEAR, *given)
-        made = piece if made is None else at.call(aten.add.Tensor, made, piece)
-    assert made is not None
-    e.replace(node, at.call(aten.add.Tensor, made, product.bias) if product.bias is not None else made)
+        arguments = [x, part, *([at.call(INT8_CUT, part)] if is_parameter_only(product.right) else [])]
+        piece = at.call(INT8_LINEAR, *arguments)
+        total = piece if total is None else at.call(aten.add.Tensor, total, piece)
+    assert total is not None
+    e.replace(node, at.call(aten.add.Tensor, total, product.bias) if product.bias is not None else total)
 
 
 TECHNIQUES = (Int8Slices(),)

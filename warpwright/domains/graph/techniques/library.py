@@ -101,8 +101,8 @@ def _is_gelu_polynomial(node: Any, x: fx.Node) -> bool:
     return tensors == [x, x, x]
 
 
-def _emit_activation(e: Edit, node: fx.Node, found: tuple[fx.Node, Any, dict[str, Any]]) -> None:
-    x, op, keywords = found
+def _emit_activation(e: Edit, node: fx.Node, match: tuple[fx.Node, Any, dict[str, Any]]) -> None:
+    x, op, keywords = match
     e.replace(node, e.before(node).call(op, x, **keywords))
 
 
@@ -140,13 +140,13 @@ _PRODUCTS = (aten.matmul.default, aten.bmm.default)
 
 
 def _match_plain(node: fx.Node) -> Any:
-    found = _read_attention(node)
-    return found if found is not None and found.mask is None else None
+    attention = _read_attention(node)
+    return attention if attention is not None and attention.mask is None else None
 
 
 def _match_masked(node: fx.Node) -> Any:
-    found = _read_attention(node)
-    return found if found is not None and found.mask is not None else None
+    attention = _read_attention(node)
+    return attention if attention is not None and attention.mask is not None else None
 
 
 def _read_attention(node: fx.Node) -> Attention | None:
@@ -170,8 +170,8 @@ def _read_attention(node: fx.Node) -> Attention | None:
         return None
     q, k = products[0].args[:2]
     untransposed = _untransposed(k)
-    found = Attention(q, k if untransposed is None else untransposed, untransposed is None, v, scale, bias, hidden)
-    return found if _fits(found, node) else None
+    attention = Attention(q, k if untransposed is None else untransposed, untransposed is None, v, scale, bias, hidden)
+    return attention if _fits(attention, node) else None
 
 
 def _untransposed(node: Any) -> fx.Node | None:
@@ -184,27 +184,27 @@ def _untransposed(node: Any) -> fx.Node | None:
     return None
 
 
-def _fits(found: Attention, node: fx.Node) -> bool:
+def _fits(attention: Attention, node: fx.Node) -> bool:
     """No broadcasting between q, k and v, one floating type, and a mask that the call accepts."""
-    q, v = shape(found.q), shape(found.v)
-    k = shape(found.k)[:-2] + (shape(found.k)[:-3:-1] if found.transposed else shape(found.k)[-2:])
-    tensors = [found.q, found.k, found.v, *([found.bias] if found.bias is not None else [])]
+    q, v = shape(attention.q), shape(attention.v)
+    k = shape(attention.k)[:-2] + (shape(attention.k)[:-3:-1] if attention.transposed else shape(attention.k)[-2:])
+    tensors = [attention.q, attention.k, attention.v, *([attention.bias] if attention.bias is not None else [])]
     alike = all(value(tensor).is_floating_point() and dtype(tensor) == dtype(node) for tensor in tensors)
-    small = found.mask is None or len(shape(found.mask)) <= len(q)
+    small = attention.mask is None or len(shape(attention.mask)) <= len(q)
     return alike and small and len(q) in (3, 4) and q[:-2] == k[:-2] == v[:-2] and q[-1] == k[-1] and k[-2] == v[-2]
 
 
-def _emit_attention(e: Edit, node: fx.Node, found: Attention) -> None:
+def _emit_attention(e: Edit, node: fx.Node, attention: Attention) -> None:
     at = e.before(node)
-    k = at.call(aten.transpose.int, found.k, -2, -1) if found.transposed else found.k
-    mask = found.bias
-    if found.hidden is not None:
-        shown = at.call(aten.zeros.default, list(shape(found.hidden)), dtype=dtype(node), device=value(node).device)
-        mask = at.call(aten.masked_fill.Scalar, shown, found.hidden, -math.inf)
-    keywords: dict[str, Any] = {"scale": found.scale}
+    k = at.call(aten.transpose.int, attention.k, -2, -1) if attention.transposed else attention.k
+    mask = attention.bias
+    if attention.hidden is not None:
+        shown = at.call(aten.zeros.default, list(shape(attention.hidden)), dtype=dtype(node), device=value(node).device)
+        mask = at.call(aten.masked_fill.Scalar, shown, attention.hidden, -math.inf)
+    keywords: dict[str, Any] = {"scale": attention.scale}
     if mask is not None:
         keywords["attn_mask"] = mask
-    e.replace(node, at.call(aten.scaled_dot_product_attention.default, found.q, k, found.v, **keywords))
+    e.replace(node, at.call(aten.scaled_dot_product_attention.default, attention.q, k, attention.v, **keywords))
 
 
 _ATTENTION = "scaled_dot_product_attention(q, k, v): the scores are never written to memory (Dao et al., arXiv 2205.14135)."

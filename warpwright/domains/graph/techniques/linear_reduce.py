@@ -61,8 +61,8 @@ def _match_columns(node: fx.Node) -> Any:
     return red, product
 
 
-def _emit_columns(e: Edit, node: fx.Node, found: tuple[Reduction, Product]) -> None:
-    red, product = found
+def _emit_columns(e: Edit, node: fx.Node, match: tuple[Reduction, Product]) -> None:
+    red, product = match
     at = e.before(node)
     matrix, x = product.matrix, product.x
     rank = len(shape(red.x))
@@ -124,8 +124,8 @@ def _match_rows(node: fx.Node) -> Any:
     return red, product, axes
 
 
-def _emit_rows(e: Edit, node: fx.Node, found: tuple[Reduction, Product, tuple[int, ...]]) -> None:
-    red, product, axes = found
+def _emit_rows(e: Edit, node: fx.Node, match: tuple[Reduction, Product, tuple[int, ...]]) -> None:
+    red, product, axes = match
     at = e.before(node)
     x = reduce(at, product.x, axes, True, red.mean)
     matrix = at.call(aten.t.default, product.matrix) if product.turned else product.matrix
@@ -167,8 +167,8 @@ def _match_pool(node: fx.Node) -> Any:
     return product, pool.kernel[0]
 
 
-def _emit_pool(e: Edit, node: fx.Node, found: tuple[Product, int]) -> None:
-    product, width = found
+def _emit_pool(e: Edit, node: fx.Node, match: tuple[Product, int]) -> None:
+    product, width = match
     at = e.before(node)
     matrix = product.matrix if product.turned else at.call(aten.t.default, product.matrix)
     features = shape(matrix)[0]

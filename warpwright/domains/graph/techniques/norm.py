@@ -92,25 +92,25 @@ def _match_cancel(node: fx.Node) -> Any:
     return None
 
 
-def _emit_cancel(e: Edit, node: fx.Node, found: Shift) -> None:
+def _emit_cancel(e: Edit, node: fx.Node, match: Shift) -> None:
     at = e.before(node)
-    if found.x is not None:
-        x = found.x
-    elif hasattr(found.conv, "stride"):
-        x = same_form(at, found.conv, found.conv.x, found.conv.weight, None)
+    if match.x is not None:
+        x = match.x
+    elif hasattr(match.conv, "stride"):
+        x = same_form(at, match.conv, match.conv.x, match.conv.weight, None)
     else:
-        x = at.call(aten.linear.default, found.conv.x, found.conv.matrix, None)
+        x = at.call(aten.linear.default, match.conv.x, match.conv.matrix, None)
     new = at.call(node.target, x, *node.args[1:], **node.kwargs)
     running = _writes_mean(node)
     if running is not None:
-        momentum = argument(node, "momentum") * found.sign
-        if is_tensor(found.bias):
+        momentum = argument(node, "momentum") * match.sign
+        if is_tensor(match.bias):
             channels = shape(running)[0]
-            shift = at.call(aten.reshape.default, found.bias, [-1])
-            shift = shift if shape(shift)[0] in (1, channels) else found.bias
+            shift = at.call(aten.reshape.default, match.bias, [-1])
+            shift = shift if shape(shift)[0] in (1, channels) else match.bias
             at.call(aten.add_.Tensor, running, shift, alpha=momentum)
         else:
-            at.call(aten.add_.Tensor, running, found.bias * momentum)
+            at.call(aten.add_.Tensor, running, match.bias * momentum)
     e.replace(node, new)
     e.graph.erase_node(node)  # it writes the running statistics, which its replacement now does
 

@@ -64,9 +64,9 @@ def read_reduction(node: Any) -> Reduction | None:
     mean = is_op(node, aten.mean)
     if is_op(node, aten.sum.default, aten.mean.default):
         return Reduction(node, x, tuple(range(len(sizes))), False, mean)
-    given = argument(node, "dim")
-    given = [given] if isinstance(given, int) else given
-    axes = tuple(range(len(sizes))) if not given else tuple(sorted(a % len(sizes) for a in given))
+    dim = argument(node, "dim")
+    dim = [dim] if isinstance(dim, int) else dim
+    axes = tuple(range(len(sizes))) if not dim else tuple(sorted(a % len(sizes) for a in dim))
     return Reduction(node, x, axes, bool(argument(node, "keepdim")), mean)
 
 
@@ -114,6 +114,6 @@ def _pool(node: fx.Node, x: fx.Node, d: int) -> Pool | None:
     return Pool(node, x, kernel, stride)
 
 
-def _tuple(given: Any, d: int = 1) -> tuple[int, ...]:
-    values = (given,) if isinstance(given, int) else tuple(given)
+def _tuple(value: Any, d: int = 1) -> tuple[int, ...]:
+    values = (value,) if isinstance(value, int) else tuple(value)
     return values * d if len(values) == 1 else values

@@ -35,7 +35,7 @@ class Rewrite:
     together: bool = False
     """One action for all matches at once: for clean-ups that nobody would want at one place and not at another."""
 
-    def _found(self, node: fx.Node) -> Any:
+    def _matched(self, node: fx.Node) -> Any:
         try:
             return self.match(node) if is_op(node, *self.ops) else None
         except NotApplicable:
@@ -43,7 +43,7 @@ class Rewrite:
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield an action for every node that matches, or one for all of them together; where there are MANY of an exact rewrite, that one first."""
-        names = [node.name for node in find(ir, *self.ops) if self._found(node) is not None]
+        names = [node.name for node in find(ir, *self.ops) if self._matched(node) is not None]
         if names and self.together:
             return [Action(self.name)]
         every = [Action(self.name)] if len(names) >= MANY and self.traits.legality in "EDP" else []
@@ -55,9 +55,9 @@ class Rewrite:
         done = 0
         for name in [action.at] if action.at else [node.name for node in find(ir, *self.ops)]:
             node = e.node(name) if action.at else next((one for one in e.graph.nodes if one.name == name), None)
-            found = self._found(node) if node is not None and node.users else None
-            if node is not None and found is not None:
-                self.emit(e, node, found)
+            match = self._matched(node) if node is not None and node.users else None
+            if node is not None and match is not None:
+                self.emit(e, node, match)
                 done += 1
         if not done:
             raise NotApplicable(f"{self.name} does not match at {action.at or 'any node'}", "take the action from sites(ir)")

@@ -94,21 +94,21 @@ class NativePlan:
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
         """Return the IR with its calls in a plan's form, and the plan on."""
-        made = _planned(ir)
-        if action not in list(self.sites(ir)) or made is None:
+        planned = _planned(ir)
+        if action not in list(self.sites(ir)) or planned is None:
             raise NotApplicable(f"{action} is not legal here", "take the action from sites(ir)")
-        return made
+        return planned
 
 
 @functools.lru_cache(maxsize=4)
 def _planned(ir: GraphIR) -> GraphIR | None:
     """Return the IR as a plan, None where there is none; a search asks for sites often."""
     try:
-        made = prepare(without_views(ir)).with_schedule(Action("plan"))
-        plan(made)
+        planned = prepare(without_views(ir)).with_schedule(Action("plan"))
+        plan(planned)
     except NotApplicable:
         return None
-    return made
+    return planned
 
 
 def _is_function_of_tensors(ir: GraphIR) -> bool:
@@ -131,10 +131,10 @@ def leaves(ir: GraphIR) -> list[Any]:
 def _owns_its_results(ir: GraphIR) -> bool:
     """Does each result have a storage of its own, which is no argument's?"""
     storages = [_storage(node) for node in ir.results if is_tensor(node)]
-    return len(set(storages)) == len(storages) and not _given(ir) & set(storages)
+    return len(set(storages)) == len(storages) and not _storages_of_inputs(ir) & set(storages)
 
 
-def _given(ir: GraphIR) -> set[int]:
+def _storages_of_inputs(ir: GraphIR) -> set[int]:
     """Return the storages of what a call is given, inputs and state."""
     return {_storage(node) for node in ir.graph.nodes if node.op == "placeholder" and is_tensor(node)}
 
@@ -158,7 +158,7 @@ class CudaGraph:
         """Yield the action where a recording means the same as the calls."""
         if ir.scheduled(self.name) or any(is_random(node) for node in ir.graph.nodes):
             return
-        if not {_storage(node) for node in ir.results if is_tensor(node)} & _given(ir):
+        if not {_storage(node) for node in ir.results if is_tensor(node)} & _storages_of_inputs(ir):
             yield Action(self.name)
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
@@ -201,10 +201,10 @@ class ChannelsLast:
             node = e.node(name)
             layout = _FORMATS[len(shape(node))]
             for position in (0, 1):
-                given = node.args[position]
-                if is_op(given, *CONVOLUTIONS, *TRANSPOSED) or (is_tensor(given) and value(given).is_contiguous(memory_format=layout)):  # type: ignore[arg-type]
+                tensor = node.args[position]
+                if is_op(tensor, *CONVOLUTIONS, *TRANSPOSED) or (is_tensor(tensor) and value(tensor).is_contiguous(memory_format=layout)):  # type: ignore[arg-type]
                     continue
-                converted = e.before(node).call(aten.contiguous.default, given, memory_format=layout)
+                converted = e.before(node).call(aten.contiguous.default, tensor, memory_format=layout)
                 node.update_arg(position, converted)
         return e.finish().with_schedule(action)
 

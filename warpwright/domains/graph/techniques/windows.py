@@ -35,7 +35,7 @@ class WindowsCuda:
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield one action for all of them together."""
-        if ir.training is None and not (ir.scheduled("compile") or ir.scheduled("cuda_graph")) and _found(ir):
+        if ir.training is None and not (ir.scheduled("compile") or ir.scheduled("cuda_graph")) and _windows(ir):
             yield Action(self.name)
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
@@ -44,7 +44,7 @@ class WindowsCuda:
             raise NotApplicable("expected a pool or a depthwise convolution of contiguous tensors with windows that fit a block", f"not {action}")
         e = edit(ir)
         kernels: dict[str, WindowKernel] = {}
-        for name in [node.name for node in _found(ir)]:
+        for name in [node.name for node in _windows(ir)]:
             node = e.node(name)
             trial = WindowKernel("kernel", node)
             key = trial.text + trial.python_text()
@@ -54,7 +54,7 @@ class WindowsCuda:
         return e.finish()
 
 
-def _found(ir: GraphIR) -> list[fx.Node]:
+def _windows(ir: GraphIR) -> list[fx.Node]:
     return [node for node in find(ir, *_CALLS) if (window := windows.read(node)) is not None and window.elements >= LEAST_ELEMENTS]
 
 

@@ -134,14 +134,14 @@ class Writer:
             places.append(f"T* const {name} = arena + {at};")
             at += -(-count // 16) * 16
         kinds = {"value": "const T*", "out": "T*"}
-        given = [f"{kinds.get(a.kind, 'const int*')} const {name} = ({kinds.get(a.kind, 'const int*')})given[{n}];"
+        pointers = [f"{kinds.get(a.kind, 'const int*')} const {name} = ({kinds.get(a.kind, 'const int*')})given[{n}];"
                  for n, (name, a) in enumerate(self.arguments.items())]  # fmt: skip
         body = [*self.before, *self._edge_loops(), *self.after]
         flush = ["lock(locks + relation);", *self.flush, "unlock(locks + relation);"] if self.flush else []
         return "\n".join([
             f'extern "C" void {self.name}(void** given, const int* start, const int* cut, const int* table,',
             "    long units, long relations, long edges, int threads) {",
-            *given, "char* const locks = (char*)calloc(relations, 1);", "#pragma omp parallel num_threads(threads)", "{",
+            *pointers, "char* const locks = (char*)calloc(relations, 1);", "#pragma omp parallel num_threads(threads)", "{",
             f"T* const arena = (T*)aligned_alloc(64, {max(64, size * 8)});", *places, *([f"int of[{EDGES}];"] if "of" in self.known else []),
             "#pragma omp for schedule(dynamic, 1)",
             "for (long unit = 0; unit < units; ++unit) {",
@@ -442,11 +442,11 @@ class Writer:
         pointer, part = self.argument("out", position), position in self.kernel.partial
         mine = op.domain is self.kernel.rows
         at = "row + i" if mine else f"{self.argument('lift', op.domain)}[row + i]"
-        to, given = f"{pointer} + (long)({at}) * {op.width}", f"r{position} + i * {op.width}"
+        to, source = f"{pointer} + (long)({at}) * {op.width}", f"r{position} + i * {op.width}"
         if op.kind == "segmax":
-            what = f"raise_to({to}, {given}, {op.width}, shared);"
+            what = f"raise_to({to}, {source}, {op.width}, shared);"
         elif mine and not part:
-            what = f"std::memcpy({to}, {given}, {op.width} * sizeof(T));"
+            what = f"std::memcpy({to}, {source}, {op.width} * sizeof(T));"
         else:
-            what = f"add({to}, {given}, {op.width}, shared);"
+            what = f"add({to}, {source}, {op.width}, shared);"
         self.after.append(f"for (int i = {'0' if part else 'once'}; i < rows; ++i) {what}")

@@ -82,7 +82,7 @@ class Native(Runner):
         threads = torch.get_num_threads()
         work = units(index, kernel.rows, threads)
         tensors = [array_of(argument, kernel, index, values) for argument in self.arguments[number]]  # keeps copies alive
-        given = (ctypes.c_void_p * len(tensors))(*(tensor.data_ptr() for tensor in tensors))
+        addresses = (ctypes.c_void_p * len(tensors))(*(tensor.data_ptr() for tensor in tensors))
         pointers = [ctypes.c_void_p(tensor.data_ptr()) for tensor in (index.start(kernel.rows), work.cut, work.table)]
         numbers = [ctypes.c_long(n) for n in (len(work.table), work.relations, index.edges)]
-        self.library[f"step{number}"](given, *pointers, *numbers, ctypes.c_int(threads))  # type: ignore[index]
+        self.library[f"step{number}"](addresses, *pointers, *numbers, ctypes.c_int(threads))  # type: ignore[index]

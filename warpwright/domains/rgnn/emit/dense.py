@@ -132,13 +132,13 @@ def _usable(device: torch.device) -> bool:
     x, weight, bias = (torch.rand(shape, device=device) for shape in ((200, 64), (64, 64), (64,)))
     try:
         matrix, total = _outer(x, x)
-        found = [_product(x, weight.t(), bias, torch.empty_like(x)), _product(x, weight, None, x.clone(), add=True), matrix, total]
+        results = [_product(x, weight.t(), bias, torch.empty_like(x)), _product(x, weight, None, x.clone(), add=True), matrix, total]
     except Exception as problem:  # Triton raises errors of many kinds
         warnings.warn(f"products of many rows are made by torch, which is slower: {type(problem).__name__}: {problem}", stacklevel=2)
         return False
     wide = x.double()
     wanted = [wide @ weight.double().t() + bias.double(), wide + wide @ weight.double(), wide.t() @ wide, wide.sum(0)]
-    if all(float((a.double() - b).norm()) <= 1e-5 * float(b.norm()) for a, b in zip(found, wanted, strict=True)):
+    if all(float((a.double() - b).norm()) <= 1e-5 * float(b.norm()) for a, b in zip(results, wanted, strict=True)):
         return True
     warnings.warn("products of many rows are made by torch, which is slower: Triton's are wrong here", stacklevel=2)
     return False

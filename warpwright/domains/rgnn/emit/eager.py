@@ -124,14 +124,14 @@ def _elementwise(subscripts: Sequence[str], shared: Sequence[bool], operands: Se
 
 def _stretched(subscripts: Sequence[str], shared: Sequence[bool], operands: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """Return the operands with dimensions in the order of the result's, of one where they lack them."""
-    result, found = subscripts[-1], []
+    result, stretched = subscripts[-1], []
     for letters, one, x in zip(subscripts, shared, operands, strict=False):
         if len(letters) > 1 and letters != "".join(c for c in result if c in letters):
             order = [letters.index(c) + (not one) for c in result if c in letters]
             x = x.permute(order if one else [0, *order])
         lacking = [None if c not in letters else slice(None) for c in result]
-        found.append(x[tuple(lacking) if one else (slice(None), *lacking)] if None in lacking else x)
-    return found
+        stretched.append(x[tuple(lacking) if one else (slice(None), *lacking)] if None in lacking else x)
+    return stretched
 
 
 def is_outer(op: Op, program: Program) -> bool:

@@ -198,7 +198,7 @@ def shared_sums(schedule: Schedule, donated: tuple[str, ...]) -> Sums:
             continue
         parts = [_viewed(program, value) for value in op.inputs]
         own = [readers[v] == {position} and v not in kept and (v in of or _is_sum(program, stored, v)) for v in parts]
-        given = [_is_donated(program, v, donated) for v in parts]
+        donations = [_is_donated(program, v, donated) for v in parts]
         if parts[0] == parts[1] or not any(own) or any(program.ops[v].shape != op.shape for v in parts):
             continue
         if all(own) and sum(of.get(v, v) in seeds for v in parts) < 2:
@@ -207,7 +207,7 @@ def shared_sums(schedule: Schedule, donated: tuple[str, ...]) -> Sums:
             for value in [*of, *parts]:
                 if of.get(value, value) in groups:
                     of[value] = first
-        elif given[own.index(False) if not all(own) else 0] and of.get(parts[own.index(True)], parts[own.index(True)]) not in seeds:
+        elif donations[own.index(False) if not all(own) else 0] and of.get(parts[own.index(True)], parts[own.index(True)]) not in seeds:
             which = own.index(True)
             first = of.get(parts[which], parts[which])
             of[parts[which]], seeds[first] = first, parts[1 - which]
@@ -219,7 +219,7 @@ def shared_sums(schedule: Schedule, donated: tuple[str, ...]) -> Sums:
 
 def added_outers(schedule: Schedule) -> dict[int, tuple[int, int]]:
     """Return addition -> product of two weights that it alone reads, and the other operand."""
-    program, found = schedule.program, {}
+    program, added = schedule.program, {}
     readers = [value for op in program.ops for value in op.inputs]
     for position, op in enumerate(program.ops):
         if op.kind != "map" or op.function != "add" or op.domain is not Domain.ETYPE or position not in schedule.steps:
@@ -228,9 +228,9 @@ def added_outers(schedule: Schedule) -> dict[int, tuple[int, int]]:
             alone = readers.count(outer) == 1 and outer not in program.outputs and outer in schedule.steps
             same = program.ops[outer].shape == program.ops[other].shape == op.shape and program.ops[other].domain is Domain.ETYPE
             if alone and same and is_outer(program.ops[outer], program):
-                found[position] = (outer, other)
+                added[position] = (outer, other)
                 break
-    return found
+    return added
 
 
 def _is_sum(program: Program, stored: Mapping[int, Kernel], value: int) -> bool:

@@ -150,14 +150,14 @@ class _Lowering:
 
     def with_rows(self, ops: Iterable[int]) -> tuple[int, ...]:
         """Return the operations of a kernel in order, and with them the values that are computed again for those that take rows by windows."""
-        found: set[int] = set(ops)
-        stack = [i for position in found if self._windowed(position) for i in self.program.ops[position].inputs]
+        members: set[int] = set(ops)
+        stack = [i for position in members if self._windowed(position) for i in self.program.ops[position].inputs]
         while stack:
             value = stack.pop()
-            if value not in found and self._again(value):
-                found.add(value)
+            if value not in members and self._again(value):
+                members.add(value)
                 stack += self.program.ops[value].inputs
-        return tuple(sorted(found))
+        return tuple(sorted(members))
 
     def apart(self, ops: list[int]) -> list[list[int]]:
         """Return the operations of one stage over the same rows as kernels.
@@ -191,10 +191,10 @@ class _Lowering:
 
     def _leaves(self, values: Iterable[int]) -> list[int]:
         """Return the values with inline ones replaced by what they read."""
-        found: list[int] = []
+        leaves: list[int] = []
         for value in values:
-            found += self._leaves(self.program.ops[value].inputs) if value in self.inline else [value]
-        return list(dict.fromkeys(found))
+            leaves += self._leaves(self.program.ops[value].inputs) if value in self.inline else [value]
+        return list(dict.fromkeys(leaves))
 
     def _in_registers(self, op: Op, value: int, rows: Domain) -> bool:
         """May `op`, in a kernel over `rows`, take `value` before it is in memory?"""
@@ -274,7 +274,7 @@ def numbers_of_nodes(program: Program) -> set[int]:
     for position, op in enumerate(program.ops):
         for value in op.inputs:
             readers.setdefault(value, []).append(position)
-    found: set[int] = set()
+    numbers: set[int] = set()
     for position in reversed(range(len(program.ops))):
         op = program.ops[position]
         reads = [program.ops[i] for i in op.inputs]
@@ -284,9 +284,9 @@ def numbers_of_nodes(program: Program) -> set[int]:
             continue
         if position in program.outputs or all(read.kind == "count" for read in reads):
             continue  # a function of counts is kept beside the graph
-        if all(reader in found or place_of(program, program.ops[reader]) != "host" for reader in readers.get(position, [])):
-            found.add(position)
-    return found
+        if all(reader in numbers or place_of(program, program.ops[reader]) != "host" for reader in readers.get(position, [])):
+            numbers.add(position)
+    return numbers
 
 
 def numbers_of_edges(program: Program) -> set[int]:

@@ -72,8 +72,8 @@ class Layer(torch.nn.Module):
         """Return the result of a recorded call of tensors (x, edge_index, edge_type) or of dictionaries (x, edges); None where there is none."""
         if len(args) == 3 and all(type(x) in {torch.Tensor, torch.nn.Parameter} for x in args):
             x, *edges = args
-            found = self.replays.recorded(self, lambda rows: [forward(self, rows[0], *edges)], (x,), edges, (self.training, self.options))
-            return None if found is None else found[0]
+            results = self.replays.recorded(self, lambda rows: [forward(self, rows[0], *edges)], (x,), edges, (self.training, self.options))
+            return None if results is None else results[0]
         if len(args) != 2 or not all(type(x) is dict and x and all(type(y) in {torch.Tensor, torch.nn.Parameter} for y in x.values()) for x in args):
             return None
         rows, graph = args
@@ -84,8 +84,8 @@ class Layer(torch.nn.Module):
             return [result[kind] for kind in self.results(kinds)]
 
         told = (self.training, self.options, kinds, tuple(graph))
-        found = self.replays.recorded(self, call, tuple(rows.values()), tuple(graph.values()), told, lambda: self.constants(rows))
-        return None if found is None else dict(zip(self.results(kinds), found, strict=True))
+        results = self.replays.recorded(self, call, tuple(rows.values()), tuple(graph.values()), told, lambda: self.constants(rows))
+        return None if results is None else dict(zip(self.results(kinds), results, strict=True))
 
     def constants(self, rows: Mapping[str, torch.Tensor]) -> Any:
         """Return what a call keeps apart from the graph's index, for a recording to keep too."""

@@ -73,9 +73,9 @@ class Project(torch.autograd.Function):
             for g, w in zip(parts[1:], weight.chunk(3)[1:], strict=True):
                 of_row = product(g, w, out=of_row, add=True)
             of_rows.append(of_row)
-            found = [outer(x, g) for g in parts]
-            of_weights.append(torch.cat([matrix.t() for matrix, _ in found]))
-            of_bias.append(torch.cat([total for _, total in found]))
+            pairs = [outer(x, g) for g in parts]
+            of_weights.append(torch.cat([matrix.t() for matrix, _ in pairs]))
+            of_bias.append(torch.cat([total for _, total in pairs]))
         return None, *of_rows, *of_weights, *of_bias
 
 
@@ -214,8 +214,8 @@ class HGTConv(Layer):
         linears = [self._linear(self.kqv_lin, kind) for kind in kinds]
         keys, queries, values = self._by_head(_projected(counts, rows, linears))
         if edges:
-            given = self._given(keys, queries, values)
-            out = apply("hgt_single" if self.heads == 1 else "hgt", self._edges(kinds, counts, edge_index_dict), given, self.options)
+            tensors = self._tensors(keys, queries, values)
+            out = apply("hgt_single" if self.heads == 1 else "hgt", self._edges(kinds, counts, edge_index_dict), tensors, self.options)
         else:
             out = torch.zeros_like(values)
         return self._finished(x_dict, kinds, counts, out.flatten(1))
@@ -236,7 +236,7 @@ class HGTConv(Layer):
     def _by_head(self, parts: tuple[torch.Tensor, ...]) -> list[torch.Tensor]:
         return [part if self.heads == 1 else part.view(part.shape[0], self.heads, -1) for part in parts]
 
-    def _given(self, keys: torch.Tensor, queries: torch.Tensor, values: torch.Tensor) -> dict[str, tuple[Domain, torch.Tensor]]:
+    def _tensors(self, keys: torch.Tensor, queries: torch.Tensor, values: torch.Tensor) -> dict[str, tuple[Domain, torch.Tensor]]:
         relations, depth = len(self.edge_types), self.out_channels // self.heads
         parameters = self.p_rel._parameters  # a ParameterDict's own look-up takes longer than the rest of this, with a hundred relations
         prior = wide(torch.cat([parameters[name] for name in self.edge_names])) / math.sqrt(depth)  # type: ignore[misc]

@@ -73,7 +73,7 @@ class Recording:
         self.graded: list[bool] = []
         """Which of `wanted` have a gradient."""
         warm(self._both)
-        self.given = [torch.zeros_like(x) for x in self._forward()] if self.wanted else []
+        self.incoming = [torch.zeros_like(x) for x in self._forward()] if self.wanted else []
         self.forward = capture(self._forward)
         self.out = [x.detach() for x in self.forward.out]
         self.backward = capture(self._backward, self._pool()) if self.wanted else None
@@ -94,8 +94,8 @@ class Recording:
 
     def _backward(self) -> list[torch.Tensor]:
         """Return all gradients in one piece of memory."""
-        found = torch.autograd.grad(self.live, self.wanted, self.given, allow_unused=True)
-        self.graded, own = [x is not None for x in found], [x for x in found if x is not None]
+        gradients = torch.autograd.grad(self.live, self.wanted, self.incoming, allow_unused=True)
+        self.graded, own = [x is not None for x in gradients], [x for x in gradients if x is not None]
         flat = self.live[0].new_empty(sum(x.numel() for x in own))
         torch._foreach_copy_(list(_unflatten_dense_tensors(flat, own)), own)
         return [flat]
@@ -108,18 +108,18 @@ class Recording:
         self.number += 1
         return self.number
 
-    def gradients(self, number: int, features: Sequence[torch.Tensor], given: Sequence[torch.Tensor]) -> list[torch.Tensor | None]:
+    def gradients(self, number: int, features: Sequence[torch.Tensor], incoming: Sequence[torch.Tensor]) -> list[torch.Tensor | None]:
         """Return the gradients of `wanted` for a run; it is run again where its values are no longer there."""
         assert self.backward is not None
         if number != self.number:
             self.run(features)
-        torch._foreach_copy_(self.given, list(given))
+        torch._foreach_copy_(self.incoming, list(incoming))
         self.backward.replay()
         self.number += 1  # the backward's values may lie where the forward's were
         (flat,) = self.backward.out
         shapes = [x for x, graded in zip(self.wanted, self.graded, strict=True) if graded]
-        found = iter(_unflatten_dense_tensors(flat.clone(), shapes))  # one call: a view apiece took milliseconds with 500 parameters
-        return [next(found) if graded else None for graded in self.graded]
+        pieces = iter(_unflatten_dense_tensors(flat.clone(), shapes))  # one call: a view apiece took milliseconds with 500 parameters
+        return [next(pieces) if graded else None for graded in self.graded]
 
 
 class _Replayed(torch.autograd.Function):
@@ -134,10 +134,10 @@ class _Replayed(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, *given: torch.Tensor) -> tuple[Any, ...]:
+    def backward(ctx: Any, *incoming: torch.Tensor) -> tuple[Any, ...]:
         tensors = ctx.saved_tensors
-        found = iter(ctx.recording.gradients(ctx.number, tensors[: ctx.count], given))
-        return None, None, *(next(found) if wanted else None for wanted in ctx.needs_input_grad[2:])
+        gradients = iter(ctx.recording.gradients(ctx.number, tensors[: ctx.count], incoming))
+        return None, None, *(next(gradients) if wanted else None for wanted in ctx.needs_input_grad[2:])
 
 
 @dataclass

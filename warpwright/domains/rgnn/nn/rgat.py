@@ -115,11 +115,11 @@ class RGATConv(Layer):
         q, k = wide(self.q), wide(self.k)
         shapes = ((self.num_relations, self.in_channels, heads, width), (heads, width, heads)) if heads > 1 else (weight.shape, (width,))
         layer = ("attention", heads, self.negative_slope, self.attention_mechanism == "within-relation")
-        given = {"x": (Domain.NODE, wide(x)), "weight": (Domain.ETYPE, weight.view(shapes[0])),
+        tensors = {"x": (Domain.NODE, wide(x)), "weight": (Domain.ETYPE, weight.view(shapes[0])),
                  "query": (Domain.ONE, q.reshape(shapes[1])), "key": (Domain.ONE, k.reshape(shapes[1]))}  # fmt: skip
         if heads == 1 and self.bias is not None:
-            return of_dtype(apply_based(layer, graph, given, wide(x), None, wide(self.bias), self.options), x.dtype)
-        out = apply(layer, graph, given, self.options)
+            return of_dtype(apply_based(layer, graph, tensors, wide(x), None, wide(self.bias), self.options), x.dtype)
+        out = apply(layer, graph, tensors, self.options)
         if heads > 1:
             out = out.flatten(1) if self.concat else out.mean(1)
         return of_dtype(out if self.bias is None else out + self.bias, x.dtype)

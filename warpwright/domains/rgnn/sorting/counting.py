@@ -99,13 +99,13 @@ def _loaded(device: int) -> Launch | None:
         return None
 
     def launch(name: str, blocks: int, *arguments: torch.Tensor | int | None) -> None:
-        given = [x if isinstance(x, int) else 0 if x is None else x.data_ptr() for x in arguments]
+        pointers = [x if isinstance(x, int) else 0 if x is None else x.data_ptr() for x in arguments]
         stream = torch._C._cuda_getCurrentRawStream(device)
         if torch.cuda.current_device() == device:
-            kernels[name](blocks, stream, *given)
+            kernels[name](blocks, stream, *pointers)
         else:
             with torch.cuda.device(device):
-                kernels[name](blocks, stream, *given)
+                kernels[name](blocks, stream, *pointers)
 
     return launch
 
@@ -227,9 +227,9 @@ def tiles(launch: Launch, relation_start: torch.Tensor, span: int, count: int) -
     relations = relation_start.numel() - 1
     sizes = [relations, count, count, count]
     out = torch.empty(sum(map(_padded, sizes)), dtype=torch.int32, device=relation_start.device)
-    ends, *found = _parts(out, sizes, sizes)
-    launch("make_tiles", 1, relation_start, relations, span, count, ends, *found)
-    return found
+    ends, *columns = _parts(out, sizes, sizes)
+    launch("make_tiles", 1, relation_start, relations, span, count, ends, *columns)
+    return columns
 
 
 def most_tiles(room: int, step: int) -> int:

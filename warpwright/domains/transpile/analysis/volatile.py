@@ -144,9 +144,9 @@ class _Walk:
             if any(node.var in self.arrays for node in expr.walk()):
                 raise _Relies
             return _Seen()
-        given = frozenset(self.arrays[key] for node in expr.walk() if node.kind == "call" for key in self.handed(node))
-        if given:
-            return self.called(expr, given, seen)
+        arrays = frozenset(self.arrays[key] for node in expr.walk() if node.kind == "call" for key in self.handed(node))
+        if arrays:
+            return self.called(expr, arrays, seen)
         reads: list[_Place] = []
         writes: list[_Place] = []
         self.accesses(expr, reads, writes)
@@ -165,14 +165,14 @@ class _Walk:
         """Return the arrays that a call hands on."""
         return [bare.var for child in call.children if (bare := ir.bare(child)).kind == "name" and bare.var in self.arrays and bare.var is not None]
 
-    def called(self, expr: Expr, given: frozenset[int], seen: _Seen) -> _Seen:
+    def called(self, expr: Expr, arrays: frozenset[int], seen: _Seen) -> _Seen:
         """Take a call of a function that is looked at by itself, as if its arrays had been written before."""
-        if any(node.var in self.arrays and self.arrays[node.var] not in given for node in expr.walk() if node.var is not None):
+        if any(node.var in self.arrays and self.arrays[node.var] not in arrays for node in expr.walk() if node.var is not None):
             raise _Relies
-        if sum(node.var in self.arrays for node in expr.walk()) > len(given) or any(place.array in given for place in seen.reads):
+        if sum(node.var in self.arrays for node in expr.walk()) > len(arrays) or any(place.array in arrays for place in seen.reads):
             raise _Relies
-        anything = frozenset(_Place(array, "", frozenset()) for array in given)
-        own = frozenset(place for place in seen.own if place.array not in given)
+        anything = frozenset(_Place(array, "", frozenset()) for array in arrays)
+        own = frozenset(place for place in seen.own if place.array not in arrays)
         return self.changed(_Seen(seen.reads | anything, seen.writes | anything, own), expr.changes)
 
     def changed(self, seen: _Seen, keys: frozenset[int]) -> _Seen:

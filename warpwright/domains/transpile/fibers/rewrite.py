@@ -101,7 +101,7 @@ def values(source: Source) -> list[tuple[int, int]]:
     if not any(token.text in names for token in tokens):
         return []
     kernels = [(kernel.start, kernel.end) for kernel in source.kernels]
-    found = []
+    spans = []
     for index, token in enumerate(tokens):
         if token.text not in names or any(start <= token.start < end for start, end in kernels):
             continue
@@ -115,8 +115,8 @@ def values(source: Source) -> list[tuple[int, int]]:
         before, after = tokens[first - 1].text, tokens[last + 1].text if last + 1 < len(tokens) else ""
         cast = before == ")" and tokens[first - 2].text == "*"
         if (before in _BEFORE_A_VALUE or cast) and after in _AFTER_A_VALUE and not _declares(source, token):
-            found.append((first, last))
-    return found
+            spans.append((first, last))
+    return spans
 
 
 def _declares(source: Source, name: Token) -> bool:

@@ -146,7 +146,7 @@ class _Rewriter:
             words.append(token.text)
         return words, close + 1
 
-    def made(self, at: int) -> tuple[_Group, int] | None:
+    def construction(self, at: int) -> tuple[_Group, int] | None:
         """Return the group that an expression such as `cg::tiled_partition<8>(cta)` makes, and the index after it."""
         name = self.of_groups(at, MAKERS)
         if name is None:
@@ -162,7 +162,7 @@ class _Rewriter:
         close = scan.matching(self.tokens, after)
         if kind == "block" and close != after + 1:
             kind = "other"  # with memory for tiles of several warps
-        source = self.known(after + 1) if close == after + 2 else (nested[0] if (nested := self.made(after + 1)) else None)
+        source = self.known(after + 1) if close == after + 2 else (nested[0] if (nested := self.construction(after + 1)) else None)
         if kind == "tile" and (not size or source is None or source.kind not in ("block", "tile")):
             if source is not None:
                 source.kept = True
@@ -208,24 +208,24 @@ class _Rewriter:
         name = at + 1
         while self.word(name) in ("&", "&&", "const"):
             name += 1
-        made = self.made(name + 2) if self.word(name + 1) == "=" else None
-        return None if made is None else self.declared(made[0], at - (self.word(at - 1) == "const"), name, made)
+        group_made = self.construction(name + 2) if self.word(name + 1) == "=" else None
+        return None if group_made is None else self.declared(group_made[0], at - (self.word(at - 1) == "const"), name, group_made)
 
-    def declared(self, group: _Group, first: int, name: int, made: tuple[_Group, int] | None = None) -> int:
+    def declared(self, group: _Group, first: int, name: int, initial: tuple[_Group, int] | None = None) -> int:
         """Enter a variable; its declaration can be left out if it is a statement of its own that only makes the group."""
         after = name + 1
         if self.word(after) in ("=", "(", "{") and not self.parentheses:
-            made = made or self.made(after + 1)
-            if made is not None:
-                last = made[1] + (self.word(after) != "=")
-                if group is not made[0]:
-                    group.parent = made[0].parent
-                    made[0].parts.append(group)
-                    if made[0].kind == "other" or made[0].size != group.size:
+            initial = initial or self.construction(after + 1)
+            if initial is not None:
+                last = initial[1] + (self.word(after) != "=")
+                if group is not initial[0]:
+                    group.parent = initial[0].parent
+                    initial[0].parts.append(group)
+                    if initial[0].kind == "other" or initial[0].size != group.size:
                         group.kind = "other"
                 if group.kind != "other" and self.word(last) == ";" and self.word(first - 1) in (";", "{", "}", ":", ")"):
-                    group.statement = made[0].statement = (first, last)
-                after = last if group.statement else made[1]
+                    group.statement = initial[0].statement = (first, last)
+                after = last if group.statement else initial[1]
         elif self.word(after) == "=" and self.parentheses:
             group.kept = True
         group.name = self.word(name)
@@ -235,8 +235,8 @@ class _Rewriter:
 
     def operation(self, at: int) -> int | None:
         """Write out `group.operation(...)`; return the index of what follows its opening parenthesis, or of the whole."""
-        made = self.made(at) if self.known(at) is None else None
-        group, dot = (self.known(at), at + 1) if made is None else made
+        new_group = self.construction(at) if self.known(at) is None else None
+        group, dot = (self.known(at), at + 1) if new_group is None else new_group
         if group is None or self.word(dot) != "." or self.word(dot + 2) != "(":
             return None
         close, method = scan.matching(self.tokens, dot + 2), self.word(dot + 1)
@@ -245,7 +245,7 @@ class _Rewriter:
         written = _with_value(group, method)
         if written is None:
             group.kept = True
-            return dot + 2 if made is not None else at + 1
+            return dot + 2 if new_group is not None else at + 1
         self.replace(at, dot + 2, written[0])
         self.replace(close, close, written[1])
         return dot + 3 - self.counted("(")
@@ -269,8 +269,8 @@ class _Rewriter:
         if name is None or self.word(name + 1) != "(":
             return None
         close = scan.matching(self.tokens, name + 1)
-        made = self.made(name + 2)
-        group, after = (self.known(name + 2), name + 3) if made is None else made
+        new_group = self.construction(name + 2)
+        group, after = (self.known(name + 2), name + 3) if new_group is None else new_group
         if group is None:
             return None
         if self.word(name) != "reduce":

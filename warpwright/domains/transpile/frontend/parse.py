@@ -173,7 +173,7 @@ class _Reader:
         if word == "COMPOUND_STMT":
             return [Block(self.block(cursor), line)]
         if word == "DECL_STMT":
-            return [made for child in self.cursors.children(cursor) for made in self.declaration(child)]
+            return [stmt for child in self.cursors.children(cursor) for stmt in self.declaration(child)]
         if word == "NULL_STMT":
             return []
         if word == "UNEXPOSED_STMT" and len(kids := self.cursors.children(cursor)) == 1:  # a statement under #pragma unroll

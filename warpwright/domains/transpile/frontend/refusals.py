@@ -35,11 +35,11 @@ _WHAT: Mapping[str, str] = {
 
 def refuse(source: Source) -> None:
     """Raise for what no tier translates."""
-    for refusal in found(source).values():
+    for refusal in refused_by_place(source).values():
         raise refusal
 
 
-def found(source: Source) -> dict[tuple[int, int], Refusal]:
+def refused_by_place(source: Source) -> dict[tuple[int, int], Refusal]:
     """Return why each piece of device code that no tier translates is refused, by its place."""
     refused: dict[tuple[int, int], Refusal] = {}
     for start, _, end in source.pieces:
@@ -69,7 +69,7 @@ def reached(source: Source, broken: Sequence[Refusal] = ()) -> tuple[Source, dic
     """Return a source for its kernels alone without those that reach what is refused or broken, and why each of these is left out.
 
     Raises the refusal if no kernel is left."""
-    refused = found(source) | at_places(source, broken)
+    refused = refused_by_place(source) | at_places(source, broken)
     if not refused:
         return source, {}
     kernels = {kernel.start: kernel.name for kernel in source.kernels if kernel.defined}

@@ -200,7 +200,7 @@ class _Includes:
         """Library and framework headers that were met, with the line."""
         self.seen: set[Path] = set()
         """Files that are included once only."""
-        self.found = functools.cache(_found)
+        self.located = functools.cache(_located)
         self.file = functools.cache(_file)
 
     def replaced(self, text: str, name: str, folders: tuple[Path, ...], depth: int = 0) -> str:
@@ -209,7 +209,7 @@ class _Includes:
         def one(match: re.Match[str]) -> str:
             header, line = match[2], text.count("\n", 0, match.start()) + 1
             spelled = f"<{header}>" if match[1] == "<" else f'"{header}"'
-            path = self.found(header, folders)
+            path = self.located(header, folders)
             ours = path is not None and path in HELPERS.values()
             if path is not None and (ours or not PROVIDED.match(header) or _HELPER.search(header)):
                 resolved, own, once = self.file(path)
@@ -248,7 +248,7 @@ class _Includes:
 _PRAGMA_ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once[^\n]*$", re.M)
 
 
-def _found(header: str, folders: tuple[Path, ...]) -> Path | None:
+def _located(header: str, folders: tuple[Path, ...]) -> Path | None:
     """Return the file that an include means, if it is an own one."""
     return next((folder / header for folder in folders if (folder / header).is_file()), None) or HELPERS.get(header)
 

@@ -16,6 +16,6 @@ def errors(text: str) -> list[tuple[str, int, int, str]]:
     words = native.syntax_errors(text, "translated.cpp", [*FLAGS, "-w"])
     if not words:
         return []
-    found = [(file, int(line), int(column), reason) for file, line, column, reason in _ERROR.findall(words)]
-    named = [(Path(file).name if file.endswith("translated.cpp") else file, *rest) for file, *rest in found]
+    located = [(file, int(line), int(column), reason) for file, line, column, reason in _ERROR.findall(words)]
+    named = [(Path(file).name if file.endswith("translated.cpp") else file, *rest) for file, *rest in located]
     return named or [("translated.cpp", 1, 1, words.strip()[-300:])]  # type: ignore[list-item, return-value]

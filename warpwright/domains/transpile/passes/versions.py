@@ -53,16 +53,16 @@ class _Versions:
     def parted(self, stmts: tuple[Stmt, ...], declaration: Declare) -> tuple[Stmt, ...]:
         """Return the list with a new variable at each place that sets the declared one."""
         var, now = declaration.var, declaration.var
-        made: list[Stmt] = []
+        rebuilt: list[Stmt] = []
         for stmt in stmts:
             value = _value(stmt, var)
             if value is None:
-                made.append(_with(stmt, var, now))
+                rebuilt.append(_with(stmt, var, now))
                 continue
             new = self.fresh(var)
-            made.append(Declare(new, _renamed(value, var, now), False, stmt.line, stmt.comment))  # type: ignore[union-attr]
+            rebuilt.append(Declare(new, _renamed(value, var, now), False, stmt.line, stmt.comment))  # type: ignore[union-attr]
             now = new
-        return tuple(made)
+        return tuple(rebuilt)
 
     def fresh(self, var: Var) -> Var:
         names = {v.name for v in self.variables.values()}

@@ -110,8 +110,8 @@ def _folders(root: Path) -> Source:
 
 def _files_under(root: Path, folder: str) -> list[str]:
     """Return the files under a folder, relative to the root, in the order of their parts; 50,000 in 0.1 s, since none is asked for its size."""
-    found = [os.path.join(here, name) for here, _, names in os.walk(root / folder) for name in names]
-    return sorted((os.path.relpath(path, root).replace(os.sep, "/") for path in found), key=lambda path: path.split("/"))
+    paths = [os.path.join(here, name) for here, _, names in os.walk(root / folder) for name in names]
+    return sorted((os.path.relpath(path, root).replace(os.sep, "/") for path in paths), key=lambda path: path.split("/"))
 
 
 def _is_image(relative: str) -> bool:

@@ -32,16 +32,16 @@ class Point:
 
 def points(records: Iterable[Record]) -> list[Point]:
     """Return the points of the records that passed, one for each program."""
-    found: dict[str, Point] = {}
+    by_key: dict[str, Point] = {}
     for record in records:
         measured = record.measurement
         if record.status != "ok" or measured is None or "psnr" not in measured.conditions:
             continue
         told = {name: float(measured.conditions[name]) for name in ("accuracy", "spread", "psnr", "ssim", "perceptual")}
         own = record.candidate.proposer.removeprefix(BASELINE) if is_baseline(record) else ", ".join(map(str, record.candidate.actions)) or "gentle"
-        if record.candidate.key not in found or is_baseline(record):
-            found[record.candidate.key] = Point(own, **told, record=record.key)
-    return list(found.values())
+        if record.candidate.key not in by_key or is_baseline(record):
+            by_key[record.candidate.key] = Point(own, **told, record=record.key)
+    return list(by_key.values())
 
 
 def front(points: Sequence[Point], quality: str = "psnr") -> list[Point]:

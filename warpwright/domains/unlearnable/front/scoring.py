@@ -51,8 +51,8 @@ class Score:
 
     def distance(self, kind: str) -> float:
         """Return how far the images are from the clean ones, above 0."""
-        found = {"rms": 255 * 10 ** (-self.psnr / 20), "ssim": 1 - self.ssim, "perceptual": self.perceptual}[kind]
-        return max(found, 1e-6)
+        distances = {"rms": 255 * 10 ** (-self.psnr / 20), "ssim": 1 - self.ssim, "perceptual": self.perceptual}[kind]
+        return max(distances, 1e-6)
 
     def costs(self, weight: float, kind: str) -> tuple[float, ...]:
         """Return the cost of each seed."""
@@ -95,8 +95,8 @@ class Scorer:
     def _trained(self, protected: NDArray[np.uint8]) -> Iterator[Outcome]:
         plan = self._plan(protected)
         jobs = [Job(f"seed {seed}", lambda: plan, seed) for seed in range(self.work.seeds)]
-        found = {job.key: outcome for job, outcome in side_by_side.outcomes(jobs, self.work.lanes)}
-        yield from (found[job.key] for job in jobs)
+        outcome_of = {job.key: outcome for job, outcome in side_by_side.outcomes(jobs, self.work.lanes)}
+        yield from (outcome_of[job.key] for job in jobs)
 
     def _plan(self, images: NDArray[np.uint8]) -> Plan:
         tests = {"clean": (self.test_images, self.test.labels)}

@@ -109,10 +109,10 @@ def read(fields_given: dict[str, Any], path: Path) -> Work:
         fits = type(value) is type(usual) or (isinstance(usual, float) and type(value) is int)
         if name not in ("train", "test") and (not fits or (type(value) is int and value < 0)):
             raise TaskError(f"{path}: expected {name} like {usual!r}, saw {value!r}", "leave it out to get that")
-    made = Work(**fields_given)
-    if not 0 <= made.weight <= 1 or made.quality not in QUALITIES or min(made.epochs, made.batch, made.seeds, made.lanes) < 1:
-        raise TaskError(f"{path}: expected a weight from 0 to 1, a quality of {QUALITIES}, counts above 0, saw {made}", "leave them out for defaults")
-    return made
+    work = Work(**fields_given)
+    if not 0 <= work.weight <= 1 or work.quality not in QUALITIES or min(work.epochs, work.batch, work.seeds, work.lanes) < 1:
+        raise TaskError(f"{path}: expected a weight from 0 to 1, a quality of {QUALITIES}, counts above 0, saw {work}", "leave them out for defaults")
+    return work
 
 
 def data_key(work: Work) -> str:

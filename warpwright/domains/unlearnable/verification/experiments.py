@@ -49,14 +49,14 @@ class Bench:
 
     def kind(self, name: str, on: str, images: Images | None = None, recipe: Recipe | None = None, weights: Path | None = None) -> Kind:
         """Return a training without a counter-measure; one on protected images is tested with own and other filters too."""
-        chosen, given = recipe or self.recipe, images or self.images(on)
+        chosen, images_of = recipe or self.recipe, images or self.images(on)
 
         def plan(seed: int) -> Plan:
             tests = {"clean": (self.sets.test, self.sets.test_labels)}
             if on == "protected":
                 shift = 1 + seed % max(self.sets.classes - 1, 1)
                 tests |= {"own": (self.sets.tested_with(0), self.sets.test_labels), "perm": (self.sets.tested_with(shift), self.sets.test_labels)}
-            return Plan(given(seed), self.sets.labels, tests, self.sets.classes, chosen, make_net=self._make(chosen), weights=weights)
+            return Plan(images_of(seed), self.sets.labels, tests, self.sets.classes, chosen, make_net=self._make(chosen), weights=weights)
 
         return Kind(name, on, chosen, plan)
 

@@ -47,8 +47,8 @@ def _match_select(node: fx.Node) -> Any:
     return source, inner
 
 
-def _emit_select(e: Edit, node: fx.Node, found: tuple[fx.Node, fx.Node]) -> None:
-    source, inner = found
+def _emit_select(e: Edit, node: fx.Node, match: tuple[fx.Node, fx.Node]) -> None:
+    source, inner = match
     at = e.before(node)
     part = at.call(node.target, inner, *node.args[1:], **node.kwargs)
     e.replace(node, at.call(source.target, part, *source.args[1:], **source.kwargs))

@@ -29,8 +29,8 @@ class Product:
 
 def read(equation: str) -> Product | None:
     """Return the product that an equation is, or None: other than two operands, diagonals, `...`, a letter that one operand alone sums over."""
-    given, arrow, out = equation.replace(" ", "").partition("->")
-    operands = given.split(",")
+    subscripts, arrow, out = equation.replace(" ", "").partition("->")
+    operands = subscripts.split(",")
     if len(operands) != 2 or "." in equation:
         return None
     first, second = operands
@@ -48,34 +48,34 @@ def read(equation: str) -> Product | None:
 
 def operations(node: fx.Node) -> float:
     """Return the multiply-adds of a call that is a product, 0 for any other."""
-    found = _match(node)
-    return float(math.prod(found[1].values())) if found is not None else 0.0
+    match = _match(node)
+    return float(math.prod(match[1].values())) if match is not None else 0.0
 
 
 def _match(node: fx.Node) -> Any:
     equation, operands = node.args[:2]
-    found = read(equation) if isinstance(equation, str) else None
-    if found is None or not isinstance(operands, list | tuple) or not all(is_tensor(x) and dtype(x) == dtype(node) for x in operands):  # type: ignore[arg-type]
+    product = read(equation) if isinstance(equation, str) else None
+    if product is None or not isinstance(operands, list | tuple) or not all(is_tensor(x) and dtype(x) == dtype(node) for x in operands):  # type: ignore[arg-type]
         return None
     sizes: dict[str, int] = {}
-    for letters, x in zip((found.first, found.second), operands, strict=True):
+    for letters, x in zip((product.first, product.second), operands, strict=True):
         for letter, size in zip(letters, shape(x), strict=True):  # type: ignore[arg-type]
             if sizes.setdefault(letter, size) != size:
                 return None  # broadcast
-    return (found, sizes, operands) if math.prod(sizes.values()) else None
+    return (product, sizes, operands) if math.prod(sizes.values()) else None
 
 
-def _emit(e: Edit, node: fx.Node, found: Any) -> None:
-    product, sizes, (first, second) = found
+def _emit(e: Edit, node: fx.Node, match: Any) -> None:
+    product, sizes, (first, second) = match
     at = e.before(node)
     batch = [math.prod(_sizes(product.batch, sizes))] if product.batch else []
     outer = batch + ([math.prod(_sizes(product.left, sizes))] if batch else _sizes(product.left, sizes))
     inner, right = (math.prod(_sizes(letters, sizes)) for letters in (product.summed, product.right))
     a = _shaped(at, _ordered(at, first, product.first, product.batch + product.left + product.summed), [*outer, inner])
     b = _shaped(at, _ordered(at, second, product.second, product.batch + product.summed + product.right), [*batch, inner, right])
-    made = at.call(aten.bmm.default if batch else aten.matmul.default, a, b)
+    result = at.call(aten.bmm.default if batch else aten.matmul.default, a, b)
     letters = product.batch + product.left + product.right
-    e.replace(node, _ordered(at, _shaped(at, made, _sizes(letters, sizes)), letters, product.out))
+    e.replace(node, _ordered(at, _shaped(at, result, _sizes(letters, sizes)), letters, product.out))
 
 
 def _sizes(letters: str, sizes: Mapping[str, int]) -> list[int]:

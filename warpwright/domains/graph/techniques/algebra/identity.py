@@ -67,8 +67,8 @@ def _does_nothing(node: fx.Node) -> bool:
     return True
 
 
-def _list(given: Any) -> list[int]:
-    return [given] if isinstance(given, int) else list(given)
+def _list(value: Any) -> list[int]:
+    return [value] if isinstance(value, int) else list(value)
 
 
 def _match_identity(node: fx.Node) -> Any:
@@ -78,8 +78,8 @@ def _match_identity(node: fx.Node) -> Any:
     return x
 
 
-def _emit_existing(e: Edit, node: fx.Node, found: fx.Node) -> None:
-    e.replace(node, found)
+def _emit_existing(e: Edit, node: fx.Node, match: fx.Node) -> None:
+    e.replace(node, match)
 
 
 IDENTITY = Rewrite(
@@ -125,8 +125,8 @@ def _match_size_one(node: fx.Node) -> Any:
     return (x, axes) if not any(user.op == "output" for user in node.users) else None
 
 
-def _emit_size_one(e: Edit, node: fx.Node, found: tuple[fx.Node, list[int] | None]) -> None:
-    x, axes = found
+def _emit_size_one(e: Edit, node: fx.Node, match: tuple[fx.Node, list[int] | None]) -> None:
+    x, axes = match
     e.replace(node, x if axes is None else e.before(node).call(aten.squeeze.dims, x, axes))
 
 
@@ -187,8 +187,8 @@ def _match_clamps(node: fx.Node) -> Any:
     return inner[0], low, high
 
 
-def _emit_clamp(e: Edit, node: fx.Node, found: tuple[fx.Node, float, float]) -> None:
-    x, low, high = found
+def _emit_clamp(e: Edit, node: fx.Node, match: tuple[fx.Node, float, float]) -> None:
+    x, low, high = match
     ends = (None if low == -math.inf else low, None if high == math.inf else high)
     e.replace(node, e.before(node).call(aten.clamp.default, x, *ends))
 
@@ -209,8 +209,8 @@ def _match_scaled_clamp(node: fx.Node) -> Any:
     return outer, (x, a, b)
 
 
-def _emit_scaled_clamp(e: Edit, node: fx.Node, found: Any) -> None:
-    (_, low, high), (x, a, b) = found
+def _emit_scaled_clamp(e: Edit, node: fx.Node, match: Any) -> None:
+    (_, low, high), (x, a, b) = match
     at = e.before(node)
     ends = (None if low == -math.inf else (low - b) / a, None if high == math.inf else (high - b) / a)
     new = at.call(aten.clamp.default, x, *ends)
@@ -232,8 +232,8 @@ def _match_leaky(node: fx.Node) -> Any:
     return (inner.args[0], slopes[0] * slopes[1]) if min(slopes) >= 0 else None  # type: ignore[union-attr]
 
 
-def _emit_leaky(e: Edit, node: fx.Node, found: tuple[fx.Node, float]) -> None:
-    e.replace(node, e.before(node).call(aten.leaky_relu.default, *found))
+def _emit_leaky(e: Edit, node: fx.Node, match: tuple[fx.Node, float]) -> None:
+    e.replace(node, e.before(node).call(aten.leaky_relu.default, *match))
 
 
 MERGE_LEAKY = Rewrite(

@@ -36,8 +36,8 @@ def _axes(node: fx.Node) -> tuple[int, ...]:
     if is_op(node, *MAX_POOLS):
         d = MAX_POOLS.index(node.target) + 1
         return tuple(range(rank - d, rank))
-    given = argument(node, "dim")
-    return tuple(sorted(a % rank for a in ([given] if isinstance(given, int) else given))) or tuple(range(rank))
+    dim = argument(node, "dim")
+    return tuple(sorted(a % rank for a in ([dim] if isinstance(dim, int) else dim))) or tuple(range(rank))
 
 
 def _is_nondecreasing(node: fx.Node) -> bool:
@@ -80,8 +80,8 @@ def _match(node: fx.Node) -> Any:
     return None
 
 
-def _emit(e: Edit, node: fx.Node, found: tuple[fx.Node, int, bool]) -> None:
-    inner, position, swap = found
+def _emit(e: Edit, node: fx.Node, match: tuple[fx.Node, int, bool]) -> None:
+    inner, position, swap = match
     at = e.before(node)
     target: Any = node.target
     rest = node.args[1:]

@@ -104,7 +104,7 @@ def bounds(node: Any, depth: int = 32) -> Bounds:
         return min(ends), max(ends)
     if is_op(node, *_KEEPING):
         return bounds(node.args[0], depth - 1)
-    for op, found in _FIXED.items():
+    for op, fixed in _FIXED.items():
         if is_op(node, op):
-            return found
+            return fixed
     return ANY

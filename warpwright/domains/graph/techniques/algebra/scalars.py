@@ -33,8 +33,8 @@ def _match_literal(node: fx.Node) -> Any:
     return None
 
 
-def _emit_literal(e: Edit, node: fx.Node, found: tuple[fx.Node, float, bool]) -> None:
-    x, number, second = found
+def _emit_literal(e: Edit, node: fx.Node, match: tuple[fx.Node, float, bool]) -> None:
+    x, number, second = match
     at = e.before(node)
     if is_op(node, aten.maximum, aten.max):
         new = at.call(aten.clamp.default, x, number)
@@ -69,8 +69,8 @@ def _match_chain(node: fx.Node) -> Any:
     return (x, a, b) if count > (a != 1) + (b != 0) and a != 0 and math.isfinite(a) and math.isfinite(b) else None
 
 
-def _emit_chain(e: Edit, node: fx.Node, found: tuple[fx.Node, float, float]) -> None:
-    x, a, b = found
+def _emit_chain(e: Edit, node: fx.Node, match: tuple[fx.Node, float, float]) -> None:
+    x, a, b = match
     at = e.before(node)
     new = at.call(aten.mul.Tensor, x, a) if a != 1 else x
     e.replace(node, at.call(aten.add.Tensor, new, b) if b != 0 else new)
@@ -142,8 +142,8 @@ def _match_affine(reader: fx.Node) -> Any:
     return affine if affine is not None and affine[1:] != (1.0, 0.0) and _foldable(affine[0], reader) else None
 
 
-def _emit_affine(e: Edit, reader: fx.Node, found: tuple[fx.Node, float, float]) -> None:
-    node, a, b = found
+def _emit_affine(e: Edit, reader: fx.Node, match: tuple[fx.Node, float, float]) -> None:
+    node, a, b = match
     at = e.before(reader)
     weight, bias = argument(node, "weight"), argument(node, "bias")
     if a != 1:
@@ -173,8 +173,8 @@ def _match_shift(reader: fx.Node) -> Any:
     return None
 
 
-def _emit_shift(e: Edit, reader: fx.Node, found: tuple[fx.Node, fx.Node, int]) -> None:
-    node, shift, sign = found
+def _emit_shift(e: Edit, reader: fx.Node, match: tuple[fx.Node, fx.Node, int]) -> None:
+    node, shift, sign = match
     at = e.before(reader)
     bias = argument(node, "bias")
     vector = _vector(at, shift, _channels(node)[1])
@@ -202,8 +202,8 @@ def _match_factor(reader: fx.Node) -> Any:
     return None
 
 
-def _emit_factor(e: Edit, reader: fx.Node, found: tuple[fx.Node, fx.Node]) -> None:
-    node, factor = found
+def _emit_factor(e: Edit, reader: fx.Node, match: tuple[fx.Node, fx.Node]) -> None:
+    node, factor = match
     at = e.before(reader)
     vector = _vector(at, factor, _channels(node)[1])
     vector = at.call(aten.reciprocal.default, vector) if is_op(reader, aten.div) else vector
@@ -225,8 +225,8 @@ def _match_input(node: fx.Node) -> Any:
     return affine if is_parameter_only(argument(node, "weight")) else None
 
 
-def _emit_input(e: Edit, node: fx.Node, found: tuple[fx.Node, float, float]) -> None:
-    x, a, _ = found
+def _emit_input(e: Edit, node: fx.Node, match: tuple[fx.Node, float, float]) -> None:
+    x, a, _ = match
     _again(e, node, node, _scaled_weight(e.before(node), node, a), argument(node, "bias"), x)
 
 

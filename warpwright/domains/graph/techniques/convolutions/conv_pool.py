@@ -97,8 +97,8 @@ def _windows(at: Inserter, weight: fx.Node, dim: int, m: Merged) -> fx.Node:
     return at.call(aten.flip.default, weight, [dim]) if m.step < 0 and m.entries > 1 else weight
 
 
-def _emit(e: Edit, node: fx.Node, found: tuple[Convolution, list[Merged]]) -> None:
-    conv, axes = found
+def _emit(e: Edit, node: fx.Node, match: tuple[Convolution, list[Merged]]) -> None:
+    conv, axes = match
     at = e.before(node)
     weight = conv.weight
     for axis, m in enumerate(axes):
@@ -131,8 +131,8 @@ def _match_pools(node: fx.Node) -> Any:
     return (outer, inner) if all(s == k if average else s <= k for k, s in pairs) else None
 
 
-def _emit_pools(e: Edit, node: fx.Node, found: tuple[Pool, Pool]) -> None:
-    outer, inner = found
+def _emit_pools(e: Edit, node: fx.Node, match: tuple[Pool, Pool]) -> None:
+    outer, inner = match
     kernel = [(ko - 1) * si + ki for ko, ki, si in zip(outer.kernel, inner.kernel, inner.stride, strict=True)]
     stride = [so * si for so, si in zip(outer.stride, inner.stride, strict=True)]
     e.replace(node, e.before(node).call(node.target, inner.x, kernel, stride))

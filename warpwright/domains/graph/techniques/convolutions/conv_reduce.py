@@ -56,7 +56,7 @@ def boxes(conv: Convolution, axis: int) -> tuple[Box, ...]:
     """Return the boxes of one spatial axis; kernel indices that meet no input are left out."""
     size, out, stride = conv.sizes[axis], conv.out[axis], conv.stride[axis]
     padding, dilation = conv.padding[axis], conv.dilation[axis]
-    found: dict[tuple[int, int], list[int]] = {}
+    taps_of: dict[tuple[int, int], list[int]] = {}
     for k in range(conv.kernel[axis]):
         offset = k * dilation - padding
         if conv.transposed:  # o = i * stride + offset in [0, out)
@@ -68,9 +68,9 @@ def boxes(conv: Convolution, axis: int) -> tuple[Box, ...]:
             high = min(out - 1, (size - 1 - offset) // stride)
             first, count = low * stride + offset, high - low + 1
         if count > 0:
-            found.setdefault((first, count), []).append(k)
+            taps_of.setdefault((first, count), []).append(k)
     step = 1 if conv.transposed else stride
-    return tuple(Box(first, step, count, tuple(taps)) for (first, count), taps in sorted(found.items()))
+    return tuple(Box(first, step, count, tuple(taps)) for (first, count), taps in sorted(taps_of.items()))
 
 
 def _match(node: fx.Node) -> Any:
@@ -84,8 +84,8 @@ def _match(node: fx.Node) -> Any:
     return red, conv, spatial
 
 
-def _emit(e: Edit, node: fx.Node, found: tuple[Reduction, Convolution, tuple[int, ...]]) -> None:
-    red, conv, spatial = found
+def _emit(e: Edit, node: fx.Node, match: tuple[Reduction, Convolution, tuple[int, ...]]) -> None:
+    red, conv, spatial = match
     at = e.before(node)
     new = collapse(at, conv, spatial, red.mean)
     new = reduce(at, new, tuple(a for a in red.axes if a < 2), True, red.mean)
@@ -119,12 +119,12 @@ def collapse(at: Inserter, conv: Convolution, spatial: tuple[int, ...], mean: bo
         dim = bordered[0] + 2
         last = shape(x)[dim] - 1
         pairs = [tuple(at.call(aten.narrow.default, t, dim, *part) for t in (x, weight)) for part in ((0, 1), (1, last))]  # type: ignore[misc]
-    found: list[fx.Node] = []
+    terms: list[fx.Node] = []
     for x, weight in pairs:
         x = _into_channels(at, x, 1, spatial, rest)
         weight = _into_channels(at, weight, 0 if conv.transposed else 1, spatial, rest)
-        found.append(_remaining(at, conv, x, weight, None if found else bias, rest))
-    new = found[0] if len(found) == 1 else at.call(aten.add.Tensor, *found)
+        terms.append(_remaining(at, conv, x, weight, None if terms else bias, rest))
+    new = terms[0] if len(terms) == 1 else at.call(aten.add.Tensor, *terms)
     sizes = [1 if a in spatial else n for a, n in enumerate(conv.out)]
     new = at.call(aten.reshape.default, new, [*shape(conv.node)[:2], *sizes])
     return at.call(aten.to.dtype, new, torch.float32) if wide else new
@@ -144,19 +144,19 @@ def _widened(at: Inserter, tensor: fx.Node, wide: bool) -> fx.Node:
 def _planes(conv: Convolution, axis: int) -> tuple[Plane, ...]:
     """Return the planes of one axis: for each residue of its stride everything that its kernel indices meet, and what some of them miss."""
     ranges = boxes(conv, axis)
-    found = []
+    planes = []
     for residue in sorted({box.first % box.step for box in ranges}):
         group = [box for box in ranges if box.first % box.step == residue]
         step = group[0].step
         spans = [(box.first // step, box.first // step + box.count, box.taps) for box in group]
         low, high = min(a for a, _, _ in spans), max(b for _, b, _ in spans)
-        found.append(Plane(residue + low * step, step, high - low, tuple(k for _, _, taps in spans for k in taps), 1))
+        planes.append(Plane(residue + low * step, step, high - low, tuple(k for _, _, taps in spans for k in taps), 1))
         ends = sorted({low, high, *(a for a, _, _ in spans), *(b for _, b, _ in spans)})
         for start, stop in itertools.pairwise(ends):
             missed_by = tuple(k for a, b, taps in spans if not (a <= start and stop <= b) for k in taps)
             if missed_by:
-                found.append(Plane(residue + start * step, step, stop - start, missed_by, -1))
-    return tuple(found)
+                planes.append(Plane(residue + start * step, step, stop - start, missed_by, -1))
+    return tuple(planes)
 
 
 def _plane_sums(at: Inserter, x: fx.Node, dim: int, planes: tuple[Plane, ...], wide: bool) -> fx.Node:
@@ -239,8 +239,8 @@ def _match_channels(node: fx.Node) -> Any:
     return red, conv
 
 
-def _emit_channels(e: Edit, node: fx.Node, found: tuple[Reduction, Convolution]) -> None:
-    red, conv = found
+def _emit_channels(e: Edit, node: fx.Node, match: tuple[Reduction, Convolution]) -> None:
+    red, conv = match
     at = e.before(node)
     weight = reduce(at, conv.weight, (1 if conv.transposed else 0,), True, red.mean)
     bias = None if conv.bias is None else reduce(at, conv.bias, (0,), True, red.mean)

@@ -195,8 +195,8 @@ def _match_channels(node: fx.Node) -> Any:
     conv = read(node.args[0])
     if conv is None or only_user(conv.node) is not node or conv.groups != 1 or not in_phases(conv):
         return None
-    given = argument(node, "dim")
-    axes = [given] if isinstance(given, int) else list(given)
+    dim = argument(node, "dim")
+    axes = [dim] if isinstance(dim, int) else list(dim)
     return conv if [a % (conv.d + 2) for a in axes] == [1] else None
 
 
@@ -230,8 +230,8 @@ def _match_pool(node: fx.Node) -> Any:
     return (pool, conv) if aligned else None
 
 
-def _emit_pool(e: Edit, node: fx.Node, found: tuple[Pool, Convolution]) -> None:
-    pool, conv = found
+def _emit_pool(e: Edit, node: fx.Node, match: tuple[Pool, Convolution]) -> None:
+    pool, conv = match
     at = e.before(node)
     axes = []
     for axis in range(conv.d):
@@ -275,8 +275,8 @@ def _living(phase: Phase, r: int, out: int) -> tuple[int, int]:
     return first, (out - 1 + phase.shift - r) // phase.s - first + 1
 
 
-def _emit_statistics(e: Edit, node: fx.Node, found: tuple[Convolution, list[Phase]]) -> None:
-    conv, axes = found
+def _emit_statistics(e: Edit, node: fx.Node, match: tuple[Convolution, list[Phase]]) -> None:
+    conv, axes = match
     at = e.before(node)
     dense = by_phase(at, conv, axes, conv.bias)
     shares, variances, means = [], [], []

@@ -93,8 +93,8 @@ def read(node: Any) -> Convolution | None:
     )
 
 
-def _per_axis(given: Any, d: int) -> tuple[int, ...]:
-    values = (given,) if isinstance(given, int) else tuple(given)
+def _per_axis(value: Any, d: int) -> tuple[int, ...]:
+    values = (value,) if isinstance(value, int) else tuple(value)
     return values * d if len(values) == 1 else values
 
 
@@ -153,8 +153,8 @@ def correlate(
     for axis in reversed(range(d)):
         size, kernel = shape(x)[axis + 2], (shape(weight)[axis + 2] - 1) * (dilation[axis] if dilation else 1) + 1
         behind = (out[axis] - 1) * stride[axis] + first[axis] + kernel - size
-        given = (size + 2 * padding[axis] - kernel) // stride[axis] + 1
-        if first[axis] > 0 or given != out[axis]:
+        places = (size + 2 * padding[axis] - kernel) // stride[axis] + 1
+        if first[axis] > 0 or places != out[axis]:
             padding[axis] = 0
             ends += [-first[axis], behind]
         else:

@@ -73,8 +73,8 @@ def _match(node: fx.Node) -> _Found | None:
     source: Any = node.args[0]
     if not shape(source):
         return None
-    given = argument(node, "dim")
-    axes = [a % len(shape(source)) for a in ([given] if isinstance(given, int) else given)]
+    dim = argument(node, "dim")
+    axes = [a % len(shape(source)) for a in ([dim] if isinstance(dim, int) else dim)]
     split = is_op(source, aten.reshape.default)
     conv = _covered(source.args[0] if split else source)
     if conv is None or only_user(conv.node) is not (source if split else node):
@@ -116,24 +116,24 @@ def _unpadded(conv: Convolution) -> tuple[fx.Node, list[int]]:
     """Return the convolution's input without zeros that an earlier call put round it, and how many stood before each axis."""
     pad = conv.x
     if is_op(pad, aten.constant_pad_nd.default) and not argument(pad, "value") and only_user(pad) is conv.node:
-        given: Any = argument(pad, "pad")
-        ends = [*given, *[0] * (2 * conv.d - len(given))]
+        pads: Any = argument(pad, "pad")
+        ends = [*pads, *[0] * (2 * conv.d - len(pads))]
         if len(ends) == 2 * conv.d and min(ends) >= 0:
             return pad.args[0], [p + before for p, before in zip(conv.padding, ends[-2::-2], strict=True)]  # type: ignore[return-value]
     return pad, list(conv.padding)
 
 
-def _emit(e: Edit, node: fx.Node, found: _Found, precision: str) -> None:
-    conv = found.conv
+def _emit(e: Edit, node: fx.Node, match: _Found, precision: str) -> None:
+    conv = match.conv
     x, padding = _unpadded(conv)
-    given = [x, conv.weight, conv.bias, list(conv.stride), padding, list(conv.out), list(conv.dilation), precision]
+    arguments = [x, conv.weight, conv.bias, list(conv.stride), padding, list(conv.out), list(conv.dilation), precision]
     at = e.before(node)
-    if not found.axis:
-        e.replace(node, at.call(DIRECT_CONVOLUTION, *given))
+    if not match.axis:
+        e.replace(node, at.call(DIRECT_CONVOLUTION, *arguments))
         return
-    new = at.call(DIRECT_CONVOLUTION, *given, found.outer, found.axis, _OPS[node.target])
+    new = at.call(DIRECT_CONVOLUTION, *arguments, match.outer, match.axis, _OPS[node.target])
     if not is_op(node.args[0], *CONVOLUTIONS):
-        new = at.call(aten.unsqueeze.default, new, found.axis) if argument(node, "keepdim") else new
+        new = at.call(aten.unsqueeze.default, new, match.axis) if argument(node, "keepdim") else new
     elif not argument(node, "keepdim"):
         new = at.call(aten.squeeze.dim, new, 1)
     e.replace(node, new)
@@ -164,9 +164,9 @@ class DirectConvolutions:
         e = edit(ir)
         for name in _places(ir):
             node = next((node for node in e.graph.nodes if node.name == name), None)
-            found = _match(node) if node is not None else None
-            if node is not None and found is not None:
-                _emit(e, node, found, str(dict(action.params)["precision"]))
+            match = _match(node) if node is not None else None
+            if node is not None and match is not None:
+                _emit(e, node, match, str(dict(action.params)["precision"]))
         return e.finish()
 
 

@@ -55,10 +55,10 @@ def _match(node: fx.Node) -> Any:
 def _spectrum(at: Inserter, tensor: fx.Node, conv: Convolution, order: list[int]) -> fx.Node:
     """Insert the transform of the spatial axes, as [frequencies, two axes of channels or batch in the given order]."""
     axes = list(range(2, conv.d + 2))
-    found = at.call(aten.fft_rfftn.default, tensor, list(conv.out), axes)
-    found = at.call(aten.permute.default, found, [*axes, *order])
-    sizes = shape(found)
-    return at.call(aten.reshape.default, found, [math.prod(sizes[: conv.d]), *sizes[conv.d :]])
+    spectrum = at.call(aten.fft_rfftn.default, tensor, list(conv.out), axes)
+    spectrum = at.call(aten.permute.default, spectrum, [*axes, *order])
+    sizes = shape(spectrum)
+    return at.call(aten.reshape.default, spectrum, [math.prod(sizes[: conv.d]), *sizes[conv.d :]])
 
 
 def _sum(at: Inserter, energies: fx.Node) -> fx.Node:
@@ -96,8 +96,8 @@ def _emit(e: Edit, node: fx.Node, conv: Convolution) -> None:
 
 def _between(at: Inserter, means: fx.Node) -> tuple[fx.Node, fx.Node]:
     """Insert variance and mean of the rows of `means`."""
-    found = at.call(aten.var_mean.correction, means, [0], correction=0)
-    return at.item(found, 0), at.item(found, 1)
+    moments = at.call(aten.var_mean.correction, means, [0], correction=0)
+    return at.item(moments, 0), at.item(moments, 1)
 
 
 VARIANCE_BY_PARSEVAL = Rewrite(

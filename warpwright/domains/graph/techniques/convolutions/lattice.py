@@ -27,8 +27,8 @@ def _match(node: fx.Node) -> Any:
     return (conv, factors) if max(factors) > 1 else None
 
 
-def _emit(e: Edit, node: fx.Node, found: tuple[Convolution, list[int]]) -> None:
-    conv, factors = found
+def _emit(e: Edit, node: fx.Node, match: tuple[Convolution, list[int]]) -> None:
+    conv, factors = match
     at = e.before(node)
     low = [-(-p // g) for p, g in zip(conv.padding, factors, strict=True)]  # smallest m of an output
     count = [(out - 1 + p) // g - m + 1 for out, p, g, m in zip(conv.out, conv.padding, factors, low, strict=True)]

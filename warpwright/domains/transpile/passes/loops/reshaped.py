@@ -182,9 +182,9 @@ def _width(exprs: Sequence[Expr], plan: Plan) -> Expr | None:
 
 
 def _only_in_rows(expr: Expr, widths: dict[str, Expr]) -> bool:
-    found = _row_form(expr)
-    if found is not None:
-        widths.setdefault(tiles.written(found[1]), found[1])
+    form = _row_form(expr)
+    if form is not None:
+        widths.setdefault(tiles.written(form[1]), form[1])
         return True
     if _is_thread(expr):
         return False
@@ -226,8 +226,8 @@ def _axis(name: str, axis: str, line: int) -> Expr:
 
 
 def _in_rows(expr: Expr) -> Expr | None:
-    found = _row_form(expr)
-    return _axis("threadIdx", found[0], expr.line) if found is not None else None
+    form = _row_form(expr)
+    return _axis("threadIdx", form[0], expr.line) if form is not None else None
 
 
 def _swapped(expr: Expr) -> Expr | None:

@@ -125,7 +125,7 @@ class _Cutter:
 
     def __init__(self, stmts: Sequence[Stmt], plan: Plan, printer: Printer, row: str) -> None:
         self.plan, self.printer, self.row = plan, printer, row
-        self.made = Segments([], [])
+        self.segments = Segments([], [])
         self.breaks: dict[tuple[str, int], set[int]] = {}
         self.uniform: dict[tuple[str, str, bool], None] = {}
         self.wholes: dict[str, Expr] = {}
@@ -133,7 +133,7 @@ class _Cutter:
         self.shortest = SHORTEST if any(isinstance(s, ir.For | ir.DoWhile) for s in ir.walk(tuple(stmts))) else SHORTEST_PLAIN
 
     def split(self, stmts: Sequence[Stmt], guards: Sequence[Expr]) -> Segments | None:
-        cut, printer = self.made, self.printer
+        cut, printer = self.segments, self.printer
         stmts = self.bounded(stmts)
         cut.stmts = [ir.map_expressions(s, self.change) for s in stmts]
         cut.plan = _with_declared(self.plan, cut.stmts)
@@ -180,7 +180,7 @@ class _Cutter:
         if not value.breaks or self.is_short(value.breaks):
             return None
         self.note(value)
-        name = self.made.parts.setdefault(self.printer.expr(_at_first(whole)), f"part_{len(self.made.parts) + 1}")
+        name = self.segments.parts.setdefault(self.printer.expr(_at_first(whole)), f"part_{len(self.segments.parts) + 1}")
         self.wholes.setdefault(name, whole)
         return name, value.step
 
@@ -210,7 +210,7 @@ class _Cutter:
             return False  # an unsigned value below zero is a large one
         for side in sides:
             self.note(side)
-        self.made.skip.append(self.printer.expr(_at_first(whole)))
+        self.segments.skip.append(self.printer.expr(_at_first(whole)))
         self.distance = _clear_bit(whole)
         return True
 
@@ -230,7 +230,8 @@ class _Cutter:
             operator, moving, fixed = side
             first, limit = self.at_first(moving), self.at_first(fixed)
             more = " + 1" if operator in ("<=", ">") else ""
-            (self.made.high if operator in ("<", "<=") else self.made.low).append(f"(long)stretch_x + (long)({limit}) - (long)({first}){more}")
+            ends = self.segments.high if operator in ("<", "<=") else self.segments.low
+            ends.append(f"(long)stretch_x + (long)({limit}) - (long)({first}){more}")
         return [*head, *last.then]
 
     def sides(self, part: Expr) -> tuple[str, Expr, Expr] | None:
@@ -254,7 +255,7 @@ class _Cutter:
 
     def pairs(self) -> Pairs | None:
         """Return how pairs of threads that are close are run together; None where more than their distance and other bits cuts the row."""
-        cut, distance = self.made, self.distance
+        cut, distance = self.segments, self.distance
         bounded = cut.guards or cut.only or cut.inside or cut.low or cut.high or self.breaks
         if distance is None or len(cut.skip) != 1 or bounded or self.shortest != SHORTEST_PLAIN or not all(bit for _, _, bit in self.uniform):
             return None
@@ -279,7 +280,7 @@ class _Cutter:
         texts = [self.holds(part) for part in conjuncts(expr.children[0])]
         if not all(texts):
             return None
-        self.made.inside += [text for text in texts if text and text not in self.made.inside]
+        self.segments.inside += [text for text in texts if text and text not in self.segments.inside]
         return Expr("paren", ("(", expr.children[1], ")"), expr.line, "", None, expr.type)
 
     def holds(self, part: Expr) -> str:

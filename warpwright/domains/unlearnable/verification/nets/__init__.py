@@ -47,12 +47,12 @@ def load_weights(net: nn.Module, path: Path) -> None:
     A file of this package holds names and shapes of the same network; anything else is refused.
     """
     try:
-        given = torch.load(path, map_location="cpu", weights_only=True)
+        state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch.load raises whatever pickle, zip and torch do
         raise UsageError(f"expected a state dictionary in {path}, saw {type(error).__name__}: {error}", "save net.state_dict()") from error
     own = net.state_dict()
     last = {f"{name}.{part}" for name, module in net.named_modules() if module is last_layer(net) for part in ("weight", "bias")}
-    fitting = {name: value for name, value in given.items() if name in own and own[name].shape == value.shape}
+    fitting = {name: value for name, value in state.items() if name in own and own[name].shape == value.shape}
     lacking = own.keys() - fitting.keys() - last
     if lacking:
         raise UsageError(f"expected the weights of this net in {path}, saw none for {len(lacking)} tensors, as {min(lacking)}", "name their --net")

@@ -17,10 +17,10 @@ _FILTER_STEPS = 10
 def multiply_adds(net: str, channels: int, classes: int, side: int) -> float:
     """Return those of one image through a network, without running it."""
     with torch.device("meta"):
-        made = nets.make(net, channels, classes).eval()
+        model = nets.make(net, channels, classes).eval()
         x = torch.empty(1, channels, side, side)
     with FlopCounterMode(display=False) as counter, torch.no_grad():
-        made(x)
+        model(x)
     return counter.get_total_flops() / 2
 
 
