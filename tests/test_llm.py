@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from warpwright import llm
-from warpwright.errors import UsageError
-from warpwright.llm import ChatError, OpenAI, Replay, open_chat
+from warpwright.errors import ChatError, UsageError
+from warpwright.llm import OpenAI, Replay, open_chat
 
 ASKED = [{"role": "user", "content": "two and two?"}]
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warpwright.base import Measurement, Verdict
-from warpwright.errors import UsageError
+from warpwright.errors import BelowFloor, UsageError
 from warpwright.timing import measure
 
 
@@ -186,7 +186,7 @@ def test_checks_that_take_long_become_rare() -> None:
 
 def test_below_the_floor_is_rejected() -> None:
     machine = Machine(Random(7))
-    with pytest.raises(measure.BelowFloor) as error:
+    with pytest.raises(BelowFloor) as error:
         compare(machine, Fake("new", machine, 1e-4), {"eager": Fake("eager", machine, 2e-3)}, floor_seconds=5e-4)
     assert error.value.seconds == pytest.approx(1e-4, rel=0.2)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from warpwright.errors import RooflineError
 from warpwright.tasks import taskfile
 from warpwright.timing import roofline
 from warpwright.timing.rates import Peaks, Work
@@ -98,7 +99,7 @@ def test_peaks_are_measured_once_and_only_rise(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_failing_probe_says_why() -> None:
-    with pytest.raises(roofline.RooflineError, match=r"\w"):
+    with pytest.raises(RooflineError, match=r"\w"):
         roofline._ask({"device": "cuda:99"}, 120.0)
 
 
@@ -106,7 +107,7 @@ def test_a_process_started_ahead_is_the_one_that_is_asked(monkeypatch: pytest.Mo
     probe = roofline.probe_ahead("cpu", tmp_path)
     assert probe is not None and probe.poll() is None
     monkeypatch.setattr(roofline, "_start", lambda device="": pytest.fail("another one was started"))
-    with pytest.raises(roofline.RooflineError, match=r"\w"):
+    with pytest.raises(RooflineError, match=r"\w"):
         roofline._ask({"device": "cuda:99"}, 120.0, probe)
     assert probe.returncode
 

@@ -11,10 +11,24 @@
      |    +-- WorkerTimeout   it did not answer in time and was killed
      |    +-- WorkerProtocol  it answered nonsense
      |    +-- WorkerRan       it ran while it was stopped
+     |    +-- CallRaised      the program raised in a call; the process still answers
+     +-- JudgeFailed          the judge could not answer: no fault of the candidate
+     +-- TrustedFailed        nor could another trusted process
+     +-- NothingBuilds        not even the original can be built in a candidate's process
+     +-- BelowFloor           a program took less time than moving its data takes
+     +-- RooflineError        a device's peaks could not be measured
+     +-- ChatError            a model gave no answer
+     |    +-- LimitReached    a question was not asked, because its answer could pass a limit
+     +-- ServerError          the service could not do what it was asked
+     +-- LaneDied             the process of one of its lanes ended before it had answered
+     +-- ImageError           one image that cannot be protected
      +-- ArchiveError         the archive cannot be opened or written
 
     KeyboardInterrupt
      +-- OutOfTime            a budget of wall time is spent: like Ctrl-C it passes whatever catches Exception
+
+Rooms that nothing else raises for draw a tree of their own: domains/transpile, domains/mpi, native and translation. A signal between two functions
+of one file (the verifier's `Rejected`, the timer's `WrongDuringTiming`, which hold a verdict) stands beside them.
 
 A message has three parts: what was expected, what was seen, and (second argument) what to do.
 """
@@ -81,6 +95,63 @@ class WorkerProtocol(WorkerError):
 
 class WorkerRan(WorkerError):
     """The worker process ran while it was to stand still."""
+
+
+class CallRaised(WorkerError):
+    """The program raised in a call; the message holds its last lines. The worker itself still answers."""
+
+
+class JudgeFailed(WarpwrightError):
+    """The judge could not answer: no fault of the candidate, which gets no verdict."""
+
+
+class TrustedFailed(WarpwrightError):
+    """A trusted process failed: no fault of the candidate at hand."""
+
+
+class NothingBuilds(WarpwrightError):
+    """Not even the original can be built in a candidate's process."""
+
+
+class BelowFloor(WarpwrightError):
+    """A program took less time than moving its data takes: a bug or a cheat, never a record."""
+
+    def __init__(self, seconds: float, floor_seconds: float) -> None:
+        super().__init__(
+            f"expected at least {floor_seconds * 1e6:.1f} us, the time that reading the inputs and writing the outputs takes, "
+            f"saw {seconds * 1e6:.1f} us",
+            "look for work that is left out, done outside the call, or kept from an earlier one",
+        )
+        self.seconds = seconds
+        self.floor_seconds = floor_seconds
+
+
+class RooflineError(WarpwrightError):
+    """The peaks of a device could not be measured."""
+
+
+class ChatError(WarpwrightError):
+    """A model gave no answer."""
+
+
+class LimitReached(ChatError):
+    """A question was not asked, because its answer could pass a limit of tokens, dollars or questions."""
+
+
+class ServerError(WarpwrightError):
+    """The service could not do what it was asked; `kind` says why (`protocol.error_of`)."""
+
+    def __init__(self, kind: str, message: str, hint: str = "") -> None:
+        super().__init__(message, hint)
+        self.kind = kind
+
+
+class LaneDied(WarpwrightError):
+    """The process of a lane ended before it had answered."""
+
+
+class ImageError(WarpwrightError):
+    """One image that cannot be protected, and why."""
 
 
 class ArchiveError(WarpwrightError):

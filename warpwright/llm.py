@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from warpwright.base import digest, now
-from warpwright.errors import UsageError, WarpwrightError
+from warpwright.errors import ChatError, LimitReached, UsageError
 
 Message = Mapping[str, str]
 """`role` (system, user, assistant) and `content`."""
@@ -26,14 +26,6 @@ Message = Mapping[str, str]
 KEY_VARIABLES = ("WARPWRIGHT_API_KEY", "OPENAI_API_KEY")
 RETRIED = frozenset({408, 409, 429, 500, 502, 503, 504})
 ANSWER_BYTES = 16 << 20
-
-
-class ChatError(WarpwrightError):
-    """A model gave no answer."""
-
-
-class LimitReached(ChatError):
-    """A question was not asked, because its answer could pass a limit of tokens, dollars or questions."""
 
 
 @dataclass(frozen=True)
@@ -408,7 +400,7 @@ class Recording:
             raise UsageError(f"expected a recorded conversation in {self.path}, saw {error!r}", "a line each, with its answer") from error
 
     def ask(self, messages: Sequence[Message]) -> str:
-        """Return the next answer. Raises ChatError behind the last one."""
+        """Return the next answer. Raises ChatError after the last one."""
         if self.played >= len(self.answers):
             raise ChatError(f"expected at most {len(self.answers)} questions, as {self.path} has answers, saw one more", "record a longer one")
         self.played += 1

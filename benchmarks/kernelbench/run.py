@@ -48,7 +48,7 @@ from benchmarks.timing import phases
 from warpwright import bench, native
 from warpwright.archive import Archive
 from warpwright.base import Budget, Task, is_baseline
-from warpwright.errors import TaskError, UsageError, WarpwrightError
+from warpwright.errors import RooflineError, TaskError, UsageError, WarpwrightError
 from warpwright.jobs.local import run_job
 from warpwright.reports import summary
 from warpwright.run import kind_of_machine
@@ -147,7 +147,7 @@ def _run(
     copies = options.copies or JUDGED + EACH * baselines
     waiting = [replace(one, copies=copies) for one in _sized(todo, options.first.split(","))]
     if options.gpus:
-        with contextlib.suppress(roofline.RooflineError):  # every task says so
+        with contextlib.suppress(RooflineError):  # every task says so
             roofline.peaks("cuda:0", native.cache_folder())  # once, while nothing else runs: else the first task of each GPU measures them
     if options.prewarm != "skip" and options.gpus:
         crowded = [replace(device, slots=options.prewarm_jobs_per_gpu) for device in devices]

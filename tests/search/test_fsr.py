@@ -15,8 +15,8 @@ from toy_space import TASK, Toy, measured
 
 from warpwright.archive import Archive
 from warpwright.base import Action, Budget, Candidate, Record, Source, Verdict
-from warpwright.errors import NotApplicable, UsageError
-from warpwright.llm import ChatError, Message, OpenAI, Recording, secrets
+from warpwright.errors import ChatError, NotApplicable, UsageError
+from warpwright.llm import Message, OpenAI, Recording, secrets
 from warpwright.loop import Outcome, optimize
 from warpwright.search.fsr import Fsr, Options
 from warpwright.space import Space, Traits, Writing

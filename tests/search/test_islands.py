@@ -16,8 +16,8 @@ from toy_space import TASK
 
 from warpwright.archive import Archive
 from warpwright.base import Budget, Candidate, Record, Source
-from warpwright.errors import UsageError
-from warpwright.llm import ChatError, Message
+from warpwright.errors import ChatError, UsageError
+from warpwright.llm import Message
 from warpwright.loop import Course, Outcome, optimize
 from warpwright.search.conversation import Tried
 from warpwright.search.islands import FEATURES, Island, Islands, Options, _migrate, tunable, with_value

@@ -6,8 +6,8 @@ import time
 import pytest
 
 from warpwright.base import Record, from_json, to_json
+from warpwright.errors import LaneDied
 from warpwright.server import ServerError, Service
-from warpwright.server.lane import LaneDied
 
 TASK = "import torch\n\n\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return x + {}\n\n\n"
 TASK += "def get_inputs():\n    return [torch.rand(4)]\n\n\ndef get_init_inputs():\n    return []\n"

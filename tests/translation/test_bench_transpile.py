@@ -257,7 +257,7 @@ def test_no_answer_is_a_failure() -> None:
         name = "silent"
 
         def ask(self, messages: Any) -> str:
-            from warpwright.llm import ChatError
+            from warpwright.errors import ChatError
 
             raise ChatError("expected an answer, saw none")
 

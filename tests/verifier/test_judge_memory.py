@@ -8,8 +8,9 @@ import pytest
 from corpus import task
 
 from warpwright.base import Case, to_json
+from warpwright.errors import JudgeFailed
 from warpwright.verifier.judge.judge_worker import JudgeWorker
-from warpwright.verifier.judge_client import MOST_TRIMS, Judge, JudgeFailed
+from warpwright.verifier.judge_client import MOST_TRIMS, Judge
 
 OUT = {"error": "... CUDA out of memory", "kind": "OutOfMemoryError", "message": "CUDA out of memory"}
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from warpwright.errors import WorkerDied
-from warpwright.verifier.judge_client import JudgeFailed
+from warpwright.errors import JudgeFailed, WorkerDied
 from warpwright.verifier.verify import _build
 from warpwright.workers import sandbox
 from warpwright.workers.sandbox import TRIES, Worker, up

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from warpwright.base import Verdict
-from warpwright.errors import WorkerError
+from warpwright.errors import JudgeFailed, WorkerError
 from warpwright.verifier import rejections
-from warpwright.verifier.judge_client import READING, Judge, JudgeFailed
+from warpwright.verifier.judge_client import READING, Judge
 from warpwright.verifier.rejections import Rejected
 from warpwright.verifier.verify import deliberate
 

@@ -11,8 +11,8 @@ from random import Random
 from typing import Any, ClassVar, Self
 
 from warpwright.base import Candidate, Record
-from warpwright.errors import UsageError
-from warpwright.llm import Chat, ChatError, LimitReached, Limits, Message, Metered
+from warpwright.errors import ChatError, LimitReached, UsageError
+from warpwright.llm import Chat, Limits, Message, Metered
 from warpwright.search.answers import program_of
 from warpwright.search.feedback import changes, profile
 from warpwright.search.moves import Proposer

@@ -6,8 +6,8 @@ A lane is a process that holds the evaluator of one task on one device. The serv
 target by name.
 """
 
+from warpwright.errors import ServerError
 from warpwright.server.client import Client
 from warpwright.server.service import Service, Session
-from warpwright.server.verbs import ServerError
 
 __all__ = ["Client", "ServerError", "Service", "Session"]

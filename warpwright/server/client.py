@@ -9,7 +9,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from warpwright.server.verbs import ServerError, Verbs, unpacked
+from warpwright.errors import ServerError
+from warpwright.server.verbs import Verbs, unpacked
 
 
 class Pending:

@@ -15,16 +15,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from warpwright.base import Task, to_json
-from warpwright.errors import WarpwrightError
+from warpwright.errors import LaneDied
 from warpwright.run import Settings
 
 END_SECONDS = 5.0
 
 LOG_HINT = "see lanes.log in the server's folder"
-
-
-class LaneDied(WarpwrightError):
-    """The process of a lane ended before it had answered."""
 
 
 class Asked(Protocol):

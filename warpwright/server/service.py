@@ -23,13 +23,13 @@ from typing import Any
 
 from warpwright.archive import Archive
 from warpwright.base import Candidate, Measurement, Record, Task, from_json, is_baseline, to_json
-from warpwright.errors import UsageError, WarpwrightError
+from warpwright.errors import LaneDied, UsageError, WarpwrightError
 from warpwright.files import make_folder
 from warpwright.reports import explain, report
 from warpwright.run import Settings
 from warpwright.search.feedback import feedback
 from warpwright.server import protocol
-from warpwright.server.lane import Asked, Lane, LaneDied
+from warpwright.server.lane import Asked, Lane
 from warpwright.server.protocol import Request, Where, error_of
 from warpwright.server.queue import Job, Queue
 from warpwright.server.verbs import Verbs, unpacked

@@ -7,15 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from warpwright.base import Source
-from warpwright.errors import WarpwrightError
-
-
-class ServerError(WarpwrightError):
-    """The service could not do what it was asked; `kind` says why (`protocol.error_of`)."""
-
-    def __init__(self, kind: str, message: str, hint: str = "") -> None:
-        super().__init__(message, hint)
-        self.kind = kind
+from warpwright.errors import ServerError
 
 
 def unpacked(answer: dict[str, Any]) -> dict[str, Any]:

@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from warpwright.base import BASELINE, Candidate, Scalar, Source, Task, Verdict
+from warpwright.errors import RooflineError, TrustedFailed
 from warpwright.targets.beside import GLANCE_SECONDS, Beside
-from warpwright.targets.trusted import AUTOTUNING, ORIGINAL, Baseline, Trusted, TrustedFailed, TrustedProgram, Workbench, trust
+from warpwright.targets.trusted import AUTOTUNING, ORIGINAL, Baseline, Trusted, TrustedProgram, Workbench, trust
 from warpwright.timing import measure, rates, roofline
 from warpwright.verifier import streamed, timed, verify
 from warpwright.verifier.rejections import Rejected
@@ -374,6 +375,6 @@ def _roof(bench: Workbench, work: rates.Work, probe: roofline.Probe | None) -> t
     """Return the time below which nothing is believed, and the facts that it rests on."""
     try:
         peaks = roofline.peaks(bench.place, bench.folder, seconds=PEAKS_SHARE * bench.left, probe=probe)
-    except roofline.RooflineError as error:
+    except RooflineError as error:
         return 0.0, {"floor_note": f"the peaks of {bench.place} could not be measured: {error}"}
     return roofline.floor_seconds(work, peaks), roofline.facts(work, peaks)

@@ -23,7 +23,7 @@ from typing import Any
 
 from warpwright import native
 from warpwright.base import BASELINE, FAILED, LEFT_OUT, Build, Candidate, Measurement, Record, Source, Status, Task, Verdict, failed, now, target_of
-from warpwright.errors import WarpwrightError, WorkerError
+from warpwright.errors import BelowFloor, NothingBuilds, WarpwrightError, WorkerError
 from warpwright.space import Measuring
 from warpwright.targets import pair, second_process
 from warpwright.targets.baselines import baselines as baseline_sources
@@ -46,10 +46,6 @@ __all__ = ["ORIGINAL", "LocalEvaluator", "versions"]
 TIMING_SHARE, BOTH_SHARE = 0.5, 0.35
 """Of the time that is left before a deadline, the most that one program is timed for, or in its first regime where it is timed in both: a second
 block, for a large speed-up, and the other regime add up to nine tenths of that."""
-
-
-class NothingBuilds(WarpwrightError):
-    """Not even the original can be built in a candidate's process."""
 
 
 @dataclass
@@ -374,7 +370,7 @@ class LocalEvaluator:
             measurement = self._confirmed(trusted, measurement, single, turns, seconds)
         except Rejected as rejected:
             return rejected.verdict, None
-        except measure.BelowFloor as error:
+        except BelowFloor as error:
             return Verdict(False, "cheated", str(error), check="below_floor"), None
         except measure.WrongDuringTiming as error:
             return error.verdict, None

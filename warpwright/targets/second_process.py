@@ -12,7 +12,8 @@ import random
 from dataclasses import replace
 
 from warpwright.base import Measurement
-from warpwright.targets.trusted import Trusted, TrustedFailed, TrustedProgram, TrustedStream, Workbench
+from warpwright.errors import TrustedFailed
+from warpwright.targets.trusted import Trusted, TrustedProgram, TrustedStream, Workbench
 from warpwright.timing import measure
 from warpwright.verifier import timed, verify
 from warpwright.verifier.rejections import Rejected

@@ -18,7 +18,7 @@ from typing import Any
 
 from warpwright.base import Build, Candidate, Measurement, Scalar, Source, Task, Timing, Verdict
 from warpwright.deadline import Deadline
-from warpwright.errors import WarpwrightError, WorkerError
+from warpwright.errors import TrustedFailed, WorkerError
 from warpwright.space import Tell, silent
 from warpwright.targets.beside import END_SECONDS, Beside
 from warpwright.timing import measure, regimes
@@ -31,10 +31,6 @@ from warpwright.workers.sandbox import Worker
 
 ORIGINAL = "eager"
 """The baseline that is the original itself: it is always among those that a candidate is timed beside."""
-
-
-class TrustedFailed(WarpwrightError):
-    """A trusted process failed: no fault of the candidate at hand."""
 
 
 HARNESS_ERRORS = (TrustedFailed, verify.JudgeFailed)

@@ -19,7 +19,7 @@ from random import Random
 from typing import Any, Protocol
 
 from warpwright.base import Comparison, Measurement, Scalar, Timing, Verdict
-from warpwright.errors import UsageError, WarpwrightError
+from warpwright.errors import BelowFloor, UsageError, WarpwrightError
 from warpwright.timing.sequential import FIRST_LOOK, LOOK_ERROR, bound, correlation_time, median, median_interval, next_look, spread
 
 BAND = 1.02
@@ -92,19 +92,6 @@ class WrongDuringTiming(WarpwrightError):
     def __init__(self, verdict: Verdict) -> None:
         super().__init__(f"the outputs of a timed call did not pass: {verdict.reason}", "a program must be right whenever it is timed")
         self.verdict = verdict
-
-
-class BelowFloor(WarpwrightError):
-    """A program took less time than moving its data takes: a bug or a cheat, never a record."""
-
-    def __init__(self, seconds: float, floor_seconds: float) -> None:
-        super().__init__(
-            f"expected at least {floor_seconds * 1e6:.1f} us, the time that reading the inputs and writing the outputs takes, "
-            f"saw {seconds * 1e6:.1f} us",
-            "look for work that is left out, done outside the call, or kept from an earlier one",
-        )
-        self.seconds = seconds
-        self.floor_seconds = floor_seconds
 
 
 LONGEST = 3

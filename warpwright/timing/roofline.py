@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from warpwright.base import Scalar, Task, digest, from_json, to_json
-from warpwright.errors import WarpwrightError
+from warpwright.errors import RooflineError
 from warpwright.timing.facts import machine_name
 from warpwright.timing.rates import Peaks, Work
 
@@ -32,10 +32,6 @@ SAFETY: Mapping[str, float] = {"cuda": 1.15, "cpu": 1.5}
 
 PROBE_SECONDS = 15.0
 """What measuring the peaks takes: 9 s on two idle cores, 6 s on an H200."""
-
-
-class RooflineError(WarpwrightError):
-    """The peaks of a device could not be measured."""
 
 
 def floor_seconds(work: Work, peaks: Peaks) -> float:

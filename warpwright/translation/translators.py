@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from warpwright.domains import transpile
-from warpwright.errors import WarpwrightError
-from warpwright.llm import Chat, ChatError, Message
+from warpwright.errors import ChatError, WarpwrightError
+from warpwright.llm import Chat, Message
 from warpwright.translation.c_source import C_NAMES
 from warpwright.translation.items import Item
 from warpwright.translation.judge.build import Translation

@@ -11,8 +11,7 @@ from typing import Any
 from weakref import WeakSet
 
 from warpwright.base import Case, Errors, Task, to_json
-from warpwright.errors import TaskError, WarpwrightError, WorkerDied, WorkerError, WorkerProtocol, WorkerTimeout
-from warpwright.timing.roofline import RooflineError
+from warpwright.errors import JudgeFailed, RooflineError, TaskError, WorkerDied, WorkerError, WorkerProtocol, WorkerTimeout
 from warpwright.verifier.checks import DISTRIBUTIONS, Certificate
 from warpwright.verifier.draw import STRIDED, VARIATIONS, Draw, with_draw
 from warpwright.workers.limits import Limits
@@ -41,10 +40,6 @@ memory could wish upon the baselines."""
 
 READING = ("compare", "compare_inputs", "compare_state", "unchanged", "digest")
 """What is asked of a judge that has to open memory of the worker's."""
-
-
-class JudgeFailed(WarpwrightError):
-    """The judge could not answer: no fault of the candidate, which gets no verdict."""
 
 
 @dataclass(frozen=True)

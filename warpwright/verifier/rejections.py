@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from warpwright.base import Verdict
-from warpwright.errors import WorkerDied, WorkerError, WorkerProtocol, WorkerRan, WorkerTimeout
+from warpwright.errors import CallRaised, WorkerDied, WorkerError, WorkerProtocol, WorkerRan, WorkerTimeout
 from warpwright.verifier.checks import ADVICE, CHECKS
 from warpwright.verifier.judge_client import Comparison, Judge, Shipment
-from warpwright.workers.sandbox import CallRaised, Worker
+from warpwright.workers.sandbox import Worker
 
 DEVICE_ADVICE = "compute-sanitizer, or CUDA_LAUNCH_BLOCKING=1, names the kernel"
 

@@ -23,16 +23,16 @@ from dataclasses import replace
 from typing import Any
 
 from warpwright.base import Build, Case, Source, Task, Verdict
-from warpwright.errors import WorkerDied
+from warpwright.errors import CallRaised, JudgeFailed, WorkerDied
 from warpwright.tasks import taskfile
 from warpwright.verifier import aftermath
 from warpwright.verifier.checks import CHECKS, DISTRIBUTIONS, Certificate, Check
 from warpwright.verifier.draw import EXCHANGES, STRIDED, VARIATIONS, Draw, mixed, with_draw
-from warpwright.verifier.judge_client import TIMED_STATE, Comparison, Judge, JudgeFailed, Shipment, cases
+from warpwright.verifier.judge_client import TIMED_STATE, Comparison, Judge, Shipment, cases
 from warpwright.verifier.rejections import Rejected, as_rejections, census, exported, good, load_state, prepare_call, rejection, write_state
 from warpwright.workers.limits import Limits
 from warpwright.workers.process import Activity
-from warpwright.workers.sandbox import CallRaised, Worker, up
+from warpwright.workers.sandbox import Worker, up
 
 __all__ = [
     "CHECKS", "DISTRIBUTIONS", "TIMED_STATE", "Certificate", "Check", "Comparison", "Judge", "JudgeFailed", "Shipment", "audit", "build", "cases",

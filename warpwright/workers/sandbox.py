@@ -23,7 +23,7 @@ from importlib import metadata
 from typing import Any, Literal, TypeVar, cast
 
 from warpwright import native
-from warpwright.errors import WorkerDied, WorkerError, WorkerProtocol, WorkerTimeout
+from warpwright.errors import CallRaised, WorkerDied, WorkerProtocol, WorkerTimeout
 from warpwright.workers import bubblewrap, caches, device_yield, vector_code
 from warpwright.workers.fork_server import ForkServer, the_fork_server
 from warpwright.workers.freezer import Freezer
@@ -468,10 +468,6 @@ def up(start: Callable[[], Worker]) -> Worker:
             worker.close()
             time.sleep(number * TRY_SECONDS)
     return start()
-
-
-class CallRaised(WorkerError):
-    """The program raised in a call; the message holds its last lines. The worker itself still answers."""
 
 
 OWN_PLACES = {

@@ -420,7 +420,7 @@ def _preview(path: Path, source: Source, key: bytes, options: Any) -> None:
 
 
 def _first_of_classes(source: Source) -> Iterator[tuple[int, Any]]:
-    from warpwright.domains.unlearnable.data.images import ImageError
+    from warpwright.errors import ImageError
 
     each = max(1, _SHEET_PAIRS // max(len(source.classes), 1))
     left = dict.fromkeys(range(min(len(source.classes), _SHEET_PAIRS)), each)

@@ -85,7 +85,7 @@ def built(inputs):
     try:
         return kernels_for(inputs)
     except (WarpwrightError, RuntimeError) as error:
-        raise TaskError(f"@NAME as given cannot be built: {str(error)[:1500]}", "mend the source") from error
+        raise TaskError(f"@NAME as given cannot be built: {str(error)[:1500]}", "fix the source") from error
 
 
 def asked(function, *values):
@@ -102,7 +102,7 @@ def asked(function, *values):
         lines = [place.lineno for place in traceback.extract_tb(error.__traceback__) if place.name == function.__name__]
         where = f" in line {lines[-1]}" if lines else ""
         seen = f"raised {type(error).__name__}{where}: {error}"
-        raise TaskError(f"{function.__name__} of the task file of @NAME {seen}", "mend the task file") from error
+        raise TaskError(f"{function.__name__} of the task file of @NAME {seen}", "fix the task file") from error
     leaves = torch.utils._pytree.tree_leaves(outputs)
     if not leaves or not all(isinstance(leaf, torch.Tensor) for leaf in leaves):
         kinds = sorted({type(leaf).__name__ for leaf in leaves}) or ["nothing"]
@@ -140,7 +140,7 @@ def compare(outputs, inputs):
     own = torch.utils._pytree.tree_leaves(outputs)
     real = any(leaf.is_floating_point() for leaf in own)
     wanted = torch.utils._pytree.tree_leaves(reference(*(widened(inputs) if real else inputs)))
-    hint = "mend the kernel, the reference or the launch; they have to say the same"
+    hint = "fix the kernel, the reference or the launch; they have to say the same"
     if [leaf.shape for leaf in own] != [leaf.shape for leaf in wanted]:
         seen = f"{[tuple(leaf.shape) for leaf in own]} from launch, {[tuple(leaf.shape) for leaf in wanted]} from reference"
         raise TaskError(f"expected outputs of the same shapes, saw {seen}", hint)

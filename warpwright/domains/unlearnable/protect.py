@@ -21,10 +21,10 @@ from warpwright.domains.unlearnable.cwc import backends
 from warpwright.domains.unlearnable.cwc.bank import SCHEME, FilterBank, FilterSpec
 from warpwright.domains.unlearnable.cwc.operator import Operator
 from warpwright.domains.unlearnable.data import sinks
-from warpwright.domains.unlearnable.data.images import Format, ImageError, Picture
+from warpwright.domains.unlearnable.data.images import Format, Picture
 from warpwright.domains.unlearnable.data.sinks import ArraySink, FileSink, PackSink, Sink
 from warpwright.domains.unlearnable.data.sources import Item, Source
-from warpwright.errors import UsageError
+from warpwright.errors import ImageError, UsageError
 
 BATCH_BYTES = 16 << 20
 """Decoded pixels held for one call of the operator: memory stays bounded whatever the images' size."""

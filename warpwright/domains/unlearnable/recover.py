@@ -16,11 +16,11 @@ import numpy as np
 from warpwright.domains.unlearnable.cwc.bank import SCHEME, fingerprint
 from warpwright.domains.unlearnable.cwc.inverse import recover
 from warpwright.domains.unlearnable.data import images, packs, sinks
-from warpwright.domains.unlearnable.data.images import Format, ImageError, Picture
+from warpwright.domains.unlearnable.data.images import Format, Picture
 from warpwright.domains.unlearnable.data.sinks import ArraySink, FileSink, PackSink, Sink
 from warpwright.domains.unlearnable.data.sources import Item, open_source
 from warpwright.domains.unlearnable.protect import Options, Summary, batches, decoded, missing, tick
-from warpwright.errors import UsageError
+from warpwright.errors import ImageError, UsageError
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from warpwright.domains.sass.cubin import Cubin
 from warpwright.domains.sass.harness import KINDS, Argument, Buffer, Launch, load
 
 GUARD = 4096
-"""Bytes behind every array, which no launch may write."""
+"""Bytes after every array, which no launch may write."""
 
 GUARD_WORD, POISON = 0x5A5A5A5A, 0x7FC1DEAD
 

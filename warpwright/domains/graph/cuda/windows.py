@@ -56,7 +56,7 @@ class Window:
     kernel: Triple
     stride: Triple
     padding: Triple
-    """Elements that lie outside before each axis; as many behind as the last window asks for."""
+    """Elements that lie outside before each axis; as many after it as the last window asks for."""
     dilation: Triple
     divisor: int = 0
     """Of a mean; 0: as many elements of the window as lie inside."""

@@ -99,7 +99,7 @@ def _direct_convolution(
 def direct_convolution(x, weight, bias, stride, padding, places, dilation, precision, outer=1, axis=0, op=""):
     """Return convolution(x, weight) + bias [N, channels, *places]; with `op`, that as [N, outer, channels / outer, *places] reduced over `axis`.
 
-    `padding` zeros stand before each spatial axis of x, and as many behind as `places` ask for.
+    `padding` zeros stand before each spatial axis of x, and as many after it as `places` ask for.
     """
     lead, d = [1] * (5 - x.dim()), x.dim() - 2
     (n, ci), sizes, kernel = x.shape[:2], (*lead, *x.shape[2:]), (*lead, *weight.shape[2:])

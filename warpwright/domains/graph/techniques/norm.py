@@ -2,7 +2,7 @@
 
 LayerNorm, InstanceNorm, GroupNorm and BatchNorm in training mode subtract a mean, so a summand that is constant over the normalised elements
 vanishes. BatchNorm in evaluation mode is an affine map of parameters and folds into the linear map before it. BatchNorm in training mode
-is affine as well, once its statistics are known; pools and means behind it then act on its argument, so that the normalised tensor
+is affine as well, once its statistics are known; pools and means after it then act on its argument, so that the normalised tensor
 is never made. Running statistics are written as before. Sources: notes 2.5 (L2-3, 15, 17, 34, 41, 72, 73, 77, 84, 97); the two-level
 variance is Chan's formula.
 """
@@ -186,7 +186,7 @@ def _scale(at: Inserter, node: fx.Node, variance: fx.Node) -> fx.Node:
 
 
 def _twin(at: Inserter, node: fx.Node) -> fx.Node:
-    """Insert a transposed convolution once more, with the scalars and biases behind it, in float64."""
+    """Insert a transposed convolution once more, with the scalars and biases after it, in float64."""
 
     def wide(item: Any) -> Any:
         return at.call(aten.to.dtype, item, torch.float64) if is_tensor(item) else item
@@ -198,7 +198,7 @@ def _twin(at: Inserter, node: fx.Node) -> fx.Node:
 
 
 def _transposed_above(node: Any) -> Convolution | None:
-    """Return the transposed convolution that a node is, but for scalars and biases behind it; None for any other node."""
+    """Return the transposed convolution that a node is, but for scalars and biases after it; None for any other node."""
     while is_op(node, aten.mul.Tensor, aten.div.Tensor, aten.add.Tensor, aten.sub.Tensor):
         first = node.args[0]
         if not is_tensor(first) or only_user(first) is None or shape(first) != shape(node) or not all(is_parameter_only(a) for a in node.args[1:]):
@@ -217,7 +217,7 @@ def _match_pooled(node: fx.Node) -> Any:
         return inner if red.mean and min(red.axes) >= 2 else None
     pool, conv = read_average_pool(node), _transposed_above(inner.args[0])
     if pool is None or conv is None or len(pool.kernel) != conv.d or read_average_pool(only_user(node)) is not None:
-        return None  # a pool behind a pool merges with it first
+        return None  # a pool after a pool merges with it first
     merges = all(merge_axis(conv, axis, pool.kernel[axis], pool.stride[axis]) is not None for axis in range(conv.d))
     return inner if merges else None
 

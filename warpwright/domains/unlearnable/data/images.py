@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from warpwright.errors import MissingExtra, WarpwrightError
+from warpwright.errors import ImageError, MissingExtra
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -27,10 +27,6 @@ SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff",
 _EXPAND = {"1": "L", "P": "RGB", "PA": "RGBA"}
 _PLANES = {"L": 1, "LA": 1, "RGB": 3, "RGBA": 3}
 """Modes that are filtered, and how many of their planes hold colour."""
-
-
-class ImageError(WarpwrightError):
-    """One image that cannot be protected, and why."""
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,8 @@ from warpwright.domains.unlearnable.cwc import backends
 from warpwright.domains.unlearnable.cwc.bank import FilterBank
 from warpwright.domains.unlearnable.cwc.operator import Operator
 from warpwright.domains.unlearnable.data import images
-from warpwright.domains.unlearnable.data.images import ImageError
 from warpwright.domains.unlearnable.data.sources import Item, Source, open_source
-from warpwright.errors import UsageError
+from warpwright.errors import ImageError, UsageError
 
 _CHUNK = 256
 """Images that one thread decodes at a time."""

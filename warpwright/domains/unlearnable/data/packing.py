@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warpwright.domains.unlearnable.data import images, packs
-from warpwright.domains.unlearnable.data.images import Format, ImageError
+from warpwright.domains.unlearnable.data.images import Format
 from warpwright.domains.unlearnable.data.packs import Pack, Packed, Shape
 from warpwright.domains.unlearnable.data.sources import Item, Source
-from warpwright.errors import UsageError
+from warpwright.errors import ImageError, UsageError
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpwright.domains.unlearnable.data import images, packs
-from warpwright.domains.unlearnable.data.images import ImageError, Picture
-from warpwright.errors import MissingExtra, UsageError
+from warpwright.domains.unlearnable.data.images import Picture
+from warpwright.errors import ImageError, MissingExtra, UsageError
 
 
 @dataclass(frozen=True)

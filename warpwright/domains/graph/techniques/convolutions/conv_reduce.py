@@ -187,7 +187,7 @@ def _tap_sums(at: Inserter, weight: fx.Node, dim: int, planes: tuple[Plane, ...]
 
 
 def _into_channels(at: Inserter, tensor: fx.Node, channel: int, spatial: tuple[int, ...], rest: tuple[int, ...]) -> fx.Node:
-    """Move the reduced axes just behind axis `channel` and merge them into it."""
+    """Move the reduced axes just after axis `channel` and merge them into it."""
     sizes = shape(tensor)
     ranges = math.prod(sizes[a + 2] for a in spatial)
     if ranges > 1:

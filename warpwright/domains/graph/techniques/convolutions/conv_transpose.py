@@ -139,7 +139,7 @@ def by_phase(at: Inserter, conv: Convolution, axes: list[Phase], bias: fx.Node |
 
 
 def insert_zeros(at: Inserter, tensor: fx.Node, dim: int, factor: int) -> fx.Node:
-    """Return the tensor with factor - 1 zeros behind each element along `dim`."""
+    """Return the tensor with factor - 1 zeros after each element along `dim`."""
     if factor == 1:
         return tensor
     sizes = shape(tensor)
