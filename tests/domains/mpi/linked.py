@@ -14,7 +14,7 @@ os.environ["WARPWRIGHT_NVRTC"] = os.environ["FAKE_CUDA"]
 
 from warpwright.domains.mpi import core  # noqa: E402
 from warpwright.domains.mpi.layout import Layout  # noqa: E402
-from warpwright.domains.mpi.links import _made  # noqa: E402
+from warpwright.domains.mpi.links import _built  # noqa: E402
 
 ROOM = 1 << 16
 PRIMES = (2, 2, 2, 2, 3, 3, 5, 7)
@@ -58,7 +58,7 @@ def exact(rng: random.Random, pairs: int) -> bool:
         (here, at), (there, to) = ends
         expected[places(there) + to] = before[places(here) + at]
         links.append((here, source + at, there, target + to))
-    made = _made(links, 0)
+    made = _built(links, 0)
     good = core.library().warpwright_links_run(made, None) == 0 and np.array_equal(FAKE.read(target, len(expected)), expected)
     core.library().warpwright_links_free(made)
     FAKE.free(source)
@@ -70,7 +70,7 @@ def refused() -> bool:
     """Objects of different length, and one that is more than a nest, have no link."""
     one, other = Layout.dense(8), Layout.dense(4)
     wild = Layout.concat([(0, other), (100, Layout.dense(3)), (200, Layout.dense(1))])
-    return not _made([(one, 4096, other, 8192)], 0) and not _made([(one, 4096, wild, 8192)], 0)
+    return not _built([(one, 4096, other, 8192)], 0) and not _built([(one, 4096, wild, 8192)], 0)
 
 
 if __name__ == "__main__":
