@@ -96,7 +96,7 @@ def prepared(name: str, model: str, args: argparse.Namespace, device: torch.devi
     run = runs(model, wide, graph, p, False)["torch.pairs"][1]
     if cell.small:
         cell.wanted = gradients(wide, run, x.double(), weights)
-        layer.replays, layer.options = Replays(), Options()  # type: ignore[assignment]
+        layer.replays, layer.options = Replays(), Options(replay=True)  # type: ignore[assignment]
         for _ in range(AFTER + 3):
             seen = gradients(layer, found["ours"][1], x, weights)
         cell.errors["ours"] = error(seen, cell.wanted)

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 import torch
 
+from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn.nn import replay
+from warpwright.domains.rgnn.nn.common import Layer
 from warpwright.domains.rgnn.plan import Options
 from warpwright.rgnn import HGTConv, RGATConv, RGCNConv
 
@@ -36,6 +38,7 @@ class Again:
 @pytest.fixture(autouse=True)
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     MADE.clear()
+    monkeypatch.setattr(Layer, "options", Options(replay=True))
     monkeypatch.setattr(replay, "capture", Again)
     monkeypatch.setattr(replay, "warm", lambda function: function())
     monkeypatch.setattr(replay, "suitable", lambda features, edges: not torch.is_inference_mode_enabled())
@@ -163,3 +166,40 @@ def test_what_cannot_be_captured_is_computed_as_usual(monkeypatch: pytest.Monkey
     for _ in range(replay.AFTER + 3):
         same(layer, x, *graph)
     assert layer.replays.refused
+
+
+def test_a_layer_with_hooks_or_computed_weights_is_left_as_it_is() -> None:
+    """A recorded backward would hold the hook, and autograd would call it once more: gradients of a quarter in place of a half."""
+    layer, x, *graph = typed()
+    handle = layer.weight.register_hook(lambda gradient: gradient * 0.5)
+    for _ in range(replay.AFTER + 3):
+        same(layer, x, *graph)
+    handle.remove()
+    layer.other = torch.zeros(3)  # as pruning and weight norm leave their weights
+    for _ in range(replay.AFTER + 3):
+        same(layer, x, *graph)
+    assert not MADE
+
+
+def test_a_leaf_that_lies_elsewhere_is_not_read_where_it_was() -> None:
+    layer, x, *graph = typed()
+    x.requires_grad_()
+    for _ in range(replay.AFTER + 2):
+        same(layer, x, *graph)
+    assert MADE
+    x.data = torch.randn_like(x)
+    for _ in range(replay.AFTER + 2):
+        same(layer, x, *graph)
+
+
+def test_an_index_that_is_forgotten_is_recorded_anew() -> None:
+    layer, x, *graph = typed()
+    for _ in range(replay.AFTER + 2):
+        same(layer, x, *graph)
+    graph[1].data[:40] = (graph[1][:40] + 1) % 3  # where no version tells
+    indices.forget(graph)
+    same(layer, x, *graph)
+
+
+def test_nothing_is_recorded_unless_asked_for() -> None:
+    assert not Options().replay

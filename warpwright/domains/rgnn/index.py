@@ -211,8 +211,17 @@ def latest() -> Index | None:
     return next(reversed(_KEPT.values()))[1] if _KEPT else None
 
 
+_FORGOTTEN = [0]
+
+
+def forgotten() -> int:
+    """Return how often `forget` was asked: what was recorded before reads what it dropped."""
+    return _FORGOTTEN[0]
+
+
 def forget(edge_tensors: Sequence[torch.Tensor]) -> None:
     """Drop the indices of tensors that were written where their version does not tell."""
+    _FORGOTTEN[0] += 1
     gone = {id(t) for t in edge_tensors}
     for key in [key for key, (refs, _) in _KEPT.items() if any(id(ref()) in gone for ref in refs)]:
         del _KEPT[key]

@@ -50,8 +50,8 @@ class Options:
     tuning: Tuning = DEFAULT
     pairs: bool = True
     """Off: numbers of a destination's edges are summed by a loop of the destination's own (to measure what sums by way of its pairs gain)."""
-    replay: bool = True
-    """Off: calls on small graphs that stay are not replayed as CUDA graphs."""
+    replay: bool = False
+    """On: calls on small graphs that stay are replayed as CUDA graphs (docs/rgnn.md says what a model must not do then)."""
     text: str = field(init=False, repr=False, compare=False, default="")
     """The same as JSON. Constants of a graph of torch.compile are numbers and strings: torch 2.11 refuses dataclasses."""
 

@@ -150,7 +150,7 @@ class State:
     pointers: list[int] = field(default_factory=list)
     """Where the parameters lie."""
     features: list[Any] = field(default_factory=list)
-    """Weak references to the features of the last call."""
+    """Weak references to the features of the last call, and where they lay."""
     same: bool = True
     """Were the features always the same leaves?"""
     calls: int = 0
@@ -193,7 +193,7 @@ class Replays:
 
         `told`: what else a call depends on, `held`: what else its launches read.
         """
-        if not suitable(features, edges):
+        if not suitable(features, edges) or computes_its_weights(layer):
             return None
         self.owner = self.owner or weakref.ref(layer)
         if self.owner() is not layer:
@@ -207,19 +207,24 @@ class Replays:
                 self.states.popitem(last=False)
             return None
         parameters = self.of(layer)
+        if any(x._backward_hooks for x in (*parameters, *features)):
+            return None  # a recorded backward would hold them, and autograd would call them once more
         key = (
-            told, [(id(x), x._version) for x in edges], [(x.shape, x.dtype, x.device, x.requires_grad) for x in features],
-            [x.requires_grad for x in parameters], torch.are_deterministic_algorithms_enabled(),
+            told, indices.forgotten(), [(id(x), x._version) for x in edges], [(x.shape, x.dtype, x.device, x.requires_grad) for x in features],
+            [(x.requires_grad, x.shape, x.stride(), x.dtype) for x in parameters], torch.are_deterministic_algorithms_enabled(),
+            torch.backends.cuda.matmul.allow_tf32, [item for item in vars(layer).items() if isinstance(item[1], str | int | float | None)],
         )  # fmt: skip
         pointers = [x.data_ptr() for x in parameters]
         if key != state.key or pointers != state.pointers:
             state.restart(key, pointers)
             state.edges = [weakref.ref(x) for x in edges]
-        same = len(state.features) == len(features) and all(ref() is x and x.is_leaf for ref, x in zip(state.features, features, strict=True))
+        same = len(state.features) == len(features) and all(
+            ref() is x and x.is_leaf and lies == _place(x) for (ref, lies), x in zip(state.features, features, strict=True)
+        )
         if state.features and not same and state.same:
             state.same = False
             state.recording, state.calls = None, min(state.calls, AFTER - 1)
-        state.features = [weakref.ref(x) for x in features]
+        state.features = [(weakref.ref(x), _place(x)) for x in features]
         state.calls += 1
         if state.calls <= AFTER:
             return None
@@ -237,6 +242,15 @@ class Replays:
         return played(state.recording, features, parameters)
 
 
+def _place(x: torch.Tensor) -> tuple[Any, ...]:
+    return x.data_ptr(), x.stride()  # `.data = ` gives a leaf other memory
+
+
+def computes_its_weights(layer: torch.nn.Module) -> bool:
+    """Does a layer set its weights anew for each call (pruning, weight norm), or hold one that is no parameter?"""
+    return bool(layer._forward_pre_hooks) or any(isinstance(value, torch.Tensor) for value in vars(layer).values())
+
+
 def played(recording: Recording, features: Sequence[torch.Tensor], parameters: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """Return the results of a recording, with gradients where they are wanted."""
     if recording.wanted:
@@ -252,8 +266,10 @@ def suitable(features: Sequence[torch.Tensor], edges: Sequence[torch.Tensor]) ->
         return False
     if torch.cuda.is_current_stream_capturing() or torch.is_inference_mode_enabled() or torch._C._cuda_getDevice() != (device.index or 0):
         return False
-    if edges[0].is_inference() or any(x.device != device for x in edges):
+    if any(x.is_inference() or x.device != device for x in edges):
         return False
+    if torch._C._autograd._top_saved_tensors_default_hooks(True):
+        return False  # checkpointing counts a forward's saved tensors
     return sum(x.shape[-1] for x in edges if x.dim() == 2) <= EDGES
 
 
