@@ -117,3 +117,12 @@ def test_luck_refuses_less_than_one_honest_judgement_in_ten_thousand() -> None:
                 refused += bool(size(errors[-1]) > oracle.SLACK * size(errors[: runs + 1]).max())
             trials += 1
     assert trials == 1600 and refused <= 1
+
+
+@pytest.mark.parametrize(("answer", "apart"), [
+    ("x @ x.t()", True), ("torch.softmax(x, 1).sum(1).mean()", False), ("x.sum() > -1e9", False), ("x.argmax()", False), ("x.argsort(1)", True),
+])  # fmt: skip
+def test_an_answer_is_kept_from_an_earlier_call_only_where_the_right_ones_lie_apart(tmp_path: Path, answer: str, apart: bool) -> None:
+    """A loss that is much the same for all inputs, or a Boolean, is met by a wrong program by chance: that is no sign of a cache."""
+    judge = judgement(tmp_path, answer)
+    assert judge.far_apart(Case("nominal", 3), 0, Case("near_one", 4), 0) is apart

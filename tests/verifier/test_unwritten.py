@@ -37,6 +37,8 @@ def test_recycled_memory_is_unwritten_and_no_kept_answer(monkeypatch: pytest.Mon
 def test_a_digest_tells_constant_memory_and_places_apart() -> None:
     one, other = (torch.full((1024,), byte, dtype=torch.uint8) for byte in (0x11, 0x66))
     assert digest_of(one) != digest_of(other)
+    one, other = (torch.full((1 << 21,), value) for value in (1.0, 4.0))  # whose low bits are zero
+    assert digest_of(one) != digest_of(other)
     numbers = torch.arange(1000, dtype=torch.float32)
     assert digest_of(numbers) == digest_of(numbers.clone())
     assert digest_of(numbers) != digest_of(numbers.flip(0))

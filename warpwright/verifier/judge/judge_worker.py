@@ -290,7 +290,7 @@ class JudgeWorker:
             key = key_of(old, state)
             if key == key_of(case, which) or old.name == "zeros":
                 continue
-            if self.judgement.accepts(self.last, old, state):
+            if self.judgement.accepts(self.last, old, state) and self.judgement.far_apart(case, which, old, state):
                 return f"{old.name} inputs" + ("" if state == which else ", under earlier parameters")
         return ""
 

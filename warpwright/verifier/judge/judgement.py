@@ -21,6 +21,13 @@ those of the case `normal`, which has them in the usual order."""
 
 EXAMINED_KEPT = 4
 
+MIX = -0x61C8864680B583EB
+"""Odd, so that a product with it is one to one modulo 2^64: 2^64 by the golden ratio."""
+
+APART, APART_ELEMENTS = 100.0, 64
+"""By so many times what is allowed, or in so many elements of integers, right answers to two calls differ where one that stands in the other's place
+was kept, not miscomputed: a distillation loss of two cases was the same within its tolerance."""
+
 DIGEST_BYTES = 32 << 20
 """At a time: the weights of the places take as much memory again."""
 
@@ -57,6 +64,11 @@ class Judgement:
         """Whether output leaves are right at the first look, without any allowance for the original's conditioning."""
         answer = self.original.answer(case, which)
         return len(values) == len(answer.leaves) and not self._judge(values, answer, case)["check"]
+
+    def far_apart(self, case: Case, which: int, earlier: Case, state: int) -> bool:
+        """Whether the right answers to two calls differ by far more than is allowed, in an output at least."""
+        here, there = self._examined.get(key_of(case, which)) or self.original.answer(case, which), self.original.answer(earlier, state)
+        return any(_far_apart(one, other) for one, other in zip(here.leaves, there.leaves, strict=False))
 
     def check(self, values: Sequence[Any], case: Case, which: int) -> str:
         """Return the check that rejects output leaves, or ""."""
@@ -112,6 +124,14 @@ def _ratio(tensor: torch.Tensor, leaf: Leaf) -> tuple[float, Any]:
     rest = errors_of(tensor[~leaf.sensitive], leaf.exact[~leaf.sensitive])
     there = errors_of(tensor[leaf.sensitive], leaf.exact[leaf.sensitive])
     return max((excess(rest, leaf.allowed), rest), (excess(there, leaf.allowed_there), there), key=lambda pair: pair[0])
+
+
+def _far_apart(one: Leaf, other: Leaf) -> bool:
+    if one.shape != other.shape:
+        return True
+    if not one.is_real:
+        return int((one.exact != other.exact).sum()) >= APART_ELEMENTS
+    return min(_ratio(one.exact, other)[0], _ratio(other.exact, one)[0]) >= APART
 
 
 def _finite(numbers: dict[str, float]) -> dict[str, float]:
@@ -171,7 +191,9 @@ def digest_of(tensor: torch.Tensor) -> str:
     total = 0
     for at, part in enumerate(exchange.flat_bytes(tensor).split(DIGEST_BYTES)):
         words = torch.cat([part, part.new_zeros(-part.numel() % 8)]).view(torch.int64)
-        total += int((words * (2 * torch.arange(len(words), device=words.device) + 1)).sum()) * (2 * at + 1)
+        mixed = (words ^ (words >> 29)) * MIX  # one to one: sums of a constant alone would lose its high bits
+        mixed = (mixed ^ (mixed >> 32)) * (2 * torch.arange(len(words), device=words.device) + 1)
+        total += int(mixed.sum()) * (2 * at + 1)
     return str(total % 2**64)
 
 
