@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from warpwright.base import Comparison, Measurement, Timing
+from warpwright.errors import JudgeFailed, WorkerDied
 from warpwright.targets import second_process
 
 
@@ -42,3 +43,34 @@ def test_only_small_speed_ups_on_a_gpu_with_time_left_are_found_again() -> None:
     assert not second_process.wanted(bench, replace(measured(1.2), verdict="UNSURE"))
     for other in ({"left": 5.0}, {"has_free_cores": False}):
         assert not second_process.wanted(SimpleNamespace(**{**vars(bench), **other}), measured(1.2))  # type: ignore[arg-type]
+
+
+def test_what_half_the_time_leaves_unsure_but_above_one_still_holds() -> None:
+    first = replace(measured(1.06), conditions={"regime": "single", "speedup_over_eager": 1.06})
+    both = second_process.agreed(first, replace(measured(1.055, "UNSURE"), interval=(1.004, 1.1)))
+    assert both.verdict == "FASTER" and both.conditions["speedup_over_eager"] == 1.055
+
+
+@pytest.mark.parametrize("failure", [WorkerDied("it ended"), JudgeFailed("no answer")])
+def test_a_second_process_that_does_not_come_up_says_nothing_of_the_candidate(failure: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def worker(*_: Any) -> Any:
+        asked.append(1)
+        raise failure
+
+    monkeypatch.setattr(second_process, "Worker", worker)
+    baseline = SimpleNamespace(seconds=1.0, candidate=SimpleNamespace(source=None))
+    trusted: Any = SimpleNamespace(second={}, baselines={"eager": baseline}, aside=[])
+    bench: Any = SimpleNamespace(left=100.0, place=None, limits=None)
+    assert second_process.build(bench, trusted, "eager") is None and second_process.build(bench, trusted, "eager") is None
+    assert len(asked) == 1  # nor is it tried again for the next candidate
+    kept = second_process.unconfirmed(measured(1.2))
+    assert kept.verdict == "FASTER" and "no second process" in str(kept.conditions["note"])
+
+
+def test_no_second_process_is_begun_that_would_take_what_is_left() -> None:
+    baseline = SimpleNamespace(seconds=30.0, candidate=SimpleNamespace(source=None))
+    trusted: Any = SimpleNamespace(second={}, baselines={"compile": baseline}, aside=[])
+    assert second_process.build(SimpleNamespace(left=100.0), trusted, "compile") is None  # type: ignore[arg-type]
+    assert not trusted.second

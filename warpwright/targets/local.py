@@ -367,7 +367,7 @@ class LocalEvaluator:
             with self._bench.lock.exclusive():  # which may have taken long
                 seconds = min(self._measuring.seconds, share * self._bench.left)
                 measurement = trusted.compare(single, turns, seconds, self._random, trusted.judge.hidden, worthwhile=worthwhile)
-            measurement = self._confirmed(trusted, measurement, single, turns, seconds)
+            measurement = self._confirmed(trusted, worker, measurement, single, turns, seconds)
         except Rejected as rejected:
             return rejected.verdict, None
         except BelowFloor as error:
@@ -383,14 +383,16 @@ class LocalEvaluator:
         return (verdict, trusted.annotated(measurement)) if late is None else (late, None)
 
     def _confirmed(
-        self, trusted: Trusted, measurement: Measurement, single: timed.TimedProgram, turns: streamed.StreamedProgram | None, seconds: float
-    ) -> Measurement:
+        self, trusted: Trusted, worker: Worker, measurement: Measurement, single: timed.TimedProgram, turns: streamed.StreamedProgram | None,
+        seconds: float,
+    ) -> Measurement:  # fmt: skip
         """Return a measurement, with a small speed-up found beside a second process of the baseline as well, where that is asked for."""
         if not second_process.wanted(self._bench, measurement):
             return measurement
-        beside = second_process.build(self._bench, trusted, measurement.best_baseline)
+        with worker.stopped():
+            beside = second_process.build(self._bench, trusted, measurement.best_baseline)
         if beside is None:
-            return measurement
+            return second_process.unconfirmed(measurement)
         candidate = turns if turns is not None and measurement.conditions["regime"] == "stream" else single
         with self._bench.lock.exclusive():
             return second_process.compared(trusted, measurement, candidate, beside, seconds, self._random)

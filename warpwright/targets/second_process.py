@@ -8,11 +8,13 @@ in a small speed-up only, which is claimed where a second process gives it, too.
 
 from __future__ import annotations
 
+import math
 import random
+import time
 from dataclasses import replace
 
-from warpwright.base import Measurement
-from warpwright.errors import TrustedFailed
+from warpwright.base import Comparison, Measurement
+from warpwright.errors import JudgeFailed, TrustedFailed, WorkerError
 from warpwright.targets.trusted import Trusted, TrustedProgram, TrustedStream, Workbench
 from warpwright.timing import measure
 from warpwright.verifier import timed, verify
@@ -24,6 +26,12 @@ CONFIRM_BELOW = 1.25
 
 SHARE = 0.5
 """Of the time of the first comparison."""
+
+TIMES_ITS_BUILD = 4.0
+"""Of the seconds that the baseline took to come up the first time: where less is left, what was measured stands as it is."""
+
+BUILD_SHARE = 0.25
+"""Of what is left before a deadline: the most that the process may take to come up."""
 
 LEAST_SECONDS = 30.0
 """Before a deadline: the process takes some seconds to come up, and more where the baseline is compiled."""
@@ -37,20 +45,28 @@ def wanted(bench: Workbench, measurement: Measurement) -> bool:
 
 def build(bench: Workbench, trusted: Trusted, name: str) -> TrustedProgram | None:
     """Return a baseline in a process of its own, which is kept for the candidates to come; None if it did not come up."""
-    if name in trusted.second and trusted.second[name].worker.alive:
-        return trusted.second[name]
-    source = trusted.baselines[name].candidate.source
-    worker = Worker("baseline", bench.place, bench.limits)
-    trusted.aside.append(worker)
+    known = trusted.second.get(name)
+    baseline = trusted.baselines[name]
+    if name in trusted.second or bench.left < TIMES_ITS_BUILD * baseline.seconds:
+        return known if known is not None and known.worker.alive else None
+    trusted.second[name] = None  # one that does not come up is not tried again for the next candidate
+    worker = None
     try:
-        with bench.building(source):
-            _, rejected = verify.build(trusted.judge, worker, name, source)
-        if rejected:
-            return None
-        timed.load_timed_state(trusted.judge, worker, name)
-    except Rejected:
-        return None
-    trusted.second[name] = TrustedProgram(trusted.judge, worker, name)
+        worker = Worker("baseline", bench.place, bench.limits)
+        worker.until = time.monotonic() + BUILD_SHARE * bench.left
+        trusted.aside.append(worker)
+        with bench.building(baseline.candidate.source):
+            _, rejected = verify.build(trusted.judge, worker, name, baseline.candidate.source)
+        if rejected is None:
+            timed.load_timed_state(trusted.judge, worker, name)
+            trusted.second[name] = TrustedProgram(trusted.judge, worker, name)
+    except (Rejected, WorkerError, JudgeFailed):
+        pass  # a process of ours: it says nothing of the candidate
+    finally:
+        if worker is not None:
+            worker.until = math.inf
+            if trusted.second[name] is None:
+                worker.close()
     return trusted.second[name]
 
 
@@ -66,17 +82,36 @@ def compared(
             rng=rng,
         )  # fmt: skip
     except TrustedFailed:
-        return measurement
+        return unconfirmed(measurement)
     return agreed(measurement, found)
+
+
+def unconfirmed(measurement: Measurement) -> Measurement:
+    """Return a measurement beside which no second process came up: it stands, and says so."""
+    return _noted(measurement, f"no second process of {measurement.best_baseline} came up to confirm it")
+
+
+def _noted(measurement: Measurement, remark: str) -> Measurement:
+    note = "; ".join(filter(None, [str(measurement.conditions.get("note", "")), remark]))
+    return replace(measurement, conditions={**measurement.conditions, "note": note})
 
 
 def agreed(measurement: Measurement, second: Measurement) -> Measurement:
     """Return a measurement that claims no more than a second one does: the smaller speed-up, with an interval that holds both."""
     low, high = min(measurement.interval[0], second.interval[0]), max(measurement.interval[1], second.interval[1])
-    conditions = {**measurement.conditions, "speedup_over_second_process": second.speedup}
     speedup = min(measurement.speedup, second.speedup)
-    if second.verdict == "FASTER":
-        return replace(measurement, speedup=speedup, interval=(low, high), conditions=conditions)
-    remark = f"beside a second process of {measurement.best_baseline} it is {second.speedup:.3f}x: two processes of one program may differ by as much"
-    conditions["note"] = "; ".join(filter(None, [str(conditions.get("note", "")), remark]))
-    return replace(measurement, verdict="UNSURE", speedup=speedup, interval=(low, high), conditions=conditions)
+    holds = second.verdict == "FASTER" or (second.verdict == "UNSURE" and second.interval[0] > 1.0)  # half the time gives a wider interval
+    verdict: Comparison = "FASTER" if holds else "UNSURE"
+    over = f"speedup_over_{measurement.best_baseline}"
+    conditions = {**measurement.conditions, "speedup_over_second_process": second.speedup}
+    conditions |= {over: min(float(conditions[over]), second.speedup)} if over in conditions else {}
+    own = str(conditions.get("regime", "single"))
+    regimes = {
+        name: replace(one, speedup=speedup, interval=(low, high), verdict=verdict) if name == own else one
+        for name, one in measurement.regimes.items()
+    }
+    both = replace(measurement, verdict=verdict, speedup=speedup, interval=(low, high), conditions=conditions, regimes=regimes)
+    if holds:
+        return both
+    beside = f"{second.speedup:.3f}x [{second.interval[0]:.3f}, {second.interval[1]:.3f}]"
+    return _noted(both, f"beside a second process of {measurement.best_baseline} it is {beside}: two processes of one program may differ by as much")

@@ -134,7 +134,7 @@ class Trusted:
     """That of the baselines, once they are built."""
     aside: list[Worker] = field(default_factory=list)
     """Those of baselines that are compiled beside the rest, one each, and those of `second`."""
-    second: dict[str, TrustedProgram] = field(default_factory=dict)
+    second: dict[str, TrustedProgram | None] = field(default_factory=dict)
     """Baselines in another process, each in one of its own (`second_process.py`)."""
     compiling: list[Beside[Any]] = field(default_factory=list)
     """What compiles there."""
@@ -261,7 +261,7 @@ class Trusted:
         """Have them let go of what the last call left: on a GPU, the next candidate may need the memory."""
         if self.judge.device != "cpu":
             self.judge.forget()
-            for worker in [*self.workers, *(one.worker for one in self.second.values())]:
+            for worker in [*self.workers, *(one.worker for one in self.second.values() if one is not None)]:
                 trust(worker.release_memory)
 
     def close(self) -> None:

@@ -145,7 +145,8 @@ def peaks(device: str, folder: Path, measure_again: bool = False, seconds: float
         return replace(known, device=device)
     if seconds < PROBE_SECONDS:
         raise RooflineError(f"they are measured once, which takes about {PROBE_SECONDS:.0f} s: a longer budget, or a run without one, does it")
-    measured = replace(Peaks(**_ask({"device": device}, 300.0, probe)), machine=machine, when=datetime.now(UTC).isoformat(timespec="seconds"))
+    ready = probe if probe is not None and probe.poll() is None else None  # one that has ended, for want of memory say, is replaced
+    measured = replace(Peaks(**_ask({"device": device}, 300.0, ready)), machine=machine, when=datetime.now(UTC).isoformat(timespec="seconds"))
     best = measured if known is None else higher(measured, known)
     folder.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(f".{os.getpid()}")
