@@ -10,7 +10,7 @@ import os
 import signal
 import time
 
-from warpwright.workers.procfs import cpu_clock, state_of, threads_of
+from warpwright.workers.procfs import cpu_clock, state_of, threads_of, user_seconds
 
 SELF_SECONDS = 5e-4
 """A worker that takes longer than this to stop itself had time to go on with something: what passes until then counts as time of the call."""
@@ -26,6 +26,9 @@ RAN_SECONDS = 1e-4
 
 WATCHED = 0.5
 """Seconds for which a process that did not stop is watched after it has been told once more: one that waits for a disk uses no CPU time."""
+
+RAN_ON = 0.02
+"""Seconds in user mode in that time: two ticks of the kernel's clock."""
 
 STRAYS, STRAY_SHARE = 4, 0.05
 """Stops, and their share, in which a process ran all the same before that is its own doing: SIGCONT may come from a timer that it has set."""
@@ -100,10 +103,10 @@ class Freezer:
     def runs_on(self) -> bool:
         """Whether a process that did not stop in time still uses CPU time when it is told to stop once more: something lets it run on."""
         self._send(signal.SIGSTOP)
-        until, used = time.monotonic() + WATCHED, cpu_clock(self.pid)
+        until, used = time.monotonic() + WATCHED, user_seconds(self.pid)  # in the kernel: one that gives much memory back, say
         while time.monotonic() < until:
             time.sleep(0.02)
-            if cpu_clock(self.pid) - used > 10 * RAN_SECONDS:
+            if user_seconds(self.pid) - used >= RAN_ON:
                 return True
         return False
 

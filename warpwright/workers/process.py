@@ -77,7 +77,7 @@ class Process:
 
     def _end_unstopped(self) -> Never:
         """End a process that did not stop. Raises WorkerRan where a candidate's uses CPU time all the same, WorkerTimeout else."""
-        runs_on = self.role == "candidate" and (self.freezer.strays > 0 or self.freezer.runs_on())
+        runs_on = self.role == "candidate" and (self.freezer.strays_often or self.freezer.runs_on())
         self.close()
         if runs_on:
             raise WorkerRan("the process was told to stop, and used CPU time all the same: something lets it run on")

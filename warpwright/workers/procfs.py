@@ -94,6 +94,14 @@ def thread_seconds(folder: str) -> float:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def user_seconds(pid: int) -> float:
+    """Return the CPU time of a process in user mode, in clock ticks; 0 if it is gone."""
+    try:
+        return int(stat_fields(f"/proc/{pid}")[11]) / os.sysconf("SC_CLK_TCK")
+    except OSError:
+        return 0.0
+
+
 def cpu_clock(pid: int) -> float:
     """Return the CPU time of a process, ended threads included, in seconds, 0 if it is gone; nanoseconds are counted."""
     try:
