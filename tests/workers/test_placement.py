@@ -103,7 +103,7 @@ def test_programs_on_a_gpu_that_wait_busily_are_put_on_the_core_of_their_pass(mo
     monkeypatch.setattr(timed.placement, "started_at", lambda pid, place: seen.append(("started", place)) or nullcontext())
     monkeypatch.setattr(timed.placement, "aside", lambda place: seen.append(("aside", place)) or nullcontext())
     monkeypatch.setattr(timed.TimedProgram, "_lay_out", lambda *_: None)
-    monkeypatch.setattr(timed, "PLACES", timed.Places())
+    timed.places.cache_clear()
     for count, expected in ((16, [("started", 0.25), ("aside", 0.25)]), (2, [])):
         monkeypatch.setattr(os, "cpu_count", lambda count=count: count)
         program = timed.TimedProgram(SimpleNamespace(), worker, "candidate")  # type: ignore[arg-type]

@@ -60,8 +60,8 @@ COUNTING_SHARE, PEAKS_SHARE, BASELINES_SHARE = 0.2, 0.3, 0.05
 """Of the time that is left, the most that is waited for the task's work to be counted, spent on a device's peaks when they are not known, and on
 timing the baselines beside one another in a regime: what a candidate is compared with is timed again."""
 
-TIMING_OF_SPENT = 0.02
-"""Of what was spent: at least so long are the baselines timed where the deadline is not firm."""
+TIMING_OF_SPENT, VERIFYING_OF_SPENT = 0.02, 0.25
+"""Of what was spent: at least so long are the baselines timed, and may one that was compiled aside be verified, where the deadline is not firm."""
 
 
 def start(bench: Workbench, candidates: Sequence[Candidate], regime: str = "single", both: bool = False) -> Trusted:
@@ -203,11 +203,11 @@ def _hurried(bench: Workbench, worker: Worker, seconds: float) -> Iterator[None]
         worker.limits, worker.until = bench.limits.filled(), math.inf
 
 
-def _ended(bench: Workbench, baseline: Baseline, seconds: float) -> None:
+def _ended(bench: Workbench, baseline: Baseline, seconds: float, what: str = "ready") -> None:
     """Note of a baseline that its worker did not survive it, and whether that was for want of time."""
     baseline.program = None
     if seconds < bench.limits.build_seconds and baseline.verdict is not None and baseline.verdict.status == "timeout":
-        baseline.left_out = f"it was not ready within {seconds:.0f} s, the share of the budget that was left for it"
+        baseline.left_out = f"it was not {what} within {seconds:.0f} s, the share of the budget that was left for it"
 
 
 # --- beside the rest -------------------------------------------------------------------------------------------------------------------
@@ -264,11 +264,14 @@ def _end_aside(bench: Workbench, trusted: Trusted, name: str, one: _Aside, meanw
     bench.tell(f"baseline {name}")
     if worker.alive:
         device_yield.living.add(worker)
-        with _hurried(bench, worker, max(min(COMPILE_SHARE * bench.left, bench.left - RESERVED_SECONDS), 1.0)):
+        seconds = max(min(COMPILE_SHARE * bench.left, bench.left - RESERVED_SECONDS), 1.0)
+        seconds = seconds if bench.firm else max(seconds, bench.share(0.0, VERIFYING_OF_SPENT))
+        with _hurried(bench, worker, seconds):
             _judge_baseline(bench, trusted.judge, worker, name, baseline, rejected)
+        if not worker.alive:
+            _ended(bench, baseline, seconds, "verified")
     else:
         baseline.verdict = rejected
-    if not worker.alive:
         _ended(bench, baseline, one.seconds)
     baseline.seconds += time.monotonic() - began
 
