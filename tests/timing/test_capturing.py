@@ -26,7 +26,7 @@ class Devices:
     def current_device(self):
         return self.device
 
-    def Stream(self):  # noqa: N802
+    def Stream(self):
         self.streams += 1
         return f"stream {self.streams} of device {self.device}"
 

@@ -90,7 +90,7 @@ def add_baselines(bench: Workbench, trusted: Trusted, seconds: float, rng: rando
 
     A task whose original does not pass gives no score. Raises as `start` does.
     """
-    counting = None if bench.hurries else _count_beside(bench)  # the work is counted in another process meanwhile
+    counting = None if bench.counts_in_judge else _count_beside(bench)  # the work is counted in another process meanwhile
     _probe_ahead(bench, trusted)
     try:
         _build_baselines(bench, trusted, meanwhile)

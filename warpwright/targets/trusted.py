@@ -74,6 +74,11 @@ class Workbench:
         return self.deadline is not None and not self.deadline.firm and self.has_free_cores
 
     @property
+    def counts_in_judge(self) -> bool:
+        """Is the task's work counted by the judge, which has loaded it? Another process takes 3 s of the processor's time, where that is short."""
+        return self.hurries or (self.deadline is not None and not self.firm and not self.has_free_cores)
+
+    @property
     def firm(self) -> bool:
         """Does everything end when the time is over? Else what a verdict needs is done all the same."""
         return self.deadline is not None and self.deadline.firm

@@ -98,7 +98,8 @@ class TimedProgram:
         self.ledger.after_preparing()
 
     _turns: ClassVar[dict[str, tuple[Worker, Shipment]]] = {}
-    """Who was called last on each device, on which inputs. After another program's turn, or with inputs that the judge has just made, another process was last."""
+    """Who was called last on each device, on which inputs. After another program's turn, or with inputs that the judge has just made, another process
+    was last."""
 
     @property
     def spare(self) -> float:
