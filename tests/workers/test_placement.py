@@ -126,3 +126,22 @@ def test_each_gpu_has_places_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None
     timed.places.cache_clear()
     drawn = ((0.1, "cuda:0"), (0.6, "cuda:1"), (0.2, "cuda:0"), (0.7, "cuda:1"), (0.3, "cuda:0"))
     assert [timed.places(device).kept(place) for place, device in drawn] == [0.1, 0.6, 0.1, 0.6, 0.3]
+
+
+def test_a_held_call_is_on_the_inputs_at_hand_on_its_own_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    monkeypatch.setattr(timed.TimedProgram, "_lay_out", lambda *_: None)
+    monkeypatch.setattr(timed.TimedProgram, "_turns", {})
+    laid: list[tuple[str | None, Any]] = []
+    monkeypatch.setattr(timed, "prepare_call", lambda worker, entry, inputs: laid.append((entry, inputs)))
+    programs = []
+    for device in ("cuda:0", "cuda:1"):
+        worker: Any = SimpleNamespace(device=device, pid=7, reads=False, go=lambda hold: 1e-5)
+        programs.append(timed.TimedProgram(SimpleNamespace(), worker, f"program on {device}"))  # type: ignore[arg-type]
+    first, second = (SimpleNamespace(case=None) for _ in range(2))
+    programs[0]._once_held(True)
+    programs[0].prepare(first, 0.25)  # type: ignore[arg-type]
+    programs[1].prepare(second, 0.25)  # type: ignore[arg-type]
+    programs[0]._once_held(True)
+    programs[0]._once_held(False)
+    assert laid == [(None, None), ("program on cuda:0", first), (None, None)]
