@@ -37,11 +37,18 @@ TIMING_SECONDS = 10.0
 
 def optimize(args: Arguments) -> int:
     """Search for a faster program of one task."""
+    seconds = Budget.parse(args.budget).seconds
+    args.bound.begin(Path(args.task).stem, seconds, args.json)
     settings = _settings(args)
     task = settings.describe(args.task, args.entry)
-    with Progress(args.console, Budget.parse(args.budget).seconds, task=task.name) as progress:
-        watching = api.Watching(progress.record, progress.tell)
-        result = api.optimize_task(task, settings, args.archive, args.out, watching, args.began, args.again)
+    with Progress(args.console, seconds, task=task.name) as progress:
+
+        def tell_both(phase: str) -> None:
+            args.bound.doing(phase)
+            progress.tell(phase)
+
+        watching = api.Watching(progress.record, tell_both)
+        result = api.optimize_task(task, settings, args.archive, args.out, watching, args.bound.began, args.again)
     if result.recalled and result.best is not None:
         args.console.print(Text(f"answered from the archive (measured {result.best.when}); --again measures anew"))
     tell(args, [result.line])
