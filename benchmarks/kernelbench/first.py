@@ -19,6 +19,7 @@ import multiprocessing as mp
 import os
 import queue
 import statistics
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -252,8 +253,10 @@ def rewritten(space: Any, recipe: Any, model: Any, reference: Any, dry: bool) ->
     text = space.lower(ir, recipe).source.text
     if dry:
         text = text.replace('"device": "cuda"', '"device": "cpu"').replace('device="cuda"', 'device="cpu"')
-    names: dict[str, Any] = {"__name__": "generated"}
-    exec(compile(text, "optimized.py", "exec"), names)
+    path = Path(tempfile.mkdtemp(prefix="first_")) / "optimized.py"  # Triton reads its kernels' text from the file
+    path.write_text(text)
+    names: dict[str, Any] = {"__name__": "generated", "__file__": str(path)}
+    exec(compile(text, str(path), "exec"), names)
     if dry:
         from benchmarks.kernels.templates import OnCpu
         from warpwright.domains.graph.cuda.kernel import CudaKernel
