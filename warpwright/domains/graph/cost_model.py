@@ -47,7 +47,9 @@ tensor cores' rate: 8 channels to 64 in TF32 (L2-57) took 0.31 ms; over three ax
 FEW_TERMS = 16
 """Channels of the input up to which that is so."""
 RATES: Mapping[str, Rates] = {
-    "cuda": Rates(4.2e12, 5e-6, {"float32": 51e12, "tf32": 380e12, "tf32x3": 95e12, "int8_slices": 250e12, "half": 700e12, "float64": 60e12} | CONVOLUTIONS),
+    "cuda": Rates(4.2e12, 5e-6, {
+        "float32": 51e12, "tf32": 380e12, "tf32x3": 95e12, "int8_slices": 250e12, "half": 700e12, "float64": 60e12, **CONVOLUTIONS,
+    }),
     "cpu": Rates(1e11, 5e-6, {"float32": 1e12, "half": 1e12, "float64": 5e11}),
 }
 _PRODUCTS = (aten.linear.default, aten.matmul.default, aten.mm.default, aten.bmm.default, aten.addmm.default, aten.baddbmm.default)
@@ -149,7 +151,7 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
         return kind, 2.0 * math.prod(shape(node)) * inner
     if is_op(node, aten.einsum):
         return _KINDS.get(value(node).dtype, "float32"), 2.0 * einsum.operations(node)
-    if name == "direct_convolution":
+    if name.startswith("direct_convolution"):
         weight: Any = node.args[1]
         places = math.prod(node.args[5]) * shape(node.args[0])[0]  # type: ignore[arg-type]
         return f"direct {node.args[7]}", 2.0 * places * math.prod(shape(weight))
