@@ -15,6 +15,7 @@ from torch import fx
 from warpwright.domains.graph.cpp.calls import BUILDERS, GPU_ONLY, MOVES, PARTS
 from warpwright.domains.graph.cpp.generate import function
 from warpwright.domains.graph.cpp.program import Axes, Program, Unsupported
+from warpwright.domains.graph.cpp.resampling import RESAMPLED
 from warpwright.domains.graph.emit import expression
 from warpwright.domains.graph.ir import argument, aten, dtype, is_op, is_tensor, shape, type_text, value
 
@@ -67,7 +68,7 @@ def copy_of(node: fx.Node) -> Program:
 
 
 def _spaces(node: fx.Node) -> list[tuple[int, ...]]:
-    sources = [] if node.target in MOVES else node.all_input_nodes[:1]  # what is chosen from may be larger than what is chosen
+    sources = [] if node.target in (*MOVES, *RESAMPLED) else node.all_input_nodes[:1]  # what is chosen from may be larger than what is chosen
     return [shape(n) for n in (node, *sources) if is_tensor(n)]
 
 
