@@ -37,10 +37,12 @@ def optimize(args: Arguments) -> int:
     task = settings.describe(args.task, args.entry)
     with Progress(args.console, Budget.parse(args.budget).seconds, task=task.name) as progress:
         watching = api.Watching(progress.record, progress.tell)
-        result = api.optimize_task(task, settings, args.archive, args.out, watching, args.began, args.again)
+        result = api.optimize_task(task, settings, args.archive, args.out, watching, args.began, args.again, args.polish)
     if result.recalled and result.best is not None:
         args.console.print(Text(f"answered from the archive (measured {result.best.when}); --again measures anew"))
     tell(args, [result.line])
+    for outcome in result.polish:
+        args.console.print(Text(f"polish: {outcome}"))
     if result.line["artifact"]:
         args.console.print(Text(f"wrote {result.line['artifact']} and {result.folder / 'report.html'}"))
     if result.interrupted:
@@ -262,6 +264,8 @@ def register(verb: Verb) -> None:
     parser.add_argument("--task", dest="beside", metavar="FILE", help="beside a .cu file: its reference, inputs and launch (STEM_task.py)")
     parser.add_argument("--harness", metavar="FILE", help="beside a cubin: how its kernel is launched (docs/sass.md)")
     parser.add_argument("--again", action="store_true", help="measure although the archive has the answer of an earlier run")
+    polish = "after the budget, search the schedules of the best program's CUDA kernels for so long (30s; docs/sass.md)"
+    parser.add_argument("--polish", type=_for_seconds, default=0.0, metavar="TIME", help=polish)
     started = "where to begin: an earlier schedule.json of a cubin; beside a program one with CUDA kernels that computes the same, tuned for the CPU"
     parser.add_argument("--start", metavar="FILE", help=started)
 
@@ -293,6 +297,17 @@ def _target(text: str) -> str:
     if target_of(text) not in TARGETS:
         raise argparse.ArgumentTypeError(f"invalid choice: {text!r} (choose from {', '.join(map(repr, TARGETS))})")
     return text
+
+
+def _for_seconds(text: str) -> float:
+    """Return the seconds of a time such as 30s or 2m."""
+    try:
+        seconds = Budget.parse(text).seconds
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(error.message) from error
+    if seconds is None:
+        raise argparse.ArgumentTypeError(f"expected a time such as 30s, saw {text}")
+    return seconds
 
 
 def _seconds(text: str) -> float:
