@@ -67,7 +67,7 @@ class Tuned:
         """What Triton compiled, by identity, and is settled; kept, so that no other gets its identity."""
         self.places: dict[str, _Place] = {}
         self.lock = threading.RLock()
-        functools.update_wrapper(self, kernel, updated=())
+        self.__name__, self.__doc__ = getattr(kernel, "__name__", "kernel"), getattr(kernel, "__doc__", None)
 
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
         """Return what launches the kernel on a grid."""
@@ -78,10 +78,11 @@ class Tuned:
 
     def run(self, grid: Any, *arguments: Any, **options: Any) -> Any:
         """Launch the kernel, with its schedule where there is one; search for one first where there was no launch of this kind before."""
-        if not self._usable():
+        name = gpu()
+        if not self._usable(name):
             return self.original[grid](*arguments, **options)
         with self.lock:
-            place = self._place()
+            place = self._place(name)
             with place.hooked():
                 compiled = self.original[grid](*arguments, **options)
             if id(compiled) not in self.settled:
@@ -89,16 +90,15 @@ class Tuned:
                 self.settled[id(compiled)] = compiled
         return compiled
 
-    def _usable(self) -> bool:
+    def _usable(self, name: str) -> bool:
         if os.environ.get(SWITCH, "") == "off":
             return False
-        if self.measure is None and gpu() == "none":
+        if self.measure is None and name == "none":
             warnings.warn("expected an NVIDIA GPU to measure schedules on, saw none: Triton's own code runs as it is", RuntimeWarning, stacklevel=4)
             return False
         return True
 
-    def _place(self) -> _Place:
-        name = gpu()
+    def _place(self, name: str) -> _Place:
         if name not in self.places:
             self.places[name] = _Place(self.root, name)
         return self.places[name]
@@ -197,7 +197,14 @@ def gpu() -> str:
     """Return the name of the current GPU, "none" without one."""
     import torch
 
-    return torch.cuda.get_device_name() if torch.cuda.is_available() else "none"
+    return _gpu_name(torch.cuda.current_device()) if torch.cuda.is_initialized() or torch.cuda.is_available() else "none"
+
+
+@functools.cache
+def _gpu_name(index: int) -> str:
+    import torch
+
+    return torch.cuda.get_device_name(index)
 
 
 def ptxas_version(image: bytes) -> str:
