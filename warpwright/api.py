@@ -111,7 +111,7 @@ def _polished(task: Task, settings: Settings, archive: Archive, records: Sequenc
     outcomes = tuple(map(str, result.outcomes))
     if not result.text:
         return Polish(outcomes)
-    proved = prove(task, programs.candidate_of(best.candidate, result), settings, archive, watching.record)
+    proved = prove(task, programs.candidate_of(best.candidate, result), settings, archive, watching)
     return Polish(outcomes, tuple(proved))
 
 

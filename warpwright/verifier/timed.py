@@ -166,7 +166,8 @@ class TimedProgram:
 
     def _once_held(self, own: bool) -> None:
         """Make a held call of the program on the inputs at hand, or of nothing."""
-        inputs = TimedProgram._turn[1] if own and TimedProgram._turn is not None else None
+        turn = self._turns.get(self.worker.device)
+        inputs = turn[1] if own and turn is not None else None
         prepare_call(self.worker, self.entry if inputs is not None else None, inputs)
         self.worker.go(hold=True)
 
