@@ -37,14 +37,23 @@ TIMING_SECONDS = 10.0
 
 def optimize(args: Arguments) -> int:
     """Search for a faster program of one task."""
+    seconds = Budget.parse(args.budget).seconds
+    args.bound.begin(Path(args.task).stem, seconds, args.json)
     settings = _settings(args)
     task = settings.describe(args.task, args.entry)
-    with Progress(args.console, Budget.parse(args.budget).seconds, task=task.name) as progress:
-        watching = api.Watching(progress.record, progress.tell)
-        result = api.optimize_task(task, settings, args.archive, args.out, watching, args.began, args.again)
+    with Progress(args.console, seconds, task=task.name) as progress:
+
+        def tell_both(phase: str) -> None:
+            args.bound.doing(phase)
+            progress.tell(phase)
+
+        watching = api.Watching(progress.record, tell_both)
+        result = api.optimize_task(task, settings, args.archive, args.out, watching, args.bound.began, args.again, args.polish)
     if result.recalled and result.best is not None:
         args.console.print(Text(f"answered from the archive (measured {result.best.when}); --again measures anew"))
     tell(args, [result.line])
+    for outcome in result.polish:
+        args.console.print(Text(f"polish: {outcome}"))
     if result.line["artifact"]:
         args.console.print(Text(f"wrote {result.line['artifact']} and {result.folder / 'report.html'}"))
     if result.interrupted:
@@ -278,6 +287,8 @@ def register(verb: Verb) -> None:
     parser.add_argument("--task", dest="beside", metavar="FILE", help="beside a .cu file: its reference, inputs and launch (STEM_task.py)")
     parser.add_argument("--harness", metavar="FILE", help="beside a cubin: how its kernel is launched (docs/sass.md)")
     parser.add_argument("--again", action="store_true", help="measure although the archive has the answer of an earlier run")
+    polish = "after the budget, search the schedules of the best program's CUDA kernels for so long (30s; docs/sass.md)"
+    parser.add_argument("--polish", type=_for_seconds, default=0.0, metavar="TIME", help=polish)
     started = "where to begin: an earlier schedule.json of a cubin; beside a program one with CUDA kernels that computes the same, tuned for the CPU"
     parser.add_argument("--start", metavar="FILE", help=started)
 
@@ -313,6 +324,17 @@ def _target(text: str) -> str:
     return text
 
 
+def _for_seconds(text: str) -> float:
+    """Return the seconds of a time such as 30s or 2m."""
+    try:
+        seconds = Budget.parse(text).seconds
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(error.message) from error
+    if seconds is None:
+        raise argparse.ArgumentTypeError(f"expected a time such as 30s, saw {text}")
+    return seconds
+
+
 def _seconds(text: str) -> float:
     """Return a time above zero."""
     seconds = float(text)
@@ -341,7 +363,7 @@ def _search_options() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(add_help=False)
     options.add_argument("--budget", default="60s", help="60s, 5m (wall time), '40 proposals', or both: '5m,100 proposals' (%(default)s)")
     options.add_argument("--search", choices=sorted([*SEARCHES, *MODEL_SEARCHES]), default="ladder", help="how to search (%(default)s)")
-    words = "for fsr, islands: openai:URL,MODEL or replay:FILE (key: WARPWRIGHT_API_KEY); for policy: FOLDER"
+    words = "for fsr, islands: openai:URL,MODEL or replay:FILE (key: WARPWRIGHT_API_KEY); for policy: FOLDER; for ppo: weights, or nothing"
     options.add_argument("--model", default="", metavar="SPEC", help=words)
     words = "for fsr: candidates, depth, max_repair, tokens, dollars; for islands: islands, rounds, ..."
     options.add_argument("--model-options", default="", metavar="NAME=VALUE,...", help=words)
