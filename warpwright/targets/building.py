@@ -60,8 +60,8 @@ COUNTING_SHARE, PEAKS_SHARE, BASELINES_SHARE = 0.2, 0.3, 0.05
 """Of the time that is left, the most that is waited for the task's work to be counted, spent on a device's peaks when they are not known, and on
 timing the baselines beside one another in a regime: what a candidate is compared with is timed again."""
 
-TIMING_OF_SPENT = 0.02
-"""Of what was spent: at least so long are the baselines timed, where the deadline is not firm."""
+COMPILING_OF_SPENT, TIMING_OF_SPENT = 0.5, 0.02
+"""Of what was spent: at least so long may a compilation take, and are the baselines timed, where the deadline is not firm."""
 
 TIMES_THE_ORIGINAL = 4.0
 """There what was compiled aside may take so many times as long to be verified as the original took to be built and verified, or longer."""
@@ -292,7 +292,7 @@ def _time_for(bench: Workbench, trusted: Trusted, baseline: Baseline, share: flo
         return bench.limits.build_seconds, ""
     if not slowness:
         return bench.limits.build_seconds, _no_time_for_more(trusted, baseline, left)
-    seconds = min(bench.share(share, 1.0) if slowness == 1 else AUTOTUNE_SHARE * left, bench.limits.build_seconds)
+    seconds = min(bench.share(share, COMPILING_OF_SPENT) if slowness == 1 else AUTOTUNE_SHARE * left, bench.limits.build_seconds)
     plain = [other for other in trusted.baselines.values() if _slowness(other.candidate.source) == 1 and slowness == 2]
     if any(other.left_out for other in plain):
         return seconds, f"there was no time for the plain compilation, and it takes longer ({left:.0f} s were left)"
