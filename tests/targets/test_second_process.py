@@ -84,7 +84,8 @@ def test_only_one_second_process_is_kept(monkeypatch: pytest.MonkeyPatch) -> Non
     kept: Any = SimpleNamespace(worker=SimpleNamespace(close=lambda: closed.append("eager"), alive=True))
     monkeypatch.setattr(second_process, "Worker", lambda *_: (_ for _ in ()).throw(WorkerDied("it ended")))
     baseline = SimpleNamespace(seconds=1.0, candidate=SimpleNamespace(source=None))
-    trusted: Any = SimpleNamespace(second={"eager": kept, "cuda_graph": None}, baselines={"eager": baseline, "compile": baseline}, aside=[kept.worker])
+    baselines = {"eager": baseline, "compile": baseline}
+    trusted: Any = SimpleNamespace(second={"eager": kept, "cuda_graph": None}, baselines=baselines, aside=[kept.worker])
     bench: Any = SimpleNamespace(left=100.0, place=None, limits=None, firm=True)
     assert second_process.build(bench, trusted, "eager") is kept and not closed
     assert second_process.build(bench, trusted, "compile") is None

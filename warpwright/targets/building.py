@@ -259,6 +259,8 @@ def _compile_aside(bench: Workbench, trusted: Trusted, name: str, baseline: Base
 def _end_aside(bench: Workbench, trusted: Trusted, name: str, one: _Aside, meanwhile: Meanwhile) -> None:
     """Wait for a baseline that is compiled aside, and verify it."""
     baseline = trusted.baselines[name]
+    if not one.building.wait(0.0):
+        bench.tell(f"waiting for baseline {name}")
     while not one.building.wait(GLANCE_SECONDS):
         if bench.hurries:
             meanwhile()
