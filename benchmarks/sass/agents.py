@@ -96,7 +96,7 @@ def agents(given: argparse.Namespace) -> list[str]:
 
 def in_parallel(jobs: list[Job]) -> Iterator[dict[str, Any]]:
     """Yield the row of each job as it ends; one that fails costs the others nothing."""
-    workers = max(1, min(len(jobs), 2 * (os.cpu_count() or 1))) if not jobs[0].given.dry else 2
+    workers = 1 if jobs[0].given.dry else max(1, min(len(jobs), 2 * (os.cpu_count() or 1)))
     with ProcessPoolExecutor(workers, get_context("fork")) as pool:
         for done in as_completed([pool.submit(row_of, job) for job in jobs]):
             yield done.result()
