@@ -104,7 +104,7 @@ def in_parallel(jobs: list[Job]) -> Iterator[dict[str, Any]]:
 
 def row_of(job: Job) -> dict[str, Any]:
     """Return the row of one job, or of its failure."""
-    row = {"table": "simulated agents" if job.given.dry else "agents", "kernel": job.kernel, "agent": job.agent, "seed": job.seed}
+    row = {"table": "simulated-agents" if job.given.dry else "agents", "kernel": job.kernel, "agent": job.agent, "seed": job.seed}
     try:
         return row | played(job)
     except Exception as error:
