@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from warpwright import loop, run
 from warpwright.archive import Archive
-from warpwright.base import Budget, Candidate, Record, Source, Task, target_of
+from warpwright.base import BASELINE, LEFT_OUT, Budget, Candidate, Record, Source, Task, target_of
 from warpwright.deadline import Deadline
 from warpwright.doctor import gpu_present
 from warpwright.errors import UsageError
@@ -111,7 +111,7 @@ def _polished(task: Task, settings: Settings, archive: Archive, records: Sequenc
     outcomes = tuple(map(str, result.outcomes))
     if not result.text:
         return Polish(outcomes)
-    proved = prove(task, programs.candidate_of(best.candidate, result), settings, archive, watching.record)
+    proved = prove(task, programs.candidate_of(best.candidate, result), settings, archive, watching)
     return Polish(outcomes, tuple(proved))
 
 
@@ -127,20 +127,28 @@ def _reason(done: run.Run, measured: bool) -> str:
 # --- one program ---------------------------------------------------------------------------------------------------------------------
 
 
-def prove(task: Task, candidate: Candidate, settings: Settings, archive: Archive | None, on_record: OnRecord | None = None) -> list[Record]:
+def prove(
+    task: Task, candidate: Candidate, settings: Settings, archive: Archive | None, watching: Watching | None = None, plan: Deadline | None = None
+) -> list[Record]:
     """Verify `candidate` and time it beside the baselines; return the records, the candidate's last.
 
-    One that fails has no others beside it. When the task gives no score there are the baselines' alone.
+    One that fails has no others beside it. When the task gives no score there are the baselines' alone. `plan`: a deadline that is not firm; what is
+    not ready in time is left out, and its record says so.
     """
-    records = []
-    with run.open_evaluator(settings, task) as evaluator:
+    records, watching = [], watching or Watching()
+    with run.open_evaluator(settings, task, plan, watching.tell) as evaluator:
         for record in _baselines_then(evaluator, candidate):
             records.append(record)
             if archive is not None:
                 archive.add(record)
-            if on_record is not None:
-                on_record(record)
+            watching.record(record)
     return records
+
+
+def left_out(records: Iterable[Record]) -> dict[str, str]:
+    """Return the baselines that there was no time for, and why, by name."""
+    late = [record for record in records if record.candidate.proposer.startswith(BASELINE) and LEFT_OUT in record.versions]
+    return {record.candidate.proposer.removeprefix(BASELINE): record.detail.removeprefix("left out: ") for record in late}
 
 
 def _baselines_then(evaluator: Evaluator, candidate: Candidate) -> Iterator[Record]:
