@@ -136,8 +136,8 @@ def techniques(checker: Checker) -> tuple[Edit, ...]:
     memory = Memory(proven=checker.proven)
     orders = (_exchange(checker), _move(checker), _lift(checker), _shuffle(checker))
     single = (*orders, _stall(checker), _hold(), _board(checker), _reuse_off())
-    whole = (_drift(checker), _relist(checker), _share(checker), _lean(checker), _tighten(checker), _pattern(checker))
-    whole = (*whole, _scatter(checker), _reuse_block(checker))
+    yields = (_pattern(checker), _scatter(checker))
+    whole = (_drift(checker), _relist(checker), _share(checker), _lean(checker), _tighten(checker), *yields, _reuse_block(checker))
     first = Traits("S", tried_first=True)
     plain = Traits("S")
     edits = [Edit(name, make, every, draw, memory, weight, plain) for name, make, every, draw, weight in single]
