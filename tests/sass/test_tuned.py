@@ -49,7 +49,7 @@ class OnPaper:
 
 
 def simulated(cubin: Path, harness: Path, kernel: str, seconds: float) -> Polished:
-    return polish(cubin, harness, kernel, seconds, device="cubin:sim", evaluator=Measured)
+    return polish(cubin, harness, kernel, seconds, device="cubin:sim", evaluator=Measured, proposals=40)
 
 
 ARGUMENTS = (torch.zeros(1000), torch.zeros(1000), 1000)
@@ -61,7 +61,7 @@ def test_the_first_launch_searches_and_the_next_loads_what_was_kept(tmp_path: Pa
     from triton import knobs
 
     before = knobs.cache.dir
-    kernel = warpwright.sass.tune(seconds=4, folder=tmp_path, measure=simulated)(OnPaper())
+    kernel = warpwright.sass.tune(seconds=900, folder=tmp_path, measure=simulated)(OnPaper())
     first = kernel[lambda given: (triton.cdiv(given["n"], given["SIZE"]),)](*ARGUMENTS, SIZE=256)
     [outcome] = kernel.outcomes.values()
     assert outcome.kept, outcome
