@@ -125,7 +125,7 @@ class Tuned:
             return Polished(name, False, f"left as it is: {error.message}")
         cubin = harness.with_suffix(".cubin")
         cubin.write_bytes(bytes(compiled.asm[triton_kernels.STAGE]))
-        return (self.measure or polish)(cubin, harness, name, self.seconds)
+        return (self.measure or _on_this_gpu)(cubin, harness, name, self.seconds)
 
 
 class _Place:
@@ -192,6 +192,12 @@ class _Place:
         told = {"loads": loads, "gpu": self.gpu, "ptxas": ptxas_version(image), "when": now(), **asdict(outcome)}
         (folder / f"{name}_{own}.tuned.json").write_text(json.dumps(told, indent=1) + "\n")
         self.state = self._state()
+
+
+def _on_this_gpu(cubin: Path, harness: Path, kernel: str, seconds: float) -> Polished:
+    import torch
+
+    return polish(cubin, harness, kernel, seconds, device=f"cubin:{torch.cuda.current_device()}")
 
 
 def gpu() -> str:
