@@ -57,7 +57,11 @@ class CudaKernel(Fused):
             every = f"*CUDA_KERNELS.aligned({', '.join(self.names)})"
             lines.append(f"        return {self.__name__}({every if len(tight) == len(arguments) else ', '.join(arguments)})")
         for i, (sizes, kind) in enumerate(self.outputs):
-            form = f"new_empty_strided({tuple(sizes)}, {self.laid[i]}" if i in self.laid else f"new_empty({tuple(sizes)}"
+            if i in self.bases:
+                lines.append(f"    o{i} = a{self.sources.index(self.bases[i])}.clone(memory_format=torch.contiguous_format)")
+                continue
+            empty = "new_zeros" if self.program.outputs[i][0] in self.program.sums else "new_empty"
+            form = f"new_empty_strided({tuple(sizes)}, {self.laid[i]}" if i in self.laid else f"{empty}({tuple(sizes)}"
             lines.append(f"    o{i} = a0.{form}, dtype={kind})")
         outputs = [f"o{i}" for i in range(len(self.outputs))]
         arguments = [*(f"p{i}" for i in self.operands), *(f"{name}.data_ptr()" for name in outputs)]
