@@ -488,7 +488,8 @@ PARTS = (aten.cat.default, aten.concat.default, aten.pad.default, aten.constant_
 MOVES = (*PARTS, aten.roll.default, aten.embedding.default, aten.index_select.default, aten.index.Tensor, aten.gather.default)
 """Calls that only put elements in other places. Kernels for a GPU take them in."""
 GPU_ONLY = frozenset((
-    *MOVES, *resampling.RESAMPLED, *sums.SUMS, *(getattr(aten, name).default for name in ("sin", "cos", "atan", "exp2", "log2", "floor", "ceil", "trunc")),
+    *MOVES, *resampling.RESAMPLED, *sums.SUMS,
+    *(getattr(aten, name).default for name in ("sin", "cos", "atan", "exp2", "log2", "floor", "ceil", "trunc")),
 ))  # fmt: skip
 ELEMENTWISE = frozenset(op for build, ops in _GROUPS if build in _OF_ELEMENTS for op in ops) - GPU_ONLY
 COPIES = (aten.clone.default, aten.contiguous.default, aten.detach.default, aten.alias.default, aten.to.dtype)
