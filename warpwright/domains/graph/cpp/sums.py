@@ -14,7 +14,6 @@ from warpwright.domains.graph.cpp.program import Move, Program, Target, Unsuppor
 from warpwright.domains.graph.ir import argument, aten, is_op, is_tensor, shape, value
 
 SUMS = (aten.index_add.default, aten.scatter_add.default)
-_FILLS = (aten.zeros.default, aten.zeros_like.default, aten.new_zeros.default)
 
 
 def source_of(node: fx.Node) -> Any:
@@ -25,7 +24,7 @@ def source_of(node: fx.Node) -> Any:
 def fill(node: fx.Node) -> fx.Node | None:
     """Return the call that gives the zeros that a sum begins with; None where it begins with something else."""
     base: Any = node.args[0]
-    return base if is_op(base, *_FILLS) else None
+    return base if is_op(base, aten.zeros.default) else None
 
 
 def added(p: Program, node: fx.Node) -> Value:
