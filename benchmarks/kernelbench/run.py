@@ -167,7 +167,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--levels", default="1,2")
     parser.add_argument("--tasks", help="glob on the file's name, such as '1[0-9]_*'")
     parser.add_argument("--draw", default="", help="SEED,COUNT: so many of the tasks, drawn at random")
-    parser.add_argument("--footprints", type=Path, help="file of the tasks' eager peaks in bytes: read where it has them, else made; 0.2 to 2 s a task")
+    parser.add_argument("--footprints", type=Path, help="file of eager peaks in bytes: read where it has them, else made")
     parser.add_argument("--largest", type=float, default=math.inf, help="with --footprints: no task that takes more GB in eager")
     parser.add_argument("--copies", type=float, help="a task's eager peak is held about this often at once; by default as many as its baselines take")
     parser.add_argument("--only", default="", help="level:number pairs: these tasks alone")
