@@ -16,7 +16,7 @@ from warpwright.domains.graph.cpp.calls import BUILDERS, GPU_ONLY, MOVES, PARTS
 from warpwright.domains.graph.cpp.generate import function
 from warpwright.domains.graph.cpp.program import Axes, Program, Unsupported
 from warpwright.domains.graph.cpp.resampling import RESAMPLED
-from warpwright.domains.graph.cpp.sums import SUMS, fill, source_of
+from warpwright.domains.graph.cpp.sums import SUMS, base_of, fill, source_of
 from warpwright.domains.graph.emit import expression
 from warpwright.domains.graph.ir import argument, aten, dtype, is_op, is_tensor, shape, type_text, value
 
@@ -90,7 +90,8 @@ class Fused:
         self.__name__ = name
         self.program = program
         fills = list(filter(None, map(fill, program.sums)))
-        self.bases = {i: node.args[0] for i, (node, _) in enumerate(program.outputs) if node in program.sums and node.args[0] not in fills}
+        sums = {i: node for i, (node, _) in enumerate(program.outputs) if node in program.sums}
+        self.bases: dict[int, fx.Node] = {i: base for i, node in sums.items() if (base := base_of(node)) not in fills}
         self.sources = tuple(dict.fromkeys([*(node for node, _ in program.operands), *self.bases.values()]))
         self.calls = subgraph([*dict.fromkeys(fills), *nodes], self.sources, [node for node, _ in program.outputs])
         self.operands = tuple(self.sources.index(node) for node, _ in program.operands)

@@ -21,9 +21,15 @@ def source_of(node: fx.Node) -> Any:
     return argument(node, "source" if is_op(node, aten.index_add.default) else "src")
 
 
+def base_of(node: fx.Node) -> fx.Node:
+    """Return what a sum begins with."""
+    base: Any = node.args[0]
+    return base  # type: ignore[no-any-return]
+
+
 def fill(node: fx.Node) -> fx.Node | None:
     """Return the call that gives the zeros that a sum begins with; None where it begins with something else."""
-    base: Any = node.args[0]
+    base = base_of(node)
     return base if is_op(base, aten.zeros.default) else None
 
 

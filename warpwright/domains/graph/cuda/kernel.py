@@ -93,7 +93,7 @@ class WindowKernel(CudaKernel):
         window = windows.read(node)
         assert window is not None, "the technique takes no other"
         tensor = [tensor for tensor in (window.x, window.weight, window.bias) if tensor is not None]
-        operands: Any = SimpleNamespace(operands=[(node, ()) for node in tensor], outputs=[(node, None)], sums={})
+        operands: Any = SimpleNamespace(operands=[(node, ()) for node in tensor], outputs=[(node, None)], sums={}, reduced=None)
         super(CudaKernel, self).__init__(name, operands, [node])
         self.placement, self.laid = CONTIGUOUS, {}
         self.generated = windows.generate(window, name)
