@@ -354,9 +354,12 @@ def _verdict_of(bench: Workbench, judge: verify.Judge, worker: Worker, name: str
 
 
 def _verify_baseline(task: Task, judge: verify.Judge, worker: Worker, name: str) -> Verdict:
-    """Verify a baseline; again, some times, after an alarm that can only be a false one. The original is right in any case of that kind."""
+    """Verify a baseline; again, some times, after an alarm that can only be a false one. The original is right in any case of that kind.
+
+    The original goes the whole way of a candidate: what refuses it would refuse any. Of the others, which are ours, the values count.
+    """
     for _ in range(TRIES):
-        verdict = verify.verify(judge, worker, name, task)
+        verdict = verify.verify(judge, worker, name, task, ours=name != ORIGINAL)
         if verdict.check not in AGAINST_MALICE or not worker.alive:
             return verdict
     if name == ORIGINAL:
