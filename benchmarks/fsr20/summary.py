@@ -2,8 +2,8 @@
 
 A RUN is a file of rows, or a folder with rows.jsonl: of a probe, of the verifier (`audit`) or of a timer (`plain20`, benchmarks.fsr20.timed); of a
 kernel that several have, the latest counts. A probe's winner is the fastest program that errs at most twice as much as the text as given. `--first
-ROWS` is the run before there were templates, as a table of its own; `--kept ROWS` is an earlier summary, whose words on the same recipes stand where no
-RUN has any. What stands in the repository comes from what else stands in it:
+ROWS` is the run before there were templates, as a table of its own; `--kept ROWS` is an earlier summary, whose words on the same recipes stand where
+no RUN has any. What stands in the repository comes from what else stands in it:
 
     python -m benchmarks.fsr20.summary benchmarks/fsr20/second.jsonl --first benchmarks/fsr20/first.jsonl \\
         --kept benchmarks/results/fsr20_h200/rows.jsonl --out benchmarks/results/fsr20_h200
