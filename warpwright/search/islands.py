@@ -46,6 +46,7 @@ BUCKETS = 4
 POPULATION = 8
 """Programs of an island; the slowest beyond it leave."""
 
+
 @dataclass(frozen=True)
 class Options(ModelOptions):
     """How far the search goes, and what it may spend."""
