@@ -2,8 +2,8 @@
 
     python harbor_trial.py FOLDER_OF_THE_TASK FOLDER_FOR_TRIALS AGENT
 
-An environment is a mount namespace over this machine's files, where /app, /logs, /tests and /solution are folders of its own. What an image would copy
-is copied as its Dockerfile's COPY lines say; its RUN lines are not run, as this machine has what they install.
+An environment is a mount namespace over this machine's files, where /app, /logs, /tests and /solution are folders of its own. What an image would
+copy is copied as its Dockerfile's COPY lines say; its RUN lines are not run, as this machine has what they install.
 """
 
 from __future__ import annotations

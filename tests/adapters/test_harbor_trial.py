@@ -1,6 +1,6 @@
 """Harbor's own trial of an exported folder: its verifier reads the reward that ours wrote, whatever the artefact does.
 
-Recorded, as Harbor wants a newer Python than ours may be: WARPWRIGHT_TEST_HARBOR names an interpreter that has `harbor`; seen with 0.25 on Python 3.12.
+Harbor wants a newer Python than ours may be: WARPWRIGHT_TEST_HARBOR names an interpreter that has `harbor`. Seen with 0.25 on Python 3.12.
 """
 
 from __future__ import annotations
