@@ -55,27 +55,41 @@ inline Bytes ahead(Bytes step, Bytes block) {
     return std::max<Bytes>(8, prefetch_distance / distance);
 }
 
+// Four blocks a turn, each at a distance of its own from one address: an addition a block would be a chain of one cycle a block, and a cycle is time
+// for two.
+template <class Move, class Before>
+inline void four_blocks(char*& strided, char*& packed, Bytes step, Bytes block, Move move_block, Before before) {
+    for (int i = 0; i < 4; ++i) before(strided + i * step), move_block(strided + i * step, packed + i * block);
+    strided += 4 * step, packed += 4 * block;
+}
+
+template <class Move>
+inline void row_loop(char* strided, char* packed, Bytes count, Bytes step, Bytes block, Move move_block) {
+    for (; count >= 4; count -= 4) four_blocks(strided, packed, step, block, move_block, [](char*) {});
+    for (; count > 0; --count, strided += step, packed += block) move_block(strided, packed);
+}
+
+// The same with a prefetch of what lies `early` rows ahead; out of line, because short rows without one should not pay for its registers.
 template <Direction D, class Move>
-inline void row_loop(char* strided, char* packed, Bytes count, Bytes step, Bytes block, Bytes early, Move move_block) {
-    Bytes i = 0;
-    if (early)
-        for (; i + early < count; ++i, strided += step, packed += block) {
-            __builtin_prefetch(strided + early * step, D == Direction::pack ? 0 : 1, 3);
-            move_block(strided, packed);
-        }
-    for (; i < count; ++i, strided += step, packed += block) move_block(strided, packed);
+[[gnu::noinline]] void row_loop_ahead(char* strided, char* packed, Bytes count, Bytes step, Bytes block, Bytes early, Move move_block) {
+    const Bytes distance = early * step;
+    for (; count >= early + 4; count -= 4)
+        four_blocks(strided, packed, step, block, move_block, [&](char* at) { __builtin_prefetch(at + distance, D == Direction::pack ? 0 : 1, 3); });
+    row_loop(strided, packed, count, step, block, move_block);
 }
 
 using Rows = void (*)(char* strided, char* packed, Bytes count, Bytes step, Bytes block, Bytes early);
 
 template <Direction D, int B>
 void rows_fixed(char* strided, char* packed, Bytes count, Bytes step, Bytes, Bytes early) {
-    row_loop<D>(strided, packed, count, step, B, early, [](char* s, char* p) { move_fixed<D, B>(s, p); });
+    const auto one = [](char* s, char* p) { move_fixed<D, B>(s, p); };
+    if (early) row_loop_ahead<D>(strided, packed, count, step, B, early, one);
+    else row_loop(strided, packed, count, step, B, one);
 }
 
 template <Direction D>
-void rows_any(char* strided, char* packed, Bytes count, Bytes step, Bytes block, Bytes early) {
-    row_loop<D>(strided, packed, count, step, block, early, [block](char* s, char* p) { move_any<D>(s, p, block); });
+void rows_any(char* strided, char* packed, Bytes count, Bytes step, Bytes block, Bytes) { // longer than what is prefetched for
+    row_loop(strided, packed, count, step, block, [block](char* s, char* p) { move<D>(s, p, block); });
 }
 
 template <Direction D, int... B>
@@ -118,16 +132,52 @@ void copy_tiles(char* strided, char* packed, const Bytes* count, const Bytes* st
     }
 }
 
-// A nest of 1 to `deepest` Strided above one Dense; level 0 is the innermost.
-template <Direction D>
-inline char* copy_nest(const Node& node, char* strided, char* packed) {
-    Bytes count[deepest], step[deepest], at[deepest] = {};
+// A nest of 0 to `deepest` Strided above one Dense, with what its loops need; level 0 is the innermost. A value without allocations: the shim keeps
+// one for each datatype, so that a small object costs little more than its bytes.
+struct Nest {
+    int depth = -1; // -1: no nest
+    Bytes block = 0, bytes = 0, early = 0, tile = 1;
+    Bytes count[deepest], step[deepest];
+
+    // `more` of this, `distance` bytes apart; no nest where that is too deep.
+    Nest repeated(Bytes more, Bytes distance) const {
+        Nest all = *this;
+        all.bytes = times(bytes, more);
+        const Bytes end = depth ? count[depth - 1] * step[depth - 1] : block;
+        if (distance == end) (depth ? all.count[depth - 1] : all.block) *= more;
+        else if (depth == deepest) all.depth = -1;
+        else all.count[depth] = more, all.step[depth] = distance, ++all.depth;
+        return all.planned();
+    }
+
+    Nest& planned() {
+        early = depth > 0 ? ahead(step[0], block) : 0;
+        tile = depth > 1 ? tile_of(count, step, block) : 1;
+        return *this;
+    }
+};
+
+inline Nest nest_of(const Node& node) {
+    Nest nest;
+    if (node.depth < 0 || node.depth > deepest) return nest;
+    nest.depth = node.depth, nest.bytes = node.bytes;
     const Node* inner = &node;
-    const int depth = node.depth;
-    for (int level = depth - 1; level >= 0; --level) count[level] = inner->count, step[level] = inner->step, inner = inner->child.get();
-    const Bytes block = inner->bytes, early = ahead(step[0], block), row = count[0] * block;
+    for (int level = node.depth - 1; level >= 0; --level) nest.count[level] = inner->count, nest.step[level] = inner->step, inner = inner->child.get();
+    nest.block = inner->bytes;
+    return nest.planned();
+}
+
+template <Direction D>
+inline char* copy_nest(const Nest& nest, char* strided, char* packed) {
+    const auto& [depth, block, bytes, early, tile, count, step] = nest;
+    if (depth == 0) {
+        move<D>(strided, packed, block);
+        return packed + block;
+    }
+    const Bytes row = count[0] * block;
     const Rows rows = rows_for<D>(block);
-    const Bytes tile = depth > 1 ? tile_of(count, step, block) : 1;
+    Bytes at[deepest];
+    for (int level = 1; level < depth; ++level) at[level] = 0;
     for (;;) {
         int level = 1;
         if (tile > 1) {
@@ -154,7 +204,7 @@ char* copy_all(const Node& node, char* strided, char* packed) {
         move<D>(strided, packed, node.bytes);
         return packed + node.bytes;
     }
-    if (node.depth > 0 && node.depth <= deepest) return copy_nest<D>(node, strided, packed);
+    if (node.depth > 0 && node.depth <= deepest) return copy_nest<D>(nest_of(node), strided, packed);
     if (node.kind == Kind::strided) {
         for (Bytes i = 0; i < node.count; ++i) packed = copy_all<D>(*node.child, strided + i * node.step, packed);
         return packed;
