@@ -1,6 +1,6 @@
 #!/bin/sh
-# What issue H still wants from one H200, the most valuable first, every part with a limit of its own and its rows in a file of its own:
-# h200.sh OUT ARCHIVE, where ARCHIVE is an Open MPI that knows GPUs (openmpi_cuda.sh, packed by tar). About 150 s at most.
+# What the mpi domain still wants from one H200, the most valuable first, every part with a limit of its own and its rows in files of its own:
+# h200.sh OUT ARCHIVE, where ARCHIVE is an Open MPI that knows GPUs (openmpi_cuda.sh, packed by tar). About 200 s.
 set -u
 out=$1 archive=$2 python=${PYTHON:-python3}
 mpi=$(mktemp -d)
@@ -17,9 +17,12 @@ ranks() { echo "mpiexec --allow-run-as-root --oversubscribe --bind-to none --mca
 
 export WARPWRIGHT_MPI_PEER=on
 programs="$python -m benchmarks.mpi.gpu_programs --mpi $mpi --sides 48 --once"
+scaling="$python -m benchmarks.mpi.scaling --gpus 1 --out $out/scaling"
 part programs_mpi4py 75 $programs --out "$out/programs" --languages mpi4py --processes 1 2
 part programs_c 40 $programs --out "$out/programs" --languages C --processes 1 2
-part send_8 60 $(ranks 8) $python -m benchmarks.mpi.send_gpu --out "$out/send_8" --only "halo 256,halo 512,arrays 512"
-part send_2 40 $(ranks 2) $python -m benchmarks.mpi.send_gpu --out "$out/send_2" --only "1 MiB 8 of 512,halo 512,arrays 512"
+part scaling_8 60 $scaling --processes 8
+part scaling_2 40 $scaling --processes 2 --share
+part scaling_1 75 $scaling --processes 1 --mpi "$mpi" --library
 part pack 45 env WARPWRIGHT_MPI_PEER=off $python -m benchmarks.mpi.pack_gpu --out "$out/pack"
+part send_2 30 $(ranks 2) $python -m benchmarks.mpi.send_gpu --out "$out/send_2" --only "1 MiB 8 of 512,16 MiB 512 of 1024,halo 512"
 cat "$out/parts.txt"

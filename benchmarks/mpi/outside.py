@@ -157,7 +157,8 @@ def once(program: Program, command: list[str], sources: Path, verb: list[str], l
         lines = sorted(line for line in process.stdout.splitlines() if not re.search(program.times, line))
         wrote = {
             str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()[:16]
-            for pattern in program.files for path in sorted(Path(folder).glob(pattern))
+            for pattern in program.files
+            for path in sorted(Path(folder).glob(pattern))
         }
     report = [line for line in process.stderr.splitlines() if line.startswith("warpwright.mpi:")]
     last = report[-1] if report else ""

@@ -3,8 +3,8 @@
 For every number of processes (1, 2, 4, 8) and of GPUs up to N: blocks of 512^3 doubles each (weak) and of 1024^3 in all (strong), 3 wide, periodic,
 the 26 regions by each method, the model's prediction (halo_model.py) beside each time, then a plot. Methods: `arrays` and `slots` (HaloPlan into the
 neighbours' memory), `host` (a HaloPlan through pinned memory), `messages` (26 Isend and Irecv of subarrays; --peer), `by_hand` (torch copies into
-contiguous buffers, messages of bytes, copies back). With `--mpi`, an Open MPI that knows GPUs (openmpi_cuda.sh), `by_hand` sends from GPU memory and
-`library`, the MPI's own types without the shim, is run too, once. Every element holds a number made of its place in the whole, so that each halo is
+contiguous buffers, messages of bytes, copies back). With `--mpi`, an Open MPI that knows GPUs (openmpi_cuda.sh), `by_hand` sends from GPU memory, and
+with `--library` its own types are run without the shim, once. Every element holds a number made of its place in the whole, so that each halo is
 checked in every rank after each method. `--dry` runs all of it on NumPy arrays of 24^3 on the CPU.
 """
 
@@ -204,14 +204,14 @@ def runs(options: argparse.Namespace) -> Iterator[tuple[list[str], dict[str, str
     environment["PYTHONPATH"] = path(environment)
     launcher = [options.mpiexec, *([] if options.plain_launcher else MPIEXEC)]
     fitting = [gpus for gpus in (8, 4, 2, 1) if gpus <= options.gpus]
-    pairs = [(ranks, gpus) for gpus in fitting for ranks in (8, 4, 2, 1) if ranks == gpus or (ranks == 8 and gpus > 1)]
+    pairs = [(ranks, gpus) for gpus in fitting for ranks in options.processes if ranks == gpus or (ranks > gpus and (ranks == 8 or options.share))]
     for ranks, gpus in pairs:
         for kind in ("weak", "strong") if ranks == gpus else ("weak",):
             child = [sys.executable, "-m", "benchmarks.mpi.scaling", "--out", str(options.out), "--rank", kind, *(["--dry"] if options.dry else [])]
             seen = {} if options.dry else {"CUDA_VISIBLE_DEVICES": ",".join(map(str, range(gpus)))}
             start = [*launcher, "-n", str(ranks), *child]
             yield [*start, *(["--on-gpu"] if options.mpi else [])], {**environment, **seen}
-            if options.mpi or options.dry:
+            if options.library and kind == "weak":
                 yield [*start, "--methods", "library"], {**environment, **seen, "WARPWRIGHT_MPI": "off"}
 
 
@@ -220,6 +220,9 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where rows.jsonl and scaling.svg are written")
     parser.add_argument("--gpus", type=int, default=8, help="the most GPUs that are used")
     parser.add_argument("--mpi", type=Path, metavar="PREFIX", help="where an Open MPI that knows GPUs is installed")
+    parser.add_argument("--processes", type=int, nargs="+", default=[8, 4, 2, 1])
+    parser.add_argument("--share", action="store_true", help="let two and four processes share a GPU too, not only eight")
+    parser.add_argument("--library", action="store_true", help="run the MPI's own types too, some 20 s a run: it has to know GPUs")
     parser.add_argument("--mpiexec", default="mpiexec", help="the launcher")
     parser.add_argument("--plain-launcher", action="store_true", help="give the launcher none of Open MPI's options")
     parser.add_argument("--repeats", type=int, default=30)
