@@ -26,11 +26,12 @@ inline std::optional<int> served_nest(const Nest& nest, char* base, char* packed
 template <Direction D, class Size>
 std::optional<int> served(void* strided, Count count, Type* type, void* packed, Size room, Size* position) {
     if (count <= 0 || !packed || !position || *position < 0) return std::nullopt;
-    const bool host = !gpu::present.load(std::memory_order_relaxed) && gpu::on_heap(packed) && strided && gpu::on_heap(static_cast<char*>(strided) + type->layout.offset);
+    const bool host = !gpu::present.load(std::memory_order_relaxed) && gpu::on_heap(packed) && strided &&
+                      gpu::on_heap(static_cast<char*>(strided) + type->layout.offset);
     gpu::Driver* const cuda = host ? nullptr : gpu::driver();
     if (gpu::avoided(cuda)) return std::nullopt;
     try {
-        if (!cuda && type->nest.depth >= 0) { // long blocks too, which in messages are left to the library: both copy them alike, and this call is shorter
+        if (!cuda && type->nest.depth >= 0) { // long blocks too, which messages leave to the library: both copy alike, and this call is shorter
             char *base = static_cast<char*>(strided) + type->layout.offset, *there = static_cast<char*>(packed);
             if (count == 1) return served_nest<D>(type->nest, base, there, room, position);
             if (const Nest all = type->nest.repeated(count, type->extent); all.depth >= 0) return served_nest<D>(all, base, there, room, position);

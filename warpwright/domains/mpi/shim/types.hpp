@@ -80,7 +80,8 @@ public:
     void add(Key key) { keys_[home(key)].store(key, std::memory_order_relaxed); }
     void forget(Handle handle) {
         for (const bool present : {false, true})
-            if (Key key = key_of(handle, present); keys_[home(key)].load(std::memory_order_relaxed) == key) keys_[home(key)].store(0, std::memory_order_relaxed);
+            if (Key key = key_of(handle, present); keys_[home(key)].load(std::memory_order_relaxed) == key)
+                keys_[home(key)].store(0, std::memory_order_relaxed);
     }
 
 private:
