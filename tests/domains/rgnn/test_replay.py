@@ -290,6 +290,6 @@ def test_captures_run_on_a_stream_of_their_own_device(monkeypatch: pytest.Monkey
     replay.stream_on.cache_clear()
     for device in (0, 1, 0):
         monkeypatch.setattr(torch.cuda, "current_device", lambda device=device: device)
-        replay.Captured(lambda: [], None)
+        replay.Captured(list, None)
     replay.stream_on.cache_clear()
     assert asked == ["stream on 0", "stream on 1", "stream on 0"]
