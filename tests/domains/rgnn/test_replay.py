@@ -271,25 +271,3 @@ def test_a_recording_keeps_neither_its_layer_nor_the_edges(name: str) -> None:
         assert gone() is None  # by its last reference, not by a collection of cycles
     finally:
         gc.enable()
-
-
-def test_captures_run_on_a_stream_of_their_own_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Any] = []
-
-    class Graph:
-        def __init__(self, graph: Any, **options: Any) -> None:
-            asked.append(options["stream"])
-
-        def __enter__(self) -> None: ...
-
-        def __exit__(self, *rest: Any) -> None: ...
-
-    monkeypatch.setattr(torch.cuda, "CUDAGraph", object)
-    monkeypatch.setattr(torch.cuda, "graph", Graph)
-    monkeypatch.setattr(torch.cuda, "Stream", lambda device: f"stream on {device}")
-    replay.stream_on.cache_clear()
-    for device in (0, 1, 0):
-        monkeypatch.setattr(torch.cuda, "current_device", lambda device=device: device)
-        replay.Captured(list, None)
-    replay.stream_on.cache_clear()
-    assert asked == ["stream on 0", "stream on 1", "stream on 0"]

@@ -7,7 +7,6 @@ so they may be kept and written. What does not fit the recording is computed as 
 
 from __future__ import annotations
 
-import functools
 import threading
 import weakref
 from collections import OrderedDict
@@ -19,6 +18,7 @@ import torch
 from torch._utils import _unflatten_dense_tensors
 
 from warpwright.domains.rgnn import index as indices
+from warpwright.timing.capturing import _recording as recording
 
 Call = Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]
 """The layer's results for given features."""
@@ -39,18 +39,12 @@ class Captured:
 
     def __init__(self, function: Callable[[], list[torch.Tensor]], pool: Any) -> None:
         self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph, pool=pool, stream=stream_on(torch.cuda.current_device()), capture_error_mode="thread_local"):
+        with recording(self.graph, pool=pool):
             self.out = function()
 
     def replay(self) -> None:
         """Launch it all."""
         self.graph.replay()
-
-
-@functools.cache
-def stream_on(device: int) -> torch.cuda.Stream:
-    """Return the stream that captures run on; torch has one for all devices, on the first that captures."""
-    return torch.cuda.Stream(device)
 
 
 def capture(function: Callable[[], list[torch.Tensor]], pool: Any = None) -> Captured:
