@@ -115,7 +115,7 @@ class _Under:
 
 
 class _Sent(torch.autograd.Function):
-    """Rows -> the memory that others' rows arrive in. Autograd runs later nodes first: the inner run's backward lies between `_Arrived`'s and this."""
+    """Rows -> the memory that others' arrive in. Autograd runs later nodes first: the inner run's backward lies between `_Arrived`'s and this."""
 
     @staticmethod
     def forward(ctx: Any, under: _Under, x: torch.Tensor) -> torch.Tensor:

@@ -163,8 +163,8 @@ class _Lowering:
         """Return the operations of one stage over the same rows as kernels.
 
         Each wide product has one, with what takes its result in registers, and each sum of rows over a node's edges: two at once took 9.1 ms where
-        one takes 2.1 (21 million edges, an H200). Without `fuse` so have products that no edge's row is read for, and weight gradients: registers are
-        what gathers lack, and a product beside a weight gradient took 3.6 ms where the bytes of both apart take 1.1 (3.7 million rows).
+        one takes 2.1 (21 million edges, an H200). Without `fuse` so have products that no edge's row is read for: registers are what gathers lack.
+        So have weight gradients on large graphs: a product beside one took 3.6 ms where the bytes of both apart take 1.1 (3.7 million rows).
         """
         group = {position: position for position in ops}
 
@@ -180,7 +180,7 @@ class _Lowering:
         heavy = {top(position) for position in ops if self._windowed(position) or (not self.general and self._gathers_alone(position))}
         looping = {top(position) for position in ops if _over_edges(self.program.ops[position])}
         multiplied = {top(position) for position in ops if is_product(self.program.ops[position])}
-        if not self.fuse and not self.general:
+        if not self.again and not self.general:
             heavy |= {top(i) for i in ops if is_gradient(self.program.ops[i])} - looping - multiplied
         kernels: dict[int, list[int]] = {}
         for position in ops:
@@ -301,10 +301,11 @@ def numbers_of_nodes(program: Program) -> set[int]:
 
 
 def numbers_of_edges(program: Program) -> set[int]:
-    """Return the numbers of edges that are stored: those that sums by source would compute from two numbers or more, each read somewhere else.
+    """Return the numbers of edges that are stored: those that sums of rows, or by source, would compute from two numbers or more.
 
     A source's edges lie anywhere among the destinations', so each number is a read of its own, and every thread of a row holds all of them: on an
-    H200 a sum of rows by source took 4.6 ms on mag's graph (HGT's backward) where one with a single number took 1.5.
+    H200 a sum of rows by source took 4.6 ms on mag's graph (HGT's backward) where one with a single number took 1.5, and a sum of rows with a
+    product behind it 2.4 ms on am's (RGAT) where one whose number is the row's took 1.2.
     """
     of_edges = [(i, op) for i, op in enumerate(program.ops) if op.domain is Domain.EDGE and op.kind in {"map", "contract"}]
     inline = {i for i, op in of_edges if place_of(program, op) == "inline"}
@@ -314,8 +315,9 @@ def numbers_of_edges(program: Program) -> set[int]:
             return {value} if program.ops[value].domain not in WEIGHTS else set()
         return set().union(*(leaves(i) for i in program.ops[value].inputs))
 
-    by_source = [op for op in program.ops if op.kind == "contract" and op.over is Domain.EDGE and op.domain in {Domain.SRC, Domain.PAIR_SRC}]
-    return {i for op in by_source for i in op.inputs if i in inline and len(leaves(i)) > 1}
+    sums = [op for op in program.ops if op.kind == "contract" and op.over is Domain.EDGE and op.sums]
+    reading = [op for op in sums if op.shape or op.domain in {Domain.SRC, Domain.PAIR_SRC}]
+    return {i for op in reading for i in op.inputs if i in inline and len(leaves(i)) > 1}
 
 
 def finished(schedule: Schedule, position: int) -> bool:
