@@ -3,6 +3,7 @@
     python -m benchmarks.third_party [NAME ...] [--out FILE]
     python -m benchmarks.third_party [NAME ...] --budget 60s [--device cpu] [--limit N] [--out FILE]   24 times the budget: 24 minutes, 12 with 30s
     python -m benchmarks.third_party --budget 30s --device cuda --jobs 4 --minutes 4 --out FILE        several at once, on a GPU
+    python -m benchmarks.third_party --more ...                                                        those of more_models.py instead
 
 Small configurations, random weights. Each model goes through the front door as `optimize` does it: saved as a task, captured, rewritten by every
 rewrite that folds or drops work, loaded again from its text. Its error against float64 may be twice the original's. With a budget each is given
@@ -38,6 +39,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from benchmarks import more_models
 from benchmarks.timing import phases
 from warpwright.base import Budget, Record
 from warpwright.domains import graph
@@ -162,6 +164,8 @@ MODELS: Mapping[str, Maker] = {
     "lstm": _own(lambda: nn.LSTM(8, 16, 2, batch_first=True), lambda: torch.randn(2, 20, 8)),
 }
 
+EVERY: Mapping[str, Maker] = {**MODELS, **more_models.MODELS}
+
 
 def in_order(model: nn.Module, inputs: Inputs) -> list[Any]:
     """Return the inputs as positional arguments; keywords take their places in the signature, with defaults between."""
@@ -202,7 +206,7 @@ def attempt(name: str, folder: Path) -> dict[str, Any]:
     row: dict[str, Any] = {"model": name, "captured": False, "verified": "", "reason": "", "nodes": 0, "steps": 0}
     try:
         torch.manual_seed(0)
-        model, inputs = MODELS[name]()
+        model, inputs = EVERY[name]()
         model.eval()
         given = in_order(model, inputs)
     except ImportError as error:
@@ -282,7 +286,7 @@ def _timed(name: str, conditions: Conditions) -> dict[str, Any]:
     row: dict[str, Any] = {"table": "third_party", "model": name, "verdict": "", "speedup": "", "interval": "", "over_eager": "", "seconds": 0.0}
     try:
         torch.manual_seed(0)
-        model, inputs = MODELS[name]()
+        model, inputs = EVERY[name]()
     except ImportError as error:
         return row | {"reason": f"not installed: {error.name}"}
     tried: list[dict[str, Any]] = []
@@ -497,7 +501,8 @@ def page(rows: list[dict[str, Any]], budget: str, device: str) -> str:
 def main() -> None:
     """Print a row a model."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("names", nargs="*", choices=[[], *MODELS], default=[])
+    parser.add_argument("names", nargs="*", choices=[[], *EVERY], default=[])
+    parser.add_argument("--more", action="store_true", help="where no name is chosen: the models of more_models.py")
     parser.add_argument("--out", type=Path, help="write the rows here too, one JSON object a line")
     parser.add_argument("--budget", help="time each model under this budget of wall time")
     parser.add_argument("--device", "--target", default="cpu")
@@ -505,10 +510,11 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="models at once")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="no model is begun that would not be done by then")
     parser.add_argument("--trace", action="store_true", help="write where the time of each model went into logs/ beside the rows")
-    parser.add_argument("--limit", type=int, default=len(MODELS), help="no more models than this")
+    parser.add_argument("--limit", type=int, default=len(EVERY), help="no more models than this")
     parser.add_argument("--together", action="store_true", help="a job takes its models in one process, with packages and fork server loaded before")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    names = (options.names or list(more_models.MODELS if options.more else MODELS))[: options.limit]
     logs = str(options.out.absolute().parent / "logs") if options.trace and options.out is not None else "-" if options.trace else ""
     if options.budget:
         conditions = Conditions(
@@ -519,14 +525,13 @@ def main() -> None:
         return
     if options.budget:
         print("| model | verdict | vs best | interval | vs eager | s | reason |\n| --- | --- | --- | --- | --- | --- | --- |")
-        names = (options.names or list(MODELS))[: options.limit]
         print_timed(names, conditions, options.out)
         return
     logging.disable(logging.WARNING)
     rows = []
     print("| model | captured | verified | calls | steps | error / original's | s | reason |\n| --- | --- | --- | --- | --- | --- | --- | --- |")
     with tempfile.TemporaryDirectory() as folder:
-        for name in (options.names or list(MODELS))[: options.limit]:
+        for name in names:
             row = attempt(name, Path(folder))
             rows.append(row)
             errors = f"{row['error']:.1e} / {row['error_original']:.1e}" if "error" in row else ""

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from warpwright import run
+from warpwright import loop, run
 from warpwright.archive import Archive
-from warpwright.base import Budget, Candidate, Record, Source, Task
+from warpwright.base import BASELINE, LEFT_OUT, Budget, Candidate, Record, Source, Task, target_of
 from warpwright.deadline import Deadline
 from warpwright.doctor import gpu_present
 from warpwright.errors import UsageError
 from warpwright.files import ARCHIVE, make_folder
 from warpwright.loop import Outcome
-from warpwright.reports import report, results
+from warpwright.reports import artefact, report, results
 from warpwright.reports.results import Result
 from warpwright.run import OnRecord, Settings
 from warpwright.space import Evaluator, Tell, silent
@@ -42,9 +42,11 @@ def default_target() -> str:
 
 def optimize_task(
     task: Task, settings: Settings, archive_path: str | Path = ARCHIVE, out: str | Path | None = None, watching: Watching | None = None,
-    began: float | None = None, again: bool = False,
+    began: float | None = None, again: bool = False, polish: float = 0.0,
 ) -> Result:  # fmt: skip
     """Search for a faster program of `task`; write optimized.py, report.html and report.json into `out`, also when interrupted.
+
+    With `polish` the CUDA kernels of the best program are rescheduled for as many seconds more, and what comes of it is judged as any program.
 
     The budget's seconds are wall time from `began` (now) to the written result. What an earlier run found within as much time, with the versions
     of today, is the answer, unless it is to be measured `again`. Raise TaskError or UsageError for a task that cannot be loaded or a folder that
@@ -62,22 +64,55 @@ def optimize_task(
         watching.record(record)
 
     run_ = run.Run(Outcome(task, None, (), "interrupted", interrupted=True), "")
+    told = Polish()
     with Archive(archive_path) as archive:
         known = None if again else recall.recall(task, settings, archive)
         if known is not None:
-            return results.write(task, known.records, folder, archive.path, known.reason, known.left_out, recalled=True)
+            told = _polished(task, settings, archive, known.records, polish, watching) if polish else Polish()
+            every = [*known.records, *told.records]
+            return replace(results.write(task, every, folder, archive.path, known.reason, known.left_out, recalled=True), polish=told.outcomes)
         try:
             conduct = run.Conduct(remember, watching.tell, deadline=deadline, ablation_share=ABLATION_SHARE)
             run_ = run.run_task(task, settings, archive, conduct)
             if run_.outcome.failure is not None:
                 raise run_.outcome.failure
+            if polish:
+                told = _polished(task, settings, archive, records, polish, watching)
+                records += told.records
         except KeyboardInterrupt:
             pass
         finally:
             result = results.write(task, records, folder, archive.path, _reason(run_, bool(records)), run_.outcome.left_out)
         if not run_.outcome.interrupted:
             recall.keep(task, settings, archive, run_.outcome, result.records, _reason(run_, True))
-    return replace(result, interrupted=run_.outcome.interrupted)
+    return replace(result, interrupted=run_.outcome.interrupted, polish=told.outcomes)
+
+
+@dataclass(frozen=True)
+class Polish:
+    """What the last polish gave."""
+
+    outcomes: tuple[str, ...] = ()
+    """Of each kernel, in words."""
+    records: tuple[Record, ...] = ()
+    """Of the program with faster schedules, and of the baselines beside it."""
+
+
+def _polished(task: Task, settings: Settings, archive: Archive, records: Sequence[Record], seconds: float, watching: Watching) -> Polish:
+    """Reschedule the kernels of the best program of some records; verify and time what comes of it."""
+    from warpwright.sass import programs  # and torch with it
+
+    best = loop.best(records)
+    if best is None or best.candidate.source.language != "python" or target_of(settings.device) != "cuda":
+        return Polish(("left as it is: expected a program with CUDA kernels on an NVIDIA GPU to polish, saw none",))
+    watching.tell("polishing the kernels' machine code")
+    shipped = programs.read(artefact.text(best))
+    result = programs.polished(best.candidate.source.text, seconds, (lambda _: programs.recorded(shipped)) if shipped else None)
+    outcomes = tuple(map(str, result.outcomes))
+    if not result.text:
+        return Polish(outcomes)
+    proved = prove(task, programs.candidate_of(best.candidate, result), settings, archive, watching)
+    return Polish(outcomes, tuple(proved))
 
 
 def _reason(done: run.Run, measured: bool) -> str:
@@ -92,20 +127,28 @@ def _reason(done: run.Run, measured: bool) -> str:
 # --- one program ---------------------------------------------------------------------------------------------------------------------
 
 
-def prove(task: Task, candidate: Candidate, settings: Settings, archive: Archive | None, on_record: OnRecord | None = None) -> list[Record]:
+def prove(
+    task: Task, candidate: Candidate, settings: Settings, archive: Archive | None, watching: Watching | None = None, plan: Deadline | None = None
+) -> list[Record]:
     """Verify `candidate` and time it beside the baselines; return the records, the candidate's last.
 
-    One that fails has no others beside it. When the task gives no score there are the baselines' alone.
+    One that fails has no others beside it. When the task gives no score there are the baselines' alone. `plan`: a deadline that is not firm; what is
+    not ready in time is left out, and its record says so.
     """
-    records = []
-    with run.open_evaluator(settings, task) as evaluator:
+    records, watching = [], watching or Watching()
+    with run.open_evaluator(settings, task, plan, watching.tell) as evaluator:
         for record in _baselines_then(evaluator, candidate):
             records.append(record)
             if archive is not None:
                 archive.add(record)
-            if on_record is not None:
-                on_record(record)
+            watching.record(record)
     return records
+
+
+def left_out(records: Iterable[Record]) -> dict[str, str]:
+    """Return the baselines that there was no time for, and why, by name."""
+    late = [record for record in records if record.candidate.proposer.startswith(BASELINE) and LEFT_OUT in record.versions]
+    return {record.candidate.proposer.removeprefix(BASELINE): record.detail.removeprefix("left out: ") for record in late}
 
 
 def _baselines_then(evaluator: Evaluator, candidate: Candidate) -> Iterator[Record]:

@@ -47,11 +47,13 @@ class Deadline:
     began: float
     kept: float = 0.0
     """Seconds that whoever plans leaves to what comes after."""
+    firm: bool = True
+    """Does everything end then? A deadline that is not firm says what is worth beginning; what a verdict needs is done all the same."""
 
     @classmethod
-    def of(cls, seconds: float | None, began: float | None = None) -> Deadline | None:
+    def of(cls, seconds: float | None, began: float | None = None, firm: bool = True) -> Deadline | None:
         """Return the deadline of a budget that begins now, or at `began`; None for a budget without seconds."""
-        return None if seconds is None else cls(seconds, time.monotonic() if began is None else began)
+        return None if seconds is None else cls(seconds, time.monotonic() if began is None else began, firm=firm)
 
     @property
     def at(self) -> float:

@@ -26,6 +26,7 @@ from warpwright.timing.device_lock import DeviceLock
 
 if TYPE_CHECKING:
     from warpwright.policy.search import PolicySearch
+    from warpwright.sass.agents.ppo import Ppo
     from warpwright.search.conversation import ModelSearch
 
 WORTHWHILE = 1.02
@@ -65,7 +66,8 @@ class Settings:
     options: Options = ()
     """What the task's domain is told besides."""
     model: str = ""
-    """Of a search that asks one: `replay:FILE` or `openai:URL,MODEL` (llm.py); of `policy`, the folder of a trained one."""
+    """Of a search that asks one: `replay:FILE` or `openai:URL,MODEL` (llm.py); of `policy`, the folder of a trained one; of `ppo`, a file of weights,
+    or nothing."""
     model_options: str = ""
     """How far it is asked, such as `candidates=4,depth=3,tokens=200000` (search/fsr.py)."""
     budget_of: BudgetOf = "search"
@@ -183,9 +185,13 @@ def _ablate(
             on_record(ablation.without)
 
 
-def model_search(settings: Settings, archive: Archive) -> ModelSearch | PolicySearch:
-    """Return the search that asks the model of the settings. A language model's questions and answers are logged beside the archive, and none is
-    asked again."""
+def model_search(settings: Settings, archive: Archive) -> ModelSearch | PolicySearch | Ppo:
+    """Return the search that asks the model of the settings, or learns one. A language model's questions and answers are logged beside the archive,
+    and none is asked again."""
+    if settings.search == "ppo":
+        from warpwright.sass.agents import ppo
+
+        return ppo.Ppo(ppo.load(Path(settings.model)) if settings.model else None)
     from warpwright.llm import open_chat  # here: a search of ours needs none of them
     from warpwright.policy.model import Policy
     from warpwright.policy.search import PolicySearch

@@ -1,9 +1,12 @@
 """The rows of the suite's result from those of its runs: `python -m benchmarks.fsr20.summary RUN... --out benchmarks/results/fsr20_h200`.
 
-A RUN is a folder with the rows of a probe, of the verifier (`audit`) or of a timer (`plain20`, benchmarks.fsr20.timed); of a kernel that several
-have, the latest counts.
-A probe's winner is the fastest program that errs at most twice as much as the text as given. `--first ROWS` is the run before there were templates,
-as a table of its own.
+A RUN is a file of rows, or a folder with rows.jsonl: of a probe, of the verifier (`audit`) or of a timer (`plain20`, benchmarks.fsr20.timed); of a
+kernel that several have, the latest counts. A probe's winner is the fastest program that errs at most twice as much as the text as given. `--first
+ROWS` is the run before there were templates, as a table of its own; `--kept ROWS` is an earlier summary, whose words on the same recipes stand where no
+RUN has any. What stands in the repository comes from what else stands in it:
+
+    python -m benchmarks.fsr20.summary benchmarks/fsr20/second.jsonl --first benchmarks/fsr20/first.jsonl \\
+        --kept benchmarks/results/fsr20_h200/rows.jsonl --out benchmarks/results/fsr20_h200
 """
 
 from __future__ import annotations
@@ -21,8 +24,9 @@ from benchmarks.cuda.outside import short
 Row = Mapping[str, Any]
 
 
-def rows_of(file: Path) -> list[dict[str, Any]]:
+def rows_of(run: Path) -> list[dict[str, Any]]:
     """Return what a run printed."""
+    file = run / "rows.jsonl" if run.is_dir() else run
     return [json.loads(line) for line in file.read_text().splitlines()]
 
 
@@ -62,6 +66,16 @@ def kernel_row(name: str, timed: Sequence[Row], runs: Sequence[Sequence[Row]]) -
         line["timer"] = timer(judged[-1]) if judged else "-"
     line["recipe"] = ", ".join(plain20.as_listed(winner)) or "as given"
     return line
+
+
+def with_kept(line: dict[str, Any], kept: Sequence[Row]) -> dict[str, Any]:
+    """Return a kernel's line with what an earlier summary has of the same recipe, where its own runs say nothing."""
+    earlier = next((row for row in kept if row["table"] == "kernels" and (row["kernel"], row["recipe"]) == (line["kernel"], line["recipe"])), None)
+    if earlier is None:
+        return line
+    said = {key: value for key, value in line.items() if value != "-" or key not in ("verifier", "timer")}
+    ordered = {key: said.get(key, value) for key, value in earlier.items()}
+    return ordered | {key: value for key, value in said.items() if key not in ordered}
 
 
 def in_words(row: Row) -> str:
@@ -125,15 +139,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("runs", nargs="*", type=Path)
     parser.add_argument("--first", type=Path)
+    parser.add_argument("--kept", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(arguments)
     options.out.mkdir(parents=True, exist_ok=True)
-    runs = [rows_of(folder / "rows.jsonl") for folder in options.runs]
-    kernels = [kernel_row(name, timed, runs) for name, timed in sorted(probes(runs).items())]
+    runs = [rows_of(run) for run in options.runs]
+    kept = rows_of(options.kept) if options.kept else []
+    kernels = [with_kept(kernel_row(name, timed, runs), kept) for name, timed in sorted(probes(runs).items())]
     made: list[dict[str, Any]] = [headline(kernels), *kernels] if kernels else []
-    if any(row["table"] == "timed" for run in runs for row in run):
-        made.append(timed_headline(runs))
-    made += [budget_row(row) for run in runs for row in run if row["table"] == "budget"]
+    counted = [timed_headline(runs)] if any(row["table"] == "timed" for run in runs for row in run) else []
+    permitted = [budget_row(row) for run in runs for row in run if row["table"] == "budget"]
+    made += [*(counted or [row for row in kept if row["table"] == "timer"]), *(permitted or [row for row in kept if row["table"] == "budget"])]
     if options.first:
         first = [rows_of(options.first)]
         made += [{**kernel_row(name, timed, first), "table": "first"} for name, timed in sorted(probes(first).items())]

@@ -2,6 +2,7 @@
 
     python -m benchmarks.fsr20.timed --winners PROBE_ROWS... --cub LIBRARY --seconds 50 --out OUT
     python -m benchmarks.fsr20.timed --winners PROBE_ROWS... --dry --out OUT                         on the CPU at its small sizes
+    python -m benchmarks.fsr20.timed --suite plain20 --winners PROBE_ROWS... --out OUT               plain kernels, beside the naive ones
 
 One process, and `timing.device` for each pair: A B B A spans of the device's own clock, epochs whose median the interval is of, looks until it
 decides. All programs are built at once; a kernel is timed when its two are there. Launches are queued behind a pause of the device, so that neither
@@ -36,6 +37,9 @@ SPAN_SECONDS, MOST_CALLS = 500e-6, 16
 CYCLES_PER_SECOND = 1.98e9
 """Of an H200 at its highest clock: how `torch.cuda._sleep` is given."""
 LONGEST_PAUSE = 0.3
+
+SUITES: Mapping[str, tuple[Sequence[Any], Path]] = {"fsr20": (run.KERNELS, run.PREPARED), "plain20": (plain20.KERNELS, plain20.PREPARED)}
+"""Name -> kernels and their prepared programs; the plain ones have no vendor's call beside them."""
 
 Call = Callable[[], Any]
 
@@ -96,11 +100,14 @@ def compared(ours: Call, other: Call, seconds: float, target: str) -> dict[str, 
     return row | ({"waits": True} if getattr(clock, "waits", False) else {})
 
 
-def others(name: str, inputs: Sequence[Any], outputs: Sequence[Any], given: Call, cub: str) -> Iterator[tuple[str, str, Call]]:
+def others(name: str, inputs: Sequence[Any], outputs: Sequence[Any], given: Call, options: argparse.Namespace) -> Iterator[tuple[str, str, Call]]:
     """Yield (side, what is called, the call): the naive kernel, torch's own call, CUB's or cuBLAS's."""
     import torch
 
     yield "naive", "the text as given", given
+    if options.suite == "plain20":
+        return
+    cub = options.cub
     called, call = beside.VENDOR[name]
     yield "torch", called, lambda: call(*inputs)
     if not inputs[0].is_cuda:
@@ -130,7 +137,7 @@ def rows_of(path: Path, modules: Sequence[types.ModuleType], recipe: Sequence[st
     exact = plain20._flat(given.reference(*[x.double() if x.is_floating_point() else x for x in inputs]))
     ours, naive = best.ModelNew(), given.ModelNew()
     about = {"table": "timed", "task": path.stem, "recipe": list(recipe)}
-    for side, called, call in others(path.stem, inputs, plain20.exact_as(exact, inputs), lambda: naive(*inputs), options.cub):
+    for side, called, call in others(path.stem, inputs, plain20.exact_as(exact, inputs), lambda: naive(*inputs), options):
         try:
             yield {**about, "side": side, "called": called, **compared(lambda: ours(*inputs), call, options.each, target)}
         except Exception:
@@ -142,10 +149,12 @@ def rows_of(path: Path, modules: Sequence[types.ModuleType], recipe: Sequence[st
     yield {**about, "side": "errors", **errors, "right": errors["ours"] <= 2 * errors["naive"] + 1e-6}
 
 
-def begun(paths: Sequence[Path], winners: Mapping[str, list[str]], pool: concurrent.futures.Executor, dry: bool, end: float) -> dict[Path, Built]:
+def begun(
+    paths: Sequence[Path], winners: Mapping[str, list[str]], pool: concurrent.futures.Executor, options: argparse.Namespace, end: float
+) -> dict[Path, Built]:
     """Begin to build the two programs of every kernel."""
-    target, device = ("cpu", "cpu") if dry else ("cuda", "cuda:0")
-    programs = json.loads(gzip.decompress(run.PREPARED.read_bytes()))
+    target, device = ("cpu", "cpu") if options.dry else ("cuda", "cuda:0")
+    programs = json.loads(gzip.decompress(SUITES[options.suite][1].read_bytes()))
     builds = {}
     for path in paths:
         kept = [one for one in programs[path.stem] if one["recipe"] in ([], winners[path.stem])]
@@ -170,6 +179,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--winners", type=Path, nargs="+", required=True)
+    parser.add_argument("--suite", choices=SUITES, default="fsr20")
     parser.add_argument("--cub", default="", type=lambda file: str(Path(file).resolve(strict=True)), help="the library of benchmarks/fsr20/cub.cu")
     parser.add_argument("--kernels", default="", help="only these, by name")
     parser.add_argument("--seconds", type=float, default=50.0, help="no kernel is begun after that many (%(default)s)")
@@ -184,7 +194,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parsed(arguments)
     end = time.monotonic() + options.seconds
     winners = plain20._earlier(options.winners)
-    chosen = [k for k in run.KERNELS if k.name in winners and (not options.kernels or k.name in options.kernels.split(","))]
+    chosen = [k for k in SUITES[options.suite][0] if k.name in winners and (not options.kernels or k.name in options.kernels.split(","))]
     chosen.sort(key=lambda kernel: kernel.name == "least_squares")  # whose naive kernel takes 0.1 s
     options.out.mkdir(parents=True, exist_ok=True)
     import torch
@@ -195,7 +205,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         open(options.out / "rows.jsonl", "a") as file,
         concurrent.futures.ThreadPoolExecutor(options.builds) as pool,
     ):
-        builds = begun(plain20.write(Path(folder), chosen, "cpu" if options.dry else "cuda"), winners, pool, options.dry, end)
+        builds = begun(plain20.write(Path(folder), chosen, "cpu" if options.dry else "cuda"), winners, pool, options, end)
         for path, modules in as_built(builds, end):
             try:
                 with DeviceLock("cuda:0").exclusive() if not options.dry else contextlib.nullcontext():

@@ -19,6 +19,7 @@ import multiprocessing as mp
 import os
 import queue
 import statistics
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -149,8 +150,9 @@ def task_rows(file: Path, lock: Any, options: argparse.Namespace, published: dic
     with lock:
         began = time.monotonic()
         errors = compared(programs, model, inputs, leaves, 1e9 * options.wide)
-        times = {} if options.dry else timed({name: partial(program, *inputs) for name, program in programs.items()})
-        kernels = kernel_times({name: partial(program, *inputs) for name, program in programs.items()}, device) if options.kernels else {}
+        calls = {name: partial(program, *inputs) for name, program in programs.items()}
+        times, hosts = ({}, {}) if options.dry else (timed(calls), host_times(calls))
+        kernels = kernel_times(calls, device) if options.kernels else {}
         held = time.monotonic() - began
     old = published.get(task.name, {})
     for name in (name for name in programs if name not in ("eager", *beside)):
@@ -161,6 +163,7 @@ def task_rows(file: Path, lock: Any, options: argparse.Namespace, published: dic
             row |= {f"{kind} ms": round(1e3 * times[kind], 4) for kind in ("eager", *beside)}
             row["ours ms"] = round(1e3 * times[name], 4)
             row |= {"of eager": round(times["eager"] / times[name], 2), "of best": round(best / times[name], 2)}
+            row["host us"] = {kind: round(1e6 * hosts[kind], 1) for kind in ("eager", *beside, name)}
         row |= {"published best baseline ms": least(old), "published ours ms": old.get("ours_ms"), "prepared s": round(prepared, 1)}
         yield row | {"held s": round(held, 2), **problems}
     for name, seen in kernels.items():
@@ -250,8 +253,10 @@ def rewritten(space: Any, recipe: Any, model: Any, reference: Any, dry: bool) ->
     text = space.lower(ir, recipe).source.text
     if dry:
         text = text.replace('"device": "cuda"', '"device": "cpu"').replace('device="cuda"', 'device="cpu"')
-    names: dict[str, Any] = {"__name__": "generated"}
-    exec(compile(text, "optimized.py", "exec"), names)
+    path = Path(tempfile.mkdtemp(prefix="first_")) / "optimized.py"  # Triton reads its kernels' text from the file
+    path.write_text(text)
+    names: dict[str, Any] = {"__name__": "generated", "__file__": str(path)}
+    exec(compile(text, str(path), "exec"), names)
     if dry:
         from benchmarks.kernels.templates import OnCpu
         from warpwright.domains.graph.cuda.kernel import CudaKernel
@@ -333,6 +338,28 @@ def timed(calls: dict[str, Callable[[], object]]) -> dict[str, float]:
         for name, call in calls.items():
             batches[name].append(batch(call, counts[name]))
     return {name: statistics.median(seen) for name, seen in batches.items()}
+
+
+HOST_CALLS = 20
+"""Back to back, few enough for the launch queue to hold them all."""
+
+
+def host_times(calls: dict[str, Callable[[], object]]) -> dict[str, float]:
+    """Return the seconds that the host takes for each call: from an idle GPU, without waiting for it; the least of some stretches."""
+    import torch
+
+    seconds: dict[str, float] = {}
+    for name, call in calls.items():
+        seen = []
+        for _ in range(BATCHES):
+            torch.cuda.synchronize()
+            began = time.perf_counter()
+            for _ in range(HOST_CALLS):
+                call()
+            seen.append((time.perf_counter() - began) / HOST_CALLS)
+        seconds[name] = min(seen)
+    torch.cuda.synchronize()
+    return seconds
 
 
 if __name__ == "__main__":

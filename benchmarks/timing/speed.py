@@ -8,6 +8,7 @@ Cold is the command `warpwright audit` with its default baselines, everything in
 the same once more, when what compilers and probes have kept on the disk is there. Warm is a resident evaluator that has answered a program of each
 kind before; its programs differ from one another, and none is answered from an archive. Rows go to OUT/rows.jsonl as they are known; those of a
 server say which steps took how long. `--limit` is for everything: what is late is cancelled and a row says so, and what comes last is left out.
+A command's events, with the seconds since its start, go to OUT/events.jsonl, and are printed: of one that was cut off, too.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from benchmarks.timing.phases import text
 from warpwright.archive import Archive
 from warpwright.server import Service, Session
 from warpwright.timing.facts import device_facts
@@ -130,6 +132,8 @@ class Bench:
         self.taken: dict[tuple[str, str], list[dict[str, Any]]] = {}
         self._number = 0
         self._log_read = 0
+        self._events = folder / "no events"
+        """What the latest command did, and when."""
 
     @property
     def left(self) -> float:
@@ -159,15 +163,26 @@ class Bench:
         except Exception:
             seconds = round(time.monotonic() - began, 2)
             self.write({"state": state, "program": kind, "seconds": seconds, "error": traceback.format_exc()[-600:], "steps": self.steps()})
+            self.show_events(state, kind)
             return
         interval = (said.get("speedup") or {}).get("interval")
         row = {
             "state": state, "program": kind, "seconds": round(time.monotonic() - began, 2), **watch.row, "status": said["status"],
             "verdict": said.get("verdict"), "interval": interval, "reason": str(said.get("reason", ""))[:120],
-            "baselines": said.get("baselines"), "built": said.get("built"), "steps": self.steps(),
+            "baselines": said.get("baselines"), "left out": said.get("left_out"), "built": said.get("built"), "steps": self.steps(),
         }  # fmt: skip
         self.write(row)
+        self.show_events(state, kind)
         self.taken.setdefault((state, kind), []).append(row)
+
+    def show_events(self, state: str, kind: str) -> None:
+        """Keep and print what a command did, with the seconds since it began; one that was cut off as well."""
+        with contextlib.suppress(OSError):
+            events = [json.loads(line) for line in self._events.read_text().splitlines() if line.endswith("}")]
+            self._events.unlink()
+            with (self.out / "events.jsonl").open("a") as file:
+                file.writelines(json.dumps({"state": state, "program": kind, **event}) + "\n" for event in events)
+            print(text(events), flush=True)
 
     def steps(self) -> dict[str, float]:
         """Return the seconds of each step that a lane has noted since this was asked last; nothing of a command."""
@@ -186,7 +201,9 @@ class Bench:
         """Run the command on a program; return the line that it prints."""
         file = self.folder / f"{kind}.py"
         file.write_text(self.program(kind))
-        command = [sys.executable, "-m", "warpwright.cli", "audit", str(file), "--task", str(self.task), "--target", self.device.partition(":")[0]]
+        self._events = self.folder / f"events{self._number}.jsonl"
+        command = [sys.executable, "-m", "benchmarks.timing.phases", str(self._events), "audit", str(file), "--task", str(self.task)]
+        command += ["--target", self.device.partition(":")[0]]
         archive = self.folder / f"archive{self._number}.db"
         environment = {**os.environ, "WARPWRIGHT_CACHE": str(self.folder / "cache")}
         command += ["--baselines", self.baselines] if self.baselines else []

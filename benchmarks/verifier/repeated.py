@@ -61,6 +61,15 @@ def judged_before(files: str) -> set[str]:
     return {row["program"] for row in rows if "program" in row and "task" in row and "table" not in row}
 
 
+def contexts_of(worker: Worker) -> dict[str, Any]:
+    """Return the driver's threads and files of a process on a GPU, when it had come up and now."""
+    before = worker.contexts_before
+    if before is None or not worker.alive:
+        return {}
+    now = worker.contexts()
+    return {"context threads": [before.threads, now.threads], "device files": [before.files, now.files]}
+
+
 def judged(program: corpus.Program, device: str, judge: verify.Judge) -> dict[str, Any]:
     """Return the row of one verification."""
     began = time.monotonic()
@@ -70,6 +79,7 @@ def judged(program: corpus.Program, device: str, judge: verify.Judge) -> dict[st
             _, rejected = verify.build(judge, worker, "candidate", program.source)
             verdict = rejected or verify.verify(judge, worker, "candidate", corpus.task(program.task))
             waits = sorted(round(seconds * 1e6, 1) for seconds in worker.waits)
+            row |= contexts_of(worker)
     except Exception:
         return {**row, "status": "error", "reason": traceback.format_exc()[-800:]}
     row |= {"status": verdict.status, "check": verdict.check, "case": verdict.case, "seconds": round(time.monotonic() - began, 2)}

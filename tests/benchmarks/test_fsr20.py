@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -69,3 +70,18 @@ def test_the_timers_counts_are_beside_the_librarys_own_call_where_there_is_one()
     made = summary.timed_headline([naive, beside, [{"table": "timed", "task": "dot", "failure": "no such call"}]])
     assert (made["kernels"], made["geometric mean"], made["best"], made["least beside it"]) == (2, 4.0, 8.0, 0.96)
     assert [made[f"{verdict} beside the vendor's call"] for verdict in ("FASTER", "SAME", "SLOWER")] == [0, 1, 1]
+
+
+def test_the_summary_follows_from_what_is_in_the_repository(tmp_path: Path) -> None:
+    suite, results = Path(run.__file__).parent, Path(run.__file__).parents[1] / "results/fsr20_h200/rows.jsonl"
+    ran = [str(file) for file in (suite / "second.jsonl", suite / "third.jsonl") if file.exists()]
+    summary.main([*ran, "--first", str(suite / "first.jsonl"), "--kept", str(results), "--out", str(tmp_path)])
+    assert (tmp_path / "rows.jsonl").read_text() == results.read_text()
+
+
+def test_what_an_earlier_summary_has_stands_where_no_run_says_it_and_for_the_same_recipe_only() -> None:
+    kept = [{"table": "kernels", "kernel": "relu", "verifier": "ok", "over naive": "FASTER 2.00 [1.90, 2.10]", "recipe": "a(k)"}]
+    line = {"table": "kernels", "kernel": "relu", "verifier": "-", "timer": "-", "recipe": "a(k)"}
+    assert summary.with_kept(line, kept) == kept[0]
+    assert summary.with_kept({**line, "verifier": "wrong"}, kept)["verifier"] == "wrong", "a later run counts, whatever it says"
+    assert summary.with_kept({**line, "recipe": "b(k)"}, kept)["verifier"] == "-"

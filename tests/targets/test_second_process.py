@@ -37,12 +37,14 @@ def test_what_is_claimed_is_the_smaller_speed_up(other: float) -> None:
 
 
 def test_only_small_speed_ups_on_a_gpu_with_time_left_are_found_again() -> None:
-    bench: Any = SimpleNamespace(left=100.0, has_free_cores=True)
+    bench: Any = SimpleNamespace(left=100.0, has_free_cores=True, firm=True)
     assert second_process.wanted(bench, measured(1.2))
     assert not second_process.wanted(bench, measured(second_process.CONFIRM_BELOW))
     assert not second_process.wanted(bench, replace(measured(1.2), verdict="UNSURE"))
     for other in ({"left": 5.0}, {"has_free_cores": False}):
         assert not second_process.wanted(SimpleNamespace(**{**vars(bench), **other}), measured(1.2))  # type: ignore[arg-type]
+    audited: Any = SimpleNamespace(left=5.0, has_free_cores=True, firm=False)
+    assert second_process.wanted(audited, measured(1.2)), "within a plan that is not firm no small speed-up is claimed without it"
 
 
 def test_what_half_the_time_leaves_unsure_but_above_one_still_holds() -> None:
@@ -62,7 +64,7 @@ def test_a_second_process_that_does_not_come_up_says_nothing_of_the_candidate(fa
     monkeypatch.setattr(second_process, "Worker", worker)
     baseline = SimpleNamespace(seconds=1.0, candidate=SimpleNamespace(source=None))
     trusted: Any = SimpleNamespace(second={}, baselines={"eager": baseline}, aside=[])
-    bench: Any = SimpleNamespace(left=100.0, place=None, limits=None)
+    bench: Any = SimpleNamespace(left=100.0, place=None, limits=None, firm=True)
     assert second_process.build(bench, trusted, "eager") is None and second_process.build(bench, trusted, "eager") is None
     assert len(asked) == 1  # nor is it tried again for the next candidate
     kept = second_process.unconfirmed(measured(1.2))
@@ -72,5 +74,5 @@ def test_a_second_process_that_does_not_come_up_says_nothing_of_the_candidate(fa
 def test_no_second_process_is_begun_that_would_take_what_is_left() -> None:
     baseline = SimpleNamespace(seconds=30.0, candidate=SimpleNamespace(source=None))
     trusted: Any = SimpleNamespace(second={}, baselines={"compile": baseline}, aside=[])
-    assert second_process.build(SimpleNamespace(left=100.0), trusted, "compile") is None  # type: ignore[arg-type]
+    assert second_process.build(SimpleNamespace(left=100.0, firm=True), trusted, "compile") is None  # type: ignore[arg-type]
     assert not trusted.second

@@ -103,7 +103,7 @@ def test_programs_on_a_gpu_that_wait_busily_are_put_on_the_core_of_their_pass(mo
     monkeypatch.setattr(timed.placement, "started_at", lambda pid, place: seen.append(("started", place)) or nullcontext())
     monkeypatch.setattr(timed.placement, "aside", lambda place: seen.append(("aside", place)) or nullcontext())
     monkeypatch.setattr(timed.TimedProgram, "_lay_out", lambda *_: None)
-    monkeypatch.setattr(timed, "PLACES", timed.Places())
+    timed.places.cache_clear()
     for count, expected in ((16, [("started", 0.25), ("aside", 0.25)]), (2, [])):
         monkeypatch.setattr(os, "cpu_count", lambda count=count: count)
         program = timed.TimedProgram(SimpleNamespace(), worker, "candidate")  # type: ignore[arg-type]
@@ -118,3 +118,11 @@ def test_on_a_gpu_many_passes_share_a_core(monkeypatch: pytest.MonkeyPatch) -> N
     places = timed.Places()
     drawn = [0.1, 0.1, 0.2, 0.2, 0.3, 0.3, 0.4, 0.4, 0.5]
     assert [places.kept(place) for place in drawn] == [0.1] * 6 + [0.4] * 3
+
+
+def test_each_gpu_has_places_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two evaluators of one process, on a GPU each, take turns."""
+    monkeypatch.setattr(timed, "SAME_PLACE", 2)
+    timed.places.cache_clear()
+    drawn = ((0.1, "cuda:0"), (0.6, "cuda:1"), (0.2, "cuda:0"), (0.7, "cuda:1"), (0.3, "cuda:0"))
+    assert [timed.places(device).kept(place) for place, device in drawn] == [0.1, 0.6, 0.1, 0.6, 0.3]

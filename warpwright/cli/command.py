@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
+from types import FrameType
 from typing import Any, TextIO
 
 from rich.console import Console
@@ -20,15 +21,16 @@ from rich.text import Text
 
 from warpwright import doctor
 from warpwright.cli import outline, usage
+from warpwright.cli.bounded import Bound
 from warpwright.cli.common import DONE, INTERRUPTED, NOT_PASSED, WRONG_USE, Arguments, print_json
 from warpwright.deadline import process_start
 from warpwright.errors import ArchiveError, UsageError, WarpwrightError
 from warpwright.files import ARCHIVE
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit code."""
-    began = process_start() if arguments is None else time.monotonic()
+def main(arguments: Sequence[str] | None = None, bound: Bound | None = None) -> int:
+    """Run the command line and return the exit code; a process that bounds this one is told what it needs to know."""
+    began = bound.began if bound is not None else process_start() if arguments is None else time.monotonic()
     words = sys.argv[1:] if arguments is None else arguments
     all_of_them = usage.file_above(Path.cwd()) is not None or words[:1] == ["completion"]
     top = parser(None if all_of_them else next(iter(words), None))
@@ -38,21 +40,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"warpwright: {error}", file=sys.stderr)
         return WRONG_USE
     args = top.parse_args(asked)
-    args.began = began
+    args.bound = bound or Bound(began)
     args.console = Console(stderr=True, soft_wrap=True)
     with _stdout(args.json) as args.stdout, _terminable():
         code = _run(args)
     if arguments is None:
-        _leave(code)
+        _leave(code, args.bound)
     return code
 
 
-def _leave(code: int) -> None:
+def _leave(code: int, bound: Bound) -> None:
     """End this process at once: taking a torch apart that nobody needs any more takes 0.3 to 3 s of a budget."""
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
+    bound.done(code)
     os._exit(code)
 
 
@@ -92,7 +95,12 @@ def _stdout(aside: bool) -> Iterator[TextIO]:
 @contextlib.contextmanager
 def _terminable() -> Iterator[None]:
     """Have SIGTERM stop a run as Ctrl-C does, with the best so far written."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # `timeout` sends it twice: the second does not cut short what writes the best so far
+        signal.default_int_handler(number, frame)
+
+    before = signal.signal(signal.SIGTERM, stop)
     try:
         yield
     finally:

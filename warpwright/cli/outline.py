@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from warpwright.cli import usage
+from warpwright.cli import bounded, usage
 
 ABOUT = "Makes GPU and CPU code fast, and proves it."
 
@@ -86,6 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = sys.argv[1:] if arguments is None else arguments
     if not asked or asked[0] not in VERBS:
         parser().parse_args(asked)  # prints help or what is wrong, and exits
+    bound = bounded.fork() if arguments is None and asked[0] in bounded.VERBS else None
     from warpwright.cli import command
 
-    return command.main(arguments)
+    return command.main(arguments, bound)

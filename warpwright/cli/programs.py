@@ -15,6 +15,7 @@ from warpwright import api, bench, doctor, loop
 from warpwright.archive import Archive
 from warpwright.base import PRECISIONS, Budget, Options, Record, Scalar, target_of
 from warpwright.cli.common import DONE, INTERRUPTED, NOT_PASSED, Arguments, Verb, console, positive, print_json, tell
+from warpwright.deadline import Deadline
 from warpwright.errors import UsageError
 from warpwright.reports import report
 from warpwright.reports.progress import Progress
@@ -27,20 +28,32 @@ from warpwright.timing.regimes import REGIMES
 FAR = 1.25
 """Speed-ups that differ by more than this factor are not called the same, however wide their intervals."""
 
+AUDIT_BUDGET = "30s"
+"""A cold audit beside eager, torch.compile and a CUDA graph takes 20 to 30 s on an H200; max-autotune takes minutes by itself."""
+
 TIMING_SECONDS = 10.0
 """At most this long is one program timed."""
 
 
 def optimize(args: Arguments) -> int:
     """Search for a faster program of one task."""
+    seconds = Budget.parse(args.budget).seconds
+    args.bound.begin(Path(args.task).stem, seconds, args.json)
     settings = _settings(args)
     task = settings.describe(args.task, args.entry)
-    with Progress(args.console, Budget.parse(args.budget).seconds, task=task.name) as progress:
-        watching = api.Watching(progress.record, progress.tell)
-        result = api.optimize_task(task, settings, args.archive, args.out, watching, args.began, args.again)
+    with Progress(args.console, seconds, task=task.name) as progress:
+
+        def tell_both(phase: str) -> None:
+            args.bound.doing(phase)
+            progress.tell(phase)
+
+        watching = api.Watching(progress.record, tell_both)
+        result = api.optimize_task(task, settings, args.archive, args.out, watching, args.bound.began, args.again, args.polish)
     if result.recalled and result.best is not None:
         args.console.print(Text(f"answered from the archive (measured {result.best.when}); --again measures anew"))
     tell(args, [result.line])
+    for outcome in result.polish:
+        args.console.print(Text(f"polish: {outcome}"))
     if result.line["artifact"]:
         args.console.print(Text(f"wrote {result.line['artifact']} and {result.folder / 'report.html'}"))
     if result.interrupted:
@@ -57,9 +70,11 @@ def audit(args: Arguments) -> int:
     candidate = api.program(args.candidate, target_of(settings.device), args.candidate_entry)
     if inline_cuda.MODULE in candidate.source.text:
         args.console.print(Text("its CUDA kernels are translated and run on the CPU: the times are this CPU's alone"))
-    with Progress(args.console, None) as progress, Archive(args.archive) as archive:
-        records = api.prove(task, candidate, settings, archive, progress.record)
-    tell(args, [report.line(task.name, records, args.candidate, chosen=records[-1])])
+    plan = Deadline.of(_plan(args.plan), args.bound.began, firm=False)
+    with Progress(args.console, None, task=task.name) as progress, Archive(args.archive) as archive:
+        records = api.prove(task, candidate, settings, archive, api.Watching(progress.record, progress.tell), plan)
+    left_out = [f"baseline {name}: {why}" for name, why in api.left_out(records).items()]
+    tell(args, [{**report.line(task.name, records, args.candidate, chosen=records[-1]), "left_out": left_out}])
     return DONE if records[-1].status == "ok" else NOT_PASSED
 
 
@@ -94,7 +109,7 @@ def reproduce(args: Arguments) -> int:
         raise UsageError(f"expected a record that was measured, saw one with status {recorded.status}", "`warpwright archive best` names those")
     candidate, note = _replayable(args, recorded)
     with Progress(args.console, None) as progress:
-        again = api.prove(recorded.task, candidate, api.settings_of(recorded), None, progress.record)[-1]
+        again = api.prove(recorded.task, candidate, api.settings_of(recorded), None, api.Watching(progress.record))[-1]
     agrees = again.status == "ok" and _overlap(again, recorded) and not _far(again, recorded)
     line = report.line(recorded.task.name, [again], chosen=again)
     line |= {"recorded": report.speedups(recorded), "agrees": agrees, "note": note}
@@ -147,6 +162,16 @@ def _settings(args: Arguments) -> Settings:
         model_options=getattr(args, "model_options", ""),
         options=_options(args),
     )
+
+
+def _plan(text: str) -> float | None:
+    """Return the seconds that an audit is planned for; None for "none"."""
+    if text == "none":
+        return None
+    budget = Budget.parse(text)
+    if budget.seconds is None or budget.proposals is not None or budget.until_faster:
+        raise UsageError(f"expected seconds or minutes for the budget of an audit, saw {text!r}", "write --budget 2m, or --budget none")
+    return budget.seconds
 
 
 def _sharing(args: Arguments) -> int:
@@ -262,6 +287,8 @@ def register(verb: Verb) -> None:
     parser.add_argument("--task", dest="beside", metavar="FILE", help="beside a .cu file: its reference, inputs and launch (STEM_task.py)")
     parser.add_argument("--harness", metavar="FILE", help="beside a cubin: how its kernel is launched (docs/sass.md)")
     parser.add_argument("--again", action="store_true", help="measure although the archive has the answer of an earlier run")
+    polish = "after the budget, search the schedules of the best program's CUDA kernels for so long (30s; docs/sass.md)"
+    parser.add_argument("--polish", type=_for_seconds, default=0.0, metavar="TIME", help=polish)
     started = "where to begin: an earlier schedule.json of a cubin; beside a program one with CUDA kernels that computes the same, tuned for the CPU"
     parser.add_argument("--start", metavar="FILE", help=started)
 
@@ -270,6 +297,8 @@ def register(verb: Verb) -> None:
     parser.add_argument("--task", required=True, help="file with the original")
     parser.add_argument("--entry", help="class or function of the task, where the file has several")
     parser.add_argument("--candidate-entry", default="ModelNew", help="class of the candidate (%(default)s)")
+    words = "what is planned for, such as 30s, 2m or none: baselines that are not ready in time are left out, and named (%(default)s)"
+    parser.add_argument("--budget", dest="plan", default=AUDIT_BUDGET, metavar="TIME", help=words)
 
     parser = verb("bench", bench_verb, task, search)
     parser.add_argument("paths", nargs="+", metavar="DIR_OR_FILE", help="task files, or folders of them")
@@ -293,6 +322,17 @@ def _target(text: str) -> str:
     if target_of(text) not in TARGETS:
         raise argparse.ArgumentTypeError(f"invalid choice: {text!r} (choose from {', '.join(map(repr, TARGETS))})")
     return text
+
+
+def _for_seconds(text: str) -> float:
+    """Return the seconds of a time such as 30s or 2m."""
+    try:
+        seconds = Budget.parse(text).seconds
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(error.message) from error
+    if seconds is None:
+        raise argparse.ArgumentTypeError(f"expected a time such as 30s, saw {text}")
+    return seconds
 
 
 def _seconds(text: str) -> float:
@@ -323,7 +363,7 @@ def _search_options() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(add_help=False)
     options.add_argument("--budget", default="60s", help="60s, 5m (wall time), '40 proposals', or both: '5m,100 proposals' (%(default)s)")
     options.add_argument("--search", choices=sorted([*SEARCHES, *MODEL_SEARCHES]), default="ladder", help="how to search (%(default)s)")
-    words = "for fsr, islands: openai:URL,MODEL or replay:FILE (key: WARPWRIGHT_API_KEY); for policy: FOLDER"
+    words = "for fsr, islands: openai:URL,MODEL or replay:FILE (key: WARPWRIGHT_API_KEY); for policy: FOLDER; for ppo: weights, or nothing"
     options.add_argument("--model", default="", metavar="SPEC", help=words)
     words = "for fsr: candidates, depth, max_repair, tokens, dollars; for islands: islands, rounds, ..."
     options.add_argument("--model-options", default="", metavar="NAME=VALUE,...", help=words)

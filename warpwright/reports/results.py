@@ -29,6 +29,8 @@ class Result:
     records: tuple[Record, ...] = ()
     recalled: bool = False
     """Answered from the archive: nothing was measured."""
+    polish: tuple[str, ...] = ()
+    """What `--polish` came to, kernel by kernel, in words."""
 
 
 def folder_of(task: Task) -> Path:

@@ -18,8 +18,8 @@ SEARCHES: dict[str, Search] = {
 }
 
 
-MODEL_SEARCHES = ("fsr", "islands", "policy")
-"""Searches that ask a model (`run.py` makes them)."""
+MODEL_SEARCHES = ("fsr", "islands", "policy", "ppo")
+"""Searches that ask a model or learn one (`run.py` makes them)."""
 
 
 def by_name(name: str) -> Search:

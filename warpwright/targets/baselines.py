@@ -165,7 +165,7 @@ class ModelNew(Model):
             return False
         if not all(type(t) in (torch.Tensor, torch.nn.Parameter) and t.layout is torch.strided and t.is_cuda for t in (*given, *tensors)):
             return False
-        return not torch.cuda.is_current_stream_capturing()  # into a graph of the caller's
+        return not _elsewhere((*given, *tensors)) and not torch.cuda.is_current_stream_capturing()  # into a graph of the caller's
 
 
 _PLAIN = (torch.Tensor, bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device)

@@ -1,7 +1,8 @@
 """How a task's trusted processes come up: the judge first; the baselines once a program has passed, in the order of promise before a deadline.
 
 On a GPU the host's cores are free: there torch.compile compiles the original in a process of its own, beside the other baselines; before a deadline
-beside all the rest.
+beside all the rest. Within a plan (a deadline that is not firm: `audit`) it begins as soon as the judge is up, beside the first candidate's
+verification, and the device's peaks are measured while it goes on.
 """
 
 from __future__ import annotations
@@ -59,6 +60,9 @@ COUNTING_SHARE, PEAKS_SHARE, BASELINES_SHARE = 0.2, 0.3, 0.05
 """Of the time that is left, the most that is waited for the task's work to be counted, spent on a device's peaks when they are not known, and on
 timing the baselines beside one another in a regime: what a candidate is compared with is timed again."""
 
+TIMING_OF_SPENT, VERIFYING_OF_SPENT = 0.02, 0.25
+"""Of what was spent: at least so long are the baselines timed, and may one that was compiled aside be verified, where the deadline is not firm."""
+
 
 def start(bench: Workbench, candidates: Sequence[Candidate], regime: str = "single", both: bool = False) -> Trusted:
     """Start a judge that can verify; `candidates` are the baselines, which are not built yet.
@@ -86,26 +90,42 @@ def add_baselines(bench: Workbench, trusted: Trusted, seconds: float, rng: rando
 
     A task whose original does not pass gives no score. Raises as `start` does.
     """
-    counting = None if bench.hurries else _count_beside(bench)  # the work is counted in another process meanwhile
-    with _probe_ahead(bench) as probe:
+    counting = None if bench.counts_in_judge else _count_beside(bench)  # the work is counted in another process meanwhile
+    _probe_ahead(bench, trusted)
+    try:
         _build_baselines(bench, trusted, meanwhile)
         if not trusted.unscored:
             bench.tell("the roofline")
             work = _work(bench, counting) if counting else roofline.work(bench.task, folder=bench.folder, count=trusted.judge.count)
-            _time_baselines(bench, trusted, work, seconds, rng, probe)
+            _time_baselines(bench, trusted, work, seconds, rng)
+    finally:
+        trusted.end_probe()
     trusted.ready = True
 
 
-@contextmanager
-def _probe_ahead(bench: Workbench) -> Iterator[roofline.Probe | None]:
-    """Inside, a process comes up that can measure the device's peaks, where they are not known and there are cores to spare."""
-    probe = roofline.probe_ahead(bench.place, bench.folder) if bench.has_free_cores and bench.deadline is None else None
-    try:
-        yield probe
-    finally:
-        if probe is not None and probe.poll() is None:
-            with probe:
-                probe.kill()
+def begin_ahead(bench: Workbench, trusted: Trusted) -> None:
+    """Begin what takes long and disturbs nobody who verifies: compilations, and the process that measures the device's peaks."""
+    if not trusted.unscored:
+        trusted.begun = _begin_aside(bench, trusted)
+        _probe_ahead(bench, trusted)
+
+
+def _probe_ahead(bench: Workbench, trusted: Trusted) -> None:
+    """Have a process come up that can measure the device's peaks, where they are not known and there are cores to spare."""
+    if trusted.probe is None and bench.has_free_cores and not bench.firm:
+        trusted.probe = roofline.probe_ahead(bench.place, bench.folder)
+
+
+def _measure_peaks(bench: Workbench, trusted: Trusted) -> None:
+    """Measure the peaks of the device while torch.compile has the host's cores, so that nobody waits for that later.
+
+    A compilation uses the device for a few calls; of many calls the best one counts.
+    """
+    probe, trusted.probe = trusted.probe, None
+    if probe is not None:
+        bench.tell("the peaks of the device")
+        with bench.lock.exclusive(), suppress(RooflineError):  # it is asked once more by whoever needs the answer, and says why there is none
+            roofline.peaks(bench.place, bench.folder, probe=probe)
 
 
 def _count_beside(bench: Workbench) -> Beside[rates.Work]:
@@ -120,7 +140,7 @@ def _count_beside(bench: Workbench) -> Beside[rates.Work]:
 
 def _work(bench: Workbench, counting: Beside[rates.Work]) -> rates.Work:
     """Return what was counted; a run that ends early does not wait for it."""
-    if counting.wait(math.inf if bench.deadline is None else COUNTING_SHARE * bench.left):
+    if counting.wait(bench.share(COUNTING_SHARE)):
         return counting.result()
     return rates.Work(0, 0, note="not counted: no time was left within the budget")
 
@@ -131,11 +151,13 @@ def _build_baselines(bench: Workbench, trusted: Trusted, meanwhile: Meanwhile) -
     Before a deadline they come in the order of promise: what builds at once, then what is compiled, then what tries kernels out.
     """
     ordered = sorted(trusted.baselines.items(), key=lambda item: _slowness(item[1].candidate.source) if bench.deadline is not None else 0)
-    aside = _begin_aside(bench, trusted)
+    aside, trusted.begun = trusted.begun if trusted.begun is not None else _begin_aside(bench, trusted), None
     last = [item for item in ordered if aside and _slowness(item[1].candidate.source) > 1]
     first = [item for item in ordered if item[0] not in aside and item not in last]
     tried: dict[str, Worker] = {}
     _build_together(bench, trusted, first, tried)
+    if aside and bench.begins_ahead:
+        _measure_peaks(bench, trusted)
     for name, one in aside.items():
         _end_aside(bench, trusted, name, one, meanwhile)
     _build_together(bench, trusted, [*first, *last], tried)
@@ -181,11 +203,11 @@ def _hurried(bench: Workbench, worker: Worker, seconds: float) -> Iterator[None]
         worker.limits, worker.until = bench.limits.filled(), math.inf
 
 
-def _ended(bench: Workbench, baseline: Baseline, seconds: float) -> None:
+def _ended(bench: Workbench, baseline: Baseline, seconds: float, what: str = "ready") -> None:
     """Note of a baseline that its worker did not survive it, and whether that was for want of time."""
     baseline.program = None
     if seconds < bench.limits.build_seconds and baseline.verdict is not None and baseline.verdict.status == "timeout":
-        baseline.left_out = f"it was not ready within {seconds:.0f} s, the share of the budget that was left for it"
+        baseline.left_out = f"it was not {what} within {seconds:.0f} s, the share of the budget that was left for it"
 
 
 # --- beside the rest -------------------------------------------------------------------------------------------------------------------
@@ -242,11 +264,14 @@ def _end_aside(bench: Workbench, trusted: Trusted, name: str, one: _Aside, meanw
     bench.tell(f"baseline {name}")
     if worker.alive:
         device_yield.living.add(worker)
-        with _hurried(bench, worker, max(min(COMPILE_SHARE * bench.left, bench.left - RESERVED_SECONDS), 1.0)):
+        seconds = max(min(COMPILE_SHARE * bench.left, bench.left - RESERVED_SECONDS), 1.0)
+        seconds = seconds if bench.firm else max(seconds, bench.share(0.0, VERIFYING_OF_SPENT))
+        with _hurried(bench, worker, seconds):
             _judge_baseline(bench, trusted.judge, worker, name, baseline, rejected)
+        if not worker.alive:
+            _ended(bench, baseline, seconds, "verified")
     else:
         baseline.verdict = rejected
-    if not worker.alive:
         _ended(bench, baseline, one.seconds)
     baseline.seconds += time.monotonic() - began
 
@@ -263,7 +288,7 @@ def _time_for(bench: Workbench, trusted: Trusted, baseline: Baseline, share: flo
         return bench.limits.build_seconds, ""
     if not slowness:
         return bench.limits.build_seconds, _no_time_for_more(trusted, baseline, left)
-    seconds = min((share if slowness == 1 else AUTOTUNE_SHARE) * left, bench.limits.build_seconds)
+    seconds = min(bench.share(share, 1.0) if slowness == 1 else AUTOTUNE_SHARE * left, bench.limits.build_seconds)
     plain = [other for other in trusted.baselines.values() if _slowness(other.candidate.source) == 1 and slowness == 2]
     if any(other.left_out for other in plain):
         return seconds, f"there was no time for the plain compilation, and it takes longer ({left:.0f} s were left)"
@@ -337,15 +362,13 @@ def _verify_baseline(task: Task, judge: verify.Judge, worker: Worker, name: str)
     return verdict
 
 
-def _time_baselines(
-    bench: Workbench, trusted: Trusted, work: rates.Work, seconds: float, rng: random.Random, probe: roofline.Probe | None = None
-) -> None:
+def _time_baselines(bench: Workbench, trusted: Trusted, work: rates.Work, seconds: float, rng: random.Random) -> None:
     """Time the baselines beside one another in each regime, the first that is right in the candidate's place; and a call of nothing."""
     assert trusted.worker is not None
-    first, seconds = trusted.eligible[0], min(BASELINE_SECONDS, seconds, BASELINES_SHARE * bench.left)
+    first, seconds = trusted.eligible[0], min(BASELINE_SECONDS, seconds, bench.share(BASELINES_SHARE, TIMING_OF_SPENT))
     with bench.lock.exclusive():
         bench.tell("timing the baselines")
-        trusted.floor, trusted.roof = _roof(bench, work, probe)
+        trusted.floor, trusted.roof = _roof(bench, trusted, work)
         trusted.overhead = timed.call_overhead(trusted.worker)
         trusted.by_regime["single"] = trusted.compare(trusted.programs()[first], None, seconds, rng, check_share=0.0).baselines
         _time_streams(bench, trusted, first, seconds, rng)
@@ -371,10 +394,10 @@ def _time_streams(bench: Workbench, trusted: Trusted, first: str, seconds: float
         trusted.left_out["stream"] = why
 
 
-def _roof(bench: Workbench, work: rates.Work, probe: roofline.Probe | None) -> tuple[float, Mapping[str, Scalar]]:
+def _roof(bench: Workbench, trusted: Trusted, work: rates.Work) -> tuple[float, Mapping[str, Scalar]]:
     """Return the time below which nothing is believed, and the facts that it rests on."""
     try:
-        peaks = roofline.peaks(bench.place, bench.folder, seconds=PEAKS_SHARE * bench.left, probe=probe)
+        peaks = roofline.peaks(bench.place, bench.folder, seconds=bench.share(PEAKS_SHARE), probe=trusted.probe)
     except RooflineError as error:
         return 0.0, {"floor_note": f"the peaks of {bench.place} could not be measured: {error}"}
     return roofline.floor_seconds(work, peaks), roofline.facts(work, peaks)

@@ -28,7 +28,7 @@ from warpwright.space import Measuring
 from warpwright.targets import pair, second_process
 from warpwright.targets.baselines import baselines as baseline_sources
 from warpwright.targets.beside import Beside
-from warpwright.targets.building import add_baselines, start
+from warpwright.targets.building import add_baselines, begin_ahead, start
 from warpwright.targets.trusted import HARNESS_ERRORS, ORIGINAL, Baseline, Trusted, Workbench, trust
 from warpwright.targets.versions import versions
 from warpwright.tasks import taskfile
@@ -46,6 +46,9 @@ __all__ = ["ORIGINAL", "LocalEvaluator", "versions"]
 TIMING_SHARE, BOTH_SHARE = 0.5, 0.35
 """Of the time that is left before a deadline, the most that one program is timed for, or in its first regime where it is timed in both: a second
 block, for a large speed-up, and the other regime add up to nine tenths of that."""
+
+TIMING_OF_SPENT = 0.1
+"""Of what was spent: at least so long is one program timed where the deadline is not firm."""
 
 
 @dataclass
@@ -139,6 +142,8 @@ class LocalEvaluator:
 
     def evaluate(self, candidates: Sequence[Candidate]) -> Iterator[Record]:
         """Yield the record of each candidate as soon as it is known."""
+        if self._bench.begins_ahead and self._begun is not None:
+            self._hold_spare()  # beside the judge
         for candidate in candidates:
             began = time.monotonic()
             record = self._evaluate(candidate)
@@ -164,7 +169,7 @@ class LocalEvaluator:
             self._trusted = None
 
     def __enter__(self) -> LocalEvaluator:
-        if self._measuring.ahead:
+        if self._measuring.ahead or self._bench.begins_ahead:
             self._begun = Beside(self._come_up, "trusted processes")
         return self
 
@@ -219,6 +224,8 @@ class LocalEvaluator:
         """Start the judge, and where the host's cores are free the baselines; what follows finds them there."""
         self._start()
         assert self._trusted is not None
+        if self._bench.begins_ahead:
+            begin_ahead(self._bench, self._trusted)
         if self._bench.hurries:
             self._add_baselines(self._trusted)
             if self._passed_ahead and not self._trusted.complete:  # it may hold memory that a baseline needs: once more without it
@@ -365,7 +372,7 @@ class LocalEvaluator:
         written = written_bytes(worker.pid)
         try:
             with self._bench.lock.exclusive():  # which may have taken long
-                seconds = min(self._measuring.seconds, share * self._bench.left)
+                seconds = min(self._measuring.seconds, self._bench.share(share, TIMING_OF_SPENT))
                 measurement = trusted.compare(single, turns, seconds, self._random, trusted.judge.hidden, worthwhile=worthwhile)
             measurement = self._confirmed(trusted, worker, measurement, single, turns, seconds)
         except Rejected as rejected:

@@ -33,13 +33,16 @@ TIMES_ITS_BUILD = 4.0
 BUILD_SHARE = 0.25
 """Of what is left before a deadline: the most that the process may take to come up."""
 
+LEAST_BUILD = 5.0
+"""Seconds to come up, beside those of TIMES_ITS_BUILD, where a deadline that is not firm is over."""
+
 LEAST_SECONDS = 30.0
-"""Before a deadline: the process takes some seconds to come up, and more where the baseline is compiled."""
+"""Before a deadline that is firm: the process takes some seconds to come up, and more where the baseline is compiled."""
 
 
 def wanted(bench: Workbench, measurement: Measurement) -> bool:
     """Whether a speed-up has to be found beside a second process: on a GPU, where a call of microseconds is mostly the host's work."""
-    there_is_time = bench.left > LEAST_SECONDS
+    there_is_time = bench.left > LEAST_SECONDS or not bench.firm
     return bench.has_free_cores and there_is_time and measurement.verdict == "FASTER" and measurement.speedup < CONFIRM_BELOW
 
 
@@ -47,13 +50,13 @@ def build(bench: Workbench, trusted: Trusted, name: str) -> TrustedProgram | Non
     """Return a baseline in a process of its own, which is kept for the candidates to come; None if it did not come up."""
     known = trusted.second.get(name)
     baseline = trusted.baselines[name]
-    if name in trusted.second or bench.left < TIMES_ITS_BUILD * baseline.seconds:
+    if name in trusted.second or (bench.firm and bench.left < TIMES_ITS_BUILD * baseline.seconds):
         return known if known is not None and known.worker.alive else None
     trusted.second[name] = None  # one that does not come up is not tried again for the next candidate
     worker = None
     try:
         worker = Worker("baseline", bench.place, bench.limits)
-        worker.until = time.monotonic() + BUILD_SHARE * bench.left
+        worker.until = time.monotonic() + max(BUILD_SHARE * bench.left, 0.0 if bench.firm else TIMES_ITS_BUILD * baseline.seconds + LEAST_BUILD)
         trusted.aside.append(worker)
         with bench.building(baseline.candidate.source):
             _, rejected = verify.build(trusted.judge, worker, name, baseline.candidate.source)

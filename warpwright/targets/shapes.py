@@ -65,7 +65,7 @@ class ShapesEvaluator:
         self._stack.close()
 
     def _shared(self, deadline: Deadline | None) -> Deadline | None:
-        return None if deadline is None else _Share(deadline.seconds, deadline.began, deadline.kept, self.turn)
+        return None if deadline is None else _Share(deadline.seconds, deadline.began, deadline.kept, deadline.firm, self.turn)
 
     # --- the Evaluator protocol -------------------------------------------------------------------------------------------------------
 

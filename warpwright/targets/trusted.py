@@ -10,6 +10,7 @@ import math
 import os
 import random
 import signal
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,7 @@ from warpwright.deadline import Deadline
 from warpwright.errors import TrustedFailed, WorkerError
 from warpwright.space import Tell, silent
 from warpwright.targets.beside import END_SECONDS, Beside
-from warpwright.timing import measure, regimes
+from warpwright.timing import measure, regimes, roofline
 from warpwright.timing.device_lock import DeviceLock
 from warpwright.verifier import streamed, timed, verify
 from warpwright.verifier.rejections import Rejected
@@ -65,12 +66,33 @@ class Workbench:
     @property
     def hurries(self) -> bool:
         """Is as much done at once as the machine can, because there is a deadline and it can?"""
-        return self.deadline is not None and self.has_free_cores
+        return self.firm and self.has_free_cores
+
+    @property
+    def begins_ahead(self) -> bool:
+        """Does what takes long begin before a program has passed, because there is a plan and the host's cores are free?"""
+        return self.deadline is not None and not self.deadline.firm and self.has_free_cores
+
+    @property
+    def counts_in_judge(self) -> bool:
+        """Is the task's work counted by the judge, which has loaded it? Another process takes 3 s of the processor's time, where that is short."""
+        return self.hurries or (self.deadline is not None and not self.firm and not self.has_free_cores)
+
+    @property
+    def firm(self) -> bool:
+        """Does everything end when the time is over? Else what a verdict needs is done all the same."""
+        return self.deadline is not None and self.deadline.firm
 
     @property
     def left(self) -> float:
         """Seconds until the deadline; infinite without one."""
         return self.deadline.left if self.deadline is not None else math.inf
+
+    def share(self, of_left: float, of_spent: float = math.inf) -> float:
+        """Return the seconds for what a verdict needs: a part of the time that is left, or, if the deadline is not firm, of what was spent if that is
+        more. Who has waited a minute for the original in float64 waits as long for its compilation."""
+        left = of_left * self.left
+        return left if self.deadline is None or self.firm else max(left, of_spent * (time.monotonic() - self.deadline.began))
 
     @contextmanager
     def beside_others(self) -> Iterator[None]:
@@ -138,6 +160,10 @@ class Trusted:
     """Baselines in another process, each in one of its own (`second_process.py`)."""
     compiling: list[Beside[Any]] = field(default_factory=list)
     """What compiles there."""
+    begun: Mapping[str, Any] | None = None
+    """By name, if that was begun before a program had passed."""
+    probe: roofline.Probe | None = None
+    """The process that can measure the device's peaks, where they are not known."""
     ready: bool = False
     """Are the baselines built, verified and timed?"""
     unscored: str = ""
@@ -274,6 +300,14 @@ class Trusted:
         self.judge.close()
         for worker in filter(None, [self.worker, *self.aside]):
             worker.close()
+        self.end_probe()
+
+    def end_probe(self) -> None:
+        """End the process that can measure the peaks, if it has not answered."""
+        probe, self.probe = self.probe, None
+        if probe is not None and probe.poll() is None:
+            with probe:
+                probe.kill()
 
 
 class TrustedProgram(timed.TimedProgram):

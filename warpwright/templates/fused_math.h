@@ -117,6 +117,25 @@ __device__ __forceinline__ long long row_at(long long i, long long size) {
     if (i < 0 || i >= size) __trap();
     return i;
 }
+// Resampling: the place between neighbours that are `ratio` apart, and from it the lower neighbour, or the one `up` from it, and how far it lies from
+// the lower one. The expressions are torch's, so that they round as its own.
+__device__ __forceinline__ float between_places(int at, float ratio, bool corners) {
+    if (corners) return ratio * (float)at;
+    const float place = ratio * ((float)at + 0.5f) - 0.5f;
+    return place < 0.f ? 0.f : place;
+}
+__device__ __forceinline__ int below(int at, float ratio, bool corners, int last, int up) {
+    const int low = (int)between_places(at, ratio, corners), clamped = low < last ? low : last;
+    return clamped + (up && clamped < last ? 1 : 0);
+}
+__device__ __forceinline__ float between(int at, float ratio, bool corners) {
+    const float place = between_places(at, ratio, corners);
+    return place - (float)(int)place;
+}
+__device__ __forceinline__ int nearest(int at, float ratio, float middle, int last) {
+    const int place = (int)floorf(((float)at + middle) * ratio);
+    return place < last ? place : last;
+}
 __device__ __forceinline__ long long row_from_end(long long i, long long size) { return row_at(i < 0 ? i + size : i, size); }
 
 // How many elements of a pool's window at output `o` lie inside.

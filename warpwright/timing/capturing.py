@@ -11,17 +11,29 @@ import torch
 
 
 @_contextlib.contextmanager
-def _recording(graph, errors="thread_local", **options):
-    """Record what this thread launches in the block. One thread of the process records at a time, and other threads may go on.
+def _recording(graph, errors="thread_local", stream=None, **options):
+    """Record what this thread launches on its device in the block. One thread of the process records at a time, and other threads may go on.
 
-    The garbage collector rests meanwhile: a graph that it frees while another is recorded ends the recording with an error.
+    The garbage collector rests meanwhile: a graph that it frees while another is recorded ends the recording with an error. Each device has a stream
+    for it: torch has one for all, of the device that came first, and a graph recorded on it for another one is empty. Where the recording fails,
+    torch leaves its stream the current one; here the one before is current again.
     """
-    with vars(torch.cuda).setdefault("_recording_turn", _threading.RLock()):
+    kept = vars(torch.cuda)
+    with kept.setdefault("_recording_turn", _threading.RLock()):
+        streams, device = kept.setdefault("_recording_streams", {}), torch.cuda.current_device()
+        if stream is None and device not in streams:
+            streams[device] = torch.cuda.Stream()
+        stream = streams[device] if stream is None else stream
         collects = _gc.isenabled()
         _gc.disable()
         try:
-            with torch.cuda.graph(graph, capture_error_mode=errors, **options):
+            with torch.cuda.stream(stream), torch.cuda.graph(graph, stream=stream, capture_error_mode=errors, **options):
                 yield
         finally:
             if collects:
                 _gc.enable()
+
+
+def _elsewhere(tensors):
+    """Whether some lie on another GPU than this thread's: what is launched there is not recorded, and its streams are not those waited for."""
+    return any(t.is_cuda and t.device.index != torch.cuda.current_device() for t in tensors if isinstance(t, torch.Tensor))

@@ -156,7 +156,8 @@ PAD_BYTES = 32 << 20
 class CudaClock:
     """A CUDA device through torch: launches on torch's current stream are captured as a CUDA graph, spans are timed by events.
 
-    A launch of one's own has to go to `torch.cuda.current_stream().cuda_stream`.
+    A launch of one's own has to go to `torch.cuda.current_stream().cuda_stream`. Nothing that another thread of a program does may go on while it is
+    captured: the capture fails in place of leaving it out.
     """
 
     def __init__(self, device: str = "cuda:0") -> None:
@@ -177,7 +178,7 @@ class CudaClock:
                 launch(0)  # handles and workspaces are made in the first call
             torch.cuda.current_stream().wait_stream(aside)
             graph = torch.cuda.CUDAGraph()
-            with recording(graph):
+            with recording(graph, errors="global"):
                 pad = torch.empty(rng.randrange(512, PAD_BYTES), dtype=torch.uint8, device=self.device)
                 for number in range(calls):
                     launch(number)

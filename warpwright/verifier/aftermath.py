@@ -44,6 +44,17 @@ def launched_late(worker: Worker, call: Callable[[bool], None]) -> str:
     return f"when the call was over and the device was idle, it worked on for {own * 1e6:.0f} us and more, in {LATE_CALLS} calls running"
 
 
+def second_context(worker: Worker) -> str:
+    """Return what shows that a process has made a CUDA context for itself, or "": no wait for the device of torch's context waits for its kernels."""
+    before = worker.contexts_before
+    if before is None or not before.threads:
+        return ""
+    now = worker.contexts()
+    if now.threads <= before.threads:
+        return ""
+    return f"the process has {now.threads} CUDA contexts, {before.threads} before the program: no wait for torch's waits for what is done in another"
+
+
 def goes_on(worker: Worker) -> str:
     """Return what a stopped worker does when it is let run without being asked for anything, or "". Many threads wait busily at first."""
     if not worker.freezes:

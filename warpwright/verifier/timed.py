@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import random
 import statistics
@@ -50,8 +51,10 @@ class Places:
         return self._place
 
 
-PLACES = Places()
-"""Of this process: who times on a GPU holds it alone."""
+@functools.cache
+def places(device: str) -> Places:
+    """Return the places of a device: who times on a GPU holds it alone, and one process may time on several."""
+    return Places()
 
 
 class TimedProgram:
@@ -74,8 +77,9 @@ class TimedProgram:
         it would go on with it in the next, and in the preparation, where it would pass for work.
         """
         self._case = inputs.case
-        place = PLACES.kept(place) if self.worker.device != "cpu" else place
-        before, TimedProgram._turn = TimedProgram._turn, (self.worker, inputs)
+        device = self.worker.device
+        place = places(device).kept(place) if device != "cpu" else place
+        before, self._turns[device] = self._turns.get(device), (self.worker, inputs)
         self._place = place
         switched = before is None or before[0] is not self.worker or before[1] is not inputs
         with placement.started_at(self.worker.pid, place) if self._placed else nullcontext():
@@ -93,8 +97,9 @@ class TimedProgram:
         prepare_call(self.worker, self.entry, inputs, slot=self._random.choice(("new", "same")), flush=True, spin=self._waits[0])
         self.ledger.after_preparing()
 
-    _turn: ClassVar[tuple[Worker, Shipment] | None] = None
-    """Who was called last, on which inputs. After another program's turn, or with inputs that the judge has just made, another process was last."""
+    _turns: ClassVar[dict[str, tuple[Worker, Shipment]]] = {}
+    """Who was called last on each device, on which inputs. After another program's turn, or with inputs that the judge has just made, another process
+    was last."""
 
     @property
     def spare(self) -> float:
@@ -161,7 +166,8 @@ class TimedProgram:
 
     def _once_held(self, own: bool) -> None:
         """Make a held call of the program on the inputs at hand, or of nothing."""
-        inputs = TimedProgram._turn[1] if own and TimedProgram._turn is not None else None
+        turn = self._turns.get(self.worker.device)
+        inputs = turn[1] if own and turn is not None else None
         prepare_call(self.worker, self.entry if inputs is not None else None, inputs)
         self.worker.go(hold=True)
 

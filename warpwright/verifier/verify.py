@@ -118,6 +118,7 @@ def _build(judge: Judge, worker: Worker, entry: str, source: Source) -> dict[str
         census(worker)
         scan(source, FRAMES)
         _expect_no_children(worker)
+        _expect_one_context(worker)
     return {"import_seconds": seconds}
 
 
@@ -125,6 +126,12 @@ def _expect_no_children(worker: Worker) -> None:
     children = worker.children()
     if children:
         raise Rejected(rejection("background", f"{children} processes are left from the build; end them before the constructor returns"))
+
+
+def _expect_one_context(worker: Worker, case: str = "") -> None:
+    shown = aftermath.second_context(worker) if worker.role == "candidate" else ""
+    if shown:
+        raise Rejected(rejection("background", shown, case))
 
 
 def _warm_up(judge: Judge, worker: Worker, entry: str, source: Source) -> None:
@@ -308,6 +315,7 @@ class _Verification:
         if self.judge.facts["state_tensors"] and self.judge.viable(nominal, 1):
             write_state(self.worker, self.entry, self.judge.state(1), "set_state")
             self.call(nominal, 1, check="stale_state", loaded=True)
+        _expect_one_context(self.worker)
 
     def write(self, name: str, which: int) -> None:
         """Write one tensor of a state in place, or through `.data`; all of them where calls change some."""
@@ -428,6 +436,7 @@ class _Verification:
             raise Rejected(rejection("background", text, case))
         if seen.children and self.worker.role == "candidate":  # torch.compile's own processes live as long as a baseline's
             raise Rejected(rejection("background", f"after the call had returned {seen.children} child processes were alive", case))
+        _expect_one_context(self.worker, case)
 
     def export(self, what: str = "outputs") -> dict[str, Any]:
         return exported(self.worker, what)

@@ -14,13 +14,26 @@ from typing import Never
 from warpwright.errors import WorkerRan, WorkerTimeout
 from warpwright.workers import device_yield
 from warpwright.workers.freezer import Freezer
-from warpwright.workers.procfs import cpu_clock, descendants, page_faults, state_of, thread_seconds, threads_of
+from warpwright.workers.procfs import cpu_clock, descendants, open_files, page_faults, state_of, thread_seconds, threads_called, threads_of
 
 SETTLE_SECONDS = 0.1
 CALM_SECONDS = 0.03  # OpenMP's threads wait busily for up to 12 ms
 STOP_SECONDS = 2.0
 SPIN_SECONDS = 4e-3  # for which a thread of OpenMP waits busily after a call; 64 of them used 0.15 s together
 LONGEST_SPIN = 15e-3  # on some machines: 32 threads of a Xeon used 0.25 s together, and a program has one team for torch and one of its own
+
+
+CONTEXT_THREAD, DEVICE_FILES = "cuda-EvtHandlr", r"/dev/nvidia\d+"
+"""A thread that CUDA's driver has for each context, and files that it opens for one: on an H200 a process with one context has 1 and 23, with two
+2 and 39."""
+
+
+@dataclass(frozen=True)
+class Contexts:
+    """What a process shows of its CUDA contexts from outside."""
+
+    threads: int
+    files: int
 
 
 @dataclass(frozen=True)
@@ -49,6 +62,8 @@ class Process:
     """CPU time used in `calm` so far."""
     still = False
     """It is held still for now, and answers nothing (`stopped`)."""
+    contexts_before: Contexts | None = None
+    """On a GPU: what it showed of its CUDA contexts when it had come up, with the runner's own."""
     _guard_pid: int
     """Of its parent, from which all its descendants hang."""
 
@@ -146,6 +161,10 @@ class Process:
     def threads(self) -> frozenset[int]:
         """Return the ids of the worker's threads."""
         return threads_of(self.pid)
+
+    def contexts(self) -> Contexts:
+        """Return what the process shows of its CUDA contexts now."""
+        return Contexts(threads_called(self.pid, CONTEXT_THREAD), open_files(self.pid, DEVICE_FILES))
 
     def calm(self) -> None:
         """On a CPU, let the process run until all its threads sleep, for CALM_SECONDS at most, and stop it again.

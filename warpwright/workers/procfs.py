@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import time
 from pathlib import Path
 
@@ -36,6 +37,25 @@ def threads_of(pid: int) -> frozenset[int]:
         return frozenset(map(int, os.listdir(f"/proc/{pid}/task")))
     except OSError:
         return frozenset()
+
+
+def threads_called(pid: int, name: str) -> int:
+    """Return how many threads of a process have a name that begins so."""
+    count = 0
+    for thread in threads_of(pid):
+        with contextlib.suppress(OSError):
+            count += Path(f"/proc/{pid}/task/{thread}/comm").read_text().startswith(name)
+    return count
+
+
+def open_files(pid: int, pattern: str) -> int:
+    """Return how many open files of a process have a path that is of a pattern; 0 if it is gone or may not be looked at."""
+    count = 0
+    with contextlib.suppress(OSError):
+        for number in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):  # closed meanwhile
+                count += re.fullmatch(pattern, os.readlink(f"/proc/{pid}/fd/{number}")) is not None
+    return count
 
 
 def resident_bytes(pid: int) -> int:

@@ -149,6 +149,7 @@ class Worker(Process):
         """Return what the process says of itself when it has come up. Raises WorkerDied if it has not: no line of a program has run until then."""
         if self._greeting is None:
             self._greeting = self.request("hello")
+            self.contexts_before = self.contexts() if self.device != "cpu" else None
         return self._greeting
 
     @_held

@@ -123,7 +123,8 @@ def test_it_trains_as_the_model_does(space: Any, recipe: list[str]) -> None:
     new.load_state_dict(model.state_dict())
     for one in (model, new):
         torch.manual_seed(1)
-        optimizer = torch.optim.AdamW(one.parameters(), lr=1e-3)
+        # Steps in proportion to the gradient: that of a bias before a batch norm is rounding alone, and Adam would make a whole step of it.
+        optimizer = torch.optim.SGD(one.parameters(), lr=0.05, momentum=0.9)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             for _ in range(3):
@@ -133,7 +134,7 @@ def test_it_trains_as_the_model_does(space: Any, recipe: list[str]) -> None:
                 loss.backward()
                 optimizer.step()
     for name, tensor in model.state_dict().items():
-        torch.testing.assert_close(new.state_dict()[name], tensor, rtol=2e-3, atol=2e-3, msg=name)
+        torch.testing.assert_close(new.state_dict()[name], tensor, rtol=1e-5, atol=1e-6, msg=name)
 
 
 def test_what_was_not_verified_takes_the_original(space: Any) -> None:

@@ -15,7 +15,7 @@ from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.interpret import interpret
 from warpwright.domains.rgnn.ir import Program, verify
 from warpwright.domains.rgnn.lattice import Domain
-from warpwright.domains.rgnn.order import Ordering, flatten, through_pairs
+from warpwright.domains.rgnn.order import Ordering, flatten, joined, through_pairs
 from warpwright.domains.rgnn.plan import Options, plan
 from warpwright.errors import UsageError
 
@@ -86,6 +86,12 @@ def test_numbers_of_nodes_by_way_of_pairs(name: str, index: Index) -> None:
     told = given_to(name, index)
     for a, b in zip(interpret(program, index, told), Eager(program)(index, told), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-10)
+
+
+@quick
+@given(name=names, index=graphs)
+def test_sums_of_numbers_of_pairs_are_sums_over_edges(name: str, index: Index) -> None:
+    assert_same(joint(name), joined(flatten(joint(name))), index, given_to(name, index))
 
 
 @quick

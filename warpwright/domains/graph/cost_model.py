@@ -25,6 +25,7 @@ from warpwright.domains.graph.cuda import windows
 from warpwright.domains.graph.cuda.kernel import CudaKernel
 from warpwright.domains.graph.ir import GraphIR, aten, foldable, is_op, is_tensor, placeholders, shape, value
 from warpwright.domains.graph.techniques.algebra import einsum
+from warpwright.domains.graph.techniques.convolutions.convolution import Convolution
 from warpwright.domains.graph.techniques.convolutions.convolution import read as convolution_of
 
 
@@ -40,8 +41,15 @@ class Rates:
     """Operations, by kind of product."""
 
 
+CONVOLUTIONS = {"direct tf32": 68e12, "direct tf32x3": 39e12, "few channels": 60e12, "few channels, 3 axes": 12e12, "3 axes": 40e12}
+"""`direct_convolution`: 16 channels to 64 of 128 x 254 x 254 (L2-25) took 2.24 and 3.86 ms on an H200. And cuDNN's where they are not near the
+tensor cores' rate: 8 channels to 64 in TF32 (L2-57) took 0.31 ms; over three axes it has no TF32 kernel, and with few channels 8 to 14 TFLOPS."""
+FEW_TERMS = 16
+"""Channels of the input up to which that is so."""
 RATES: Mapping[str, Rates] = {
-    "cuda": Rates(4.2e12, 5e-6, {"float32": 51e12, "tf32": 380e12, "tf32x3": 95e12, "int8_slices": 250e12, "half": 700e12, "float64": 60e12}),
+    "cuda": Rates(4.2e12, 5e-6, {
+        "float32": 51e12, "tf32": 380e12, "tf32x3": 95e12, "int8_slices": 250e12, "half": 700e12, "float64": 60e12, **CONVOLUTIONS,
+    }),
     "cpu": Rates(1e11, 5e-6, {"float32": 1e12, "half": 1e12, "float64": 5e11}),
 }
 _PRODUCTS = (aten.linear.default, aten.matmul.default, aten.mm.default, aten.bmm.default, aten.addmm.default, aten.baddbmm.default)
@@ -57,8 +65,9 @@ PLANES_READ = 3.6
 with windows of 3 x 3, cuDNN took 0.92 ms instead of 0.46 on an H200."""
 SPLIT_PASSES = 7.0
 """Times that an operand of tf32x3 is read or written while it is split in two."""
-FEW = 32
-"""Channels of the input below which a convolution with the channels last gained nothing: 8 to 64 of 128 x 254 x 254 took about 2.5 ms."""
+FEW = 8
+"""Channels of the input below which a convolution with the channels last gains nothing. With 8, to 64 of 128 x 126 x 126, cuDNN took 0.87 ms on an
+H200 with the channels first, in float32, and 0.31 in TF32 with the channels last."""
 TURNED = 3.5
 """Times that torch's copy to another order of dimensions takes, of reading and writing once: conv2d, min, add, mul of 128 x 128 x 126 x 126 with the
 channels last took 3.8 ms on an H200, 2.6 of them for copies of 3.2 GB in all."""
@@ -142,8 +151,19 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
         return kind, 2.0 * math.prod(shape(node)) * inner
     if is_op(node, aten.einsum):
         return _KINDS.get(value(node).dtype, "float32"), 2.0 * einsum.operations(node)
+    if name.startswith("direct_convolution"):
+        weight: Any = node.args[1]
+        places = math.prod(node.args[5]) * shape(node.args[0])[0]  # type: ignore[arg-type]
+        return f"direct {node.args[7]}", 2.0 * places * math.prod(shape(weight))
     conv = convolution_of(node)
-    return ("tf32", float(conv.flops)) if conv is not None else ("float32", 0.0)
+    return (_kind(conv), float(conv.flops)) if conv is not None else ("float32", 0.0)
+
+
+def _kind(conv: Convolution) -> str:
+    few = conv.groups == 1 and not conv.transposed and shape(conv.x)[1] <= FEW_TERMS
+    if conv.d == 3:
+        return "few channels, 3 axes" if few else "3 axes"
+    return "few channels" if few else "tf32"
 
 
 def _size(node: fx.Node) -> int:

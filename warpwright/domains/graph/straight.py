@@ -224,4 +224,6 @@ def kernels(ir: GraphIR) -> list[str]:
     on_gpu = [target for target in targets.values() if isinstance(target, CudaKernel)]
     if on_gpu:
         parts.append(standalone_cuda.loader(*source_of(on_gpu)))
-    return [*parts, *(target.python_text().strip("\n") + "\n\n" for target in targets.values())]
+    shared = dict.fromkeys(target.shared_text for target in targets.values() if hasattr(target, "shared_text"))
+    texts = [*shared, *(target.python_text() for target in targets.values())]
+    return [*parts, *(text.strip("\n") + "\n\n" for text in texts if text)]

@@ -167,12 +167,14 @@ class _Recorded:
     def __call__(self, function, inputs, state, written):
         if any(t.is_inference() for t in state):  # what was made in inference mode is not put back outside of it
             return function(*inputs, *state)
-        if torch.cuda.is_current_stream_capturing():  # into a graph of the caller's
+        if _elsewhere((*inputs, *state[:1])) or torch.cuda.is_current_stream_capturing():  # into a graph of the caller's
             return function(*inputs, *state)
         with self.lock:
             stamp = [(t.data_ptr(), t.nbytes) for t in state]
             torch.cuda.current_stream().wait_event(self.done)
             if stamp != self.stamp:
+                if _elsewhere(state):
+                    return function(*inputs, *state)
                 self.record(function, inputs, state, written)
                 self.stamp = stamp
             for own, given in zip(self.inputs, inputs):

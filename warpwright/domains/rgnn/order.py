@@ -21,6 +21,8 @@ from warpwright.domains.rgnn.lattice import PAIRS, WEIGHTS, Domain, between, joi
 ITEM = 4
 SCATTER = 1.5
 """How much more than a write adding to a row in memory costs."""
+ALONE = 36
+"""Bytes more than its own that a GPU reads with a number of an edge that lies alone: the rest of its sector, and where it lies."""
 OUTER = 10.0
 """How much worse than its bytes a matrix for each row or a row for each edge is: no kernel keeps them in registers."""
 
@@ -85,6 +87,8 @@ class Ordering:
     """Off: products stay in the order in which the program has them (to measure what reordering gains)."""
     compact: bool = True
     """Off: a value of pairs is computed for each edge (to measure what compaction gains)."""
+    over_edges: bool = True
+    """Off: sums over pairs of numbers that are sums over their edges stay as they are (to measure what `joined` gains)."""
     scatter: float = SCATTER
     machine: Machine = GPU
     forward: int = 0
@@ -93,6 +97,8 @@ class Ordering:
     def run(self, program: Program) -> Program:
         """Return the program with contracts of at most two factors."""
         flat = flatten(program) if self.reorder else program
+        if self.reorder and self.over_edges and self.machine.pairs:
+            flat = joined(flat)
         paired = _under_sums_of_pairs(flat)
         place: list[int] = []
         for number, op in enumerate(flat.ops):
@@ -190,13 +196,16 @@ class _Search:
         machine = self.ordering.machine
         at = self._present(factors, letters, over, domain)
         if at is not None:
-            saved = at < self.ordering.forward and domain in PAIRS and letters
+            scaled = over is domain and any(not factor.letters for factor in factors)  # computed again from the row
+            saved = at < self.ordering.forward and domain in PAIRS and letters and not scaled
             bytes_ = 2 * self.ordering.rows[domain] * _size(self.sizes, letters) * ITEM
             return bytes_ / machine.bytes if saved else 0.0, Factor(domain, letters, at)
         rows = self.ordering.rows
         products = rows[over] * _size(self.sizes, "".join(dict.fromkeys("".join(f.letters for f in factors))))
         moved, seconds = 0.0, 2 * products / machine.flops
         for factor in factors:
+            if machine.pairs and factor.domain is Domain.EDGE and not factor.letters and domain in {Domain.SRC, Domain.DST, Domain.PAIR_SRC}:
+                moved += ALONE * rows[over]
             held = machine.held and domain is Domain.EDGE and factor.domain is Domain.PAIR_DST
             if factor.step is not None and (factor.domain is over or held):
                 continue  # taken row by row, as it is made
@@ -264,6 +273,38 @@ def flatten(program: Program) -> Program:
                 subscripts.append("".join(names[c] for c in text))
         place.append(builder.contract(values, subscripts, op.subscripts[-1], op.over, op.domain))
     return builder.program([place[i] for i in program.outputs])
+
+
+def joined(program: Program) -> Program:
+    """Return the program with sums over pairs of a number that is a sum over their edges made sums over the edges.
+
+    Sums of products of numbers of edges are made of the products, which may then be stored once for all sums of them: a sum by source gathers each
+    number from a place of its own.
+
+    RGAT's gradient of x through its scores is one: a number of each (source, relation) pair times a row of the relation. Where there are nearly as
+    many pairs as edges, adding a row of each pair in memory costs more than reading the relation's row, which is in a cache, for each edge.
+    """
+    builder = Builder()
+    place: list[int] = []
+    for op in program.ops:
+        inputs = [place[i] for i in op.inputs]
+        of_edges = op.kind == "contract" and op.sums and op.over is Domain.EDGE and len(inputs) > 1 and not any(op.subscripts)
+        if of_edges and all(builder.ops[i].domain is Domain.EDGE for i in inputs):
+            product = builder.contract(inputs, op.subscripts[:-1], "")
+            place.append(builder.contract([product], [""], "", Domain.EDGE, op.domain))
+            continue
+        of_nodes = op.kind == "contract" and op.over in PAIRS and op.domain in {Domain.SRC, Domain.DST}
+        number = next((i for i, value in enumerate(inputs) if of_nodes and _is_number_of_pairs(builder.ops[value], op.over)), None)
+        if number is None:
+            place.append(builder.copy(op, inputs))
+            continue
+        inputs[number] = builder.ops[inputs[number]].inputs[0]
+        place.append(builder.contract(inputs, op.subscripts[:-1], op.subscripts[-1], Domain.EDGE, op.domain))
+    return builder.program([place[i] for i in program.outputs])
+
+
+def _is_number_of_pairs(op: Op, pairs: Domain) -> bool:
+    return op.kind == "contract" and op.over is Domain.EDGE and op.domain is pairs and op.subscripts == ("", "")
 
 
 def through_pairs(program: Program) -> Program:

@@ -23,7 +23,7 @@ from warpwright.domains.rgnn.emit.triton_text import DEFAULT, Tuning
 from warpwright.domains.rgnn.front import Sym, trace
 from warpwright.domains.rgnn.index import Index, uncompiled
 from warpwright.domains.rgnn.ir import Builder, Program, Shape, narrow
-from warpwright.domains.rgnn.lattice import Domain
+from warpwright.domains.rgnn.lattice import PAIRS, Domain
 from warpwright.domains.rgnn.order import CPU, GPU, SCATTER, TORCH, Machine, Ordering, flatten, through_pairs
 from warpwright.errors import NotApplicable
 
@@ -50,6 +50,8 @@ class Options:
     tuning: Tuning = DEFAULT
     pairs: bool = True
     """Off: numbers of a destination's edges are summed by a loop of the destination's own (to measure what sums by way of its pairs gain)."""
+    over_edges: bool = True
+    """Off: a sum over pairs of a number that is a sum over their edges stays as it is (to measure what one sum over the edges gains)."""
     replay: bool = False
     """On: calls on small graphs that stay are replayed as CUDA graphs (docs/rgnn.md says what a model must not do then)."""
     text: str = field(init=False, repr=False, compare=False, default="")
@@ -135,7 +137,9 @@ def plan(
 ) -> Plan:
     """Compile `layer` for gradients of `wanted` on graphs of about these `rows`, in the order that is best on `machine`."""
     traced = flatten(trace(layer, {name: (domain, shape) for name, domain, shape in inputs}))
-    ordering = Ordering(rows, reorder=options.reorder, compact=options.compact, scatter=options.scatter, machine=machine)
+    ordering = Ordering(
+        rows, reorder=options.reorder, compact=options.compact, over_edges=options.over_edges, scatter=options.scatter, machine=machine
+    )
     last = through_pairs if machine.pairs and options.pairs else lambda program: program
     infer = ordering.run(traced)
     if not wanted:
@@ -182,8 +186,13 @@ def _cheap(program: Program, position: int) -> bool:
 
 
 def _again(program: Program, position: int) -> bool:
-    """Is the value computed again rather than saved? So are few numbers of an edge that come from few numbers, and a node's number from others."""
+    """Is the value computed again rather than saved?
+
+    So are few numbers of an edge that come from few numbers, a node's number from others, and a pair's row times a number: the row is saved.
+    """
     op = program.ops[position]
+    if op.kind == "contract" and op.domain in PAIRS and not op.sums and len(op.subscripts) == 3 and "" in op.subscripts[:-1] and op.shape:
+        return True
     number = op.kind in {"map", "contract"} and not op.sums and op.domain in {Domain.SRC, Domain.DST, Domain.NODE} and not op.shape
     of_counts = all(program.ops[i].kind == "count" for i in op.inputs)
     return narrow(program, op) or (number and not of_counts and not any(program.ops[i].shape for i in op.inputs))

@@ -15,6 +15,7 @@ from torch import fx
 from warpwright.domains.graph.cpp.calls import BUILDERS, GPU_ONLY, MOVES, PARTS
 from warpwright.domains.graph.cpp.generate import function
 from warpwright.domains.graph.cpp.program import Axes, Program, Unsupported
+from warpwright.domains.graph.cpp.resampling import RESAMPLED
 from warpwright.domains.graph.emit import expression
 from warpwright.domains.graph.ir import argument, aten, dtype, is_op, is_tensor, shape, type_text, value
 
@@ -67,7 +68,7 @@ def copy_of(node: fx.Node) -> Program:
 
 
 def _spaces(node: fx.Node) -> list[tuple[int, ...]]:
-    sources = [] if node.target in MOVES else node.all_input_nodes[:1]  # what is chosen from may be larger than what is chosen
+    sources = [] if node.target in (*MOVES, *RESAMPLED) else node.all_input_nodes[:1]  # what is chosen from may be larger than what is chosen
     return [shape(n) for n in (node, *sources) if is_tensor(n)]
 
 
@@ -82,7 +83,7 @@ class Fused:
         self.__name__ = name
         self.program = program
         self.sources = tuple(dict.fromkeys(node for node, _ in program.operands))
-        self.calls = _subgraph(nodes, self.sources, [node for node, _ in program.outputs])
+        self.calls = subgraph(nodes, self.sources, [node for node, _ in program.outputs])
         self.operands = tuple(self.sources.index(node) for node, _ in program.operands)
         self.outputs = tuple((shape(node), value(node).dtype) for node, _ in program.outputs)
 
@@ -103,7 +104,7 @@ class Fused:
         if inputs and inputs[0].is_meta:
             outputs = [torch.empty(sizes, dtype=kind, device="meta") for sizes, kind in self.outputs]
         else:
-            outputs = [t.contiguous() for t in _interpret(self.calls, inputs)]
+            outputs = [t.contiguous() for t in interpret(self.calls, inputs)]
         for i, steps in self.laid.items():
             outputs[i] = torch.empty_strided(outputs[i].shape, steps, dtype=outputs[i].dtype, device=outputs[i].device).copy_(outputs[i])
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
@@ -150,7 +151,7 @@ class Kernel(Fused):
         return len(self.operands) + len(self.outputs)
 
 
-def _subgraph(nodes: Sequence[fx.Node], sources: Sequence[fx.Node], results: Sequence[fx.Node]) -> fx.Graph:
+def subgraph(nodes: Sequence[fx.Node], sources: Sequence[fx.Node], results: Sequence[fx.Node]) -> fx.Graph:
     graph = fx.Graph()
     twin: dict[fx.Node, Any] = {}
     for i, node in enumerate(sources):
@@ -164,7 +165,7 @@ def _subgraph(nodes: Sequence[fx.Node], sources: Sequence[fx.Node], results: Seq
     return graph
 
 
-def _interpret(graph: fx.Graph, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+def interpret(graph: fx.Graph, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     env: dict[fx.Node, Any] = {}
     operands = iter(inputs)
     for node in graph.nodes:

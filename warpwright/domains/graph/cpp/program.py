@@ -8,7 +8,7 @@ result belongs to the next one.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -34,9 +34,9 @@ class Unsupported(Exception):
 class Move:
     """How the place in an operand follows from an element's place, where it is not the same."""
 
-    kind: Literal["window", "roll", "gather"]
+    kind: Literal["window", "roll", "gather", "sample"]
     """The operand begins at `start` of the dimension over `axes`, and there is nothing of it elsewhere; it is rolled by `start` along the one axis;
-    or its dimension `dim` has the place that the operand `index` holds."""
+    its dimension `dim` has the place that the operand `index` holds; or along the one axis it has the place that `text` gives."""
     size: int
     """Of the operand's dimension."""
     axes: tuple[int, ...] = ()
@@ -45,6 +45,8 @@ class Move:
     index: int = -1
     signed: bool = False
     """Do negative indices count from the end?"""
+    text: str = ""
+    """A C++ expression of an element's place {0}."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Value:
 
     number: int
     kind: str
-    """load, const, op, reduce, part (the mean or the sum of squares of a reduction of kind Moments) or place (a test of the index along its axis)."""
+    """load, const, op, reduce, part (the mean or the sum of squares of a reduction of kind Moments) or place (a function of the index along its axis)."""
     text: str
     """An op's C++ expression, with {0}, {1} ... for its arguments; a reduction's C++ type; a const's digits; a part's member."""
     args: tuple[Value, ...]
@@ -204,6 +206,20 @@ class Program:
             places = self._operand(index, over, tuple(window for window in self.frame if window.axes in over))
             moves.append(Move("gather", shape(node)[dim], dim=dim, index=places, signed=signed))
         return self._new("load", "", (), axes, operand=self._operand(node, own, tuple(moves)), cost=4)
+
+    def sampled(self, node: fx.Node, axes: Axes, places: Mapping[int, str]) -> Value:
+        """Return a tensor from outside over `axes`; along some dimensions it has the places that expressions of an element's own give."""
+        moves = [window for window in self.frame if window.axes in axes]
+        for d, text in places.items():
+            if len(axes[d]) != 1 or any(window.axes == axes[d] for window in self.frame):
+                raise Unsupported("resampling along a dimension of size 1, or one that is split or part of another")
+            moves.append(Move("sample", shape(node)[d], axes[d], text=text))
+        return self._new("load", "", (), axes, operand=self._operand(node, axes, tuple(moves)), cost=4)
+
+    def function_of_place(self, dim: tuple[int, ...], text: str) -> Value:
+        """Return a number that follows from an element's index {0} along a dimension."""
+        axes = tuple(dim if own == dim else () for own in self.dims)
+        return self._new("place", text, (), axes, cost=6)
 
     def part_of(self, arg: Any, build: Any, windows: Sequence[tuple[tuple[int, ...], int, int]]) -> Value:
         """Return an argument as part of the whole space. `windows`: dimension, where the part begins, and its size; `build` builds calls."""

@@ -169,6 +169,8 @@ class _Writer(Phases):
                 if move.kind == "window":
                     last = max(axis for axis in move.axes if self.program.sizes[axis] != 1)
                     return f"({place} - {move.start})" if loop.axis == last else place
+                if move.kind == "sample":
+                    return "" if loop is self.layout.vector else move.text.format(place)
                 return "" if loop is self.layout.vector and tensor in self.plan.loose else f"turned({place}, {move.start}, {move.size})"
         return place
 
@@ -233,7 +235,7 @@ class _Writer(Phases):
         kind = "bool" if v.type == MASK else "float"
         if v.kind == "place":
             [dim] = [dim for dim in v.axes if dim]
-            return f"const bool v{v.number} = {v.text.format(self._index_of(dim, 'e'))};"
+            return f"const {kind} v{v.number} = {v.text.format(self._index_of(dim, 'e'))};"
         if v.kind == "part" and v.args[0].text == "Online":
             return f"const float v{v.number} = r{v.args[0].number}_{('top', 'total').index(v.text)};"
         if v.kind == "part":
@@ -311,6 +313,8 @@ class _Writer(Phases):
         for move in self.program.moves.get(t, ()):
             if move.kind == "roll" and along.axis in move.axes and t in self.plan.loose:
                 place = f"turned({self._loop_index(along.axis)} + {i}, {move.start}, {move.size})"
+            if move.kind == "sample" and along.axis in move.axes:
+                place = move.text.format(f"({self._loop_index(along.axis)} + {i})")
         place = " + ".join([place, *self._gathers(t, str(i))])
         test = self._inside(t, str(i))
         return f"{f'{test} ? ' if test else ''}number(q{t}[{place}]){' : 0.f' if test else ''}"

@@ -154,7 +154,7 @@ def _uneven(program: Program, layout: Layout, t: int, vector: int) -> bool:
     """May a vector of an operand that has other places begin between multiples of it, or lie in two of its places?"""
     along = layout.inner[-1]
     moved = [move for move in program.moves[t] if along.axis in move.axes]
-    if any(move.start % vector or move.size % vector for move in moved):
+    if any(move.kind == "sample" or move.start % vector or move.size % vector for move in moved):
         return True
     tensor = value(program.operands[t][0])
     steps = [*tensor.stride(), *(loop.strides[t] for loop in (*layout.outer, *layout.inner[:-1]))]

@@ -30,6 +30,35 @@ def _to_tf32(x):
 
 
 @triton.jit
+def _within(x, low, high):
+    return tl.clamp(x, low, high, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def _sigmoid(x):
+    return 1.0 / (1.0 + tl.exp(-x))
+
+
+@triton.jit
+def _tanh(x):
+    square = x * x  # near 0, where the other form loses digits: relative error below 4e-7 up to 1/4
+    near = x * (1.0 + square * (-1.0 / 3 + square * (2.0 / 15 - square * (17.0 / 315))))
+    return tl.where(tl.abs(x) < 0.25, near, 1.0 - 2.0 / (tl.exp(2.0 * x) + 1.0))
+
+
+@triton.jit
+def _mish(x):
+    w = tl.exp(tl.minimum(x, 20.0))  # tanh(log(1 + w)) = n / (n + 2); above 20 it is 1 in float32
+    n = w * (w + 2.0)
+    return tl.where(x > 20.0, x, x * (n / (n + 2.0)))
+
+
+@triton.jit
+def _gelu(x):
+    return 0.5 * x * (1.0 + tl.erf(x * 0.7071067811865476))
+
+
+@triton.jit
 def _direct_convolution(
     x, w, b, y, total,
     CI: tl.constexpr, ID: tl.constexpr, IH: tl.constexpr, IW: tl.constexpr,  # x [N, CI, ID, IH, IW]
@@ -40,6 +69,7 @@ def _direct_convolution(
     LD: tl.constexpr, LH: tl.constexpr, LW: tl.constexpr,  # dilation
     OUTER: tl.constexpr, INNER: tl.constexpr, OUTER_P: tl.constexpr, INNER_P: tl.constexpr,  # channels, and the next powers of two
     AXIS: tl.constexpr, OP: tl.constexpr, BIAS: tl.constexpr, PRECISION: tl.constexpr,
+    q0, q1, q2, q3, EPILOGUE: tl.constexpr,  # what follows element by element: a function of the sums, and its tensors of numbers a channel
     BLOCK: tl.constexpr, GROUP: tl.constexpr, STEP: tl.constexpr,  # places of a block; input channels and terms of a step
 ):  # fmt: skip
     taps: tl.constexpr = KD * KH * KW
@@ -79,6 +109,8 @@ def _direct_convolution(
     if BIAS:
         sums += tl.load(b + row, mask=real, other=0.0)[None, :]
     if AXIS == 0:
+        if EPILOGUE is not None:
+            sums = EPILOGUE(sums, row, real, q0, q1, q2, q3)
         target = n.to(tl.int64) * (OUTER * INNER * places) + place
         tl.store(y + target[:, None] + row[None, :] * places, sums, mask=(i < total)[:, None] & real[None, :])
     else:
@@ -96,10 +128,10 @@ def _direct_convolution(
         tl.store(y + target[:, None] + q[None, :] * places, found, mask=(i < total)[:, None] & (q < kept)[None, :])
 
 
-def direct_convolution(x, weight, bias, stride, padding, places, dilation, precision, outer=1, axis=0, op=""):
+def direct_convolution(x, weight, bias, stride, padding, places, dilation, precision, outer=1, axis=0, op="", epilogue=None, operands=()):
     """Return convolution(x, weight) + bias [N, channels, *places]; with `op`, that as [N, outer, channels / outer, *places] reduced over `axis`.
 
-    `padding` zeros stand before each spatial axis of x, and as many after it as `places` ask for.
+    `padding` zeros stand before each spatial axis of x, and as many after it as `places` ask for. `epilogue` is what the kernel ends with.
     """
     lead, d = [1] * (5 - x.dim()), x.dim() - 2
     (n, ci), sizes, kernel = x.shape[:2], (*lead, *x.shape[2:]), (*lead, *weight.shape[2:])
@@ -119,7 +151,8 @@ def direct_convolution(x, weight, bias, stride, padding, places, dilation, preci
     _direct_convolution[(triton.cdiv(total, block),)](
         x.contiguous(), weight.contiguous(), weight if bias is None else bias.contiguous(), y, total,
         ci, *sizes, *out, *kernel, *stride, *before, *dilation,
-        outer, inner, outer_p, inner_p, axis, op, bias is not None, precision, block, group, step,
+        outer, inner, outer_p, inner_p, axis, op, bias is not None, precision,
+        *(q.contiguous() for q in (*operands, *[weight] * 4)[:4]), epilogue, block, group, step,
         num_warps=warps, num_stages=stages,
     )  # fmt: skip
     return y

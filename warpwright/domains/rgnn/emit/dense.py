@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import warnings
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
@@ -29,41 +30,56 @@ import triton.language as tl
 
 @triton.jit(do_not_specialize=["rows"])
 def product(x, weight, bias, out, rows, x_step, w_down, w_across, out_step, WIDTH: tl.constexpr, RESULT: tl.constexpr, BIASED: tl.constexpr,
-            ADDED: tl.constexpr, K: tl.constexpr, M: tl.constexpr, STEP: tl.constexpr):
-    row = tl.program_id(0) * STEP + tl.arange(0, STEP)
+            ADDED: tl.constexpr, K: tl.constexpr, M: tl.constexpr, STEP: tl.constexpr, STAGES: tl.constexpr):
     k, m = tl.arange(0, K), tl.arange(0, M)
-    at = row[:, None].to(tl.int64)
-    given = tl.load(x + at * x_step + k[None, :], mask=(row[:, None] < rows) & (k[None, :] < WIDTH), other=0.0)
     whole = tl.load(weight + k[:, None] * w_down + m[None, :] * w_across, mask=(k[:, None] < WIDTH) & (m[None, :] < RESULT), other=0.0)
-    value = tl.dot(given, whole, input_precision="tf32x3")
+    start = tl.zeros((1, M), tl.float32)
     if BIASED:
-        value += tl.load(bias + m, mask=m < RESULT, other=0.0)[None, :]
-    place, ok = out + at * out_step + m[None, :], (row[:, None] < rows) & (m[None, :] < RESULT)
-    if ADDED:
-        value += tl.load(place, mask=ok, other=0.0)
-    tl.store(place, value, mask=ok)
+        start = tl.load(bias + m, mask=m < RESULT, other=0.0)[None, :]
+    for tile in tl.range(tl.program_id(0), tl.cdiv(rows, STEP), tl.num_programs(0), num_stages=STAGES):
+        row = tile * STEP + tl.arange(0, STEP)
+        at = row[:, None].to(tl.int64)
+        given = tl.load(x + at * x_step + k[None, :], mask=(row[:, None] < rows) & (k[None, :] < WIDTH), other=0.0)
+        value = tl.dot(given, whole, input_precision="tf32x3") + start
+        place, ok = out + at * out_step + m[None, :], (row[:, None] < rows) & (m[None, :] < RESULT)
+        if ADDED:
+            value += tl.load(place, mask=ok, other=0.0)
+        tl.store(place, value, mask=ok)
 
 
 @triton.jit(do_not_specialize=["rows", "each"])
 def outer(x, g, matrix, total, rows, x_step, g_step, each, WIDTH: tl.constexpr, RESULT: tl.constexpr, K: tl.constexpr, M: tl.constexpr,
-          STEP: tl.constexpr):
+          STEP: tl.constexpr, STAGES: tl.constexpr):
     first = tl.program_id(0) * each
     k, m = tl.arange(0, K), tl.arange(0, M)
-    value, added = tl.zeros((K, M), tl.float32), tl.zeros((M,), tl.float32)
-    for low in range(0, each, STEP):
+    value, added = tl.zeros((K, M), tl.float32), tl.zeros((STEP, M), tl.float32)
+    for low in tl.range(0, each, STEP, num_stages=STAGES):
         row = first + low + tl.arange(0, STEP)
         at, ok = row[:, None].to(tl.int64), row[:, None] < rows
         left = tl.load(x + at * x_step + k[None, :], mask=ok & (k[None, :] < WIDTH), other=0.0)
         right = tl.load(g + at * g_step + m[None, :], mask=ok & (m[None, :] < RESULT), other=0.0)
         value += tl.dot(tl.trans(left), right, input_precision="tf32x3")
-        added += tl.sum(right, 0)
+        added += right
     tl.atomic_add(matrix + k[:, None] * RESULT + m[None, :], value, mask=(k[:, None] < WIDTH) & (m[None, :] < RESULT), sem="relaxed")
-    tl.atomic_add(total + m, added, mask=m < RESULT, sem="relaxed")
+    tl.atomic_add(total + m, tl.sum(added, 0), mask=m < RESULT, sem="relaxed")
 '''
 
-STEP, OUTER_STEP, PROGRAMS = 64, 32, 1056
-"""Rows of a program of `product`, of a step of `outer`, and programs of `outer`: eight for each of 132 multiprocessors."""
 
+
+@dataclass(frozen=True)
+class Schedule:
+    """How a kernel goes through the rows."""
+
+    step: int
+    """Rows of one step."""
+    warps: int
+    stages: int
+    """Steps whose reads are under way."""
+    programs: int
+    """For each multiprocessor."""
+
+
+PRODUCT, OUTER = Schedule(64, 4, 3, 2), Schedule(32, 4, 3, 3)
 
 def product(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, out: torch.Tensor | None = None, add: bool = False
@@ -89,27 +105,35 @@ def _fits(x: torch.Tensor, result: int) -> bool:
     return plain and x.shape[0] >= MANY and 0 < x.shape[1] <= WIDEST and 0 < result <= WIDEST
 
 
-def _product(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, out: torch.Tensor, add: bool = False) -> torch.Tensor:
+def _product(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, out: torch.Tensor, add: bool = False, by: Schedule = PRODUCT
+) -> torch.Tensor:
     (rows, width), result = x.shape, weight.shape[1]
     assert out.stride(1) == 1
     fixed = {"WIDTH": width, "RESULT": result, "BIASED": bias is not None, "ADDED": add}
-    fixed |= {"K": _padded(width), "M": _padded(result), "STEP": STEP, "num_warps": 4}
+    fixed |= {"K": _padded(width), "M": _padded(result), "STEP": by.step, "STAGES": by.stages, "num_warps": by.warps, "num_stages": by.stages}
     steps = x.stride(0), weight.stride(0), weight.stride(1), out.stride(0)
+    programs = min(-(-rows // by.step), _multiprocessors(x.device) * by.programs)
     with _on(x.device):
-        _module().product[(-(-rows // STEP),)](x, weight, x if bias is None else bias, out, rows, *steps, **fixed)
+        _module().product[(programs,)](x, weight, x if bias is None else bias, out, rows, *steps, **fixed)
     return out
 
 
-def _outer(x: torch.Tensor, g: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _outer(x: torch.Tensor, g: torch.Tensor, by: Schedule = OUTER) -> tuple[torch.Tensor, torch.Tensor]:
     (rows, width), result = x.shape, g.shape[1]
-    each = -(-rows // (PROGRAMS * OUTER_STEP)) * OUTER_STEP
+    each = -(-rows // (_multiprocessors(x.device) * by.programs * by.step)) * by.step
     whole = x.new_zeros(width + 1, result)
     matrix, total = whole[:width], whole[width]
-    padded = {"K": _padded(width), "M": _padded(result), "STEP": OUTER_STEP}
+    padded = {"K": _padded(width), "M": _padded(result), "STEP": by.step, "STAGES": by.stages, "num_stages": by.stages}
     steps = x.stride(0), g.stride(0), each
     with _on(x.device):
-        _module().outer[(-(-rows // each),)](x, g, matrix, total, rows, *steps, WIDTH=width, RESULT=result, **padded, num_warps=4)
+        _module().outer[(-(-rows // each),)](x, g, matrix, total, rows, *steps, WIDTH=width, RESULT=result, **padded, num_warps=by.warps)
     return matrix, total
+
+
+@functools.cache
+def _multiprocessors(device: torch.device) -> int:
+    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 2
 
 
 def _on(device: torch.device) -> Any:

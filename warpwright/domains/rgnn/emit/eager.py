@@ -86,7 +86,8 @@ def _contract(op: Op, operands: list[torch.Tensor], domains: list[Domain], index
     if op.over is not Domain.EDGE:
         return _onto(op, _product(op, operands, domains, index), index)
     wide = [i for i, s in enumerate(op.subscripts[:-1]) if s]
-    if op.sums and len(wide) == 1 and len(op.shape) == 1 and domains[wide[0]] is not Domain.EDGE and domains[wide[0]] not in WEIGHTS:
+    of_rows = len(wide) == 1 and (domains[wide[0]] is Domain.ETYPE or domains[wide[0]] not in WEIGHTS | {Domain.EDGE})
+    if op.sums and of_rows and len(op.shape) == 1:
         return _sparse(op, operands, domains, wide[0], index)
     return _by_chunks(op, operands, domains, index)
 

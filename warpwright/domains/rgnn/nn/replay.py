@@ -17,6 +17,7 @@ import torch
 from torch._utils import _unflatten_dense_tensors
 
 from warpwright.domains.rgnn import index as indices
+from warpwright.timing.capturing import _recording as recording
 
 Call = Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]
 """The layer's results for given features."""
@@ -34,7 +35,7 @@ class Captured:
 
     def __init__(self, function: Callable[[], list[torch.Tensor]], pool: Any) -> None:
         self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph, pool=pool, capture_error_mode="thread_local"):
+        with recording(self.graph, pool=pool):
             self.out = function()
 
     def replay(self) -> None:

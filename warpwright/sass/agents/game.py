@@ -1,6 +1,7 @@
 """The schedule of a kernel as a game (Gymnasium): each action is an edit at a place, illegal ones are masked, the reward is what the edit gained.
 
-    observation   [instructions, FEATURES] float32, in the order of the schedule
+    observation   nodes [instructions, FEATURES] float32, in the order of the schedule; edges [dependences, 2] int32, the places of
+                  producer and consumer
     action        kind * instructions + place, then the edits of whole blocks, then STOP
     reward        log of the time before over the time after; 0 where the two cannot be told apart
     mask          `action_masks()`, as sb3-contrib's MaskablePPO asks for it
@@ -20,17 +21,21 @@ import numpy as np
 
 from warpwright.base import Action
 from warpwright.domains.sass import control
-from warpwright.domains.sass.kernel import Schedule
+from warpwright.domains.sass.kernel import Kernel, Schedule
 from warpwright.errors import NotApplicable
 from warpwright.space import Evaluator, Space
 
 STEPS = 32
 """Edits in an episode."""
 
+WINDOW = 12
+"""Places to either side of an edit whose edits are asked anew, where masks are quick."""
+
 CLASSES = ("fence", "memory", "variable", "fixed")
 FEATURES = 13 + len(CLASSES)
 
-Observation = np.ndarray[Any, np.dtype[np.float32]]
+Array = np.ndarray[Any, np.dtype[Any]]
+Observation = dict[str, Array]
 
 
 def kinds(schedule: Schedule, place: int) -> Iterator[Action]:
@@ -45,27 +50,47 @@ def kinds(schedule: Schedule, place: int) -> Iterator[Action]:
 KINDS = 4
 
 
+def dependences(kernel: Kernel) -> list[tuple[int, int]]:
+    """Return (producer, consumer) of each register that an instruction reads and one before it in its block writes last."""
+    pairs: dict[tuple[int, int], None] = {}
+    for block in kernel.blocks:
+        writer: dict[int, int] = {}
+        for index in block:
+            instruction = kernel.instructions[index]
+            pairs |= dict.fromkeys((writer[register], index) for register in sorted(instruction.uses) if register in writer)
+            writer |= dict.fromkeys(instruction.defs, index)
+    return list(pairs)
+
+
 class ScheduleGame(gymnasium.Env[Observation, np.int64]):  # type: ignore[misc]  # Any where gymnasium is missing
-    """One kernel. Episodes begin at the compiler's schedule and end after STEPS edits or at STOP."""
+    """One kernel. Episodes begin at the space's start and end after `steps` edits or at STOP.
+
+    With `quick` a mask costs a tenth: edits far from the last one are taken to be as legal as before it, and edits of whole blocks to be legal. One
+    that is not is refused when it is taken: nothing changes, nothing is measured, and it is masked until the schedule changes.
+    """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (gymnasium's own form)
 
-    def __init__(self, space: Space[Schedule], evaluator: Evaluator, steps: int = STEPS) -> None:
-        self.space, self.evaluator, self.steps = space, evaluator, steps
+    def __init__(self, space: Space[Schedule], evaluator: Evaluator, steps: int = STEPS, quick: bool = False) -> None:
+        self.space, self.evaluator, self.steps, self.quick = space, evaluator, steps, quick
         self.kernel = space.start.kernel
         first = [technique for technique in space.techniques if technique.traits.tried_first]
         self.whole = [action for technique in first for action in technique.sites(space.start)]
         self.count = len(space.start.order)
         self.stop = KINDS * self.count + len(self.whole)
+        self.pairs = np.array(dependences(self.kernel) or [(0, 0)], np.int32)
         self.action_space = gymnasium.spaces.Discrete(self.stop + 1)
-        self.observation_space = gymnasium.spaces.Box(-1.0, 1.0, (self.count, FEATURES), np.float32)
+        nodes = gymnasium.spaces.Box(-1.0, 1.0, (self.count, FEATURES), np.float32)
+        edges = gymnasium.spaces.Box(0, self.count, self.pairs.shape, np.int32)
+        self.observation_space = gymnasium.spaces.Dict({"nodes": nodes, "edges": edges})
         self.measured: dict[str, float] = {}
         """Schedule -> speed-up over the original; 0.0 for one that failed."""
         self.schedule, self.taken = space.start, 0
         self.recipe: tuple[Action, ...] = ()
+        self.masks = Masks(self)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observation, dict[str, Any]]:
-        """Go back to the compiler's schedule."""
+        """Go back to the start."""
         super().reset(seed=seed)
         self.schedule, self.taken, self.recipe = self.space.start, 0, ()
         return self._observed(), {}
@@ -79,11 +104,12 @@ class ScheduleGame(gymnasium.Env[Observation, np.int64]):  # type: ignore[misc] 
         kind, place = divmod(number, self.count)
         return list(kinds(self.schedule, place))[kind]
 
-    def action_masks(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    def action_masks(self) -> Array:
         """Return which actions are legal now."""
-        return np.array([self._legal(number) for number in range(self.stop + 1)])
+        return self.masks.of(self.schedule)
 
-    def _legal(self, number: int) -> bool:
+    def legal(self, number: int) -> bool:
+        """Is an action legal now?"""
         action = self.edit(number)
         if action is None:
             return True
@@ -98,7 +124,13 @@ class ScheduleGame(gymnasium.Env[Observation, np.int64]):  # type: ignore[misc] 
         edit = self.edit(int(action))
         if edit is None:
             return self._observed(), 0.0, True, False, {}
-        edited = self.space.apply(self.schedule, edit)
+        try:
+            edited = self.space.apply(self.schedule, edit)
+        except NotApplicable:
+            if not (self.quick and self.masks.refuse(self.schedule, int(action))):
+                raise
+            self.taken += 1
+            return self._observed(), 0.0, False, self.taken >= self.steps, {"refused": str(edit)}
         before, after = self._speedup(self.schedule, self.recipe), self._speedup(edited, (*self.recipe, edit))
         self.taken += 1
         ended = self.taken >= self.steps
@@ -110,7 +142,7 @@ class ScheduleGame(gymnasium.Env[Observation, np.int64]):  # type: ignore[misc] 
         return self._observed(), reward, False, ended, {"speedup": after}
 
     def _speedup(self, schedule: Schedule, recipe: tuple[Action, ...]) -> float:
-        if schedule.key == self.space.start.key:
+        if schedule.key == schedule.kernel.original.key:
             return 1.0
         if schedule.key not in self.measured:
             [record] = self.evaluator.evaluate([self.space.lower(schedule, recipe)])
@@ -118,7 +150,10 @@ class ScheduleGame(gymnasium.Env[Observation, np.int64]):  # type: ignore[misc] 
         return self.measured[schedule.key]
 
     def _observed(self) -> Observation:
-        return np.array([self._features(place) for place in range(self.count)], np.float32)
+        places = np.empty(self.count, np.int32)
+        places[list(self.schedule.order)] = np.arange(self.count, dtype=np.int32)
+        nodes = np.array([self._features(place) for place in range(self.count)], np.float32)
+        return {"nodes": nodes, "edges": places[self.pairs]}
 
     def _features(self, place: int) -> list[float]:
         """Return control fields, class, depth in loops and displacement of the instruction at a place, each from -1 to 1."""
@@ -129,6 +164,46 @@ class ScheduleGame(gymnasium.Env[Observation, np.int64]):  # type: ignore[misc] 
         moved = max(-1.0, min(1.0, (place - instruction.index) / 64))
         kind = [float(instruction.kind == name) for name in CLASSES]
         return [fields.stall / control.MOST_STALL, float(fields.hold), fields.reuse / 7, *boards, *waits, depth, moved, *kind]
+
+
+class Masks:
+    """The mask of the schedule at hand, and the start's, which every episode needs again."""
+
+    def __init__(self, game: ScheduleGame) -> None:
+        self.game = game
+        self.known: dict[str, Array] = {}
+        """Identity of the code -> its mask: the start's and the newest."""
+        self.last: Schedule | None = None
+
+    def of(self, schedule: Schedule) -> Array:
+        """Return the mask of a schedule, which is the game's."""
+        if schedule.key not in self.known:
+            mask = self._quick(schedule, self.last) if self.game.quick and self.last is not None else self._whole()
+            kept = {key: known for key, known in self.known.items() if key == self.game.space.start.key}
+            self.known = {**kept, schedule.key: mask}
+        self.last = schedule
+        return self.known[schedule.key].copy()
+
+    def refuse(self, schedule: Schedule, number: int) -> bool:
+        """Mask an action that was taken to be legal; False where it was masked already."""
+        mask = self.known.get(schedule.key)
+        if mask is None or not mask[number]:
+            return False
+        mask[number] = False
+        return True
+
+    def _whole(self) -> Array:
+        return np.array([self.game.legal(number) for number in range(self.game.stop + 1)])
+
+    def _quick(self, schedule: Schedule, last: Schedule) -> Array:
+        """Ask anew what stands near a place that differs from the last schedule; the start's mask is asked for as a whole."""
+        count, mask = self.game.count, self.known[last.key].copy()
+        differs = [place for place in range(count) if schedule.words[place] != last.words[place]]
+        near = sorted({place for here in differs for place in range(max(0, here - WINDOW), min(count, here + WINDOW + 1))})
+        for number in (kind * count + place for kind in range(KINDS) for place in near):
+            mask[number] = self.game.legal(number)
+        mask[KINDS * count :] = True
+        return mask
 
 
 def play(game: ScheduleGame, rng: Random) -> tuple[float, list[str]]:
@@ -145,4 +220,4 @@ def play(game: ScheduleGame, rng: Random) -> tuple[float, list[str]]:
             return total, edits
 
 
-__all__ = ["ScheduleGame", "kinds", "play"]
+__all__ = ["ScheduleGame", "dependences", "kinds", "play"]

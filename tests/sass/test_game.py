@@ -16,7 +16,7 @@ from gymnasium.utils.env_checker import check_env  # noqa: E402
 
 from warpwright import domains, targets  # noqa: E402
 from warpwright.errors import NotApplicable  # noqa: E402
-from warpwright.learn.schedule_game import ScheduleGame, play  # noqa: E402
+from warpwright.sass.agents.game import ScheduleGame, play  # noqa: E402
 from warpwright.space import Measuring  # noqa: E402
 
 

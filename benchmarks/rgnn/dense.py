@@ -1,0 +1,91 @@
+"""Products of all nodes' rows with one weight, and the weight's gradient, in float32: schedules of our kernels beside torch's, on one GPU.
+
+    python -m benchmarks.rgnn.dense --out FOLDER          # about 25 s
+    python -m benchmarks.rgnn.dense --dry --out FOLDER    # the same paths on a CPU: torch's only
+
+`floor_ms` is the bytes over the bandwidth of a copy. `error` is relative, against float64.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.rgnn.forward_training import Clock, bandwidth
+from warpwright.domains.rgnn.emit import dense
+from warpwright.domains.rgnn.emit.dense import Schedule
+
+ROWS = {"mag": 1_939_743, "wikikg2": 2_500_604}
+
+PRODUCTS = [Schedule(*x) for x in ((64, 4, 3, 2), (64, 4, 2, 3), (64, 4, 1, 4), (64, 4, 4, 2), (128, 8, 2, 2), (128, 8, 3, 1), (64, 8, 3, 2))]
+OUTERS = [Schedule(*x) for x in ((32, 4, 3, 3), (32, 4, 2, 3), (32, 4, 4, 3), (64, 4, 2, 2), (64, 8, 3, 2), (32, 8, 3, 2), (32, 4, 3, 8))]
+"""Rows of a step, warps, steps under way, programs of a multiprocessor."""
+
+TORCH = Schedule(0, 0, 0, 0)
+
+
+def jobs(x: torch.Tensor, g: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> list[tuple[str, Schedule, Callable[[], Any], float]]:
+    """Return (what, how, call, bytes)."""
+    out = torch.empty_like(g)
+    both, three = float(x.nbytes + g.nbytes), float(x.nbytes + 2 * g.nbytes)
+    every: list[tuple[str, Schedule, Callable[[], Any], float]] = [
+        ("product", TORCH, lambda: torch.addmm(bias, x, weight, out=out), both), ("added", TORCH, lambda: out.addmm_(x, weight), three),
+        ("outer", TORCH, lambda: (x.t() @ g, g.sum(0)), both),
+    ]  # fmt: skip
+    if not x.is_cuda:
+        return every
+    every += [("product", by, lambda by=by: dense._product(x, weight, bias, out, by=by), both) for by in PRODUCTS]  # type: ignore[misc]
+    every += [("outer", by, lambda by=by: dense._outer(x, g, by=by), both) for by in OUTERS]  # type: ignore[misc]
+    return [*every, ("added", dense.PRODUCT, lambda: dense._product(x, weight, None, out, add=True), three)]
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Check and time every schedule."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seconds", type=float, default=30.0, help="nothing is begun later")
+    parser.add_argument("--dry", action="store_true")
+    args = parser.parse_args(argv)
+    started, device = time.time(), torch.device("cpu" if args.dry or not torch.cuda.is_available() else "cuda")
+    args.out.mkdir(parents=True, exist_ok=True)
+    clock = Clock(device, 0.02)
+    copy = bandwidth(clock)
+    torch.manual_seed(0)
+    weight, bias = torch.randn(64, 64, device=device), torch.randn(64, device=device)
+    with (args.out / "rows.jsonl").open("w") as file:
+
+        def write(row: dict[str, Any]) -> None:
+            print(f"{time.time() - started:5.1f} s", json.dumps(row), flush=True)
+            file.write(json.dumps(row) + "\n")
+            file.flush()
+
+        write({"table": "machine", "copy_tb_s": copy / 1e12, "torch": torch.__version__})
+        for name, rows in ROWS.items():
+            x, g = (torch.randn(1000 if args.dry else rows, 64, device=device) for _ in range(2))
+            wanted = {"product": (x.double() @ weight.double() + bias.double(),), "outer": (x.double().t() @ g.double(), g.double().sum(0))}
+            for what, by, call, bytes_ in jobs(x, g, weight, bias):
+                row = {"table": "dense", "graph": name, "what": what, "rows": x.shape[0], **vars(by), "floor_ms": bytes_ / copy * 1e3}
+                if time.time() - started > args.seconds:
+                    write(row | {"note": "not run: out of time"})
+                    continue
+                try:
+                    results = call()
+                    results = results if isinstance(results, tuple) else (results,)
+                    pairs = zip(results, wanted.get(what, ()), strict=False)
+                    row["error"] = max((float((a.double() - b).norm() / b.norm()) for a, b in pairs), default=None)
+                    row["ms"] = clock.time(call)[0]
+                except Exception as problem:
+                    traceback.print_exc()
+                    row["note"] = f"{type(problem).__name__}: {str(problem)[:300]}"
+                write(row)
+
+
+if __name__ == "__main__":
+    main()

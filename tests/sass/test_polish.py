@@ -1,0 +1,56 @@
+"""The last polish of a kernel: a schedule is kept only where the final measurement bears it out, and what is in the way is a reason in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sass_cubins import kernel, task_path
+
+from tests.sass.simulated_measurement import Measured, Wrong
+from warpwright.domains.sass import disassembly, script
+from warpwright.domains.sass.checker import complaints
+from warpwright.domains.sass.domain import checker_of
+from warpwright.sass.polish import polish
+
+HARNESS = '''from warpwright.domains.sass.harness import Launch
+
+
+def launch():
+    return Launch("rmsnorm", (1, 1, 1), (256, 1, 1), ())
+'''
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    monkeypatch.setattr(disassembly, "is_available", lambda: True)  # the fixtures' listings are at hand
+    harness = tmp_path / "harness.py"
+    harness.write_text(HARNESS)
+    return task_path("rmsnorm_90", tmp_path), harness
+
+
+def test_a_schedule_that_is_borne_out_is_kept(files: tuple[Path, Path]) -> None:
+    name = kernel("rmsnorm_90").name
+    polished = polish(*files, name, 6.0, evaluator=Measured)
+    assert polished.kept and polished.interval[0] > 1.0 and polished.failed == 0, polished
+    schedule = script.read(polished.schedule, kernel("rmsnorm_90"))
+    assert complaints(schedule, checker_of(kernel("rmsnorm_90"))) == []
+    assert str(polished).startswith(f"{name}: +")
+
+
+def test_one_that_is_not_borne_out_is_not_kept(files: tuple[Path, Path]) -> None:
+    polished = polish(*files, kernel("rmsnorm_90").name, 4.0, evaluator=Wrong)
+    assert not polished.kept and not polished.schedule
+    assert "nothing was proven faster" in polished.reason and "was not borne out" in polished.reason
+
+
+def test_what_is_in_the_way_is_said(files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    cubin, harness = files
+    assert "saw rmsnorm" in polish(cubin, harness, "other", 1.0, evaluator=Measured).reason
+
+    def none(*_: Any) -> Any:
+        raise AssertionError("nothing is measured without a disassembler")
+
+    monkeypatch.setattr(disassembly, "is_available", lambda: False)
+    assert "no nvdisasm" in polish(cubin, harness, "rmsnorm", 1.0, evaluator=none).reason

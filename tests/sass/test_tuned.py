@@ -1,0 +1,120 @@
+"""`@warpwright.sass.tune`: the first launch of each kind searches, later ones load what was kept; Triton compiles for sm_90 without a GPU."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+import warpwright.sass
+from tests.sass.simulated_measurement import Measured
+from warpwright.domains.sass import disassembly
+from warpwright.domains.sass.harness import load
+from warpwright.errors import UsageError
+from warpwright.sass import tuned
+from warpwright.sass.polish import Polished, polish
+
+triton = pytest.importorskip("triton", reason="needs Triton")
+
+
+class OnPaper:
+    """Stands in for a kernel under triton.jit on a machine without a GPU: a launch compiles, by Triton, and runs nothing."""
+
+    def __init__(self) -> None:
+        self.device_caches: dict[int, Any] = {}
+        self.compilations = 0
+        self.__name__ = "twice"
+
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        from triton.backends.compiler import GPUTarget
+        from triton_source import twice
+
+        def launch(x: Any, y: Any, n: int, SIZE: int) -> Any:
+            from triton import knobs
+
+            kind = (SIZE, knobs.runtime.add_stages_inspection_hook()[0])
+            if kind not in self.device_caches:
+                source = triton.compiler.ASTSource(twice, {"x": "*fp32", "y": "*fp32", "n": "i32", "SIZE": "constexpr"}, {(3,): SIZE})
+                self.device_caches[kind] = triton.compile(source, target=GPUTarget("cuda", 90, 32))
+                self.compilations += 1
+            return self.device_caches[kind]
+
+        return launch
+
+
+def simulated(cubin: Path, harness: Path, kernel: str, seconds: float) -> Polished:
+    return polish(cubin, harness, kernel, seconds, device="cubin:sim", evaluator=Measured)
+
+
+ARGUMENTS = (torch.zeros(1000), torch.zeros(1000), 1000)
+
+
+def test_the_first_launch_searches_and_the_next_loads_what_was_kept(tmp_path: Path) -> None:
+    if not disassembly.is_available():
+        pytest.skip("needs nvdisasm (pip install 'warpwright[sass]')")
+    from triton import knobs
+
+    before = knobs.cache.dir
+    kernel = warpwright.sass.tune(seconds=4, folder=tmp_path, measure=simulated)(OnPaper())
+    first = kernel[lambda given: (triton.cdiv(given["n"], given["SIZE"]),)](*ARGUMENTS, SIZE=256)
+    [outcome] = kernel.outcomes.values()
+    assert outcome.kept, outcome
+    [told] = tmp_path.glob("none_ptxas-*/twice_*.tuned.json")
+    assert json.loads(told.read_text())["ptxas"] == tuned.ptxas_version(first.asm["cubin"]) != "unknown"
+    launch = load(told.with_name(told.name.replace(".tuned.json", ".py")))
+    assert (launch.grid, launch.block, launch.arguments[2]) == ((4, 1, 1), (128, 1, 1), 1000)
+
+    second = kernel[(4,)](*ARGUMENTS, SIZE=256)
+    assert second.asm["cubin"] != first.asm["cubin"] and len(second.asm["cubin"]) == len(first.asm["cubin"])
+    assert kernel[(4,)](*ARGUMENTS, SIZE=256) is second and len(kernel.outcomes) == 1
+    assert knobs.runtime.add_stages_inspection_hook is None and knobs.cache.dir == before, "other kernels are not concerned"
+
+    later = warpwright.sass.tune(OnPaper(), folder=tmp_path, measure=lambda *_: pytest.fail("it is known"))
+    assert later[(4,)](*ARGUMENTS, SIZE=256).asm["cubin"] == second.asm["cubin"]
+
+
+def test_a_kind_that_gained_nothing_is_not_searched_again(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def nothing(cubin: Path, harness: Path, kernel: str, seconds: float) -> Polished:
+        asked.append(kernel)
+        return Polished(kernel, False, "left as it is: nothing was proven faster")
+
+    for _ in range(2):
+        kernel = warpwright.sass.tune(OnPaper(), folder=tmp_path, measure=nothing)
+        for size in (128, 128, 256):
+            kernel[(4,)](*ARGUMENTS, SIZE=size)
+    assert asked == ["twice", "twice"], "once for each size"
+
+
+def test_an_array_that_a_harness_cannot_draw_is_said(tmp_path: Path) -> None:
+    kernel = warpwright.sass.tune(OnPaper(), folder=tmp_path, measure=lambda *_: pytest.fail("there is no harness"))
+    kernel[(4,)](torch.zeros(9, dtype=torch.float64), torch.zeros(9), 9, SIZE=256)
+    [outcome] = kernel.outcomes.values()
+    assert not outcome.kept and "saw tensor" in outcome.reason
+
+
+def test_without_a_gpu_triton_s_own_code_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuned, "gpu", lambda: "none")
+    plain = {(4,): lambda *arguments: sum(arguments)}
+    kernel = warpwright.sass.tune(SimpleNamespace(__getitem__=None), folder=tmp_path)
+    kernel.original = plain
+    with pytest.warns(RuntimeWarning, match="expected an NVIDIA GPU"):
+        assert kernel[(4,)](1, 2) == 3
+    monkeypatch.setenv(tuned.SWITCH, "off")
+    switched_off = warpwright.sass.tune(SimpleNamespace(), folder=tmp_path, measure=lambda *_: pytest.fail("it is off"))
+    switched_off.original = plain
+    assert switched_off[(4,)](1, 2) == 3 and not list(tmp_path.iterdir())
+
+
+def test_a_launch_without_an_argument_is_refused() -> None:
+    compiled = SimpleNamespace(src=SimpleNamespace(signature={"x": "*fp32", "n": "i32", "SIZE": "constexpr"}, constants={(2,): 64}))
+    taken, sizes = tuned.launched(None, compiled, (3, 2), ("x",), {"n": 5, "num_warps": 4})
+    assert (taken, sizes) == (["x", 5], (3, 2))
+    with pytest.raises(UsageError, match="expected the argument n"):
+        tuned.launched(None, compiled, (3,), ("x",), {})

@@ -1,0 +1,158 @@
+"""What follows a convolution element by element, as the end of its kernel: the result is written once, and never read again.
+
+    mul(relu(conv(x, W)), s[:, None, None])  ->  one kernel, whose last lines are `max(v, 0) * s` in Triton
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import fx
+
+from warpwright.domains.graph.ir import argument, aten, dtype, is_tensor, shape
+
+MOST_OPERANDS = 4
+"""Tensors of a number a channel that the kernel takes besides its bias."""
+
+Text = Callable[[fx.Node, Sequence[str]], str | None]
+"""The expression of a call, whose tensors and numbers have these names; None: it cannot be written."""
+
+
+@dataclass(frozen=True)
+class Epilogue:
+    """Calls, first the convolution, of which the last one's result alone is used elsewhere."""
+
+    nodes: tuple[fx.Node, ...]
+    operands: tuple[fx.Node, ...]
+    """Tensors of a number a channel, or of one in all."""
+    lines: tuple[str, ...]
+    """Triton: v0 is the convolution's result, p0, p1 ... the operands; the last line assigns what is returned."""
+
+    @property
+    def last(self) -> fx.Node:
+        """The call whose result the kernel gives."""
+        return self.nodes[-1]
+
+    def text(self, name: str) -> str:
+        """Return the Triton function of this name."""
+        pointers = [f"q{i}" for i in range(MOST_OPERANDS)]
+        loads = []
+        for i, node in enumerate(self.operands):
+            at = f"q{i} + row" if _is_of_channels(node) else f"q{i} + row * 0"
+            loads.append(f"p{i} = tl.load({at}, mask=real, other=0.0)[None, :]")
+        body = [*loads, *self.lines, f"return v{len(self.nodes) - 1}"]
+        return "\n".join(["@triton.jit", f"def {name}(v0, row, real, {', '.join(pointers)}):", *(f"    {line}" for line in body), ""])
+
+
+def after(conv: fx.Node) -> Epilogue | None:
+    """Return the most calls after a convolution that its kernel can end with, or None where there is none."""
+    nodes, operands, lines = [conv], list[fx.Node](), list[str]()
+    best: Epilogue | None = None
+    for node in list(conv.graph.nodes)[list(conv.graph.nodes).index(conv) + 1 :]:
+        if not any(arg in nodes for arg in node.all_input_nodes):
+            continue
+        line = _line(node, conv, nodes, operands)
+        if not line:
+            continue
+        nodes.append(node)
+        lines.append(f"v{len(nodes) - 1} = {line}")
+        if [n for n in nodes if any(user not in nodes for user in n.users)] == [node]:
+            best = Epilogue(tuple(nodes), tuple(operands), tuple(lines))
+    return best
+
+
+def _line(node: fx.Node, conv: fx.Node, nodes: list[fx.Node], operands: list[fx.Node]) -> str | None:
+    """Return the expression of a call; its operands join the others."""
+    write = TABLE.get(node.target)
+    if write is None or shape(node) != shape(conv) or dtype(node) != torch.float32:
+        return None
+    new = list(operands)
+    names = [_name(arg, conv, nodes, new) for arg in node.args]
+    if len(new) > MOST_OPERANDS or any(name is None for name, arg in zip(names, node.args, strict=True) if isinstance(arg, fx.Node)):
+        return None
+    line = write(node, [name or "" for name in names])
+    if line:
+        operands[:] = new
+    return line
+
+
+def _name(arg: Any, conv: fx.Node, nodes: list[fx.Node], operands: list[fx.Node]) -> str | None:
+    if isinstance(arg, int | float) and not isinstance(arg, bool):
+        return _number(arg)
+    if not isinstance(arg, fx.Node):
+        return None
+    if arg in nodes:
+        return f"v{nodes.index(arg)}"
+    if arg.meta.get("number") is not None:
+        return _number(arg.meta["number"])
+    rank, channels = len(shape(conv)), shape(conv)[1]
+    sizes = (1,) * (rank - len(shape(arg))) + shape(arg) if is_tensor(arg) else ()
+    fits = len(sizes) == rank and sizes[1] in (1, channels) and all(size == 1 for d, size in enumerate(sizes) if d != 1)
+    if not fits or dtype(arg) != torch.float32:
+        return None
+    if arg not in operands:
+        operands.append(arg)
+    return f"p{operands.index(arg)}"
+
+
+def _is_of_channels(node: fx.Node) -> bool:
+    return any(size != 1 for size in shape(node))
+
+
+def _number(number: float) -> str:
+    number = float(number)
+    return f'float("{number}")' if number - number != 0 else repr(number)
+
+
+# --- the calls ---------------------------------------------------------------------------------------------------------------------
+
+
+def _plain(text: str) -> Text:
+    return lambda node, names: text.format(*names)
+
+
+def _sum(text: str) -> Text:
+    return lambda node, names: text.format(*names) if argument(node, "alpha") == 1 else None
+
+
+def _quotient(node: fx.Node, names: Sequence[str]) -> str | None:
+    return None if node.kwargs.get("rounding_mode") else f"{names[0]} / {names[1]}"
+
+
+def _clamped(low: str, high: str) -> Text:
+    def write(node: fx.Node, names: Sequence[str]) -> str | None:
+        ends = [argument(node, end) if end else None for end in (low, high)]
+        if any(isinstance(end, fx.Node) for end in ends):
+            return None
+        texts = [_number(end if end is not None else usual) for end, usual in zip(ends, (float("-inf"), float("inf")), strict=True)]
+        return f"_within({names[0]}, {texts[0]}, {texts[1]})"
+
+    return write
+
+
+def _gelu(node: fx.Node, names: Sequence[str]) -> str | None:
+    return f"_gelu({names[0]})" if argument(node, "approximate") == "none" else None
+
+
+def _leaky(node: fx.Node, names: Sequence[str]) -> str | None:
+    return f"tl.where({names[0]} > 0, {names[0]}, {names[0]} * {_number(argument(node, 'negative_slope'))})"
+
+
+TABLE: Mapping[Any, Text] = {
+    aten.add.Tensor: _sum("{0} + {1}"), aten.add.Scalar: _sum("{0} + {1}"), aten.sub.Tensor: _sum("{0} - {1}"),
+    aten.sub.Scalar: _sum("{0} - {1}"), aten.rsub.Scalar: _sum("{1} - {0}"), aten.mul.Tensor: _plain("{0} * {1}"),
+    aten.mul.Scalar: _plain("{0} * {1}"), aten.div.Tensor: _quotient, aten.div.Scalar: _quotient,
+    aten.neg.default: _plain("-{0}"), aten.abs.default: _plain("tl.abs({0})"), aten.square.default: _plain("{0} * {0}"),
+    aten.exp.default: _plain("tl.exp({0})"), aten.sigmoid.default: _plain("_sigmoid({0})"), aten.silu.default: _plain("{0} * _sigmoid({0})"),
+    aten.tanh.default: _plain("_tanh({0})"), aten.mish.default: _plain("_mish({0})"), aten.gelu.default: _gelu,
+    aten.relu.default: _plain('_within({0}, 0.0, float("inf"))'), aten.relu6.default: _plain("_within({0}, 0.0, 6.0)"),
+    aten.hardswish.default: _plain("{0} * _within({0} + 3.0, 0.0, 6.0) * (1.0 / 6.0)"),
+    aten.hardsigmoid.default: _plain("_within({0} + 3.0, 0.0, 6.0) * (1.0 / 6.0)"),
+    aten.leaky_relu.default: _leaky, aten.clamp.default: _clamped("min", "max"), aten.hardtanh.default: _clamped("min_val", "max_val"),
+    aten.clamp_min.default: _clamped("min", ""), aten.clamp_max.default: _clamped("", "max"),
+}  # fmt: skip
+"""aten overload -> its text; what begins with `_` stands in kernels/direct_convolution.py."""
+

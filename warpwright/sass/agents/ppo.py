@@ -1,0 +1,151 @@
+"""Proximal policy optimization (sb3-contrib's MaskablePPO) as a search: the game's measurements are the loop's, so it has the budget of the others.
+
+    optimize(task, space, evaluator, search=Ppo())                     learns from nothing
+    optimize(task, space, evaluator, search=Ppo(weights))              goes on from what was learnt on other kernels, of any size
+    weights = pretrained([(space, evaluator), ...], steps=2000)        in the simulator, say; weights.pt keeps them (`save`, `load`)
+
+A schedule that was measured before costs no measurement, and a step that is refused costs none.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import torch
+
+from warpwright.base import Candidate, Record
+from warpwright.domains.sass.kernel import Schedule
+from warpwright.errors import UsageError
+from warpwright.search.moves import Proposer, Recipe
+from warpwright.space import Evaluator, Space
+
+Weights = Mapping[str, torch.Tensor]
+
+ROLLOUT = 64
+"""Steps between two updates; minibatches are as large."""
+
+EPOCHS, RATE, ENTROPY = 4, 1e-3, 0.01
+PERCENT = 100.0
+"""Rewards are gains in percent, as CuAsmRL has them: those of the game are near 0.01."""
+
+FOREVER = 1 << 30
+
+
+class _Ended(Exception):
+    """The loop asks for nothing more."""
+
+
+class _Asking:
+    """An evaluator whose answers are the loop's: it hands over a recipe and waits for its record."""
+
+    def __init__(self) -> None:
+        self.asked: queue.Queue[Recipe | BaseException | None] = queue.Queue()
+        self.answers: queue.Queue[Record | None] = queue.Queue()
+
+    def evaluate(self, candidates: Sequence[Candidate]) -> Iterator[Record]:
+        """Yield the records; raise _Ended when the loop has ended."""
+        for candidate in candidates:
+            self.asked.put(candidate.actions)
+            record = self.answers.get()
+            if record is None:
+                raise _Ended
+            yield record
+
+
+class Ppo:
+    """The agent. After a search `weights` is what it has learnt."""
+
+    __name__ = "ppo"
+
+    def __init__(self, weights: Weights | None = None, rollout: int = ROLLOUT) -> None:
+        self.weights, self.rollout = weights, rollout
+
+    def __call__(self, space: Space[Any], rng: Random, batch: int) -> Proposer:
+        """Propose the start, then what the policy plays, for ever."""
+        if not isinstance(space.start, Schedule):
+            raise UsageError("expected machine code for --search ppo, saw another program", "choose another search")
+        yield [()]
+        asking = _Asking()
+        player = threading.Thread(target=self._play, args=(space, asking, rng.randrange(1 << 31)), daemon=True)
+        player.start()
+        try:
+            while True:
+                recipe = asking.asked.get()
+                if recipe is None:
+                    return
+                if isinstance(recipe, BaseException):
+                    raise recipe
+                [record] = yield [recipe]
+                asking.answers.put(record)
+        finally:
+            asking.answers.put(None)
+            player.join()
+
+    def _play(self, space: Space[Schedule], asking: _Asking, seed: int) -> None:
+        try:
+            learner = learner_of(space, asking, seed, self.rollout, self.weights)
+            try:
+                learner.learn(FOREVER)
+            except _Ended:
+                pass
+            finally:
+                self.weights = copied(learner.policy)
+        except BaseException as error:  # the loop's thread is the one to raise it in
+            asking.asked.put(error)
+        else:
+            asking.asked.put(None)
+
+
+def learner_of(space: Space[Schedule], evaluator: Any, seed: int, rollout: int = ROLLOUT, weights: Weights | None = None) -> Any:
+    """Return a MaskablePPO for one kernel, with weights that another kernel's may have left; raise UsageError where the library is missing."""
+    try:
+        from gymnasium.wrappers import TransformReward
+        from sb3_contrib import MaskablePPO
+    except ImportError as error:
+        raise UsageError(f"expected sb3-contrib for PPO, saw {error}", "pip install 'warpwright[sass-rl]'") from error
+    from warpwright.sass.agents.game import ScheduleGame
+    from warpwright.sass.agents.network import GraphPolicy, whole_edits
+
+    game = ScheduleGame(space, evaluator, quick=True)
+    learner = MaskablePPO(
+        GraphPolicy, TransformReward(game, lambda reward: PERCENT * float(reward)), n_steps=rollout, batch_size=rollout, n_epochs=EPOCHS,
+        learning_rate=RATE, ent_coef=ENTROPY, seed=seed, device="cpu", policy_kwargs={"whole": whole_edits(game)},
+    )  # fmt: skip
+    if weights is not None:
+        learner.policy.load_state_dict(weights)
+    return learner
+
+
+def pretrained(kernels: Sequence[tuple[Space[Schedule], Evaluator]], steps: int, seed: int = 0, weights: Weights | None = None) -> Weights:
+    """Return weights that were learnt on some kernels in turn, `steps` of the game on each."""
+    for number, (space, evaluator) in enumerate(kernels):
+        learner = learner_of(space, evaluator, seed + number, weights=weights)
+        learner.learn(steps)
+        weights = copied(learner.policy)
+    if weights is None:
+        raise UsageError("expected a kernel to learn on, saw none", "give at least one")
+    return weights
+
+
+def copied(policy: torch.nn.Module) -> Weights:
+    """Return a policy's weights, which further learning does not change."""
+    return {name: value.detach().clone() for name, value in policy.state_dict().items()}
+
+
+def save(weights: Weights, path: Path) -> None:
+    """Write weights to a file."""
+    torch.save(dict(weights), path)
+
+
+def load(path: Path) -> Weights:
+    """Read weights from a file; raise UsageError for one that holds none."""
+    try:
+        weights: Weights = torch.load(path, weights_only=True)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise UsageError(f"expected weights of --search ppo in {path}, saw {error}", "leave --model out to learn from nothing") from error
+    return weights

@@ -1,0 +1,102 @@
+"""The last polish: a search of so many seconds over the schedule of one finished kernel, and the final measurement that says whether it is kept.
+
+    polish(cubin, harness, "kernel_name", 30.0)  ->  Polished(kept, speedup, interval, schedule, reason)
+
+Whatever is in the way (no GPU, no disassembler, a kernel whose bits differ from run to run) is a reason in words, never an exception: the kernel
+stays as the compiler made it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from warpwright import domains
+from warpwright.base import Budget, Record, Task, is_baseline
+from warpwright.deadline import out_of_time
+from warpwright.domains.sass import disassembly
+from warpwright.errors import WarpwrightError
+from warpwright.loop import Course, Outcome, optimize
+from warpwright.space import Measuring
+from warpwright.targets.cubin.evaluator import CubinEvaluator, Final
+from warpwright.targets.cubin.shipping import proven
+
+SEARCH = "screen"
+TRIED = 3
+"""Of the fastest candidates: where a longer look refuses the best, the next one is looked at."""
+
+FINAL_SECONDS = 3.0
+"""Of the time, at most, that the final measurement is kept; a third of a short one."""
+
+Open = Callable[[Task, str, Measuring], AbstractContextManager[Any]]
+"""Opens an evaluator with `confirm`: CubinEvaluator, but in tests."""
+
+
+@dataclass(frozen=True)
+class Polished:
+    """What came of one kernel."""
+
+    kernel: str
+    kept: bool
+    reason: str
+    """What was seen, in words."""
+    speedup: float = 1.0
+    interval: tuple[float, float] = (1.0, 1.0)
+    """99 %, from a process of its own."""
+    schedule: str = ""
+    """The text of the schedule, where it is kept."""
+    candidates: int = 0
+    failed: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.kernel}: {self.reason}"
+
+
+def polish(
+    cubin: Path, harness: Path, kernel: str, seconds: float, device: str = "cubin:0", evaluator: Open = CubinEvaluator, seed: int = 0
+) -> Polished:
+    """Search a kernel's schedule for `seconds`, the final measurement included; keep one that is proven faster."""
+    until = time.monotonic() + seconds - min(FINAL_SECONDS, seconds / 3)
+    if not disassembly.is_available():
+        return Polished(kernel, False, "left as it is: there is no nvdisasm (pip install 'warpwright[sass]')")
+    try:
+        task = domains.describe(cubin, {"harness": str(harness), "kernel": kernel})
+        with evaluator(task, device, Measuring(seed=seed)) as opened:
+            budget = Budget(max(0.1, until - time.monotonic()))
+            outcome = optimize(task, domains.space(task, "cubin"), opened, SEARCH, budget, course=Course(seed=seed))
+            return _chosen(kernel, outcome, opened)
+    except WarpwrightError as error:
+        return Polished(kernel, False, f"left as it is: {error.message}")
+    except BaseException as error:
+        if not out_of_time(error):
+            raise
+        return Polished(kernel, False, "left as it is: the time was over")
+
+
+def _chosen(kernel: str, outcome: Outcome, evaluator: Any) -> Polished:
+    """Return the fastest schedule that the final measurement bears out."""
+    failed = sum(record.status != "ok" for record in outcome.records)
+    seen = f"{outcome.proposals} candidates"
+    for record in fastest(outcome):
+        final: Final = evaluator.confirm(record.candidate, stress=0.5)
+        if proven(final):
+            gain = f"{_percent(final.speedup)} ({_percent(final.interval[0])} to {_percent(final.interval[1])}) of {seen}"
+            reason = f"{gain}, {final.launches} launches bit by bit as before"
+            return Polished(kernel, True, reason, final.speedup, final.interval, record.candidate.source.text, outcome.proposals, failed)
+        seen = f"{seen}, {_percent(record.speedup)} was not borne out"
+    return Polished(kernel, False, f"left as it is: nothing was proven faster among {seen}", candidates=outcome.proposals, failed=failed)
+
+
+def fastest(outcome: Outcome) -> list[Record]:
+    """Return the fastest few of what a search took for faster."""
+    faster = [record for record in outcome.records if record.measurement is not None and record.measurement.verdict == "FASTER"]
+    sure = [record for record in faster if not is_baseline(record) and record.status == "ok"]
+    return sorted(sure, key=lambda record: -record.speedup)[:TRIED]
+
+
+def _percent(speedup: float) -> str:
+    return f"{100 * (speedup - 1):+.2f} %"
