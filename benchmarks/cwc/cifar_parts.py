@@ -140,7 +140,7 @@ PARTS: dict[str, Part] = {
         change=_paper_recipe,
         keep=_protected,
     ),
-    "plain": Part("from scratch on clean and protected images", ("gentle", "paper"), ("plain",)),
+    "plain": Part("from scratch on clean and protected images", ("gentle", "paper", "apart"), ("plain",)),
     "published": Part("RSK+FF and COIN, as their authors describe them", ("gentle", "paper"), (), ("RSK+FF", "COIN"), keep=_protected),
     "processed": Part("the other cheap counter-measures, on protected images alone", ("gentle",), (), PROCESSED, seeds=1, epochs=8, keep=_protected),
     "vgg16": Part("VGG-16, plain", ("gentle", "paper"), ("architectures",), seeds=1, epochs=8, keep=lambda kind: kind.name == "plain, vgg16"),

@@ -35,8 +35,8 @@ keeper=$!
 last=60
 left=$((seconds - (SECONDS - began) - last))
 run c10 "$left" --parts speed,plain,adversarial,published,vgg16,processed \
-    --epochs plain=18,adversarial=6,published=8,vgg16=8,processed=8 --seeds plain=3,adversarial=1,published=1
+    --epochs plain=16,adversarial=6,published=8,vgg16=8,processed=8 --seeds plain=3,adversarial=1,published=1
 left=$((seconds - (SECONDS - began) - 8))  # what is cut off at the limit itself takes some seconds to end
-run tin100 "$left" --set "Tiny-ImageNet at 32 px, 100 classes" --parts plain --epochs plain=12 --seeds plain=1
+run tin100 "$left" --set "Tiny-ImageNet at 32 px, 100 classes" --parts plain --epochs plain=10 --seeds plain=1
 kill "$keeper"
 rm -rf "$work"
