@@ -7,7 +7,8 @@
 # Trainings work in a folder of their own, whose small files go to OUT/cwc-RUN.tgz every few seconds: a run that is cut off leaves what it had.
 set -u
 which=$1 sets=$2 out=$3 seconds=$4
-began=$SECONDS work=$(mktemp -d)
+began=$SECONDS work=${TMPDIR:-/tmp}/warpwright-cwc
+rm -rf "$work"  # of a fixed name: a task of the archive is known by its path
 mkdir -p "$out" "$work/out"
 out=$(cd "$out" && pwd)
 
