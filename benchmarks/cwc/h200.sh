@@ -39,7 +39,7 @@ keeper=$!
 case $which in
 first)
     unpack c10
-    run c10 6 --parts speed,plain,front,adversarial,published,vgg16,processed --front-seconds 115 \
+    run c10 16 --parts speed,plain,front,adversarial,published,vgg16,processed --front-seconds 115 \
         --epochs plain=12,front=6,adversarial=6,published=8,vgg16=8,processed=8 --seeds plain=3,front=2,adversarial=1,published=1
     ;;
 second)
@@ -48,7 +48,7 @@ second)
     unpack im64
     run im64 "$((seconds - 70))" --set "Imagenette at 64 px" --side 64 --parts plain,adversarial \
         --epochs plain=20,adversarial=6 --seeds plain=1,adversarial=1
-    run c10 6 --parts front,processed,adversarial --front-seconds 90 \
+    run c10 16 --parts front,processed,adversarial --front-seconds 90 \
         --epochs front=6,processed=8,adversarial=6 --seeds front=2,adversarial=3
     ;;
 esac
