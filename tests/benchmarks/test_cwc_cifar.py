@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks.cwc import cifar, cifar_rows
+from benchmarks.cwc import cifar, cifar_rows, cifar_special
 from benchmarks.cwc.cifar_parts import HOUR, PARTS, Suite
+from warpwright import domains
+from warpwright.base import Action
 from warpwright.domains.unlearnable.verification.training import side_by_side
 
 
@@ -73,6 +75,20 @@ def test_trainings_are_as_short_as_the_seconds_ask_for_and_begin_only_where_they
     assert [len(cifar._in_time(jobs, seconds)) for seconds in (2.0, 7.5, 8.0)] == [0, 2, 3]
     with pytest.raises(SystemExit):
         cifar.parser().parse_args(["--out", "x", "--epochs", "none=3"])
+
+
+def test_the_front_begins_with_planned_points_is_kept_point_by_point_and_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [row for row in run(tmp_path, "--parts", "front") if row["table"] == "front"]
+    assert {row["choice"] for row in rows} == {"gentle", "paper", *(first.replace(";", ",") for first in cifar_special.FIRST[:3])}
+    assert (tmp_path / "front.svg").read_text().count("<circle") == 5
+    told = capsys.readouterr().out
+    assert [f"{count} points" in told for count in (1, 2, 3, 4, 5)] == [True] * 5
+    again = [row for row in run(tmp_path, "--parts", "front") if row["table"] == "front"]
+    assert again == rows  # from the archive: the budget of three proposals was spent on those that were known
+    task = domains.describe(tmp_path / "search.front")
+    space = domains.space(task, "training")
+    for recipe in cifar_special.FIRST:
+        space.replay([Action.parse(action) for action in recipe.split("; ")])
 
 
 @pytest.mark.slow

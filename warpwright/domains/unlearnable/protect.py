@@ -107,7 +107,8 @@ class Options:
 
     def header(self, source: Source, bank: FilterBank) -> dict[str, Any]:
         """Return the manifest's first line: what `recover` needs besides the key."""
-        method = {"scheme": SCHEME, "fingerprint": bank.fingerprint, "preset": self.preset, "k": self.spec.k, "pb": self.spec.pb, "dataset": self.dataset}
+        method: dict[str, Any] = {"scheme": SCHEME, "fingerprint": bank.fingerprint, "preset": self.preset}
+        method |= {"k": self.spec.k, "pb": self.spec.pb, "dataset": self.dataset}
         files = {"format": self.form.name, "lossless": self.form.lossless, "metadata": self.form.metadata}
         return {"warpwright": self.version, **method, **files, "source": source.kind, "size": source.size, "classes": list(source.classes)}
 

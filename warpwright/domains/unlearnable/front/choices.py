@@ -71,7 +71,8 @@ class Choices:
             if len(fitting) == self.candidates:
                 break
         if not fitting:
-            raise UsageError(f"no filter at a distance of {self.distance} from {len(others)} others in {_ATTEMPTS} draws", "raise k or pb, or lower it")
+            seen = f"no filter at a distance of {self.distance} from {len(others)} others in {_ATTEMPTS} draws"
+            raise UsageError(seen, "raise k or pb, or lower it")
         return farthest(fitting, others)
 
     def protect(self, images: NDArray[np.uint8], labels: NDArray[np.integer[Any]], bank: FilterBank) -> NDArray[np.uint8]:
