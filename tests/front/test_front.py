@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 import torch
 from stand_in import StandIn
@@ -275,6 +276,50 @@ def test_accelerate_a_function() -> None:
     assert wanted.grad is not None and len(fused.results) == 1
 
 
+def accelerated(**options: Any) -> Callable[..., Any]:
+    return warpwright.accelerate(**{"budget": "6 proposals", "target": "cpu", "progress": False, **options})(scaled)
+
+
+def test_a_call_that_takes_the_original_says_so_once(recwarn: pytest.WarningsRecorder) -> None:
+    fast, x = accelerated(), torch.randn(2, 3, requires_grad=True)
+    for _ in range(2):
+        torch.testing.assert_close(fast(x), scaled(x))
+    for rows in range(1, 7):
+        same_or_warned = fast(torch.ones(rows, 3))
+        torch.testing.assert_close(same_or_warned, scaled(torch.ones(rows, 3)))
+    said = [str(one.message) for one in recwarn if "scaled runs as the original" in str(one.message)]
+    assert len(said) == 2 and "torch.no_grad()" in said[0] and "4 kinds of call" in said[1], said
+    assert len(fast.results) == 4
+
+
+def test_what_cannot_be_optimized_still_answers() -> None:
+    refused: list[int] = []
+
+    @warpwright.accelerate(budget="6 proposals", target="cpu", progress=False, shapes=[{"y": [2, 8]}])
+    def doubled(x: torch.Tensor) -> torch.Tensor:
+        refused.append(1)
+        return x * 2.0
+
+    x = torch.ones(2, 3)
+    with pytest.warns(RuntimeWarning, match="could not be optimized"):
+        assert torch.equal(doubled(x), x * 2.0)
+    before = len(refused)
+    assert torch.equal(doubled(x), x * 2.0) and len(refused) == before + 1, "no second search"
+
+
+def test_an_argument_that_cannot_be_compared_is_said() -> None:
+    fast = accelerated()
+    with pytest.warns(RuntimeWarning, match="tensors and numbers"):
+        torch.testing.assert_close(fast(torch.ones(3), numpy.ones(3)), scaled(torch.ones(3), torch.ones(3)), check_dtype=False)
+    assert not fast.results
+
+
+@pytest.mark.parametrize(("options", "said"), [({"budget": "10"}, "10s"), ({"buget": "10s"}, "buget")])
+def test_wrong_options_are_said_where_they_are_written(options: dict[str, Any], said: str) -> None:
+    with pytest.raises((UsageError, TypeError), match=said):
+        warpwright.accelerate(**options)
+
+
 class Accelerated(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -292,6 +337,8 @@ def test_accelerate_a_class(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = lambda: torch.relu(torch.nn.functional.linear(x, model.linear.weight, model.linear.bias) * 2.0)  # noqa: E731
     same(model, lambda _: expected(), x)
     assert [result.verdict for result in model.results] == ["FASTER"]
+    with pytest.warns(RuntimeWarning, match="requires_grad_"):
+        model(x)
     with torch.no_grad():
         model.linear.weight.mul_(3.0)
     same(model, lambda _: expected(), x)
@@ -302,7 +349,7 @@ def test_accelerate_a_class(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_as_a_backend_of_torch_compile() -> None:
+def test_as_a_backend_of_torch_compile(capfd: pytest.CaptureFixture[str]) -> None:
     torch._dynamo.reset()
     module, x = network().eval(), torch.randn(3, 8)
     options = {"budget": "6 proposals", "target": "cpu"}
@@ -310,7 +357,9 @@ def test_as_a_backend_of_torch_compile() -> None:
     with torch.no_grad():
         torch.testing.assert_close(compiled(x), module(x))
     assert len(MADE) == 1 and MADE[0].evaluated
-    compiled(x).sum().backward()  # gradients take the original
+    assert "piece " in capfd.readouterr().err
+    with pytest.warns(RuntimeWarning, match="wants gradients"):
+        compiled(x).sum().backward()  # gradients take the original
     assert module[0].weight.grad is not None
 
 
