@@ -20,6 +20,8 @@ from warpwright.front.result import Result
 MOST_KINDS = 4
 """Kinds of call (shapes, types, devices) of one function or module that are optimized; more take the original."""
 
+_UNJUDGED = "it could not be optimized for this kind of call"
+
 
 def accelerate(target: Any = None, /, **options: Any) -> Any:
     """Have a function or a class of modules optimized at its first call of each kind, as by `optimize(..., **options)`.
@@ -119,11 +121,13 @@ class _Known:
         try:
             result = optimize(original, args, kwargs, **self.options)
         except WarpwrightError as error:  # the caller wants an answer, and the original has one
-            self.warn(f"it could not be optimized for this kind of call ({error.message})", error.hint or "see the message")
+            self.warn(f"{_UNJUDGED} ({error.message})", error.hint or "see the message")
             return None
         finally:
             self.busy = False
         self.results.append(result)
+        if result.verdict in ("FAILED", "UNSCORED"):
+            self.warn(f"{_UNJUDGED} ({result.reason})", "its `results` say more")
         return result.module if result.verdict == "FASTER" or result.baseline not in ("", "eager") else None
 
 
