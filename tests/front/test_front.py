@@ -156,6 +156,49 @@ def test_what_cannot_be_optimized_is_said(given: Any, args: Any, said: str) -> N
         optimize(given, args)
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"budget": 30}, "'30s' for seconds or '30 proposals'"), ({"precision": "fp16"}, "strict, tf32, bf16"), ({"search": "greddy"}, "greedy"),
+        ({"callback": 3}, "called with a record"), ({"kwargs": [1]}, "dictionary, saw a list"), ({"shapes": [{"y": [2, 8]}]}, "among input, saw 'y'"),
+        ({"args": (numpy.ones((3, 8)),)}, "torch.as_tensor"), ({"args": (torch.eye(8).to_sparse(),)}, "sparse_coo"),
+    ],
+)  # fmt: skip
+def test_wrong_use_costs_no_time_and_says_what_to_write(options: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=said):
+        optimize(network(), **{"args": (torch.randn(3, 8),), **options})
+    assert not MADE and not list(tmp_path.iterdir())
+
+
+def test_baselines_are_named_as_on_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    opened = driver.open_evaluator
+    monkeypatch.setattr(driver, "open_evaluator", lambda settings, *rest: [asked.append(settings.baselines), opened(settings, *rest)][1])
+    optimize(network(), (torch.randn(3, 8),), baselines="eager,compile")
+    assert asked == [("eager", "compile")]
+
+
+class Raises(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        raise ValueError("no luck")
+
+
+def test_what_cannot_be_saved_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Raises, "__module__", "__main__")
+    with pytest.raises(UsageError, match="raises with the example arguments: ValueError: no luck"):
+        optimize(Raises(), (torch.ones(3),))
+    with pytest.raises(UsageError, match="scripted from"):
+        optimize(torch.jit.trace(network().eval(), (torch.randn(3, 8),)), (torch.randn(3, 8),))
+
+
+def test_complex_inputs_are_drawn_anew(tmp_path: Path) -> None:
+    from warpwright.tasks import saved_module
+
+    saved_module.write(torch.nn.Identity(), (torch.randn(64, dtype=torch.complex64),), tmp_path / "complex.pt")
+    drawn = taskfile.run_text(saved_module.TEXT.format(path=str(tmp_path / "complex.pt")), "<complex>", "complex_task").get_inputs
+    assert drawn()[0].dtype == torch.complex64 and not torch.equal(drawn()[0], drawn()[0])
+
+
 def test_callback_and_log(caplog: pytest.LogCaptureFixture) -> None:
     seen: list[Record] = []
     with caplog.at_level(logging.DEBUG, "warpwright"):
