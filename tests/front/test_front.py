@@ -331,6 +331,7 @@ def test_a_call_that_takes_the_original_says_so_once(recwarn: pytest.WarningsRec
         same_or_warned = fast(torch.ones(rows, 3))
         torch.testing.assert_close(same_or_warned, scaled(torch.ones(rows, 3)))
     said = [str(one.message) for one in recwarn if "scaled runs as the original" in str(one.message)]
+    assert {one.filename for one in recwarn if "runs as the original" in str(one.message)} == {__file__}
     assert len(said) == 2 and "torch.no_grad()" in said[0] and "4 kinds of call" in said[1], said
     assert len(fast.results) == 4
 

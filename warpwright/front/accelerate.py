@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import warnings
 import weakref
 from collections.abc import Callable
@@ -96,7 +97,10 @@ class _Known:
         """Say once that a call takes the original."""
         if seen not in self.warned:
             self.warned.add(seen)
-            warnings.warn(f"warpwright: {self.name} runs as the original: {seen}; {remedy}", RuntimeWarning, stacklevel=3)
+            level, frame = 1, sys._getframe()
+            while frame.f_back is not None and frame.f_code.co_filename == __file__:  # to the line that calls
+                level, frame = level + 1, frame.f_back
+            warnings.warn(f"warpwright: {self.name} runs as the original: {seen}; {remedy}", RuntimeWarning, stacklevel=level)
 
     def program(self, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.nn.Module | None:
         """Return the faster program for a call of this kind, after a search if it is the first one; None for the original."""
