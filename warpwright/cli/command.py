@@ -51,11 +51,11 @@ def main(arguments: Sequence[str] | None = None, bound: Bound | None = None) -> 
 
 def _leave(code: int, bound: Bound) -> None:
     """End this process at once: taking a torch apart that nobody needs any more takes 0.3 to 3 s of a budget."""
+    bound.done(code)
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
-    bound.done(code)
     os._exit(code)
 
 

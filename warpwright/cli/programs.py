@@ -49,6 +49,8 @@ def optimize(args: Arguments) -> int:
 
         watching = api.Watching(progress.record, tell_both)
         result = api.optimize_task(task, settings, args.archive, args.out, watching, args.bound.began, args.again, args.polish)
+    code = INTERRUPTED if result.interrupted else DONE if result.line["status"] == "ok" else NOT_PASSED
+    args.bound.done(code)  # before anything is printed: nobody else says anything from here on
     if result.recalled and result.best is not None:
         args.console.print(Text(f"answered from the archive (measured {result.best.when}); --again measures anew"))
     tell(args, [result.line])
@@ -56,9 +58,7 @@ def optimize(args: Arguments) -> int:
         args.console.print(Text(f"polish: {outcome}"))
     if result.line["artifact"]:
         args.console.print(Text(f"wrote {result.line['artifact']} and {result.folder / 'report.html'}"))
-    if result.interrupted:
-        return INTERRUPTED
-    return DONE if result.line["status"] == "ok" else NOT_PASSED
+    return code
 
 
 def audit(args: Arguments) -> int:
