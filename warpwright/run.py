@@ -66,8 +66,8 @@ class Settings:
     options: Options = ()
     """What the task's domain is told besides."""
     model: str = ""
-    """Of a search that asks one: `replay:FILE` or `openai:URL,MODEL` (llm.py); of `policy`, the folder of a trained one; of `ppo`, a file of weights,
-    or nothing."""
+    """Of a search that asks one: `replay:FILE`, `play:FILE`, `hf:FOLDER` or `openai:URL,MODEL` (llm.py); of `policy`, the folder of a trained one; of
+    `ppo`, a file of weights, or nothing."""
     model_options: str = ""
     """How far it is asked, such as `candidates=4,depth=3,tokens=200000` (search/fsr.py)."""
     budget_of: BudgetOf = "search"
@@ -202,7 +202,7 @@ def model_search(settings: Settings, archive: Archive) -> ModelSearch | PolicySe
             raise UsageError("expected a policy for --search policy, saw none", "give --model FOLDER, as `warpwright train` makes one")
         return PolicySearch(Policy.load(Path(settings.model)))
     if not settings.model:
-        raise UsageError(f"expected a model for --search {settings.search}, saw none", "give --model openai:URL,MODEL or replay:FILE")
+        raise UsageError(f"expected a model for --search {settings.search}, saw none", "give --model openai:URL,MODEL, hf:FOLDER or replay:FILE")
     log = archive.path.with_name(f"{archive.path.stem}.chat.jsonl")
     on_cpu = target_of(settings.device) == "cpu"
     words = "a CPU: the text is translated to loops over threads" if on_cpu else facts.machine_name("cuda:0")

@@ -6,6 +6,8 @@ import asyncio
 import inspect
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -14,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import scripted_endpoint
 
 from warpwright import cli
 from warpwright.adapters import autoresearch, export, gepa, openevolve, shinka, trl
@@ -62,6 +65,30 @@ def test_openevolve(bench: Any, tmp_path: Path) -> None:
     second = asyncio.run(evaluator.evaluate_program(bench.wrong, "second"))
     assert first["correct"] == 1.0 and first["combined_score"] > 0 and second == {"combined_score": 0.0, "correct": 0.0, "faster": 0.0}
     assert "Case: " in evaluator.get_pending_artifacts("second")["feedback"]
+
+
+def test_openevolve_evolves_with_a_model(bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole of OpenEvolve, its own processes and prompts: the model writes a wrong program, no program, and two right ones."""
+    pytest.importorskip("openevolve")
+    from openevolve import OpenEvolve
+    from openevolve.config import load_config
+
+    export.write("openevolve", bench.where, tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-for-a-test-alone")
+    monkeypatch.setenv("PYTHONPATH", environment()["PYTHONPATH"])
+    with scripted_endpoint.opened() as endpoint:
+        endpoint.script = [f"```python\n{text}```" if text else "I cannot." for text in (bench.wrong, "", bench.right, f"{bench.right}# again\n")]
+        settings = (tmp_path / "config.yaml").read_text()
+        assert settings.count(openevolve.API_BASE) == settings.count(f'"{openevolve.MODEL}"') == 1, "what its owner is told to fill in"
+        (tmp_path / "config.yaml").write_text(settings.replace(openevolve.API_BASE, f"http://127.0.0.1:{endpoint.server_port}/v1"))
+        config = load_config(tmp_path / "config.yaml")
+        controller = OpenEvolve(str(tmp_path / "initial_program.py"), str(tmp_path / "evaluator.py"), config=config, output_dir=str(tmp_path / "out"))
+        best = asyncio.run(controller.run(iterations=4))
+        assert endpoint.seen >= 4, "it asked the model"
+    evolved = [one.code.strip() for one in controller.database.programs.values()]
+    assert bench.right.strip() in evolved and best.metrics["combined_score"] > 0 and best.metrics["correct"] == 1.0
+    scores = {one.code.strip(): one.metrics["combined_score"] for one in controller.database.programs.values()}
+    assert scores[bench.right.strip()] > 0 and scores.get(bench.wrong.strip(), 0.0) == 0.0
 
 
 def test_what_is_evolved_is_all_of_it(bench: Any) -> None:
@@ -172,6 +199,27 @@ def test_verifiers(bench: Any) -> None:
     for text, low, high in ((f"```python\n{bench.right}```", 1e-9, 1e9), (f"```python\n{bench.wrong}```", 0.0, 0.0), ("no", 0.0, 0.0)):
         trace = SimpleNamespace(last_reply=text, info={})
         assert low <= asyncio.run(task.speedup(trace)) <= high
+
+
+@pytest.mark.slow
+def test_verifiers_own_evaluation(bench: Any, tmp_path: Path) -> None:
+    """Its command, over the package that is exported, asks a model three times: its client and its harness, which uv starts, are its own."""
+    pytest.importorskip("verifiers.v1")
+    command = Path(sys.executable).with_name("vf-eval")
+    if not command.exists() or shutil.which("uv", path=str(command.parent)) is None:
+        pytest.skip("vf-eval or uv is missing")
+    export.write("verifiers", bench.where, tmp_path / "package")
+    path = os.pathsep.join([str(tmp_path / "package"), environment()["PYTHONPATH"]])
+    own = {**environment(), "PYTHONPATH": path, "PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}", "OWN_KEY": "none"}
+    with scripted_endpoint.opened() as endpoint:
+        endpoint.script = [f"```python\n{bench.right}```", f"```python\n{bench.wrong}```", "I cannot."]
+        client = ["--client.base-url", f"http://127.0.0.1:{endpoint.server_port}/v1", "--client.api-key-var", "OWN_KEY"]
+        how = ["--env.agent.runtime.type", "subprocess", "--env.agent.harness.id", "null", "--no-push", "--no-rich", "-r", "3", "-c", "1"]
+        words = [str(command), "kernel_positive_sums", "-m", "scripted", *client, *how, "--output-dir", str(tmp_path / "out")]
+        done = subprocess.run(words, env=own, cwd=tmp_path, capture_output=True, text=True, timeout=400)
+    assert done.returncode == 0, done.stderr[-3000:]
+    rewards = [float(one) for one in re.findall(r"rollout done: .* reward=([\d.]+)", done.stdout + done.stderr)]
+    assert len(rewards) == 3 and rewards[0] > 0 and rewards[1:] == [0.0, 0.0], rewards
 
 
 def test_the_autoresearch_pack_keeps_what_is_better_and_restores_the_rest(bench: Any, tmp_path: Path) -> None:

@@ -38,6 +38,11 @@ evaluate = openevolve.evaluator({where!r})
 """
 
 CONFIG = """# openevolve-run {initial} evaluator.py --config config.yaml
+llm:  # any endpoint of OpenAI's form; its key is taken from OPENAI_API_KEY
+  api_base: "{api_base}"
+  models:
+    - name: "{model}"  # put the name of yours here, or start openevolve-run with --primary-model NAME
+      weight: 1.0
 max_iterations: 50
 language: {language}
 file_suffix: "{suffix}"
@@ -51,6 +56,9 @@ evaluator:
   cascade_evaluation: false
   parallel_evaluations: 1
 """
+
+API_BASE, MODEL = "https://api.openai.com/v1", "MODEL"
+"""What stands in the config until its owner has named another endpoint and a model."""
 
 MARKS = {"python": ("# EVOLVE-BLOCK-START", "# EVOLVE-BLOCK-END"), "cuda": ("// EVOLVE-BLOCK-START", "// EVOLVE-BLOCK-END")}
 
@@ -74,5 +82,7 @@ def files(where: Where, described: Mapping[str, Any]) -> dict[str, str]:
     return {
         initial: marked(program),
         "evaluator.py": EVALUATOR.format(where=where),
-        "config.yaml": CONFIG.format(initial=initial, language=program["language"], suffix=suffix(program), message=message),
+        "config.yaml": CONFIG.format(
+            initial=initial, language=program["language"], suffix=suffix(program), message=message, api_base=API_BASE, model=MODEL
+        ),
     }
