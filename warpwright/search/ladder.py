@@ -147,8 +147,12 @@ def _schedules(moves: Moves, batch: int, recipe: Recipe, speedup: float) -> Rung
 
 
 def _pairs(moves: Moves, recipe: Recipe) -> list[Recipe]:
-    """Return `recipe` with two schedules more that gain together what neither gains alone."""
-    return _joined(moves, moves.additions(recipe))
+    """Return `recipe` with two schedules more that gain together what neither gains alone, or with three that are all tried first: each takes over
+    other calls (a convolution with what follows, its pool, the norm between them)."""
+    pairs = _joined(moves, moves.additions(recipe))
+    first = [pair for pair in pairs if all(moves.space.traits(action).tried_first for action in pair[len(recipe) :])]
+    triples = [triple for triple in _joined(moves, first) if moves.space.traits(triple[-1]).tried_first]
+    return [*pairs, *triples]
 
 
 def _joined(moves: Moves, recipes: list[Recipe]) -> list[Recipe]:

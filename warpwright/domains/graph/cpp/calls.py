@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from warpwright.domains.graph.cpp import resampling
+from warpwright.domains.graph.cpp import resampling, sums
 from warpwright.domains.graph.cpp.program import FLOAT, FLOATS, MASK, Axes, Program, Unsupported, Value
 from warpwright.domains.graph.ir import argument, aten, is_tensor, shape, value
 
@@ -475,6 +475,7 @@ _GROUPS: tuple[tuple[Builder, tuple[Any, ...]], ...] = (
     (_gather_along, (aten.gather.default,)),
     (resampling.nearest, (*resampling.NEAREST, *resampling.NEAREST_EXACT)),
     (resampling.linear, resampling.LINEAR),
+    (sums.added, sums.SUMS),
     (_view, (aten.unsqueeze.default, aten.squeeze.dim, aten.squeeze.dims, aten.squeeze.default, aten.view.default, aten.reshape.default)),
 )  # fmt: skip
 BUILDERS: dict[Any, Builder] = {op: build for build, ops in _GROUPS for op in ops}
@@ -487,7 +488,8 @@ PARTS = (aten.cat.default, aten.concat.default, aten.pad.default, aten.constant_
 MOVES = (*PARTS, aten.roll.default, aten.embedding.default, aten.index_select.default, aten.index.Tensor, aten.gather.default)
 """Calls that only put elements in other places. Kernels for a GPU take them in."""
 GPU_ONLY = frozenset((
-    *MOVES, *resampling.RESAMPLED, *(getattr(aten, name).default for name in ("sin", "cos", "atan", "exp2", "log2", "floor", "ceil", "trunc")),
+    *MOVES, *resampling.RESAMPLED, *sums.SUMS,
+    *(getattr(aten, name).default for name in ("sin", "cos", "atan", "exp2", "log2", "floor", "ceil", "trunc")),
 ))  # fmt: skip
 ELEMENTWISE = frozenset(op for build, ops in _GROUPS if build in _OF_ELEMENTS for op in ops) - GPU_ONLY
 COPIES = (aten.clone.default, aten.contiguous.default, aten.detach.default, aten.alias.default, aten.to.dtype)
