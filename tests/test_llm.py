@@ -109,6 +109,47 @@ def test_nonsense_is_an_error(server: Server) -> None:
         client(server).ask(ASKED)
 
 
+def test_an_answer_in_parts_is_one_text(server: Server) -> None:
+    parts = [{"type": "reasoning", "text": "hm"}, {"type": "text", "text": "fo"}, {"type": "text", "text": "ur"}]
+    server.replies = [(200, json.dumps({"choices": [{"message": {"content": parts}}]}), {})]
+    assert client(server).ask(ASKED) == "four"
+
+
+@pytest.mark.parametrize(
+    "content", [None, 4, [], {}, [{}], [4], [{"type": "text", "text": None}], [{"type": "image"}]], ids=lambda content: json.dumps(content)
+)
+def test_content_that_is_no_text_is_an_error(content: Any, server: Server) -> None:
+    server.replies = [(200, json.dumps({"choices": [{"message": {"content": content}}]}), {})]
+    with pytest.raises(ChatError, match="content"):
+        client(server).ask(ASKED)
+
+
+def test_nesting_without_end_is_an_error(server: Server) -> None:
+    server.replies = [(200, "[" * 200_000, {})]
+    with pytest.raises(ChatError, match="content"):
+        client(server).ask(ASKED)
+
+
+def test_half_of_a_surrogate_pair_does_not_come_in(server: Server) -> None:
+    server.replies = [(200, '{"choices": [{"message": {"content": "fo\\ud800ur \\ud83d\\ude00"}}]}', {})]
+    assert client(server).ask(ASKED) == "fo?ur \U0001f600"
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        {"prompt_tokens": -5, "completion_tokens": 1}, {"prompt_tokens": True, "completion_tokens": 1}, {"prompt_tokens": 1}, [], "5", None,
+        {"prompt_tokens": 0, "completion_tokens": 0}, {"prompt_tokens": 10**30, "completion_tokens": 1},
+    ],
+)  # fmt: skip
+def test_a_count_that_cannot_be_is_estimated_instead(usage: Any, server: Server) -> None:
+    server.replies = [(200, json.dumps({"choices": [{"message": {"content": "four"}}], "usage": usage}), {})]
+    metered = llm.Metered(client(server), llm.Limits(tokens=100_000))
+    metered.ask(ASKED)
+    estimate = llm.Usage.estimated(ASKED, "four")
+    assert metered.tokens == estimate.asked + estimate.answered
+
+
 def test_nobody_there() -> None:
     with pytest.raises(ChatError, match="2 attempts"):
         OpenAI("http://127.0.0.1:9", "small", attempts=2, sleep=lambda _: None).ask(ASKED)

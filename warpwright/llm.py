@@ -42,7 +42,17 @@ class Usage:
         return cls(sum(len(message["content"]) for message in messages) // LETTERS + 1, len(answer) // LETTERS + 1)
 
 
+    @classmethod
+    def told(cls, usage: Any) -> Usage | None:
+        """Return what an endpoint says of it; None where that cannot be, as it is counted against a limit."""
+        counts = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")] if isinstance(usage, dict) else []
+        good = bool(counts) and all(isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= MOST_TOLD for count in counts)
+        return cls(*counts) if good and counts[0] else None
+
+
 LETTERS = 3
+MOST_TOLD = 100_000_000
+"""Tokens of one question that an endpoint may speak of."""
 
 
 class Chat(Protocol):
@@ -164,23 +174,29 @@ class OpenAI:
         self.usage = None
         try:
             body = json.loads(data)
-            content = body["choices"][0]["message"]["content"]
-        except (ValueError, KeyError, IndexError, TypeError):
+            content = _joined(body["choices"][0]["message"]["content"])
+        except (ValueError, KeyError, IndexError, TypeError, RecursionError):
             content = None
         else:
-            told = body.get("usage")
-            if isinstance(told, dict) and isinstance(told.get("prompt_tokens"), int) and isinstance(told.get("completion_tokens"), int):
-                self.usage = Usage(told["prompt_tokens"], told["completion_tokens"])
-        if not isinstance(content, str):
+            self.usage = Usage.told(body.get("usage"))
+        if content is None:
             raise ChatError(
                 f"expected choices[0].message.content in the answer of {self.url}, saw {self._clean(data[:200].decode(errors='replace'))!r}"
             )
-        return content
+        return content.encode(errors="replace").decode()  # half of a surrogate pair, which JSON can hold, can be in no file
 
     def _clean(self, text: str) -> str:
         """Return a server's words without the key, which some servers repeat."""
         text = " ".join(text.split())[:500]
         return text.replace(_key(), "<key>") if _key() else text
+
+
+def _joined(content: Any) -> str | None:
+    """Return an answer's text, which some endpoints give in parts; None for what is none."""
+    if isinstance(content, str):
+        return content
+    parts = [part["text"] for part in content if part["type"] in ("text", "output_text")] if isinstance(content, list) else []
+    return "".join(parts) if parts and all(isinstance(part, str) for part in parts) else None
 
 
 def _retry_after(header: str | None, otherwise: float) -> float:

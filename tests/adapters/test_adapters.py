@@ -41,6 +41,40 @@ def test_a_score_is_a_speedup_and_only_of_what_passed(bench: Any) -> None:
     assert "torch.relu(x)" in text and "class ModelNew(Model)" in text
 
 
+ODD = {
+    "half of a surrogate pair": "x = '\ud800'", "too much": "x = 1\n" * 1_000_000, "no text": 3, "nothing": None, "bytes": b"x", "blank": " \n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_what_is_no_program_scores_nothing_and_stops_nobody(kind: str, bench: Any, tmp_path: Path) -> None:
+    judge = Judge(bench.where)
+    judged = judge.score(ODD[kind])
+    assert (judged.score, judged.verdict) == (0.0, "not_built") and judged.feedback.startswith("expected ")
+    assert gepa.evaluator(bench.where)(ODD[kind])[0] == 0.0
+    made = trl.environment(bench.where)()
+    made.reset()
+    assert "expected " in made.evaluate(ODD[kind]) and made.get_reward() == 0.0
+    assert judge.score(bench.right).correct, "the next one is judged as ever"
+
+
+@pytest.mark.parametrize("said", [[], None, 3, [{"role": "assistant", "content": None, "tool_calls": [{}]}], [{"role": "user", "content": "x"}]])
+def test_an_answer_without_words_has_no_reward(said: Any, bench: Any) -> None:
+    assert trl.CompletionReward(bench.where)(completions=[said]) == [0.0]
+
+
+def test_the_last_words_of_an_answer_count_in_parts_too(bench: Any) -> None:
+    parts = [{"type": "text", "text": "```python\n"}, {"type": "text", "text": f"{bench.right}```"}]
+    told = [{"role": "assistant", "content": parts}, {"role": "tool", "content": "passed"}, {"role": "assistant", "content": None}]
+    assert trl.CompletionReward(bench.where)(completions=[told])[0] > 0
+
+
+def test_a_file_of_other_bytes_is_a_program_like_any_other(bench: Any, tmp_path: Path) -> None:
+    (tmp_path / "odd.py").write_bytes(b"\xff\xfe\x00")
+    shinka.main(bench.where, ["--program_path", str(tmp_path / "odd.py"), "--results_dir", str(tmp_path / "results")])
+    assert json.loads((tmp_path / "results" / "metrics.json").read_text())["extra_data"]["answer"]["status"]
+
+
 def test_a_server_that_is_gone_is_no_programs_fault(bench: Any) -> None:
     with pytest.raises(ServerError):
         Judge(Where(bench.where.task, "127.0.0.1:9")).score(bench.right)

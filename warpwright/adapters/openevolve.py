@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-from warpwright.adapters.judge import Judge, Where, instruction
+from warpwright.adapters.judge import Judge, Where, handed_in, instruction
 from warpwright.errors import MissingExtra
 
 
@@ -23,7 +22,7 @@ def evaluator(where: Where) -> Callable[[str], Any]:
             from openevolve.evaluation_result import EvaluationResult
         except ImportError as error:
             raise MissingExtra("openevolve", "evolution", "an evaluator of OpenEvolve") from error
-        judged = judge().score(Path(program_path).read_text())
+        judged = judge().score(handed_in(program_path))
         metrics = {"combined_score": judged.score, "correct": float(judged.correct), "faster": float(judged.verdict == "FASTER")}
         return EvaluationResult(metrics=metrics, artifacts={"verdict": judged.verdict, "feedback": judged.feedback})
 

@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None, bound: Bound | None = None) -> 
         print(f"warpwright: {error}", file=sys.stderr)
         return WRONG_USE
     args = top.parse_args(asked)
-    args.bound = bound or Bound(began)
+    args.began, args.bound = began, bound or Bound(began)
     args.console = Console(stderr=True, soft_wrap=True)
     with _stdout(args.json) as args.stdout, _terminable():
         code = _run(args)

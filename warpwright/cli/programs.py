@@ -48,7 +48,7 @@ def optimize(args: Arguments) -> int:
             progress.tell(phase)
 
         watching = api.Watching(progress.record, tell_both)
-        result = api.optimize_task(task, settings, args.archive, args.out, watching, args.bound.began, args.again, args.polish)
+        result = api.optimize_task(task, settings, args.archive, args.out, watching, args.began, args.again, args.polish)
     code = INTERRUPTED if result.interrupted else DONE if result.line["status"] == "ok" else NOT_PASSED
     args.bound.done(code)  # before anything is printed: nobody else says anything from here on
     if result.recalled and result.best is not None:
@@ -70,7 +70,7 @@ def audit(args: Arguments) -> int:
     candidate = api.program(args.candidate, target_of(settings.device), args.candidate_entry)
     if inline_cuda.MODULE in candidate.source.text:
         args.console.print(Text("its CUDA kernels are translated and run on the CPU: the times are this CPU's alone"))
-    plan = Deadline.of(_plan(args.plan), args.bound.began, firm=False)
+    plan = Deadline.of(_plan(args.plan), args.began, firm=False)
     with Progress(args.console, None, task=task.name) as progress, Archive(args.archive) as archive:
         records = api.prove(task, candidate, settings, archive, api.Watching(progress.record, progress.tell), plan)
     left_out = [f"baseline {name}: {why}" for name, why in api.left_out(records).items()]
