@@ -311,8 +311,8 @@ class Original:
         return self.run_own(inputs, which)
 
     def _widely(self, inputs: Any, library: bool = False) -> Any:
-        """Return the float64 output. On a GPU convolutions are products of matrices, whose unit does 60 TFLOPS: cuDNN's kernels (`library`)
-        were seen at 0.2 (level 1, 78: a second a call on an H200, for which every task on the device waited)."""
+        """Return the float64 output. On a GPU convolutions are products of matrices, whose unit does 60 TFLOPS; requests with cuDNN's float64 kernels
+        (`library`) took 1 to 10 s on a busy H200 (level 1, 61 and 78), for which every task on the device waited. What it saves is not measured."""
         assert self.wide is not None
         default = torch.get_default_dtype()
         torch.set_default_dtype(torch.float64)
