@@ -45,9 +45,11 @@ class Usage:
     @classmethod
     def told(cls, usage: Any) -> Usage | None:
         """Return what an endpoint says of it; None where that cannot be, as it is counted against a limit."""
-        counts = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")] if isinstance(usage, dict) else []
-        good = bool(counts) and all(isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= MOST_TOLD for count in counts)
-        return cls(*counts) if good and counts[0] else None
+        told = usage if isinstance(usage, dict) else {}
+        asked, answered = told.get("prompt_tokens"), told.get("completion_tokens")
+        if not isinstance(asked, int) or not isinstance(answered, int) or isinstance(asked, bool) or isinstance(answered, bool):
+            return None
+        return cls(asked, answered) if 0 < asked <= MOST_TOLD and 0 <= answered <= MOST_TOLD else None
 
 
 LETTERS = 3
@@ -222,16 +224,14 @@ class Local:
     """Of the last answer."""
     loaded: tuple[Any, Any] | None = field(default=None, repr=False)
     """The model and its tokenizer, from the first question on."""
+    name: str = field(default="", init=False)
+    """The folder's own: where it lies makes no other model of it."""
 
     def __post_init__(self) -> None:
+        self.name = Path(self.folder).resolve().name
         if not Path(self.folder, "config.json").is_file():
             seen = "saw no config.json there" if Path(self.folder).is_dir() else "saw no such folder"
             raise UsageError(f"expected a model of transformers' in {self.folder}, {seen}", "download one first; none is fetched from here")
-
-    @property
-    def name(self) -> str:
-        """The folder's own name: where it lies makes no other model of it."""
-        return Path(self.folder).resolve().name
 
     def ask(self, messages: Sequence[Message]) -> str:
         """Return the model's answer. Raises ChatError where the question leaves no room for one."""
