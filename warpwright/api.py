@@ -10,7 +10,7 @@ from pathlib import Path
 from warpwright import loop, run
 from warpwright.archive import Archive
 from warpwright.base import BASELINE, LEFT_OUT, Budget, Candidate, Record, Source, Task, target_of
-from warpwright.deadline import Deadline
+from warpwright.deadline import Deadline, crowded
 from warpwright.doctor import gpu_present
 from warpwright.errors import UsageError
 from warpwright.files import ARCHIVE, make_folder
@@ -124,7 +124,9 @@ def _reason(done: run.Run, measured: bool) -> str:
         return f"not captured, so only changes to the program as a whole were tried: {done.limited}"
     if done.outcome.interrupted:
         return "interrupted"
-    return done.note if measured else done.outcome.stopped
+    if measured or not done.outcome.stopped.startswith(run.SPENT):
+        return done.note if measured else done.outcome.stopped
+    return "; ".join(filter(None, [done.outcome.stopped, crowded(), "give it a longer budget"]))
 
 
 # --- one program ---------------------------------------------------------------------------------------------------------------------

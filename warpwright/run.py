@@ -98,6 +98,9 @@ class Settings:
         told |= {name: getattr(self, name) for name in ("precision", "mode", "scale") if getattr(self, name) != getattr(usual, name)}
         return domains.describe(path, {**told, **dict(self.options)})
 
+SPENT = "the budget"
+"""What the reason of a run begins with that a deadline ended."""
+
 
 @dataclass(frozen=True)
 class Run:
@@ -170,7 +173,7 @@ def run_task(task: Task, settings: Settings, archive: Archive, conduct: Conduct 
     except BaseException as error:
         if not out_of_time(error):
             raise
-        spent = f"the budget of {deadline.seconds:g} s was spent at: {doing}" if deadline is not None else ""
+        spent = f"{SPENT} of {deadline.seconds:g} s was spent at: {doing}" if deadline is not None else ""
         left_out = (*run.outcome.left_out, f"what came after: {doing}")
         run = replace(run, outcome=replace(run.outcome, stopped=spent, left_out=left_out, exhausted=False))
     return run

@@ -29,6 +29,7 @@ from typing import Any
 from benchmarks.timing.agree import built
 from benchmarks.timing.split import SPIN, Subject, subjects
 from warpwright.timing.facts import device_facts
+from warpwright.verifier.timed import PARENT_WAITS
 from warpwright.workers import placement
 
 WAYS = ("loose", "placed", "beside", "held", "off")
@@ -47,7 +48,7 @@ def timed(subject: Subject, way: str, place: float, entry: str | None) -> float:
     with inside:
         subject.prepare("call", entry=entry, flush=True, slot="same", spin=SPIN)
     with placement.aside(place) if way in ("placed", "held", "off") else nullcontext():
-        return subject.worker.go(60, spin=0.1) * 1e6
+        return subject.worker.go(60, spin=PARENT_WAITS) * 1e6
 
 
 def compared(subject: Subject, rng: random.Random) -> list[dict[str, Any]]:

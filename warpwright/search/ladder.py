@@ -105,7 +105,9 @@ def _without_launches(moves: Moves, recipe: Recipe) -> list[Recipe]:
             schedules.setdefault(longer[-1].technique, []).append(longer)
     plain = moves.estimate(recipe)
     chosen = [longer for kind in schedules.values() for longer in kind[:LOOKED_AT]]
-    every = distinct([*chosen, *_joined(moves, chosen)])
+    pairs = _joined(moves, chosen)
+    with_graph = [longer for longer in _joined(moves, pairs) if moves.space.traits(longer[-1]).in_baselines]  # two kinds of kernels in a CUDA graph
+    every = distinct([*chosen, *pairs, *with_graph])
     bound = [longer for longer in every if 0 < moves.estimate(longer) <= LAUNCH_BOUND * plain]
     bound.sort(key=lambda longer: moves.estimate(longer) * WORTH_A_STEP ** len(longer))
     soon = [longer for longer in bound if not any(moves.space.traits(action).slow_to_build(action) for action in longer)]

@@ -98,7 +98,7 @@ def seconds(ir: GraphIR, target: str) -> float:
 
 def call_seconds(node: fx.Node, rates: Rates) -> float:
     """Return the estimate of one call."""
-    if node.target in VIEWS or getattr(node.target, "__name__", "") == "getitem":
+    if _is_free(node):
         return 0.0
     kind, operations = operations_of(node)
     arithmetic = operations / rates.arithmetic.get(kind, rates.arithmetic["float32"])
@@ -108,9 +108,19 @@ def call_seconds(node: fx.Node, rates: Rates) -> float:
 
 def launches(node: fx.Node) -> int:
     """Return how many kernels a call launches: one, but for a view, and for a recurrent network, whose steps wait for one another."""
-    if node.target in VIEWS or getattr(node.target, "__name__", "") == "getitem":
+    if _is_free(node):
         return 0
     return max(1, recurrent.launches(node))
+
+
+def _is_free(node: fx.Node) -> bool:
+    """Is it a view of what it reads, or one of several results?"""
+    if node.target in VIEWS or getattr(node.target, "__name__", "") == "getitem":
+        return True
+    if not isinstance(node.target, torch._ops.OpOverload) or node.target._schema.is_mutable or not is_tensor(node):
+        return False
+    own = value(node).untyped_storage()._cdata
+    return any(value(arg).untyped_storage()._cdata == own for arg in node.all_input_nodes if is_tensor(arg))
 
 
 def bytes_of(node: fx.Node) -> float:
@@ -128,6 +138,8 @@ def bytes_of(node: fx.Node) -> float:
             moved *= SCATTERED
     elif is_op(node, *_READ_TWICE):
         moved += _size(node.args[0])  # type: ignore[arg-type]
+        if not value(node.args[0]).is_contiguous() and is_op(node, aten.layer_norm.default, aten.rms_norm.default, aten.softmax.int):  # type: ignore[arg-type]
+            moved += 2 * TURNED * _size(node.args[0])  # type: ignore[arg-type]
     elif is_op(node, aten.contiguous.default) and value(node).stride() != value(node.args[0]).stride():  # type: ignore[arg-type]
         moved *= TURNED
     elif node.target in COPIES and node.target is not aten.clone.default:

@@ -25,6 +25,8 @@ _UNARY: Mapping[str, tuple[str, int]] = {
     "sign": ("vsign({0})", 3), "clone": ("{0}", 0), "contiguous": ("{0}", 0), "detach": ("{0}", 0), "alias": ("{0}", 0),
     "selu": ("1.05070098f * ({0} > 0.f ? {0} : 1.67326324f * vexpm1({0}))", 24), "softsign": ("{0} / (1.f + vabs({0}))", 8),
     "log_sigmoid": ("-vsoftplus(-{0})", 60), "sin": ("sinf({0})", 30), "cos": ("cosf({0})", 30), "atan": ("atanf({0})", 30),
+    "tan": ("tanf({0})", 40), "asin": ("asinf({0})", 30), "acos": ("acosf({0})", 30), "sinh": ("sinhf({0})", 30), "cosh": ("coshf({0})", 30),
+    "erfc": ("erfcf({0})", 40), "log10": ("log10f({0})", 20), "round": ("rintf({0})", 1),
     "exp2": ("exp2f({0})", 16), "log2": ("log2f({0})", 20), "floor": ("floorf({0})", 1), "ceil": ("ceilf({0})", 1), "trunc": ("truncf({0})", 1),
 }  # fmt: skip
 """aten name of a function of one tensor -> C++ expression and cycles."""
@@ -489,7 +491,8 @@ MOVES = (*PARTS, aten.roll.default, aten.embedding.default, aten.index_select.de
 """Calls that only put elements in other places. Kernels for a GPU take them in."""
 GPU_ONLY = frozenset((
     *MOVES, *resampling.RESAMPLED, *sums.SUMS,
-    *(getattr(aten, name).default for name in ("sin", "cos", "atan", "exp2", "log2", "floor", "ceil", "trunc")),
+    *(getattr(aten, name).default for name in ("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "erfc")),
+    *(getattr(aten, name).default for name in ("exp2", "log2", "log10", "round", "floor", "ceil", "trunc")),
 ))  # fmt: skip
 ELEMENTWISE = frozenset(op for build, ops in _GROUPS if build in _OF_ELEMENTS for op in ops) - GPU_ONLY
 COPIES = (aten.clone.default, aten.contiguous.default, aten.detach.default, aten.alias.default, aten.to.dtype)
