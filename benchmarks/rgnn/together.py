@@ -38,6 +38,7 @@ COPY = 4.2e12
 AHEAD = Tuning(unroll=1, stages=4)
 
 VARIANTS: dict[str, tuple[Options, tuple[str, ...]]] = {
+    "gradients of six": (Options(tuning=Tuning(gradients="bf16x6")), ("mag", "wikikg2", "am")),
     "numbers again": (Options(tuning=Tuning(again=True)), ("mag", "am", "biokg")), "one kernel": (Options(fuse=True), ("wikikg2", "biokg")),
     "4 stages": (Options(tuning=AHEAD), ("am",)), "apart": (Options(fuse=False), ("am",)),
     "sums of pairs": (Options(over_edges=False), ("wikikg2", "am")),
