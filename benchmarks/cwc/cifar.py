@@ -6,7 +6,8 @@
 
 Packs are written by `warpwright pack`. Finished trainings are lines of OUT/store*.jsonl; those under way are kept in OUT/store*.jsonl.parts,
 so that the same command goes on after --seconds, or a kill. rows.jsonl and README.md are written again after each part, from all that is known.
-Where nothing but small files is kept of --out, --whole begins no training that would not end in time, and --fit shortens trainings beforehand.
+Where nothing but small files is kept of --out, --whole begins no training that would not end in time and writes no states of trainings under
+way, and --fit shortens trainings beforehand.
 """
 
 from __future__ import annotations
@@ -105,7 +106,8 @@ def train(suite: Suite, name: str, end: float) -> bool:
             told = progress.seconds
             print(f"{progress.seconds:6.0f} s  {name}: {progress.text}", flush=True)
 
-    for job, outcome in side_by_side.outcomes(jobs, options.lanes, store.parts, show, end + (GRACE if options.whole else 0.0)):
+    parts = None if options.whole else store.parts
+    for job, outcome in side_by_side.outcomes(jobs, options.lanes, parts, show, end + (GRACE if options.whole else 0.0)):
         store[job.key] = outcome
         cifar_rows.note(options.out, "trainings", {"key": job.key, **missing[job.key].facts(), "part": name})
         print(f"        {job.key}: {outcome.test['clean']:.2f} %, {outcome.seconds:.0f} s, {outcome.how}", flush=True)

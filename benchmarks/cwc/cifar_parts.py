@@ -119,6 +119,10 @@ class Part:
 CHEAP = tuple(name for name in COUNTERMEASURES if not name.startswith("adversarial"))
 
 
+PROCESSED = tuple(name for name in CHEAP if name not in ("RSK+FF", "COIN"))
+"""Those that the part `published` leaves."""
+
+
 def _protected(kind: Kind) -> bool:
     return kind.on == "protected"
 
@@ -136,8 +140,10 @@ PARTS: dict[str, Part] = {
         change=_paper_recipe,
         keep=_protected,
     ),
-    "plain": Part("from scratch on clean and protected images", ("gentle", "paper"), ("plain",)),
-    "published": Part("RSK+FF and COIN, as their authors describe them", ("gentle",), (), ("RSK+FF", "COIN"), keep=_protected),
+    "plain": Part("from scratch on clean and protected images", ("gentle", "paper", "apart"), ("plain",)),
+    "published": Part("RSK+FF and COIN, as their authors describe them", ("gentle", "paper"), (), ("RSK+FF", "COIN"), keep=_protected),
+    "processed": Part("the other cheap counter-measures, on protected images alone", ("gentle",), (), PROCESSED, seeds=1, epochs=8, keep=_protected),
+    "vgg16": Part("VGG-16, plain", ("gentle", "paper"), ("architectures",), seeds=1, epochs=8, keep=lambda kind: kind.name == "plain, vgg16"),
     "simple": Part("JPEG of quality 10, greyscale", ("gentle",), (), ("jpeg", "greyscale"), keep=_protected),
     "cropping": Part("the outermost line of pixels replaced", ("paper",), (), ("edge crop",), keep=_protected),
     "recoverable": Part("from scratch on images of the preset recoverable", ("recoverable",), keep=_protected),
@@ -192,6 +198,6 @@ PARTS: dict[str, Part] = {
 """Those of HOUR fit one GPU-hour by the estimate; the others are excerpts for less, or wait for more."""
 
 FIRST, LAST = ("speed", "images"), ("front",)
-_EXCERPTS = ("published", "simple", "recoverable", "small")
+_EXCERPTS = ("published", "processed", "vgg16", "simple", "recoverable", "small")
 _LONG = ("tricks", "published-radii", "adversarial-architectures", "paper-countermeasures", "all-dat", "fine-tuning")
 HOUR = (*FIRST, *(name for name in PARTS if name not in (*_EXCERPTS, *_LONG)), *LAST)

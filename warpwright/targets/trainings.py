@@ -120,4 +120,5 @@ def _timing(costs: Sequence[float]) -> Timing:
 
 def _preset(name: str) -> choices.Choices:
     preset = PRESETS[name]
-    return choices.Choices(preset.spec.k, preset.spec.pb, preset.spec.tap, preset.operator.pad, preset.operator.scale)
+    spec, operator = preset.spec, preset.operator
+    return choices.Choices(spec.k, spec.pb, spec.tap, operator.pad, operator.scale, candidates=spec.candidates)

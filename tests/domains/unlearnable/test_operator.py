@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from warpwright.domains.unlearnable.cwc import backends
-from warpwright.domains.unlearnable.cwc.bank import UNIT, FilterBank, FilterSpec, response
+from warpwright.domains.unlearnable.cwc.bank import UNIT, FilterBank, FilterSpec, distance, farthest, response
 from warpwright.domains.unlearnable.cwc.operator import PADS, SCALES, Operator, reference
 from warpwright.errors import UsageError
 
@@ -111,6 +111,27 @@ def test_random_tap_places_are_uniform() -> None:
 def test_min_response_is_kept() -> None:
     filters = FilterBank.from_key(KEY, [str(i) for i in range(50)], FilterSpec(min_response=0.25))
     assert response(filters.weights).min() > 0.25
+
+
+def test_the_farthest_of_the_candidates_stays_and_a_class_that_is_added_last_changes_none() -> None:
+    names = [f"class {i}" for i in range(8)]
+    apart = FilterBank.from_key(KEY, names, FilterSpec(pb=0.2, candidates=32))
+    drawn = FilterBank.from_key(KEY, names, FilterSpec(pb=0.2))
+
+    def nearest(bank: FilterBank) -> float:
+        return min(distance(bank.weights[a], bank.weights[b]) for a in range(8) for b in range(a))
+
+    assert nearest(apart) > 2 * nearest(drawn) and (apart.weights[0] == drawn.weights[0]).all()
+    fewer = FilterBank.from_key(KEY, names[:5], FilterSpec(pb=0.2, candidates=32))
+    assert (fewer.weights == apart.weights[:5]).all()
+    assert (FilterBank.from_key(KEY, names, FilterSpec(pb=0.2, candidates=32)).weights == apart.weights).all()
+    near, far, taken = drawn.weights[1], apart.weights[2], drawn.weights[0]
+    expected = far if distance(far, taken) > distance(near, taken) else near
+    assert (farthest([near, far], [taken]) == expected).all() and farthest([near, far], []) is near
+    clear = FilterBank.from_key(KEY, names, FilterSpec(candidates=4, min_response=0.25))
+    assert response(clear.weights).min() > 0.25
+    with pytest.raises(UsageError, match="candidates"):
+        FilterSpec(candidates=0)
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from warpwright.domains.unlearnable.cwc.operator import Operator
 from warpwright.domains.unlearnable.data import images, sources
 from warpwright.domains.unlearnable.data.sinks import MARK
 from warpwright.domains.unlearnable.protect import Options, protect_data_set
+from warpwright.domains.unlearnable.recover import read_manifest
 from warpwright.errors import UsageError
 
 KEY = bytes(range(32))
@@ -96,6 +97,21 @@ def test_csv_labels_and_presets_round_trip(tmp_path: Path) -> None:
         protected = images.read(tmp_path / "out" / f"{item.name}.png", "x").colour[None]
         back = recover(protected, np.array([item.label]), options.bank(KEY, source.classes), options.chosen.operator)
         assert np.abs(back[0].astype(int) - item.load().colour).mean() < 3  # white noise is the worst case for rounding
+
+
+def test_a_preset_s_own_blur_stands_unless_another_is_asked_for(tmp_path: Path) -> None:
+    assert (Options("apart").spec.pb, Options("apart", pb=0.3).spec.pb, Options().spec.pb, Options(k=5).spec.k) == (0.2, 0.3, 0.3, 5)
+    source = sources.open_source(folder_set(tmp_path / "in"))
+    options = Options("apart")
+    protect_data_set(source, tmp_path / "out", KEY, options, tmp_path / "manifest.jsonl")
+    header = json.loads((tmp_path / "manifest.jsonl").read_text().splitlines()[0])
+    assert (header["preset"], header["k"], header["pb"]) == ("apart", 3, 0.2)
+    bank = options.bank(KEY, source.classes)
+    assert bank.spec.candidates == 64
+    item = next(iter(source.items()))
+    expected = slow_protect(item.load().colour[None], np.array([item.label]), bank, Operator())[0]
+    assert (images.read(tmp_path / "out" / f"{item.name}.png", "x").colour == expected).all()
+    assert (read_manifest(tmp_path / "manifest.jsonl").options.bank(KEY, source.classes).weights == bank.weights).all()
 
 
 def cifar_batch(n: int, label_key: bytes, classes: int, seed: int) -> bytes:

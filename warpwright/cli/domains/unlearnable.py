@@ -80,9 +80,9 @@ def _protect_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("out", metavar="OUT", help="new folder for the protected data set")
     _key_option(parser)
     _labels_option(parser)
-    parser.add_argument("--preset", choices=("gentle", "paper", "recoverable"), default="gentle", help="form of the method (%(default)s)")
-    parser.add_argument("--k", type=int, default=3, help="filter side in pixels (%(default)s; 9 suits 224-pixel images)")
-    parser.add_argument("--pb", type=float, default=0.3, help="blur parameter p_b (%(default)s; 0.06 suits --k 9)")
+    parser.add_argument("--preset", choices=("gentle", "apart", "paper", "recoverable"), default="gentle", help="form of the method (%(default)s)")
+    parser.add_argument("--k", type=int, help="filter side in pixels (3; 9 suits 224-pixel images)")
+    parser.add_argument("--pb", type=float, help="blur parameter p_b (0.3, of apart 0.2; 0.06 suits --k 9)")
     parser.add_argument("--data-set", default="", metavar="NAME", help="data sets of different names get different filters from one key")
     parser.add_argument("--backend", choices=("auto", "cpp", "torch", "cuda", "numpy"), default="auto", help="what convolves (%(default)s)")
     parser.add_argument("--format", default="png", metavar="FORM", help="png, webp (lossless) or jpeg:QUALITY, for image files (%(default)s)")
@@ -198,7 +198,7 @@ def protect(args: Arguments) -> int:
     run = _Run(args, source.size)
     with run:
         run.summary = protect_data_set(source, out, key, options, None if options.dry_run else manifest, run.show)
-    facts = {"preset": options.preset, "k": options.k, "pb": options.pb, "fingerprint": bank.fingerprint, "classes": len(source.classes)}
+    facts = {"preset": options.preset, "k": options.spec.k, "pb": options.spec.pb, "fingerprint": bank.fingerprint, "classes": len(source.classes)}
     return run.ended({"out": None if options.dry_run else str(out), "manifest": None if options.dry_run else str(manifest), **facts})
 
 

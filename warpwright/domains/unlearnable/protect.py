@@ -48,6 +48,7 @@ class Preset:
 
 PRESETS: dict[str, Preset] = {
     "gentle": Preset(FilterSpec(), Operator("reflect", "sum")),
+    "apart": Preset(FilterSpec(pb=0.2, candidates=64), Operator("reflect", "sum")),
     "paper": Preset(
         FilterSpec(tap="random"),
         Operator("zero", "max"),
@@ -73,8 +74,10 @@ class Options:
     """Options of a run; `settings` names those that change the output."""
 
     preset: str = "gentle"
-    k: int = 3
-    pb: float = 0.3
+    k: int | None = None
+    """Side of the filters; None: the preset's."""
+    pb: float | None = None
+    """Their blur parameter; None: the preset's."""
     dataset: str = ""
     form: Format = field(default_factory=Format)
     backend: str = "auto"
@@ -87,7 +90,13 @@ class Options:
 
     def bank(self, key: bytes, classes: Iterable[str]) -> FilterBank:
         """Return the filters of this run."""
-        return FilterBank.from_key(key, tuple(classes), replace(self.chosen.spec, k=self.k, pb=self.pb), self.dataset)
+        return FilterBank.from_key(key, tuple(classes), self.spec, self.dataset)
+
+    @property
+    def spec(self) -> FilterSpec:
+        """How filters are drawn: as the preset says, with another side or blur where one is asked for."""
+        usual = self.chosen.spec
+        return replace(usual, k=usual.k if self.k is None else self.k, pb=usual.pb if self.pb is None else self.pb)
 
     @property
     def chosen(self) -> Preset:
@@ -98,7 +107,8 @@ class Options:
 
     def header(self, source: Source, bank: FilterBank) -> dict[str, Any]:
         """Return the manifest's first line: what `recover` needs besides the key."""
-        method = {"scheme": SCHEME, "fingerprint": bank.fingerprint, "preset": self.preset, "k": self.k, "pb": self.pb, "dataset": self.dataset}
+        method: dict[str, Any] = {"scheme": SCHEME, "fingerprint": bank.fingerprint, "preset": self.preset}
+        method |= {"k": self.spec.k, "pb": self.spec.pb, "dataset": self.dataset}
         files = {"format": self.form.name, "lossless": self.form.lossless, "metadata": self.form.metadata}
         return {"warpwright": self.version, **method, **files, "source": source.kind, "size": source.size, "classes": list(source.classes)}
 
@@ -109,7 +119,7 @@ class Options:
 
     def method(self, bank: FilterBank) -> str:
         """Return the part of `settings` that does not depend on the data set."""
-        method = [SCHEME, bank.fingerprint, self.preset, f"k={self.k}", f"pb={self.pb!r}", self.dataset]
+        method = [SCHEME, bank.fingerprint, self.preset, f"k={self.spec.k}", f"pb={self.spec.pb!r}", self.dataset]
         return " ".join([*method, self.form.name, str(self.form.quality), self.form.metadata])
 
 

@@ -2,7 +2,8 @@
 
 Source: arXiv 2303.04278, section 4: k*k weights from U(0, p_b), one of them set to 1. Ours differ where the paper's
 form does harm: weights are multiples of 1/4096, so that every partial sum of a convolution is an exact integer in float32;
-the tap may be centred; filters are keyed by class name, so that adding a class changes no other class's filter.
+the tap may be centred; filters are keyed by class name, so that adding a class changes no other class's filter (unless they are kept
+apart, where a filter depends on those of the classes before it).
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ class FilterSpec:
     """Where the weight 1 is: `random` is the paper's."""
     min_response: float = 0.0
     """Draw again until the smallest magnitude of the frequency response exceeds this, which `recover` needs."""
+    candidates: int = 1
+    """Filters drawn for each class, of which the one stays that is farthest (`distance`) from those of the classes before it."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.k <= 31:
@@ -54,6 +57,8 @@ class FilterSpec:
             raise UsageError(f"expected p_b from 0 to 1, saw {self.pb}", "the paper uses 0.3 (k=3) and 0.06 (k=9)")
         if 1 + self.pb * (self.k * self.k - 1) > MAX_SUM:
             raise UsageError(f"expected 1 + pb*(k*k-1) <= {MAX_SUM}, saw k={self.k}, pb={self.pb}", "lower p_b or k: sums would not stay exact")
+        if not 1 <= self.candidates <= 1000:
+            raise UsageError(f"expected from 1 to 1000 candidates, saw {self.candidates}", "1 takes filters as they are drawn")
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,9 @@ class FilterBank:
             raise UsageError(f"expected a key of at least 16 bytes, saw {len(key)}", "make one with `warpwright key new`")
         if len(set(classes)) != len(classes):
             raise UsageError("expected distinct class names", "give each class its own name")
-        drawn = [_filter(key, name, spec, dataset) for name in classes]
+        drawn: list[NDArray[np.int32]] = []
+        for name in classes:
+            drawn.append(farthest(_filters(key, name, spec, dataset), drawn))
         weights = np.stack(drawn) if drawn else np.zeros((0, spec.k, spec.k), np.int32)
         return cls(tuple(classes), weights, spec, fingerprint(key))
 
@@ -95,14 +102,38 @@ def response(weights: NDArray[np.int32], size: tuple[int, int] = (_GRID, _GRID))
     return np.abs(np.fft.fft2(weights / UNIT, s=size))  # a shift of the tap changes the phase only
 
 
-def _filter(key: bytes, name: str, spec: FilterSpec, dataset: str) -> NDArray[np.int32]:
+def _filters(key: bytes, name: str, spec: FilterSpec, dataset: str) -> list[NDArray[np.int32]]:
+    """Return the first `spec.candidates` filters of a class whose response is large enough."""
+    fitting: list[NDArray[np.int32]] = []
     for attempt in range(_ATTEMPTS):
         weights = draw(key, name, spec, dataset, attempt)
         if not spec.min_response or response(weights).min() > spec.min_response:
-            return weights
+            fitting.append(weights)
+        if len(fitting) == spec.candidates:
+            return fitting
     raise UsageError(
-        f"no filter with |F| > {spec.min_response} in {_ATTEMPTS} draws at k={spec.k}, pb={spec.pb}", "lower --min-response or --pb"
+        f"expected {spec.candidates} filters with |F| > {spec.min_response}, saw {len(fitting)} in {_ATTEMPTS} draws at k={spec.k}, pb={spec.pb}",
+        "lower --min-response or --pb",
     )
+
+
+def farthest(candidates: Sequence[NDArray[np.int32]], others: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
+    """Return the candidate whose nearest of `others` is farthest away (Mitchell 1991); the first of equals, or where there are no others."""
+    if len(candidates) == 1 or not others:
+        return candidates[0]
+    shapes, taken = _shapes(np.stack(candidates)), _shapes(np.stack(others))
+    nearest = [np.sqrt(((shape - taken) ** 2).mean((1, 2))).min() for shape in shapes]
+    return candidates[int(np.argmax(np.round(nearest, 9)))]
+
+
+def distance(a: NDArray[np.int32], b: NDArray[np.int32]) -> float:
+    """Return the root mean square difference of two filters' magnitude responses, each scaled to 1 at frequency 0."""
+    one, other = _shapes(a), _shapes(b)
+    return float(np.sqrt(((one - other) ** 2).mean()))
+
+
+def _shapes(weights: NDArray[np.int32]) -> NDArray[np.float64]:
+    return response(weights) * UNIT / weights.sum((-2, -1), keepdims=True)
 
 
 def draw(key: bytes, name: str, spec: FilterSpec, dataset: str = "", attempt: int = 0) -> NDArray[np.int32]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpwright.domains.unlearnable.cwc import backends
-from warpwright.domains.unlearnable.cwc.bank import UNIT, FilterBank, FilterSpec, Tap, draw, fingerprint, response
+from warpwright.domains.unlearnable.cwc.bank import UNIT, FilterBank, FilterSpec, Tap, distance, draw, farthest, fingerprint
 from warpwright.domains.unlearnable.cwc.operator import PADS, SCALES, Operator, Pad, Scale
 from warpwright.errors import UsageError
 
@@ -38,13 +38,15 @@ class Choices:
     """Filter the luminance alone: its change is added to each channel."""
     distance: float = 0.0
     """Least root mean square between the magnitude responses of two classes' filters, each of sum 1; filters are drawn again until it holds."""
+    candidates: int = 1
+    """Filters drawn for each class, of which the one farthest from the classes before it stays: a distance that is in reach for any number."""
 
     def __post_init__(self) -> None:
         if self.pad not in PADS or self.scale not in SCALES or self.tap not in ("centre", "random"):
             raise UsageError(f"expected a pad of {PADS}, a scale of {SCALES} and a tap centre or random, saw {self}", "see docs/unlearnable.md")
         if not 0 <= self.smooth <= 1 or not 0 <= self.distance < 1:
             raise UsageError(f"expected smooth and distance from 0 to 1, saw {self.smooth}, {self.distance}", "0 leaves filters as they are drawn")
-        FilterSpec(self.k, self.pb, self.tap)
+        FilterSpec(self.k, self.pb, self.tap, candidates=self.candidates)
 
     @property
     def operator(self) -> Operator:
@@ -53,18 +55,25 @@ class Choices:
 
     def bank(self, key: bytes, classes: Sequence[str]) -> FilterBank:
         """Return the filters: a class's depends on those of the classes before it, where a distance is asked for."""
-        spec = FilterSpec(self.k, self.pb, self.tap)
+        spec = FilterSpec(self.k, self.pb, self.tap, candidates=self.candidates)
         drawn: list[NDArray[np.int32]] = []
         for name in classes:
             drawn.append(self._apart(key, name, spec, drawn))
         return FilterBank(tuple(classes), np.stack(drawn), spec, fingerprint(key))
 
     def _apart(self, key: bytes, name: str, spec: FilterSpec, others: list[NDArray[np.int32]]) -> NDArray[np.int32]:
-        for attempt in range(_ATTEMPTS):
+        """Return the farthest of the first `candidates` filters that are far enough away; of fewer, where there are no more."""
+        fitting: list[NDArray[np.int32]] = []
+        for attempt in range(max(_ATTEMPTS, self.candidates)):
             weights = smoothed(draw(key, name, spec, attempt=attempt), self.smooth)
             if not self.distance or all(distance(weights, other) >= self.distance for other in others):
-                return weights
-        raise UsageError(f"no filter at a distance of {self.distance} from {len(others)} others in {_ATTEMPTS} draws", "raise k or pb, or lower it")
+                fitting.append(weights)
+            if len(fitting) == self.candidates:
+                break
+        if not fitting:
+            seen = f"no filter at a distance of {self.distance} from {len(others)} others in {_ATTEMPTS} draws"
+            raise UsageError(seen, "raise k or pb, or lower it")
+        return farthest(fitting, others)
 
     def protect(self, images: NDArray[np.uint8], labels: NDArray[np.integer[Any]], bank: FilterBank) -> NDArray[np.uint8]:
         """Return the protected images `[N, C, H, W]`."""
@@ -104,12 +113,6 @@ def smoothed(weights: NDArray[np.int32], share: float) -> NDArray[np.int32]:
     moved = np.floor((1 - share) * weights + share * total / count + 0.5).astype(np.int32)
     moved.flat[int(np.argmax(weights))] = UNIT
     return moved
-
-
-def distance(a: NDArray[np.int32], b: NDArray[np.int32]) -> float:
-    """Return the root mean square difference of two filters' magnitude responses, each scaled to 1 at frequency 0."""
-    one, other = (response(weights) * UNIT / weights.sum() for weights in (a, b))
-    return float(np.sqrt(((one - other) ** 2).mean()))
 
 
 def luma(images: NDArray[np.uint8]) -> NDArray[np.uint8]:

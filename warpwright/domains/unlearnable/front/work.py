@@ -89,6 +89,7 @@ TECHNIQUES = (
     Choice("smooth", (0.0, 0.5, 1.0)),
     Choice("luminance", (False, True)),
     Choice("distance", (0.0, 0.05, 0.1, 0.15)),
+    Choice("candidates", (1, 8, 64)),
 )
 
 
