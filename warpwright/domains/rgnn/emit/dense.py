@@ -223,7 +223,7 @@ def _outer(x: torch.Tensor, g: torch.Tensor, by: Schedule = OUTER, active: bool 
     each = -(-rows // (_multiprocessors(x.device) * by.programs * by.step)) * by.step
     whole = x.new_zeros(width + 1, result)
     matrix, total = whole[:width], whole[width]
-    padded = {"K": _padded(width), "M": _padded(result), "STEP": by.step, "STAGES": by.stages, "num_stages": by.stages}
+    padded: dict[str, int | str] = {"K": _padded(width), "M": _padded(result), "STEP": by.step, "STAGES": by.stages, "num_stages": by.stages}
     padded |= {"ACTIVE": active, "PRECISION": by.precision}
     steps = x.stride(0), g.stride(0), each
     with _on(x.device):
