@@ -137,7 +137,8 @@ def plan(
     layer: Layer, inputs: Inputs, wanted: tuple[str, ...], rows: Mapping[Domain, int], options: Options = STANDARD, machine: Machine = GPU
 ) -> Plan:
     """Compile `layer` for gradients of `wanted` on graphs of about these `rows`, in the order that is best on `machine`."""
-    traced = flatten(trace(layer, {name: (domain, shape) for name, domain, shape in inputs}))
+    traced = trace(layer, {name: (domain, shape) for name, domain, shape in inputs})
+    traced = flatten(traced) if options.reorder else traced
     ordering = Ordering(
         rows, reorder=options.reorder, compact=options.compact, over_edges=options.over_edges, scatter=options.scatter, machine=machine
     )
