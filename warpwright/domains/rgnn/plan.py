@@ -139,9 +139,8 @@ def plan(
     """Compile `layer` for gradients of `wanted` on graphs of about these `rows`, in the order that is best on `machine`."""
     traced = trace(layer, {name: (domain, shape) for name, domain, shape in inputs})
     traced = flatten(traced) if options.reorder else traced
-    ordering = Ordering(
-        rows, reorder=options.reorder, compact=options.compact, over_edges=options.over_edges, scatter=options.scatter, machine=machine
-    )
+    over_edges = options.over_edges and rows[Domain.EDGE] >= STORED  # two launches more
+    ordering = Ordering(rows, reorder=options.reorder, compact=options.compact, over_edges=over_edges, scatter=options.scatter, machine=machine)
     last = through_pairs if machine.pairs and options.pairs else lambda program: program
     infer = ordering.run(traced)
     if not wanted:
