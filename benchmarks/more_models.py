@@ -116,6 +116,38 @@ MODELS: Mapping[str, Maker] = {
         block_out_channels=(16, 32), layers_per_block=1, norm_num_groups=8, cross_attention_dim=32, attention_head_dim=4,
         down_block_types=("CrossAttnDownBlock2D", "DownBlock2D"), up_block_types=("UpBlock2D", "CrossAttnUpBlock2D"),
     ),
+    "shufflenet_torchvision": _of("torchvision.models", "shufflenet_v2_x0_5", lambda: (_image(),), num_classes=10),
+    "googlenet_torchvision": _of("torchvision.models", "googlenet", lambda: (_image(),), num_classes=10, aux_logits=False, init_weights=False),
+    "maxvit_torchvision": _of(
+        "torchvision.models.maxvit", "MaxVit", lambda: (_image(56),), input_size=(56, 56), stem_channels=16, partition_size=7,
+        block_channels=[16, 32], block_layers=[1, 1], head_dim=8, stochastic_depth_prob=0.0, num_classes=10,
+    ),
+    "flow_torchvision": _of("torchvision.models.optical_flow", "raft_small", lambda: (_image(128), _image(128)), weights=None),
+    "wav2letter_torchaudio": _of("torchaudio.models", "Wav2Letter", lambda: (torch.randn(1, 1, 800),), num_classes=10),
+    "separation_torchaudio": _of(
+        "torchaudio.models", "ConvTasNet", lambda: (torch.randn(1, 1, 800),), enc_num_feats=32, msk_num_feats=16, msk_num_hidden_feats=32,
+        msk_num_layers=2, msk_num_stacks=1,
+    ),
+    "deberta": _transformers(
+        "DebertaV2Model", lambda: {"input_ids": _tokens()}, **_SMALL, vocab_size=100, relative_attention=True, pos_att_type=["p2c"]
+    ),
+    "mixtral": _transformers(
+        "MixtralModel", lambda: {"input_ids": _tokens()}, **_SMALL, vocab_size=100, num_key_value_heads=2, num_local_experts=4, use_cache=False
+    ),
+    "xlnet": _transformers("XLNetModel", lambda: {"input_ids": _tokens()}, vocab_size=100, d_model=32, n_layer=2, n_head=4, d_inner=64),
+    "patchtst": _transformers(
+        "PatchTSTModel", lambda: {"past_values": torch.randn(2, 64, 3)}, num_input_channels=3, context_length=64, patch_length=8, patch_stride=8,
+        d_model=32, num_attention_heads=4, num_hidden_layers=2, ffn_dim=64,
+    ),
+    "autoencoder_diffusers": _of(
+        "diffusers", "AutoencoderKL", lambda: (_image(32),), block_out_channels=(16, 32), norm_num_groups=8, latent_channels=4,
+        down_block_types=("DownEncoderBlock2D",) * 2, up_block_types=("UpDecoderBlock2D",) * 2,
+    ),
+    "transformer_diffusers": _of(
+        "diffusers", "DiTTransformer2DModel", lambda: (torch.randn(1, 4, 8, 8), torch.tensor([3]), torch.tensor([1])), num_attention_heads=2,
+        attention_head_dim=16, num_layers=2, sample_size=8, num_embeds_ada_norm=10, norm_num_groups=8,
+    ),
+    "levit_timm": _of("timm", "create_model", lambda: (torch.rand(1, 3, 224, 224),), "levit_128s", num_classes=10),
     "recommender": lambda: (Recommender(), (torch.randn(128, 13), torch.randint(0, 1000, (128, 4, 5)))),
     "rotary_attention": _rotary,
 }  # fmt: skip

@@ -39,6 +39,17 @@ def _says(handler: BaseHTTPRequestHandler, words: str, code: int = 200) -> None:
     handler.wfile.write(body)
 
 
+def _streams(handler: BaseHTTPRequestHandler, told: dict[str, Any], words: str) -> None:
+    """Answer in events: two halves of the words, then the end."""
+    half = len(words) // 2
+    parts = [({"role": "assistant", "content": words[:half]}, None), ({"content": words[half:]}, None), ({}, "stop")]
+    events = [{**told, "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": one, "finish_reason": end}]} for one, end in parts]
+    handler.send_response(200)
+    handler.send_header("Content-Type", "text/event-stream")
+    handler.end_headers()
+    handler.wfile.write("".join(f"data: {json.dumps(event)}\n\n" for event in events).encode() + b"data: [DONE]\n\n")
+
+
 FAILS: dict[str, Callable[[BaseHTTPRequestHandler, str], None]] = {
     "hangs": _hangs,
     "drops": _drops,
@@ -52,13 +63,17 @@ class Handler(BaseHTTPRequestHandler):
     server: Endpoint
 
     def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.seen += 1
         said = self.server.script.pop(0) if self.server.script else "busy"
-        usage = {"prompt_tokens": 100, "completion_tokens": 50}
-        answer = json.dumps({"choices": [{"message": {"content": said}}], "usage": usage})
+        usage = {"prompt_tokens": 100, "completion_tokens": 50, "total_tokens": 150}
+        told = {"id": f"answer-{self.server.seen}", "created": 0, "model": asked.get("model", ""), "usage": usage}
         with contextlib.suppress(OSError):  # the client has gone
-            FAILS.get(said, _says)(self, answer)
+            if asked.get("stream") and said not in FAILS:
+                _streams(self, told, said)
+            else:
+                choices = [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": said}}]
+                FAILS.get(said, _says)(self, json.dumps({**told, "object": "chat.completion", "choices": choices}))
 
     def log_message(self, *_: Any) -> None:
         pass

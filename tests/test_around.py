@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from warpwright.cli.usage import verbs
 
 ROOT = Path(__file__).parents[1]
 ACTION = (ROOT / ".github/actions/check/action.yml").read_text()
+SAYING = (".md", ".py", ".yml", ".ipynb")
 FILES = [ROOT / ".github/actions/check/action.yml", ROOT / ".pre-commit-hooks.yaml", ROOT / "docker/Dockerfile"]
 
 
@@ -38,6 +41,35 @@ def test_every_place_that_names_torchs_versions_names_the_same() -> None:
     for file in ("docker/Dockerfile", "warpwright/doctor.py"):
         found = re.findall(r"torch>=[\d.]+,<[\d.]+", (ROOT / file).read_text())
         assert found and set(found) == {wanted}
+
+
+def test_the_image_is_given_what_an_installation_reads() -> None:
+    image = (ROOT / "docker/Dockerfile").read_text()
+    copied = [word for words in re.findall(r"^COPY (.+)$", image, re.M) for word in words.split()[:-1]]
+    ignored = (ROOT / ".dockerignore").read_text().split()
+    assert copied and all((ROOT / path).exists() for path in copied)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    needed = ["pyproject.toml", project["project"]["readme"], "warpwright/__init__.py"]
+    needed += [str(path.relative_to(ROOT)) for path in (ROOT / "warpwright").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    assert [path for path in needed if not (ROOT / path).is_file() or any(_matches(path, pattern) for pattern in ignored)] == []
+    assert re.findall(r'ENTRYPOINT \["([a-z]+)"\]', image)[0] in project["project"]["scripts"]
+    assert re.findall(r'CMD \["([a-z]+)"\]', image)[0] in verbs(cli.parser())
+
+
+def _matches(path: str, pattern: str) -> bool:
+    """Does a line of .dockerignore leave out the file, or a folder that it lies in?"""
+    places = [path, *map(str, Path(path).parents)]
+    return any(fnmatch.fnmatch(place, pattern) or fnmatch.fnmatch(place, pattern.removeprefix("**/")) for place in places)
+
+
+def test_every_extra_that_is_named_exists() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    texts = [path for folder in ("docs", "warpwright", "tests", "docker", ".github") for path in (ROOT / folder).rglob("*") if path.suffix in SAYING]
+    named = {}
+    for path in [ROOT / "README.md", ROOT / "CHANGELOG.md", *texts]:
+        words = re.findall(r"warpwright\[([a-z][a-z, -]*)\]|extra `([a-z-]+)`|how_to_install\(\"([a-z-]+)\"\)", path.read_text())
+        named |= {name.strip(): path.name for found in words for group in found for name in group.split(",") if name}
+    assert len(named) > 5 and {name: file for name, file in named.items() if name not in extras} == {}
 
 
 @pytest.mark.parametrize("code", [0, 1])

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import warpwright
-from warpwright import bench, cli, jobs
+from warpwright import bench, cli, doctor, jobs
 from warpwright import run as driver
 from warpwright.archive import Archive
 from warpwright.base import BASELINE, Candidate, Errors, Measurement, Record, Source, Task, Timing, Verdict, now
@@ -192,6 +192,18 @@ def test_interruption_before_anything_was_measured(run: Run, monkeypatch: pytest
     monkeypatch.setattr(driver, "open_evaluator", interrupted)
     code, said, _ = run("optimize", "task.py", "--json")
     assert code == cli.INTERRUPTED and said["artifact"] is None
+
+
+@pytest.mark.parametrize(("verb", "kept"), [("doctor", ""), ("audit", "what was measured is in the archive")])
+def test_an_interruption_says_what_is_kept(run: Run, monkeypatch: pytest.MonkeyPatch, verb: str, kept: str) -> None:
+    def interrupted(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    Path("candidate.py").write_text("class ModelNew: ...\n")
+    monkeypatch.setattr(driver, "open_evaluator", interrupted)
+    monkeypatch.setattr(doctor, "examine", interrupted)
+    code, said, error = run(verb, *(["candidate.py", "--task", "task.py"] if verb == "audit" else []), "--json")
+    assert code == cli.INTERRUPTED and said == {"error": "interrupted", "hint": kept} and ("archive" in error) == bool(kept)
 
 
 @pytest.mark.parametrize(("status", "code"), [("ok", 0), ("wrong", 1), ("cheated", 1), ("crashed", 1), ("timeout", 1), ("unscored", 1)])

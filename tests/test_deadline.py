@@ -182,3 +182,9 @@ def test_a_process_that_waits_for_a_core_keeps_more_time_for_its_result(monkeypa
 
 def test_how_long_a_process_waits_is_what_the_system_says() -> None:
     assert 1.0 <= WAITING() <= deadline.MOST_WAITING
+
+
+@pytest.mark.parametrize(("waited", "said"), [(1.0, ""), (1.5, ""), (2.0, "50 %"), (5.0, "80 %")])
+def test_a_process_that_is_kept_from_the_cores_says_so(waited: float, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deadline, "waiting", lambda: waited)
+    assert (said in deadline.crowded()) if said else deadline.crowded() == ""

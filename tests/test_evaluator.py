@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from warpwright import api
 from warpwright.archive import Archive
 from warpwright.base import BASELINE, Budget, Candidate, Record, Source, is_baseline
 from warpwright.deadline import Deadline
 from warpwright.loop import optimize
 from warpwright.reports import report
-from warpwright.space import Measuring, Space
+from warpwright.space import Measuring, Space, silent
+from warpwright.targets import building, second_process
 from warpwright.targets import local as local_target
-from warpwright.targets import second_process
 from warpwright.targets import trusted as trusted_target
 from warpwright.targets.building import add_baselines
 from warpwright.targets.local import ORIGINAL, LocalEvaluator
@@ -278,6 +279,55 @@ def test_before_a_deadline_the_first_candidate_is_verified_while_the_compiler_wo
     assert wrong.status == "wrong" and right.status == "ok" and set(right.measurement.baselines) == {"eager", "compile"}
     assert begun.index("verifying") < begun.index("baseline compile") < begun.index("timing the baselines")
     assert begun.count("building") == 2, "neither was built a second time"
+
+
+def planned(folder: Path, seconds: float, tell: Callable[[str], None] = silent, **sources: Candidate) -> LocalEvaluator:
+    """Return an evaluator within a plan, as `audit` has one, with these baselines beside the original."""
+    measuring = Measuring((ORIGINAL,), 0.3, deadline=Deadline.of(seconds, firm=False), tell=tell)
+    evaluator = LocalEvaluator(taskfile.describe(folder / "task.py"), "cpu", measuring, lock=DeviceLock("cpu", folder / "locks"))
+    evaluator._sources = {"eager": evaluator.baselines()[0].source, **{name: one.source for name, one in sources.items()}}
+    return evaluator
+
+
+COMPILED = HEADER + "        # torch.compile(\n"
+HANGING = HEADER.replace("    def forward", "        time.sleep(600)\n    def forward") + "        # torch.compile(\n"
+
+
+def test_within_a_plan_a_wrong_program_is_answered_while_the_compiler_works(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU: what compiles has begun before the program was verified, and ends with the evaluator."""
+    monkeypatch.setattr(trusted_target.Workbench, "has_free_cores", property(lambda bench: True))
+    with planned(folder, 400.0, hanging=program(SAME, HANGING)) as evaluator:
+        assert evaluate(evaluator, "        return x * self.weight\n").status == "wrong"
+        trusted = evaluator._trusted
+        assert trusted is not None and [one.wait(0.0) for one in trusted.compiling] == [False] and not trusted.ready
+    assert not any(worker.alive for worker in trusted.aside)
+
+
+def test_within_a_plan_what_compiles_is_verified_beside_the_rest(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU: what is compiled in time is timed, and the floor is worked out."""
+    monkeypatch.setattr(trusted_target.Workbench, "has_free_cores", property(lambda bench: True))
+    begun: list[str] = []
+    with planned(folder, 4000.0, begun.append, quick=program(SAME, COMPILED)) as evaluator:
+        record = evaluate(evaluator, SAME)
+        assert evaluator._trusted is not None and len(evaluator._trusted.aside) == 1 and not api.left_out(evaluator.evaluate_baselines())
+    assert record.status == "ok" and record.measurement is not None, record.detail
+    assert set(record.measurement.baselines) == {"eager", "quick"} and record.measurement.conditions["work_bytes"]
+    assert begun.index("verifying") < begun.index("verifying baseline quick") < begun.index("timing the baselines") < begun.index("timing")
+
+
+@pytest.mark.parametrize("free", [True, False])
+def test_a_plan_that_is_over_still_gives_a_verdict_and_names_what_is_late(folder: Path, free: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a verdict needs is done all the same. What compiles may take as long as was spent before; here it takes for ever."""
+    monkeypatch.setattr(trusted_target.Workbench, "has_free_cores", property(lambda bench: free))
+    monkeypatch.setattr(building, "COLD_SECONDS", 0.1)
+    tuned = HANGING + "        # max-autotune\n"
+    with planned(folder, 0.1, hanging=program(SAME, HANGING), tuned=program(SAME, tuned)) as evaluator:
+        record = evaluate(evaluator, SAME)
+        late = api.left_out(evaluator.evaluate_baselines())
+    assert record.status == "ok" and record.measurement is not None, record.detail
+    assert record.measurement.baselines["eager"].samples and record.measurement.conditions["left_out"] == "hanging, tuned"
+    assert "not ready within" in late["hanging"] and "no time for the plain compilation" in late["tuned"]
+    assert record.measurement.conditions["work_bytes"], "the floor is worked out in any case"
 
 
 @pytest.mark.compiler

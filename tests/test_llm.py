@@ -109,6 +109,47 @@ def test_nonsense_is_an_error(server: Server) -> None:
         client(server).ask(ASKED)
 
 
+def test_an_answer_in_parts_is_one_text(server: Server) -> None:
+    parts = [{"type": "reasoning", "text": "hm"}, {"type": "text", "text": "fo"}, {"type": "text", "text": "ur"}]
+    server.replies = [(200, json.dumps({"choices": [{"message": {"content": parts}}]}), {})]
+    assert client(server).ask(ASKED) == "four"
+
+
+@pytest.mark.parametrize(
+    "content", [None, 4, [], {}, [{}], [4], [{"type": "text", "text": None}], [{"type": "image"}]], ids=lambda content: json.dumps(content)
+)
+def test_content_that_is_no_text_is_an_error(content: Any, server: Server) -> None:
+    server.replies = [(200, json.dumps({"choices": [{"message": {"content": content}}]}), {})]
+    with pytest.raises(ChatError, match="content"):
+        client(server).ask(ASKED)
+
+
+def test_nesting_without_end_is_an_error(server: Server) -> None:
+    server.replies = [(200, "[" * 200_000, {})]
+    with pytest.raises(ChatError, match="content"):
+        client(server).ask(ASKED)
+
+
+def test_half_of_a_surrogate_pair_does_not_come_in(server: Server) -> None:
+    server.replies = [(200, '{"choices": [{"message": {"content": "fo\\ud800ur \\ud83d\\ude00"}}]}', {})]
+    assert client(server).ask(ASKED) == "fo?ur \U0001f600"
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        {"prompt_tokens": -5, "completion_tokens": 1}, {"prompt_tokens": True, "completion_tokens": 1}, {"prompt_tokens": 1}, [], "5", None,
+        {"prompt_tokens": 0, "completion_tokens": 0}, {"prompt_tokens": 10**30, "completion_tokens": 1},
+    ],
+)  # fmt: skip
+def test_a_count_that_cannot_be_is_estimated_instead(usage: Any, server: Server) -> None:
+    server.replies = [(200, json.dumps({"choices": [{"message": {"content": "four"}}], "usage": usage}), {})]
+    metered = llm.Metered(client(server), llm.Limits(tokens=100_000))
+    metered.ask(ASKED)
+    estimate = llm.Usage.estimated(ASKED, "four")
+    assert metered.tokens == estimate.asked + estimate.answered
+
+
 def test_nobody_there() -> None:
     with pytest.raises(ChatError, match="2 attempts"):
         OpenAI("http://127.0.0.1:9", "small", attempts=2, sleep=lambda _: None).ask(ASKED)
@@ -140,3 +181,50 @@ def test_wrong_replay_files(tmp_path: Path) -> None:
     (tmp_path / "bad").write_text("{}\n")
     with pytest.raises(UsageError, match="line 1"):
         Replay(tmp_path / "bad")
+
+
+# --- a model in a folder --------------------------------------------------------------------------------------------------------------------
+
+
+def saved_model(folder: Path, context: int = 256) -> str:
+    """Write a tiny model of random weights that knows bytes; return its folder."""
+    tokenizers = pytest.importorskip("tokenizers")
+    transformers = pytest.importorskip("transformers")
+    import torch
+
+    letters = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
+    plain = tokenizers.Tokenizer(tokenizers.models.BPE({letter: number for number, letter in enumerate(letters)}, []))
+    plain.pre_tokenizer, plain.decoder = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False), tokenizers.decoders.ByteLevel()
+    plain.add_special_tokens(["<end>"])
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 2}
+    config = transformers.LlamaConfig(vocab_size=257, max_position_embeddings=context, eos_token_id=256, bos_token_id=None, **sizes)
+    transformers.LlamaForCausalLM(config).save_pretrained(folder)
+    transformers.PreTrainedTokenizerFast(tokenizer_object=plain, eos_token="<end>").save_pretrained(folder)
+    return str(folder)
+
+
+def test_a_model_in_a_folder_answers_and_counts_its_tokens(tmp_path: Path) -> None:
+    chat = open_chat(f"hf:{saved_model(tmp_path / 'small')}")
+    assert isinstance(chat, llm.Local) and chat.name == "small"
+    answer = chat.ask(ASKED)
+    assert isinstance(answer, str) and chat.ask(ASKED) == answer, "the likeliest answer is always the same"
+    assert chat.usage is not None and chat.usage.asked == len("two and two?\n\n") and 0 < chat.usage.answered <= 256 - chat.usage.asked
+    metered = llm.Metered(chat, llm.Limits(tokens=20_000), tmp_path / "log.jsonl")
+    metered.ask(ASKED)
+    assert metered.tokens == chat.usage.asked + chat.usage.answered, "its own count, not an estimate"
+    recorded = open_chat(f"hf:{tmp_path / 'small'}", str(tmp_path / "answers.jsonl"))
+    assert recorded.ask(ASKED) == open_chat(f"replay:{tmp_path / 'answers.jsonl'}").ask(ASKED) == answer
+
+
+def test_a_question_that_is_too_long_for_a_model_in_a_folder_has_no_answer(tmp_path: Path) -> None:
+    chat = llm.Local(saved_model(tmp_path / "small", context=32))
+    with pytest.raises(ChatError, match="fewer than 32 tokens"):
+        chat.ask([{"role": "user", "content": "x" * 40}])
+    assert chat.ask([{"role": "user", "content": "x"}]) is not None
+
+
+def test_a_folder_without_a_model(tmp_path: Path) -> None:
+    for folder, seen in ((tmp_path / "none", "no such folder"), (tmp_path, r"no config\.json")):
+        with pytest.raises(UsageError, match=seen):
+            open_chat(f"hf:{folder}")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from warpwright import loop, run
 from warpwright.archive import Archive
 from warpwright.base import BASELINE, LEFT_OUT, Budget, Candidate, Record, Source, Task, target_of
-from warpwright.deadline import Deadline
+from warpwright.deadline import Deadline, crowded
 from warpwright.doctor import gpu_present
 from warpwright.errors import UsageError
 from warpwright.files import ARCHIVE, make_folder
@@ -68,7 +68,7 @@ def optimize_task(
     with Archive(archive_path) as archive:
         known = None if again else recall.recall(task, settings, archive)
         if known is not None:
-            told = _polished(task, settings, archive, known.records, polish, watching) if polish else Polish()
+            told = _polished(task, settings, archive, known.records, polish, watching, folder) if polish else Polish()
             every = [*known.records, *told.records]
             return replace(results.write(task, every, folder, archive.path, known.reason, known.left_out, recalled=True), polish=told.outcomes)
         try:
@@ -77,7 +77,7 @@ def optimize_task(
             if run_.outcome.failure is not None:
                 raise run_.outcome.failure
             if polish:
-                told = _polished(task, settings, archive, records, polish, watching)
+                told = _polished(task, settings, archive, records, polish, watching, folder)
                 records += told.records
         except KeyboardInterrupt:
             pass
@@ -98,8 +98,10 @@ class Polish:
     """Of the program with faster schedules, and of the baselines beside it."""
 
 
-def _polished(task: Task, settings: Settings, archive: Archive, records: Sequence[Record], seconds: float, watching: Watching) -> Polish:
-    """Reschedule the kernels of the best program of some records; verify and time what comes of it."""
+def _polished(
+    task: Task, settings: Settings, archive: Archive, records: Sequence[Record], seconds: float, watching: Watching, folder: Path
+) -> Polish:
+    """Reschedule the kernels of the best program of some records; verify and time what comes of it. polish.json says what was measured of each."""
     from warpwright.sass import programs  # and torch with it
 
     best = loop.best(records)
@@ -109,6 +111,7 @@ def _polished(task: Task, settings: Settings, archive: Archive, records: Sequenc
     shipped = programs.read(artefact.text(best))
     result = programs.polished(best.candidate.source.text, seconds, (lambda _: programs.recorded(shipped)) if shipped else None)
     outcomes = tuple(map(str, result.outcomes))
+    (folder / "polish.json").write_text(json.dumps([asdict(outcome) for outcome in result.outcomes], indent=1) + "\n")
     if not result.text:
         return Polish(outcomes)
     proved = prove(task, programs.candidate_of(best.candidate, result), settings, archive, watching)
@@ -121,7 +124,9 @@ def _reason(done: run.Run, measured: bool) -> str:
         return f"not captured, so only changes to the program as a whole were tried: {done.limited}"
     if done.outcome.interrupted:
         return "interrupted"
-    return done.note if measured else done.outcome.stopped
+    if measured or not done.outcome.stopped.startswith(run.SPENT):
+        return done.note if measured else done.outcome.stopped
+    return "; ".join(filter(None, [done.outcome.stopped, crowded(), "give it a longer budget"]))
 
 
 # --- one program ---------------------------------------------------------------------------------------------------------------------

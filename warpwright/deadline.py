@@ -23,6 +23,9 @@ WRITING_SHARE, MOST_WRITING_SECONDS = 0.08, 1.0
 MOST_WAITING, MOST_WRITING_SHARE = 6.0, 0.5
 """Where others keep a process from the cores: its writing is believed to take so many times longer at most, so much of a budget is kept for it."""
 
+CROWDED_SHARE = 0.4
+"""Of its time waited for a core, a process says so: two that share one wait for half of it."""
+
 AGAIN_SECONDS = 2.0
 """Code that keeps an OutOfTime to itself is stopped once more after so long."""
 
@@ -121,6 +124,12 @@ def waiting() -> float:
     except (OSError, ValueError):
         return 1.0
     return min(MOST_WAITING, 1 + queued / running) if running > 0 else 1.0
+
+
+def crowded() -> str:
+    """Return in words how much other work keeps this process from the cores; "" where it hardly does."""
+    share = 1 - 1 / waiting()
+    return f"other work had the cores for {100 * share:.0f} % of the time that this process wanted one" if share > CROWDED_SHARE else ""
 
 
 def stop_thread(thread: threading.Thread) -> None:

@@ -2,6 +2,7 @@
 
 chat = OpenAI("https://host/v1", "model-name")           # key from WARPWRIGHT_API_KEY, else OPENAI_API_KEY; never logged
 text = chat.ask([{"role": "user", "content": "..."}])
+chat = Local("models/small")                             # a model of transformers' in a folder, without an endpoint
 chat = Metered(chat, Limits(tokens=200_000))             # counts tokens and dollars, stops before a limit is passed, logs every question
 """
 
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from warpwright.base import digest, now
-from warpwright.errors import ChatError, LimitReached, UsageError
+from warpwright.errors import ChatError, LimitReached, MissingExtra, UsageError
 
 Message = Mapping[str, str]
 """`role` (system, user, assistant) and `content`."""
@@ -41,7 +42,17 @@ class Usage:
         return cls(sum(len(message["content"]) for message in messages) // LETTERS + 1, len(answer) // LETTERS + 1)
 
 
+    @classmethod
+    def told(cls, usage: Any) -> Usage | None:
+        """Return what an endpoint says of it; None where that cannot be, as it is counted against a limit."""
+        counts = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")] if isinstance(usage, dict) else []
+        good = bool(counts) and all(isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= MOST_TOLD for count in counts)
+        return cls(*counts) if good and counts[0] else None
+
+
 LETTERS = 3
+MOST_TOLD = 100_000_000
+"""Tokens of one question that an endpoint may speak of."""
 
 
 class Chat(Protocol):
@@ -163,23 +174,29 @@ class OpenAI:
         self.usage = None
         try:
             body = json.loads(data)
-            content = body["choices"][0]["message"]["content"]
-        except (ValueError, KeyError, IndexError, TypeError):
+            content = _joined(body["choices"][0]["message"]["content"])
+        except (ValueError, KeyError, IndexError, TypeError, RecursionError):
             content = None
         else:
-            told = body.get("usage")
-            if isinstance(told, dict) and isinstance(told.get("prompt_tokens"), int) and isinstance(told.get("completion_tokens"), int):
-                self.usage = Usage(told["prompt_tokens"], told["completion_tokens"])
-        if not isinstance(content, str):
+            self.usage = Usage.told(body.get("usage"))
+        if content is None:
             raise ChatError(
                 f"expected choices[0].message.content in the answer of {self.url}, saw {self._clean(data[:200].decode(errors='replace'))!r}"
             )
-        return content
+        return content.encode(errors="replace").decode()  # half of a surrogate pair, which JSON can hold, can be in no file
 
     def _clean(self, text: str) -> str:
         """Return a server's words without the key, which some servers repeat."""
         text = " ".join(text.split())[:500]
         return text.replace(_key(), "<key>") if _key() else text
+
+
+def _joined(content: Any) -> str | None:
+    """Return an answer's text, which some endpoints give in parts; None for what is none."""
+    if isinstance(content, str):
+        return content
+    parts = [part["text"] for part in content if part["type"] in ("text", "output_text")] if isinstance(content, list) else []
+    return "".join(parts) if parts and all(isinstance(part, str) for part in parts) else None
 
 
 def _retry_after(header: str | None, otherwise: float) -> float:
@@ -190,6 +207,74 @@ def _advice(code: int) -> str:
     if code in (401, 403):
         return f"set {KEY_VARIABLES[0]} to a key of this endpoint"
     return "is the address right? it is the part before /chat/completions" if code == 404 else "the server refused the request as it is"
+
+
+@dataclass
+class Local:
+    """A causal language model in a folder, as transformers keeps one, run in this process; nothing is downloaded."""
+
+    folder: str
+    temperature: float = 0.0
+    most_tokens: int = 8192
+    timeout: float = 300.0
+    """Seconds after which an answer ends where it stands."""
+    usage: Usage | None = None
+    """Of the last answer."""
+    loaded: tuple[Any, Any] | None = field(default=None, repr=False)
+    """The model and its tokenizer, from the first question on."""
+
+    def __post_init__(self) -> None:
+        if not Path(self.folder, "config.json").is_file():
+            seen = "saw no config.json there" if Path(self.folder).is_dir() else "saw no such folder"
+            raise UsageError(f"expected a model of transformers' in {self.folder}, {seen}", "download one first; none is fetched from here")
+
+    @property
+    def name(self) -> str:
+        """The folder's own name: where it lies makes no other model of it."""
+        return Path(self.folder).resolve().name
+
+    def ask(self, messages: Sequence[Message]) -> str:
+        """Return the model's answer. Raises ChatError where the question leaves no room for one."""
+        import torch
+
+        model, tokenizer = self.loaded = self.loaded or self._load()
+        ids = tokenizer(self._text(tokenizer, messages), return_tensors="pt", add_special_tokens=not tokenizer.chat_template).input_ids
+        asked = ids.shape[1]
+        room = getattr(model.config, "max_position_embeddings", None)
+        most = self.most_tokens if room is None else min(self.most_tokens, room - asked)
+        if most <= 0:
+            wanted = f"expected a question of fewer than {room} tokens, the context of {self.name}"
+            raise ChatError(f"{wanted}, saw {asked}", "take a model with a longer one")
+        drawn = {"do_sample": True, "temperature": self.temperature} if self.temperature else {"do_sample": False}
+        ids = ids.to(model.device)
+        settings = {"max_new_tokens": most, "max_time": self.timeout, "pad_token_id": _pad_of(tokenizer), **drawn}
+        try:
+            with torch.inference_mode():
+                made = model.generate(ids, attention_mask=torch.ones_like(ids), **settings)
+        except RuntimeError as error:  # such as memory that does not suffice for a long question
+            raise ChatError(f"expected an answer of {self.name}, saw {str(error).strip()[:300]}", "a shorter question may fit") from error
+        answer = made[0, asked:]
+        self.usage = Usage(asked, len(answer))
+        return str(tokenizer.decode(answer, skip_special_tokens=True))
+
+    def _load(self) -> tuple[Any, Any]:
+        try:
+            import torch
+            from transformers import AutoModelForCausalLM, AutoTokenizer
+        except ImportError as error:
+            raise MissingExtra(error.name or "transformers", "learn", "a model in a folder") from error
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        model = AutoModelForCausalLM.from_pretrained(self.folder, dtype="auto", local_files_only=True)
+        return model.to(device).eval(), AutoTokenizer.from_pretrained(self.folder, local_files_only=True)
+
+    def _text(self, tokenizer: Any, messages: Sequence[Message]) -> str:
+        if tokenizer.chat_template:
+            return str(tokenizer.apply_chat_template([dict(message) for message in messages], tokenize=False, add_generation_prompt=True))
+        return "\n\n".join(message["content"] for message in messages) + "\n\n"
+
+
+def _pad_of(tokenizer: Any) -> int | None:
+    return tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
 
 
 @dataclass
@@ -408,14 +493,19 @@ class Recording:
 
 
 def open_chat(spec: str, record: str | None = None) -> Chat:
-    """Return the model that `replay:FILE`, `play:FILE` or `openai:URL,MODEL` names; with `record`, answers are kept in that file."""
+    """Return the model that `replay:FILE`, `play:FILE`, `hf:FOLDER` or `openai:URL,MODEL` names; with `record`, answers are kept in that file."""
     kind, _, rest = spec.partition(":")
     if kind == "replay" and rest:
         return Replay(Path(rest))
     if kind == "play" and rest:
         return Recording(Path(rest))
-    url, comma, model = rest.rpartition(",")
-    if kind != "openai" or not comma or not model:
-        raise UsageError(f"expected --model replay:FILE or openai:URL,MODEL, saw {spec!r}", "as in openai:http://localhost:8000/v1,my-model")
-    chat = OpenAI(url, model)
-    return Replay(Path(record), live=chat) if record else chat
+    live: Chat
+    if kind == "hf" and rest:
+        live = Local(rest)
+    else:
+        url, comma, model = rest.rpartition(",")
+        if kind != "openai" or not comma or not model:
+            known = "replay:FILE, play:FILE, hf:FOLDER or openai:URL,MODEL"
+            raise UsageError(f"expected --model {known}, saw {spec!r}", "as in openai:http://localhost:8000/v1,my-model")
+        live = OpenAI(url, model)
+    return Replay(Path(record), live=live) if record else live

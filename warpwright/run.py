@@ -66,8 +66,8 @@ class Settings:
     options: Options = ()
     """What the task's domain is told besides."""
     model: str = ""
-    """Of a search that asks one: `replay:FILE` or `openai:URL,MODEL` (llm.py); of `policy`, the folder of a trained one; of `ppo`, a file of weights,
-    or nothing."""
+    """Of a search that asks one: `replay:FILE`, `play:FILE`, `hf:FOLDER` or `openai:URL,MODEL` (llm.py); of `policy`, the folder of a trained one; of
+    `ppo`, a file of weights, or nothing."""
     model_options: str = ""
     """How far it is asked, such as `candidates=4,depth=3,tokens=200000` (search/fsr.py)."""
     budget_of: BudgetOf = "search"
@@ -97,6 +97,9 @@ class Settings:
         told: dict[str, Scalar] = {"entry": entry} if entry else {}
         told |= {name: getattr(self, name) for name in ("precision", "mode", "scale") if getattr(self, name) != getattr(usual, name)}
         return domains.describe(path, {**told, **dict(self.options)})
+
+SPENT = "the budget"
+"""What the reason of a run begins with that a deadline ended."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +173,7 @@ def run_task(task: Task, settings: Settings, archive: Archive, conduct: Conduct 
     except BaseException as error:
         if not out_of_time(error):
             raise
-        spent = f"the budget of {deadline.seconds:g} s was spent at: {doing}" if deadline is not None else ""
+        spent = f"{SPENT} of {deadline.seconds:g} s was spent at: {doing}" if deadline is not None else ""
         left_out = (*run.outcome.left_out, f"what came after: {doing}")
         run = replace(run, outcome=replace(run.outcome, stopped=spent, left_out=left_out, exhausted=False))
     return run
@@ -202,7 +205,7 @@ def model_search(settings: Settings, archive: Archive) -> ModelSearch | PolicySe
             raise UsageError("expected a policy for --search policy, saw none", "give --model FOLDER, as `warpwright train` makes one")
         return PolicySearch(Policy.load(Path(settings.model)))
     if not settings.model:
-        raise UsageError(f"expected a model for --search {settings.search}, saw none", "give --model openai:URL,MODEL or replay:FILE")
+        raise UsageError(f"expected a model for --search {settings.search}, saw none", "give --model openai:URL,MODEL, hf:FOLDER or replay:FILE")
     log = archive.path.with_name(f"{archive.path.stem}.chat.jsonl")
     on_cpu = target_of(settings.device) == "cpu"
     words = "a CPU: the text is translated to loops over threads" if on_cpu else facts.machine_name("cuda:0")

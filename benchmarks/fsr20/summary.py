@@ -2,11 +2,11 @@
 
 A RUN is a file of rows, or a folder with rows.jsonl: of a probe, of the verifier (`audit`) or of a timer (`plain20`, benchmarks.fsr20.timed); of a
 kernel that several have, the latest counts. A probe's winner is the fastest program that errs at most twice as much as the text as given. `--first
-ROWS` is the run before there were templates, as a table of its own; `--kept ROWS` is an earlier summary, whose words on the same recipes stand where no
-RUN has any. What stands in the repository comes from what else stands in it:
+ROWS` is the run before there were templates, as a table of its own; `--kept ROWS` is an earlier summary, whose words on the same recipes stand where
+no RUN has any. What stands in the repository comes from what else stands in it:
 
-    python -m benchmarks.fsr20.summary benchmarks/fsr20/second.jsonl --first benchmarks/fsr20/first.jsonl \\
-        --kept benchmarks/results/fsr20_h200/rows.jsonl --out benchmarks/results/fsr20_h200
+    python -m benchmarks.fsr20.summary benchmarks/fsr20/second.jsonl benchmarks/fsr20/third.jsonl \\
+        --first benchmarks/fsr20/first.jsonl --kept benchmarks/results/fsr20_h200/rows.jsonl --out benchmarks/results/fsr20_h200
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def timed_headline(runs: Sequence[Sequence[Row]]) -> dict[str, Any]:
     gains = [float(row["speedup"]) for row in naive]
     made: dict[str, Any] = {"table": "timer", "kernels": len(naive), "FASTER than naive": sum(row["verdict"] == "FASTER" for row in naive)}
     made |= {"geometric mean": round(math.exp(sum(map(math.log, gains)) / len(gains)), 2), "best": max(gains)}
-    for verdict in ("FASTER", "SAME", "SLOWER"):
+    for verdict in ("FASTER", "SAME", "SLOWER", "UNSURE"):
         made[f"{verdict} beside the vendor's call"] = sum(row["verdict"] == verdict for row in best)
     return made | {"least beside it": min(float(row["interval"][0]) for row in best)}
 

@@ -150,8 +150,9 @@ def task_rows(file: Path, lock: Any, options: argparse.Namespace, published: dic
     with lock:
         began = time.monotonic()
         errors = compared(programs, model, inputs, leaves, 1e9 * options.wide)
-        calls = {name: partial(program, *inputs) for name, program in programs.items()}
-        times, hosts = ({}, {}) if options.dry else (timed(calls), host_times(calls))
+        calls: dict[str, Callable[[], object]] = {name: partial(program, *inputs) for name, program in programs.items()}
+        times: dict[str, float] = {} if options.dry else timed(calls)
+        hosts = host_times(calls) if times else {}
         kernels = kernel_times(calls, device) if options.kernels else {}
         held = time.monotonic() - began
     old = published.get(task.name, {})
@@ -272,8 +273,11 @@ def rewritten(space: Any, recipe: Any, model: Any, reference: Any, dry: bool) ->
 
 
 def compared(programs: dict[str, Any], model: Any, inputs: list[Any], leaves: list[Any], wide: float) -> dict[str, dict[str, Any]]:
-    """Return for each program its errors over eager's, or its largest difference from eager where float64 would take too much memory."""
+    """Return for each program its errors over eager's, or over those of TF32 operands where the flags permit that and they are larger; or its largest
+    difference from eager where float64 would take too much memory."""
     import torch
+
+    from warpwright.verifier.judge import tf32
 
     torch.manual_seed(1)
     normal = [torch.randn_like(x) if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in inputs]
@@ -282,17 +286,21 @@ def compared(programs: dict[str, Any], model: Any, inputs: list[Any], leaves: li
         state = copy.deepcopy(model.state_dict())
         original = flat(model(*given))
         large = sum(x.nbytes for x in leaves) + sum(x.nbytes for x in original) > wide
-        exact = original
+        exact, rounded = original, None
         if not large:
-            double = copy.deepcopy(model).double()
+            double, wider = copy.deepcopy(model).double(), [x.double() if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in given]
             try:
-                exact = flat(double(*(x.double() if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in given)))
+                exact = flat(double(*wider))
+                with tf32.RoundedOperands(tf32.permitted()) as rounding:  # as the verifier allows it where the flags do
+                    rounded = flat(double(*wider)) if original[0].is_cuda else None
+                rounded = rounded if rounding.count else None
             except RuntimeError as problem:
                 if isinstance(problem, torch.OutOfMemoryError):
                     raise
                 large = True  # a module that makes float32 tensors of its own does not run in float64
-            del double
-        own = max(rms(x, truth) for x, truth in zip(original, exact, strict=True))
+            del double, wider
+        own = max(rms(x, truth) for x, truth in zip([*original, *(rounded or ())], [*exact, *(exact if rounded else ())], strict=True))
+        del rounded
         scale = max(float(x.nan_to_num(0.0, 0.0, 0.0).abs().max()) for x in exact)
         for name, program in programs.items():
             if name == "eager":

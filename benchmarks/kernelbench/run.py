@@ -145,7 +145,8 @@ def _run(
     """Do what is left, phase by phase."""
     baselines = len(list(filter(None, options.baselines.split(",")))) or len(names_for("cuda" if options.gpus else "cpu"))
     copies = options.copies or JUDGED + EACH * baselines
-    waiting = [replace(one, copies=copies) for one in _sized(todo, options.first.split(","))]
+    drawn = [_pair(job.path) for job in todo] if options.draw and options.largest < math.inf else []  # small ones: the draw says who comes first
+    waiting = [replace(one, copies=copies) for one in _sized(todo, drawn or options.first.split(","), options.footprints)]
     if options.gpus:
         with contextlib.suppress(RooflineError):  # every task says so
             roofline.peaks("cuda:0", native.cache_folder())  # once, while nothing else runs: else the first task of each GPU measures them
@@ -166,6 +167,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--levels", default="1,2")
     parser.add_argument("--tasks", help="glob on the file's name, such as '1[0-9]_*'")
     parser.add_argument("--draw", default="", help="SEED,COUNT: so many of the tasks, drawn at random")
+    parser.add_argument("--footprints", type=Path, help="file of eager peaks in bytes: read where it has them, else made")
+    parser.add_argument("--largest", type=float, default=math.inf, help="with --footprints: no task that takes more GB in eager")
     parser.add_argument("--copies", type=float, help="a task's eager peak is held about this often at once; by default as many as its baselines take")
     parser.add_argument("--only", default="", help="level:number pairs: these tasks alone")
     parser.add_argument("--first", default="", help="level:number pairs that run before the others, such as 2:14,2:18")
@@ -220,26 +223,36 @@ def _jobs(options: argparse.Namespace, archive: Path, deadline: float) -> list[b
     files = [file for folder in folders for file in bench.find_tasks([folder], options.tasks)]
     only = list(filter(None, options.only.split(",")))
     files = [file for file in files if not only or _pair(file[0]) in only]
+    known = _footprints(options.footprints)
+    files = [file for file in files if known.get(_pair(file[0]), 0.0 if options.largest == math.inf else math.inf) <= 1e9 * options.largest]
     if options.draw:
         seed, count = map(int, options.draw.split(","))
-        files = random.Random(seed).sample(files, count)
+        files = random.Random(seed).sample(files, min(count, len(files)))
     return [bench.Job(path, settings, str(archive.absolute()), machine, entry, None, deadline) for path, entry in files]
 
 
-def _sized(jobs: Sequence[bench.Job], first: Sequence[str] = ()) -> list[Waiting]:
+def _footprints(path: Path | None) -> dict[str, float]:
+    """Return the eager peaks in bytes that a file holds, by level:number."""
+    return json.loads(path.read_text()) if path is not None and path.exists() else {}
+
+
+def _sized(jobs: Sequence[bench.Job], first: Sequence[str] = (), kept: Path | None = None) -> list[Waiting]:
     """Return the jobs with the memory they may take, level 3 and the largest first: small ones fill the gaps beside them.
 
-    A task whose footprint is unknown is taken to need a whole device.
+    A task whose footprint is unknown is taken to need a whole device. Footprints that are found are `kept`.
     """
-    waiting = []
+    waiting, known = [], _footprints(kept)
     for job in jobs:
-        task = job.describe()
-        try:
-            peak = float(footprint.peak_bytes(task))
-        except TaskError as error:
-            _say(f"{task.name}: footprint unknown, runs alone: {error}")
-            peak = math.inf
-        waiting.append(Waiting(job, task, peak))
+        task, pair = job.describe(), _pair(job.path)
+        if pair not in known:
+            try:
+                known[pair] = float(footprint.peak_bytes(task))
+            except TaskError as error:
+                _say(f"{task.name}: footprint unknown, runs alone: {error}")
+                known[pair] = math.inf
+        waiting.append(Waiting(job, task, known[pair]))
+    if kept is not None:
+        kept.write_text(json.dumps(known))
     return sorted(waiting, key=lambda one: (_place(one.job.path, first), Path(one.job.path).parent.name == "level3", one.peak), reverse=True)
 
 

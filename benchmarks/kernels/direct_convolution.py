@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import re
 import tempfile
 import time
 from collections.abc import Callable
@@ -29,11 +30,12 @@ CASES: dict[str, tuple[Any, ...]] = {  # x, weight, stride, padding, places, out
     "l2_65": ((128, 8, 384, 384), (64, 8, 6, 6), [4, 4], [0, 0], [95, 95], 1, 0, ""),
     "l2_27": ((1024, 3, 16, 32, 32), (16, 3, 4, 4, 4), [1, 1, 1], [0, 0, 0], [13, 29, 29], 1, 0, ""),
     "l1_54": ((16, 3, 64, 64, 64), (64, 3, 3, 3, 3), [1, 1, 1], [0, 0, 0], [62, 62, 62], 1, 0, ""),
+    "l2_57": ((128, 8, 128, 128), (64, 8, 3, 3), [1, 1], [0, 0], [126, 126], 1, 0, ""),
     "l1_60": ((16, 3, 64, 64, 64), (64, 3, 3, 5, 7), [1, 1, 1], [0, 0, 0], [62, 60, 58], 1, 0, ""),
 }
 BLOCKS = ((64, 4, 2, 32), (128, 4, 2, 32), (128, 8, 2, 32), (64, 4, 3, 32), (64, 4, 2, 16), (128, 8, 3, 16))
 """Places, warps, stages and terms of a step."""
-CHOICE = "    block, step, warps = (128, 16, 8) if deep else (64, 32 if 16 < ci * taps <= 32 else 16, 8 if wide > 128 else 4)\n"
+CHOICE = re.compile(r"    block, step, warps = .*\n")
 STAGES = "num_stages=stages"
 
 
@@ -76,8 +78,8 @@ def rows(name: str, end: float) -> list[str]:
 def variant(block: int, warps: int, stages: int, step: int) -> Callable[..., torch.Tensor]:
     """Return the generated function with another block."""
     text = kernels.text("direct_convolution")
-    assert CHOICE in text and STAGES in text
-    text = text.replace(CHOICE, f"    block, step, warps = {block}, {step}, {warps}\n").replace(STAGES, f"num_stages={stages}")
+    assert CHOICE.search(text) and STAGES in text
+    text = CHOICE.sub(f"    block, step, warps = {block}, {step}, {warps}\n", text).replace(STAGES, f"num_stages={stages}")
     path = Path(tempfile.mkdtemp()) / "generated.py"  # Triton reads a kernel's source from its file
     path.write_text(text)
     names: dict[str, Any] = {"__name__": "generated", "__file__": str(path)}

@@ -44,6 +44,12 @@ class Program:
     stdin: str = ""
     files: tuple[str, ...] = ()
     """Patterns of the files that it writes."""
+    copies: tuple[tuple[str, str], ...] = ()
+    """Files or folders of the repository that it reads, and their names where it runs."""
+    folders: tuple[str, ...] = ()
+    """Folders that have to be there."""
+    settings: tuple[tuple[str, str], ...] = ()
+    """Environment variables."""
     times: str = r"(?i)time|sec|flops|bandwidth|perf"
 
 
@@ -75,7 +81,35 @@ PROGRAMS = {
         "I/O, collective writes of indexed types", "pmodels/mpich 6a79bf65", "mpich/src/mpi/romio/test", ("noncontig_coll.c",), ("-fname", "file"), 2,
         files=("file*",),
     ),
+    "ludwig": Program(
+        "lattice Boltzmann, halos by derived types, 3-D", "ludwig-cf/ludwig 7a12d001", "ludwig/src", ("*.c", "../target/target_x86.c"), (), 2,
+        ("-D_D3Q19_", "-I../target"), copies=(("ludwig/tests/regression/d3q19/serial-spin-n02.inp", "input"),),
+        times=r"(?i)time|sec|total|section|calls|[0-9]:[0-9][0-9]",
+    ),
+    "barnes_hut": Program(
+        "particles, structs to and from partners", "barkm/n-body 411ad498", "n-body", ("main.cpp", "misc/*.cpp", "tree/*.cpp"),
+        ("-s", "8", "-o", "bodies"), 4, ("-std=c++17",), files=("bodies",),
+    ),
+    "convection": Program(
+        "stencil and FFT, MPI_Alltoallw of resized vectors, halos", "NaokiHori/SimpleNSSolver 34fbcd8d", "SimpleNSSolver",
+        ("src/**/*.c", "SimpleDecomp/src/**/*.c", "SimpleNpyIO/src/**/*.c"), ("initial",), 2,
+        ("-Iinclude", "-ISimpleDecomp/include", "-ISimpleNpyIO/include", "-std=c99", "-DNDIMS=2", "-lfftw3"),
+        copies=(("SimpleNSSolver/initial_condition/output", "initial"),), folders=("output/log", "output/save", "output/stat"),
+        settings=(("timemax", "2"), ("wtimemax", "60"), ("log_rate", "0.5"), ("save_rate", "1"), ("save_after", "0"), ("stat_rate", "1"),
+                  ("stat_after", "10"), ("coef_dt_adv", "0.95"), ("coef_dt_dif", "0.95"), ("Ra", "1e6"), ("Pr", "10")),
+    ),
+    "particle_in_cell": Program(
+        "particles, arrays of structs to eight neighbours", "ParRes/Kernels 04248b66", "Kernels/MPI1/PIC-static",
+        ("pic.c", "../../common/MPI_bail_out.c", "../../common/wtime.c", "../../common/random_draw.c"),
+        ("100", "200", "20000", "1", "2", "GEOMETRIC", "0.99"), 4, ("-I../../include", "-DVERBOSE=0", "-DRESTRICT_KEYWORD=0"),
+        times=r"(?i)time|sec|rate|perf",
+    ),
+    "ghost_cell": Program(
+        "I/O, a file view and a buffer with ghost cells, both subarrays", "wkliao/mpi-io-examples 7f694fc8", "mpi-io-examples", ("ghost_cell.c",),
+        ("-n", "20", "-l", "400", "file"), 4, files=("file*",),
+    ),
 }  # fmt: skip
+"""Those of the first run, and from `ludwig` on five that were opened a day later."""
 
 
 def environment(more: Mapping[str, str]) -> dict[str, str]:
@@ -89,16 +123,17 @@ def built(program: Program, sources: Path, prefix: Path, folder: Path) -> list[s
     if not program.sources:
         return [str(prefix / "bin/python")]
     here = sources / program.folder
-    files = [str(path) for name in program.sources for path in sorted(here.glob(name)) if path.name != "profile_main.c"]
+    files = [str(path) for name in program.sources for path in sorted(here.glob(name) if ".." not in name else [here / name])]
+    files = [file for file in files if not file.endswith("profile_main.c")]
     link = [f"-I{prefix}/include", f"-L{prefix}/lib", "-lmpi", f"-Wl,-rpath,{prefix}/lib"]
     objects = []
-    for file in files:
+    for number, file in enumerate(files):
         compiler = "gcc" if file.endswith(".c") else "g++"
-        objects.append(str(folder / f"{Path(file).stem}.o"))
-        headers = [flag for flag in program.flags if flag.startswith("-I")]
+        objects.append(str(folder / f"{Path(file).stem}_{number}.o"))
+        headers = [flag for flag in program.flags if not flag.startswith("-l")]
         subprocess.run([compiler, "-O2", "-w", "-fcommon", *headers, link[0], "-c", file, "-o", objects[-1]], check=True, timeout=300, cwd=here)
     target = str(folder / "program")
-    libraries = [flag for flag in program.flags if not flag.startswith("-I")]
+    libraries = [flag for flag in program.flags if flag.startswith("-l")]
     subprocess.run(["g++", *objects, "-o", target, *link[1:], *libraries, "-lm"], check=True, timeout=120, cwd=here)
     return [target]
 
@@ -109,15 +144,21 @@ def once(program: Program, command: list[str], sources: Path, verb: list[str], l
         for path in (sources / program.folder).iterdir():
             if path.is_file() and path.suffix in (".py", ".dat"):
                 shutil.copy(path, folder)
+        for source, name in program.copies:
+            copy = shutil.copytree if (sources / source).is_dir() else shutil.copy
+            copy(sources / source, Path(folder, name))
+        for name in program.folders:
+            Path(folder, name).mkdir(parents=True)
         start = time.monotonic()
         process = subprocess.run(
-            [*verb, *command], cwd=folder, input=program.stdin, capture_output=True, text=True, timeout=limit, env=environment({})
+            [*verb, *command], cwd=folder, input=program.stdin, capture_output=True, text=True, timeout=limit, env=environment(dict(program.settings))
         )
         seconds = time.monotonic() - start
         lines = sorted(line for line in process.stdout.splitlines() if not re.search(program.times, line))
         wrote = {
-            path.name: hashlib.sha256(path.read_bytes()).hexdigest()[:16]
-            for pattern in program.files for path in sorted(Path(folder).glob(pattern))
+            str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+            for pattern in program.files
+            for path in sorted(Path(folder).glob(pattern))
         }
     report = [line for line in process.stderr.splitlines() if line.startswith("warpwright.mpi:")]
     last = report[-1] if report else ""

@@ -1,6 +1,6 @@
 """Where the time of a compiled layer goes: a sampled batch by its parts, a small graph's step by launches and host, a large graph's step by kernel.
 
-    python -m benchmarks.rgnn.breakdown --out FOLDER          # one GPU, about 45 s; --parts names some of index, batch, small, kernels
+    python -m benchmarks.rgnn.breakdown --out FOLDER          # one GPU, about 45 s; --parts names some of index, batch, small, host, kernels
     python -m benchmarks.rgnn.breakdown --dry --out FOLDER    # the same paths on a CPU
 """
 
@@ -27,6 +27,8 @@ from warpwright.domains.rgnn.emit.rows import Kernel
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.nn.common import typed_index
+from warpwright.domains.rgnn.nn.replay import Recording
+from warpwright.domains.rgnn.plan import Options
 from warpwright.domains.rgnn.sorting import counting
 from warpwright.rgnn import RGCNConv
 
@@ -134,6 +136,60 @@ def small(device: torch.device, dry: bool, write: Write) -> None:
             write(row | {"ms": statistics.median(total[10:])} | counted(function, device))
 
 
+class Empty(torch.autograd.Function):
+    """A node of autograd that computes next to nothing: what its step takes is torch's own."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, *rest: torch.Tensor) -> torch.Tensor:
+        ctx.count = len(rest)
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        return gradient, *[None] * ctx.count
+
+
+def host(device: torch.device, dry: bool, write: Write) -> None:
+    """Time a replayed step of a small graph: until forward returns, its gradients begin and end, backward returns, all is done."""
+    graph = synth.synthetic("aifb", 0.05 if dry else 1.0, device)
+    p = pairs.Pairs(graph.edge_index, graph.edge_type, graph.count, len(graph.relations))
+    marks: list[float] = []
+    gradients = Recording.gradients
+
+    def marked(self: Recording, *args: Any) -> Any:
+        marks.append(time.perf_counter())
+        result = gradients(self, *args)
+        marks.append(time.perf_counter())
+        return result
+
+    for model in ("empty", "rgcn", "rgat", "hgt"):
+        layer = layer_of("rgcn" if model == "empty" else model, graph, 64, device)
+        layer.options = Options(replay=True)  # type: ignore[assignment]
+        x = torch.randn(graph.count, 64, device=device, requires_grad=True)
+        module, run = runs("rgcn" if model == "empty" else model, layer, graph, p, False)["ours"]
+        run = (lambda x, module=module: Empty.apply(x, *module.parameters())) if model == "empty" else run  # type: ignore[misc]
+        weights = torch.randn_like(run(x).detach())
+        found: list[list[float]] = []
+        with patch.object(Recording, "gradients", marked):
+            for _ in range(20 if dry else 60):
+                x.grad = None
+                module.zero_grad(set_to_none=True)
+                wait(device)
+                marks.clear()
+                marks.append(time.perf_counter())
+                out = run(x)
+                marks.append(time.perf_counter())
+                out.backward(weights)
+                marks.append(time.perf_counter())
+                wait(device)
+                marks.append(time.perf_counter())
+                start, forward, *inside, returned, done = marks
+                found.append([(t - start) * 1e3 for t in (forward, *(inside or (forward, returned)), returned, done)])
+        names = ("forward_ms", "gradients_begin_ms", "gradients_end_ms", "backward_ms", "done_ms")
+        medians = [statistics.median(column) for column in zip(*found[20 if not dry else 10 :], strict=True)]
+        write({"table": "host", "graph": "aifb", "layer": model, **dict(zip(names, medians, strict=True))})
+
+
 def kernels(device: torch.device, dry: bool, write: Write, names: Sequence[str] = ("mag", "wikikg2", "am")) -> None:
     """Time each kernel of a forward and of a training step on large graphs; `floor_ms` is what the whole step has."""
     clock = Clock(device, 0.05)
@@ -190,7 +246,7 @@ def each_kernel(function: Callable[[], Any], device: torch.device) -> list[dict[
     return [*rows, {"kernel": "whole step", "ms": begin.elapsed_time(end) if begin is not None else 0.0}]
 
 
-PARTS = {"index": same_index, "batch": batch, "small": small, "kernels": kernels}
+PARTS = {"index": same_index, "batch": batch, "small": small, "host": host, "kernels": kernels}
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -96,7 +96,7 @@ def agents(given: argparse.Namespace) -> list[str]:
 
 def in_parallel(jobs: list[Job]) -> Iterator[dict[str, Any]]:
     """Yield the row of each job as it ends; one that fails costs the others nothing."""
-    workers = max(1, min(len(jobs), 2 * (os.cpu_count() or 1))) if not jobs[0].given.dry else 2
+    workers = 1 if jobs[0].given.dry else max(1, min(len(jobs), 2 * (os.cpu_count() or 1)))
     with ProcessPoolExecutor(workers, get_context("fork")) as pool:
         for done in as_completed([pool.submit(row_of, job) for job in jobs]):
             yield done.result()
@@ -104,7 +104,7 @@ def in_parallel(jobs: list[Job]) -> Iterator[dict[str, Any]]:
 
 def row_of(job: Job) -> dict[str, Any]:
     """Return the row of one job, or of its failure."""
-    row = {"table": "simulated agents" if job.given.dry else "agents", "kernel": job.kernel, "agent": job.agent, "seed": job.seed}
+    row = {"table": "simulated-agents" if job.given.dry else "agents", "kernel": job.kernel, "agent": job.agent, "seed": job.seed}
     try:
         return row | played(job)
     except Exception as error:

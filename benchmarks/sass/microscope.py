@@ -194,7 +194,7 @@ def main() -> None:
                 schedule = script.read(text.read_text(), checker.kernel)
                 if given.measure and time.monotonic() < until:
                     for row in measured(task, schedule, checker):
-                        write({"table": "kinds of change", "kernel": name, **row})
+                        write({"table": "kinds-of-change", "kernel": name, **row})
                 elif not given.measure:
                     row, found = looked_at(schedule, gain)
                     write({"table": "microscope", "kernel": name, **row})

@@ -1,9 +1,10 @@
 """What flags and schedules gain over the shipped cubin, kernel by kernel, and each kind of edit: from the rows of `benchmarks.sass.suite`.
 
     python -m benchmarks.sass.totals --run RUN --out OUT      RUN: of a folder that benchmarks.sass.flagged wrote; OUT/rows.jsonl is added to
+    python -m benchmarks.sass.totals --run FIRST SECOND --out OUT      of a kernel in both, the second's row counts
 
-A kernel's total is that of the schedule under other flags where one was accepted, else the greater of the flags' gain and of the schedule's under
-the usual ones; what is not proven counts as nothing.
+A kernel's total is the greatest of three: the schedule's gain under the usual flags, the flags', and that of a schedule under those where one was
+accepted; what is not proven counts as nothing.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def totals(rows: Sequence[Row]) -> list[dict[str, Any]]:
         other = kernels.get(f"{name}__flags", {})
         alone, flags, both = row.get("final") if proven(row.get("final")) else None, other.get("flags"), other.get("both")
         flags, both = (flags if gained(flags) else None), (both if gained(both) and proven(other.get("final")) else None)
-        best = both or max((said for said in (alone, flags) if said), key=lambda said: said["speedup"], default=None)
+        best = max((said for said in (alone, flags, both) if said), key=lambda said: said["speedup"], default=None)
         shown = {
             "schedule alone %": told(alone),
             "flags": flags["name"] if flags else "-O3",
@@ -79,11 +80,11 @@ def told(said: Row | None) -> str:
 def main() -> None:
     """Add the table to the rows."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--run", type=Path, required=True)
+    parser.add_argument("--run", type=Path, required=True, nargs="+")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--without", default="", help="kernels, separated by commas")
     given = parser.parse_args()
-    rows = [json.loads(line) for line in (given.run / "rows.jsonl").read_text().splitlines()]
+    rows = [json.loads(line) for run in given.run for line in (run / "rows.jsonl").read_text().splitlines()]
     left = [row for row in rows if row.get("kernel") not in given.without.split(",")]
     given.out.mkdir(parents=True, exist_ok=True)
     with (given.out / "rows.jsonl").open("a") as file:

@@ -177,7 +177,7 @@ def main() -> int:
 
     file, *arguments = sys.argv[1:]
     sys.argv = ["warpwright", *arguments]
-    command._leave = lambda code: None  # which would end this process before the sums are written
+    command._leave = lambda *_: None  # which would end this process before the sums are written
     with traced(process_start(), Path(file)):
         return command.main()
 

@@ -6,6 +6,8 @@ import asyncio
 import inspect
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -14,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import scripted_endpoint
 
 from warpwright import cli
 from warpwright.adapters import autoresearch, export, gepa, openevolve, shinka, trl
@@ -36,6 +39,40 @@ def test_a_score_is_a_speedup_and_only_of_what_passed(bench: Any) -> None:
     assert (none.correct, none.score) == (False, 0.0)
     text = instruction(judge.describe())
     assert "torch.relu(x)" in text and "class ModelNew(Model)" in text
+
+
+ODD = {
+    "half of a surrogate pair": "x = '\ud800'", "too much": "x = 1\n" * 1_000_000, "no text": 3, "nothing": None, "bytes": b"x", "blank": " \n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_what_is_no_program_scores_nothing_and_stops_nobody(kind: str, bench: Any, tmp_path: Path) -> None:
+    judge = Judge(bench.where)
+    judged = judge.score(ODD[kind])
+    assert (judged.score, judged.verdict) == (0.0, "not_built") and judged.feedback.startswith("expected ")
+    assert gepa.evaluator(bench.where)(ODD[kind])[0] == 0.0
+    made = trl.environment(bench.where)()
+    made.reset()
+    assert "expected " in made.evaluate(ODD[kind]) and made.get_reward() == 0.0
+    assert judge.score(bench.right).correct, "the next one is judged as ever"
+
+
+@pytest.mark.parametrize("said", [[], None, 3, [{"role": "assistant", "content": None, "tool_calls": [{}]}], [{"role": "user", "content": "x"}]])
+def test_an_answer_without_words_has_no_reward(said: Any, bench: Any) -> None:
+    assert trl.CompletionReward(bench.where)(completions=[said]) == [0.0]
+
+
+def test_the_last_words_of_an_answer_count_in_parts_too(bench: Any) -> None:
+    parts = [{"type": "text", "text": "```python\n"}, {"type": "text", "text": f"{bench.right}```"}]
+    told = [{"role": "assistant", "content": parts}, {"role": "tool", "content": "passed"}, {"role": "assistant", "content": None}]
+    assert trl.CompletionReward(bench.where)(completions=[told])[0] > 0
+
+
+def test_a_file_of_other_bytes_is_a_program_like_any_other(bench: Any, tmp_path: Path) -> None:
+    (tmp_path / "odd.py").write_bytes(b"\xff\xfe\x00")
+    shinka.main(bench.where, ["--program_path", str(tmp_path / "odd.py"), "--results_dir", str(tmp_path / "results")])
+    assert json.loads((tmp_path / "results" / "metrics.json").read_text())["extra_data"]["answer"]["status"]
 
 
 def test_a_server_that_is_gone_is_no_programs_fault(bench: Any) -> None:
@@ -62,6 +99,30 @@ def test_openevolve(bench: Any, tmp_path: Path) -> None:
     second = asyncio.run(evaluator.evaluate_program(bench.wrong, "second"))
     assert first["correct"] == 1.0 and first["combined_score"] > 0 and second == {"combined_score": 0.0, "correct": 0.0, "faster": 0.0}
     assert "Case: " in evaluator.get_pending_artifacts("second")["feedback"]
+
+
+def test_openevolve_evolves_with_a_model(bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole of OpenEvolve, its own processes and prompts: the model writes a wrong program, no program, and two right ones."""
+    pytest.importorskip("openevolve")
+    from openevolve import OpenEvolve
+    from openevolve.config import load_config
+
+    export.write("openevolve", bench.where, tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-for-a-test-alone")
+    monkeypatch.setenv("PYTHONPATH", environment()["PYTHONPATH"])
+    with scripted_endpoint.opened() as endpoint:
+        endpoint.script = [f"```python\n{text}```" if text else "I cannot." for text in (bench.wrong, "", bench.right, f"{bench.right}# again\n")]
+        settings = (tmp_path / "config.yaml").read_text()
+        assert settings.count(openevolve.API_BASE) == settings.count(f'"{openevolve.MODEL}"') == 1, "what its owner is told to fill in"
+        (tmp_path / "config.yaml").write_text(settings.replace(openevolve.API_BASE, f"http://127.0.0.1:{endpoint.server_port}/v1"))
+        config = load_config(tmp_path / "config.yaml")
+        controller = OpenEvolve(str(tmp_path / "initial_program.py"), str(tmp_path / "evaluator.py"), config=config, output_dir=str(tmp_path / "out"))
+        best = asyncio.run(controller.run(iterations=4))
+        assert endpoint.seen >= 4, "it asked the model"
+    evolved = [one.code.strip() for one in controller.database.programs.values()]
+    assert bench.right.strip() in evolved and best.metrics["combined_score"] > 0 and best.metrics["correct"] == 1.0
+    scores = {one.code.strip(): one.metrics["combined_score"] for one in controller.database.programs.values()}
+    assert scores[bench.right.strip()] > 0 and scores.get(bench.wrong.strip(), 0.0) == 0.0
 
 
 def test_what_is_evolved_is_all_of_it(bench: Any) -> None:
@@ -172,6 +233,27 @@ def test_verifiers(bench: Any) -> None:
     for text, low, high in ((f"```python\n{bench.right}```", 1e-9, 1e9), (f"```python\n{bench.wrong}```", 0.0, 0.0), ("no", 0.0, 0.0)):
         trace = SimpleNamespace(last_reply=text, info={})
         assert low <= asyncio.run(task.speedup(trace)) <= high
+
+
+@pytest.mark.slow
+def test_verifiers_own_evaluation(bench: Any, tmp_path: Path) -> None:
+    """Its command, over the package that is exported, asks a model three times: its client and its harness, which uv starts, are its own."""
+    pytest.importorskip("verifiers.v1")
+    command = Path(sys.executable).with_name("vf-eval")
+    if not command.exists() or shutil.which("uv", path=str(command.parent)) is None:
+        pytest.skip("vf-eval or uv is missing")
+    export.write("verifiers", bench.where, tmp_path / "package")
+    path = os.pathsep.join([str(tmp_path / "package"), environment()["PYTHONPATH"]])
+    own = {**environment(), "PYTHONPATH": path, "PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}", "OWN_KEY": "none"}
+    with scripted_endpoint.opened() as endpoint:
+        endpoint.script = [f"```python\n{bench.right}```", f"```python\n{bench.wrong}```", "I cannot."]
+        client = ["--client.base-url", f"http://127.0.0.1:{endpoint.server_port}/v1", "--client.api-key-var", "OWN_KEY"]
+        how = ["--env.agent.runtime.type", "subprocess", "--env.agent.harness.id", "null", "--no-push", "--no-rich", "-r", "3", "-c", "1"]
+        words = [str(command), "kernel_positive_sums", "-m", "scripted", *client, *how, "--output-dir", str(tmp_path / "out")]
+        done = subprocess.run(words, env=own, cwd=tmp_path, capture_output=True, text=True, timeout=400)
+    assert done.returncode == 0, done.stderr[-3000:]
+    rewards = [float(one) for one in re.findall(r"rollout done: .* reward=([\d.]+)", done.stdout + done.stderr)]
+    assert len(rewards) == 3 and rewards[0] > 0 and rewards[1:] == [0.0, 0.0], rewards
 
 
 def test_the_autoresearch_pack_keeps_what_is_better_and_restores_the_rest(bench: Any, tmp_path: Path) -> None:

@@ -104,6 +104,21 @@ def test_the_budget_is_kept(bench: Any, tmp_path: Path) -> None:
             agents.evaluate(run, **given)
 
 
+def test_what_is_no_program_costs_nothing_and_the_run_goes_on(bench: Any, tmp_path: Path) -> None:
+    agents = Agents(fresh(bench), tmp_path)
+    run = agents.describe()["run"]
+    for odd in ("x = '\ud800'", "x = 1\n" * 1_000_000):
+        with pytest.raises(UsageError, match="expected "):
+            agents.evaluate(run, odd)
+    for odd in ("../../etc/passwd", "' or 1=1 --", "\ud800", "a" * 100_000):
+        for ask in (agents.profile, agents.explain, agents.submit):
+            with pytest.raises(WarpwrightError, match="expected "):
+                ask(run, odd)
+        with pytest.raises(WarpwrightError, match="expected "):
+            agents.best(odd)
+    assert agents.evaluate(run, bench.right)["evaluations_left"] == agents.budget.evaluations - 1
+
+
 def test_the_skill_is_one() -> None:
     head = SKILL.read_text().split("---")[1]
     assert [line.partition(":")[0] for line in head.strip().splitlines()] == ["name", "description"]

@@ -1,7 +1,7 @@
 """TRL's own trainer, driven from end to end on a CPU by a tiny model of random weights: rewards as a function, and the environment with its tool.
 
-The model's vocabulary is bytes and three whole answers, a right program, a wrong one and none, and it may write the answers alone: so that a model that
-knows nothing writes programs, and what it learns can be read off its rewards.
+The model's vocabulary is bytes and three whole answers, a right program, a wrong one and none, and it may write the answers alone: so that a model
+that knows nothing writes programs, and what it learns can be read off its rewards.
 """
 
 from __future__ import annotations

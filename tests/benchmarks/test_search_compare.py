@@ -33,3 +33,21 @@ def test_an_evaluation_is_counted_once(search: str) -> None:
     kernel = compare.kernels(compare.MEASURED)[0]
     line = compare.followed(kernel, search, 0, 12)
     assert len(line) == 13 and line[0] == 1.0 and line == sorted(line)
+
+
+def test_money_buys_more_the_more_there_is_and_questions_cost_some() -> None:
+    kernel, prices = compare.kernels(compare.MEASURED)[0], compare.PRICES["dollars"]
+    budgets = [count * prices.evaluation for count in compare.COUNTS]
+    for search in ("random", "fsr", "islands"):
+        found = compare.bought(kernel, search, 0, prices, budgets)
+        assert found == sorted(found) and found[0] >= 1.0 and found[-1] <= kernel.best
+    spent = [dollars for dollars, _ in compare.steps(kernel, "random", 0, 4)]
+    assert spent == pytest.approx([prices.evaluation * (count + 1) for count in range(4)])
+    asked = [dollars for dollars, _ in compare.steps(kernel, "fsr", 0, 4)]
+    assert all(more > dollars for more, dollars in zip(asked, spent, strict=True)), "a model's tokens are paid for, too"
+
+
+def test_a_program_that_was_evaluated_before_costs_nothing() -> None:
+    kernel, prices = compare.kernels(compare.MEASURED)[0], compare.PRICES["dollars"]
+    spent = [dollars for dollars, _ in compare.steps(kernel, "anneal", 0, compare.PROPOSALS)]
+    assert len(spent) == compare.PROPOSALS and spent[-1] <= len(kernel.speedups) * 2 * prices.evaluation

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 import torch
 from stand_in import StandIn
@@ -155,6 +156,49 @@ def test_what_cannot_be_optimized_is_said(given: Any, args: Any, said: str) -> N
         optimize(given, args)
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"budget": 30}, "'30s' for seconds or '30 proposals'"), ({"precision": "fp16"}, "strict, tf32, bf16"), ({"search": "greddy"}, "greedy"),
+        ({"callback": 3}, "called with a record"), ({"kwargs": [1]}, "dictionary, saw a list"), ({"shapes": [{"y": [2, 8]}]}, "among input, saw 'y'"),
+        ({"args": (numpy.ones((3, 8)),)}, "torch.as_tensor"), ({"args": (torch.eye(8).to_sparse(),)}, "sparse_coo"),
+    ],
+)  # fmt: skip
+def test_wrong_use_costs_no_time_and_says_what_to_write(options: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=said):
+        optimize(network(), **{"args": (torch.randn(3, 8),), **options})
+    assert not MADE and not list(tmp_path.iterdir())
+
+
+def test_baselines_are_named_as_on_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    opened = driver.open_evaluator
+    monkeypatch.setattr(driver, "open_evaluator", lambda settings, *rest: [asked.append(settings.baselines), opened(settings, *rest)][1])
+    optimize(network(), (torch.randn(3, 8),), baselines="eager,compile")
+    assert asked == [("eager", "compile")]
+
+
+class Raises(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        raise ValueError("no luck")
+
+
+def test_what_cannot_be_saved_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Raises, "__module__", "__main__")
+    with pytest.raises(UsageError, match="raises with the example arguments: ValueError: no luck"):
+        optimize(Raises(), (torch.ones(3),))
+    with pytest.raises(UsageError, match="scripted from"):
+        optimize(torch.jit.trace(network().eval(), (torch.randn(3, 8),)), (torch.randn(3, 8),))
+
+
+def test_complex_inputs_are_drawn_anew(tmp_path: Path) -> None:
+    from warpwright.tasks import saved_module
+
+    saved_module.write(torch.nn.Identity(), (torch.randn(64, dtype=torch.complex64),), tmp_path / "complex.pt")
+    drawn = taskfile.run_text(saved_module.TEXT.format(path=str(tmp_path / "complex.pt")), "<complex>", "complex_task").get_inputs
+    assert drawn()[0].dtype == torch.complex64 and not torch.equal(drawn()[0], drawn()[0])
+
+
 def test_callback_and_log(caplog: pytest.LogCaptureFixture) -> None:
     seen: list[Record] = []
     with caplog.at_level(logging.DEBUG, "warpwright"):
@@ -275,6 +319,51 @@ def test_accelerate_a_function() -> None:
     assert wanted.grad is not None and len(fused.results) == 1
 
 
+def accelerated(**options: Any) -> Callable[..., Any]:
+    return warpwright.accelerate(**{"budget": "6 proposals", "target": "cpu", "progress": False, **options})(scaled)
+
+
+def test_a_call_that_takes_the_original_says_so_once(recwarn: pytest.WarningsRecorder) -> None:
+    fast, x = accelerated(), torch.randn(2, 3, requires_grad=True)
+    for _ in range(2):
+        torch.testing.assert_close(fast(x), scaled(x))
+    for rows in range(1, 7):
+        same_or_warned = fast(torch.ones(rows, 3))
+        torch.testing.assert_close(same_or_warned, scaled(torch.ones(rows, 3)))
+    said = [str(one.message) for one in recwarn if "scaled runs as the original" in str(one.message)]
+    assert {one.filename for one in recwarn if "runs as the original" in str(one.message)} == {__file__}
+    assert len(said) == 2 and "torch.no_grad()" in said[0] and "4 kinds of call" in said[1], said
+    assert len(fast.results) == 4
+
+
+def test_what_cannot_be_optimized_still_answers() -> None:
+    refused: list[int] = []
+
+    @warpwright.accelerate(budget="6 proposals", target="cpu", progress=False, shapes=[{"y": [2, 8]}])
+    def doubled(x: torch.Tensor) -> torch.Tensor:
+        refused.append(1)
+        return x * 2.0
+
+    x = torch.ones(2, 3)
+    with pytest.warns(RuntimeWarning, match="could not be optimized"):
+        assert torch.equal(doubled(x), x * 2.0)
+    before = len(refused)
+    assert torch.equal(doubled(x), x * 2.0) and len(refused) == before + 1, "no second search"
+
+
+def test_an_argument_that_cannot_be_compared_is_said() -> None:
+    fast = accelerated()
+    with pytest.warns(RuntimeWarning, match="tensors and numbers"):
+        torch.testing.assert_close(fast(torch.ones(3), numpy.ones(3)), scaled(torch.ones(3), torch.ones(3)), check_dtype=False)
+    assert not fast.results
+
+
+@pytest.mark.parametrize(("options", "said"), [({"budget": "10"}, "10s"), ({"buget": "10s"}, "buget")])
+def test_wrong_options_are_said_where_they_are_written(options: dict[str, Any], said: str) -> None:
+    with pytest.raises((UsageError, TypeError), match=said):
+        warpwright.accelerate(**options)
+
+
 class Accelerated(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -292,6 +381,8 @@ def test_accelerate_a_class(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = lambda: torch.relu(torch.nn.functional.linear(x, model.linear.weight, model.linear.bias) * 2.0)  # noqa: E731
     same(model, lambda _: expected(), x)
     assert [result.verdict for result in model.results] == ["FASTER"]
+    with pytest.warns(RuntimeWarning, match="requires_grad_"):
+        model(x)
     with torch.no_grad():
         model.linear.weight.mul_(3.0)
     same(model, lambda _: expected(), x)
@@ -302,7 +393,7 @@ def test_accelerate_a_class(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_as_a_backend_of_torch_compile() -> None:
+def test_as_a_backend_of_torch_compile(capfd: pytest.CaptureFixture[str]) -> None:
     torch._dynamo.reset()
     module, x = network().eval(), torch.randn(3, 8)
     options = {"budget": "6 proposals", "target": "cpu"}
@@ -310,7 +401,9 @@ def test_as_a_backend_of_torch_compile() -> None:
     with torch.no_grad():
         torch.testing.assert_close(compiled(x), module(x))
     assert len(MADE) == 1 and MADE[0].evaluated
-    compiled(x).sum().backward()  # gradients take the original
+    assert "piece " in capfd.readouterr().err
+    with pytest.warns(RuntimeWarning, match="wants gradients"):
+        compiled(x).sum().backward()  # gradients take the original
     assert module[0].weight.grad is not None
 
 

@@ -32,7 +32,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
 
 def test_a_schedule_that_is_borne_out_is_kept(files: tuple[Path, Path]) -> None:
     name = kernel("rmsnorm_90").name
-    polished = polish(*files, name, 6.0, evaluator=Measured)
+    polished = polish(*files, name, 900.0, evaluator=Measured, proposals=30)
     assert polished.kept and polished.interval[0] > 1.0 and polished.failed == 0, polished
     schedule = script.read(polished.schedule, kernel("rmsnorm_90"))
     assert complaints(schedule, checker_of(kernel("rmsnorm_90"))) == []
@@ -40,14 +40,14 @@ def test_a_schedule_that_is_borne_out_is_kept(files: tuple[Path, Path]) -> None:
 
 
 def test_one_that_is_not_borne_out_is_not_kept(files: tuple[Path, Path]) -> None:
-    polished = polish(*files, kernel("rmsnorm_90").name, 4.0, evaluator=Wrong)
+    polished = polish(*files, kernel("rmsnorm_90").name, 900.0, evaluator=Wrong, proposals=30)
     assert not polished.kept and not polished.schedule
     assert "nothing was proven faster" in polished.reason and "was not borne out" in polished.reason
 
 
 def test_what_is_in_the_way_is_said(files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     cubin, harness = files
-    assert "saw rmsnorm" in polish(cubin, harness, "other", 1.0, evaluator=Measured).reason
+    assert "saw rmsnorm" in polish(cubin, harness, "other", 900.0, evaluator=Measured).reason
 
     def none(*_: Any) -> Any:
         raise AssertionError("nothing is measured without a disassembler")

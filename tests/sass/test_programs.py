@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ import torch
 from tests.domains.graph.techniques.exactness import captured
 from tests.domains.graph.test_cpp import TEXT
 from tests.sass.simulated_measurement import Measured
+from warpwright import api
 from warpwright.base import Candidate, Source
 from warpwright.domains.graph.lower import Original, lower
 from warpwright.domains.graph.techniques.fuse import FuseCuda
@@ -46,7 +49,7 @@ def ran(program: programs.Program) -> Launches:
 
 
 def simulated(cubin: Path, harness: Path, kernel: str, seconds: float) -> Polished:
-    return polish(cubin, harness, kernel, seconds, device="cubin:sim", evaluator=Measured)
+    return polish(cubin, harness, kernel, seconds, device="cubin:sim", evaluator=Measured, proposals=40)
 
 
 def needs_tools() -> None:
@@ -61,7 +64,7 @@ def needs_tools() -> None:
 def test_a_kernel_is_rescheduled_for_the_code_and_the_gpu_it_was_proven_on(text: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     needs_tools()
     monkeypatch.setenv("WARPWRIGHT_CACHE", str(tmp_path))
-    result = programs.polished(text, 5.0, ran, simulated)
+    result = programs.polished(text, 900.0, ran, simulated)
     assert result.text and [outcome.kept for outcome in result.outcomes] == [True], result.outcomes
     before, after = kernels_of(text), kernels_of(result.text)
     plain = before.machine_code("90")
@@ -78,6 +81,29 @@ def test_a_kernel_is_rescheduled_for_the_code_and_the_gpu_it_was_proven_on(text:
     best = Candidate(Source("python", (("optimized.py", text),)), "cuda")
     candidate = programs.candidate_of(best, result)
     assert candidate.parent == best.key != candidate.key and [str(action) for action in candidate.actions] == [f"polish({result.outcomes[0].kernel})"]
+
+
+def test_what_comes_of_it_is_judged_as_any_program(text: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    needs_tools()
+    judged: list[Candidate] = []
+
+    def prove(task: Any, candidate: Candidate, *_: Any) -> list[str]:
+        judged.append(candidate)
+        return ["its record"]
+
+    best = SimpleNamespace(candidate=Candidate(Source("python", (("optimized.py", text),)), "cuda"))
+    monkeypatch.setattr(api, "loop", SimpleNamespace(best=lambda records: best))
+    monkeypatch.setattr(api, "artefact", SimpleNamespace(text=lambda record: text))
+    monkeypatch.setattr(api, "prove", prove)
+    monkeypatch.setattr(programs, "recorded", ran)
+    monkeypatch.setattr(programs.polished, "__defaults__", (None, simulated))
+    arguments: Any = (SimpleNamespace(), api.Settings("cuda"), None, [], 900.0, api.Watching(), tmp_path)
+    told = api._polished(*arguments)
+    assert told.records == ("its record",) and len(told.outcomes) == 1
+    [candidate] = judged
+    assert candidate.source.text != text and candidate.parent == best.candidate.key
+    [said] = json.loads((tmp_path / "polish.json").read_text())
+    assert said["kept"] and said["speedup"] > 1.0
 
 
 def kernels_of(text: str) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from sass_cubins import cubin
 
 import warpwright.sass
 from tests.sass.simulated_measurement import Measured
@@ -48,7 +49,7 @@ class OnPaper:
 
 
 def simulated(cubin: Path, harness: Path, kernel: str, seconds: float) -> Polished:
-    return polish(cubin, harness, kernel, seconds, device="cubin:sim", evaluator=Measured)
+    return polish(cubin, harness, kernel, seconds, device="cubin:sim", evaluator=Measured, proposals=40)
 
 
 ARGUMENTS = (torch.zeros(1000), torch.zeros(1000), 1000)
@@ -60,7 +61,7 @@ def test_the_first_launch_searches_and_the_next_loads_what_was_kept(tmp_path: Pa
     from triton import knobs
 
     before = knobs.cache.dir
-    kernel = warpwright.sass.tune(seconds=4, folder=tmp_path, measure=simulated)(OnPaper())
+    kernel = warpwright.sass.tune(seconds=900, folder=tmp_path, measure=simulated)(OnPaper())
     first = kernel[lambda given: (triton.cdiv(given["n"], given["SIZE"]),)](*ARGUMENTS, SIZE=256)
     [outcome] = kernel.outcomes.values()
     assert outcome.kept, outcome
@@ -118,3 +119,13 @@ def test_a_launch_without_an_argument_is_refused() -> None:
     assert (taken, sizes) == (["x", 5], (3, 2))
     with pytest.raises(UsageError, match="expected the argument n"):
         tuned.launched(None, compiled, (3,), ("x",), {})
+
+
+def test_the_version_of_ptxas_is_the_cubin_s_or_triton_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert tuned.ptxas_version(cubin("softmax_90").data).startswith("13.0.")
+    said = tuned.ptxas_version(cubin("rmsnorm_cuda12_90").data)
+    assert said.count(".") == 2 and said.replace(".", "").isdigit(), said
+    tuned._ptxas_of_triton.cache_clear()
+    monkeypatch.setattr("triton.backends.nvidia.compiler.get_ptxas_version", lambda arch: "nothing of a version")
+    assert tuned.ptxas_version(cubin("rmsnorm_cuda12_90").data) == "unknown"
+    tuned._ptxas_of_triton.cache_clear()

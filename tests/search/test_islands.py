@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,8 +19,11 @@ from warpwright.base import Budget, Candidate, Record, Source
 from warpwright.errors import ChatError, UsageError
 from warpwright.llm import Message
 from warpwright.loop import Course, Outcome, optimize
+from warpwright.search import fsr
 from warpwright.search.conversation import Tried
-from warpwright.search.islands import FEATURES, Island, Islands, Options, _migrate, tunable, with_value
+from warpwright.search.fsr import Fsr
+from warpwright.search.islands import FEATURES, Island, Islands, Options, _migrate
+from warpwright.search.tuning import tunable, with_value
 
 
 @dataclass
@@ -81,21 +84,34 @@ def tuned_text(tile: int, note: str = "") -> str:
     return f"#define TILE {tile}  // tune: 8 16 32\n" + text(f"speed={ {8: 1.5, 16: 2.0, 32: 3.5}[tile]} {note}")
 
 
-def test_a_programs_own_constants_are_tuned_without_a_question() -> None:
-    class Tunes(Gates):
-        def record(self, candidate: Candidate) -> Record:
-            code = candidate.source.text
-            tile = re.search(r"TILE (\d+)", code)
-            if tile is not None:
-                code = re.sub(r"speed=[\d.]+", f"speed={ {8: 1.5, 16: 2.0, 32: 3.5}[int(tile[1])]}", code)
-            made = super().record(Candidate(Source("python", (("optimized.py", code),)), "cpu"))
-            return Record(TASK, candidate, self.device, made.status, made.verdict, made.measurement, versions=self.versions)
+class Tunes(Gates):
+    """A program's speed is that of its tile."""
 
+    def record(self, candidate: Candidate) -> Record:
+        code = candidate.source.text
+        tile = re.search(r"TILE (\d+)", code)
+        if tile is not None:
+            code = re.sub(r"speed=[\d.]+", f"speed={ {8: 1.5, 16: 2.0, 32: 3.5}[int(tile[1])]}", code)
+        made = super().record(Candidate(Source("python", (("optimized.py", code),)), "cpu"))
+        return Record(TASK, candidate, self.device, made.status, made.verdict, made.measurement, versions=self.versions)
+
+
+@pytest.mark.parametrize(
+    ("search", "options"), [(Islands, Options.parse("islands=1,rounds=1,candidates=1")), (Fsr, fsr.Options(candidates=1, depth=1))]
+)
+def test_a_programs_own_constants_are_tuned_without_a_question(search: Any, options: Any) -> None:
     chat = Model({1: f"```cuda\n{tuned_text(16)}```"})
-    search = Islands(chat, Options.parse("islands=1,rounds=1,candidates=1,tunes=6"))
-    outcome = optimize(TASK, space(), Tunes(), search, Budget(None))
-    assert len(chat.asked) == 1 and outcome.proposals == 3
+    outcome = optimize(TASK, space(), Tunes(), search(chat, options), Budget(None))
+    assert len(chat.asked) == 1 and outcome.proposals == 3 and "// tune: VALUE" in chat.asked[0]
     assert outcome.best is not None and outcome.best.speedup == 3.5 and "TILE 32" in outcome.best.candidate.source.text
+    untuned = Model({1: f"```cuda\n{tuned_text(16)}```"})
+    assert optimize(TASK, space(), Tunes(), search(untuned, replace(options, tunes=0)), Budget(None)).proposals == 1
+
+
+def test_the_next_level_begins_with_the_tuned_program() -> None:
+    chat = Model({1: f"```cuda\n{tuned_text(16)}```"})
+    optimize(TASK, space(), Tunes(), Fsr(chat, fsr.Options(candidates=1, depth=2)), Budget(None))
+    assert "TILE 32" in chat.asked[1] and "3.50 times" in chat.asked[1] and "TILE tuned: passed" in chat.asked[1]
 
 
 @pytest.mark.parametrize(

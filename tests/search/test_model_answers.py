@@ -159,12 +159,17 @@ def test_a_part_is_handed_on_so_that_its_failure_is_told() -> None:
     assert program_of(f"```cuda\n{KERNEL}```", MARKS, TRITON) == KERNEL + ("" if KERNEL.endswith("\n") else "\n")
 
 
-PIECES = (*"`~>{}\"'\n\\ -+@<=#_ab", "```", "```cuda\n", "<think>", "@@ -1 +1 @@\n", "<<<<<<< SEARCH\n", "\n=======\n", "__global__ run")
+def test_half_of_a_surrogate_pair_is_in_no_program() -> None:
+    program_of(f"```cuda\n{CODE}// \ud800\n```", MARKS, TRITON).encode()
+
+
+PIECES = (*"`~>{}\"'\n\\ -+@<=#_ab", "```", "```cuda\n", "<think>", "@@ -1 +1 @@\n", "<<<<<<< SEARCH\n",
+          "\ud800", "\0", "\U0001f389", "\n=======\n", "__global__ run")  # fmt: skip
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=60).map("".join))
 def test_no_answer_breaks_it(answer: str) -> None:
-    assert isinstance(program_of(answer, MARKS, TRITON, CODE), str)
+    program_of(answer, MARKS, TRITON, CODE).encode()
 
 
 @given(st.lists(st.text(alphabet="abc {};/*`\n", max_size=40).filter(lambda line: "```" not in line), max_size=8))

@@ -50,6 +50,25 @@ def test_nonsense_is_refused_with_a_reason(change, why):
         protocol.parse({**GOOD, **change})
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"candidate": {"text": "x = '\ud800'"}},
+        {"candidate": {"files": [["\udfff.py", "x"]]}},
+        {"candidate": {"actions": ["tile(\ud800)"]}},
+        {"device": "\ud834"},
+        {"task": {"path": "t.py", "options": {"\ud800": 1}}},
+    ],
+)
+def test_text_that_no_file_can_hold_is_refused(change):
+    with pytest.raises(UsageError, match="half of a surrogate pair"):
+        protocol.read(json.dumps({**GOOD, **change}).encode())
+
+
+def test_all_whole_letters_are_taken():
+    assert protocol.parse({**GOOD, "candidate": {"text": "# \u65e5\u672c \U0001f389 \u202e \0"}}).programs[0].text.endswith("\0")
+
+
 LEAF = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
 JSON = st.recursive(LEAF, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))
 

@@ -206,3 +206,19 @@ def test_tasks_lie_in_the_folders_that_were_named(tmp_path, tasks):
     allowed.mkdir()
     with Service(tmp_path / "server", open_lane=FakeLane, tasks=[allowed]) as service, pytest.raises(ServerError, match="expected a task in"):
         service.session().evaluate(tasks[0], "a")
+
+
+def test_a_fault_of_ours_is_an_answer_and_the_service_goes_on(tmp_path, monkeypatch, capfd):
+    def fault(self, *_):
+        raise ZeroDivisionError("of ours")
+
+    task = tmp_path / "t.py"
+    task.write_text(TASK.format(1))
+    with Service(tmp_path / "own", open_lane=FakeLane) as service:
+        client = service.session()
+        with monkeypatch.context() as patch:
+            patch.setattr(Service, "_known", fault)
+            with pytest.raises(ServerError, match="a fault of the service: ZeroDivisionError: of ours") as caught:
+                client.evaluate(task, "x = 1")
+        assert caught.value.kind == "failed" and "ZeroDivisionError" in capfd.readouterr().err
+        assert client.evaluate(task, "x = 2")["status"] == "wrong"

@@ -76,3 +76,17 @@ def test_no_second_process_is_begun_that_would_take_what_is_left() -> None:
     trusted: Any = SimpleNamespace(second={}, baselines={"compile": baseline}, aside=[])
     assert second_process.build(SimpleNamespace(left=100.0, firm=True), trusted, "compile") is None  # type: ignore[arg-type]
     assert not trusted.second
+
+
+def test_only_one_second_process_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU each holds memory that a candidate may need."""
+    closed = []
+    kept: Any = SimpleNamespace(worker=SimpleNamespace(close=lambda: closed.append("eager"), alive=True))
+    monkeypatch.setattr(second_process, "Worker", lambda *_: (_ for _ in ()).throw(WorkerDied("it ended")))
+    baseline = SimpleNamespace(seconds=1.0, candidate=SimpleNamespace(source=None))
+    baselines = {"eager": baseline, "compile": baseline}
+    trusted: Any = SimpleNamespace(second={"eager": kept, "cuda_graph": None}, baselines=baselines, aside=[kept.worker])
+    bench: Any = SimpleNamespace(left=100.0, place=None, limits=None, firm=True)
+    assert second_process.build(bench, trusted, "eager") is kept and not closed
+    assert second_process.build(bench, trusted, "compile") is None
+    assert closed == ["eager"] and trusted.second == {"compile": None} and not trusted.aside

@@ -20,7 +20,7 @@ number = {"x86_64": 323, "aarch64": 282}.get(platform.machine(), -1)
 problem = isolation.refuse_early()
 early = libc.syscall(number, 0x80001)  # O_CLOEXEC | UFFD_USER_MODE_ONLY, which needs no privilege
 print("userfault", errno.errorcode[ctypes.get_errno()] if early < 0 else "done")
-problem = problem or isolation.lock()
+problem = problem or isolation.lock(placed="placed" in sys.argv)
 if problem:
     print("none", problem)
     sys.exit()
@@ -40,6 +40,7 @@ tried("priority_parent", lambda: os.setpriority(os.PRIO_PROCESS, parent, os.getp
 tried("priority_self", lambda: os.setpriority(os.PRIO_PROCESS, 0, os.getpriority(os.PRIO_PROCESS, 0)))
 tried("scheduler_parent", lambda: os.sched_setscheduler(parent, os.SCHED_OTHER, os.sched_param(0)))
 tried("scheduler_self", lambda: os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0)))
+tried("cores_self", lambda: os.sched_setaffinity(0, os.sched_getaffinity(0)))
 tried("limit_parent", lambda: resource.prlimit(parent, resource.RLIMIT_NOFILE, resource.getrlimit(resource.RLIMIT_NOFILE)))
 tried("limit_self", lambda: resource.setrlimit(resource.RLIMIT_NOFILE, resource.getrlimit(resource.RLIMIT_NOFILE)))
 tried("fork", os.fork)
@@ -55,17 +56,21 @@ REFUSED = {
     "limit_parent", "fork", "program", "internet",
 }
 ALLOWED = {"signal_self", "scheduler_self", "limit_self", "thread", "raised"}
+CORES = {"cores_self"}
 
 
-def test_the_filter_lets_a_process_alone_with_itself() -> None:
-    root = str(Path(__file__).parents[2])
-    ran = subprocess.run([sys.executable, "-c", SCRIPT, root], capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": root})
+@pytest.mark.parametrize("placed", [False, True])
+def test_the_filter_lets_a_process_alone_with_itself(placed: bool) -> None:
+    """`placed`: beside a GPU, where threads stay on the cores that they are put on."""
+    root, words = str(Path(__file__).parents[2]), ["placed"] if placed else []
+    environment = {**os.environ, "PYTHONPATH": root}
+    ran = subprocess.run([sys.executable, "-c", SCRIPT, root, *words], capture_output=True, text=True, timeout=60, env=environment)
     assert ran.returncode == 0, ran.stderr
     said = dict(line.split(maxsplit=1) for line in ran.stdout.splitlines())
     if "none" in said:
         pytest.skip(f"this machine permits no filter: {said['none']}")
-    assert {name for name, what in said.items() if what == "EPERM"} == REFUSED, said
-    assert {name for name, what in said.items() if what == "done"} == ALLOWED, said
+    assert {name for name, what in said.items() if what == "EPERM"} == REFUSED | (CORES if placed else set()), said
+    assert {name for name, what in said.items() if what == "done"} == ALLOWED | (set() if placed else CORES), said
 
 
 READS = """

@@ -51,6 +51,38 @@ def test_the_main_thread_goes_to_the_place_and_the_others_keep_off_it(place: flo
         child.kill()
 
 
+def test_who_has_not_the_turn_keeps_off_the_core_of_the_pass() -> None:
+    with subprocess.Popen([sys.executable, "-c", TWO_THREADS], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None and child.stdout.readline() == b"up\n"
+        usable, chosen = set(placement.cores()), placement.core(0.0)
+        for thread in threads_of(child.pid):
+            os.sched_setaffinity(thread, {chosen})
+        placement.keep_off(child.pid, 0.0)
+        left = usable - placement.siblings(chosen) or usable - {chosen} or usable
+        assert [os.sched_getaffinity(thread) for thread in threads_of(child.pid)] == [left] * 2
+        child.kill()
+
+
+def test_on_a_gpu_other_candidates_are_kept_off_the_core_of_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 16)
+    monkeypatch.setattr(timed.placement, "started_at", lambda pid, place: nullcontext())
+    monkeypatch.setattr(timed.TimedProgram, "_lay_out", lambda *_: None)
+    kept: list[tuple[int, float]] = []
+    monkeypatch.setattr(timed.placement, "keep_off", lambda pid, place: kept.append((pid, place)))
+    workers: list[Any] = [
+        SimpleNamespace(device=device, role=role, pid=pid, reads=False)
+        for pid, (device, role) in enumerate(
+            [("cuda:0", "baseline"), ("cuda:0", "candidate"), ("cuda:0", "judge"), ("cuda:1", "candidate"), ("cuda:0", "candidate")]
+        )
+    ]
+    monkeypatch.setattr(timed.device_yield, "living", workers)
+    for worker, others in ((workers[0], [1, 4]), (workers[1], [4]), (SimpleNamespace(device="cpu", role="baseline", pid=9, reads=False), [])):
+        timed.places.cache_clear()
+        kept.clear()
+        timed.TimedProgram(SimpleNamespace(), worker, "entry").prepare(SimpleNamespace(case=None), 0.25)  # type: ignore[arg-type]
+        assert kept == [(pid, 0.25) for pid in others]
+
+
 def test_whoever_wakes_a_program_stays_off_its_core() -> None:
     usable = os.sched_getaffinity(0)
     others = usable - {placement.core(0.0)} or usable
@@ -126,3 +158,22 @@ def test_each_gpu_has_places_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None
     timed.places.cache_clear()
     drawn = ((0.1, "cuda:0"), (0.6, "cuda:1"), (0.2, "cuda:0"), (0.7, "cuda:1"), (0.3, "cuda:0"))
     assert [timed.places(device).kept(place) for place, device in drawn] == [0.1, 0.6, 0.1, 0.6, 0.3]
+
+
+def test_a_held_call_is_on_the_inputs_at_hand_on_its_own_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    monkeypatch.setattr(timed.TimedProgram, "_lay_out", lambda *_: None)
+    monkeypatch.setattr(timed.TimedProgram, "_turns", {})
+    laid: list[tuple[str | None, Any]] = []
+    monkeypatch.setattr(timed, "prepare_call", lambda worker, entry, inputs: laid.append((entry, inputs)))
+    programs = []
+    for device in ("cuda:0", "cuda:1"):
+        worker: Any = SimpleNamespace(device=device, pid=7, reads=False, go=lambda hold: 1e-5)
+        programs.append(timed.TimedProgram(SimpleNamespace(), worker, f"program on {device}"))  # type: ignore[arg-type]
+    first, second = (SimpleNamespace(case=None) for _ in range(2))
+    programs[0]._once_held(True)
+    programs[0].prepare(first, 0.25)  # type: ignore[arg-type]
+    programs[1].prepare(second, 0.25)  # type: ignore[arg-type]
+    programs[0]._once_held(True)
+    programs[0]._once_held(False)
+    assert laid == [(None, None), ("program on cuda:0", first), (None, None)]

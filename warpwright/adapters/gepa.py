@@ -29,8 +29,8 @@ def evaluator(where: Where) -> Callable[..., tuple[float, dict[str, Any]]]:
     return evaluate
 
 
-def _text(candidate: str | Mapping[str, str]) -> str:
-    if isinstance(candidate, str):
+def _text(candidate: str | Mapping[str, str]) -> Any:
+    if not isinstance(candidate, Mapping):
         return candidate
     if len(candidate) != 1:
         raise UsageError(f"expected a candidate of one text, saw {', '.join(candidate)}", "optimize the program's text alone")

@@ -22,12 +22,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from warpwright.adapters.judge import Judge, Judged, Where, instruction
+from warpwright.adapters.judge import MOST_BYTES, Judge, Judged, Where, instruction
 from warpwright.adapters.openevolve import suffix
 from warpwright.errors import UsageError
-
-MOST_BYTES = 4 << 20
-"""Of what an agent hands in."""
 
 ROUNDS, PAUSE = 200, 0.02
 """How often the agent's processes are looked for: each round stops all before it kills any, so that none has time to fork."""

@@ -22,6 +22,9 @@ from warpwright.server.verbs import Verbs
 
 FOLDER = ".warpwright/server"
 
+MOST_BYTES = 4 << 20
+"""Of a program."""
+
 _OWN: dict[str, Service] = {}
 _LOCK = threading.Lock()
 
@@ -102,11 +105,30 @@ class Judge:
         """Return what the task is: `program` says what is to be written."""
         return self.verbs.describe(Path(self.where.task), **self.how)
 
-    def score(self, text: str) -> Judged:
-        """Judge a program's text."""
-        if not text.strip():
-            return Judged(0.0, False, "not_built", "expected a program, saw nothing", {})
+    def score(self, text: Any) -> Judged:
+        """Judge a program's text. What is none is no program: nobody is asked."""
+        problem = no_program(text)
+        if problem:
+            return Judged(0.0, False, "not_built", problem, {})
         return judged(self.verbs.evaluate(Path(self.where.task), {"text": text}, **self.how))
+
+
+def no_program(text: Any) -> str:
+    """Return why something cannot be a program at all, whoever wrote it; "" where it can."""
+    if not isinstance(text, str):
+        return f"expected the text of a program, saw {type(text).__name__}"
+    if not text.strip():
+        return "expected a program, saw nothing"
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError as error:
+        return f"expected text that UTF-8 can hold, saw half of a surrogate pair in line {text.count(chr(10), 0, error.start) + 1}"
+    return f"expected a program of at most {MOST_BYTES:,} bytes, saw {size:,}" if size > MOST_BYTES else ""
+
+
+def handed_in(path: str | Path) -> str:
+    """Return the text of a file that somebody else wrote; bytes that are no UTF-8 become question marks."""
+    return Path(path).read_bytes().decode(errors="replace")
 
 
 def judged(answer: Mapping[str, Any]) -> Judged:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from warpwright import domains
-from warpwright.adapters.judge import Where, instruction, session_of
+from warpwright.adapters.judge import Where, instruction, no_program, session_of
 from warpwright.base import Record, Scalar
 from warpwright.errors import MissingExtra, UsageError, WarpwrightError
 from warpwright.files import make_folder
@@ -207,6 +207,9 @@ class Agents:
     def _program_of(self, program: str, rewrites: list[str] | None) -> dict[str, Any]:
         if bool(program.strip()) == bool(rewrites):
             raise UsageError("expected either a program or rewrites", "a program is its whole text")
+        problem = no_program(program) if program.strip() else ""
+        if problem:
+            raise UsageError(problem, "nothing was spent")
         return {"text": program} if program.strip() else {"actions": list(rewrites or ())}
 
     def _spent(self, verbs: Verbs) -> dict[str, Any]:

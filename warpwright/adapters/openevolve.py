@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-from warpwright.adapters.judge import Judge, Where, instruction
+from warpwright.adapters.judge import Judge, Where, handed_in, instruction
 from warpwright.errors import MissingExtra
 
 
@@ -23,7 +22,7 @@ def evaluator(where: Where) -> Callable[[str], Any]:
             from openevolve.evaluation_result import EvaluationResult
         except ImportError as error:
             raise MissingExtra("openevolve", "evolution", "an evaluator of OpenEvolve") from error
-        judged = judge().score(Path(program_path).read_text())
+        judged = judge().score(handed_in(program_path))
         metrics = {"combined_score": judged.score, "correct": float(judged.correct), "faster": float(judged.verdict == "FASTER")}
         return EvaluationResult(metrics=metrics, artifacts={"verdict": judged.verdict, "feedback": judged.feedback})
 
@@ -38,6 +37,11 @@ evaluate = openevolve.evaluator({where!r})
 """
 
 CONFIG = """# openevolve-run {initial} evaluator.py --config config.yaml
+llm:  # any endpoint of OpenAI's form; its key is taken from OPENAI_API_KEY
+  api_base: "{api_base}"
+  models:
+    - name: "{model}"  # put the name of yours here, or start openevolve-run with --primary-model NAME
+      weight: 1.0
 max_iterations: 50
 language: {language}
 file_suffix: "{suffix}"
@@ -51,6 +55,9 @@ evaluator:
   cascade_evaluation: false
   parallel_evaluations: 1
 """
+
+API_BASE, MODEL = "https://api.openai.com/v1", "MODEL"
+"""What stands in the config until its owner has named another endpoint and a model."""
 
 MARKS = {"python": ("# EVOLVE-BLOCK-START", "# EVOLVE-BLOCK-END"), "cuda": ("// EVOLVE-BLOCK-START", "// EVOLVE-BLOCK-END")}
 
@@ -74,5 +81,7 @@ def files(where: Where, described: Mapping[str, Any]) -> dict[str, str]:
     return {
         initial: marked(program),
         "evaluator.py": EVALUATOR.format(where=where),
-        "config.yaml": CONFIG.format(initial=initial, language=program["language"], suffix=suffix(program), message=message),
+        "config.yaml": CONFIG.format(
+            initial=initial, language=program["language"], suffix=suffix(program), message=message, api_base=API_BASE, model=MODEL
+        ),
     }

@@ -8,10 +8,9 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from warpwright.adapters.judge import Judge, Where, instruction
+from warpwright.adapters.judge import Judge, Where, handed_in, instruction
 from warpwright.adapters.openevolve import marked, suffix
 from warpwright.files import make_folder
 
@@ -22,7 +21,7 @@ def main(where: Where, arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--program_path", required=True)
     parser.add_argument("--results_dir", required=True)
     options = parser.parse_args(arguments)
-    judged = Judge(where).score(Path(options.program_path).read_text())
+    judged = Judge(where).score(handed_in(options.program_path))
     folder = make_folder(options.results_dir)
     metrics = {
         "combined_score": judged.score, "public": {"verdict": judged.verdict}, "private": {}, "extra_data": {"answer": dict(judged.answer)},

@@ -72,12 +72,25 @@ class CompletionReward:
         return [self._score(completion, one) for completion, one in zip(completions, tasks, strict=True)]
 
     def _score(self, completion: Any, task: str) -> float:
-        text = completion if isinstance(completion, str) else str(completion[-1]["content"])
+        text = said(completion)
         if task not in self._judges:
             judge = Judge(replace(self.where, task=task))
             self._judges[task] = judge, marks(judge.describe())
         judge, wanted = self._judges[task]
         return judge.score(program_of(text, wanted)).score
+
+
+def said(completion: Any) -> str:
+    """Return the last words of an answer: a text, or messages, whose content may be parts, or nothing beside a tool's call."""
+    if isinstance(completion, str):
+        return completion
+    for message in reversed(completion if isinstance(completion, list | tuple) else ()):
+        content = message.get("content") if isinstance(message, Mapping) and message.get("role", "assistant") == "assistant" else None
+        parts = content if isinstance(content, list | tuple) else [content]
+        text = "".join(one if isinstance(one, str) else str(one.get("text", "")) for one in parts if isinstance(one, str | Mapping))
+        if text:
+            return text
+    return ""
 
 
 def marks(described: Mapping[str, Any]) -> tuple[str, ...]:

@@ -35,6 +35,9 @@ LOOK_SECONDS = 0.05
 
 LONGEST_WAIT = 3600.0
 
+PRINT_SECONDS = 0.2
+"""What a command whose files are written gets to print its result."""
+
 KILL_SECONDS = 0.25
 """How long the processes that were killed are waited for: whoever reads what they print does so until they are gone."""
 
@@ -69,7 +72,7 @@ class Bound:
         self._write()
 
     def done(self, code: int) -> None:
-        """Tell the exit code, once everything is written: what is left is to take this process apart."""
+        """Tell the exit code, once all files are written: what is left is to print what came of it, and to take this process apart."""
         _HEAD.pack_into(self._page, 0, _HEAD.unpack_from(self._page)[0], code)
 
     def _write(self) -> None:
@@ -144,7 +147,7 @@ def _watched(child: int, bound: Bound) -> int:
     """Wait for the command; return its exit code, or below 0 the signal that ended it."""
     while True:
         end = bound.end
-        wait = LOOK_SECONDS if not end else min(max(end - time.monotonic(), 0.0), LONGEST_WAIT)
+        wait = LOOK_SECONDS if not end else min(max(end - time.monotonic(), LOOK_SECONDS), LONGEST_WAIT)
         info = signal.sigtimedwait({*FORWARDED, signal.SIGCHLD}, wait)
         if info is not None and info.si_signo != signal.SIGCHLD:
             if info.si_code <= 0:  # somebody sent it to this process; a terminal sends to both
@@ -153,7 +156,7 @@ def _watched(child: int, bound: Bound) -> int:
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
             return os.waitstatus_to_exitcode(status)
-        if end and time.monotonic() >= end:
+        if end and time.monotonic() >= end + (PRINT_SECONDS if bound.code is not None else 0.0):
             return _stopped(bound)
 
 

@@ -27,6 +27,9 @@ from warpwright.deadline import process_start
 from warpwright.errors import ArchiveError, UsageError, WarpwrightError
 from warpwright.files import ARCHIVE
 
+RECORDING = ("optimize", "audit", "bench", "explain", "collect")
+"""Verbs that write what they measure to the archive."""
+
 
 def main(arguments: Sequence[str] | None = None, bound: Bound | None = None) -> int:
     """Run the command line and return the exit code; a process that bounds this one is told what it needs to know."""
@@ -40,7 +43,7 @@ def main(arguments: Sequence[str] | None = None, bound: Bound | None = None) -> 
         print(f"warpwright: {error}", file=sys.stderr)
         return WRONG_USE
     args = top.parse_args(asked)
-    args.bound = bound or Bound(began)
+    args.began, args.bound = began, bound or Bound(began)
     args.console = Console(stderr=True, soft_wrap=True)
     with _stdout(args.json) as args.stdout, _terminable():
         code = _run(args)
@@ -51,11 +54,11 @@ def main(arguments: Sequence[str] | None = None, bound: Bound | None = None) -> 
 
 def _leave(code: int, bound: Bound) -> None:
     """End this process at once: taking a torch apart that nobody needs any more takes 0.3 to 3 s of a budget."""
+    bound.done(code)
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
-    bound.done(code)
     os._exit(code)
 
 
@@ -70,7 +73,10 @@ def _run(args: Arguments) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader of our output left: nothing more to say, also not at exit
         return NOT_PASSED
     except KeyboardInterrupt:
-        args.console.print("interrupted; what was measured is in the archive")
+        kept = "what was measured is in the archive" if args.verb in RECORDING else ""
+        args.console.print(f"interrupted; {kept}".rstrip("; "))
+        if args.json:
+            print_json(args, {"error": "interrupted", "hint": kept})
         return INTERRUPTED
 
 

@@ -48,7 +48,9 @@ def optimize(args: Arguments) -> int:
             progress.tell(phase)
 
         watching = api.Watching(progress.record, tell_both)
-        result = api.optimize_task(task, settings, args.archive, args.out, watching, args.bound.began, args.again, args.polish)
+        result = api.optimize_task(task, settings, args.archive, args.out, watching, args.began, args.again, args.polish)
+    code = INTERRUPTED if result.interrupted else DONE if result.line["status"] == "ok" else NOT_PASSED
+    args.bound.done(code)  # before anything is printed: nobody else says anything from here on
     if result.recalled and result.best is not None:
         args.console.print(Text(f"answered from the archive (measured {result.best.when}); --again measures anew"))
     tell(args, [result.line])
@@ -56,9 +58,7 @@ def optimize(args: Arguments) -> int:
         args.console.print(Text(f"polish: {outcome}"))
     if result.line["artifact"]:
         args.console.print(Text(f"wrote {result.line['artifact']} and {result.folder / 'report.html'}"))
-    if result.interrupted:
-        return INTERRUPTED
-    return DONE if result.line["status"] == "ok" else NOT_PASSED
+    return code
 
 
 def audit(args: Arguments) -> int:
@@ -70,7 +70,7 @@ def audit(args: Arguments) -> int:
     candidate = api.program(args.candidate, target_of(settings.device), args.candidate_entry)
     if inline_cuda.MODULE in candidate.source.text:
         args.console.print(Text("its CUDA kernels are translated and run on the CPU: the times are this CPU's alone"))
-    plan = Deadline.of(_plan(args.plan), args.bound.began, firm=False)
+    plan = Deadline.of(_plan(args.plan), args.began, firm=False)
     with Progress(args.console, None, task=task.name) as progress, Archive(args.archive) as archive:
         records = api.prove(task, candidate, settings, archive, api.Watching(progress.record, progress.tell), plan)
     left_out = [f"baseline {name}: {why}" for name, why in api.left_out(records).items()]
@@ -363,7 +363,7 @@ def _search_options() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(add_help=False)
     options.add_argument("--budget", default="60s", help="60s, 5m (wall time), '40 proposals', or both: '5m,100 proposals' (%(default)s)")
     options.add_argument("--search", choices=sorted([*SEARCHES, *MODEL_SEARCHES]), default="ladder", help="how to search (%(default)s)")
-    words = "for fsr, islands: openai:URL,MODEL or replay:FILE (key: WARPWRIGHT_API_KEY); for policy: FOLDER; for ppo: weights, or nothing"
+    words = "for fsr, islands: openai:URL,MODEL (key: WARPWRIGHT_API_KEY), hf:FOLDER or replay:FILE; for policy: FOLDER; for ppo: weights, or nothing"
     options.add_argument("--model", default="", metavar="SPEC", help=words)
     words = "for fsr: candidates, depth, max_repair, tokens, dollars; for islands: islands, rounds, ..."
     options.add_argument("--model-options", default="", metavar="NAME=VALUE,...", help=words)

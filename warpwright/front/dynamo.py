@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
+from rich.console import Console
+from rich.text import Text
 from torch.fx._lazy_graph_module import _use_lazy_graph_module
 from torch.utils._python_dispatch import _disable_current_modes
 
@@ -22,12 +25,17 @@ BUDGET = "30s"
 
 OUT = Path("warpwright-out/dynamo")
 
+_GRADIENTS = "a piece that was made faster runs as it was: this call wants gradients; call the model under torch.no_grad() or inference_mode()"
+
 
 def backend(graph_module: torch.fx.GraphModule, example_inputs: Sequence[Any], *, options: dict[str, Any] | None = None, **_: Any) -> Any:
-    """Return a function that computes what `graph_module` does; `options` are those of `warpwright.optimize`."""
-    chosen = {"budget": BUDGET, "progress": False, "mode": "as_is", **(options or {})}
+    """Return a function that computes what `graph_module` does; `options` are those of `warpwright.optimize`.
+
+    What is done, and what came of it, is said on standard error, unless the options have `progress=False`.
+    """
+    chosen = {"budget": BUDGET, "progress": True, "mode": "as_is", **(options or {})}
     if any(isinstance(example, torch.SymInt) for example in example_inputs):
-        log.info("a piece with sizes that vary runs as it was")
+        log.warning("a piece with sizes that vary runs as it was; torch.compile(..., dynamic=False) makes one for each size")
         return graph_module.forward
     with torch._guards.tracing(None), _disable_current_modes(), _use_lazy_graph_module(False):
         piece, inputs = _plain(graph_module), [_like(example) for example in example_inputs]
@@ -37,15 +45,24 @@ def backend(graph_module: torch.fx.GraphModule, example_inputs: Sequence[Any], *
         except WarpwrightError as error:
             log.warning("a piece runs as it was: %s", error)
             return graph_module.forward
-    log.info("piece %s: %s %.2fx %s", name, result.verdict, result.speedup, result.reason)
+    said = f"piece {name}: {result.verdict} {result.speedup:.2f}x {result.reason}".rstrip()
+    log.info(said)
+    if chosen["progress"]:
+        Console(stderr=True, soft_wrap=True).print(Text(said))
     return _guarded(result.module, graph_module) if result.verdict == "FASTER" else graph_module.forward
 
 
 def _guarded(faster: torch.nn.Module, original: torch.fx.GraphModule) -> Callable[..., Any]:
     """Return a function that takes the faster module where no gradients are wanted."""
 
+    told = False
+
     def run(*args: Any) -> Any:
+        nonlocal told
         if torch.is_grad_enabled() and any(isinstance(value, torch.Tensor) and value.requires_grad for value in args):
+            if not told:
+                warnings.warn(f"warpwright: {_GRADIENTS}", RuntimeWarning, stacklevel=2)
+            told = True
             return original.forward(*args)
         return faster(*(value.detach() if isinstance(value, torch.nn.Parameter) else value for value in args))
 

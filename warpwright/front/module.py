@@ -22,6 +22,7 @@ from warpwright.api import Watching, default_target, optimize_task
 from warpwright.base import BASELINE, Budget, Options, Precision, Record
 from warpwright.errors import TaskError, UsageError
 from warpwright.files import ARCHIVE, make_folder
+from warpwright.front import asked
 from warpwright.front.result import Result
 from warpwright.reports import report
 from warpwright.reports.progress import Progress
@@ -47,14 +48,15 @@ def optimize(
 ) -> Result:  # fmt: skip
     """Return what `warpwright.optimize` promises. The budget counts from `began` (`time.monotonic()`), or from now."""
     began = time.monotonic() if began is None else began
-    Budget.parse(budget)  # before anything is written
+    asked.check(budget, search, precision, callback)
     model = as_module(module)
-    inputs, keywords = _arguments(args, kwargs)
-    others = [_arguments(example, None) for example in examples]
+    inputs, keywords = asked.arguments(args, kwargs)
+    others = [asked.arguments(example, None) for example in examples]
+    asked.shapes_of(model, shapes)
     options: Options = tuple((name, True) for name, wanted in (("calibrate", calibrate), ("backward", backward)) if wanted)
     options = (*options, (declared.OPTION, declared.option(shapes))) if shapes else options
     mode = mode or ("train" if backward else "eval")
-    settings = Settings(target or default_target(), search, budget, tuple(baselines), precision, seed=seed, options=options)
+    settings = Settings(target or default_target(), search, budget, asked.names(baselines), precision, seed=seed, options=options)
     with _in_mode(model, mode):
         folder, saved = _save(model, saved_module.Example(inputs, keywords, tuple(others)), out)
         try:
@@ -81,17 +83,6 @@ def as_module(program: Any) -> torch.nn.Module:
     if isinstance(getattr(program, "__self__", None), torch.nn.Module):
         raise UsageError(f"expected a module or a function, saw a method of a {type(program.__self__).__name__}", "give the module itself")
     return Function(program)
-
-
-def _arguments(args: Sequence[Any] | torch.Tensor, kwargs: Mapping[str, Any] | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the example arguments; a single tensor is one argument, and a dictionary alone is taken as keywords."""
-    if isinstance(args, torch.Tensor):
-        args = (args,)
-    if isinstance(args, Mapping) and kwargs is None:
-        args, kwargs = (), args
-    if not isinstance(args, tuple | list):
-        raise UsageError(f"expected the example arguments as a tuple, saw a {type(args).__name__}", "as in optimize(model, (x,), {'mask': mask})")
-    return tuple(args), dict(kwargs or {})
 
 
 @contextlib.contextmanager

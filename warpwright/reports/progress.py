@@ -1,9 +1,11 @@
-"""What a run says while it runs, on standard error: one live line on a terminal, plain lines otherwise."""
+"""What a run says while it runs, on standard error: one live line on a terminal and in a notebook, plain lines otherwise."""
 
 from __future__ import annotations
 
+import contextlib
 import time
 from types import TracebackType
+from typing import Any
 
 from rich.console import Console
 from rich.live import Live
@@ -32,15 +34,19 @@ class Progress:
         self.best: Record | None = None
         self._said_at = self.began
         self._live = Live(get_renderable=self.text, console=console, refresh_per_second=4, transient=True) if console.is_terminal else None
+        self._cell = Cell() if console.is_jupyter and not console.quiet else None
 
     def __enter__(self) -> Progress:
         if self._live is not None:
             self._live.start()
+        self._show()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._live is not None:
             self._live.stop()
+        self.phase = "done"
+        self._show()
 
     def record(self, record: Record) -> None:
         """Take note of a program of the one task that is running."""
@@ -52,14 +58,14 @@ class Progress:
         if record.speedup > (self.best.speedup if self.best is not None else 0.0):
             self.best = record
             self.say(f"{_outcome(record)}  {_recipe(record)}")
-        elif self._live is None and time.monotonic() - self._said_at > PLAIN_SECONDS:
-            self.say(self.text().plain)
+            self._show()
+        else:
+            self._go_on()
 
     def tell(self, phase: str) -> None:
         """Take note of what begins."""
         self.phase = phase
-        if self._live is None and time.monotonic() - self._said_at > PLAIN_SECONDS:
-            self.say(self.text().plain)
+        self._go_on()
 
     def line(self, line: Line) -> None:
         """Take note of a task that is finished."""
@@ -67,6 +73,18 @@ class Progress:
         gain = line["speedup"]["best"]
         outcome = f"{line['verdict'] or ''} {gain:.2f}x the best baseline" if gain else f"{line['status']}: {(line['reason'] or '')[:160]}"
         self.say(f"[{len(self.lines)}/{self.tasks}] {line['task']}: {outcome.strip()}")
+        self._show()
+
+    def _show(self) -> None:
+        """In a notebook, write the line over."""
+        if self._cell is not None:
+            self._cell.show(self.text().plain)
+
+    def _go_on(self) -> None:
+        """Show what changed; where no line can be written over, now and then."""
+        self._show()
+        if self._live is None and self._cell is None and time.monotonic() - self._said_at > PLAIN_SECONDS:
+            self.say(self.text().plain)
 
     def say(self, text: str) -> None:
         """Print one line above the live one."""
@@ -93,6 +111,23 @@ class Progress:
         parts += [f"best so far {self.best.speedup:.2f}x"] if self.best is not None else []
         parts += [f"{max(0.0, self.seconds - spent):.0f} s left"] if self.seconds is not None else [f"{spent:.0f} s"]
         return parts
+
+
+class Cell:
+    """One line below a notebook's cell, which is written over."""
+
+    def __init__(self) -> None:
+        self.handle: Any = None
+
+    def show(self, text: str) -> None:
+        """Write the line, or write it over."""
+        with contextlib.suppress(Exception):  # of a front end: a line that cannot be shown ends no search
+            from IPython.display import display  # type: ignore[import-not-found]  # in whose process this is
+
+            if self.handle is None:
+                self.handle = display({"text/plain": text}, raw=True, display_id=True)
+            else:
+                self.handle.update({"text/plain": text}, raw=True)
 
 
 def _outcome(record: Record) -> str:

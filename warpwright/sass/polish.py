@@ -57,16 +57,17 @@ class Polished:
 
 
 def polish(
-    cubin: Path, harness: Path, kernel: str, seconds: float, device: str = "cubin:0", evaluator: Open = CubinEvaluator, seed: int = 0
-) -> Polished:
-    """Search a kernel's schedule for `seconds`, the final measurement included; keep one that is proven faster."""
+    cubin: Path, harness: Path, kernel: str, seconds: float, device: str = "cubin:0", evaluator: Open = CubinEvaluator, seed: int = 0,
+    proposals: int | None = None,
+) -> Polished:  # fmt: skip
+    """Search a kernel's schedule for `seconds`, the final measurement included, or by so many candidates; keep one that is proven faster."""
     until = time.monotonic() + seconds - min(FINAL_SECONDS, seconds / 3)
     if not disassembly.is_available():
         return Polished(kernel, False, "left as it is: there is no nvdisasm (pip install 'warpwright[sass]')")
     try:
         task = domains.describe(cubin, {"harness": str(harness), "kernel": kernel})
         with evaluator(task, device, Measuring(seed=seed)) as opened:
-            budget = Budget(max(0.1, until - time.monotonic()))
+            budget = Budget(max(0.1, until - time.monotonic()), proposals)
             outcome = optimize(task, domains.space(task, "cubin"), opened, SEARCH, budget, course=Course(seed=seed))
             return _chosen(kernel, outcome, opened)
     except WarpwrightError as error:

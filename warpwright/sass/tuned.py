@@ -19,6 +19,7 @@ import functools
 import json
 import os
 import re
+import subprocess
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -124,7 +125,7 @@ class Tuned:
             return Polished(name, False, f"left as it is: {error.message}")
         cubin = harness.with_suffix(".cubin")
         cubin.write_bytes(bytes(compiled.asm[triton_kernels.STAGE]))
-        return (self.measure or polish)(cubin, harness, name, self.seconds)
+        return (self.measure or _on_this_gpu)(cubin, harness, name, self.seconds)
 
 
 class _Place:
@@ -193,6 +194,12 @@ class _Place:
         self.state = self._state()
 
 
+def _on_this_gpu(cubin: Path, harness: Path, kernel: str, seconds: float) -> Polished:
+    import torch
+
+    return polish(cubin, harness, kernel, seconds, device=f"cubin:{torch.cuda.current_device()}")
+
+
 def gpu() -> str:
     """Return the name of the current GPU, "none" without one."""
     import torch
@@ -208,9 +215,21 @@ def _gpu_name(index: int) -> str:
 
 
 def ptxas_version(image: bytes) -> str:
-    """Return the version of the ptxas that made a cubin, which it says itself; "unknown" where it does not."""
+    """Return the version of the ptxas that made a cubin: cubins of CUDA 13 say it, of others it is that of Triton's own ptxas; else "unknown"."""
     versions = re.findall(rb"release \d+\.\d+, V(\d+\.\d+\.\d+)", image)
-    return versions[0].decode() if versions else "unknown"
+    return versions[0].decode() if versions else _ptxas_of_triton(Cubin(image).arch)
+
+
+@functools.cache
+def _ptxas_of_triton(arch: int) -> str:
+    try:
+        from triton.backends.nvidia.compiler import get_ptxas_version
+
+        said = get_ptxas_version(arch)
+    except (ImportError, TypeError, OSError, subprocess.CalledProcessError):  # no Triton, one of another shape, or no ptxas
+        return "unknown"
+    version = re.search(r"V(\d+\.\d+\.\d+)", said)
+    return version[1] if version else "unknown"
 
 
 def launched(

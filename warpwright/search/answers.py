@@ -103,7 +103,7 @@ def _has(code: str, marks: Sequence[str]) -> bool:
 
 def _plain(text: str) -> str:
     """Return an answer with line ends of one kind, without quote marks, and without thoughts where something is fenced outside of them."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\ufeff", "").replace("\u200b", "")
+    text = text.encode(errors="replace").decode().replace("\r\n", "\n").replace("\r", "\n").replace("\ufeff", "").replace("\u200b", "")
     if "```" not in text:
         text = text.replace(r"\`\`\`", "```")
     if re.search(r"^[ \t]*>[ \t>]*(```|~~~)", text, re.M):

@@ -3,6 +3,7 @@
     gates   compilation, then functional validation on the verifier's cases, then the performance profile: `Evaluator.evaluate` in that order
     level   N candidates; where none passes, at most `max_repair` rounds that show code, errors and history; the fastest that passed goes into
             the next level's question
+    tuning  the fastest program of a level says `#define TILE 16  // tune: 8 16 32`: its own constants are tried without a question
     end     after `depth` levels, or when a budget is spent; the result is the best ever seen, not the last level's best
 
 The publication bounds neither its repair rounds nor its history. Here both are bounded, and every number is an option.
@@ -19,6 +20,7 @@ from warpwright.base import Record
 from warpwright.search.conversation import CONTRAST, Conversation, ModelOptions, ModelSearch, Tried, best_of, history_of
 from warpwright.search.feedback import changes, errors_of
 from warpwright.search.moves import Proposer, Recipe, ask
+from warpwright.search.tuning import tuned
 from warpwright.space import Space
 
 
@@ -35,6 +37,8 @@ class Options(ModelOptions):
     """Repair rounds of a level."""
     contrast: int = 0
     """1: from the second level on, questions show two programs of clearly different speed, and ask what makes the difference."""
+    tunes: int = 6
+    """Evaluations of a level that tuning its fastest program's own constants may take; 0: none."""
 
 
 @dataclass
@@ -81,7 +85,9 @@ class _Run:
             else:
                 about = {"level": level, **self.first()}
             tried = yield from self.candidates(about, f"level {level}" + (f", repair {round_}" if round_ else ""), batch)
-            if any(one.passed for one in tried):
+            fastest = best_of(tried)
+            if fastest is not None:
+                yield from tuned(fastest, self.options.tunes, lambda texts, note, origin: self.proposed(dict.fromkeys(texts, note), origin, batch))
                 return True
             if self.search.stopped:
                 return False
@@ -97,11 +103,16 @@ class _Run:
             if self.talk.stopped:
                 self.search.stopped = self.talk.stopped
                 break
+        tried = yield from self.proposed(texts, about["source"], batch)
+        return tried
+
+    def proposed(self, texts: dict[str, str], origin: str, batch: int) -> Generator[list[Recipe], list[Record], list[Tried]]:
+        """Propose texts, each with where it comes from in words; return what became of them."""
         if not texts:
             return []
         recipes: list[Recipe] = [(self.talk.writing.action(text),) for text in texts]
         records = yield from ask(recipes, batch)
-        tried = [Tried(text, record, where, about["source"]) for (text, where), record in zip(texts.items(), records, strict=True)]
+        tried = [Tried(text, record, where, origin) for (text, where), record in zip(texts.items(), records, strict=True)]
         self.tried += tried
         return tried
 

@@ -13,7 +13,6 @@ choice is drawn from the same seed.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from random import Random
@@ -24,6 +23,7 @@ from warpwright.search.bandit import Arms
 from warpwright.search.conversation import CONTRAST, Conversation, ModelOptions, ModelSearch, Tried, best_of, history_of
 from warpwright.search.feedback import errors_of
 from warpwright.search.moves import Proposer, Recipe, ask
+from warpwright.search.tuning import tuned
 from warpwright.space import Space
 
 FEATURES = {
@@ -45,12 +45,6 @@ BUCKETS = 4
 
 POPULATION = 8
 """Programs of an island; the slowest beyond it leave."""
-
-MOST_TUNED = 4
-"""Constants of a program that are tuned."""
-
-_TUNE = re.compile(r"^(?P<head>[ \t]*(?:#define\s+(?P<macro>\w+)\s+|(?:static\s+)?(?:const|constexpr)\s[^=\n]*?(?P<name>\w+)\s*=\s*))"
-                   r"(?P<value>\d+)(?P<tail>[^\n]*//\s*tune:\s*(?P<values>\d+(?:[ ,]+\d+)*)[ \t]*)$", re.M)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -221,34 +215,8 @@ class _Run:
         return tried
 
     def tuned(self, island: Island, feature: str, start: Tried, batch: int) -> Generator[list[Recipe], list[Record], None]:
-        """Try other values of a program's own constants, one constant after the other, from the best so far."""
-        best, left, seen = start, self.options.tunes, {start.text}
-        for name in list(tunable(start.text))[:MOST_TUNED]:
-            value, values = tunable(best.text)[name]
-            texts = [with_value(best.text, name, other) for other in values if other != value]
-            texts = [text for text in texts if text not in seen][:left]
-            seen |= set(texts)
-            left -= len(texts)
-            tried = yield from self.evaluated(island, feature, texts, f"{start.note}, {name} tuned", best.text, batch)
-            better = best_of(tried)
-            if better is not None and better.speedup > best.speedup:
-                best = better
-            if left <= 0:
-                return
-
-
-def tunable(text: str) -> dict[str, tuple[int, tuple[int, ...]]]:
-    """Return the constants that a program says may have other values: name -> its value, and all of them."""
-    constants = {}
-    for match in _TUNE.finditer(text):
-        values = tuple(dict.fromkeys(int(value) for value in re.split(r"[ ,]+", match["values"].strip())))
-        constants[match["macro"] or match["name"]] = (int(match["value"]), values)
-    return constants
-
-
-def with_value(text: str, name: str, value: int) -> str:
-    """Return a program with another value of one of its constants."""
-    return _TUNE.sub(lambda match: f"{match['head']}{value}{match['tail']}" if (match["macro"] or match["name"]) == name else match[0], text)
+        """Try other values of a program's own constants."""
+        yield from tuned(start, self.options.tunes, lambda texts, note, origin: self.evaluated(island, feature, texts, note, origin, batch))
 
 
 def _migrate(islands: list[Island]) -> None:

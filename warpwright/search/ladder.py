@@ -105,7 +105,9 @@ def _without_launches(moves: Moves, recipe: Recipe) -> list[Recipe]:
             schedules.setdefault(longer[-1].technique, []).append(longer)
     plain = moves.estimate(recipe)
     chosen = [longer for kind in schedules.values() for longer in kind[:LOOKED_AT]]
-    every = distinct([*chosen, *_joined(moves, chosen)])
+    pairs = _joined(moves, chosen)
+    with_graph = [longer for longer in _joined(moves, pairs) if moves.space.traits(longer[-1]).in_baselines]  # two kinds of kernels in a CUDA graph
+    every = distinct([*chosen, *pairs, *with_graph])
     bound = [longer for longer in every if 0 < moves.estimate(longer) <= LAUNCH_BOUND * plain]
     bound.sort(key=lambda longer: moves.estimate(longer) * WORTH_A_STEP ** len(longer))
     soon = [longer for longer in bound if not any(moves.space.traits(action).slow_to_build(action) for action in longer)]
@@ -147,8 +149,12 @@ def _schedules(moves: Moves, batch: int, recipe: Recipe, speedup: float) -> Rung
 
 
 def _pairs(moves: Moves, recipe: Recipe) -> list[Recipe]:
-    """Return `recipe` with two schedules more that gain together what neither gains alone."""
-    return _joined(moves, moves.additions(recipe))
+    """Return `recipe` with two schedules more that gain together what neither gains alone, or with three that are all tried first: each takes over
+    other calls (a convolution with what follows, its pool, the norm between them)."""
+    pairs = _joined(moves, moves.additions(recipe))
+    first = [pair for pair in pairs if all(moves.space.traits(action).tried_first for action in pair[len(recipe) :])]
+    triples = [triple for triple in _joined(moves, first) if moves.space.traits(triple[-1]).tried_first]
+    return [*pairs, *triples]
 
 
 def _joined(moves: Moves, recipes: list[Recipe]) -> list[Recipe]:

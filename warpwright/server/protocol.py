@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,8 @@ LINE_BYTES = 16 << 20
 VERBS = ("hello", "evaluate", "compare", "describe", "explain", "best", "records", "status", "cancel")
 WORK = ("evaluate", "compare", "describe", "explain")
 """Those that wait in the queue."""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 MOST_SECONDS = 120.0
 """Of timing, that a client may ask for."""
@@ -113,6 +116,9 @@ def identity(line: bytes) -> Any:
 
 def parse(data: Mapping[str, Any]) -> Request:
     """Return the request that a client's object says; raise UsageError for one that says none."""
+    lone = _lone_surrogate(data)
+    if lone:
+        raise UsageError(f"expected text that UTF-8 can hold, saw half of a surrogate pair, {lone!r}", "such text can be in no file")
     try:
         return _parse(data)
     except (ValueError, OverflowError, OSError) as error:  # numbers beyond a float, paths that no file can have
@@ -137,6 +143,15 @@ def _parse(data: Mapping[str, Any]) -> Request:
     names = ("candidate",) if verb == "evaluate" else ("first", "second")
     again, keep = (bool(_one_of(data, name, (bool,), False)) for name in ("again", "keep"))
     return Request(**known, where=where, programs=tuple(_program(data, name) for name in names), again=again, keep=keep, **_urgency(data))
+
+
+def _lone_surrogate(value: Any) -> str:
+    """Return the first half of a surrogate pair in a request, which JSON can write and no file can hold; "" where there is none."""
+    if isinstance(value, str):
+        found = None if value.isascii() else _SURROGATE.search(value)
+        return found[0] if found else ""
+    parts = [*value.keys(), *value.values()] if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    return next(filter(None, map(_lone_surrogate, parts)), "")
 
 
 def _urgency(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -213,5 +228,5 @@ def _one_of(data: Mapping[str, Any], name: str, kinds: tuple[type, ...], otherwi
 
 
 def error_of(kind: str, message: str, hint: str = "") -> dict[str, str]:
-    """Return an error as an answer holds it. `kind`: usage, denied, busy, cancelled, deadline, lane, gone."""
+    """Return an error as an answer holds it. `kind`: usage, denied, busy, cancelled, deadline, lane, gone, failed."""
     return {"kind": kind, "message": message, "hint": hint}

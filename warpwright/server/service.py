@@ -16,6 +16,7 @@ import re
 import secrets
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -266,6 +267,9 @@ class Service:
                     return {"error": error_of("lane", error.message, error.hint)}
             except WarpwrightError as error:
                 return {"error": error_of("failed", error.message, error.hint)}
+            except Exception as error:  # a fault of ours: this job's client is told, and the thread stays for all others
+                traceback.print_exc()
+                return {"error": error_of("failed", f"a fault of the service: {type(error).__name__}: {error}"[:2000])}
         raise AssertionError("a job has two attempts")
 
     def _attempt(self, job: Job) -> dict[str, Any]:

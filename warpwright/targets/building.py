@@ -60,8 +60,11 @@ COUNTING_SHARE, PEAKS_SHARE, BASELINES_SHARE = 0.2, 0.3, 0.05
 """Of the time that is left, the most that is waited for the task's work to be counted, spent on a device's peaks when they are not known, and on
 timing the baselines beside one another in a regime: what a candidate is compared with is timed again."""
 
-TIMING_OF_SPENT, VERIFYING_OF_SPENT = 0.02, 0.25
-"""Of what was spent: at least so long are the baselines timed, and may one that was compiled aside be verified, where the deadline is not firm."""
+COMPILING_OF_SPENT, TIMING_OF_SPENT = 0.5, 0.02
+"""Of what was spent: at least so long may a compilation take, and are the baselines timed, where the deadline is not firm."""
+
+TIMES_THE_ORIGINAL = 4.0
+"""There what was compiled aside may take so many times as long to be verified as the original took to be built and verified, or longer."""
 
 
 def start(bench: Workbench, candidates: Sequence[Candidate], regime: str = "single", both: bool = False) -> Trusted:
@@ -256,6 +259,8 @@ def _compile_aside(bench: Workbench, trusted: Trusted, name: str, baseline: Base
 def _end_aside(bench: Workbench, trusted: Trusted, name: str, one: _Aside, meanwhile: Meanwhile) -> None:
     """Wait for a baseline that is compiled aside, and verify it."""
     baseline = trusted.baselines[name]
+    if not one.building.wait(0.0):
+        bench.tell(f"waiting for baseline {name}")
     while not one.building.wait(GLANCE_SECONDS):
         if bench.hurries:
             meanwhile()
@@ -264,8 +269,9 @@ def _end_aside(bench: Workbench, trusted: Trusted, name: str, one: _Aside, meanw
     bench.tell(f"baseline {name}")
     if worker.alive:
         device_yield.living.add(worker)
-        seconds = max(min(COMPILE_SHARE * bench.left, bench.left - RESERVED_SECONDS), 1.0)
-        seconds = seconds if bench.firm else max(seconds, bench.share(0.0, VERIFYING_OF_SPENT))
+        original = trusted.baselines.get(ORIGINAL, baseline)
+        least = 1.0 if bench.firm else TIMES_THE_ORIGINAL * original.seconds
+        seconds = max(min(COMPILE_SHARE * bench.left, bench.left - RESERVED_SECONDS), least)
         with _hurried(bench, worker, seconds):
             _judge_baseline(bench, trusted.judge, worker, name, baseline, rejected)
         if not worker.alive:
@@ -288,7 +294,7 @@ def _time_for(bench: Workbench, trusted: Trusted, baseline: Baseline, share: flo
         return bench.limits.build_seconds, ""
     if not slowness:
         return bench.limits.build_seconds, _no_time_for_more(trusted, baseline, left)
-    seconds = min(bench.share(share, 1.0) if slowness == 1 else AUTOTUNE_SHARE * left, bench.limits.build_seconds)
+    seconds = min(bench.share(share, COMPILING_OF_SPENT) if slowness == 1 else AUTOTUNE_SHARE * left, bench.limits.build_seconds)
     plain = [other for other in trusted.baselines.values() if _slowness(other.candidate.source) == 1 and slowness == 2]
     if any(other.left_out for other in plain):
         return seconds, f"there was no time for the plain compilation, and it takes longer ({left:.0f} s were left)"
@@ -348,9 +354,12 @@ def _verdict_of(bench: Workbench, judge: verify.Judge, worker: Worker, name: str
 
 
 def _verify_baseline(task: Task, judge: verify.Judge, worker: Worker, name: str) -> Verdict:
-    """Verify a baseline; again, some times, after an alarm that can only be a false one. The original is right in any case of that kind."""
+    """Verify a baseline; again, some times, after an alarm that can only be a false one. The original is right in any case of that kind.
+
+    The original goes the whole way of a candidate: what refuses it would refuse any. Of the others, which are ours, the values count.
+    """
     for _ in range(TRIES):
-        verdict = verify.verify(judge, worker, name, task)
+        verdict = verify.verify(judge, worker, name, task, ours=name != ORIGINAL)
         if verdict.check not in AGAINST_MALICE or not worker.alive:
             return verdict
     if name == ORIGINAL:

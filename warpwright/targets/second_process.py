@@ -52,6 +52,7 @@ def build(bench: Workbench, trusted: Trusted, name: str) -> TrustedProgram | Non
     baseline = trusted.baselines[name]
     if name in trusted.second or (bench.firm and bench.left < TIMES_ITS_BUILD * baseline.seconds):
         return known if known is not None and known.worker.alive else None
+    _end_others(trusted, name)
     trusted.second[name] = None  # one that does not come up is not tried again for the next candidate
     worker = None
     try:
@@ -71,6 +72,15 @@ def build(bench: Workbench, trusted: Trusted, name: str) -> TrustedProgram | Non
             if trusted.second[name] is None:
                 worker.close()
     return trusted.second[name]
+
+
+def _end_others(trusted: Trusted, name: str) -> None:
+    """End the second processes of other baselines: on a GPU each holds half a gigabyte for as long as it lives, and its program's memory."""
+    for other in [other for other in trusted.second if other != name]:
+        program = trusted.second.pop(other)
+        if program is not None:
+            trusted.aside.remove(program.worker)
+            program.worker.close()
 
 
 def compared(

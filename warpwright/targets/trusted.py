@@ -90,7 +90,7 @@ class Workbench:
 
     def share(self, of_left: float, of_spent: float = math.inf) -> float:
         """Return the seconds for what a verdict needs: a part of the time that is left, or, if the deadline is not firm, of what was spent if that is
-        more. Who has waited a minute for the original in float64 waits as long for its compilation."""
+        more. Who has waited a minute for the original in float64 waits for its compilation, too."""
         left = of_left * self.left
         return left if self.deadline is None or self.firm else max(left, of_spent * (time.monotonic() - self.deadline.began))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import io
 import os
@@ -73,7 +74,7 @@ class Model(_CLASS):
 def _fresh(value):
     if not isinstance(value, torch.Tensor) or value.numel() == 0:
         return value
-    if not value.is_floating_point():
+    if not value.is_floating_point() and not value.is_complex():
         return value.clone()
     drawn = torch.randint(value.numel(), value.shape)
     values = value.detach().to(drawn.device)
@@ -124,8 +125,10 @@ def write(
     program = _importable(module, list(inputs), names)
     try:
         torch.save({"module": program, "inputs": list(inputs), **({"others": more} if more else {})}, saved)
-    except (AttributeError, TypeError, pickle.PicklingError) as error:
-        raise TaskError(f"{type(module).__name__} cannot be saved: {error}", "define its class in a module of its own") from error
+    except (AttributeError, TypeError, RuntimeError, pickle.PicklingError) as error:
+        scripted = isinstance(module, torch.jit.ScriptModule)
+        remedy = "give the module that it was scripted from" if scripted else "define its class in a module of its own"
+        raise TaskError(f"{type(module).__name__} cannot be saved: {error}", remedy) from error
     folders = [folder for folder in sys.path if folder]
     about = {"training": module.training, "exported": program is not module, **({"keywords": names} if names else {})}
     about["modules"] = sorted(_modules(module) - {"__main__", "__mp_main__"}) if program is module else []
@@ -220,8 +223,21 @@ def _importable(module: torch.nn.Module, inputs: list[Any], names: Sequence[str]
         graph.set_codegen(graph_module.graph._codegen)
         return torch.fx.GraphModule(graph_module, graph)
     except Exception as error:  # torch.export documents no common base for what it raises
+        _try(module, args, kwargs)
         if computed:
             trouble, remedy = "has parametrized parameters, which cannot be saved", "take them off with remove_parametrizations"
         else:
             trouble, remedy = "is defined in the running script", "move the class into a module of its own, which other processes can import"
         raise TaskError(f"the class of {type(module).__name__} {trouble}, and torch.export cannot read it: {error}", remedy) from error
+
+
+def _try(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Raise TaskError where the module itself raises with its example arguments."""
+    import torch
+
+    try:
+        with torch.no_grad():
+            copy.deepcopy(module)(*args, **kwargs)
+    except Exception as error:  # whatever a model raises
+        said = f"{type(module).__name__} raises with the example arguments: {type(error).__name__}: {error}"
+        raise TaskError(said, "give arguments that it can be called with") from error

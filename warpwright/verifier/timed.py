@@ -14,7 +14,7 @@ from warpwright.verifier import aftermath
 from warpwright.verifier.judge_client import TIMED_STATE, Comparison, Judge, Shipment
 from warpwright.verifier.ledger import Ledger
 from warpwright.verifier.rejections import Rejected, as_rejections, census, exported, load_state, prepare_call, rejection
-from warpwright.workers import placement
+from warpwright.workers import device_yield, placement
 from warpwright.workers.sandbox import Worker
 
 GOES_ON_AT_MOST = 4
@@ -82,10 +82,18 @@ class TimedProgram:
         before, self._turns[device] = self._turns.get(device), (self.worker, inputs)
         self._place = place
         switched = before is None or before[0] is not self.worker or before[1] is not inputs
+        if self._placed and device != "cpu":
+            self._keep_others_off(place)
         with placement.started_at(self.worker.pid, place) if self._placed else nullcontext():
             if self.worker.reads:
                 self.worker.calm()
             self._lay_out(inputs, switched)
+
+    def _keep_others_off(self, place: float) -> None:
+        """Have no thread of another program that is judged on this GPU compute on the core of the pass: it is not stopped there in others' turns."""
+        others = [one for one in list(device_yield.living) if one is not self.worker and one.role == "candidate" and one.device == self.worker.device]
+        for other in others:
+            placement.keep_off(other.pid, place)
 
     _place = 0.0
     _went_on = 0

@@ -168,14 +168,18 @@ def scan(source: Source, patterns: tuple[tuple[str, str], ...] = FORBIDDEN_TEXT)
 # --- verify -------------------------------------------------------------------------------------------------------------------------
 
 
-def verify(judge: Judge, worker: Worker, entry: str, task: Task) -> Verdict:
-    """Check a built entry against the task's original. A pass names the case that came nearest to its tolerance."""
+def verify(judge: Judge, worker: Worker, entry: str, task: Task, ours: bool = False) -> Verdict:
+    """Check a built entry against the task's original. A pass names the case that came nearest to its tolerance.
+
+    `ours`: a program that cannot mean to deceive. Only its values are looked at: on every case, and in every state.
+    """
     reason = judge.certify().reason or _too_few(judge)
     if reason:
         return Verdict(False, "unscored", f"the task cannot be scored: {reason}")
     try:
         with as_rejections():
-            return _Verification(judge, worker, entry).run()
+            verification = _Verification(judge, worker, entry)
+            return verification.values() if ours else verification.run()
     except Rejected as rejected:
         return deliberate(worker, rejected.verdict)
 
@@ -240,6 +244,19 @@ class _Verification:
         self.timed_state(second)
         self.idle("")
         census(self.worker)
+        return self.nearest[1]
+
+    def values(self) -> Verdict:
+        """Every case once, one of them in each other state: half the calls, or fewer, of what a candidate meets (35 to 50)."""
+        cases = [case for case in self.judge.cases if case.name != STRIDED]
+        load_state(self.judge, self.worker, self.entry, 0)
+        for case in cases:
+            self.call(case, 0)
+        load_state(self.judge, self.worker, self.entry, 1, "set_state")
+        if self.judge.viable(cases[0], 1):
+            self.call(cases[0], 1, check="stale_state" if self.judge.facts["state_tensors"] else "")
+        load_state(self.judge, self.worker, self.entry, TIMED_STATE)
+        self.call(cases[1], TIMED_STATE, check="stale_state")
         return self.nearest[1]
 
     def first_call(self, case: Case) -> None:

@@ -29,6 +29,11 @@ LEAVING_SECONDS = 0.5
 """How long a process that ends waits for its fork server, which clears away by itself what this one leaves."""
 
 
+WAITS = {"OPENBLAS_THREAD_TIMEOUT": "22"}
+"""Base-2 logarithm of the clock ticks for which threads of OpenBLAS, numpy's library, wait busily after a call: 2 ms, as OpenMP's do. By themselves
+they do for 100 ms, which is no different from work that goes on in secret: an honest product by numpy was refused for it."""
+
+
 class ForkServer:
     """The parent's handle of its fork server; there is one per parent process."""
 
@@ -37,7 +42,7 @@ class ForkServer:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         hidden = secrets()  # a candidate reads its environment
         kept = {name: value for name, value in os.environ.items() if name not in hidden}
-        environment = {**kept, "TORCHINDUCTOR_COMPILE_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+        environment = {**WAITS, **kept, "TORCHINDUCTOR_COMPILE_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
         environment[PRELOAD] = ",".join(preload)
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]))
         root = SHARED_MEMORY if _free_bytes(SHARED_MEMORY) >= SHARED_MEMORY_WANTED else Path(tempfile.gettempdir())

@@ -8,7 +8,7 @@ Every step that this machine does not permit is left out, and the level that was
     early      from the start: no io_uring, whose requests no filter sees, no tracing, no memory of other processes, and none of its own that is
                supplied when somebody reads it (seccomp)
     filter     after `lock()`: no new process, no program start, no internet socket, no tracing, no signal to others and no change
-               of their priority or limits (seccomp)
+               of their priority or limits (seccomp); beside a GPU no choice of cores
 """
 
 from __future__ import annotations
@@ -49,13 +49,15 @@ class _Calls:
     own: tuple[int, ...]
     """kill tgkill rt_sigqueueinfo rt_tgsigqueueinfo prlimit64 sched_setscheduler sched_setparam sched_setattr: the first argument has to be this
     process, or 0, which is the caller or its own group."""
+    affinity: int
+    """sched_setaffinity."""
 
 
 _ARCHITECTURES = {
     "x86_64": _Calls(0xC000003E, 317, 41, 56, (435, 425), (57, 58, 59, 322, 101, 310, 311, 200, 424, 438, 141, 251),
-                     (62, 234, 129, 297, 302, 144, 142, 314)),
+                     (62, 234, 129, 297, 302, 144, 142, 314), 203),
     "aarch64": _Calls(0xC00000B7, 277, 198, 220, (435, 425), (221, 281, 117, 270, 271, 130, 424, 438, 140, 30),
-                      (129, 131, 138, 240, 261, 119, 118, 274)),
+                      (129, 131, 138, 240, 261, 119, 118, 274), 122),
 }  # fmt: skip
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -162,7 +164,7 @@ def _step(code: int, value: int, yes: int = 0, no: int = 0) -> bytes:
     return struct.pack("=HBBI", code, yes, no, value)
 
 
-def _program(machine: str) -> bytes | None:
+def _program(machine: str, placed: bool) -> bytes | None:
     """Return the classic BPF program of the filter, or None for a machine whose call numbers are not listed here."""
     if machine not in _ARCHITECTURES:
         return None
@@ -172,7 +174,7 @@ def _program(machine: str) -> bytes | None:
     steps = [step(load, arch), step(jump_equal, calls.architecture, 1, 0), step(give, ERRNO | EPERM), step(load, number)]
     if machine == "x86_64":  # the x32 numbers, by which every call below could be made too
         steps += [step(JUMP_FROM, 0x40000000, 0, 1), step(give, ERRNO | EPERM)]
-    for call in calls.refused:
+    for call in (*calls.refused, *([calls.affinity] if placed else [])):
         steps += [step(jump_equal, call, 0, 1), step(give, ERRNO | EPERM)]
     for call in calls.absent:
         steps += [step(jump_equal, call, 0, 1), step(give, ERRNO | ENOSYS)]
@@ -208,9 +210,12 @@ def refuse_early() -> str:
     return _install(b"".join([*steps, _step(GIVE, ALLOW)]))
 
 
-def lock() -> str:
-    """Refuse new processes, programs, internet sockets and signals to others from here on, in all threads. Returns "" or why it could not be done."""
-    program = _program(platform.machine())
+def lock(placed: bool = False) -> str:
+    """Refuse new processes, programs, internet sockets and signals to others from here on, in all threads. Returns "" or why it could not be done.
+
+    `placed`: threads stay on the cores that the parent puts them on. On a CPU they are stopped in others' turns instead.
+    """
+    program = _program(platform.machine(), placed)
     if program is None:
         return f"no filter for {platform.machine()}"
     return _install(program)

@@ -70,6 +70,15 @@ def release(pid: int) -> None:
             _move(thread, usable)
 
 
+def keep_off(pid: int, place: float) -> None:
+    """Put the threads of a process that has not the turn on other cores than the one at `place`, all of it; those that sleep are not disturbed."""
+    if _refused:
+        return
+    usable, chosen = set(cores()), core(place)
+    for thread in threads_of(pid):
+        _move(thread, usable - siblings(chosen) or usable - {chosen} or usable)
+
+
 @contextlib.contextmanager
 def started_at(pid: int, place: float) -> Iterator[None]:
     """Inside, a process is where `take` puts it; afterwards `release` holds."""

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from warpwright import domains
-from warpwright.domains.cuda import program
+from warpwright.domains.cuda import program, taskfile
 from warpwright.errors import TaskError, UsageError
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "cuda"
@@ -95,3 +95,33 @@ def test_sources_that_say_nothing_of_a_launch_have_a_plain_hint(tmp_path: Path) 
         (tmp_path / "k.cu").write_text(text)
         with pytest.raises(TaskError, match=r"write one, or name it with --task \(docs/cuda.md\)"):
             domains.describe(tmp_path / "k.cu")
+
+
+def stored(folder: Path, line: bytes) -> Path:
+    """Write the saxpy example with a line of its own in front; return its file."""
+    (folder / "saxpy.cu").write_bytes(line + b"\n" + (EXAMPLES / "saxpy.cu").read_bytes())
+    (folder / "saxpy_task.py").write_text((EXAMPLES / "saxpy_task.py").read_text())
+    return folder / "saxpy.cu"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "\ufeff".encode(),
+        b"// \xb2\xbb\xd2\xaa \"", b"/* caf\xe9 '\n \xe9 */",
+        b'const char* words = "//"; // \xc4', b"// one \\\n\xe9 of two lines",
+    ],
+    ids=["byte-order mark", "GBK", "Latin-1", "a string that looks like a comment", "continued"],
+)  # fmt: skip
+def test_comments_may_be_in_any_encoding(line: bytes, tmp_path: Path) -> None:
+    text = taskfile.whole(stored(tmp_path, line))
+    text.encode()
+    assert text.endswith((EXAMPLES / "saxpy.cu").read_text()) and not text.startswith("\ufeff")
+    task = domains.describe(tmp_path / "saxpy.cu")
+    assert program.texts(task)[0].endswith((EXAMPLES / "saxpy.cu").read_text()), "and as it is read for its programs"
+
+
+@pytest.mark.parametrize("line", [b'const char* word = "caf\xe9";', b"int caf\xe9;", b"\x7fELF\x02\x01\x01\x80\x81"])
+def test_other_letters_that_are_no_utf_8_are_said_with_their_line(line: bytes, tmp_path: Path) -> None:
+    with pytest.raises(TaskError, match=r"line 1: expected UTF-8 outside of comments, saw the byte 0x[89e]"):
+        domains.describe(stored(tmp_path, line))

@@ -126,6 +126,35 @@ def test_folded_values_follow_the_parameters(tmp_path):
         assert not torch.equal(frozen.folded()[0], before)
 
 
+LITERAL = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.logits = torch.nn.Parameter(9 * torch.rand(4, 1))
+
+    def forward(self, x):
+        return x * torch.clamp(self.logits, max=torch.log(torch.tensor(100.0))).exp()
+
+def get_inputs():
+    return [torch.rand(4, 8)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_a_literal_is_folded_with_what_reads_it(tmp_path):
+    space = graph.space(models.task(tmp_path, LITERAL))
+    names = load(space.candidate([Action("fold_parameters")]))
+    new, plain, x = names["ModelNew"](), names["Model"](), torch.rand(4, 8)
+    plain.load_state_dict(new.state_dict())
+    with torch.no_grad():
+        assert torch.equal(new(x), plain(x))
+    assert names["VERIFIED"]["folded"] == ("logits",)
+
+
 def test_a_model_that_cannot_be_captured_is_scheduled_only(tmp_path):
     space = graph.space(models.task(tmp_path, models.RANDOM))
     assert "torch.export cannot read" in space.start.unreadable

@@ -50,6 +50,7 @@ bool retained[device_count];
 std::atomic<bool> initialised{false};
 thread_local void* current = nullptr;
 std::atomic<long> launches{0}, copies{0};
+void* launched_on = nullptr;
 std::atomic<int> answer_of_attributes{0}, launches_left{-1};
 std::atomic<bool> broken{false}, lost{false}, exhausted{std::getenv("FAKE_CUDA_EXHAUSTED") != nullptr};
 const bool no_ipc = std::getenv("FAKE_CUDA_NO_IPC") != nullptr;
@@ -198,7 +199,9 @@ API int cuModuleGetFunction(void** function, void*, const char* name) {
     *function = &found->second;
     return success;
 }
-API int cuLaunchKernel(void* function, unsigned blocks, unsigned, unsigned, unsigned threads, unsigned, unsigned, unsigned, void*, void** arguments, void**) {
+API int cuLaunchKernel(void* function, unsigned blocks, unsigned, unsigned, unsigned threads, unsigned, unsigned, unsigned, void* stream,
+                       void** arguments, void**) {
+    launched_on = stream;
     if (const int code = ready()) return code;
     if (!blocks) return invalid_value;
     if (broken) return unknown;
@@ -282,6 +285,7 @@ API int nvrtcGetProgramLogSize(void*, std::size_t* size) { *size = 0; return 0; 
 API int nvrtcGetProgramLog(void*, char*) { return 0; }
 
 API long fake_launches() { return launches; }
+API void* fake_stream() { return launched_on; } // of the last launch
 API long fake_copies() { return copies; }
 API void fake_attributes(int code) { answer_of_attributes = code; } // what cuPointerGetAttributes answers from now on
 API void fake_exhaust(int now) { exhausted = now != 0; } // whether memory is refused from now on, and code of kernels

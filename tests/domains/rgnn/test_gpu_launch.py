@@ -96,7 +96,7 @@ def test_kernels_that_take_more_than_their_arguments_stay_with_triton(recorded: 
 @pytest.mark.parametrize(
     ("sources", "edges", "asked", "expected"),
     [
-        (1_000_000, 14_000_000, Tuning(), Tuning(unroll=1, stages=4)), (1_000_000, 4_000_000, Tuning(), Tuning(unroll=2)),
+        (1_000_000, 14_000_000, Tuning(), Tuning(unroll=1, stages=4)), (1_000_000, 3_000_000, Tuning(), Tuning(unroll=2)),
         (50_000, 14_000_000, Tuning(), Tuning(unroll=4)), (1_000_000, 14_000_000, Tuning(unroll=2), Tuning(unroll=2)),
         (1_000_000, 14_000_000, Tuning(stages=1), Tuning(unroll=4, stages=1)),
     ],

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import pytest
 from domains.rgnn.layers import LARGE, LAYERS, SPARSE
 
-from warpwright.domains.rgnn.emit.rows import Kernel, Schedule, is_product, lower
+from warpwright.domains.rgnn.emit.rows import Kernel, Schedule, is_gradient, is_product, lower
 from warpwright.domains.rgnn.emit.triton_text import Writer
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.plan import Options, plan
@@ -120,6 +120,26 @@ def test_sums_by_source_read_one_number_of_each_edge_at_most_twice(name: str) ->
             assert not any(value in schedule.inline and len(ops[value].inputs) > 1 for op in summed for value in op.inputs)
 
 
+@pytest.mark.parametrize("name", ("rgat_single", "hgt_single"))
+def test_numbers_that_come_from_numbers_are_computed_over_edges(name: str) -> None:
+    backward = schedules(name, LARGE, False)[2]
+    kernels = [step for step in backward.steps if isinstance(step, Kernel)]
+    alone = [kernel for kernel in kernels if kernel.rows is Domain.EDGE]
+    assert alone
+    for kernel in alone:
+        text = Writer(backward, kernel).text()
+        assert "chunk" not in text and "for " not in text
+    assert all(kernel.rows is not Domain.EDGE for kernel in kernels if any(backward.program.ops[i].sums for i in kernel.ops))
+
+
+@pytest.mark.parametrize("name", ("rgcn", "rgat_single", "hgt_single"))
+def test_apart_weight_gradients_have_kernels_without_products(name: str) -> None:
+    backward = schedules(name, LARGE, False)[2]
+    ops = backward.program.ops
+    for kernel in (step for step in backward.steps if isinstance(step, Kernel) and any(is_gradient(ops[i]) for i in step.ops)):
+        assert not any(is_product(ops[i]) for i in kernel.ops)
+
+
 DENSE = """
 import torch
 from warpwright.domains.rgnn.emit import dense
@@ -130,6 +150,12 @@ for rows, width, result in ((70, 16, 5), (130, 100, 128)):
     matrix, total = dense._outer(x, g)
     pairs = [(dense._product(x, weight.t(), bias, out), x @ weight.t() + bias), (matrix, x.t() @ g), (total, g.sum(0))]
     pairs.append((dense._product(g, weight, None, x.clone(), add=True), x + g @ weight))
+    square, own = torch.randn(width, width), torch.randn(width)
+    given = [y.requires_grad_() for y in (x.clone(), torch.randn_like(x), torch.tensor(0.3), square, own)]
+    mixed = dense.mixed(*given)
+    gradients = torch.autograd.grad(torch.lerp(given[0], torch.nn.functional.gelu(given[1]) @ square.t() + own, given[2]), given, x)
+    with torch.no_grad():
+        pairs += [(dense._mixed(*given), mixed), *zip(dense._unmixed(*given, x), gradients), *zip(dense.unmixed(*given, x), gradients)]
     assert all((a - b).norm() <= 1e-5 * b.norm() for a, b in pairs)
 assert dense._usable(torch.device("cpu"))
 """

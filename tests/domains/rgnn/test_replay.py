@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
+import threading
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -51,10 +54,10 @@ def typed(layer: str = "rgcn") -> tuple[Any, torch.Tensor, torch.Tensor, torch.T
     return made, torch.randn(20, 8), torch.randint(20, (2, 90)), torch.randint(3, (90,))
 
 
-def by_type() -> tuple[Any, dict[str, torch.Tensor], dict[tuple[str, str, str], torch.Tensor]]:
+def by_type(out: int = 8) -> tuple[Any, dict[str, torch.Tensor], dict[tuple[str, str, str], torch.Tensor]]:
     torch.manual_seed(0)
     kinds = [("a", "to", "b"), ("b", "back", "a"), ("a", "in", "a")]
-    made = HGTConv(8, 8, (["a", "b"], kinds))
+    made = HGTConv(8, out, (["a", "b"], kinds))
     rows = {"a": torch.randn(9, 8), "b": torch.randn(7, 8)}
     return made, rows, {kind: torch.stack([torch.randint(len(rows[kind[0]]), (30,)), torch.randint(len(rows[kind[2]]), (30,))]) for kind in kinds}
 
@@ -203,3 +206,68 @@ def test_an_index_that_is_forgotten_is_recorded_anew() -> None:
 
 def test_nothing_is_recorded_unless_asked_for() -> None:
     assert not Options().replay
+
+
+def test_gradients_of_what_no_loss_reads_are_none_and_the_next_recording_knows() -> None:
+    layer, rows, graph = by_type(out=4)
+    whole = list(rows.values())
+    for x in whole:
+        x.requires_grad_()
+
+    def step() -> list[Any]:
+        return list(torch.autograd.grad(layer(rows, graph)["a"].square().sum(), [*whole, *layer.parameters()], allow_unused=True))
+
+    layer.options = Options(replay=False)
+    wanted = step()
+    del layer.options
+    assert any(x is None for x in wanted)
+    for _ in range(replay.AFTER + 5):
+        for a, b in zip(step(), wanted, strict=True):
+            assert (a is None) == (b is None)
+            torch.testing.assert_close(a, b)
+    assert len(MADE) == 4 and MADE[3].replays  # recorded anew for this choice of results, and replayed
+
+
+def test_threads_take_turns() -> None:
+    layer, x, *graph = typed("rgat")
+    x.requires_grad_()
+    for _ in range(replay.AFTER + 2):
+        results(layer, x, *graph)
+    others = [torch.randn_like(x).requires_grad_() for _ in range(4)]
+    wanted = [plain(layer, other, *graph) for other in others]
+    layer.options = Options(replay=True)
+    failures: list[BaseException] = []
+
+    def work(other: torch.Tensor, expected: list[torch.Tensor]) -> None:
+        try:
+            for _ in range(10):
+                for a, b in zip(results(layer, other, *graph), expected, strict=True):
+                    torch.testing.assert_close(a, b)
+        except BaseException as problem:  # an assertion in a thread ends the thread alone
+            failures.append(problem)
+
+    threads = [threading.Thread(target=work, args=pair) for pair in zip(others, wanted, strict=True)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures[0]
+
+
+@pytest.mark.parametrize("name", ["rgcn", "hgt"])
+def test_a_recording_keeps_neither_its_layer_nor_the_edges(name: str) -> None:
+    layer, x, *graph = by_type() if name == "hgt" else typed(name)
+    for _ in range(replay.AFTER + 2):
+        results(layer, x, *graph)
+    assert layer.replays.states
+    gc.disable()
+    try:
+        edges = weakref.ref(next(iter(graph[0].values())) if name == "hgt" else graph[1])
+        del graph
+        assert edges() is None
+        gone = weakref.ref(layer)
+        MADE.clear()
+        del layer
+        assert gone() is None  # by its last reference, not by a collection of cycles
+    finally:
+        gc.enable()

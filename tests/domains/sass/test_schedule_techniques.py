@@ -11,10 +11,10 @@ from sass_cubins import checker, kernel, task_path
 
 from warpwright import domains
 from warpwright.base import Action
-from warpwright.domains.sass import control, script
+from warpwright.domains.sass import control, edits, script
 from warpwright.domains.sass.checker import complaints
 from warpwright.domains.sass.kernel import Schedule
-from warpwright.domains.sass.techniques import drawer, techniques
+from warpwright.domains.sass.techniques import drawer, hot_blocks, techniques
 from warpwright.errors import NotApplicable, UsageError
 
 NAMES = ("rmsnorm_80", "layernorm_86", "stencil_90", "softmax_90", "rmsnorm_100", "stencil_120")
@@ -89,3 +89,25 @@ def test_a_recipe_replays(tmp_path) -> None:
     _, taken = walked("softmax_90", 7, 8)
     first, second = (domains.space(domains.describe(path), "cubin").candidate(taken) for _ in range(2))
     assert first.key == second.key and first.source.language == "sass"
+
+
+def test_yields_by_place_and_by_chance() -> None:
+    rules = checker("stencil_90")
+    original = rules.kernel.original
+    [number] = hot_blocks(rules)[:1]
+    block = rules.kernel.blocks[number]
+    short = [place for place in block if control.stall(original.words[place]) <= control.LONGEST_HELD_STALL]
+    free = [place for place in short if not control.reused(original.words[place])]
+
+    def yielding(schedule: Schedule) -> list[int]:
+        return [place for place in free if not control.held(schedule.words[place])]
+
+    waits = edits.hold_pattern(original, number, "yield-waits")
+    assert waits is not None and yielding(waits) == [place for place in free if control.waits(original.words[place + 1])]
+    stalls = edits.hold_pattern(original, number, "yield-stalls")
+    assert stalls is not None and yielding(stalls) == [place for place in free if control.stall(original.words[place]) >= edits.LONG]
+    some = edits.scattered_holds(original, number, 0.3, 7)
+    assert some is not None and 0.1 < len(yielding(some)) / len(free) < 0.5
+    assert yielding(some) == yielding(edits.scattered_holds(original, number, 0.3, 7) or original) != yielding(original)
+    for schedule in (waits, stalls, some):
+        assert rules.legal(schedule) and edits.unchanged_meaning(schedule)

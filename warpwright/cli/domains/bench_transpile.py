@@ -72,7 +72,7 @@ def register(verb: Verb) -> None:
     parser = verb("bench-transpile", bench_transpile)
     parser.add_argument("--suite", nargs=2, metavar=("NAME", "PATH"), help=f"{' or '.join(SUITES)}, and the folder of its repository")
     parser.add_argument("--pairs", metavar="PARQUET", help="data set that `warpwright pairs` wrote: a file or a folder")
-    parser.add_argument("--model", action="append", metavar="SPEC", help="replay:FILE or openai:URL,MODEL; may be given again")
+    parser.add_argument("--model", action="append", metavar="SPEC", help="replay:FILE, hf:FOLDER or openai:URL,MODEL; may be given again")
     parser.add_argument("--record", metavar="FILE", help="keep the model's answers, to be played again with replay:FILE")
     parser.add_argument("--compiler", action="store_true", help="judge the deterministic compiler alone; beside models it is judged anyway")
     parser.add_argument("--refine", action="store_true", help="give models the compiler's output to start from")

@@ -41,7 +41,7 @@ def describe(path: Path, options: Mapping[str, Scalar]) -> Task | None:
         ("task_path", str(beside)),
     )
     form = (("scale", float(options["scale"])),) if "scale" in options else ()
-    cuda, whole = taskfile.read(path), taskfile.whole(path)
+    cuda, whole = taskfile.read_cuda(path), taskfile.whole(path)
     headers = (("headers", digest(whole)),) if whole != cuda else ()
     return Task(path.stem, str(path), name, precision, source_digest=digest(cuda), options=(*own, *headers, *form))  # type: ignore[arg-type]
 

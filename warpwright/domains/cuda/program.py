@@ -24,7 +24,7 @@ def original(task: Task) -> str:
 def texts(task: Task) -> tuple[str, str]:
     """Return the CUDA source, its own headers in it, and the task file of a task."""
     beside = Path(str(task.option("task_path")))
-    cuda, python, whole = taskfile.read(Path(task.path)), taskfile.read(beside), taskfile.whole(Path(task.path))
+    cuda, python, whole = taskfile.read_cuda(Path(task.path)), taskfile.read(beside), taskfile.whole(Path(task.path))
     headers = str(task.option("headers")) or task.source_digest
     for path, text, known in (
         (task.path, cuda, task.source_digest), (str(beside), python, str(task.option("task"))), (f"a header of {task.path}", whole, headers),

@@ -24,12 +24,37 @@ FUNCTIONS: Mapping[str, str] = {
 }
 
 
+_FORMS = "give a .cu file and the Python file beside it"
+
+_WORDS = re.compile(r"""//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.S)
+"""Comments, and what looks like one in a string."""
+
+_FOREIGN = re.compile("[\udc80-\udcff]")
+"""Bytes that are no UTF-8, as `surrogateescape` reads them."""
+
+
 def read(path: Path) -> str:
     """Return a file's text; raise TaskError where there is none."""
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise TaskError(f"{path} cannot be read as text: {error}", "give a .cu file and the Python file beside it") from error
+        raise TaskError(f"{path} cannot be read as text: {error}", _FORMS) from error
+
+
+def read_cuda(path: Path) -> str:
+    """Return a CUDA source's text. Its comments may be in any encoding, as for nvcc: letters there that are no UTF-8 become question marks."""
+    try:
+        text = path.read_text(encoding="utf-8-sig", errors="surrogateescape")
+    except OSError as error:
+        raise TaskError(f"{path} cannot be read as text: {error}", _FORMS) from error
+    if _FOREIGN.search(text):
+        text = _WORDS.sub(lambda word: _FOREIGN.sub("?", word[0]) if word[0].startswith("/") else word[0], text)
+    foreign = _FOREIGN.search(text)
+    if foreign:
+        line = text.count("\n", 0, foreign.start()) + 1
+        seen = f"saw the byte {ord(foreign[0]) - 0xDC00:#x}"
+        raise TaskError(f"{path}, line {line}: expected UTF-8 outside of comments, {seen}", "store the file as UTF-8")
+    return text
 
 
 _OWN = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"[^\n]*$', re.M)
@@ -49,7 +74,7 @@ def whole(path: Path, seen: set[Path] | None = None) -> str:
         seen.add(header)
         return f"// {match[1]}\n{_ONCE.sub('', whole(header, seen))}"
 
-    return _OWN.sub(one, read(path))
+    return _OWN.sub(one, read_cuda(path))
 
 
 def check(text: str, path: Path) -> None:

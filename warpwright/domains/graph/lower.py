@@ -77,7 +77,8 @@ def _graph_parts(ir: GraphIR, original: Original) -> list[str]:
     constants = None
     parts = [*results.imports(ir.structure), template.watch(), "", *straight.kernels(ir), *straight.literals(ir)]
     if front:
-        constants = straight.Function("folded", straight.reads(folded, ()), tuple(straight.body(ir, folded, front, names)))
+        read = tuple(node for node in straight.reads(folded, ()) if node.name in ir.state)  # literals stand in the text
+        constants = straight.Function("folded", read, tuple(straight.body(ir, folded, front, names)))
         parts += [straight.function_text(constants, names, template.FOLDED_DOC), "", ""]
     inputs = tuple(placeholders(ir, "input"))
     state = straight.state(ir, rest)

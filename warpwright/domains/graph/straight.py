@@ -43,7 +43,7 @@ def frontier(folded: Sequence[fx.Node]) -> tuple[fx.Node, ...]:
 
 
 def reads(nodes: Iterable[fx.Node], results: Iterable[Any]) -> tuple[fx.Node, ...]:
-    """Return the placeholders, other than tensor literals, that the calls or the results read, in graph order."""
+    """Return the placeholders that the calls or the results read, in graph order: inputs, state and tensor literals."""
     placeholders = {arg for node in nodes for arg in node.all_input_nodes if arg.op == "placeholder"}
     placeholders |= {r for r in results if isinstance(r, fx.Node) and r.op == "placeholder"}
     return tuple(sorted(placeholders))

@@ -24,13 +24,14 @@ class HaloPlan:
 
     def __init__(
         self, views: Sequence[tuple[Any, Any]], neighbours: Sequence[int], comm: Any = None, *,
-        tags: Sequence[tuple[int, int]] | None = None, stream: int = 0, direct: Direct = False,
+        tags: Sequence[tuple[int, int]] | None = None, stream: Any = 0, direct: Direct = False,
     ) -> None:  # fmt: skip
         """Plan it: pair i of `views` is the region that is sent to process `neighbours[i]` and the one that is received from there.
 
         The regions are strided arrays of one kind, of the host or of one GPU. `tags` are what pair i sends with and receives with; without them
         the pairs with one process are matched in their order on both sides, which is wrong where a process is its neighbour twice: there give
-        tags, or use `grid`. On a GPU all work runs on `stream` (a CUstream; 0 is the legacy default one), after what was launched there before.
+        tags, or use `grid`. On a GPU all work runs on `stream` (of torch, of CuPy, or a CUstream; 0 is the legacy default one), after what was
+        launched there before.
         With `direct` neighbours on this host pack into each other's GPU memory where CUDA IPC lets them; then all of them must make their plans
         with it, and make and free them together, as in a collective call. With "arrays" they write into each other's arrays instead, without a
         buffer and without unpacking: then `start` waits for the neighbours' starts, and the arrays have to live until the plan is freed.
@@ -40,7 +41,7 @@ class HaloPlan:
 
         if len(views) != len(neighbours) or (tags is not None and len(tags) != len(views)):
             raise UsageError(f"expected a neighbour and a pair of tags for each of {len(views)} pairs, saw {len(neighbours)}", "give one for each")
-        self._stream = stream
+        self._stream = _handle_of(stream)
         self._comm = MPI.COMM_WORLD if comm is None else comm
         messages = zip(views, neighbours, tags or _in_order(neighbours), strict=True)
         pairs = [(view(send), view(receive), rank, tag) for (send, receive), rank, tag in messages if rank != MPI.PROC_NULL]
@@ -63,7 +64,7 @@ class HaloPlan:
         self._outgoing = [self._comm.Send_init([part, MPI.BYTE], rank, tag[0]) for (_, _, rank, tag), part in zip(pairs, outgoing, strict=True)]
 
     @classmethod
-    def grid(cls, array: Any, width: int, comm: Any, *, stream: int = 0, direct: Direct = False) -> HaloPlan:
+    def grid(cls, array: Any, width: int, comm: Any, *, stream: Any = 0, direct: Direct = False) -> HaloPlan:
         """Plan the exchange of a block of a distributed array with all neighbours of a Cartesian communicator, across edges and corners too.
 
         The outer `width` elements of the array's first dimensions, as many as the communicator has, are the neighbours'; `array` must be
@@ -136,6 +137,17 @@ class HaloPlan:
 
     def __exit__(self, *_: object) -> None:
         self.free()
+
+
+def _handle_of(stream: Any) -> int:
+    """The CUstream of torch's or CuPy's object, or the number that it is."""
+    for name in ("cuda_stream", "ptr"):
+        handle = getattr(stream, name, None)
+        if isinstance(handle, int):
+            return handle
+    if isinstance(stream, int):
+        return stream
+    raise UsageError(f"expected a stream of torch or CuPy, or a CUstream as a number, saw {type(stream).__name__}", "give 0 for the default stream")
 
 
 def _in_order(neighbours: Sequence[int]) -> list[tuple[int, int]]:

@@ -264,12 +264,13 @@ STORED = 1_000_000
 """Edges from which numbers of edges are stored for sums by source; below, a launch costs more than reading what they are computed from."""
 
 
-APART, APART_LARGE, LARGE = 10, 4, 200_000
+APART, APART_LARGE, LARGE = 7, 4, 200_000
 """Edges of a (destination, relation) pair from which a GPU sums rows in a kernel of its own, and another has the product with the weight; the same
 for graphs of at least LARGE sources, whose rows are more than the second cache has.
 
 On an H200 mag, with 14 edges a pair, took 3.6 ms so and 4.6 ms in one kernel (RGCN, forward), 5.0 and 6.9 ms (RGAT), 10.6 and 11.5 ms (HGT); wikikg2,
-with 4.4, 3.7 and 3.7 ms, 7.6 and 8.9 ms; biokg, with 7.1, but 94,000 nodes, 0.92 and 0.69 ms (RGCN).
+with 4.4, 3.7 and 3.7 ms, 7.6 and 8.9 ms; biokg, with 7.1, but 94,000 nodes, 0.56 and 0.50 ms, 1.05 and 1.13 ms, 1.8 and 2.4 ms; am, with 1.7, 2.3 and
+1.6 ms (RGCN).
 """
 
 

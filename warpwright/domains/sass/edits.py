@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from random import Random
 
 from warpwright.domains.sass import control, isa
 from warpwright.domains.sass.checker import Checker
@@ -271,11 +272,16 @@ def holds(schedule: Schedule, places: Iterable[int], wanted: Callable[[int], boo
 def hold_pattern(schedule: Schedule, number: int, pattern: str) -> Schedule | None:
     """Set the holds of a block: "never", "always", or in runs of float arithmetic "float-never", "float-alternate", "float-9of16".
 
+    Or yield only where the warp would not go on at once: "yield-memory" after memory operations, "yield-waits" before what waits for a scoreboard,
+    "yield-stalls" at stalls of LONG cycles.
+
     DeepGEMM interleaves yields in such runs; the share of 9 in 16 is its own (github.com/deepseek-ai/DeepGEMM, 2025-02).
     """
     block = schedule.kernel.blocks[number]
     if pattern in ("never", "always"):
         return holds(schedule, block, lambda place: pattern == "always")
+    if pattern in _YIELDS:
+        return holds(schedule, block, lambda place: not _YIELDS[pattern](schedule, place))
     runs = _float_runs(schedule, block)
 
     def wanted(place: int) -> bool | None:
@@ -285,6 +291,22 @@ def hold_pattern(schedule: Schedule, number: int, pattern: str) -> Schedule | No
         return {"float-never": False, "float-alternate": place % 2 == 0, "float-9of16": (place - run.start) * 16 >= len(run) * 9}[pattern]
 
     return holds(schedule, block, wanted)
+
+
+LONG = 4
+"""Cycles of a stall in which another warp may issue."""
+
+_YIELDS: dict[str, Callable[[Schedule, int], bool]] = {
+    "yield-memory": lambda schedule, place: bool(schedule.at(place).memory),
+    "yield-waits": lambda schedule, place: place + 1 < len(schedule.words) and bool(control.waits(schedule.words[place + 1])),
+    "yield-stalls": lambda schedule, place: control.stall(schedule.words[place]) >= LONG,
+}
+
+
+def scattered_holds(schedule: Schedule, number: int, share: float, seed: int) -> Schedule | None:
+    """Yield at a share of a block's instructions, drawn at random, and nowhere else."""
+    rng = Random(seed)
+    return holds(schedule, schedule.kernel.blocks[number], lambda place: rng.random() >= share)
 
 
 def _float_runs(schedule: Schedule, block: range) -> list[range]:

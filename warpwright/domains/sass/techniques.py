@@ -15,6 +15,7 @@ relist(b3, push=0.3, jitter=2, seed=5, least=0, by="place")   a block listed ane
                                       stalls; by: what decides among neighbours ("operands", "cycles")
 lift(i17, by=-8)                      an instruction with all that it depends on
 pattern(b3, hold="float-9of16")       yields by a pattern
+scatter(b3, share=0.3, seed=5)        yields at so many of a block's instructions, by chance
 reuse_block(b3)                       a block without the operand cache
 """
 
@@ -44,7 +45,8 @@ SHUFFLES = (4, 16, 48)
 SIZES = (1, 2, 4)
 RUNS = (1, 4, 8, 16, 32)
 PUSHES, JITTERS = (0.03, 0.1, 0.3, 1.0, 3.0), (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
-PATTERNS = ("never", "always", "float-alternate", "float-never", "float-9of16")
+PATTERNS = ("never", "always", "float-alternate", "float-never", "float-9of16", "yield-memory", "yield-waits", "yield-stalls")
+SHARES = (0.05, 0.15, 0.3, 0.5, 0.7)
 DRAWS = 60
 REMEMBERED = 4096
 
@@ -134,7 +136,8 @@ def techniques(checker: Checker) -> tuple[Edit, ...]:
     memory = Memory(proven=checker.proven)
     orders = (_exchange(checker), _move(checker), _lift(checker), _shuffle(checker))
     single = (*orders, _stall(checker), _hold(), _board(checker), _reuse_off())
-    whole = (_drift(checker), _relist(checker), _share(checker), _lean(checker), _tighten(checker), _pattern(checker), _reuse_block(checker))
+    yields = (_pattern(checker), _scatter(checker))
+    whole = (_drift(checker), _relist(checker), _share(checker), _lean(checker), _tighten(checker), *yields, _reuse_block(checker))
     first = Traits("S", tried_first=True)
     plain = Traits("S")
     edits = [Edit(name, make, every, draw, memory, weight, plain) for name, make, every, draw, weight in single]
@@ -338,6 +341,19 @@ def _pattern(checker: Checker) -> Kind:
         return Action("pattern", f"b{checker.kernel.block_of[place]}", (("hold", rng.choice(PATTERNS)),))
 
     return "pattern", make, every, draw, 1
+
+
+def _scatter(checker: Checker) -> Kind:
+    def make(schedule: Schedule, action: Action) -> Schedule | None:
+        return edits.scattered_holds(schedule, _number(action), float(_param(action, "share")), _int(action, "seed"))
+
+    def every(schedule: Schedule) -> Iterator[Action]:
+        return (Action("scatter", f"b{number}", (("share", share), ("seed", 0))) for number in hot_blocks(checker)[:1] for share in SHARES[::2])
+
+    def draw(schedule: Schedule, rng: Random, place: int) -> Action:
+        return Action("scatter", f"b{checker.kernel.block_of[place]}", (("share", rng.choice(SHARES)), ("seed", rng.randrange(1 << 20))))
+
+    return "scatter", make, every, draw, 1
 
 
 def _reuse_block(checker: Checker) -> Kind:

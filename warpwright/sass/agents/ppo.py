@@ -20,7 +20,7 @@ import torch
 
 from warpwright.base import Candidate, Record
 from warpwright.domains.sass.kernel import Schedule
-from warpwright.errors import UsageError
+from warpwright.errors import MissingExtra, UsageError
 from warpwright.search.moves import Proposer, Recipe
 from warpwright.space import Evaluator, Space
 
@@ -102,12 +102,13 @@ class Ppo:
 
 
 def learner_of(space: Space[Schedule], evaluator: Any, seed: int, rollout: int = ROLLOUT, weights: Weights | None = None) -> Any:
-    """Return a MaskablePPO for one kernel, with weights that another kernel's may have left; raise UsageError where the library is missing."""
+    """Return a MaskablePPO for one kernel, with weights that another kernel's may have left; raise MissingExtra where the library is."""
     try:
         from gymnasium.wrappers import TransformReward
         from sb3_contrib import MaskablePPO
+        from stable_baselines3.common.logger import Logger
     except ImportError as error:
-        raise UsageError(f"expected sb3-contrib for PPO, saw {error}", "pip install 'warpwright[sass-rl]'") from error
+        raise MissingExtra(error.name or "sb3_contrib", "sass-rl", "--search ppo") from error
     from warpwright.sass.agents.game import ScheduleGame
     from warpwright.sass.agents.network import GraphPolicy, whole_edits
 
@@ -116,6 +117,7 @@ def learner_of(space: Space[Schedule], evaluator: Any, seed: int, rollout: int =
         GraphPolicy, TransformReward(game, lambda reward: PERCENT * float(reward)), n_steps=rollout, batch_size=rollout, n_epochs=EPOCHS,
         learning_rate=RATE, ent_coef=ENTROPY, seed=seed, device="cpu", policy_kwargs={"whole": whole_edits(game)},
     )  # fmt: skip
+    learner.set_logger(Logger(None, []))  # the loop's records are the log
     if weights is not None:
         learner.policy.load_state_dict(weights)
     return learner

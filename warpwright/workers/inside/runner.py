@@ -423,7 +423,7 @@ class Runner:
         self.watch.changed_generators()
         self.watch_random = random
         self.watch.lock()
-        problem = isolation.lock() if filtered else "not asked for"
+        problem = isolation.lock(placed=self.device != "cpu") if filtered else "not asked for"
         return {"filter": problem}
 
     def receive(self, tensor: dict[str, Any]) -> dict[str, Any]:

@@ -8,15 +8,18 @@ import os
 import random
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
 from exactness import assert_equal_in_double, captured, randomised
 from shapes import Apply
-from torch import nn
+from torch import fx, nn
+from torch.nn import functional as F
 
 from warpwright.base import Action
-from warpwright.domains.graph import kernels
+from warpwright.domains.graph import kernels, straight
+from warpwright.domains.graph.ir import GraphIR
 from warpwright.domains.graph.techniques import schedule
 from warpwright.domains.graph.techniques.convolutions import conv_transpose, direct_convolution
 from warpwright.domains.graph.techniques.convolutions.direct_convolution import DIRECT_CONVOLUTION, DirectConvolutions
@@ -73,7 +76,7 @@ def test_phases_of_a_transposed_convolution(stride: int) -> None:
 @pytest.mark.parametrize(
     "layers",
     [
-        nn.Conv2d(3, 8, 3),  # the library is good at it
+        nn.Conv2d(32, 8, 3),  # the library is good at it
         nn.Conv3d(4, 6, 3, groups=2),
         nn.Conv3d(3, 300, 2),  # more channels than a block holds
         nn.Conv3d(16, 4, 4),  # 1,024 terms
@@ -86,13 +89,13 @@ def test_what_is_left_to_the_library(layers: nn.Module) -> None:
 
 
 def test_a_convolution_that_others_read_is_not_reduced_away() -> None:
-    model = randomised(nn.Sequential(nn.Conv2d(3, 16, 3), Apply(lambda y: (y, y.amax(1)))), 0)
-    assert not list(TECHNIQUE.sites(captured(model, torch.zeros(2, 3, 6, 7))))
+    model = randomised(nn.Sequential(nn.Conv2d(32, 16, 3), Apply(lambda y: (y, y.amax(1)))), 0)
+    assert not list(TECHNIQUE.sites(captured(model, torch.zeros(2, 32, 6, 7))))
 
 
 def test_a_reduction_of_a_number() -> None:
-    model = nn.Sequential(nn.Conv2d(2, 3, 2), Apply(lambda y: y.sum().amax(0)))
-    assert not list(TECHNIQUE.sites(captured(model, torch.zeros(1, 2, 3, 3))))
+    model = nn.Sequential(nn.Conv2d(32, 3, 2), Apply(lambda y: y.sum().amax(0)))
+    assert not list(TECHNIQUE.sites(captured(model, torch.zeros(1, 32, 3, 3))))
 
 
 def test_sizes_beyond_32_bits_are_left_to_the_library() -> None:
@@ -103,6 +106,71 @@ def test_sizes_beyond_32_bits_are_left_to_the_library() -> None:
 def test_the_text_is_a_program() -> None:
     tree = ast.parse(kernels.text("direct_convolution"))
     assert [node.name for node in tree.body if isinstance(node, ast.FunctionDef)][-1] == DIRECT_CONVOLUTION.__name__
+
+
+class Followed(nn.Module):
+    """A convolution and what can be at the end of its kernel: a graph of calls, with numbers a channel and one number in all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 20, 3, padding=1)
+        self.shift, self.factor = nn.Parameter(torch.randn(20, 1, 1)), nn.Parameter(torch.randn(1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = torch.relu(self.conv(x))
+        x = x * torch.clamp((x + 3) / 6, 0, 1)
+        x = torch.tanh(x - 0.5) * self.shift + self.factor
+        x = F.leaky_relu(F.gelu(F.mish(x)), 0.1) - x.sigmoid()
+        return x * F.hardswish(x)
+
+
+def _followed() -> tuple[nn.Module, torch.Tensor, GraphIR, GraphIR, fx.Node]:
+    model, x = randomised(Followed(), 0), torch.randn(2, 3, 9, 8)
+    before = captured(model, x)
+    after = TECHNIQUE.apply(before, EXACT)
+    [call] = [node for node in after.graph.nodes if node.op == "call_function"]
+    return model, x, before, after, call
+
+
+def test_a_kernel_ends_with_what_follows() -> None:
+    model, x, before, after, call = _followed()
+    assert call.target.__name__.startswith("direct_convolution_")
+    assert_equal_in_double(before, after, [x], model)
+    text = "\n".join(straight.kernels(after))
+    assert text.count("def direct_convolution(") == 1 and "epilogue=_end_of_" in text
+
+
+def test_what_others_read_is_a_result() -> None:
+    class Twice(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv2d(3, 16, 3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = torch.relu(self.conv(x)) * 2
+            return (y.sigmoid() + 1) * y.sum()  # the sum needs all of y first
+
+    model, x = randomised(Twice(), 0), torch.randn(2, 3, 9, 8)
+    before = captured(model, x)
+    after = TECHNIQUE.apply(before, EXACT)
+    assert_equal_in_double(before, after, [x], model)
+    [call] = [node for node in after.graph.nodes if "direct_convolution" in getattr(node.target, "__name__", "")]
+    assert len(call.users) == 2
+
+
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed: pip install triton (its interpreter needs no GPU)")
+def test_the_end_by_the_interpreter(tmp_path: Path) -> None:
+    model, x, _, after, call = _followed()
+    state = {node.name: model.get_parameter(after.state[node.name]).detach() for node in call.all_input_nodes if node.name in after.state}
+    given = [x if name == "x" else state.get(name, name) for name in (a.name if isinstance(a, fx.Node) else a for a in call.args)]  # type: ignore[call-overload]
+    torch.save((given, model(x).detach()), tmp_path / "given.pt")
+    path = tmp_path / "generated.py"
+    path.write_text("import torch\n" + "\n".join(straight.kernels(after)) + f"""
+if __name__ == "__main__":
+    given, plain = torch.load({str(tmp_path / "given.pt")!r}, weights_only=False)
+    torch.testing.assert_close({call.target.__name__}(*given), plain, rtol=1e-5, atol=1e-6)
+""")
+    subprocess.run([sys.executable, "-W", "ignore", str(path)], env=os.environ | {"TRITON_INTERPRET": "1"}, check=True, timeout=250)
 
 
 INTERPRETED = """

@@ -290,6 +290,14 @@ def test_random_kernels_without_races(many: Callable[[int], int]) -> None:
         assert loaded[made.name].findings() == [], made.text
 
 
+def test_programs_of_one_process_keep_their_own_findings() -> None:
+    text = "__global__ void k(float* x, int n) {{ int i = threadIdx.x; if (i {} n) x[i] = 2.0f; }}"
+    wrong, right = (transpile.compile_text(text.format(sign), sanitize=True).load(PLAIN) for sign in ("<=", "<"))
+    for kernels in (wrong, right):
+        kernels["k"][1, 32](np.zeros(8, np.float32), 8)
+    assert [finding.kind for finding in wrong["k"].findings()] == ["out-of-bounds"] and right["k"].findings() == []
+
+
 def test_numpy_scalars_are_no_arrays() -> None:
     text = "__global__ void k(float* x, int n, float f) { int i = threadIdx.x; if (i < n) x[i] *= f; }"
     kernels = transpile.compile_text(text, sanitize=True).load()

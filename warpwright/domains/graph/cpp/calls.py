@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from warpwright.domains.graph.cpp import resampling
+from warpwright.domains.graph.cpp import resampling, sums
 from warpwright.domains.graph.cpp.program import FLOAT, FLOATS, MASK, Axes, Program, Unsupported, Value
 from warpwright.domains.graph.ir import argument, aten, is_tensor, shape, value
 
@@ -25,6 +25,8 @@ _UNARY: Mapping[str, tuple[str, int]] = {
     "sign": ("vsign({0})", 3), "clone": ("{0}", 0), "contiguous": ("{0}", 0), "detach": ("{0}", 0), "alias": ("{0}", 0),
     "selu": ("1.05070098f * ({0} > 0.f ? {0} : 1.67326324f * vexpm1({0}))", 24), "softsign": ("{0} / (1.f + vabs({0}))", 8),
     "log_sigmoid": ("-vsoftplus(-{0})", 60), "sin": ("sinf({0})", 30), "cos": ("cosf({0})", 30), "atan": ("atanf({0})", 30),
+    "tan": ("tanf({0})", 40), "asin": ("asinf({0})", 30), "acos": ("acosf({0})", 30), "sinh": ("sinhf({0})", 30), "cosh": ("coshf({0})", 30),
+    "erfc": ("erfcf({0})", 40), "log10": ("log10f({0})", 20), "round": ("rintf({0})", 1),
     "exp2": ("exp2f({0})", 16), "log2": ("log2f({0})", 20), "floor": ("floorf({0})", 1), "ceil": ("ceilf({0})", 1), "trunc": ("truncf({0})", 1),
 }  # fmt: skip
 """aten name of a function of one tensor -> C++ expression and cycles."""
@@ -475,6 +477,7 @@ _GROUPS: tuple[tuple[Builder, tuple[Any, ...]], ...] = (
     (_gather_along, (aten.gather.default,)),
     (resampling.nearest, (*resampling.NEAREST, *resampling.NEAREST_EXACT)),
     (resampling.linear, resampling.LINEAR),
+    (sums.added, sums.SUMS),
     (_view, (aten.unsqueeze.default, aten.squeeze.dim, aten.squeeze.dims, aten.squeeze.default, aten.view.default, aten.reshape.default)),
 )  # fmt: skip
 BUILDERS: dict[Any, Builder] = {op: build for build, ops in _GROUPS for op in ops}
@@ -487,7 +490,9 @@ PARTS = (aten.cat.default, aten.concat.default, aten.pad.default, aten.constant_
 MOVES = (*PARTS, aten.roll.default, aten.embedding.default, aten.index_select.default, aten.index.Tensor, aten.gather.default)
 """Calls that only put elements in other places. Kernels for a GPU take them in."""
 GPU_ONLY = frozenset((
-    *MOVES, *resampling.RESAMPLED, *(getattr(aten, name).default for name in ("sin", "cos", "atan", "exp2", "log2", "floor", "ceil", "trunc")),
+    *MOVES, *resampling.RESAMPLED, *sums.SUMS,
+    *(getattr(aten, name).default for name in ("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "erfc")),
+    *(getattr(aten, name).default for name in ("exp2", "log2", "log10", "round", "floor", "ceil", "trunc")),
 ))  # fmt: skip
 ELEMENTWISE = frozenset(op for build, ops in _GROUPS if build in _OF_ELEMENTS for op in ops) - GPU_ONLY
 COPIES = (aten.clone.default, aten.contiguous.default, aten.detach.default, aten.alias.default, aten.to.dtype)

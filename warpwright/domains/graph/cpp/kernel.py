@@ -16,6 +16,7 @@ from warpwright.domains.graph.cpp.calls import BUILDERS, GPU_ONLY, MOVES, PARTS
 from warpwright.domains.graph.cpp.generate import function
 from warpwright.domains.graph.cpp.program import Axes, Program, Unsupported
 from warpwright.domains.graph.cpp.resampling import RESAMPLED
+from warpwright.domains.graph.cpp.sums import SUMS, base_of, fill, source_of
 from warpwright.domains.graph.emit import expression
 from warpwright.domains.graph.ir import argument, aten, dtype, is_op, is_tensor, shape, type_text, value
 
@@ -35,6 +36,10 @@ def build(nodes: Sequence[fx.Node], results: Sequence[fx.Node]) -> Program:
         if node in program.later:
             continue
         program.env[node] = BUILDERS[node.target](program, node)
+        if node in program.sums:
+            if node not in results or any(user in program.members for user in node.users):
+                raise Unsupported("a sum at indices that is read where it is formed")
+            continue
         if tuple(program.size(dim) for dim in program.env[node].axes) != shape(node):
             raise Unsupported(f"{node.name} does not fit the iteration space")
     reduced = program.reduced or frozenset()
@@ -68,6 +73,8 @@ def copy_of(node: fx.Node) -> Program:
 
 
 def _spaces(node: fx.Node) -> list[tuple[int, ...]]:
+    if node.target in SUMS:
+        return [shape(source_of(node))]
     sources = [] if node.target in (*MOVES, *RESAMPLED) else node.all_input_nodes[:1]  # what is chosen from may be larger than what is chosen
     return [shape(n) for n in (node, *sources) if is_tensor(n)]
 
@@ -82,8 +89,11 @@ class Fused:
     def __init__(self, name: str, program: Program, nodes: Sequence[fx.Node]) -> None:
         self.__name__ = name
         self.program = program
-        self.sources = tuple(dict.fromkeys(node for node, _ in program.operands))
-        self.calls = subgraph(nodes, self.sources, [node for node, _ in program.outputs])
+        fills = list(filter(None, map(fill, program.sums)))
+        sums = {i: node for i, (node, _) in enumerate(program.outputs) if node in program.sums}
+        self.bases: dict[int, fx.Node] = {i: base for i, node in sums.items() if (base := base_of(node)) not in fills}
+        self.sources = tuple(dict.fromkeys([*(node for node, _ in program.operands), *self.bases.values()]))
+        self.calls = subgraph([*dict.fromkeys(fills), *nodes], self.sources, [node for node, _ in program.outputs])
         self.operands = tuple(self.sources.index(node) for node, _ in program.operands)
         self.outputs = tuple((shape(node), value(node).dtype) for node, _ in program.outputs)
 

@@ -121,8 +121,12 @@ LEAST_CROSSED = 8
 
 def _tables(program: Program, operand_strides: Sequence[Sequence[int] | None] | None) -> list[dict[int, int]]:
     """Return for each tensor, operands first, the distance between neighbours along each of its axes."""
-    tensors = [axes for _, axes in program.operands] + [output.axes for _, output in program.outputs]
+    inputs, targets = len(program.operands), [program.sums.get(node) for node, _ in program.outputs]
+    results = [output.axes if target is None else target.own for (_, output), target in zip(program.outputs, targets, strict=True)]
+    tensors = [axes for _, axes in program.operands] + results
     tables = [strides(axes, program.sizes) for axes in tensors]
+    for t in (t for t, target in enumerate(targets, inputs) if target is not None):
+        tables[t] = spread(tensors[t], program.sizes, torch.empty(shape(program.outputs[t - inputs][0]), device="meta").stride())
     for t in program.moves:  # whose sizes are their own
         own = torch.empty(shape(program.operands[t][0]), device="meta").stride()
         tables[t] = spread(tensors[t], program.sizes, own)

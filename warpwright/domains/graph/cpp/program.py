@@ -50,12 +50,22 @@ class Move:
 
 
 @dataclass(frozen=True)
+class Target:
+    """Where a result's elements are added."""
+
+    move: Move
+    """The dimension whose place an operand holds."""
+    own: Axes
+    """Over which axes the other dimensions run."""
+
+
+@dataclass(frozen=True)
 class Value:
     """One result of the program."""
 
     number: int
     kind: str
-    """load, const, op, reduce, part (the mean or the sum of squares of a reduction of kind Moments) or place (a function of the index along its axis)."""
+    """load, const, op, reduce, part (the mean or the sum of squares of a reduction of kind Moments) or place (a function of an index)."""
     text: str
     """An op's C++ expression, with {0}, {1} ... for its arguments; a reduction's C++ type; a const's digits; a part's member."""
     args: tuple[Value, ...]
@@ -88,6 +98,8 @@ class Program:
     outputs: list[tuple[fx.Node, Value]] = field(default_factory=list)
     moves: dict[int, tuple[Move, ...]] = field(default_factory=dict)
     """Operand -> its moves, where it has such."""
+    sums: dict[fx.Node, Target] = field(default_factory=dict)
+    """Calls whose results are sums at places that indices choose -> where (`sums.py`)."""
     later: frozenset[fx.Node] = frozenset()
     """Calls that are parts of a larger tensor, and are built as such."""
     members: frozenset[fx.Node] = frozenset()
@@ -173,9 +185,9 @@ class Program:
         """Return the elements of a tensor from outside."""
         if value(node).dtype not in (*FLOATS, torch.int64, torch.int32, torch.bool, torch.uint8):
             raise Unsupported(f"a tensor of {value(node).dtype}")
-        return self._new("load", "", (), axes, operand=self._operand(node, axes, tuple(w for w in self.frame if w.axes in axes)), cost=2)
+        return self._new("load", "", (), axes, operand=self.operand(node, axes, tuple(w for w in self.frame if w.axes in axes)), cost=2)
 
-    def _operand(self, node: fx.Node, axes: Axes, moves: tuple[Move, ...] = ()) -> int:
+    def operand(self, node: fx.Node, axes: Axes, moves: tuple[Move, ...] = ()) -> int:
         """Return the number of the operand, which is a new one if it is not read so yet."""
         if node in self.members:
             raise Unsupported("a result of this kernel that is read in another way")
@@ -195,7 +207,7 @@ class Program:
         if self.frame or any(len(axes[d]) != 1 for d, _ in shifts):
             raise Unsupported("a roll of a part, or along a dimension that is split")
         moves = tuple(Move("roll", shape(node)[d], axes[d], shift % shape(node)[d]) for d, shift in shifts)
-        return self._new("load", "", (), axes, operand=self._operand(node, axes, moves), cost=4)
+        return self._new("load", "", (), axes, operand=self.operand(node, axes, moves), cost=4)
 
     def gathered(self, node: fx.Node, axes: Axes, own: Axes, indices: Sequence[tuple[int, fx.Node, Axes]], signed: bool) -> Value:
         """Return a tensor from outside over `axes`; its dimensions run over `own`, or have the places of a tensor of indices over its axes."""
@@ -203,9 +215,9 @@ class Program:
         for dim, index, over in indices:
             if not is_tensor(index) or value(index).dtype not in (torch.int64, torch.int32) or not shape(index):
                 raise Unsupported("a gather by what are no indices, or by a single one, which may lie in the host's memory")
-            places = self._operand(index, over, tuple(window for window in self.frame if window.axes in over))
+            places = self.operand(index, over, tuple(window for window in self.frame if window.axes in over))
             moves.append(Move("gather", shape(node)[dim], dim=dim, index=places, signed=signed))
-        return self._new("load", "", (), axes, operand=self._operand(node, own, tuple(moves)), cost=4)
+        return self._new("load", "", (), axes, operand=self.operand(node, own, tuple(moves)), cost=4)
 
     def sampled(self, node: fx.Node, axes: Axes, places: Mapping[int, str]) -> Value:
         """Return a tensor from outside over `axes`; along some dimensions it has the places that expressions of an element's own give."""
@@ -214,7 +226,7 @@ class Program:
             if len(axes[d]) != 1 or any(window.axes == axes[d] for window in self.frame):
                 raise Unsupported("resampling along a dimension of size 1, or one that is split or part of another")
             moves.append(Move("sample", shape(node)[d], axes[d], text=text))
-        return self._new("load", "", (), axes, operand=self._operand(node, axes, tuple(moves)), cost=4)
+        return self._new("load", "", (), axes, operand=self.operand(node, axes, tuple(moves)), cost=4)
 
     def function_of_place(self, dim: tuple[int, ...], text: str) -> Value:
         """Return a number that follows from an element's index {0} along a dimension."""

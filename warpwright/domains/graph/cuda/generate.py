@@ -177,9 +177,11 @@ class _Writer(Phases):
     def _gathers(self, tensor: int, element: str = "") -> list[str]:
         """Return the terms of an operand's address that follow from indices in memory: from a row's, or from that of an `element` of a vector."""
         terms, along = [], self.layout.vector
-        for move in self.program.moves.get(tensor, ()):
+        node = self.program.operands[tensor][0] if tensor < self.inputs else self.program.outputs[tensor - self.inputs][0]
+        target = self.program.sums.get(node) if tensor >= self.inputs else None
+        for move in self.program.moves.get(tensor, ()) if target is None else (target.move,):
             if move.kind == "gather" and bool(element) == (along.strides[move.index] != 0):
-                own = self.placement.of(tensor) or torch.empty(value(self.program.operands[tensor][0]).shape, device="meta").stride()
+                own = self.placement.of(tensor) or torch.empty(value(node).shape, device="meta").stride()
                 at = self._offset(self.layout.outer, move.index, "i")
                 if element:
                     at.append(f"{self._at(along, move.index, f'({self._vector_index()} + {element})')} * {along.strides[move.index]}")
@@ -327,6 +329,10 @@ class _Writer(Phases):
 
     def _store(self, v: Value, width: int) -> list[str]:
         t = self.tensor(v)
+        if self.program.outputs[t - self.inputs][0] in self.program.sums:
+            step = self.layout.vector.strides[t]
+            places = [" + ".join([str(i) if step else "0", *self._gathers(t, str(i))]) for i in range(width)]
+            return [f"atomicAdd(&q{t}[{place}], y{t}[{i}]);" for i, place in enumerate(places)]
         past = self.plan.parts > 1 and v.type != MASK  # such a result must not drive what is read again out of L2
         if v.type == MASK:
             return [f"q{t}[{i}] = y{t}[{i}];" for i in range(width)]

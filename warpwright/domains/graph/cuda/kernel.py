@@ -57,7 +57,11 @@ class CudaKernel(Fused):
             every = f"*CUDA_KERNELS.aligned({', '.join(self.names)})"
             lines.append(f"        return {self.__name__}({every if len(tight) == len(arguments) else ', '.join(arguments)})")
         for i, (sizes, kind) in enumerate(self.outputs):
-            form = f"new_empty_strided({tuple(sizes)}, {self.laid[i]}" if i in self.laid else f"new_empty({tuple(sizes)}"
+            if i in self.bases:
+                lines.append(f"    o{i} = a{self.sources.index(self.bases[i])}.clone(memory_format=torch.contiguous_format)")
+                continue
+            empty = "new_zeros" if self.program.outputs[i][0] in self.program.sums else "new_empty"
+            form = f"new_empty_strided({tuple(sizes)}, {self.laid[i]}" if i in self.laid else f"{empty}({tuple(sizes)}"
             lines.append(f"    o{i} = a0.{form}, dtype={kind})")
         outputs = [f"o{i}" for i in range(len(self.outputs))]
         arguments = [*(f"p{i}" for i in self.operands), *(f"{name}.data_ptr()" for name in outputs)]
@@ -89,7 +93,7 @@ class WindowKernel(CudaKernel):
         window = windows.read(node)
         assert window is not None, "the technique takes no other"
         tensor = [tensor for tensor in (window.x, window.weight, window.bias) if tensor is not None]
-        operands: Any = SimpleNamespace(operands=[(node, ()) for node in tensor], outputs=[(node, None)])
+        operands: Any = SimpleNamespace(operands=[(node, ()) for node in tensor], outputs=[(node, None)], sums={}, reduced=None)
         super(CudaKernel, self).__init__(name, operands, [node])
         self.placement, self.laid = CONTIGUOUS, {}
         self.generated = windows.generate(window, name)

@@ -113,7 +113,10 @@ def plan(program: Program, layout: Layout, tuning: Tuning, phases: int, strided:
     """Return the plan of a program that goes over its elements `phases` times. `strided`: operand -> its offset, where it is not contiguous."""
     if program.moves and layout.order not in ("flat", "rows"):
         raise Unsupported("other places in tensors that are read by columns")
-    for move in (move for moves in program.moves.values() for move in moves if move.kind == "gather"):
+    if program.sums and layout.order != "flat":
+        raise Unsupported("sums at indices beside reductions, or in tiles")
+    sums = {t: target.move for t, (node, _) in enumerate(program.outputs, len(program.operands)) if (target := program.sums.get(node))}
+    for move in (*(move for moves in program.moves.values() for move in moves if move.kind == "gather"), *sums.values()):
         if any(loop.strides[move.index] for loop in layout.inner[:-1]):
             raise Unsupported("an index for each element of several loops")
     if layout.order == "columns":
@@ -125,6 +128,7 @@ def plan(program: Program, layout: Layout, tuning: Tuning, phases: int, strided:
     loose = {t for t, offset in strided.items() if offset % vector or any(loop.strides[t] % vector for loop in loops)}
     loose |= {t for t in program.moves if _uneven(program, layout, t, vector)}
     gathers = [(t, move.index) for t, moves in program.moves.items() for move in moves if move.kind == "gather"]
+    gathers += [(t, move.index) for t, move in sums.items()]
     loose |= {index for _, index in gathers} | {t for t, index in gathers if layout.inner[-1].strides[index]}
     if layout.order == "flat":
         chosen = Plan("flat", tuning.block, vector, 1, 0, 1, layout.rows, layout.length, tuning.unroll)

@@ -48,11 +48,13 @@ public:
         if (__builtin_expect(!function, 0)) function = find();
         return function(arguments...);
     }
+    // The function where it was called before, else null: for a call that is passed on without a frame of its own.
+    auto known() const { return function_.load(std::memory_order_relaxed); }
     bool exists() { return function_.load(std::memory_order_relaxed) || symbol(name_); }
 
 private:
     using Function = int (*)(Arguments...);
-    Function find() {
+    [[gnu::noinline, gnu::cold]] Function find() {
         auto function = reinterpret_cast<Function>(symbol(name_));
         if (!function) {
             std::fprintf(stderr, "warpwright.mpi: expected %s in %s, saw no MPI library with it loaded\n", name_, MPI_SONAME);

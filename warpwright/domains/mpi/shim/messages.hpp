@@ -28,13 +28,32 @@ inline bool forwarded(Handle datatype) {
     return !enabled || (type && type->forwarded);
 }
 
-// The same for a type that is known to be the library's wherever its buffer lies.
+// The same for a type that is known to be the library's wherever its buffer lies; `left` knows it from then on.
 inline bool passed_on(Handle datatype) {
+    const LeftAlone::Key key = LeftAlone::key_of(datatype); // of before the question: CUDA may come meanwhile
     const Type* type = types.find(datatype);
-    return !enabled || (type && left_alone(*type));
+    if (enabled && !(type && left_alone(*type))) return false;
+    left.add(key);
+    return true;
 }
 
-// The same for a message: a call that costs nothing but its count.
+// The library's function where a call is known to be its own, counted; null where that is not known, also at the first call.
+template <class Call>
+[[gnu::always_inline]] inline auto passed(const Call& original, Handle datatype, Counter& counter) {
+    const auto function = original.known();
+    if (!function || !left.has(datatype)) return decltype(function)(nullptr);
+    Counter::add(counter.forwarded);
+    return function;
+}
+
+// The same for a message, which may be one for a ring.
+template <class Call>
+[[gnu::always_inline]] inline auto passed_message(const Call& original, Handle datatype, Counter& counter) {
+    if (rings.may_be_on()) return decltype(original.known())(nullptr);
+    return passed(original, datatype, counter);
+}
+
+// The same where that has yet to be known.
 inline bool untouched(Handle datatype, Counter& counter) {
     if (!passed_on(datatype) || (enabled && rings.on())) return false;
     Counter::add(counter.forwarded);
@@ -118,7 +137,7 @@ struct Wire {
 };
 
 template <class Size>
-int send(Send<Size>& original, const void* base, Size count, Handle datatype, int peer, int tag, Handle comm) {
+[[gnu::noinline]] int send(Send<Size>& original, const void* base, Size count, Handle datatype, int peer, int tag, Handle comm) {
     if (untouched(datatype, sends)) return original(base, count, datatype, peer, tag, comm);
     Staged staged;
     if (!sends.note(stage_send(base, count, datatype, peer, comm, staged)) && hopeless(staged)) return refused();
@@ -131,7 +150,7 @@ int send(Send<Size>& original, const void* base, Size count, Handle datatype, in
 }
 
 template <class Size>
-int receive(Receive<Size>& original, void* base, Size count, Handle datatype, int peer, int tag, Handle comm, Status* status) {
+[[gnu::noinline]] int receive(Receive<Size>& original, void* base, Size count, Handle datatype, int peer, int tag, Handle comm, Status* status) {
     if (untouched(datatype, receives)) return original(base, count, datatype, peer, tag, comm, status);
     Operation operation;
     operation.receive = true;
@@ -159,7 +178,7 @@ inline int noted(int code, const Staged& staged, bool is_receive, bool persisten
 }
 
 template <class Size>
-int isend(Isend<Size>& original, const void* base, Size count, Handle datatype, int peer, int tag, Handle comm, Handle* request) {
+[[gnu::noinline]] int isend(Isend<Size>& original, const void* base, Size count, Handle datatype, int peer, int tag, Handle comm, Handle* request) {
     orphans.poll();
     if (untouched(datatype, sends)) return original(base, count, datatype, peer, tag, comm, request);
     Staged staged;
@@ -170,7 +189,7 @@ int isend(Isend<Size>& original, const void* base, Size count, Handle datatype, 
 }
 
 template <class Size>
-int ireceive(Ireceive<Size>& original, void* base, Size count, Handle datatype, int peer, int tag, Handle comm, Handle* request) {
+[[gnu::noinline]] int ireceive(Ireceive<Size>& original, void* base, Size count, Handle datatype, int peer, int tag, Handle comm, Handle* request) {
     orphans.poll();
     if (untouched(datatype, receives)) return original(base, count, datatype, peer, tag, comm, request);
     Staged staged;
@@ -263,11 +282,14 @@ int probe(Status* status, const int* flag, Call call) {
 #define WARPWRIGHT_SEND(name, Size) \
     WARPWRIGHT_API int name(const void* base, Size count, Handle datatype, int peer, int tag, Handle comm) { \
         static constinit Send<Size> original(#name); \
+        if (const auto call = passed_message(original, datatype, sends)) return call(base, count, datatype, peer, tag, comm); \
         return send(original, base, count, datatype, peer, tag, comm); \
     }
 #define WARPWRIGHT_ISEND(name, Size) \
     WARPWRIGHT_API int name(const void* base, Size count, Handle datatype, int peer, int tag, Handle comm, Handle* request) { \
         static constinit Isend<Size> original(#name); \
+        if (orphans.none()) \
+            if (const auto call = passed_message(original, datatype, sends)) return call(base, count, datatype, peer, tag, comm, request); \
         return isend(original, base, count, datatype, peer, tag, comm, request); \
     }
 #define WARPWRIGHT_PERSISTENT_SEND(name, Size) \
@@ -287,10 +309,13 @@ int probe(Status* status, const int* flag, Call call) {
     WARPWRIGHT_PERSISTENT_SEND(MPI_Rsend_init##suffix, Size) \
     WARPWRIGHT_API int MPI_Recv##suffix(void* base, Size count, Handle datatype, int peer, int tag, Handle comm, Status* status) { \
         static constinit Receive<Size> original("MPI_Recv" #suffix); \
+        if (const auto call = passed_message(original, datatype, receives)) return call(base, count, datatype, peer, tag, comm, status); \
         return receive(original, base, count, datatype, peer, tag, comm, status); \
     } \
     WARPWRIGHT_API int MPI_Irecv##suffix(void* base, Size count, Handle datatype, int peer, int tag, Handle comm, Handle* request) { \
         static constinit Ireceive<Size> original("MPI_Irecv" #suffix); \
+        if (orphans.none()) \
+            if (const auto call = passed_message(original, datatype, receives)) return call(base, count, datatype, peer, tag, comm, request); \
         return ireceive(original, base, count, datatype, peer, tag, comm, request); \
     } \
     WARPWRIGHT_API int MPI_Recv_init##suffix(void* base, Size count, Handle datatype, int peer, int tag, Handle comm, Handle* request) { \

@@ -38,6 +38,9 @@ public:
         return known ? known == 1 : find_out();
     }
 
+    // False once it is known that they are not.
+    bool may_be_on() const { return state_.load(std::memory_order_relaxed) != 2; }
+
     // The ring of a process, or null where it has none or lies elsewhere.
     Remote* of(Handle comm, int peer) {
         int there = peer;

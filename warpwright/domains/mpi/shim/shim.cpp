@@ -13,16 +13,33 @@ inline Original<int(const void*, int, int*, void*, int, Handle, Handle)> unpack(
 inline Original<int(const void*, Count, Handle, void*, Count, Count*, Handle)> pack_c("MPI_Pack_c");
 inline Original<int(const void*, Count, Count*, void*, Count, Handle, Handle)> unpack_c("MPI_Unpack_c");
 
+// The same from and to host memory, for a nest: nothing is allocated or locked.
+template <Direction D, class Size>
+inline std::optional<int> served_nest(const Nest& nest, char* base, char* packed, Size room, Size* position) {
+    if (nest.bytes > room - *position) return std::nullopt;
+    copy_nest<D>(nest, base, packed + *position);
+    *position += static_cast<Size>(nest.bytes);
+    return 0;
+}
+
 // Serve a pack or unpack of `count` objects: the call's code; nothing where it is the library's: errors too, which it reports in its own way.
 template <Direction D, class Size>
-__attribute__((noinline)) std::optional<int> served(void* strided, Count count, Type* type, void* packed, Size room, Size* position) {
-    if (left_alone(*type) || count <= 0 || !packed || !position || *position < 0) return std::nullopt;
+std::optional<int> served(void* strided, Count count, Type* type, void* packed, Size room, Size* position) {
+    if (count <= 0 || !packed || !position || *position < 0) return std::nullopt;
+    const bool host = !gpu::present.load(std::memory_order_relaxed) && gpu::on_heap(packed) && strided &&
+                      gpu::on_heap(static_cast<char*>(strided) + type->layout.offset);
+    gpu::Driver* const cuda = host ? nullptr : gpu::driver();
+    if (gpu::avoided(cuda)) return std::nullopt;
     try {
+        if (!cuda && type->nest.depth >= 0) { // long blocks too, which messages leave to the library: both copy alike, and this call is shorter
+            char *base = static_cast<char*>(strided) + type->layout.offset, *there = static_cast<char*>(packed);
+            if (count == 1) return served_nest<D>(type->nest, base, there, room, position);
+            if (const Nest all = type->nest.repeated(count, type->extent); all.depth >= 0) return served_nest<D>(all, base, there, room, position);
+        }
         const Layout whole = type->whole(count);
         if (whole.bytes() > room - *position) return std::nullopt;
         char *base = static_cast<char*>(strided), *end = static_cast<char*>(packed) + *position;
-        if (gpu::avoided()) return std::nullopt;
-        if (gpu::Driver* cuda = gpu::driver()) {
+        if (cuda) {
             if (!base) return std::nullopt; // MPI_BOTTOM: its parts may lie in different memories
             const gpu::Place here = gpu::place_of(*cuda, base + whole.offset), there = gpu::place_of(*cuda, end);
             if (here.where >= gpu::Where::device || there.where >= gpu::Where::device) {
@@ -44,13 +61,29 @@ __attribute__((noinline)) std::optional<int> served(void* strided, Count count, 
     }
 }
 
-// The same for a call and its counter.
+// The same for a call and its counter; a type that is left alone is known to be from then on.
 template <Direction D, class Size>
 inline std::optional<int> counted_call(Counter& counter, void* strided, Count count, Handle datatype, void* packed, Size room, Size* position) {
+    const LeftAlone::Key key = LeftAlone::key_of(datatype); // of before the question: CUDA may come meanwhile
+    Type* const type = enabled ? types.get(datatype) : nullptr;
     std::optional<int> code;
-    if (!passed_on(datatype)) code = served<D>(strided, count, types.get(datatype), packed, room, position);
+    if (!type || left_alone(*type)) left.add(key);
+    else code = served<D>(strided, count, type, packed, room, position);
     counter.note(code.has_value());
     return code;
+}
+
+// The calls for types that are not known to be left alone: out of line and with the arguments where they are, so that the others need no frame.
+template <auto& original, class Size>
+[[gnu::noinline]] int pack_known(const void* from, Size count, Handle datatype, void* to, Size room, Size* position, Handle comm) {
+    if (const auto code = counted_call<Direction::pack>(packs, const_cast<void*>(from), count, datatype, to, room, position)) return *code;
+    return original(from, count, datatype, to, room, position, comm);
+}
+
+template <auto& original, class Size>
+[[gnu::noinline]] int unpack_known(const void* from, Size room, Size* position, void* to, Size count, Handle datatype, Handle comm) {
+    if (const auto code = counted_call<Direction::unpack>(unpacks, to, count, datatype, const_cast<void*>(from), room, position)) return *code;
+    return original(from, room, position, to, count, datatype, comm);
 }
 
 // What is counted, in the order of warpwright_counts.
@@ -96,26 +129,19 @@ WARPWRIGHT_API int MPI_Finalize() {
     return finalize_();
 }
 
-WARPWRIGHT_API int MPI_Pack(const void* from, int count, Handle datatype, void* to, int room, int* position, Handle comm) {
-    if (const auto code = counted_call<Direction::pack>(packs, const_cast<void*>(from), count, datatype, to, room, position)) return *code;
-    return pack(from, count, datatype, to, room, position, comm);
-}
+#define WARPWRIGHT_PACKS(suffix, Size, pack, unpack) \
+    WARPWRIGHT_API int MPI_Pack##suffix(const void* from, Size count, Handle datatype, void* to, Size room, Size* position, Handle comm) { \
+        if (const auto call = passed(pack, datatype, packs)) return call(from, count, datatype, to, room, position, comm); \
+        return pack_known<pack>(from, count, datatype, to, room, position, comm); \
+    } \
+    WARPWRIGHT_API int MPI_Unpack##suffix(const void* from, Size room, Size* position, void* to, Size count, Handle datatype, Handle comm) { \
+        if (const auto call = passed(unpack, datatype, unpacks)) return call(from, room, position, to, count, datatype, comm); \
+        return unpack_known<unpack>(from, room, position, to, count, datatype, comm); \
+    }
 
-WARPWRIGHT_API int MPI_Unpack(const void* from, int room, int* position, void* to, int count, Handle datatype, Handle comm) {
-    if (const auto code = counted_call<Direction::unpack>(unpacks, to, count, datatype, const_cast<void*>(from), room, position)) return *code;
-    return unpack(from, room, position, to, count, datatype, comm);
-}
-
+WARPWRIGHT_PACKS(, int, pack, unpack)
 #ifdef WARPWRIGHT_LARGE
-WARPWRIGHT_API int MPI_Pack_c(const void* from, Count count, Handle datatype, void* to, Count room, Count* position, Handle comm) {
-    if (const auto code = counted_call<Direction::pack>(packs, const_cast<void*>(from), count, datatype, to, room, position)) return *code;
-    return pack_c(from, count, datatype, to, room, position, comm);
-}
-
-WARPWRIGHT_API int MPI_Unpack_c(const void* from, Count room, Count* position, void* to, Count count, Handle datatype, Handle comm) {
-    if (const auto code = counted_call<Direction::unpack>(unpacks, to, count, datatype, const_cast<void*>(from), room, position)) return *code;
-    return unpack_c(from, room, position, to, count, datatype, comm);
-}
+WARPWRIGHT_PACKS(_c, Count, pack_c, unpack_c)
 #endif
 
 // The layout of one object of a datatype, to be freed by warpwright_free; null for a type that is left to the library.

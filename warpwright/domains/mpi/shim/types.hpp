@@ -16,6 +16,7 @@ struct Type {
     Bytes extent = 0;
     bool worth_on_host = false;
     bool known = false; // the layout is right, also of a contiguous type
+    Nest nest{};        // of one object, from the layout's offset on, where it is one
 
     // The layout of `count` objects. The last one is kept: programs repeat themselves, and tables on a GPU are kept by layout.
     Layout whole(Count count) {
@@ -56,11 +57,40 @@ inline Type* understood(Handle handle) {
         if (!found) return new Type{true, {}};
         const bool contiguous = !found->layout.node || (found->layout.node->kind == Kind::dense && found->extent == found->layout.bytes());
         const bool worth = !contiguous && shortest_block(*found->layout.node) < forwarded_block();
-        return new Type{contiguous, found->layout, found->extent, worth, true};
+        return new Type{contiguous, found->layout, found->extent, worth, true, found->layout.node ? nest_of(*found->layout.node) : Nest{}};
     } catch (const Overflow&) {
         return new Type{true, {}};
     }
 }
+
+// Handles that are known to be left alone: asked before all else, by as few instructions as that takes, because a forwarded call of a contiguous type
+// lasts 13 ns in all. Whether CUDA is present is part of the key: types that are left alone without it need not be with it.
+class LeftAlone {
+public:
+    using Key = std::uint64_t;
+    static Key key_of(Handle handle, bool present = gpu::present.load(std::memory_order_relaxed)) {
+        Key key = 0;
+        std::memcpy(&key, &handle, sizeof handle);
+        return key << 1 | static_cast<Key>(present);
+    }
+    bool has(Handle handle) const {
+        const Key key = key_of(handle);
+        return keys_[home(key)].load(std::memory_order_relaxed) == key;
+    }
+    void add(Key key) { keys_[home(key)].store(key, std::memory_order_relaxed); }
+    void forget(Handle handle) {
+        for (const bool present : {false, true})
+            if (Key key = key_of(handle, present); keys_[home(key)].load(std::memory_order_relaxed) == key)
+                keys_[home(key)].store(0, std::memory_order_relaxed);
+    }
+
+private:
+    static constexpr int bits = 10;
+    static std::size_t home(Key key) { return static_cast<std::uint32_t>(key) * 0x9e3779b1u >> (32 - bits); }
+    std::atomic<Key> keys_[1 << bits];
+};
+
+inline LeftAlone left;
 
 class Types {
 public:
@@ -102,6 +132,7 @@ public:
     }
 
     void forget(Handle handle) {
+        left.forget(handle);
         const std::uint64_t key = key_of(handle);
         const std::lock_guard lock(writing_);
         for (std::size_t i = 0, at = home(key); i < probes; ++i, at = (at + 1) % slots) {

@@ -69,6 +69,11 @@ def _at(value: torch.Tensor, low: Domain, high: Domain, index: Index) -> torch.T
     return value if low is high or low is Domain.ONE else value.index_select(0, index.lift(low, high))
 
 
+def _rows_at(value: torch.Tensor, low: Domain, high: Domain, index: Index) -> torch.Tensor:
+    """Return a row for each of `high`, to be taken in parts."""
+    return value.expand(index.rows[high], *value.shape[1:]) if low is Domain.ONE else _at(value, low, high, index)
+
+
 def _count(domain: Domain, index: Index, like: torch.Tensor) -> torch.Tensor:
     return index.keep(("count", domain, like.dtype), lambda: index.start(domain).diff().to(like.dtype))
 
@@ -180,7 +185,7 @@ def _of_pairs(op: Op, operands: list[torch.Tensor], domains: list[Domain], index
     starts = index.relation_starts_on_host(op.over)
     result = operands[typed].new_empty(index.rows[op.over], *op.shape)
     text = ",".join([op.subscripts[typed], *("Z" + op.subscripts[i] for i in rest)]) + "->Z" + op.subscripts[-1]
-    rows = [_at(operands[i], domains[i], op.over, index) for i in rest]
+    rows = [_rows_at(operands[i], domains[i], op.over, index) for i in rest]
     plain = len(op.subscripts[typed]) == 2 and [len(op.subscripts[i]) for i in rest] == [1]
     weight = operands[typed] if op.subscripts[typed][0] == op.subscripts[rest[0]] else operands[typed].transpose(-1, -2)
     for relation in range(index.relations):
@@ -196,7 +201,7 @@ def _for_each_relation(op: Op, operands: list[torch.Tensor], domains: list[Domai
     starts = index.relation_starts_on_host(op.over)
     result = operands[0].new_zeros(index.relations, *op.shape)
     text = ",".join("Z" + s for s in op.subscripts[:-1]) + "->" + op.subscripts[-1]
-    rows = [_at(x, d, op.over, index) for x, d in zip(operands, domains, strict=True)]
+    rows = [_rows_at(x, d, op.over, index) for x, d in zip(operands, domains, strict=True)]
     outer = len(op.shape) == 2 and sorted(op.subscripts[:-1]) == sorted(op.subscripts[-1])
     if outer and op.subscripts[0] != op.subscripts[-1][0]:
         rows.reverse()

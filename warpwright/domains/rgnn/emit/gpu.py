@@ -114,6 +114,10 @@ class Rows(Runner):
 
     def _ready(self, kernel: RowKernel, number: int, index: Index) -> Ready:
         built = self._build(kernel, number, index)
+        if kernel.rows is Domain.EDGE:
+            edges = index.keep("edges", lambda: torch.tensor([index.edges], dtype=torch.int32, device=index.device))
+            of_graph = [a.of if a.kind in {"value", "out"} else array_of(a, kernel, index, []) for a in built.arguments]
+            return Ready(built, -(-index.edges // built.step), [*of_graph, edges])
         work = tiles(index, kernel.rows, built.step)
         of_graph = [a.of if a.kind in {"value", "out"} else array_of(a, kernel, index, []) for a in built.arguments]
         return Ready(built, work.count * built.programs if work.row.numel() else 0, [*of_graph, *_table(work)])
@@ -131,11 +135,12 @@ class Rows(Runner):
             ready.launch(device, values)
 
 
-LONG, LARGE = 6.5, 200_000
+LONG, LARGE = 4.0, 200_000
 """Edges of a row, and sources, from which rows are copied to shared memory ahead of their sums.
 
-On an H200 mag's graph, with 6.6 to 14 edges a row, took 2.65 and 6.5 ms so, and 2.88 and 7.0 ms with barriers (RGCN, forward and training step),
-4.2 and 15.1 ms, and 4.7 and 16.0 ms (RGAT). Shorter rows have not been measured.
+On an H200 mag's graph, with 6.6 to 14 edges a row, took 2.39 and 6.2 ms so, and 2.52 and 6.4 ms with barriers (RGCN, forward and training step),
+4.1 and 14.9 ms, and 4.6 and 14.8 ms (RGAT); wikikg2's, with 4.4 and 6.4, 3.1 and 8.8 ms, and 3.4 and 9.4 ms (RGCN), 9.1 and 34 ms, and 9.5 and 36 ms
+(HGT).
 """
 
 

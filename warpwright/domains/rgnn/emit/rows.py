@@ -164,6 +164,7 @@ class _Lowering:
 
         Each wide product has one, with what takes its result in registers, and each sum of rows over a node's edges: two at once took 9.1 ms where
         one takes 2.1 (21 million edges, an H200). Without `fuse` so have products that no edge's row is read for: registers are what gathers lack.
+        So have weight gradients on large graphs: a product beside one took 3.6 ms where the bytes of both apart take 1.1 (3.7 million rows).
         """
         group = {position: position for position in ops}
 
@@ -178,6 +179,9 @@ class _Lowering:
                     group[top(value)] = top(position)
         heavy = {top(position) for position in ops if self._windowed(position) or (not self.general and self._gathers_alone(position))}
         looping = {top(position) for position in ops if _over_edges(self.program.ops[position])}
+        multiplied = {top(position) for position in ops if is_product(self.program.ops[position])}
+        if not self.again and not self.general:
+            heavy |= {top(i) for i in ops if is_gradient(self.program.ops[i])} - looping - multiplied
         kernels: dict[int, list[int]] = {}
         for position in ops:
             own = top(position)
@@ -244,8 +248,15 @@ def lower(program: Program, fuse: bool = True, general: bool = False, again: boo
     for (stage, rows), every in groups.items():
         for ops in state.apart(_used(program, every, state)):
             stored, partial = (tuple(i for i in ops if i in chosen) for chosen in (state.stored, state.partial))
-            steps.append(((stage, 1, ROWS.index(rows)), Kernel(rows, state.with_rows(ops), stored, frozenset(partial))))
+            over = Domain.EDGE if not general and all(_is_number_of_edges(program, i) for i in ops) else rows
+            steps.append(((stage, 1, ROWS.index(rows)), Kernel(over, state.with_rows(ops), stored, frozenset(partial))))
     return Schedule(program, tuple(step for _, step in sorted(steps, key=lambda pair: pair[0])), frozenset(state.inline))
+
+
+def _is_number_of_edges(program: Program, position: int) -> bool:
+    """Is it computed from numbers, for each edge alone? A kernel of nothing else runs over edges: loops over each row's took five times as long."""
+    op = program.ops[position]
+    return op.domain is Domain.EDGE and not op.sums and not op.shape and not any(program.ops[i].shape for i in op.inputs)
 
 
 def _gathering_once(state: _Lowering) -> _Lowering:
@@ -290,10 +301,11 @@ def numbers_of_nodes(program: Program) -> set[int]:
 
 
 def numbers_of_edges(program: Program) -> set[int]:
-    """Return the numbers of edges that are stored: those that sums by source would compute from two numbers or more, each read somewhere else.
+    """Return the numbers of edges that are stored: those that sums of rows, or by source, would compute from two numbers or more.
 
     A source's edges lie anywhere among the destinations', so each number is a read of its own, and every thread of a row holds all of them: on an
-    H200 a sum of rows by source took 4.6 ms on mag's graph (HGT's backward) where one with a single number took 1.5.
+    H200 a sum of rows by source took 4.6 ms on mag's graph (HGT's backward) where one with a single number took 1.5, and a sum of rows with a
+    product behind it 2.4 ms on am's (RGAT) where one whose number is the row's took 1.2.
     """
     of_edges = [(i, op) for i, op in enumerate(program.ops) if op.domain is Domain.EDGE and op.kind in {"map", "contract"}]
     inline = {i for i, op in of_edges if place_of(program, op) == "inline"}
@@ -303,8 +315,9 @@ def numbers_of_edges(program: Program) -> set[int]:
             return {value} if program.ops[value].domain not in WEIGHTS else set()
         return set().union(*(leaves(i) for i in program.ops[value].inputs))
 
-    by_source = [op for op in program.ops if op.kind == "contract" and op.over is Domain.EDGE and op.domain in {Domain.SRC, Domain.PAIR_SRC}]
-    return {i for op in by_source for i in op.inputs if i in inline and len(leaves(i)) > 1}
+    sums = [op for op in program.ops if op.kind == "contract" and op.over is Domain.EDGE and op.sums]
+    reading = [op for op in sums if op.shape or op.domain in {Domain.SRC, Domain.PAIR_SRC}]
+    return {i for op in reading for i in op.inputs if i in inline and len(leaves(i)) > 1}
 
 
 def finished(schedule: Schedule, position: int) -> bool:
@@ -333,10 +346,14 @@ def is_product(op: Op) -> bool:
     return op.kind == "contract" and any(len(letters) == 2 for letters in op.subscripts[:-1])
 
 
+def is_gradient(op: Op) -> bool:
+    """Is it a weight's gradient?"""
+    return op.kind == "contract" and bool(op.subscripts) and len(op.subscripts[-1]) == 2 and op.over in PAIRS
+
+
 def gradient_alone(program: Program, op: Op) -> bool:
     """Is it a weight gradient too wide for the registers of one program? It has a kernel of its own, in blocks."""
-    outer = op.kind == "contract" and bool(op.subscripts) and len(op.subscripts[-1]) == 2 and op.over in PAIRS
-    return outer and max(op.shape) > WHOLE
+    return is_gradient(op) and max(op.shape) > WHOLE
 
 
 def wide_product(program: Program, op: Op) -> bool:

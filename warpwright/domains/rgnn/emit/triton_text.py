@@ -94,6 +94,8 @@ class Writer:
             return 32
         if self.tuning.step and 1 < widest <= WHOLE:
             return self.tuning.step
+        if self.of_edges:
+            return 1024
         if widest == 1:
             return 256
         if not self.products:  # bound by gathers: fewer registers, more programs on a core
@@ -106,8 +108,15 @@ class Writer:
         """Return the widths of a value and of what it reads; a weight read whole has two."""
         return [n for i in (position, *self.program.ops[position].inputs) for n in self.program.ops[i].shape]
 
+    @property
+    def of_edges(self) -> bool:
+        """Does it compute numbers of edges from numbers alone? Its rows are the edges, and it needs no work list."""
+        return self.kernel.rows is Domain.EDGE
+
     def text(self) -> str:
         """Return the kernel's text; `arguments` then says what its parameters are."""
+        if self.of_edges:
+            return self._text_of_edges()
         if self.blocks:
             self._outer_blocks()
         else:
@@ -128,6 +137,16 @@ class Writer:
             "        begin = tl.load(chunk_begin + chunk, mask=ok, other=0)", "        end = tl.load(chunk_end + chunk, mask=ok, other=0)",
             "        once = ok & (tl.load(chunk_first + chunk, mask=ok, other=0) != 0)",
             *(f"        {x}" for x in body), *(f"    {x}" for x in self.tail), "",
+        ]  # fmt: skip
+        return "\n".join(lines)
+
+    def _text_of_edges(self) -> str:
+        for position in self.kernel.ops:
+            self._of_rows(position, self.program.ops[position])
+        lines = [
+            "import triton", "import triton.language as tl", "", "", "@triton.jit", f"def kernel({', '.join([*self.arguments, EDGES])}):",
+            f"    row = tl.program_id(0) * {self.step} + tl.arange(0, {self.step})", f"    ok = row < tl.load({EDGES})", "    once = ok",
+            *(f"    {x}" for x in (*self.head, *self.before, *self.after)), "",
         ]  # fmt: skip
         return "\n".join(lines)
 
@@ -377,7 +396,7 @@ class Writer:
         return text if shared else f"{text}[:, None]" if text.isidentifier() else f"({text})[:, None]"
 
     def _of_rows(self, position: int, op: Op) -> None:
-        own = self.after if late(self.program, self.kernel, position) else self.before
+        own = self.after if not self.of_edges and late(self.program, self.kernel, position) else self.before
         if op.kind == "contract" and len(op.subscripts) == 3 and any(len(s) == 2 for s in op.subscripts[:-1]):
             self._gemm(position, op, own)
             return
@@ -532,5 +551,8 @@ class Writer:
 
 SIDES = ("_down", "_across")
 """Windows of a wide weight gradient's rows and columns."""
+
+EDGES = "edges"
+"""The parameter that points to the number of edges."""
 
 TABLE = ("chunk_row", "chunk_begin", "chunk_end", "chunk_first", "tile_relation", "tile_begin", "tile_end")

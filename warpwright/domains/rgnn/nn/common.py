@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import warnings
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, TypeVar
@@ -70,22 +71,30 @@ class Layer(torch.nn.Module):
 
     def replayed(self, forward: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         """Return the result of a recorded call of tensors (x, edge_index, edge_type) or of dictionaries (x, edges); None where there is none."""
+        own = weakref.ref(self)  # a recording keeps what it calls: neither layer nor edges may live by it
         if len(args) == 3 and all(type(x) in {torch.Tensor, torch.nn.Parameter} for x in args):
             x, *edges = args
-            results = self.replays.recorded(self, lambda rows: [forward(self, rows[0], *edges)], (x,), edges, (self.training, self.options))
+            ends = [weakref.ref(x) for x in edges]
+
+            def single(features: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+                return [forward(own(), features[0], *(x() for x in ends))]
+
+            results = self.replays.recorded(self, single, (x,), edges, (self.training, self.options))
             return None if results is None else results[0]
         if len(args) != 2 or not all(type(x) is dict and x and all(type(y) in {torch.Tensor, torch.nn.Parameter} for y in x.values()) for x in args):
             return None
         rows, graph = args
-        kinds = tuple(rows)
+        kinds, wanted = tuple(rows), self.results(tuple(rows))
+        by_kind = {kind: weakref.ref(x) for kind, x in graph.items()}
 
         def call(features: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-            result: dict[str, torch.Tensor] = forward(self, dict(zip(kinds, features, strict=True)), graph)
-            return [result[kind] for kind in self.results(kinds)]
+            edges = {kind: x() for kind, x in by_kind.items()}
+            result: dict[str, torch.Tensor] = forward(own(), dict(zip(kinds, features, strict=True)), edges)
+            return [result[kind] for kind in wanted]
 
         told = (self.training, self.options, kinds, tuple(graph))
         results = self.replays.recorded(self, call, tuple(rows.values()), tuple(graph.values()), told, lambda: self.constants(rows))
-        return None if results is None else dict(zip(self.results(kinds), results, strict=True))
+        return None if results is None else dict(zip(wanted, results, strict=True))
 
     def constants(self, rows: Mapping[str, torch.Tensor]) -> Any:
         """Return what a call keeps apart from the graph's index, for a recording to keep too."""

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch.nn import Parameter, ParameterDict
 
-from warpwright.domains.rgnn.emit.dense import outer, product
+from warpwright.domains.rgnn.emit.dense import mixed, outer, product, unmixed
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.nn.common import Layer, whole_call, wide
 from warpwright.domains.rgnn.operator import Edges, apply
@@ -141,22 +141,14 @@ class Mixed(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, out: torch.Tensor, share: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
         """Take rows, the aggregate, the type's share [], weight [out, out] and bias."""
-        active = F.gelu(out)
-        done = product(active, weight.t(), bias)
-        ctx.save_for_backward(x, out, active, done, share, weight)
-        return torch.lerp(x, done, share)
+        ctx.save_for_backward(x, out, share, weight, bias)
+        return mixed(x, out, share, weight, bias)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Return the gradients of what forward takes."""
-        x, out, active, done, share, weight = ctx.saved_tensors
-        gradient = gradient.contiguous()
-        inner = gradient * share
-        of_share = torch.dot(gradient.flatten(), done.flatten()) - torch.dot(gradient.flatten(), x.flatten())
-        matrix, total = outer(active, inner)
-        of_out = torch.ops.aten.gelu_backward(product(inner, weight), out)
-        return gradient - inner, of_out, of_share, matrix.t(), total
+        return unmixed(*ctx.saved_tensors, gradient.contiguous())
 
 
 class HGTConv(Layer):

@@ -1,12 +1,13 @@
 """Calls of a layer on a small graph that stays, recorded as CUDA graphs: there launches by the host take most of the time.
 
-A layer's call is recorded at its fifth time with the same edge tensors, parameters and shapes, without being asked. A recording reads the parameters
-where they lie; features are read where they lie if they are always the same leaf, and copied otherwise. Results and gradients are copies, so they may
-be kept and written. What does not fit the recording is computed as usual.
+A layer's call is recorded at its fifth time with the same edge tensors, parameters and shapes, where that is asked for. A recording reads the
+parameters where they lie; features are read where they lie if they are always the same leaf, and copied otherwise. Results and gradients are copies,
+so they may be kept and written. What does not fit the recording is computed as usual. Threads take turns.
 """
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -21,6 +22,9 @@ from warpwright.timing.capturing import _recording as recording
 
 Call = Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]
 """The layer's results for given features."""
+
+Given = tuple[bool, ...] | None
+"""Which results a backward has gradients of; None: all."""
 
 AFTER = 4
 """Calls before a recording is made."""
@@ -61,7 +65,12 @@ def warm(function: Callable[[], Any]) -> None:
 class Recording:
     """Forward, and backward where gradients are wanted, of one layer on one graph."""
 
-    def __init__(self, call: Call, features: Sequence[torch.Tensor], baked: Sequence[bool], parameters: Sequence[torch.Tensor]) -> None:
+    def __init__(
+        self, call: Call, features: Sequence[torch.Tensor], baked: Sequence[bool], parameters: Sequence[torch.Tensor], given: Given = None
+    ) -> None:
+        self.given: Given = given
+        self.other: Given = None
+        """Results that a backward had gradients of, where those are others than `given`."""
         self.call, self.number = call, 0
         self.features = [x.detach() if one else x.detach().clone() for x, one in zip(features, baked, strict=True)]
         for own, x in zip(self.features, features, strict=True):
@@ -70,11 +79,13 @@ class Recording:
         self.wanted = [x for x in (*self.features, *parameters) if x.requires_grad] if torch.is_grad_enabled() else []
         self.held: list[Any] = []
         """What the launches read besides."""
+        self.turn = threading.RLock()
+        """One thread at a time: a run's results lie where the next one's do until they are copied."""
         self.live: list[torch.Tensor] = []
         self.graded: list[bool] = []
         """Which of `wanted` have a gradient."""
         warm(self._both)
-        self.incoming = [torch.zeros_like(x) for x in self._forward()] if self.wanted else []
+        self.incoming = self._chosen([torch.zeros_like(x) for x in self._forward()]) if self.wanted else []
         self.forward = capture(self._forward)
         self.out = [x.detach() for x in self.forward.out]
         self.backward = capture(self._backward, self._pool()) if self.wanted else None
@@ -91,11 +102,16 @@ class Recording:
     def _both(self) -> None:
         self._forward()
         if self.wanted:
-            torch.autograd.grad(self.live, self.wanted, [torch.ones_like(x) for x in self.live], allow_unused=True)
+            results = self._chosen(self.live)
+            torch.autograd.grad(results, self.wanted, [torch.ones_like(x) for x in results], allow_unused=True)
+
+    def _chosen(self, of_results: Sequence[Any]) -> list[Any]:
+        """Return what belongs to the results that a backward has gradients of."""
+        return [x for x, one in zip(of_results, self.given or [True] * len(of_results), strict=True) if one]
 
     def _backward(self) -> list[torch.Tensor]:
         """Return all gradients in one piece of memory."""
-        gradients = torch.autograd.grad(self.live, self.wanted, self.incoming, allow_unused=True)
+        gradients = torch.autograd.grad(self._chosen(self.live), self.wanted, self.incoming, allow_unused=True)
         self.graded, own = [x is not None for x in gradients], [x for x in gradients if x is not None]
         flat = self.live[0].new_empty(sum(x.numel() for x in own))
         torch._foreach_copy_(list(_unflatten_dense_tensors(flat, own)), own)
@@ -109,12 +125,16 @@ class Recording:
         self.number += 1
         return self.number
 
-    def gradients(self, number: int, features: Sequence[torch.Tensor], incoming: Sequence[torch.Tensor]) -> list[torch.Tensor | None]:
+    def gradients(self, number: int, features: Sequence[torch.Tensor], incoming: Sequence[torch.Tensor | None]) -> Sequence[torch.Tensor | None]:
         """Return the gradients of `wanted` for a run; it is run again where its values are no longer there."""
         assert self.backward is not None
+        given = tuple(x is not None for x in incoming)
+        if given != (self.given or (True,) * len(given)):
+            self.other = given
+            return self._unrecorded(features, incoming)
         if number != self.number:
             self.run(features)
-        torch._foreach_copy_(self.incoming, list(incoming))
+        torch._foreach_copy_(self.incoming, self._chosen(incoming))
         self.backward.replay()
         self.number += 1  # the backward's values may lie where the forward's were
         (flat,) = self.backward.out
@@ -123,22 +143,36 @@ class Recording:
         return [next(pieces) if graded else None for graded in self.graded]
 
 
+    def _unrecorded(self, features: Sequence[torch.Tensor], incoming: Sequence[torch.Tensor | None]) -> Sequence[torch.Tensor | None]:
+        """Return the gradients where some results have none: those of what only these depend on are None, not zeros."""
+        with torch.enable_grad():
+            own = [x.detach().requires_grad_(y.requires_grad) for x, y in zip(features, self.features, strict=True)]
+            pairs = [(x, g) for x, g in zip(self.call(own), incoming, strict=True) if g is not None]
+        wanted = [x for x in (*own, *self.wanted[sum(x.requires_grad for x in own) :]) if x.requires_grad]
+        if not pairs:
+            return [None] * len(wanted)
+        return torch.autograd.grad([x for x, _ in pairs], wanted, [g for _, g in pairs], allow_unused=True)
+
+
 class _Replayed(torch.autograd.Function):
     """A recorded call as one node of autograd."""
 
     @staticmethod
-    def forward(ctx: Any, recording: Recording, count: int, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        ctx.recording, ctx.count = recording, count
-        ctx.number = recording.run(tensors[:count])
+    def forward(ctx: Any, recording: Recording, alive: Sequence[Any], count: int, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        ctx.recording, ctx.alive, ctx.count = recording, alive, count
+        ctx.set_materialize_grads(False)
         ctx.save_for_backward(*tensors)
-        return tuple(x.clone() for x in recording.out)
+        with recording.turn:
+            ctx.number = recording.run(tensors[:count])
+            return tuple(x.clone() for x in recording.out)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *incoming: torch.Tensor) -> tuple[Any, ...]:
         tensors = ctx.saved_tensors
-        gradients = iter(ctx.recording.gradients(ctx.number, tensors[: ctx.count], incoming))
-        return None, None, *(next(gradients) if wanted else None for wanted in ctx.needs_input_grad[2:])
+        with ctx.recording.turn:
+            gradients = iter(ctx.recording.gradients(ctx.number, tensors[: ctx.count], incoming))
+        return None, None, None, *(next(gradients) if wanted else None for wanted in ctx.needs_input_grad[3:])
 
 
 @dataclass
@@ -155,12 +189,15 @@ class State:
     same: bool = True
     """Were the features always the same leaves?"""
     calls: int = 0
+    given: Given = None
+    others: int = 0
+    """How often a backward had gradients of other results."""
     recording: Recording | None = None
     stream: int = 0
 
     def restart(self, key: Any, pointers: list[int]) -> None:
         """Begin to count again."""
-        self.key, self.pointers, self.calls, self.recording, self.features = key, pointers, 0, None, []
+        self.key, self.pointers, self.calls, self.recording, self.features, self.given, self.others = key, pointers, 0, None, [], None, 0
 
 
 class Replays:
@@ -174,6 +211,7 @@ class Replays:
         self.parameters: list[torch.Tensor] = []
         self.tables: list[Any] = []
         self.children: list[tuple[Any, tuple[Any, ...]]] = []
+        self.turn = threading.RLock()
 
     def __reduce__(self) -> Any:
         return Replays, ()
@@ -196,6 +234,16 @@ class Replays:
         """
         if not suitable(features, edges) or computes_its_weights(layer):
             return None
+        parameters = self.of(layer)
+        with self.turn:
+            recording = self._recording(layer, call, features, edges, told, held, parameters)
+        return None if recording is None else played(recording, features, parameters, (layer, *edges))
+
+    def _recording(
+        self, layer: torch.nn.Module, call: Call, features: Sequence[torch.Tensor], edges: Sequence[torch.Tensor], told: Any, held: Callable[[], Any],
+        parameters: Sequence[torch.Tensor],
+    ) -> Recording | None:  # fmt: skip
+        """Return the recording of a call, made now where it is time for it."""
         self.owner = self.owner or weakref.ref(layer)
         if self.owner() is not layer:
             return None  # a replica, which shares this
@@ -207,7 +255,6 @@ class Replays:
             while len(self.states) > 2 * MOST:
                 self.states.popitem(last=False)
             return None
-        parameters = self.of(layer)
         if any(x._backward_hooks for x in (*parameters, *features)):
             return None  # a recorded backward would hold them, and autograd would call them once more
         key = (
@@ -230,17 +277,19 @@ class Replays:
         if state.calls <= AFTER:
             return None
         stream = stream_of(features[0])
+        if state.recording is not None and state.recording.other is not None:
+            state.given, state.others, state.recording = state.recording.other, state.others + 1, None
+        if state.others > MOST:
+            return None  # another choice of results each time
         if state.recording is None:
             try:
                 kept = held()
-                state.recording, state.stream = Recording(call, features, [state.same] * len(features), parameters), stream
+                state.recording, state.stream = Recording(call, features, [state.same] * len(features), parameters, state.given), stream
                 state.recording.held.append(kept)
             except RuntimeError:
                 self.refused = True  # a launch that cannot be captured
                 return None
-        if state.stream != stream:
-            return None
-        return played(state.recording, features, parameters)
+        return state.recording if state.stream == stream else None
 
 
 def _place(x: torch.Tensor) -> tuple[Any, ...]:
@@ -252,12 +301,15 @@ def computes_its_weights(layer: torch.nn.Module) -> bool:
     return bool(layer._forward_pre_hooks) or any(isinstance(value, torch.Tensor) for value in vars(layer).values())
 
 
-def played(recording: Recording, features: Sequence[torch.Tensor], parameters: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Return the results of a recording, with gradients where they are wanted."""
+def played(
+    recording: Recording, features: Sequence[torch.Tensor], parameters: Sequence[torch.Tensor], alive: Sequence[Any] = ()
+) -> list[torch.Tensor]:
+    """Return the results of a recording, with gradients where they are wanted. What is `alive` stays so until the backward."""
     if recording.wanted:
-        return list(_Replayed.apply(recording, len(features), *features, *parameters))
-    recording.run(features)
-    return [x.clone() for x in recording.out]
+        return list(_Replayed.apply(recording, alive, len(features), *features, *parameters))
+    with recording.turn:
+        recording.run(features)
+        return [x.clone() for x in recording.out]
 
 
 def suitable(features: Sequence[torch.Tensor], edges: Sequence[torch.Tensor]) -> bool:

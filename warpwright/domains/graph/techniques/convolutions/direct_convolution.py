@@ -36,6 +36,10 @@ _FEW, _LEAST_FLOPS = 16, 1e9
 to 64 (L2-57), the sums are 19 GFLOP and the tensors 0.59 GB, which take 0.14 ms; cuDNN takes 0.31 with the channels last and 0.87 with them first."""
 
 
+BESIDE = (Action("windows_cuda"), fuse_cuda(1, DEFAULT), Action("compile", params=(("mode", "default"),)))
+"""Kernels for what stays beside such a convolution."""
+
+
 class DirectConvolution:
     """The graph's name for the generated function `direct_convolution`."""
 
@@ -187,7 +191,7 @@ class DirectConvolutions:
 
     name: str = "direct_convolution"
     precisions: tuple[str, ...] = ("tf32x3", "tf32")
-    traits: ClassVar[Traits] = Traits("S", tried_first=True, best_with=(fuse_cuda(1, DEFAULT), Action("compile", params=(("mode", "default"),))))
+    traits: ClassVar[Traits] = Traits("S", tried_first=True, best_with=BESIDE)
     """What follows is element by element, on what is left."""
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:

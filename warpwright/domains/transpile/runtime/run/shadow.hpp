@@ -22,7 +22,7 @@ struct Shadow {
   unsigned first_end = ~0u;                    // barriers that the block had passed when a thread first ran to the kernel's end
   unsigned waited = ~0u; int waited_line = 0;  // where the first thread waits for the barrier after so many others
 };
-inline Shadow& shadow() { static Shadow s; return s; }
+static Shadow& shadow() { static Shadow s; return s; }  // of this program: an inline function would share it with every library that is loaded
 static unsigned warp_epoch() { return the_block->warps[self->warp].epoch; }
 
 static void report(const char* kind, int line, const std::string& text) { shadow().findings.insert(std::string(kind) + "\t" + std::to_string(line) + "\t" + text); }

@@ -1,0 +1,90 @@
+"""Time and memory of layers against the number of edges, on graphs with AM's statistics.
+
+    python -m benchmarks.rgnn.growth --out FOLDER          # one GPU, 1e4 to 1e8 edges, about 25 s
+    python -m benchmarks.rgnn.growth --dry --out FOLDER    # the same paths on a CPU, small graphs
+
+`gb` is the peak above the inputs and the graph's index, which `index_gb` is. HGT ends at 1e7 edges.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.rgnn.forward_training import Clock, layer_of, measure
+from warpwright.domains.rgnn import synth
+
+EDGES = (10_000, 100_000, 1_000_000, 10_000_000, 100_000_000)
+
+
+def grown(clock: Clock, model: str, edges: int) -> dict[str, Any]:
+    """Return times and memory on one graph."""
+    graph = synth.synthetic("am", edges / synth.SPECS["am"].edges, clock.device)
+    layer = layer_of(model, graph, 64, clock.device)
+    x = torch.randn(graph.count, 64, device=clock.device, requires_grad=True)
+    weights = torch.randn(graph.count, 64, device=clock.device)
+    types, _, by_type = graph.hetero() if model == "hgt" else ([], [], {})
+
+    def run(x: torch.Tensor) -> torch.Tensor:
+        if model != "hgt":
+            result: torch.Tensor = layer(x, graph.edge_index, graph.edge_type)
+            return result
+        out = layer(dict(zip(types, x.split(graph.nodes), strict=True)), by_type)
+        return torch.cat([out[t] for t in types if t in out])
+
+    clock.clean()
+    before = torch.cuda.memory_allocated() if clock.on_gpu else 0
+    started = time.perf_counter()
+    with torch.no_grad():
+        weights = torch.randn_like(run(x))
+    run(x).backward(weights)
+    x.grad = None
+    layer.zero_grad(set_to_none=True)
+    clock.clean()
+    count = graph.edge_type.numel()
+    row: dict[str, Any] = {"table": "growth", "layer": model, "edges": count, "nodes": graph.count}
+    row["first_step_ms"] = (time.perf_counter() - started) * 1e3
+    row["index_gb"] = (torch.cuda.memory_allocated() - before) / 1e9 if clock.on_gpu else 0.0
+    row |= measure(clock, layer, run, x, weights)
+    row |= {"forward_ns_per_edge": row["forward_ms"] * 1e6 / count, "training_ns_per_edge": row["training_ms"] * 1e6 / count}
+    return row | {"training_bytes_per_edge": row["training_gb"] * 1e9 / count}
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure each layer on each graph, the small ones first."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--models", default="rgcn,rgat,hgt")
+    parser.add_argument("--seconds", type=float, default=30.0, help="nothing is begun later")
+    parser.add_argument("--dry", action="store_true")
+    args = parser.parse_args(argv)
+    started, device = time.time(), torch.device("cpu" if args.dry or not torch.cuda.is_available() else "cuda")
+    torch.backends.cuda.matmul.allow_tf32 = False
+    args.out.mkdir(parents=True, exist_ok=True)
+    clock = Clock(device, 0.02)
+    with (args.out / "rows.jsonl").open("w") as file:
+        for edges in EDGES if not args.dry else (1_000, 10_000):
+            for model in args.models.split(","):
+                row: dict[str, Any] = {"table": "growth", "layer": model, "edges": edges}
+                if time.time() - started > args.seconds or (model == "hgt" and edges > 10_000_000):
+                    continue
+                try:
+                    row = grown(clock, model, edges)
+                except Exception as problem:
+                    traceback.print_exc()
+                    row["note"] = f"{type(problem).__name__}: {str(problem)[:200]}"
+                clock.clean()
+                print(f"{time.time() - started:5.1f} s", json.dumps(row), flush=True)
+                file.write(json.dumps(row) + "\n")
+                file.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""Fused CUDA kernels that resample or add at indices, translated for the CPU, against torch and float64."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn import functional as F
+
+from tests.domains.graph.techniques.exactness import captured
+from tests.domains.graph.test_cpp import Function, Several
+from tests.domains.graph.test_cuda import fused
+
+pytestmark = pytest.mark.compiler
+
+RESAMPLED: list[Function] = [
+    lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"),
+    lambda x: F.interpolate(x, size=(30, 41), mode="bilinear", align_corners=True) * 2,
+    lambda x: F.interpolate(x, scale_factor=(0.7, 1.6), mode="bilinear") + 1,
+    lambda x: F.interpolate(x, scale_factor=(0.7, 1.6), mode="nearest-exact").relu(),
+    lambda x: F.interpolate(x, scale_factor=3, mode="nearest").exp(),
+    lambda x: F.interpolate(x[0], size=37, mode="linear").tanh(),
+    lambda x: F.silu(F.group_norm(torch.cat([F.interpolate(x, size=(40, 52), mode="bilinear"), F.interpolate(x, size=(40, 52))], 1), 2)),
+]
+
+
+def test_resampling() -> None:
+    model, x = Several(RESAMPLED), torch.randn(3, 4, 20, 33)
+    kernels, optimized = fused(captured(model, x))
+    assert len(kernels) >= len(RESAMPLED) - 1  # two of one text are one
+    for seen, plain, exact in zip(optimized(x), model(x), model(x.double()), strict=True):
+        assert seen.shape == plain.shape
+        assert (seen - exact).abs().max() <= 2 * (plain - exact).abs().max() + 1e-6
+
+
+@settings(max_examples=6, deadline=None)
+@given(st.integers(1, 40), st.integers(2, 60), st.integers(2, 60), st.sampled_from(["nearest", "nearest-exact", "linear", "corners"]))
+def test_resampling_of_any_sizes(rows: int, before: int, after: int, mode: str) -> None:
+    corners = True if mode == "corners" else False if mode == "linear" else None
+    name = "linear" if mode == "corners" else mode
+    x = torch.randn(7, rows * 16, before)
+    model = Several([lambda x: F.interpolate(x, size=after, mode=name, align_corners=corners) * 2])
+    _, optimized = fused(captured(model, x))
+    torch.testing.assert_close(optimized(x)[0], model(x)[0], rtol=1e-5, atol=1e-5)
+
+
+class Sums(torch.nn.Module):
+    """Rows and elements added where indices say, to zeros and to what is there."""
+
+    def forward(self, x, source, target, base, places):  # type: ignore[no-untyped-def]
+        sums = x.new_zeros(300, 40).index_add(0, target, torch.relu(x[source]))
+        count = x.new_zeros(300).index_add(0, target, torch.ones_like(target, dtype=x.dtype))
+        other = base.index_add(1, source[:40] % 7, x.exp() * 2)
+        along = torch.zeros_like(x)[:, :25].contiguous().scatter_add(1, places, x.sin() + 1)
+        return sums / count.clamp(min=1).unsqueeze(1), other, along, base
+
+
+@pytest.mark.parametrize("kind", [torch.int64, torch.int32])
+def test_sums_at_indices(kind: torch.dtype) -> None:
+    torch.manual_seed(0)
+    x, base, places = torch.randn(300, 40), torch.randn(300, 7), torch.randint(0, 25, (300, 40))
+    source, target = torch.randint(0, 300, (5000,), dtype=kind), torch.randint(0, 300, (5000,), dtype=kind)
+    model, values = Sums(), (x, source, target, base, places)
+    kernels, optimized = fused(captured(model, *values))
+    assert sum("atomicAdd(" in kernel.text for kernel in kernels) == 4
+    assert all("row_at(" in kernel.text for kernel in kernels if "atomicAdd(" in kernel.text)  # an index out of range ends the kernel
+    exact = model(*(t.double() if t.is_floating_point() else t for t in values))
+    kept = base.clone()
+    for seen, plain, truth in zip(optimized(*values), model(*values), exact, strict=True):
+        assert (seen - truth).abs().max() <= 4 * (plain - truth).abs().max() + 1e-6
+    assert torch.equal(base, kept)
+
+
+def test_a_sum_that_is_read_again_stays_apart() -> None:
+    class Again(torch.nn.Module):
+        def forward(self, x, index):  # type: ignore[no-untyped-def]
+            sums = torch.zeros_like(x).index_add(0, index, x * 2)
+            return torch.relu(sums) + x
+
+    x, index = torch.randn(200, 64), torch.randint(0, 200, (200,))
+    kernels, optimized = fused(captured(Again(), x, index))
+    assert len(kernels) == 2
+    torch.testing.assert_close(optimized(x, index), Again()(x, index))

@@ -1,0 +1,92 @@
+"""A graph shared out among three processes (gloo, on the CPU): results and gradients are those of one process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from warpwright.domains.rgnn.partition import Parted
+from warpwright.errors import UsageError
+
+PROCESS = """
+import sys
+import torch
+import torch.distributed as dist
+from warpwright.domains.rgnn.partition import Part, Parted, sum_gradients
+from warpwright.rgnn import HGTConv, RGATConv, RGCNConv
+
+rank, ranks, file = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+torch.set_num_threads(1)
+dist.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=ranks)
+
+def same(layer, counts, edge_index, edge_type, whole):
+    nodes = sum(counts)
+    x, weights = torch.randn(nodes, 8, dtype=torch.float64), torch.randn(nodes, 8, dtype=torch.float64)
+    own_edges = edge_index, edge_type
+    alone = x.clone().requires_grad_()
+    wanted = whole(layer, alone)
+    wanted_gradients = torch.autograd.grad((wanted * weights).sum(), [alone, *layer.parameters()], allow_unused=True)
+    part = Part(edge_index, edge_type, counts)
+    places = torch.cat([torch.arange(nodes)[part.own(kind)] for kind in range(len(counts))])
+    mine = x[places].requires_grad_()
+    parted = Parted(layer, part)
+    for _ in range(2):
+        seen = parted(mine)
+    torch.testing.assert_close(seen, wanted[places], rtol=1e-10, atol=1e-11)
+    (seen * weights[places]).sum().backward()
+    sum_gradients(parted, part)
+    for a, b in zip([mine.grad, *(p.grad for p in layer.parameters())], [wanted_gradients[0][places], *wanted_gradients[1:]]):
+        torch.testing.assert_close(a, torch.zeros_like(a) if b is None else b, rtol=1e-9, atol=1e-10)
+    layer.zero_grad(set_to_none=True)
+
+def graph(nodes, count, relations):
+    index, kind = torch.randint(nodes, (2, count)), torch.randint(relations, (count,))
+    index[1, : count // 2] = index[0, : count // 2] // 7 * 7  # so that some nodes have edges of their own process alone
+    return index, kind
+
+for nodes, count in ((50, 160), (40, 30), (2, 9), (9, 0)):
+    torch.manual_seed(nodes)
+    index, kind = graph(nodes, count, 3)
+    for layer in (RGCNConv(8, 8, 3), RGCNConv(8, 8, 3, num_bases=2, aggr="sum", bias=False), RGATConv(8, 8, 3), RGATConv(8, 4, 3, heads=2)):
+        same(layer.double(), [nodes], index, kind, lambda layer, x: layer(x, index, kind))
+
+torch.manual_seed(1)
+counts, kinds = [20, 13, 6], [("a", "to", "b"), ("b", "back", "a"), ("a", "in", "a"), ("c", "of", "b")]
+at, names = {"a": 0, "b": 20, "c": 33}, ["a", "b", "c"]
+by_kind = {k: torch.stack([torch.randint(counts[names.index(k[0])], (40,)), torch.randint(counts[names.index(k[2])], (40,))]) for k in kinds}
+index = torch.cat([e + torch.tensor([[at[k[0]]], [at[k[2]]]]) for k, e in by_kind.items()], 1)
+edge_type = torch.arange(4).repeat_interleave(40)
+
+def by_type(layer, x):
+    done = layer(dict(zip(names, x.split(counts))), by_kind)
+    return torch.cat([done[t] if t in done else x.new_zeros(n, 8) for t, n in zip(names, counts)])
+
+for heads in (1, 2):
+    same(HGTConv(8, 8, (names, kinds), heads=heads).double(), counts, index, edge_type, by_type)
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.skipif(not torch.distributed.is_gloo_available(), reason="needs gloo")
+def test_three_processes_compute_what_one_does(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "GLOO_SOCKET_IFNAME": "lo"}
+    command = [sys.executable, "-c", PROCESS]
+    processes = [
+        subprocess.Popen([*command, str(rank), "3", str(tmp_path / "store")], env=environment, stderr=subprocess.PIPE, text=True) for rank in range(3)
+    ]
+    try:
+        errors = [process.communicate(timeout=150)[1] for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    assert [process.returncode for process in processes] == [0, 0, 0], "\n".join(error[-1500:] for error in errors)
+
+
+def test_other_layers_are_refused() -> None:
+    with pytest.raises(UsageError, match="expected RGCNConv"):
+        Parted(torch.nn.Linear(3, 3), None)  # type: ignore[arg-type]

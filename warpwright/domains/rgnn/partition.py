@@ -1,0 +1,211 @@
+"""A graph shared out among processes: each owns a range of the nodes of each type, with all edges into them, and asks the others for rows they read.
+
+A layer runs twice: for the nodes whose edges all come from rows of their own process, while the rows of others are under way, and for the rest. So
+each node is computed whole by one process, softmax and mean included. Backward the rows' gradients are under way while the first run's is computed.
+
+    part = Part(edge_index, edge_type, [nodes])          # each process gives all edges, or those into its own nodes
+    layer = Parted(RGCNConv(64, 64, relations), part)    # the same weights in each process
+    layer(x[part.own(0)]).square().sum().backward()
+    sum_gradients(layer, part)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from warpwright.domains.rgnn.nn.hgt import HGTConv
+from warpwright.domains.rgnn.nn.rgat import RGATConv
+from warpwright.domains.rgnn.nn.rgcn import RGCNConv
+from warpwright.errors import UsageError
+
+
+@dataclass
+class Edges:
+    """Edges of one run of a layer, with the rows' numbers in this process: own rows of all types, then rows of others, sorted by their numbers."""
+
+    edge_index: torch.Tensor
+    edge_type: torch.Tensor
+    rows: torch.Tensor
+    """The own rows that the run is for, in order."""
+    short: torch.Tensor = field(init=False)
+    """`edge_index` with destinations numbered among `rows`."""
+
+    def __post_init__(self) -> None:
+        self.short = torch.stack([self.edge_index[0], torch.searchsorted(self.rows, self.edge_index[1].contiguous())])
+
+
+class Part:
+    """One process' share of a graph. All processes of `group` make one together."""
+
+    def __init__(self, edge_index: torch.Tensor, edge_type: torch.Tensor, counts: Sequence[int], group: Any = None) -> None:
+        """Take edges between nodes numbered over all types, and the nodes of each type. Edges into others' nodes are left out."""
+        self.group, self.rank, self.ranks = group, dist.get_rank(group), dist.get_world_size(group)
+        starts = [sum(counts[:kind]) for kind in range(len(counts))]
+        self.starts = [start + count * rank // self.ranks for start, count in zip(starts, counts, strict=True) for rank in range(self.ranks)]
+        self.starts.append(sum(counts))
+        self.bounds = torch.tensor(self.starts, device=edge_index.device)
+        self.first = torch.tensor([self._first(block) for block in range(len(self.starts) - 1)], device=edge_index.device)
+        self.counts = [self.own(kind).stop - self.own(kind).start for kind in range(len(counts))]
+        self.nodes = sum(self.counts)
+        block = self._blocks(edge_index)
+        mine = block[1] % self.ranks == self.rank
+        (src, dst), block, kind = edge_index[:, mine], block[:, mine], edge_type[mine]
+        far = block[0] % self.ranks != self.rank
+        self.others = torch.unique(src[far])
+        """The numbers of the others' nodes that edges come from."""
+        self._agree()
+        source = torch.where(far, self.nodes + torch.searchsorted(self.others, src), self._rows(src, block[0]))
+        target = self._rows(dst, block[1])
+        reading = torch.zeros(self.nodes, dtype=torch.bool, device=src.device).index_fill_(0, target[far], True)
+        late = reading[target]
+        self.inner, self.outer = (
+            Edges(torch.stack([source[run], target[run]]), kind[run], torch.nonzero(nodes).flatten())
+            for run, nodes in ((~late, ~reading), (late, reading))
+        )
+        self.kinds_of_others = torch.bincount(self._blocks(self.others) // self.ranks, minlength=len(counts)).tolist()
+
+    def own(self, kind: int) -> slice:
+        """Return which nodes of all are this process' own of a type."""
+        block = kind * self.ranks + self.rank
+        return slice(self.starts[block], self.starts[block + 1])
+
+    def _first(self, block: int) -> int:
+        """Return the first row of a block among the rows of the process that owns it."""
+        return sum(self.starts[b + 1] - self.starts[b] for b in range(block % self.ranks, block, self.ranks))
+
+    def _blocks(self, nodes: torch.Tensor) -> torch.Tensor:
+        return torch.searchsorted(self.bounds, nodes.contiguous(), right=True) - 1
+
+    def _rows(self, nodes: torch.Tensor, block: torch.Tensor) -> torch.Tensor:
+        return nodes - self.bounds[block] + self.first[block]
+
+    def _agree(self) -> None:
+        """Tell each process which of its rows are read here, and learn which of the own ones are read there."""
+        owner = self._blocks(self.others) % self.ranks
+        order = torch.sort(owner, stable=True)[1]
+        self.place = torch.sort(order)[1] if len(self.starts) > self.ranks + 1 else None
+        """Where each of the others' rows is among those received, which come process by process; None: in that order."""
+        asked = torch.bincount(owner, minlength=self.ranks)
+        told = torch.empty_like(asked)
+        dist.all_to_all_single(told, asked, group=self.group)
+        self.received, self.sent = asked.tolist(), told.tolist()
+        nodes = self.others.new_empty(sum(self.sent))
+        dist.all_to_all_single(nodes, self.others[order], self.sent, self.received, group=self.group)
+        self.rows_sent = self._rows(nodes, self._blocks(nodes))
+
+    def exchange(self, x: torch.Tensor, back: bool = False) -> tuple[torch.Tensor, Any, torch.Tensor]:
+        """Begin to send rows; return the memory that others' arrive in, what waits for them, and what is sent, which has to live as long."""
+        rows, to, of = (x, self.received, self.sent) if back else (x.index_select(0, self.rows_sent), self.sent, self.received)
+        memory = x.new_empty(sum(of), *x.shape[1:])
+        return memory, dist.all_to_all_single(memory, rows, of, to, group=self.group, async_op=True), rows
+
+
+@dataclass
+class _Under:
+    """An exchange under way, and that of its gradients."""
+
+    part: Part
+    forward: tuple[torch.Tensor, Any, torch.Tensor] | None = None
+    backward: tuple[torch.Tensor, Any, torch.Tensor] | None = None
+
+
+class _Sent(torch.autograd.Function):
+    """Rows -> the memory that others' arrive in. Autograd runs later nodes first: the inner run's backward lies between `_Arrived`'s and this."""
+
+    @staticmethod
+    def forward(ctx: Any, under: _Under, x: torch.Tensor) -> torch.Tensor:
+        under.forward = under.part.exchange(x.detach().contiguous())
+        ctx.under, ctx.shape = under, x.shape
+        return under.forward[0]
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[None, torch.Tensor]:
+        under = ctx.under
+        memory, work, _ = under.backward
+        work.wait()
+        under.backward = None
+        return None, memory.new_zeros(ctx.shape).index_add_(0, under.part.rows_sent, memory)
+
+
+class _Arrived(torch.autograd.Function):
+    """The memory -> others' rows, sorted by their numbers."""
+
+    @staticmethod
+    def forward(ctx: Any, under: _Under, memory: torch.Tensor) -> torch.Tensor:
+        assert under.forward is not None
+        under.forward[1].wait()
+        under.forward, ctx.under = None, under
+        place = under.part.place
+        return memory.clone() if place is None else memory.index_select(0, place)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[None, torch.Tensor]:
+        place = ctx.under.part.place
+        gradient = gradient.contiguous() if place is None else torch.empty_like(gradient).index_copy_(0, place, gradient)
+        ctx.under.backward = ctx.under.part.exchange(gradient, back=True)
+        return None, gradient
+
+
+class Parted(torch.nn.Module):
+    """A layer on this process' share: own rows in, own rows out. Of HGTConv rows are those of all types, in the order of its node types."""
+
+    def __init__(self, layer: torch.nn.Module, part: Part) -> None:
+        """Take RGCNConv, FastRGCNConv, RGATConv or HGTConv; edge types are numbers, for HGTConv in the order of its edge types."""
+        super().__init__()
+        if not isinstance(layer, RGCNConv | RGATConv | HGTConv):
+            raise UsageError(f"expected RGCNConv, FastRGCNConv, RGATConv or HGTConv, saw {type(layer).__name__}")
+        self.layer, self.part = layer, part
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the results of own nodes [own, out]."""
+        under = _Under(self.part)
+        memory = _Sent.apply(under, x)
+        inner = self._run(x, None, self.part.inner)
+        outer = self._run(x, _Arrived.apply(under, memory), self.part.outer)
+        result = inner.new_empty(x.shape[0], *inner.shape[1:])
+        return result.index_copy(0, self.part.inner.rows, inner).index_copy(0, self.part.outer.rows, outer)
+
+    def _run(self, x: torch.Tensor, others: torch.Tensor | None, edges: Edges) -> torch.Tensor:
+        """Return the results of the nodes of one run."""
+        if isinstance(self.layer, HGTConv):
+            return self._by_type(x, others, edges)
+        every = x if others is None else torch.cat([x, others])
+        result: torch.Tensor
+        if isinstance(self.layer, RGCNConv):
+            result = self.layer((every, x.index_select(0, edges.rows)), edges.short, edges.edge_type)
+            return result
+        result = self.layer(every, edges.edge_index, edges.edge_type)
+        return result.index_select(0, edges.rows)
+
+    def _by_type(self, x: torch.Tensor, others: torch.Tensor | None, edges: Edges) -> torch.Tensor:
+        part, layer = self.part, self.layer
+        own = x.split(part.counts)
+        far = [None] * len(own) if others is None else others.split(part.kinds_of_others)
+        rows = {t: a if b is None else torch.cat([a, b]) for t, a, b in zip(layer.node_types, own, far, strict=True)}
+        starts = [sum(part.counts[:kind]) for kind in range(len(own))]
+        beyond = [part.nodes + sum(part.kinds_of_others[:kind]) for kind in range(len(own))]
+        graph = {}
+        for number, kind in enumerate(layer.edge_types):
+            source, target = (layer.node_types.index(end) for end in (kind[0], kind[-1]))
+            src, dst = edges.edge_index[:, edges.edge_type == number]
+            src = torch.where(src < part.nodes, src - starts[source], src - beyond[source] + part.counts[source])
+            graph[kind] = torch.stack([src, dst - starts[target]])
+        done = layer(rows, graph)
+        width = layer.out_channels
+        results = [done[t][:n] if t in done else x.new_zeros(n, width) for t, n in zip(layer.node_types, part.counts, strict=True)]
+        return torch.cat(results).index_select(0, edges.rows)
+
+
+def sum_gradients(module: torch.nn.Module, part: Part) -> None:
+    """Add up the gradients of the parameters over the processes, each of which has those of its own nodes' results."""
+    parameters = [p for p in module.parameters() if p.requires_grad]
+    for p in parameters:
+        p.grad = torch.zeros_like(p) if p.grad is None else p.grad
+        dist.all_reduce(p.grad, group=part.group)
