@@ -14,7 +14,7 @@ out=$(cd "$out" && pwd)
 
 unpack() {
     mkdir -p "$work/out/$1"
-    python - "$sets/$1.tar.xz" "$work" <<'EOF'
+    python3 - "$sets/$1.tar.xz" "$work" <<'EOF'
 import sys, tarfile
 tarfile.open(sys.argv[1]).extractall(sys.argv[2], filter="data")
 EOF
@@ -29,7 +29,7 @@ keep() {
 run() {
     name=$1 limit=$((seconds - (SECONDS - began) - $2))
     shift 2
-    timeout -k 5 "$((limit + 15))" python -u -m benchmarks.cwc.cifar --train "$work/$name/train.pack" --test "$work/$name/test.pack" \
+    timeout -k 5 "$((limit + 15))" python3 -u -m benchmarks.cwc.cifar --train "$work/$name/train.pack" --test "$work/$name/test.pack" \
         --out "$work/out/$name" --algorithms 4 --whole --seconds "$limit" ${DRY:-} "$@" 2>&1 | tee -a "$work/out/$name/log.txt"
     keep
 }
