@@ -300,14 +300,16 @@ class Original:
                 return self._widely(inputs)
             except torch.cuda.OutOfMemoryError:
                 pass  # what the failed run held is let go of at the end of this block
-            except (RuntimeError, TypeError) as error:
+            except Exception as error:  # whatever a program raises
                 problem = self._with_library(inputs, which) if self.device.startswith("cuda") else error
                 if not isinstance(problem, Exception):
                     return problem
+                self.current = None
+                own = self.run_own(inputs, which)  # raises where it is the input that the program does not take
                 self.wide_problem = f"the original does not run in float64: {str(problem)[:300]}"
+                return own
             self.current = None
-            if not self.wide_problem:
-                return self._widely_in_less_memory(inputs, which)
+            return self._widely_in_less_memory(inputs, which)
         return self.run_own(inputs, which)
 
     def _widely(self, inputs: Any, library: bool = False) -> Any:
