@@ -93,6 +93,7 @@ def evaluate(evaluator: LocalEvaluator, body: str, header: str = HEADER) -> Reco
 def test_the_original_is_a_baseline(evaluator: LocalEvaluator) -> None:
     [record] = evaluator.evaluate_baselines()
     assert record.candidate.proposer == BASELINE + "eager" and is_baseline(record)
+    assert "no bubblewrap: " in record.sandbox and not record.sandbox.endswith(": "), "how it was fenced in, as every candidate's record says"
     assert record.status == "ok" and record.measurement is not None
     assert record.measurement.best_baseline == "eager" and record.measurement.speedup == 1.0
     assert record.versions == evaluator.versions and record.when and record.seconds > 0
@@ -313,6 +314,21 @@ def test_within_a_plan_what_compiles_is_verified_beside_the_rest(folder: Path, m
     assert record.status == "ok" and record.measurement is not None, record.detail
     assert set(record.measurement.baselines) == {"eager", "quick"} and record.measurement.conditions["work_bytes"]
     assert begun.index("verifying") < begun.index("verifying baseline quick") < begun.index("timing the baselines") < begun.index("timing")
+
+
+def test_within_a_plan_the_process_of_a_compilation_comes_up_beside_the_judge(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU, where the compiler's modules take 8 s to import. A process that nobody takes is ended."""
+    monkeypatch.setattr(trusted_target.Workbench, "has_free_cores", property(lambda bench: True))
+    monkeypatch.setattr(building, "COMPILERS_MODULES", ("colorsys", "no_such_module"))
+    loaded = HEADER.replace("import os", "import sys\nassert 'colorsys' in sys.modules\nimport os")
+    with planned(folder, 4000.0, quick=program(SAME, loaded + "        # torch.compile(\n")) as evaluator:
+        assert set(evaluator._compiling) == {"quick"}
+        record = evaluate(evaluator, SAME)
+        assert record.measurement is not None and record.measurement.baselines["quick"].samples, record.detail
+    with planned(folder, 4000.0, quick=program(SAME, COMPILED)) as evaluator:
+        process = evaluator._compiling["quick"]
+        process.wait()
+    assert not process.result().alive
 
 
 @pytest.mark.parametrize("free", [True, False])
