@@ -41,7 +41,7 @@ def test_round_trip(archive: Archive) -> None:
     archive.add(first)
     assert archive.get(first.key) == first
     assert archive.get(first.key[:6]) == first
-    assert archive.get("0" * 16) is None
+    assert archive.get("0" * 16) is None and archive.get("\udcff") is None and archive.records("\udcff") == []
     assert archive.has(TASK, first.candidate, "cpu") and not archive.has(TASK, first.candidate, "cuda:0")
     assert archive.find(TASK, first.candidate, "cpu") == first
 

@@ -93,6 +93,7 @@ def evaluate(evaluator: LocalEvaluator, body: str, header: str = HEADER) -> Reco
 def test_the_original_is_a_baseline(evaluator: LocalEvaluator) -> None:
     [record] = evaluator.evaluate_baselines()
     assert record.candidate.proposer == BASELINE + "eager" and is_baseline(record)
+    assert "no bubblewrap: " in record.sandbox and not record.sandbox.endswith(": "), "how it was fenced in, as every candidate's record says"
     assert record.status == "ok" and record.measurement is not None
     assert record.measurement.best_baseline == "eager" and record.measurement.speedup == 1.0
     assert record.versions == evaluator.versions and record.when and record.seconds > 0

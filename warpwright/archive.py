@@ -242,7 +242,10 @@ class Archive:
 
     def _rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         with self._lock, _explained(self.path):
-            return list(self._connection.execute(query, values))
+            try:
+                return list(self._connection.execute(query, values))
+            except UnicodeEncodeError:  # bytes of a command line that are no text: nothing is called so
+                return []
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:

@@ -45,9 +45,11 @@ class Usage:
     @classmethod
     def told(cls, usage: Any) -> Usage | None:
         """Return what an endpoint says of it; None where that cannot be, as it is counted against a limit."""
-        counts = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")] if isinstance(usage, dict) else []
-        good = bool(counts) and all(isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= MOST_TOLD for count in counts)
-        return cls(*counts) if good and counts[0] else None
+        told = usage if isinstance(usage, dict) else {}
+        asked, answered = told.get("prompt_tokens"), told.get("completion_tokens")
+        if not isinstance(asked, int) or not isinstance(answered, int) or isinstance(asked, bool) or isinstance(answered, bool):
+            return None
+        return cls(asked, answered) if 0 < asked <= MOST_TOLD and 0 <= answered <= MOST_TOLD else None
 
 
 LETTERS = 3
@@ -147,10 +149,14 @@ class OpenAI:
     usage: Usage | None = None
     """Of the last answer, where the endpoint tells."""
 
-    def ask(self, messages: Sequence[Message]) -> str:
-        """Return the model's answer. Raises ChatError."""
+    def __post_init__(self) -> None:
+        if "@" in self.url.partition("://")[2].partition("/")[0]:  # it would stand in messages and reports
+            raise UsageError("expected an address without a name and a password", f"keys are taken from {KEY_VARIABLES[0]} alone")
         if not self.url.startswith(("http://", "https://")):
             raise UsageError(f"expected an address that begins with http:// or https://, saw {self.url!r}", "as in https://host/v1")
+
+    def ask(self, messages: Sequence[Message]) -> str:
+        """Return the model's answer. Raises ChatError."""
         body = {"model": self.name, "messages": [dict(m) for m in messages], "temperature": self.temperature, "max_tokens": self.most_tokens}
         complaint = ""
         for attempt in range(self.attempts):
@@ -222,16 +228,14 @@ class Local:
     """Of the last answer."""
     loaded: tuple[Any, Any] | None = field(default=None, repr=False)
     """The model and its tokenizer, from the first question on."""
+    name: str = field(default="", init=False)
+    """The folder's own: where it lies makes no other model of it."""
 
     def __post_init__(self) -> None:
+        self.name = Path(self.folder).resolve().name
         if not Path(self.folder, "config.json").is_file():
             seen = "saw no config.json there" if Path(self.folder).is_dir() else "saw no such folder"
             raise UsageError(f"expected a model of transformers' in {self.folder}, {seen}", "download one first; none is fetched from here")
-
-    @property
-    def name(self) -> str:
-        """The folder's own name: where it lies makes no other model of it."""
-        return Path(self.folder).resolve().name
 
     def ask(self, messages: Sequence[Message]) -> str:
         """Return the model's answer. Raises ChatError where the question leaves no room for one."""
@@ -449,12 +453,19 @@ def _answers_of(log: Path) -> dict[str, list[_Answered]]:
     return answers
 
 
-_SECRET = re.compile(r"(^|_)(\w*KEYS?|TOKENS?|SECRETS?|PASSWORD|PASSWD|CREDENTIALS?|AUTH)(_|$)", re.I)
+_SECRET = re.compile(
+    r"(^|_)(\w*KEYS?|\w*TOKENS?|\w*SECRETS?|\w*PASSWORDS?|\w*PASSWD|\w*PASSPHRASE|PASS|PAT|DSN|COOKIES?|CREDENTIALS?|AUTH|BEARER)(_|$)", re.I
+)
+_KEY_LIKE = re.compile(
+    r"(?<![\w-])(sk-[\w-]{16,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abprs]-[\w-]{10,}|hf_\w{20,}|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}"
+    r"|eyJ[\w-]{10,}\.[\w-]{10,}\.)|-----BEGIN [A-Z ]*PRIVATE KEY-----|\w://[^/\s:@]*:[^/\s@]+@"
+)
+"""Values that are keys by their form, whatever they are called: of model services, of code hosts, JSON web tokens, addresses with a password."""
 
 
 def secrets() -> dict[str, str]:
-    """Return the environment's variables whose names say that they are secrets: they go into no log, and to no worker."""
-    return {name: value for name, value in os.environ.items() if _SECRET.search(name) and value}
+    """Return the environment's variables that are secrets by their names or by their values' form: they go into no log, and to no worker."""
+    return {name: value for name, value in os.environ.items() if value and (_SECRET.search(name) or _KEY_LIKE.search(value))}
 
 
 SHORTEST_SECRET = 8

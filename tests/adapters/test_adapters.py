@@ -148,6 +148,28 @@ def test_shinka(bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert results["correct"]["correct"] is True and results["metrics"]["combined_score"] > 0
 
 
+def test_shinka_evolves_with_a_model(bench: Any, tmp_path: Path) -> None:
+    """The whole engine by the script that is exported: a wrong program, and a right one twice."""
+    pytest.importorskip("shinka")
+    export.write("shinka", bench.where, tmp_path)
+    script = tmp_path / "run_evo.py"
+    with scripted_endpoint.opened() as endpoint:
+        marked = "<NAME>\nn\n</NAME>\n<DESCRIPTION>\nd\n</DESCRIPTION>\n<CODE>\n```python\n{}```\n</CODE>"
+        programs = [openevolve.marked({"language": "python", "source": text}) for text in (bench.wrong, bench.right, f"{bench.right}# again\n")]
+        endpoint.script = [marked.format(text) for text in [*programs, *programs[1:] * 5]]
+        model = f"local/scripted@http://127.0.0.1:{endpoint.server_port}/v1"
+        own = f"num_generations=4, llm_models=[{model!r}], embedding_model=None, patch_types=['full'], patch_type_probs=[1.0]"
+        assert script.read_text().count("num_generations=20") == 1
+        script.write_text(script.read_text().replace("num_generations=20", f"{own}, meta_rec_interval=None, results_dir='results'"))
+        keys = {"LOCAL_OPENAI_API_KEY": "none", "OPENAI_API_KEY": "none"}
+        done = subprocess.run(
+            [sys.executable, str(script)], cwd=tmp_path, env={**environment(), **keys}, capture_output=True, text=True, timeout=400
+        )
+    assert done.returncode == 0, done.stderr[-3000:]
+    judged = [json.loads((tmp_path / f"results/gen_{number}/results/correct.json").read_text()) for number in range(4)]
+    assert [one["correct"] for one in judged] == [True, False, True, True] and "Case: " in judged[1]["error"]
+
+
 def test_gepas_evaluator(bench: Any) -> None:
     evaluate = gepa.evaluator(bench.where)
     score, told = evaluate({"program": bench.right}, {"task": bench.where.task})

@@ -20,7 +20,7 @@ from warpwright.adapters.mcp_server import Agents
 from warpwright.server.lane import Lane
 
 SECRET = "sk-never-to-be-seen-by-a-program"
-NAMES = ("WARPWRIGHT_API_KEY", "OPENAI_API_KEY", "HF_TOKEN", "AWS_SECRET_ACCESS_KEY")
+NAMES = ("WARPWRIGHT_API_KEY", "OPENAI_API_KEY", "HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "PGPASSWORD", "MY_NOTES")
 
 PROGRAM = '''import os
 

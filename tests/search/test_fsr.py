@@ -269,7 +269,36 @@ def test_a_dead_endpoint_ends_the_run_soon_and_the_result_stays(endpoint: Endpoi
 
 
 def test_what_is_a_secret_is_said_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("WARPWRIGHT_API_KEY", "OPENAI_API_KEY", "HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "MYAPIKEY"):
+    names = ("WARPWRIGHT_API_KEY", "OPENAI_API_KEY", "HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "MYAPIKEY", "PGPASSWORD", "GITHUB_PAT",
+             "MYTOKEN", "sentry_dsn", "openai_api_key", "SSH_PASSPHRASE")  # fmt: skip
+    for name in names:
         monkeypatch.setenv(name, "x" * 12)
         assert name in secrets()
-    assert not {"PATH", "HOME", "PYTHONPATH", "TOKENIZERS_PARALLELISM", "KEYBOARD"} & secrets().keys()
+    for name in ("TOKENIZERS_PARALLELISM", "KEYBOARD", "COMPASS", "AUTHOR", "PATTERN"):
+        monkeypatch.setenv(name, "x" * 12)
+        assert name not in secrets()
+    assert not {"PATH", "HOME", "PYTHONPATH"} & secrets().keys()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "sk-proj-abcdefghijklmnop", "Bearer sk-ant-0123456789abcdef", "ghp_0123456789abcdefghij", "hf_abcdefghijklmnopqrst", "AKIAIOSFODNN7EXAMPLE",
+        "https://user:word@host/v1", "postgres://me:pw@db:5432/x", "eyJhbGciOiJIUzI1.eyJzdWIiOiIxMjM0.sig", "-----BEGIN OPENSSH PRIVATE KEY-----\nx",
+    ],
+)  # fmt: skip
+def test_what_is_a_secret_is_said_by_its_form_too(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NOTES", value)
+    assert "NOTES" in secrets()
+
+
+@pytest.mark.parametrize("value", ["/usr/bin:/bin", "https://host/v1", "http://host:8000/a@b", "1", "task-force-abcdefghijklmnopqrst", "C.UTF-8"])
+def test_what_is_none_stays(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NOTES", value)
+    assert "NOTES" not in secrets()
+
+
+def test_an_address_holds_no_password() -> None:
+    with pytest.raises(UsageError, match="without a name and a password") as caught:
+        OpenAI("https://me:hidden-word@host/v1", "small")
+    assert "hidden-word" not in str(caught.value)

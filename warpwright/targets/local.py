@@ -472,7 +472,8 @@ class LocalEvaluator:
         assert verdict is not None
         measurement = trusted.standing(name) if name in trusted.timings else None
         record = self._record(baseline.candidate, verdict.status, verdict, measurement, baseline.build, baseline.note)
-        return replace(record, seconds=baseline.seconds)
+        fence = baseline.program.worker.fence if baseline.program is not None else ""
+        return replace(record, seconds=baseline.seconds, sandbox=fence)
 
 
 def unreadable(source: Source) -> str:

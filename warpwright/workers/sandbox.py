@@ -136,7 +136,7 @@ class Worker(Process):
     @property
     def fence(self) -> str:
         """How the process is fenced in, in words, as far as it has told."""
-        return bubblewrap.words(self.isolation, self._unwrapped)
+        return bubblewrap.words(self.isolation, self._unwrapped or f"it is a {self.role}'s process, and no candidate's")
 
     @property
     def reads(self) -> bool:

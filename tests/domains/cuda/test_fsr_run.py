@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import scripted_endpoint
 
-from warpwright import cli, run
+from warpwright import cli, llm
 from warpwright.archive import Archive
 from warpwright.base import is_baseline
 from warpwright.cli import programs
@@ -59,7 +59,7 @@ def test_a_run_whose_endpoint_fails_in_every_way_goes_on_and_loses_nothing(tmp_p
 
     with scripted_endpoint.opened() as endpoint:
         chat = OpenAI(f"http://127.0.0.1:{endpoint.server_port}/v1", "small", timeout=2.0, attempts=1, wait=0.01)
-        monkeypatch.setattr(run, "open_chat", lambda spec: chat)
+        monkeypatch.setattr(llm, "open_chat", lambda spec: chat)
         endpoint.script = [*answers[:2], "hangs", "drops", "garbage", "refuses"]
         cli.main(command)
         first = statuses()
