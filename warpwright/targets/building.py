@@ -301,6 +301,8 @@ def _worker_for(bench: Workbench, ready: Beside[Worker] | None) -> Worker:
             worker = ready.result()
             worker.thread = threading.get_ident()
             return worker
+        if ready.abandoned:
+            raise TrustedFailed("the evaluator was closed while a process came up")
     return Worker("baseline", bench.place, bench.limits)
 
 
