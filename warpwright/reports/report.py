@@ -189,7 +189,9 @@ def ablation(record: Record, records: Iterable[Record]) -> list[Ablated]:
     here = [other for other in records if other.device == record.device]
     measured = {other.candidate.actions: other for other in here if not is_baseline(other)}
     if len(recipe) == 1:  # without its one step it is the original, which is timed as a baseline and not once more
-        measured |= {(): other for other in here if other.candidate.proposer == f"{BASELINE}eager" and () not in measured}
+        for other in here:
+            if other.candidate.proposer == f"{BASELINE}eager":
+                measured.setdefault((), other)
     measured.setdefault(recipe, record)
     return [_ablated(record, index, measured) for index in range(len(recipe))]
 
