@@ -3,7 +3,9 @@
     pip install --no-deps --target LIB conformer performer-pytorch nystrom-attention perceiver-pytorch tab-transformer-pytorch egnn-pytorch \
         vector-quantize-pytorch mixture-of-experts pytorch-tcn reformer-pytorch local-attention x-transformers siren-pytorch efficientnet-pytorch \
         resnest einops einx loguru axial-positional-embedding product-key-memory hyper-connections torch-einops-utils \
-        x-mlps-pytorch frozendict colt5-attention beartype
+        x-mlps-pytorch frozendict colt5-attention beartype linformer axial-attention mlp-mixer-pytorch g-mlp-pytorch lambda-networks \
+        halonet-pytorch invariant-point-attention segformer-pytorch etsformer-pytorch bottleneck-transformer-pytorch flash-pytorch \
+        rotary-embedding-torch scipy
     PYTHONPATH=LIB python -m benchmarks.outside_models [NAME ...] [--out FOLDER]      2 minutes
 
 Small configurations, random weights, eval mode. Each is saved as `optimize` saves it, captured, rewritten by every rewrite that folds or drops
@@ -83,6 +85,20 @@ MODELS: Mapping[str, Maker] = {
     "siren": _of("siren_pytorch", "SirenNet", _normal(64, 2), dim_in=2, dim_hidden=32, dim_out=3, num_layers=3),
     "efficientnet": lambda: (import_module("efficientnet_pytorch").EfficientNet.from_name("efficientnet-b0"), (torch.randn(1, 3, 64, 64),)),
     "resnest": lambda: (import_module("resnest.torch").resnest50(), (torch.randn(1, 3, 64, 64),)),
+    "linformer": _of("linformer", "Linformer", _normal(2, 64, 32), dim=32, seq_len=64, depth=2, heads=2, k=16),
+    "axial_attention": _of("axial_attention", "AxialAttention", _normal(1, 32, 12, 10), dim=32, dim_index=1, heads=2, num_dimensions=2),
+    "mlp_mixer": _of("mlp_mixer_pytorch", "MLPMixer", _normal(1, 3, 32, 32), image_size=32, channels=3, patch_size=8, dim=32, depth=2, num_classes=9),
+    "g_mlp": _of("g_mlp_pytorch", "gMLPVision", _normal(1, 3, 32, 32), image_size=32, patch_size=8, dim=32, depth=2, num_classes=9),
+    "lambda_layer": _of("lambda_networks", "LambdaLayer", _normal(1, 32, 16, 16), dim=32, dim_out=32, r=5, dim_k=16, heads=4, dim_u=2),
+    "halo_attention": _of("halonet_pytorch", "HaloAttention", _normal(1, 32, 16, 16), dim=32, block_size=4, halo_size=2, dim_head=16, heads=2),
+    "point_attention": _of("invariant_point_attention", "IPATransformer", _tokens(1, 16), dim=32, depth=2, num_tokens=100),
+    "segformer": _of(
+        "segformer_pytorch", "Segformer", _normal(1, 3, 64, 64), dims=(16, 32, 48, 64), heads=(1, 2, 2, 4), ff_expansion=(2, 2, 2, 2),
+        reduction_ratio=(8, 4, 2, 1), num_layers=1, decoder_dim=32, num_classes=4,
+    ),
+    "etsformer": _of("etsformer_pytorch", "ETSFormer", _normal(1, 64, 4), time_features=4, model_dim=32, embed_kernel_size=3, layers=2, heads=2, K=2),
+    "bottleneck_stack": _of("bottleneck_transformer_pytorch", "BottleStack", _normal(1, 32, 16, 16), dim=32, fmap_size=16, dim_out=64, heads=2),
+    "gated_attention": _of("flash_pytorch", "GAU", _normal(1, 64, 32), dim=32, query_key_dim=16),
 }  # fmt: skip
 
 

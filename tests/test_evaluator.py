@@ -316,6 +316,21 @@ def test_within_a_plan_what_compiles_is_verified_beside_the_rest(folder: Path, m
     assert begun.index("verifying") < begun.index("verifying baseline quick") < begun.index("timing the baselines") < begun.index("timing")
 
 
+def test_within_a_plan_the_process_of_a_compilation_comes_up_beside_the_judge(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU, where the compiler's modules take 8 s to import. A process that nobody takes is ended."""
+    monkeypatch.setattr(trusted_target.Workbench, "has_free_cores", property(lambda bench: True))
+    monkeypatch.setattr(building, "COMPILERS_MODULES", ("colorsys", "no_such_module"))
+    loaded = HEADER.replace("import os", "import sys\nassert 'colorsys' in sys.modules\nimport os")
+    with planned(folder, 4000.0, quick=program(SAME, loaded + "        # torch.compile(\n")) as evaluator:
+        assert set(evaluator._compiling) == {"quick"}
+        record = evaluate(evaluator, SAME)
+        assert record.measurement is not None and record.measurement.baselines["quick"].samples, record.detail
+    with planned(folder, 4000.0, quick=program(SAME, COMPILED)) as evaluator:
+        process = evaluator._compiling["quick"]
+        process.wait()
+    assert not process.result().alive
+
+
 @pytest.mark.parametrize("free", [True, False])
 def test_a_plan_that_is_over_still_gives_a_verdict_and_names_what_is_late(folder: Path, free: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a verdict needs is done all the same. What compiles may take as long as was spent before; here it takes for ever."""

@@ -72,6 +72,12 @@ def test_a_task_without_a_pass_says_why() -> None:
     assert report.line("rows", [])["status"] == "unscored"
 
 
+def test_how_a_program_was_read_does_not_hide_why_none_passed() -> None:
+    note = "only 2 parts are changed"
+    assert report.line("rows", [make_record(status="wrong")], reason=note)["reason"] == f"expected 1, saw 2; {note}"
+    assert report.line("rows", [make_record()], reason=note)["reason"] == note == report.line("rows", (), reason=note)["reason"]
+
+
 def test_an_unscored_task_is_said_to_be_so() -> None:
     unscored = make_record((), proposer="baseline:eager", status="unscored")
     assert report.line("rows", [unscored, make_record(status="wrong")])["status"] == "unscored"

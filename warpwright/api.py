@@ -46,7 +46,8 @@ def optimize_task(
 ) -> Result:  # fmt: skip
     """Search for a faster program of `task`; write optimized.py, report.html and report.json into `out`, also when interrupted.
 
-    With `polish` the CUDA kernels of the best program are rescheduled for as many seconds more, and what comes of it is judged as any program.
+    With `polish` the CUDA kernels of the best program are rescheduled for as many seconds more, and what comes of it is judged as any program,
+    beside the same baselines; the budget's seconds are those of what comes before.
 
     The budget's seconds are wall time from `began` (now) to the written result. What an earlier run found within as much time, with the versions
     of today, is the answer, unless it is to be measured `again`. Raise TaskError or UsageError for a task that cannot be loaded or a folder that
@@ -77,6 +78,7 @@ def optimize_task(
             if run_.outcome.failure is not None:
                 raise run_.outcome.failure
             if polish:
+                results.write(task, records, folder, archive.path, _reason(run_, bool(records)), run_.outcome.left_out)  # what there is, is kept
                 told = _polished(task, settings, archive, records, polish, watching, folder)
                 records += told.records
         except KeyboardInterrupt:
@@ -114,7 +116,8 @@ def _polished(
     (folder / "polish.json").write_text(json.dumps([asdict(outcome) for outcome in result.outcomes], indent=1) + "\n")
     if not result.text:
         return Polish(outcomes)
-    proved = prove(task, programs.candidate_of(best.candidate, result), settings, archive, watching)
+    beside = tuple(best.measurement.baselines) if best.measurement is not None else settings.baselines  # two speed-ups are over the same
+    proved = prove(task, programs.candidate_of(best.candidate, result), replace(settings, baselines=beside), archive, watching)
     return Polish(outcomes, tuple(proved))
 
 

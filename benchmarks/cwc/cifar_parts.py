@@ -140,7 +140,8 @@ PARTS: dict[str, Part] = {
         change=_paper_recipe,
         keep=_protected,
     ),
-    "plain": Part("from scratch on clean and protected images", ("gentle", "paper", "apart"), ("plain",)),
+    "plain": Part("from scratch on clean and protected images", ("gentle", "paper"), ("plain",)),
+    "apart": Part("from scratch on images of the preset apart", ("apart",), keep=_protected),
     "published": Part("RSK+FF and COIN, as their authors describe them", ("gentle", "paper"), (), ("RSK+FF", "COIN"), keep=_protected),
     "processed": Part("the other cheap counter-measures, on protected images alone", ("gentle",), (), PROCESSED, seeds=1, epochs=8, keep=_protected),
     "vgg16": Part("VGG-16, plain", ("gentle", "paper"), ("architectures",), seeds=1, epochs=8, keep=lambda kind: kind.name == "plain, vgg16"),
@@ -198,6 +199,6 @@ PARTS: dict[str, Part] = {
 """Those of HOUR fit one GPU-hour by the estimate; the others are excerpts for less, or wait for more."""
 
 FIRST, LAST = ("speed", "images"), ("front",)
-_EXCERPTS = ("published", "processed", "vgg16", "simple", "recoverable", "small")
+_EXCERPTS = ("apart", "published", "processed", "vgg16", "simple", "recoverable", "small")
 _LONG = ("tricks", "published-radii", "adversarial-architectures", "paper-countermeasures", "all-dat", "fine-tuning")
 HOUR = (*FIRST, *(name for name in PARTS if name not in (*_EXCERPTS, *_LONG)), *LAST)

@@ -14,7 +14,7 @@ out=$(cd "$out" && pwd)
 
 unpack() {
     mkdir -p "$work/out/$1"
-    python - "$sets/$1.tar.xz" "$work" <<'EOF'
+    python3 - "$sets/$1.tar.xz" "$work" <<'EOF'
 import sys, tarfile
 tarfile.open(sys.argv[1]).extractall(sys.argv[2], filter="data")
 EOF
@@ -29,7 +29,7 @@ keep() {
 run() {
     name=$1 limit=$((seconds - (SECONDS - began) - $2))
     shift 2
-    timeout -k 5 "$((limit + 15))" python -u -m benchmarks.cwc.cifar --train "$work/$name/train.pack" --test "$work/$name/test.pack" \
+    timeout -k 5 "$((limit + 15))" python3 -u -m benchmarks.cwc.cifar --train "$work/$name/train.pack" --test "$work/$name/test.pack" \
         --out "$work/out/$name" --algorithms 4 --whole --seconds "$limit" ${DRY:-} "$@" 2>&1 | tee -a "$work/out/$name/log.txt"
     keep
 }
@@ -45,11 +45,8 @@ first)
 second)
     [ -f "$sets/cwc-first.tgz" ] && tar xzf "$sets/cwc-first.tgz" -C "$work/out"
     unpack c10
-    unpack im64
-    run im64 "$((seconds - 140))" --set "Imagenette at 64 px" --side 64 --parts plain,adversarial \
-        --epochs plain=20,adversarial=6 --seeds plain=1,adversarial=1
-    run c10 16 --parts front,processed,adversarial --front-seconds 90 \
-        --epochs front=6,processed=8,adversarial=6 --seeds front=2,adversarial=3
+    run c10 16 --parts plain,front,published,adversarial,processed,apart --front-seconds "$((seconds / 4))" \
+        --epochs plain=12,front=6,published=8,adversarial=6,processed=8,apart=12 --seeds plain=3,front=2,published=1,adversarial=1,apart=3
     ;;
 esac
 kill "$keeper"

@@ -289,10 +289,12 @@ def compared(programs: dict[str, Any], model: Any, inputs: list[Any], leaves: li
         exact, rounded = original, None
         if not large:
             double, wider = copy.deepcopy(model).double(), [x.double() if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in given]
+            permitted = tf32.permitted()  # with cuDNN's flag, which the next line puts down
             try:
-                exact = flat(double(*wider))
-                with tf32.RoundedOperands(tf32.permitted()) as rounding:  # as the verifier allows it where the flags do
-                    rounded = flat(double(*wider)) if original[0].is_cuda else None
+                with torch.backends.cudnn.flags(enabled=any(isinstance(part, torch.nn.RNNBase) for part in model.modules())):
+                    exact = flat(double(*wider))
+                    with tf32.RoundedOperands(permitted) as rounding:  # as the verifier allows it where the flags do
+                        rounded = flat(double(*wider)) if original[0].is_cuda else None
                 rounded = rounded if rounding.count else None
             except RuntimeError as problem:
                 if isinstance(problem, torch.OutOfMemoryError):

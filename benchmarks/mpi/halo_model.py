@@ -13,8 +13,11 @@ from dataclasses import dataclass
 
 LAUNCH_US = 7.4
 """A kernel of no work from call to return (results/mpi_pack_h200, 1 KiB)."""
-MEETING_US = 8.0
-"""26 empty persistent messages, started and waited for: half a ping-pong of 1.4 us (results/mpi_send_h200), and 0.25 us for each request."""
+REQUEST_US = 0.55
+"""A persistent message without bytes, started and waited for by mpi4py: one process took 69 us and 42 us beside its kernels with 104 requests and one
+launch (`arrays`) and 52 and two (`slots`), by the difference of 512^3 and 1024^3 doubles."""
+MESSAGE_US = 1.4
+"""Half a ping-pong between two processes (host memory, results/mpi_send_h200)."""
 LINK_GB_S = (326.7, 359.8)
 """A kernel that reads runs of 64 and of 512 bytes here and writes them into the peer's array, both over NVLink 4 (two H200, 128 MiB)."""
 SHORT_LINK_GB_S = (148.0, 237.0)
@@ -31,18 +34,17 @@ SHORT_UNPACK_GB_S = 274.0
 """The same of an unpack (66.9 us), and of a copy from one array to another."""
 TURN_US = 156.0
 """One turn of one process among those that share a GPU (results/mpi_send_h200, table ipc)."""
-MEETINGS = 3
-"""Times that a process waits for its peers' turns in an exchange where they share a GPU: their starts, their kernels, their ends."""
 BLOCK_COPY_US = 7.4
 """A copy of one block by a library that copies block by block (an Open MPI with CUDA, one process: 67.9 ms for 9,216)."""
 
 
 @dataclass(frozen=True)
 class Region:
-    """What goes to one neighbour: bytes in runs of `run` bytes; `away` where it lies on another GPU."""
+    """What goes to process `peer`: bytes in runs of `run` bytes; `away` where it lies on another GPU."""
 
     bytes: int
     run: int
+    peer: int
     away: bool
 
 
@@ -61,7 +63,7 @@ def regions(block: Sequence[int], width: int, ranks: int, gpus: int) -> list[Reg
         counts = [width if step else size - 2 * width for step, size in zip(where, block, strict=True)]
         there = [step % size for step, size in zip(where, grid, strict=True)]
         rank = (there[0] * grid[1] + there[1]) * grid[2] + there[2]
-        found.append(Region(8 * math.prod(counts), 8 * counts[2], rank % gpus != 0))
+        found.append(Region(8 * math.prod(counts), 8 * counts[2], rank, rank % gpus != 0))
     return found
 
 
@@ -83,10 +85,14 @@ def predicted_us(block: Sequence[int], width: int, ranks: int, gpus: int) -> dic
     worst, best = (max(us_of(away, LINK_GB_S, short), local) for short in SHORT_LINK_GB_S)
     pack = max(us_of(away, (PACKED_LINK_GB_S,) * 2, PACKED_LINK_GB_S), us_of(parts, PACK_GB_S, SHORT_PACK_GB_S))
     slots = pack + us_of(parts, UNPACK_GB_S, SHORT_UNPACK_GB_S)
-    fixed = LAUNCH_US + MEETING_US + (sharing - 1) * MEETINGS * TURN_US
+    peers = len({one.peer for one in parts})
+    turn = TURN_US if sharing > 1 else 0.0  # for each kernel of each process
+    fixed = LAUNCH_US + 2 * peers * REQUEST_US + MESSAGE_US  # one message to and from each peer
+    ready = 2 * peers * REQUEST_US + MESSAGE_US  # and one that says that the arrays may be written to
     blocks = sum(one.bytes // one.run for one in parts)
     return {
-        "arrays_best": sharing * best + fixed, "arrays": sharing * worst + fixed, "slots": sharing * slots + LAUNCH_US + fixed,
+        "arrays_best": sharing * (turn + best) + fixed + ready, "arrays": sharing * (turn + worst) + fixed + ready,
+        "slots": sharing * (2 * turn + slots) + LAUNCH_US + fixed,
         "library": 2 * blocks * BLOCK_COPY_US * sharing,
     }  # fmt: skip
 

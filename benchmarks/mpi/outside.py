@@ -82,7 +82,7 @@ PROGRAMS = {
         files=("file*",),
     ),
     "ludwig": Program(
-        "lattice Boltzmann, halos by derived types, 3-D", "ludwig-cf/ludwig 7a12d001", "ludwig/src", ("*.c", "../target/target_x86.c"), (), 2,
+        "lattice Boltzmann in 3-D, halos packed by itself", "ludwig-cf/ludwig 7a12d001", "ludwig/src", ("*.c", "../target/target_x86.c"), (), 2,
         ("-D_D3Q19_", "-I../target"), copies=(("ludwig/tests/regression/d3q19/serial-spin-n02.inp", "input"),),
         times=r"(?i)time|sec|total|section|calls|[0-9]:[0-9][0-9]",
     ),

@@ -196,7 +196,8 @@ def child(quick: bool, only: str, seconds: float) -> Iterator[dict[str, Any]]:
         least, lowest = (min((row[f"{kind}_{column}"] for row in rows), default=0.0) for column in ("ratio", "low"))
         below = [row["case"] for row in rows if row[f"{kind}_high"] < 0.95]
         row = {"call": f"MPI_{kind.title()}", "blocks": "8 to 64 bytes", "geometric_mean": round(mean, 2), "least_of_all": least, "lowest": lowest}
-        yield {"table": "means", "library": name, **row, "cases": len(rows), "below_095": len(below), "which": ", ".join(below)}
+        which = {"which": ", ".join(below)} if below else {}
+        yield {"table": "means", "library": name, **row, "cases": len(rows), "below_095": len(below), **which}
     yield {"table": "forward", "library": name, **forwarded(shim, library, MPI, quick)}
     yield {"table": "commit", "library": name, **commits(MPI, shim, quick)}
 

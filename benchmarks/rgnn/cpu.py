@@ -2,7 +2,7 @@
 
     python -m benchmarks.rgnn.cpu --out FOLDER                     # about 15 minutes, most of them PyG's (--pyg FOLDER: from there)
     python -m benchmarks.rgnn.cpu --dry --out FOLDER               # the same paths, tiny graphs
-    python -m benchmarks.rgnn.cpu --parts growth --out FOLDER      # one part of: layers, growth, adversarial, batches
+    python -m benchmarks.rgnn.cpu --parts growth --out FOLDER      # one part of: layers, passes, growth, adversarial, batches
 
 Times are processor time of one thread, which other work on the machine disturbs least: the least of rounds in which each program runs once, one
 after the other. Layers are 64 wide, float32, one head. PyG is left out where it would need more than 6 GB.
@@ -115,6 +115,35 @@ def layers(args: argparse.Namespace, write: Write) -> None:
             write(summary(graph_name, model, times, wrong["ours"]))
 
 
+PASSES = {
+    "both": Options(emitter="eager"), "reordering alone": Options(emitter="eager", compact=False),
+    "compaction alone": Options(emitter="eager", reorder=False), "neither": Options(emitter="eager", reorder=False, compact=False),
+}  # fmt: skip
+"""By the torch emitter: no kernel has the rows of edges that programs without compaction have."""
+
+
+def passes(args: argparse.Namespace, write: Write) -> None:
+    """Time each layer compiled with and without reordering of linear operations and compaction."""
+    for name in args.graphs.split(","):
+        graph, graph_name = synth.synthetic(name, args.scale), name if args.scale == 1 else f"{name}, {args.scale:g} of it"
+        p = pairs.Pairs(graph.edge_index, graph.edge_type, graph.count, len(graph.relations))
+        for model in args.models.split(","):
+            x = torch.randn(graph.count, 64, requires_grad=True)
+            programs = {}
+            for label, options in PASSES.items():
+                layer = layer_of(model, graph, 64, CPU)
+                layer.options = options  # type: ignore[assignment]
+                programs[f"ours, {label}"] = runs(model, layer, graph, p, False)["ours"]
+            weights = torch.randn_like(programs["ours, both"][1](x).detach())
+            times = timed(model, p, programs, x, weights, args.each)
+            row: dict[str, Any] = {"table": "passes", "graph": graph_name, "layer": model, "edges": p.edges, "of_src": p.sources, "of_dst": p.targets}
+            for kind in ("forward", "training"):
+                row[f"{kind} ms"] = f"{times['ours, both'][f'{kind}_ms']:.3g}"
+                for label in list(PASSES)[1:] if kind == "forward" else ["compaction alone"]:  # a backward sums over pairs in all of them
+                    row[f"{label}, {kind}"] = f"{times[f'ours, {label}'][f'{kind}_ms'] / times['ours, both'][f'{kind}_ms']:.2f}x"
+            write(row)
+
+
 def summary(graph: str, model: str, times: Mapping[str, Mapping[str, float]], wrong: float) -> dict[str, Any]:
     """Return a row for reading."""
     row: dict[str, Any] = {"table": "summary", "graph": graph, "layer": model}
@@ -223,7 +252,7 @@ def batches(args: argparse.Namespace, write: Write) -> None:
         write(row | ({"index alone, ms": round(min(index[2:]), 2)} if name == "ours" else {}))
 
 
-PARTS = {"layers": layers, "growth": growth, "adversarial": adversarial, "batches": batches}
+PARTS = {"layers": layers, "passes": passes, "growth": growth, "adversarial": adversarial, "batches": batches}
 
 
 def main() -> None:

@@ -25,7 +25,9 @@ from warpwright.domains.rgnn.emit.dense import Schedule
 ROWS = {"mag": 1_939_743, "wikikg2": 2_500_604}
 
 PRODUCTS = [Schedule(*x) for x in ((64, 4, 3, 2), (64, 4, 2, 3), (64, 4, 1, 4), (64, 4, 4, 2), (128, 8, 2, 2), (128, 8, 3, 1), (64, 8, 3, 2))]
-OUTERS = [Schedule(*x) for x in ((32, 4, 3, 3), (32, 4, 2, 3), (32, 4, 4, 3), (64, 4, 2, 2), (64, 8, 3, 2), (32, 8, 3, 2), (32, 4, 3, 8))]
+THREE = ((32, 4, 3, 3), (32, 4, 2, 3), (32, 4, 4, 3), (64, 4, 2, 2), (64, 8, 3, 2), (32, 8, 3, 2), (32, 4, 3, 8))
+SIX = ((32, 4, 3, 3), (32, 4, 4, 3), (64, 4, 2, 2), (64, 4, 3, 2), (64, 8, 2, 2), (128, 8, 2, 1))
+OUTERS = [*(Schedule(*x) for x in THREE), *(Schedule(*x, "bf16x6") for x in SIX)]
 """Rows of a step, warps, steps under way, programs of a multiprocessor."""
 
 TORCH = Schedule(0, 0, 0, 0)
@@ -51,6 +53,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seconds", type=float, default=30.0, help="nothing is begun later")
+    parser.add_argument("--six", action="store_true", help="of our schedules weight gradients by six products of bfloat16 alone")
     parser.add_argument("--dry", action="store_true")
     args = parser.parse_args(argv)
     started, device = time.time(), torch.device("cpu" if args.dry or not torch.cuda.is_available() else "cuda")
@@ -72,6 +75,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             wanted = {"product": (x.double() @ weight.double() + bias.double(),), "outer": (x.double().t() @ g.double(), g.double().sum(0))}
             for what, by, call, bytes_ in jobs(x, g, weight, bias):
                 row = {"table": "dense", "graph": name, "what": what, "rows": x.shape[0], **vars(by), "floor_ms": bytes_ / copy * 1e3}
+                if args.six and by.step and by.precision != "bf16x6":
+                    continue
                 if time.time() - started > args.seconds:
                     write(row | {"note": "not run: out of time"})
                     continue

@@ -1,4 +1,4 @@
-"""`@warpwright.sass.tune` on two Triton kernels: what it keeps, whether the bits are the same, what a launch takes on the GPU and on the host.
+"""`@warpwright.sass.tune` on Triton kernels: what it keeps, whether the bits are the same, what a launch takes on the GPU and on the host.
 
     python -m benchmarks.sass.decorated --out OUT --seconds 20
     python -m benchmarks.sass.decorated --out OUT --seconds 3 --dry       no GPU: Triton's own path without one, then nothing
@@ -48,7 +48,22 @@ def normalised(x, y, weight, columns, WIDE: tl.constexpr):
     tl.store(y + row * columns + here, apart * scale * tl.load(weight + here, mask=here < columns), mask=here < columns)
 
 
+@triton.jit
+def attraction(x, y, mass, forces, count, SIZE: tl.constexpr, STEP: tl.constexpr):
+    """Write the forces between bodies in a plane."""
+    here = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
+    own_x, own_y = tl.load(x + here), tl.load(y + here)
+    force = tl.zeros((SIZE,), tl.float32)
+    for start in range(0, count, STEP):
+        other = start + tl.arange(0, STEP)
+        along, across = tl.load(x + other)[None, :] - own_x[:, None], tl.load(y + other)[None, :] - own_y[:, None]
+        near = tl.rsqrt(along * along + across * across + 1e-4)
+        force += tl.sum(tl.load(mass + other)[None, :] * along * near * near * near, 1)
+    tl.store(forces + here, force)
+
+
 ROWS, COLUMNS, WIDE = 4096, 1500, 2048
+BODIES, SIZE, STEP = 16384, 64, 32
 
 
 def main() -> None:
@@ -56,7 +71,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seconds", type=float, default=20.0)
-    parser.add_argument("--only", default="softmax,normalised")
+    parser.add_argument("--only", default="attraction,softmax,normalised")
     parser.add_argument("--dry", action="store_true")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
@@ -81,11 +96,7 @@ def without_gpu(name: str, given: argparse.Namespace) -> dict[str, Any]:
 def measured(name: str, given: argparse.Namespace) -> dict[str, Any]:
     """Return the row of one kernel."""
     kernel = warpwright.sass.tune(globals()[name], seconds=given.seconds, folder=given.out / "schedules")
-    x, own, other = (torch.randn(ROWS, COLUMNS, device="cuda") for _ in range(3))
-    weights = [torch.randn(COLUMNS, device="cuda")] if name == "normalised" else []
-
-    def launch(of: Any, y: torch.Tensor) -> Any:
-        return of[(ROWS,)](x, y, *weights, COLUMNS, WIDE=WIDE, num_warps=4)
+    own, other, launch = prepared(name)
 
     began = time.monotonic()
     first = launch(kernel, own)
@@ -102,6 +113,17 @@ def measured(name: str, given: argparse.Namespace) -> dict[str, Any]:
         "gain launched from Triton %": f"{100 * (speedup - 1):+.2f} ({100 * (low - 1):+.2f} to {100 * (high - 1):+.2f})",
         "host us, original": f"{host(lambda: launch(kernel.original, other)):.1f}", "host us, tuned": f"{host(lambda: launch(kernel, own)):.1f}",
     }  # fmt: skip
+
+
+def prepared(name: str) -> tuple[torch.Tensor, torch.Tensor, Callable[[Any, torch.Tensor], Any]]:
+    """Return where the tuned kernel and the original write, and how a kernel is launched to write there."""
+    if name == "attraction":
+        given = [torch.randn(BODIES, device="cuda") for _ in range(3)]
+        own, other = (torch.zeros(BODIES, device="cuda") for _ in range(2))
+        return own, other, lambda of, y: of[(BODIES // SIZE,)](*given, y, BODIES, SIZE=SIZE, STEP=STEP, num_warps=4)
+    x, own, other = (torch.randn(ROWS, COLUMNS, device="cuda") for _ in range(3))
+    weights = [torch.randn(COLUMNS, device="cuda")] if name == "normalised" else []
+    return own, other, lambda of, y: of[(ROWS,)](x, y, *weights, COLUMNS, WIDE=WIDE, num_warps=4)
 
 
 def graph_of(launch: Callable[[], Any]) -> torch.cuda.CUDAGraph:

@@ -88,3 +88,12 @@ def test_a_quick_mask_refuses_late_what_a_whole_one_forbids(tmp_path: Path) -> N
         else:
             assert game.legal(number) or game.schedule is not schedule
     assert ended and refused < 12
+
+
+def test_a_policy_that_plays_nothing_new_begins_anew_and_ends_where_there_is_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that stops at once measures nothing: the search must not wait for it."""
+    task = domains.describe(task_path("saxpy_90", tmp_path))
+    monkeypatch.setattr(ScheduleGame, "action_masks", lambda game: [False] * game.stop + [True])
+    with targets.evaluator(task, "cubin:sim", Measuring()) as evaluator:
+        outcome = optimize(task, domains.space(task, "cubin"), evaluator, Ppo(rollout=16), Budget(None, PROPOSALS), course=Course(seed=2))
+    assert outcome.proposals == 1 and outcome.stopped == "the search has nothing more to propose"

@@ -87,11 +87,13 @@ def test_what_comes_of_it_is_judged_as_any_program(text: str, monkeypatch: pytes
     needs_tools()
     judged: list[Candidate] = []
 
-    def prove(task: Any, candidate: Candidate, *_: Any) -> list[str]:
+    def prove(task: Any, candidate: Candidate, settings: api.Settings, *_: Any) -> list[str]:
+        assert settings.baselines == ("eager", "compile"), "speed-ups of the two are over the same"
         judged.append(candidate)
         return ["its record"]
 
-    best = SimpleNamespace(candidate=Candidate(Source("python", (("optimized.py", text),)), "cuda"))
+    measured = SimpleNamespace(baselines={"eager": None, "compile": None})
+    best = SimpleNamespace(candidate=Candidate(Source("python", (("optimized.py", text),)), "cuda"), measurement=measured)
     monkeypatch.setattr(api, "loop", SimpleNamespace(best=lambda records: best))
     monkeypatch.setattr(api, "artefact", SimpleNamespace(text=lambda record: text))
     monkeypatch.setattr(api, "prove", prove)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,28 +25,29 @@ triton = pytest.importorskip("triton", reason="needs Triton")
 
 
 class OnPaper:
-    """Stands in for a kernel under triton.jit on a machine without a GPU: a launch compiles, by Triton, and runs nothing."""
+    """Stands in for a function under triton.jit on a machine without a GPU: a launch compiles, by Triton, and runs nothing."""
 
     def __init__(self) -> None:
-        self.device_caches: dict[int, Any] = {}
-        self.compilations = 0
+        self.device_caches: dict[int, Any] = defaultdict(self.create_binder)
+        self.compile: Any = None
         self.__name__ = "twice"
 
+    def create_binder(self) -> dict[int, Any]:
+        self.compile = triton.compile
+        return {}
+
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        return lambda *arguments, **options: self.run(*arguments, grid=grid, **options)
+
+    def run(self, x: Any, y: Any, n: int, SIZE: int, grid: Any) -> Any:
         from triton.backends.compiler import GPUTarget
         from triton_source import twice
 
-        def launch(x: Any, y: Any, n: int, SIZE: int) -> Any:
-            from triton import knobs
-
-            kind = (SIZE, knobs.runtime.add_stages_inspection_hook()[0])
-            if kind not in self.device_caches:
-                source = triton.compiler.ASTSource(twice, {"x": "*fp32", "y": "*fp32", "n": "i32", "SIZE": "constexpr"}, {(3,): SIZE})
-                self.device_caches[kind] = triton.compile(source, target=GPUTarget("cuda", 90, 32))
-                self.compilations += 1
-            return self.device_caches[kind]
-
-        return launch
+        cache = self.device_caches[0]
+        if SIZE not in cache:
+            source = triton.compiler.ASTSource(twice, {"x": "*fp32", "y": "*fp32", "n": "i32", "SIZE": "constexpr"}, {(3,): SIZE})
+            cache[SIZE] = self.compile(source, target=GPUTarget("cuda", 90, 32))
+        return cache[SIZE]
 
 
 def simulated(cubin: Path, harness: Path, kernel: str, seconds: float) -> Polished:
@@ -102,15 +104,27 @@ def test_an_array_that_a_harness_cannot_draw_is_said(tmp_path: Path) -> None:
 
 def test_without_a_gpu_triton_s_own_code_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tuned, "gpu", lambda: "none")
-    plain = {(4,): lambda *arguments: sum(arguments)}
-    kernel = warpwright.sass.tune(SimpleNamespace(__getitem__=None), folder=tmp_path)
-    kernel.original = plain
+    kernel = warpwright.sass.tune(OnPaper(), folder=tmp_path)
+    kernel.original = {(4,): lambda *arguments: sum(arguments)}
     with pytest.warns(RuntimeWarning, match="expected an NVIDIA GPU"):
         assert kernel[(4,)](1, 2) == 3
     monkeypatch.setenv(tuned.SWITCH, "off")
-    switched_off = warpwright.sass.tune(SimpleNamespace(), folder=tmp_path, measure=lambda *_: pytest.fail("it is off"))
-    switched_off.original = plain
-    assert switched_off[(4,)](1, 2) == 3 and not list(tmp_path.iterdir())
+    off = warpwright.sass.tune(OnPaper(), folder=tmp_path, measure=lambda *_: pytest.fail("it is off"))
+    off.original = kernel.original
+    assert off[(4,)](1, 2) == 3 and not list(tmp_path.iterdir())
+
+
+def test_decorators_of_triton_are_copied_with_the_function_under_them() -> None:
+    """Under triton.autotune the function lies in `fn`; the caller's own keeps its caches, and what it compiles passes through no hook."""
+    inner = OnPaper()
+    outer = SimpleNamespace(fn=inner, configs=[1])
+    kernel = warpwright.sass.tune(outer, measure=lambda *_: pytest.fail("nothing is launched"))
+    assert kernel.own is not outer and kernel.own.fn is kernel.jit is not inner and kernel.configs == [1]
+    kernel.jit.device_caches[0]["kind"] = 1
+    assert not inner.device_caches and inner.compile is None and kernel.jit.compile is not triton.compile
+    interpreted = warpwright.sass.tune({(4,): lambda *arguments: sum(arguments)}, measure=lambda *_: pytest.fail("nothing to tune"))
+    with pytest.warns(RuntimeWarning, match="expected a kernel under triton.jit, saw dict"):
+        assert interpreted[(4,)](1, 2) == 3
 
 
 def test_a_launch_without_an_argument_is_refused() -> None:

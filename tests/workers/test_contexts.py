@@ -45,7 +45,7 @@ def process(request: pytest.FixtureRequest) -> Iterator[int]:
 
 
 def worker(pid: int, before: Contexts | None) -> Any:
-    shown: Any = SimpleNamespace(pid=pid, role="candidate", contexts_before=before)
+    shown: Any = SimpleNamespace(pid=pid, role="candidate", device="cuda:0", contexts_before=before)
     shown.contexts = lambda: Process.contexts(shown)
     return shown
 
@@ -57,6 +57,13 @@ def test_a_context_of_its_own_is_seen(process: int) -> None:
     with pytest.raises(Rejected) as caught:
         verify._expect_one_context(worker(process, Contexts(1, 0)), "normal")
     assert (caught.value.verdict.status, caught.value.verdict.check) == ("cheated", "background")
+
+
+def test_a_context_whose_thread_has_another_name_is_seen_by_its_files() -> None:
+    shown = worker(1, Contexts(1, 23))
+    for files, seen in ((23, False), (27, False), (39, True)):
+        shown.contexts = lambda files=files: Contexts(1, files)
+        assert bool(second_context(shown)) is seen
 
 
 @pytest.mark.parametrize("process", [1], indirect=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +21,13 @@ from warpwright.verifier.timed import TimedProgram
 from warpwright.verifier.verify import LAST, _Verification
 from warpwright.workers.inside.runner import Program, Runner
 from warpwright.workers.tensors import exchange
+
+
+@pytest.fixture(autouse=True)
+def gradients() -> Iterator[None]:
+    """A runner switches them off in its process, which is this one here."""
+    with torch.enable_grad():
+        yield
 
 
 def runner(folder: Path, outputs: Any) -> Runner:

@@ -26,7 +26,7 @@ from warpwright.workers.procfs import descendants
 VERBS = ("optimize",)
 """Those whose `--budget` is wall time to the written result."""
 
-GRACE_SHARE = 0.02
+GRACE_SHARE = 0.01
 """Of the budget, left to a command that is about to be done by itself; what comes then took 0.1 s with the cores to itself, of the 10 % that a budget
 may be over."""
 

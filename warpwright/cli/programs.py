@@ -38,7 +38,7 @@ TIMING_SECONDS = 10.0
 def optimize(args: Arguments) -> int:
     """Search for a faster program of one task."""
     seconds = Budget.parse(args.budget).seconds
-    args.bound.begin(Path(args.task).stem, seconds, args.json)
+    args.bound.begin(Path(args.task).stem, None if args.polish else seconds, args.json)  # a polish and its proof come after the budget
     settings = _settings(args)
     task = settings.describe(args.task, args.entry)
     with Progress(args.console, seconds, task=task.name) as progress:

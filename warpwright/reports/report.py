@@ -44,7 +44,7 @@ def line(task_name: str, records: Sequence[Record], artifact: str | None = None,
         "status": speaking.status if speaking is not None else "unscored",
         "check": verdict.check if verdict else "",
         "case": verdict.case if verdict else "",
-        "reason": reason or (speaking.detail if speaking is not None else "no program was measured"),
+        "reason": _said(reason, speaking, record is not None),
         "verdict": measured.verdict if measured else None,
         "speedup": speedups(record),
         "baselines": {name: milliseconds(timing) for name, timing in measured.baselines.items()} if measured and timed else {},
@@ -67,6 +67,15 @@ def line(task_name: str, records: Sequence[Record], artifact: str | None = None,
         line_of_task |= {"recipe": [record.candidate.proposer], "verdict": "SAME", "reason": reason or _unproven(records)}
         line_of_task["speedup"] = {**speedups(record), "best": 1.0, "interval": [1.0, 1.0]}
     return finite(line_of_task)
+
+
+def _said(reason: str, speaking: Record | None, passed: bool) -> str:
+    """Return the reason; where nothing passed, after what the deciding record says."""
+    if speaking is None:
+        return reason or "no program was measured"
+    if passed or not reason:
+        return reason or speaking.detail
+    return "; ".join(filter(None, [speaking.detail, reason]))
 
 
 def rejected(records: Sequence[Record]) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ schedule gets to Triton through its inspection hook, for this kernel alone. With
 
 from __future__ import annotations
 
+import copy
 import functools
 import json
 import os
@@ -22,6 +23,7 @@ import re
 import subprocess
 import threading
 import warnings
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -62,6 +64,8 @@ class Tuned:
 
     def __init__(self, kernel: Any, seconds: float, folder: Path, measure: Polish | None) -> None:
         self.original, self.seconds, self.root, self.measure = kernel, seconds, folder, measure
+        self.own, self.jit = own_copy(kernel, self._compiled)
+        """The kernel as it is launched: what Triton compiles of it passes through the hook."""
         self.outcomes: dict[str, Polished] = {}
         """Kernel and digest of its cubin -> what came of it in this process."""
         self.settled: dict[int, Any] = {}
@@ -82,17 +86,23 @@ class Tuned:
         name = gpu()
         if not self._usable(name):
             return self.original[grid](*arguments, **options)
-        with self.lock:
-            place = self._place(name)
-            with place.hooked():
-                compiled = self.original[grid](*arguments, **options)
-            if id(compiled) not in self.settled:
-                self._settle(place, compiled, grid, arguments, options)
+        compiled = self.own[grid](*arguments, **options)
+        if id(compiled) not in self.settled:
+            with self.lock:
+                self._settle(self._place(name), compiled, grid, arguments, options)
                 self.settled[id(compiled)] = compiled
         return compiled
 
+    def _compiled(self, compile_: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """Compile as Triton does, with the inspection hook set meanwhile."""
+        with self.lock, self._place(gpu()).hooked():
+            return compile_(*arguments, **options)
+
     def _usable(self, name: str) -> bool:
         if os.environ.get(SWITCH, "") == "off":
+            return False
+        if self.jit is None:
+            warnings.warn(f"expected a kernel under triton.jit, saw {type(self.original).__name__}: it runs as it is", RuntimeWarning, stacklevel=4)
             return False
         if self.measure is None and name == "none":
             warnings.warn("expected an NVIDIA GPU to measure schedules on, saw none: Triton's own code runs as it is", RuntimeWarning, stacklevel=4)
@@ -113,8 +123,7 @@ class Tuned:
         place.keep(image, outcome)
         self.outcomes[name] = outcome
         if outcome.kept:
-            for caches in _caches(self.original):  # what was compiled before holds Triton's own code
-                caches.clear()
+            self.jit.device_caches.clear()  # what was compiled before holds Triton's own code
 
     def _searched(self, folder: Path, compiled: Any, grid: Any, arguments: Sequence[Any], options: Mapping[str, Any]) -> Polished:
         name = Cubin(bytes(compiled.asm[triton_kernels.STAGE])).kernels[0]
@@ -162,7 +171,7 @@ class _Place:
 
     @contextmanager
     def hooked(self) -> Iterator[None]:
-        """Have Triton ask this place while one kernel is launched; then as it was."""
+        """Have Triton ask this place while it compiles one kernel; then as it was."""
         from triton import knobs
 
         hook, folder = knobs.runtime.add_stages_inspection_hook, knobs.cache.dir
@@ -248,9 +257,24 @@ def launched(
     return taken, tuple(map(int, sizes))
 
 
-def _caches(kernel: Any) -> Iterator[Any]:
-    """Yield Triton's caches of compiled kernels, under whatever decorators."""
-    while kernel is not None:
-        if hasattr(kernel, "device_caches"):
-            yield kernel.device_caches
-        kernel = getattr(kernel, "fn", None)
+def own_copy(kernel: Any, compile_: Callable[..., Any]) -> tuple[Any, Any]:
+    """Return a copy of a kernel, and of the JIT function under its decorators (None where there is none, as in Triton's interpreter), with caches
+    of its own: `compile_` is called with Triton's own `compile` and its arguments.
+
+    So a launch costs what it costs without us: Triton asks its hook for a key at every launch where one is set, which took 50 us on an H200.
+    """
+    copied = copy.copy(kernel)
+    if hasattr(kernel, "device_caches"):
+
+        def binder() -> Any:
+            made = type(kernel).create_binder(copied)
+            copied.compile = functools.partial(compile_, copied.compile)
+            return made
+
+        copied.create_binder = binder
+        copied.device_caches = defaultdict(binder)
+        return copied, copied
+    if not hasattr(kernel, "fn"):
+        return kernel, None
+    copied.fn, jit = own_copy(kernel.fn, compile_)
+    return copied, jit

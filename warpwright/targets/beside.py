@@ -60,6 +60,8 @@ class Beside(Generic[T]):
         self._step = step
         self._made: list[T] = []
         self._failure: BaseException | None = None
+        self.abandoned = False
+        """Was it ended? Then nobody goes on with what it was for."""
         self._thread = threading.Thread(target=self._run, name=f"warpwright {name}", daemon=True)
         self._thread.start()
 
@@ -86,6 +88,7 @@ class Beside(Generic[T]):
 
     def abandon(self) -> None:
         """End the step, and the workers that it asks: they are killed, so that it does not wait for their answers."""
+        self.abandoned = True
         if not self._thread.is_alive():
             return
         stop_thread(self._thread)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import random
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -16,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from warpwright.base import BASELINE, Candidate, Scalar, Source, Task, Verdict
-from warpwright.errors import RooflineError, TrustedFailed
+from warpwright.errors import OutOfTime, RooflineError, TrustedFailed, WorkerError
 from warpwright.targets.beside import GLANCE_SECONDS, Beside
 from warpwright.targets.trusted import AUTOTUNING, ORIGINAL, Baseline, Trusted, TrustedProgram, Workbench, trust
 from warpwright.timing import measure, rates, roofline
@@ -106,11 +107,43 @@ def add_baselines(bench: Workbench, trusted: Trusted, seconds: float, rng: rando
     trusted.ready = True
 
 
-def begin_ahead(bench: Workbench, trusted: Trusted) -> None:
-    """Begin what takes long and disturbs nobody who verifies: compilations, and the process that measures the device's peaks."""
+def begin_ahead(bench: Workbench, trusted: Trusted, ready: Mapping[str, Beside[Worker]]) -> None:
+    """Begin what takes long and disturbs nobody who verifies: compilations, and the process that measures the device's peaks.
+
+    `ready`: processes for compilations that come up beside the judge (`come_up`), by baseline.
+    """
     if not trusted.unscored:
-        trusted.begun = _begin_aside(bench, trusted)
+        trusted.begun = _begin_aside(bench, trusted, ready)
         _probe_ahead(bench, trusted)
+
+
+COMPILERS_MODULES = ("torch._dynamo", "torch._inductor.compile_fx", "torch._inductor.async_compile")
+"""What torch.compile imports when it is first called: 8 s on an H200 while the rest came up beside it."""
+
+LOAD_SECONDS = 30.0
+"""For that; who takes longer does it in the build."""
+
+
+def come_up(bench: Workbench, candidates: Sequence[Candidate]) -> dict[str, Beside[Worker]]:
+    """Have a process come up, with the compiler's modules, for each baseline that is compiled aside: beside the judge, which takes as long."""
+
+    def start() -> Worker:
+        worker = Worker("baseline", bench.place, bench.limits)
+        worker.greet()
+        worker.request("load", LOAD_SECONDS, modules=list(COMPILERS_MODULES))
+        return worker
+
+    names = [one.proposer.removeprefix(BASELINE) for one in candidates if _slowness(one.source) == 1]
+    return {name: Beside(start, f"process of {name}") for name in names}
+
+
+def end_all(ready: Mapping[str, Beside[Worker]], trusted: Trusted | None) -> None:
+    """End the processes that are still coming up, and those that nobody took."""
+    for one in ready.values():
+        one.abandon()
+        with suppress(Exception, OutOfTime):  # it did not come up
+            if one.wait(0.0) and (trusted is None or one.result() not in trusted.aside):
+                one.result().close()
 
 
 def _probe_ahead(bench: Workbench, trusted: Trusted) -> None:
@@ -226,7 +259,7 @@ class _Aside:
     """What it may take."""
 
 
-def _begin_aside(bench: Workbench, trusted: Trusted) -> dict[str, _Aside]:
+def _begin_aside(bench: Workbench, trusted: Trusted, ready: Mapping[str, Beside[Worker]] | None = None) -> dict[str, _Aside]:
     """Begin to compile what torch.compile takes long for, where the host's cores are free for that: on a GPU."""
     begun: dict[str, _Aside] = {}
     if not bench.has_free_cores:
@@ -238,15 +271,20 @@ def _begin_aside(bench: Workbench, trusted: Trusted) -> dict[str, _Aside]:
         if why:
             baseline.left_out = why
             continue
-        begun[name] = _Aside(Beside(partial(_compile_aside, bench, trusted, name, baseline, seconds), name), seconds)
+        step = partial(_compile_aside, bench, trusted, name, baseline, seconds, (ready or {}).get(name))
+        begun[name] = _Aside(Beside(step, name), seconds)
         trusted.compiling.append(begun[name].building)
     return begun
 
 
-def _compile_aside(bench: Workbench, trusted: Trusted, name: str, baseline: Baseline, seconds: float) -> tuple[Worker, Verdict | None]:
+def _compile_aside(
+    bench: Workbench, trusted: Trusted, name: str, baseline: Baseline, seconds: float, ready: Beside[Worker] | None
+) -> tuple[Worker, Verdict | None]:
     began = time.monotonic()
-    worker = Worker("baseline", bench.place, bench.limits)
+    worker = _worker_for(bench, ready)
     trusted.aside.append(worker)
+    if not trusted.judge.worker.alive:
+        worker.close()
     device_yield.living.discard(worker)  # it goes on while another task is timed, as a build on a GPU does
     try:
         with _hurried(bench, worker, seconds):
@@ -254,6 +292,18 @@ def _compile_aside(bench: Workbench, trusted: Trusted, name: str, baseline: Base
     finally:
         baseline.seconds = time.monotonic() - began
     return worker, rejected
+
+
+def _worker_for(bench: Workbench, ready: Beside[Worker] | None) -> Worker:
+    """Return the process that came up for a compilation, or a new one."""
+    if ready is not None:
+        with suppress(WorkerError):
+            worker = ready.result()
+            worker.thread = threading.get_ident()
+            return worker
+        if ready.abandoned:
+            raise TrustedFailed("the evaluator was closed while a process came up")
+    return Worker("baseline", bench.place, bench.limits)
 
 
 def _end_aside(bench: Workbench, trusted: Trusted, name: str, one: _Aside, meanwhile: Meanwhile) -> None:

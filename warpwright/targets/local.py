@@ -28,7 +28,7 @@ from warpwright.space import Measuring
 from warpwright.targets import pair, second_process
 from warpwright.targets.baselines import baselines as baseline_sources
 from warpwright.targets.beside import Beside
-from warpwright.targets.building import add_baselines, begin_ahead, start
+from warpwright.targets.building import add_baselines, begin_ahead, come_up, end_all, start
 from warpwright.targets.trusted import HARNESS_ERRORS, ORIGINAL, Baseline, Trusted, Workbench, trust
 from warpwright.targets.versions import versions
 from warpwright.tasks import taskfile
@@ -91,6 +91,8 @@ class LocalEvaluator:
         self._trusted: Trusted | None = None
         self._sources: Mapping[str, Source] | None = None
         self._spare: Worker | None = None
+        self._compiling: Mapping[str, Beside[Worker]] = {}
+        """Processes for compilations, coming up beside the judge."""
         self._begun: Beside[Trusted] | None = None
         """The trusted processes, coming up in a thread of their own."""
         self._expected: list[Candidate] = []
@@ -161,6 +163,8 @@ class LocalEvaluator:
             self._begun.abandon()
             self._begun = None
         self._drop_ahead()
+        compiling, self._compiling = self._compiling, {}
+        end_all(compiling, self._trusted)
         if self._spare is not None:
             self._spare.close()
             self._spare = None
@@ -169,6 +173,8 @@ class LocalEvaluator:
             self._trusted = None
 
     def __enter__(self) -> LocalEvaluator:
+        if self._bench.begins_ahead:
+            self._compiling = come_up(self._bench, self.baselines())
         if self._measuring.ahead or self._bench.begins_ahead:
             self._begun = Beside(self._come_up, "trusted processes")
         return self
@@ -225,7 +231,7 @@ class LocalEvaluator:
         self._start()
         assert self._trusted is not None
         if self._bench.begins_ahead:
-            begin_ahead(self._bench, self._trusted)
+            begin_ahead(self._bench, self._trusted, self._compiling)
         if self._bench.hurries:
             self._add_baselines(self._trusted)
             if self._passed_ahead and not self._trusted.complete:  # it may hold memory that a baseline needs: once more without it

@@ -78,7 +78,7 @@ ADVICE: Mapping[str, str] = {
     "forbidden": "do it in the constructor, before the build ends, or not at all",
     "background": "join threads and synchronise before the call returns",
     "global_flags": "put the setting back before the call returns, or leave it to the caller",
-    "output_type": "return plain torch.Tensors: call .clone() on what is lazy, .detach() on what carries a graph",
+    "output_type": "return plain torch.Tensors: a plain dataclass may hold them; .clone() what is lazy, .detach() what carries a graph",
     "layout": "return .contiguous() tensors",
     "values": "accumulate in the original's precision or a wider one, and look at the distribution of inputs that the case names",
     "input_layout": "call .contiguous() on inputs, use their strides, or raise where you need others",

@@ -91,6 +91,8 @@ class Judge:
         self.task, self.device = task, device
         self.secret = int.from_bytes(os.urandom(8)) if secret is None else secret
         self._random = random.Random(self.secret ^ 0x5DEECE66D)
+        self._deck: list[Case] = []
+        """Of hidden distributions, those that calls between the timed ones have not been on."""
         self.worker = Worker("judge", device, limits)
         self.turn = threading.RLock()
         """Held for a request; by one of several threads also from a shipment until it is taken, for the others' shipments would replace it."""
@@ -178,10 +180,12 @@ class Judge:
         return self.ship(Case("nominal", self._random.randrange(SEEDS)))
 
     def hidden(self) -> Shipment:
-        """Return inputs of a hidden distribution that nobody has seen, for a call between the timed ones."""
-        plain = [case for case in self.cases if case.name != STRIDED]  # a program may raise there, and a compiler may start anew
-        case = replace(self._random.choice(plain), seed=self._random.randrange(SEEDS))
-        return self.ship(case) if self.viable(case, TIMED_STATE) else self.fresh()
+        """Return inputs of a hidden distribution that nobody has seen, for a call between the timed ones: of each before one comes again."""
+        if not self._deck:
+            plain = [case for case in self.cases if case.name not in (STRIDED, "nominal")]  # it may raise there; timed calls are nominal
+            self._deck = self._random.sample(plain, len(plain))
+        case = replace(self._deck.pop(), seed=self._random.randrange(SEEDS)) if self._deck else None
+        return self.ship(case) if case is not None and self.viable(case, TIMED_STATE) else self.fresh()
 
     def kinds_of_call(self) -> list[Case]:
         """Return cases that are like the hidden ones in layout and in numbers that are no tensors, with other values.

@@ -40,6 +40,11 @@ class Stoppable(Protocol):
         ...
 
     @property
+    def pid(self) -> int:
+        """Its process."""
+        ...
+
+    @property
     def freezer(self) -> Freezer:
         """Its stop switch: who is stopped anyway stays so."""
         ...

@@ -108,3 +108,36 @@ def test_parts_and_rolls_of_any_sizes(dim: int, sizes: list[int], rounded: bool,
     _, optimized = fused(captured(Model(), *parts))
     for seen, plain in zip(optimized(*parts), Model()(*parts), strict=True):
         torch.testing.assert_close(seen, plain)
+
+
+FUNCTIONS: list[Function] = [
+    lambda x: x.tan() + 1,
+    lambda x: (x.sin() * 0.9).asin() * 2,
+    lambda x: (x.sin() * 0.9).acos() * 2,
+    lambda x: x.sinh() + 1,
+    lambda x: x.cosh() - 1,
+    lambda x: x.erfc() * 2,
+    lambda x: (x.abs() + 1e-3).log10() * 2,
+    lambda x: x.mul(10).round() + x,
+]
+
+
+def test_more_functions() -> None:
+    check(FUNCTIONS, (40, 200), ("normal",))
+
+
+class Expanded(torch.nn.Module):
+    """Rows that are broadcast by an expansion, in parts and alone."""
+
+    def forward(self, item, history):  # type: ignore[no-untyped-def]
+        item = item.unsqueeze(1).expand_as(history)
+        joined = torch.cat([item, history, item - history, item * history], -1)
+        return joined.relu(), (item * history).sum(-1), item.exp() + 1, history.relu().amax(1, keepdim=True).expand(-1, 30, -1) * history
+
+
+def test_expansions_are_read_as_they_lie() -> None:
+    item, history = torch.randn(20, 64), torch.randn(20, 30, 64)
+    kernels, optimized = fused(captured(Expanded(), item, history))
+    assert not any(kernel.copied for kernel in kernels)
+    for seen, plain in zip(optimized(item, history), Expanded()(item, history), strict=True):
+        torch.testing.assert_close(seen, plain, rtol=1e-5, atol=1e-5)

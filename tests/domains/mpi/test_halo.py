@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from interpreters import HERE, environment, launcher
 
+from warpwright.domains.mpi.slots import spoken
 from warpwright.domains.mpi.views import view
 from warpwright.errors import UsageError
 
@@ -108,3 +109,9 @@ def test_any_nest_is_copied_into_any_other(fake_cuda: str) -> None:
     command = [sys.executable, str(HERE / "linked.py")]
     process = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment(fake_cuda))
     assert process.stdout.split() == ["exact", "7"], process.stdout + process.stderr[-3000:]  # 1 + 1 + 2 + 3 launches of at most 15
+
+
+def test_one_message_speaks_for_all_silent_ones_of_a_process() -> None:
+    messages = [(1, 7), (2, 4), (1, 3), (1, 5), (2, 9)]
+    assert spoken(messages, [True, True, True, False, True]) == [1, 2, 3]
+    assert spoken(messages, [False] * 5) == [0, 1, 2, 3, 4]

@@ -46,6 +46,20 @@ def places(tree: Tree, start: int = 0) -> list[int]:
     return [place for offset, child in tree[1] for place in places(child, start + offset)]
 
 
+def copied(layout: Layout, where: np.ndarray, times: int) -> bool:
+    """Whether packing and unpacking move exactly these bytes, time after time."""
+    rng = np.random.default_rng(0)
+    source = rng.integers(0, 256, int(where.max()) + 1, dtype=np.uint8)
+    good = True
+    for _ in range(times):
+        packed, target, back = np.zeros(len(where), np.uint8), np.zeros_like(source), np.zeros_like(source)
+        layout.pack(source.ctypes.data, packed)
+        layout.unpack(packed, target.ctypes.data)
+        back[where] = source[where]
+        good = good and np.array_equal(packed, source[where]) and np.array_equal(target, back)
+    return good
+
+
 def spread(layout: Layout) -> list[int]:
     """Return the place of every byte of the runs."""
     return [place for offset, length in zip(*map(np.ndarray.tolist, layout.runs()), strict=True) for place in range(offset, offset + length)]
@@ -134,3 +148,20 @@ def test_buffers_are_checked() -> None:
         layout.pack(0, bytearray(40))
     with pytest.raises(UsageError, match="read-only"):
         layout.pack(0, bytes(32))
+
+
+@pytest.mark.parametrize("block, step, count", ((8, 520, 3000), (24, 512, 1027), (64, 768, 900), (16, 200, 7001)))
+def test_rows_are_copied_with_and_without_a_prefetch(block: int, step: int, count: int) -> None:
+    where = (np.arange(count)[:, None] * step + np.arange(block)[None, :]).reshape(-1)
+    assert copied(Layout.dense(block).strided(count, step), where, 40)  # the first 16 try both
+
+
+@pytest.mark.parametrize("lengths", ((8,), (4, 8, 12), (32,), (8, 40, 16, 32, 24), (3, 5, 100), (70, 140)))
+def test_parts_at_places_of_their_own_are_copied(lengths: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(1)
+    starts = np.sort(rng.choice(4000, 500, replace=False)) * max(lengths)  # some touch, some lie at even distances: they merge
+    parts = [(int(start), lengths[i % len(lengths)]) for i, start in enumerate(starts)]
+    where = np.concatenate([np.arange(start, start + length) for start, length in parts])
+    layout = Layout.concat((start, Layout.dense(length)) for start, length in parts)
+    assert copied(layout, where, 2) and copied(layout.strided(3, int(where.max()) + 7), np.concatenate(
+        [where + i * (int(where.max()) + 7) for i in range(3)]), 1)  # fmt: skip

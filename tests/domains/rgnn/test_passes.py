@@ -154,3 +154,16 @@ def test_a_program_with_wrong_shapes_is_refused() -> None:
     wrong = [op if op.kind != "contract" else type(op)(**{**vars(op), "shape": (99,)}) for op in program.ops]
     with pytest.raises(UsageError, match="expected"):
         verify(Program(tuple(wrong), program.outputs))
+
+
+def test_options_leave_out_what_they_say() -> None:
+    layer, inputs = LAYERS["rgat_single"]
+    signature = tuple((key, *spec) for key, spec in inputs.items())
+
+    def rows_of(**options: bool) -> set[Domain]:
+        program = plan(layer, signature, (), LARGE, Options(**options)).infer
+        return {op.domain for op in program.ops if op.kind == "contract" and op.shape and op.domain not in {Domain.DST, Domain.ETYPE}}
+
+    assert rows_of() == {Domain.PAIR_DST}  # aggregated first; W q and W k are weights
+    assert Domain.PAIR_SRC in rows_of(reorder=False)  # the message of each source and relation, as the layer is written
+    assert rows_of(compact=False) == rows_of(reorder=False, compact=False) == {Domain.EDGE}

@@ -12,7 +12,7 @@ import torch
 
 from warpwright.domains.unlearnable.verification import nets
 from warpwright.domains.unlearnable.verification.store import OutcomeStore
-from warpwright.domains.unlearnable.verification.training import augmentation, cost, regularisers, side_by_side
+from warpwright.domains.unlearnable.verification.training import augmentation, cost, regularisers, side_by_side, trainer
 from warpwright.domains.unlearnable.verification.training.recipe import Outcome, Plan, Recipe
 from warpwright.domains.unlearnable.verification.training.sgd import Sgd, schedule
 from warpwright.domains.unlearnable.verification.training.side_by_side import Job, Progress
@@ -218,6 +218,18 @@ def test_a_recorded_step_is_the_eager_step(change: dict[str, object]) -> None:
     start, expected = weights("eager")
     _, found = weights("graph")
     assert float((found - expected).norm()) < 0.05 * float((expected - start).norm())
+
+
+def test_an_epoch_is_judged_by_images_of_all_classes_where_a_test_set_comes_class_by_class() -> None:
+    whole = plan()
+    order = np.argsort(whole.labels.repeat(40), kind="stable")
+    sorted_set = whole.images.repeat(40, 0)[order], whole.labels.repeat(40)[order]
+    images, labels = trainer._evenly(sorted_set)
+    assert len(images) == trainer._WATCHED and abs(labels.mean() - 0.5) < 0.01 and len(sorted_set[1]) > 3 * len(labels)
+    assert len(trainer._evenly((sorted_set[0][:7], sorted_set[1][:7]))[1]) == 7
+    training = Training(replace(plan(replace(RECIPE, epochs=1, peak_rate=0.0)), tests={"clean": sorted_set}), 0)
+    training.advance(training.per_epoch)
+    assert training.curve[0][1] == pytest.approx(training.outcome().test["clean"], abs=1.0)  # the first 500 are of one class
 
 
 def test_wrong_recipes_are_refused() -> None:

@@ -134,7 +134,7 @@ def bytes_of(node: fx.Node) -> float:
     if isinstance(node.target, CudaKernel):
         moved += sum(_size(arg) for arg in node.all_input_nodes) * (1 if node.target.generated.workspace else 0) * 0.5  # half of it is still in L2
         moved += sum(2 * TURNED * _size(arg) for arg in node.target.copied)
-        if node.target.program.reduced and any(node.target.placement.strides):
+        if node.target.program.reduced and any(list(steps) != sorted(steps, reverse=True) for steps in node.target.placement.strides if steps):
             moved *= SCATTERED
     elif is_op(node, *_READ_TWICE):
         moved += _size(node.args[0])  # type: ignore[arg-type]

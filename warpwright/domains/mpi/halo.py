@@ -10,7 +10,7 @@ from typing import Any, Literal
 from warpwright.domains.mpi import core
 from warpwright.domains.mpi.errors import DeviceError
 from warpwright.domains.mpi.links import Links
-from warpwright.domains.mpi.slots import Slots
+from warpwright.domains.mpi.slots import Slots, spoken
 from warpwright.domains.mpi.views import View, view
 from warpwright.errors import UsageError
 
@@ -59,9 +59,10 @@ class HaloPlan:
         links = self._links
         self._sends = _Regions(sends, device, self._slots.sends if self._slots else None, links.sends if links else None)
         self._receives = _Regions(receives, device, self._slots.receives if self._slots else None, links.receives if links else None)
-        incoming, outgoing = self._receives.parts(MPI), self._sends.parts(MPI)
-        self._incoming = [self._comm.Recv_init([part, MPI.BYTE], rank, tag[1]) for (_, _, rank, tag), part in zip(pairs, incoming, strict=True)]
-        self._outgoing = [self._comm.Send_init([part, MPI.BYTE], rank, tag[0]) for (_, _, rank, tag), part in zip(pairs, outgoing, strict=True)]
+        incoming, outgoing = [(rank, tag[1]) for rank, tag in meetings], [(rank, tag[0]) for rank, tag in meetings]
+        here, there = self._receives.parts(MPI), self._sends.parts(MPI)
+        self._incoming = [self._comm.Recv_init([here[i], MPI.BYTE], *incoming[i]) for i in spoken(incoming, self._receives.silent)]
+        self._outgoing = [self._comm.Send_init([there[i], MPI.BYTE], *outgoing[i]) for i in spoken(outgoing, self._sends.silent)]
 
     @classmethod
     def grid(cls, array: Any, width: int, comm: Any, *, stream: Any = 0, direct: Direct = False) -> HaloPlan:
@@ -202,10 +203,15 @@ class _Regions:
         handles, bases, packed = ((ctypes.c_void_p * len(ours))(*all_) for all_ in lists)
         return core.library().warpwright_group(len(ours), handles, bases, packed, self._device)
 
+    @property
+    def silent(self) -> list[bool]:
+        """Which messages only say that the bytes lie in their slot, or in their place."""
+        return [bool(slot or link) for slot, link in zip(self._apart, self._linked, strict=True)]
+
     def parts(self, mpi: Any) -> list[Any]:
-        """The messages' buffers; nothing where a message only says that the bytes lie in their slot, or in their place."""
-        places = zip(self._starts, self._views, self._apart, self._linked, strict=True)
-        return [mpi.buffer.fromaddress(start, 0 if slot or link else one.bytes) for start, one, slot, link in places]
+        """The messages' buffers; nothing in those that are silent."""
+        places = zip(self._starts, self._views, self.silent, strict=True)
+        return [mpi.buffer.fromaddress(start, 0 if quiet else one.bytes) for start, one, quiet in places]
 
     def move(self, turn: int, *, unpack: bool, stream: int) -> None:
         """Pack all regions into their places, or unpack them from there."""

@@ -1,8 +1,8 @@
 """Regions of neighbours' arrays on the same host, opened by CUDA IPC: one kernel reads strided here and writes strided there.
 
-Nothing lies in between, so that the receiver has to say when its region may be written to: its earlier work on the GPU is awaited, and a message
-without bytes says so, before each exchange. It goes the other way than the region's own message, by the tag of the message that this process sends;
-messages from one process with one tag arrive in order, and the one that says ready is always sent, and awaited, first.
+Nothing lies in between, so that the receiver has to say when its regions may be written to: its earlier work on the GPU is awaited, and a message
+without bytes says so to each neighbour, before each exchange. It goes the other way than the regions' own, by the lowest tag of those that this
+process sends; messages from one process with one tag arrive in order, and the one that says ready is always sent, and awaited, first.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from warpwright.domains.mpi import core
 from warpwright.domains.mpi.errors import DeviceError
 from warpwright.domains.mpi.ir import Concat, Dense, Strided, parse
 from warpwright.domains.mpi.layout import Layout
-from warpwright.domains.mpi.slots import host, traded
+from warpwright.domains.mpi.slots import host, spoken, traded
 from warpwright.domains.mpi.views import View
 
 _INFO = struct.Struct("<32s64sqQ256s")
@@ -43,8 +43,10 @@ class Links:
         self.receives = [one == b"\1" for one in known]
         self._links = _built([(one.layout, one.address, *target) for one, target in zip(sends, targets, strict=True) if target is not None], device)
         silence = [self._mpi.buffer.fromaddress(0, 0), MPI.BYTE]
-        self._heard = [comm.Recv_init(silence, rank, tags[0]) for (rank, tags), yes in zip(pairs, self.sends, strict=True) if yes]
-        self._ready = [comm.Send_init(silence, rank, tags[1]) for (rank, tags), yes in zip(pairs, self.receives, strict=True) if yes]
+        written = [(rank, tags[0]) for (rank, tags), yes in zip(pairs, self.sends, strict=True) if yes]
+        awaited = [(rank, tags[1]) for (rank, tags), yes in zip(pairs, self.receives, strict=True) if yes]
+        self._heard = [comm.Recv_init(silence, *written[i]) for i in spoken(written, [True] * len(written))]
+        self._ready = [comm.Send_init(silence, *awaited[i]) for i in spoken(awaited, [True] * len(awaited))]
 
     def _info(self, one: View) -> bytes:
         handle, offset = ctypes.create_string_buffer(64), ctypes.c_int64()

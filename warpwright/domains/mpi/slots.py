@@ -40,6 +40,18 @@ def traded(comm: Any, pairs: Sequence[tuple[int, tuple[int, int]]], mine: Sequen
     return [bytes(one) for one in theirs]
 
 
+def spoken(messages: Sequence[tuple[int, int]], silent: Sequence[bool]) -> list[int]:
+    """Return which messages, each a process and a tag, have to be made: all but the silent ones, of which one says it for all of a process.
+
+    It is the one with the lowest tag, so that both sides choose the same.
+    """
+    lowest: dict[int, int] = {}
+    for (rank, tag), quiet in zip(messages, silent, strict=True):
+        if quiet:
+            lowest[rank] = min(tag, lowest.get(rank, tag))
+    return [i for i, (rank, tag) in enumerate(messages) if not silent[i] or tag == lowest[rank]]
+
+
 class Slots:
     """This process's slots, and the neighbours' that could be opened. Made, and freed, together with the neighbours."""
 
@@ -63,9 +75,7 @@ class Slots:
         self.sends = [self._reached(info, rank, size) for info, (rank, _), (size, _) in zip(told, pairs, sizes, strict=True)]
         known = traded(comm, pairs, [bytes([one is not None]) for one in self.sends], 1, to_sender=False)
         base = self._memory or 0
-        self.receives = [
-            (base + start, base + self._slot + start) if one == b"\1" else None for one, start in zip(known, starts[:-1], strict=True)
-        ]
+        self.receives = [(base + start, base + self._slot + start) if one == b"\1" else None for one, start in zip(known, starts[:-1], strict=True)]
 
     def _reached(self, info: bytes, rank: int, size: int) -> tuple[int, int] | None:
         """The addresses of a neighbour's region in both slots, if it lies on this host, has as many bytes and can be opened."""

@@ -115,8 +115,8 @@ class Ordering:
         if not self.reorder and len(factors) <= 2:
             return self.builder.contract(inputs, op.subscripts[:-1], op.subscripts[-1], over, op.domain if op.sums else over)
         sizes = {c: n for i, s in zip(inputs, op.subscripts, strict=False) for c, n in zip(s, self.builder.ops[i].shape, strict=True)}
-        search = _Search(self, sizes, op.subscripts[-1], op.domain)
-        _, factor = search.best(factors, op.over)
+        search = _Search(self, sizes, op.subscripts[-1], op.domain if op.sums else over, compact)
+        _, factor = search.best(factors, over)
         return self.emit(factor)
 
     def may_be_infinite(self, value: int) -> bool:
@@ -151,6 +151,8 @@ class _Search:
     sizes: Mapping[str, int]
     result: str
     domain: Domain
+    compact: bool = True
+    """Off: what is computed for pairs is computed for edges, but on the way to a weight's gradient."""
     known: dict[tuple[tuple[Factor, ...], Domain], tuple[float, Factor]] = field(default_factory=dict)
 
     def best(self, factors: tuple[Factor, ...], over: Domain) -> tuple[float, Factor]:
@@ -173,6 +175,8 @@ class _Search:
         needed = set(self.result).union(*(f.letters for f in rest))
         letters = "".join(dict.fromkeys(c for f in taken for c in f.letters if c in needed))
         met = join(*(f.domain for f in taken))
+        by_edge = not self.compact and over is Domain.EDGE and self.domain not in WEIGHTS
+        met = Domain.EDGE if by_edge and met in PAIRS else met
         if len(taken) == 2 and rest:
             cost, factor = self._step(taken, letters, met, met)
             more, last = self.best((*rest, factor), over)
@@ -186,6 +190,8 @@ class _Search:
         for target in between(low, over):
             if unsafe and target not in PAIRS:
                 continue  # a node without edges would get 0 times infinity
+            if by_edge and target in PAIRS and not unsafe:
+                continue
             if _direct(over, target) and (rest or target is not self.domain):
                 cost, factor = self._step(taken, letters, over, target)
                 more, last = self.best((*rest, factor), target)

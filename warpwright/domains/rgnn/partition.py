@@ -175,7 +175,7 @@ class Parted(torch.nn.Module):
     def _run(self, x: torch.Tensor, others: torch.Tensor | None, edges: Edges) -> torch.Tensor:
         """Return the results of the nodes of one run."""
         if isinstance(self.layer, HGTConv):
-            return self._by_type(x, others, edges)
+            return self._by_type(self.layer, x, others, edges)
         every = x if others is None else torch.cat([x, others])
         result: torch.Tensor
         if isinstance(self.layer, RGCNConv):
@@ -184,8 +184,8 @@ class Parted(torch.nn.Module):
         result = self.layer(every, edges.edge_index, edges.edge_type)
         return result.index_select(0, edges.rows)
 
-    def _by_type(self, x: torch.Tensor, others: torch.Tensor | None, edges: Edges) -> torch.Tensor:
-        part, layer = self.part, self.layer
+    def _by_type(self, layer: HGTConv, x: torch.Tensor, others: torch.Tensor | None, edges: Edges) -> torch.Tensor:
+        part = self.part
         own = x.split(part.counts)
         far = [None] * len(own) if others is None else others.split(part.kinds_of_others)
         rows = {t: a if b is None else torch.cat([a, b]) for t, a, b in zip(layer.node_types, own, far, strict=True)}

@@ -31,8 +31,8 @@ Inputs = tuple[tuple[str, Domain, Shape], ...]
 
 Runner = Callable[[Index, Mapping[str, torch.Tensor]], list[torch.Tensor]]
 
-Emitter = tuple[str, Tuning, bool, tuple[str, ...]]
-"""Its name, the schedule of its kernels, whether they are fused, and the inputs that it may write."""
+Emitter = tuple[str, Tuning, tuple[bool, bool], tuple[str, ...]]
+"""Its name, the schedule of its kernels, whether those of the forward and of the backward are fused, and the inputs that it may write."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Plan:
     def runner(self, name: str, emitter: Emitter) -> Runner:
         """Return what runs the program `infer`, `forward` or `backward`."""
         if (name, emitter) not in self.runners:
-            self.runners[name, emitter] = _runner(getattr(self, name), emitter)
+            self.runners[name, emitter] = _runner(getattr(self, name), emitter, name == "backward")
         runner: Runner = self.runners[name, emitter]
         return runner
 
@@ -95,7 +95,7 @@ class Plan:
         assert self.backward is not None
         if ("onto", wanted, emitter) not in self.runners:
             program = onto(self.backward, self.wanted.index(wanted))
-            runner = _runner(program, (*emitter[:3], (STARTED,)))
+            runner = _runner(program, (*emitter[:3], (STARTED,)), True)
             self.runners["onto", wanted, emitter] = runner if isinstance(runner, Launches) and runner.sums.seeds else None
         kept: Runner | None = self.runners["onto", wanted, emitter]
         return kept
@@ -115,12 +115,13 @@ def onto(program: Program, output: int) -> Program:
     return builder.program(outputs)
 
 
-def _runner(program: Program, emitter: Emitter) -> Runner:
+def _runner(program: Program, emitter: Emitter, backward: bool) -> Runner:
+    fuse = emitter[2][backward]
     try:
         if emitter[0] == "gpu":
-            return Rows(lower(program, emitter[2], again=bool(emitter[1].again)), emitter[1], emitter[3])
+            return Rows(lower(program, fuse, again=bool(emitter[1].again)), emitter[1], emitter[3])
         if emitter[0] in NATIVE:
-            return Native(lower(program, emitter[2], general=True), NATIVE[emitter[0]], emitter[3])
+            return Native(lower(program, fuse, general=True), NATIVE[emitter[0]], emitter[3])
     except NotApplicable:
         pass
     return Eager(program)
@@ -136,10 +137,10 @@ def plan(
     layer: Layer, inputs: Inputs, wanted: tuple[str, ...], rows: Mapping[Domain, int], options: Options = STANDARD, machine: Machine = GPU
 ) -> Plan:
     """Compile `layer` for gradients of `wanted` on graphs of about these `rows`, in the order that is best on `machine`."""
-    traced = flatten(trace(layer, {name: (domain, shape) for name, domain, shape in inputs}))
-    ordering = Ordering(
-        rows, reorder=options.reorder, compact=options.compact, over_edges=options.over_edges, scatter=options.scatter, machine=machine
-    )
+    traced = trace(layer, {name: (domain, shape) for name, domain, shape in inputs})
+    traced = flatten(traced) if options.reorder else traced
+    over_edges = options.over_edges and rows[Domain.EDGE] >= STORED  # two launches more
+    ordering = Ordering(rows, reorder=options.reorder, compact=options.compact, over_edges=over_edges, scatter=options.scatter, machine=machine)
     last = through_pairs if machine.pairs and options.pairs else lambda program: program
     infer = ordering.run(traced)
     if not wanted:
@@ -254,7 +255,7 @@ def _chosen(
     name = emitter_for(first.device, first.dtype, options, index.edges)
     if name in NATIVE and any(x.dtype is not first.dtype or x.device != first.device for _, x in tensors.values()):
         name = "eager"  # kernels have one type of numbers; torch promotes, or says what does not fit
-    fuse = options.fuse if options.fuse is not None else name in NATIVE or not apart(index)
+    fuse = (options.fuse, options.fuse) if options.fuse is not None else (True, True) if name in NATIVE else fused(index)
     machine = CPU if name in NATIVE else GPU if name == "gpu" else TORCH
     tuning = options.tuning if options.tuning.again is not None else replace(options.tuning, again=index.edges < STORED)
     return _cached(layer, inputs, wanted, sizes, options, machine), (name, tuning, fuse, donated)
@@ -264,20 +265,20 @@ STORED = 1_000_000
 """Edges from which numbers of edges are stored for sums by source; below, a launch costs more than reading what they are computed from."""
 
 
-APART, APART_LARGE, LARGE = 7, 4, 200_000
-"""Edges of a (destination, relation) pair from which a GPU sums rows in a kernel of its own, and another has the product with the weight; the same
-for graphs of at least LARGE sources, whose rows are more than the second cache has.
+APART, APART_BACKWARD, LARGE = 7, 4, 200_000
+"""Edges of a (destination, relation) pair from which a GPU sums rows in a kernel of its own, and another has the product with the weight; and for the
+backward of graphs of at least LARGE sources, whose rows are more than the second cache has.
 
-On an H200 mag, with 14 edges a pair, took 3.6 ms so and 4.6 ms in one kernel (RGCN, forward), 5.0 and 6.9 ms (RGAT), 10.6 and 11.5 ms (HGT); wikikg2,
-with 4.4, 3.7 and 3.7 ms, 7.6 and 8.9 ms; biokg, with 7.1, but 94,000 nodes, 0.56 and 0.50 ms, 1.05 and 1.13 ms, 1.8 and 2.4 ms; am, with 1.7, 2.3 and
-1.6 ms (RGCN).
+On an H200 biokg, with 7.1 edges a pair and 94,000 nodes, took 0.56 ms so and 0.50 ms in one kernel (RGCN, forward), 1.05 and 1.13 ms (RGAT), 1.8 and
+2.4 ms (HGT); wikikg2, with 4.4, 3.0 and 2.3 ms, 5.2 and 5.1 ms, 8.6 and 8.1 ms, and HGT's training 28.5 and 29.2 ms; am, with 1.7, 2.3 and 1.6 ms
+(RGCN), 11.9 and 11.0 ms (RGAT, training).
 """
 
 
-def apart(index: Index) -> bool:
-    """Do sums of rows over edges and products of them have kernels of their own on a GPU?"""
-    least = APART if index.rows[Domain.SRC] < LARGE else APART_LARGE
-    return index.edges >= least * index.rows[Domain.PAIR_DST]
+def fused(index: Index) -> tuple[bool, bool]:
+    """Are sums of rows over edges and products of them in one kernel on a GPU, forward and backward?"""
+    length = index.edges / max(1, index.rows[Domain.PAIR_DST])
+    return length < APART, length < (APART if index.rows[Domain.SRC] < LARGE else APART_BACKWARD)
 
 
 def run_now(layer: Layer, index: Index, tensors: Tensors, options: Options = STANDARD, donated: tuple[str, ...] = ()) -> torch.Tensor:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -35,6 +36,9 @@ PERCENT = 100.0
 
 FOREVER = 1 << 30
 
+DEAD_END = 256
+"""Steps in a row that measure nothing new: the policy plays what it knows (STOP at once, say), and begins anew from where it began."""
+
 
 class _Ended(Exception):
     """The loop asks for nothing more."""
@@ -46,6 +50,7 @@ class _Asking:
     def __init__(self) -> None:
         self.asked: queue.Queue[Recipe | BaseException | None] = queue.Queue()
         self.answers: queue.Queue[Record | None] = queue.Queue()
+        self.measured = 0
 
     def evaluate(self, candidates: Sequence[Candidate]) -> Iterator[Record]:
         """Yield the records; raise _Ended when the loop has ended."""
@@ -54,6 +59,7 @@ class _Asking:
             record = self.answers.get()
             if record is None:
                 raise _Ended
+            self.measured += 1
             yield record
 
 
@@ -87,18 +93,45 @@ class Ppo:
             player.join()
 
     def _play(self, space: Space[Schedule], asking: _Asking, seed: int) -> None:
+        first = self.weights
         try:
-            learner = learner_of(space, asking, seed, self.rollout, self.weights)
-            try:
-                learner.learn(FOREVER)
-            except _Ended:
-                pass
-            finally:
-                self.weights = copied(learner.policy)
+            before = -1
+            while asking.measured > before:  # else a whole turn had nothing new to play
+                before = asking.measured
+                learner = learner_of(space, asking, seed + before, self.rollout, first)
+                try:
+                    with one_thread():
+                        learner.learn(FOREVER, _until_dead_end(asking))
+                except _Ended:
+                    break
+                finally:
+                    self.weights = copied(learner.policy)
         except BaseException as error:  # the loop's thread is the one to raise it in
             asking.asked.put(error)
         else:
             asking.asked.put(None)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Have torch use one thread: for a network as small as this, threads that wait for one another on busy cores cost seconds a step."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _until_dead_end(asking: _Asking) -> Callable[[Any, Any], bool]:
+    """Return what MaskablePPO asks after each step: shall it go on?"""
+    seen = [asking.measured, 0]
+
+    def goes_on(*_: Any) -> bool:
+        seen[:] = [asking.measured, 0] if asking.measured > seen[0] else [seen[0], seen[1] + 1]
+        return seen[1] < DEAD_END
+
+    return goes_on
 
 
 def learner_of(space: Space[Schedule], evaluator: Any, seed: int, rollout: int = ROLLOUT, weights: Weights | None = None) -> Any:
@@ -127,7 +160,8 @@ def pretrained(kernels: Sequence[tuple[Space[Schedule], Evaluator]], steps: int,
     """Return weights that were learnt on some kernels in turn, `steps` of the game on each."""
     for number, (space, evaluator) in enumerate(kernels):
         learner = learner_of(space, evaluator, seed + number, weights=weights)
-        learner.learn(steps)
+        with one_thread():
+            learner.learn(steps)
         weights = copied(learner.policy)
     if weights is None:
         raise UsageError("expected a kernel to learn on, saw none", "give at least one")

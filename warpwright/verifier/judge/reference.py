@@ -300,19 +300,29 @@ class Original:
                 return self._widely(inputs)
             except torch.cuda.OutOfMemoryError:
                 pass  # what the failed run held is let go of at the end of this block
-            except (RuntimeError, TypeError) as error:
-                self.wide_problem = f"the original does not run in float64: {str(error)[:300]}"
+            except Exception as error:  # whatever a program raises
+                problem = self._with_library(inputs, which) if self.device.startswith("cuda") else error
+                if not isinstance(problem, Exception):
+                    return problem
+                self.current = None
+                own = self.run_own(inputs, which)  # raises where it is the input that the program does not take
+                self.wide_problem = f"the original does not run in float64: {str(problem)[:300]}"
+                return own
             self.current = None
-            if not self.wide_problem:
-                return self._widely_in_less_memory(inputs, which)
+            return self._widely_in_less_memory(inputs, which)
         return self.run_own(inputs, which)
 
-    def _widely(self, inputs: Any) -> Any:
+    def _widely(self, inputs: Any, library: bool = False) -> Any:
+        """Return the float64 output. On a GPU convolutions are products of matrices, whose unit does 60 TFLOPS; requests with cuDNN's float64 kernels
+        (`library`) took 1 to 10 s on a busy H200 (level 1, 61 and 78), for which every task on the device waited. What it saves is not measured."""
         assert self.wide is not None
         default = torch.get_default_dtype()
         torch.set_default_dtype(torch.float64)
+        recurrent = any(isinstance(part, torch.nn.RNNBase) for part in self.wide.modules())
+        with_library = library or recurrent or not self.device.startswith("cuda")
+        flags = contextlib.nullcontext() if with_library else torch.backends.cudnn.flags(enabled=False)
         try:
-            with torch.no_grad(), padded_as_on_devices(), Widening(), Compensated() if self.is_double(inputs) else contextlib.nullcontext():
+            with torch.no_grad(), flags, padded_as_on_devices(), Widening(), Compensated() if self.is_double(inputs) else contextlib.nullcontext():
                 return self.wide(*widen(clone(inputs) if self.mutates_inputs else inputs))
         finally:
             torch.set_default_dtype(default)
@@ -322,12 +332,26 @@ class Original:
         return any(isinstance(item, torch.Tensor) and item.dtype is torch.float64 for item in (*self.initial.values(), *tree_leaves(inputs)))
 
     def _widely_in_less_memory(self, inputs: Any, which: int) -> Any:
-        """Return the float64 output without cuDNN, whose float64 convolutions take workspaces of many times their operands."""
+        """Return the float64 output when nothing else is held; with cuDNN where even so the matrices of patches do not fit."""
         self.answers.clear()
         torch.cuda.empty_cache()
         self.set_state(which)
-        with torch.backends.cudnn.flags(enabled=False):
+        try:
             return self._widely(inputs)
+        except torch.cuda.OutOfMemoryError:
+            pass  # what it held is let go of at the end of this block
+        self.current = None
+        self.set_state(which)
+        return self._widely(inputs, library=True)
+
+    def _with_library(self, inputs: Any, which: int) -> Any:
+        """Return the float64 output with cuDNN's kernels, for what torch has none of its own or not for so many elements; or why there is none."""
+        self.current = None
+        self.set_state(which)
+        try:
+            return self._widely(inputs, library=True)
+        except (RuntimeError, TypeError) as error:
+            return error
 
     # -- answers
 

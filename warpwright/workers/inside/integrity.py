@@ -418,9 +418,15 @@ def watch_events(folders: tuple[str, ...]) -> tuple[Callable[[], dict[str, list[
 
 
 def _trusted_folders() -> tuple[str, ...]:
-    """Return where installed code lies: the standard library, torch and other packages, and this package."""
+    """Return where installed code lies: the standard library, torch and other packages, and this package.
+
+    Packages may lie in several places: those of a user (`pip install --user`) and of the system beside those of an environment. Nothing of a
+    program has been run yet, which could name others.
+    """
     files = [os.__file__, str(sys.modules["torch"].__file__), str(sys.modules["torch"].__path__[0]), str(pathlib.Path(__file__).parents[1])]
     folders = {os.path.dirname(os.path.abspath(file)) for file in files}
+    named = [path.rstrip(os.sep) for path in sys.path if os.path.basename(path.rstrip(os.sep)) in ("site-packages", "dist-packages")]
+    folders |= {place(path) for path in named for place in (os.path.abspath, os.path.realpath)}
     return (*sorted(folder + os.sep for folder in folders), "<frozen ")
 
 

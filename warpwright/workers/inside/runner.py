@@ -63,7 +63,7 @@ def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
         name: getattr(runner, name)
         for name in (
             "hello", "build", "load_state", "set_state", "prepare", "export", "keep", "census", "lock", "device_facts", "receive", "host_only",
-            "release_memory", "trim", "line_up", "switch_mode",
+            "release_memory", "trim", "line_up", "switch_mode", "load",
         )
     }
     stops = bool(order.get("stops"))
@@ -111,6 +111,13 @@ class Runner:
         """Say what the isolation of this process reached."""
         where = [ctypes.addressof(self.probe), self.probe.raw.hex()]
         return {"isolation": self.order["isolation"], "pid": os.getpid(), "threads": torch.get_num_threads(), "probe": where}
+
+    def load(self, modules: list[str]) -> dict[str, Any]:
+        """Import what a program of ours will need, before there is one; what cannot be imported is left to it."""
+        for name in modules:
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
+        return {}
 
     def build(self, entry: str, files: list[list[str]], class_name: str, init: Any, training: bool | None, stateful: bool) -> dict[str, Any]:
         """Write the files, import the first, construct its class with the task's own arguments.

@@ -70,7 +70,7 @@ def taker() -> Callable[[Any], Taken | str]:
             forms[kind] = form_of(kind)
         form, names = forms[kind]
         if not form:
-            return f"a {kind.__module__}.{kind.__qualname__}"
+            return f"a {kind.__module__}.{kind.__qualname__}, which is no dataclass without methods and in no installed package"
         if form == "fields":
             held = _held(value, names, attributes, namespace_of(kind))
             return f"a {kind.__qualname__} with a field that is not set" if held is None else (kind.__qualname__, held)

@@ -162,13 +162,22 @@ class Kernel(Fused):
 
 
 def subgraph(nodes: Sequence[fx.Node], sources: Sequence[fx.Node], results: Sequence[fx.Node]) -> fx.Graph:
+    """Return the calls as a graph of their own, whose placeholders are `sources`; expansions of what it holds are made in it."""
     graph = fx.Graph()
     twin: dict[fx.Node, Any] = {}
     for i, node in enumerate(sources):
         twin[node] = graph.create_node("placeholder", f"a{i}", name=f"a{i}")
         twin[node].meta = dict(node.meta)
+
+    def known(node: fx.Node) -> Any:
+        if node not in twin and is_op(node, aten.expand.default, aten.expand_as.default):
+            source: Any = node.args[0]
+            twin[node] = graph.create_node("call_function", aten.expand.default, (known(source), list(shape(node))), name="expand")
+            twin[node].meta = dict(node.meta)
+        return twin[node] if node in twin else node.meta["number"]
+
     for node in nodes:
-        args, kwargs = fx.map_arg((node.args, node.kwargs), lambda n: twin[n] if n in twin else n.meta["number"])
+        args, kwargs = fx.map_arg((node.args, node.kwargs), known)
         twin[node] = graph.create_node(node.op, node.target, args, kwargs, name=node.target.overloadpacket.__name__)  # type: ignore[union-attr]
         twin[node].meta = dict(node.meta)
     graph.output(tuple(twin[node] for node in results))

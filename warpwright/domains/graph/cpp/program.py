@@ -16,7 +16,7 @@ from typing import Any, Literal
 import torch
 from torch import fx
 
-from warpwright.domains.graph.ir import is_tensor, shape, value
+from warpwright.domains.graph.ir import aten, is_op, is_tensor, shape, value
 
 Axes = tuple[tuple[int, ...], ...]
 """For each dimension of a tensor the axes over which it runs, outermost first; () for a dimension of size 1."""
@@ -280,6 +280,8 @@ class Program:
             raise Unsupported("an argument that is no tensor")
         if arg.meta.get("number") is not None:
             return self.const(arg.meta["number"])
+        if is_op(arg, aten.expand.default, aten.expand_as.default):  # as it lies, without the copy that a broadcast takes
+            return self.read(arg.args[0], near)
         return self.load(arg, self.axes_for(shape(arg), near))
 
     def axes_of_result(self, node: fx.Node, args: Sequence[Any]) -> Axes:

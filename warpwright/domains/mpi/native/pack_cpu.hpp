@@ -247,6 +247,33 @@ inline char* copy_nest(const Nest& nest, char* strided, char* packed) {
     return copy_rows<D>(nest, strided, packed, 0);
 }
 
+using Places = void (*)(char* strided, char* packed, const Bytes* at, std::size_t count);
+
+template <Direction D, int B>
+void places_fixed(char* strided, char* packed, const Bytes* at, std::size_t count) {
+#pragma GCC unroll 4
+    for (std::size_t i = 0; i < count; ++i) move_fixed<D, B>(strided + at[i], packed + static_cast<Bytes>(i) * B);
+}
+
+template <Direction D, int... B>
+constexpr auto places_table(std::integer_sequence<int, B...>) {
+    struct Table { Places of[sizeof...(B)]; };
+    return Table{{places_fixed<D, B + 1>...}};
+}
+
+// The parts of a Concat of Dense: at places of their own, of one length or each of its own.
+template <Direction D>
+inline char* copy_runs(const Node& node, char* strided, char* packed) {
+    if (node.unit) {
+        static constexpr auto table = places_table<D>(std::make_integer_sequence<int, 64>());
+        table.of[node.unit - 1](strided, packed, node.at.data(), node.at.size());
+        return packed + node.bytes;
+    }
+    const Bytes *at = node.at.data(), *length = node.lengths.data();
+    for (std::size_t i = 0, count = node.at.size(); i < count; packed += length[i], ++i) move_any<D>(strided + at[i], packed, length[i]);
+    return packed;
+}
+
 // Copy all bytes of `node`, whose start is `strided`; return the end of what was packed.
 template <Direction D>
 char* copy_all(const Node& node, char* strided, char* packed) {
@@ -259,21 +286,7 @@ char* copy_all(const Node& node, char* strided, char* packed) {
         for (Bytes i = 0; i < node.count; ++i) packed = copy_all<D>(*node.child, strided + i * node.step, packed);
         return packed;
     }
-    if (node.uniform && node.uniform <= 64 && node.parts.size() > 4) {
-        const auto run = [&]<int B>(std::integral_constant<int, B>) {
-            for (const Part& part : node.parts) move_fixed<D, B>(strided + part.offset, packed), packed += B;
-            return packed;
-        };
-        switch (node.uniform) {
-            case 4: return run(std::integral_constant<int, 4>());
-            case 8: return run(std::integral_constant<int, 8>());
-            case 16: return run(std::integral_constant<int, 16>());
-            case 24: return run(std::integral_constant<int, 24>());
-            case 32: return run(std::integral_constant<int, 32>());
-            case 64: return run(std::integral_constant<int, 64>());
-            default: break;
-        }
-    }
+    if (!node.at.empty()) return copy_runs<D>(node, strided, packed);
     for (const Part& part : node.parts) {
         if (part.node->depth == 0) {
             move_any<D>(strided + part.offset, packed, part.node->bytes);

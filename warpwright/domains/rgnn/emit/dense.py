@@ -50,7 +50,8 @@ def product(x, weight, bias, out, rows, x_step, w_down, w_across, out_step, WIDT
 
 @triton.jit(do_not_specialize=["rows", "each"])
 def outer(x, g, matrix, total, rows, x_step, g_step, each, WIDTH: tl.constexpr, RESULT: tl.constexpr, K: tl.constexpr, M: tl.constexpr,
-          STEP: tl.constexpr, STAGES: tl.constexpr, ACTIVE: tl.constexpr):
+          STEP: tl.constexpr, STAGES: tl.constexpr, ACTIVE: tl.constexpr,
+          PRECISION: tl.constexpr):
     first = tl.program_id(0) * each
     k, m = tl.arange(0, K), tl.arange(0, M)
     value, added = tl.zeros((K, M), tl.float32), tl.zeros((STEP, M), tl.float32)
@@ -61,7 +62,7 @@ def outer(x, g, matrix, total, rows, x_step, g_step, each, WIDTH: tl.constexpr, 
         right = tl.load(g + at * g_step + m[None, :], mask=ok & (m[None, :] < RESULT), other=0.0)
         if ACTIVE:
             left = 0.5 * left * (1.0 + tl.erf(left * 0.7071067811865476))
-        value += tl.dot(tl.trans(left), right, input_precision="tf32x3")
+        value += tl.dot(tl.trans(left), right, input_precision=PRECISION)
         added += right
     tl.atomic_add(matrix + k[:, None] * RESULT + m[None, :], value, mask=(k[:, None] < WIDTH) & (m[None, :] < RESULT), sem="relaxed")
     tl.atomic_add(total + m, tl.sum(added, 0), mask=m < RESULT, sem="relaxed")
@@ -118,6 +119,8 @@ class Schedule:
     """Steps whose reads are under way."""
     programs: int
     """For each multiprocessor."""
+    precision: str = "tf32x3"
+    """Of a weight's gradient: three products of TF32, or six of bfloat16 (bf16x6), each of which keep float32's."""
 
 
 PRODUCT, OUTER, MIXED, UNMIXED = Schedule(64, 4, 3, 2), Schedule(32, 4, 3, 3), Schedule(64, 4, 2, 2), Schedule(64, 4, 2, 2)
@@ -220,7 +223,8 @@ def _outer(x: torch.Tensor, g: torch.Tensor, by: Schedule = OUTER, active: bool 
     each = -(-rows // (_multiprocessors(x.device) * by.programs * by.step)) * by.step
     whole = x.new_zeros(width + 1, result)
     matrix, total = whole[:width], whole[width]
-    padded = {"K": _padded(width), "M": _padded(result), "STEP": by.step, "STAGES": by.stages, "ACTIVE": active, "num_stages": by.stages}
+    padded: dict[str, int | str] = {"K": _padded(width), "M": _padded(result), "STEP": by.step, "STAGES": by.stages, "num_stages": by.stages}
+    padded |= {"ACTIVE": active, "PRECISION": by.precision}
     steps = x.stride(0), g.stride(0), each
     with _on(x.device):
         _module().outer[(-(-rows // each),)](x, g, matrix, total, rows, *steps, WIDTH=width, RESULT=result, **padded, num_warps=by.warps)

@@ -28,6 +28,8 @@ class Tuning:
     """Are numbers of edges computed again by every kernel that reads them, rather than stored? None: on small graphs."""
     stages: int = 0
     """Of a loop over edges. 2 or more: reads are copies to shared memory, some steps ahead; 1: reads as they stand; 0: barriers keep their order."""
+    gradients: str = "tf32x3"
+    """How weight gradients keep float32's precision: three products of TF32, or six of bfloat16 (bf16x6), whose operands need not be turned."""
 
 
 DEFAULT = Tuning()
@@ -482,7 +484,7 @@ class Writer:
         (down, rows), (across, columns) = ((self.width(n, w), self.columns(n, w)) for n, w in zip(op.shape, self._sides(op), strict=True))
         self.head.append(f"r{position} = tl.zeros(({down}, {across}), tl.float32)")
         mask = "ok" if any(i in self.kernel.partial for i in op.inputs) else "once"
-        own.append(f'r{position} += tl.dot(tl.trans(tl.where({mask}[:, None], {left}, 0.0)), {right}, input_precision="tf32x3")')
+        own.append(f'r{position} += tl.dot(tl.trans(tl.where({mask}[:, None], {left}, 0.0)), {right}, input_precision="{self.tuning.gradients}")')
         offset = ("relation" if op.domain is Domain.ETYPE else "0") + f" * {op.width} + {rows}[:, None] * {op.shape[1]} + {columns}[None, :]"
         wanted = f"tl.where(tile_first < tile_last, {op.shape[0]}, 0)"  # a mask of a scalar's would be no Boolean to Triton 3.9's interpreter
         inside = f"({rows}[:, None] < {wanted}) & ({columns}[None, :] < {op.shape[1]})"

@@ -148,7 +148,8 @@ class Mixed(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Return the gradients of what forward takes."""
-        return unmixed(*ctx.saved_tensors, gradient.contiguous())
+        x, out, share, weight, bias = ctx.saved_tensors
+        return unmixed(x, out, share, weight, bias, gradient.contiguous())
 
 
 class HGTConv(Layer):

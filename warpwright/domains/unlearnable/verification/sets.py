@@ -22,7 +22,7 @@ from warpwright.domains.unlearnable.verification.findings import Quality
 from warpwright.errors import UsageError
 
 _REFERENCES = 500
-"""Unlabelled clean images that the blind estimate gets: the first of the test set."""
+"""Unlabelled clean images that the blind estimate gets, evenly chosen from the test set, which may come class by class."""
 
 _CONTROL_KEY = b"warpwright control filters: no secret, every report may use it"
 
@@ -168,7 +168,8 @@ class TrainingSets:
     @functools.cached_property
     def blind(self) -> NDArray[np.uint8]:
         """Return the protected images with class spectra equalised: from labels and similar clean images, without a key or a pair."""
-        responses = estimate.blind_responses(self.protected, self.labels, self.classes, self.test[:_REFERENCES], self.data.fit.bank.spec.k)
+        index = np.unique(np.linspace(0, len(self.test) - 1, min(_REFERENCES, len(self.test))).astype(np.int64))
+        responses = estimate.blind_responses(self.protected, self.labels, self.classes, self.test[index], self.data.fit.bank.spec.k)
         return estimate.undo(self.protected, self.labels, responses)
 
     def from_pairs(self, device: str = "cpu") -> NDArray[np.uint8]:

@@ -102,7 +102,7 @@ class Outcome:
     """On the training batches of the last epoch, as the network saw them; of `contrast`, the probe's on its training images."""
     seed: int
     curve: tuple[tuple[float, float], ...] = ()
-    """After each epoch: accuracy on the training batches, and on up to 500 images of the first of the tests."""
+    """After each epoch: accuracy on the training batches, and on up to 500 images from all over the first of the tests."""
     seconds: float = field(default=0.0, compare=False)
     """From start to end, with others side by side where there were any."""
     how: str = field(default="eager", compare=False)
