@@ -60,6 +60,14 @@ def test_times_roofline_facts_steps_and_the_diff_come_from_the_records() -> None
     assert "spilled, bytes 0 -> 0" in explain.text(made, all_facts=True)
 
 
+def test_the_one_step_of_a_program_is_measured_against_the_original() -> None:
+    one = record(3.0, "tile", text="for (;;) fast();\n")
+    made = explain.explain(one, [ORIGINAL, one], told)
+    assert explain.document(made)["steps"] == [{"action": "tile()", "gain": 3.0, "note": ""}] and "was not measured" not in explain.text(made)
+    two = explain.explain(BEST, [ORIGINAL, BEST], told)
+    assert [step["gain"] for step in explain.document(two)["steps"]] == [None, None], "of several steps the original says nothing"
+
+
 def test_what_is_not_known_is_said() -> None:
     bare = replace(BEST, measurement=replace(measured(4.0), regimes={}), sandbox="")
     said = explain.text(explain.explain(bare, [bare], told))

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from warpwright.base import Action, Record, Regime, Timing, from_json, is_baseline, to_json
+from warpwright.base import BASELINE, Action, Record, Regime, Timing, from_json, is_baseline, to_json
 from warpwright.loop import best as recommended
 from warpwright.reports import summary
 
@@ -195,7 +195,12 @@ class Ablated:
 def ablation(record: Record, records: Iterable[Record]) -> list[Ablated]:
     """Return the worth of each action of the record's recipe: the record without it (and without what depended on it) is looked up."""
     recipe = record.candidate.actions
-    measured = {other.candidate.actions: other for other in records if not is_baseline(other) and other.device == record.device}
+    here = [other for other in records if other.device == record.device]
+    measured = {other.candidate.actions: other for other in here if not is_baseline(other)}
+    if len(recipe) == 1:  # without its one step it is the original, which is timed as a baseline and not once more
+        for other in here:
+            if other.candidate.proposer == f"{BASELINE}eager":
+                measured.setdefault((), other)
     measured.setdefault(recipe, record)
     return [_ablated(record, index, measured) for index in range(len(recipe))]
 
