@@ -81,6 +81,17 @@ def test_a_command_without_seconds_is_waited_for() -> None:
     assert process.communicate(timeout=60)[0] == "done\n" and process.returncode == 7
 
 
+def test_it_is_seen_to_end_where_whoever_started_it_ignores_that() -> None:
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        process = started("bound.begin('slow', 100.0, True); return 7")
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    began = time.monotonic()
+    _, err = process.communicate(timeout=90)
+    assert process.returncode == 7 and time.monotonic() - began < 60, err
+
+
 def test_one_that_has_written_all_keeps_its_code() -> None:
     process = started(f"bound.begin('slow', 0.5, True); print('all', flush=True); bound.done(0){DEAF}    time.sleep({SLEEPS})")
     out, err = process.communicate(timeout=60)

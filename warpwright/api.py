@@ -65,29 +65,33 @@ def optimize_task(
         watching.record(record)
 
     run_ = run.Run(Outcome(task, None, (), "interrupted", interrupted=True), "")
-    told = Polish()
+    told, stopped = Polish(), False
     with Archive(archive_path) as archive:
         known = None if again else recall.recall(task, settings, archive)
         if known is not None:
-            told = _polished(task, settings, archive, known.records, polish, watching, folder) if polish else Polish()
+            try:
+                told = _polished(task, settings, archive, known.records, polish, watching, folder) if polish else told
+            except KeyboardInterrupt:
+                stopped = True
             every = [*known.records, *told.records]
-            return replace(results.write(task, every, folder, archive.path, known.reason, known.left_out, recalled=True), polish=told.outcomes)
+            result = results.write(task, every, folder, archive.path, known.reason, known.left_out, recalled=True)
+            return replace(result, interrupted=stopped, polish=told.outcomes)
         try:
             conduct = run.Conduct(remember, watching.tell, deadline=deadline, ablation_share=ABLATION_SHARE)
             run_ = run.run_task(task, settings, archive, conduct)
             if run_.outcome.failure is not None:
                 raise run_.outcome.failure
-            if polish:
+            if polish and not run_.outcome.interrupted:
                 results.write(task, records, folder, archive.path, _reason(run_, bool(records)), run_.outcome.left_out)  # what there is, is kept
                 told = _polished(task, settings, archive, records, polish, watching, folder)
                 records += told.records
         except KeyboardInterrupt:
-            pass
+            stopped = True
         finally:
             result = results.write(task, records, folder, archive.path, _reason(run_, bool(records)), run_.outcome.left_out)
         if not run_.outcome.interrupted:
             recall.keep(task, settings, archive, run_.outcome, result.records, _reason(run_, True))
-    return replace(result, interrupted=run_.outcome.interrupted, polish=told.outcomes)
+    return replace(result, interrupted=run_.outcome.interrupted or stopped, polish=told.outcomes)
 
 
 @dataclass(frozen=True)

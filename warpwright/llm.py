@@ -241,8 +241,13 @@ class Local:
         """Return the model's answer. Raises ChatError where the question leaves no room for one."""
         import torch
 
-        model, tokenizer = self.loaded = self.loaded or self._load()
-        ids = tokenizer(self._text(tokenizer, messages), return_tensors="pt", add_special_tokens=not tokenizer.chat_template).input_ids
+        try:
+            model, tokenizer = self.loaded = self.loaded or self._load()
+            ids = tokenizer(self._text(tokenizer, messages), return_tensors="pt", add_special_tokens=not tokenizer.chat_template).input_ids
+        except MissingExtra:
+            raise
+        except Exception as error:  # no weights, no memory, a template that knows no role "system"
+            raise ChatError(f"expected a model in {self.name} that takes the question, saw {str(error).strip()[:300]}") from error
         asked = ids.shape[1]
         room = getattr(model.config, "max_position_embeddings", None)
         most = self.most_tokens if room is None else min(self.most_tokens, room - asked)
@@ -457,7 +462,7 @@ _SECRET = re.compile(
     r"(^|_)(\w*KEYS?|\w*TOKENS?|\w*SECRETS?|\w*PASSWORDS?|\w*PASSWD|\w*PASSPHRASE|PASS|PAT|DSN|COOKIES?|CREDENTIALS?|AUTH|BEARER)(_|$)", re.I
 )
 _KEY_LIKE = re.compile(
-    r"(?<![\w-])(sk-[\w-]{16,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abprs]-[\w-]{10,}|hf_\w{20,}|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}"
+    r"(?<![\w/.-])(sk-[\w-]{16,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abprs]-[\w-]{10,}|hf_\w{20,}|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}"
     r"|eyJ[\w-]{10,}\.[\w-]{10,}\.)|-----BEGIN [A-Z ]*PRIVATE KEY-----|\w://[^/\s:@]*:[^/\s@]+@"
 )
 """Values that are keys by their form, whatever they are called: of model services, of code hosts, JSON web tokens, addresses with a password."""

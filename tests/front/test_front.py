@@ -358,7 +358,7 @@ def test_an_argument_that_cannot_be_compared_is_said() -> None:
     assert not fast.results
 
 
-@pytest.mark.parametrize(("options", "said"), [({"budget": "10"}, "10s"), ({"buget": "10s"}, "buget")])
+@pytest.mark.parametrize(("options", "said"), [({"budget": "10"}, "10s"), ({"budget": 10}, "as text"), ({"buget": "10s"}, "buget")])
 def test_wrong_options_are_said_where_they_are_written(options: dict[str, Any], said: str) -> None:
     with pytest.raises((UsageError, TypeError), match=said):
         warpwright.accelerate(**options)

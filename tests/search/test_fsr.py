@@ -292,7 +292,13 @@ def test_what_is_a_secret_is_said_by_its_form_too(value: str, monkeypatch: pytes
     assert "NOTES" in secrets()
 
 
-@pytest.mark.parametrize("value", ["/usr/bin:/bin", "https://host/v1", "http://host:8000/a@b", "1", "task-force-abcdefghijklmnopqrst", "C.UTF-8"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "/usr/bin:/bin", "https://host/v1", "http://host:8000/a@b", "1", "task-force-abcdefghijklmnopqrst", "C.UTF-8",
+        "/opt/sk-conda-environment-12/lib", "/home/u/hf_transformers_benchmarks/.venv/bin:/usr/bin",
+    ],
+)  # fmt: skip
 def test_what_is_none_stays(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NOTES", value)
     assert "NOTES" not in secrets()

@@ -66,6 +66,13 @@ def test_a_context_whose_thread_has_another_name_is_seen_by_its_files() -> None:
         assert bool(second_context(shown)) is seen
 
 
+def test_files_that_are_hidden_are_told() -> None:
+    """A program that makes its process undumpable hides them from a parent that is not root."""
+    shown = worker(1, Contexts(1, 23))
+    shown.contexts, shown.alive = lambda: Contexts(1, 0), True
+    assert "does not let its open files be seen" in second_context(shown)
+
+
 @pytest.mark.parametrize("process", [1], indirect=True)
 def test_the_runners_own_context_is_none_of_the_programs(process: int) -> None:
     verify._expect_one_context(worker(process, Contexts(1, 0)))

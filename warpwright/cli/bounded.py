@@ -108,6 +108,7 @@ def fork() -> Bound | None:
     if not hasattr(signal, "sigtimedwait"):
         return None
     bound = Bound(began)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where whoever started this ignores it, a child's end would go unseen
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {*FORWARDED, signal.SIGCHLD})
     first, child = os.getpid(), os.fork()
     if child == 0:
@@ -192,7 +193,10 @@ def _folders_of(pid: int) -> set[str]:
 def say(told: dict[str, Any]) -> None:
     """Print what became of the command: its line where JSON is asked for."""
     reason = f"the budget of {told['seconds']:g} s was spent at: {told['doing']}"
-    hint = "nothing was written; what was measured until then is in the archive: the same command goes on from there, best with a longer --budget"
+    hint = (
+        "the result is missing, or may not be complete; what was measured until then is in the archive: the same command goes on from there, "
+        "best with a longer --budget"
+    )
     with contextlib.suppress(OSError):
         if sys.stderr.isatty():
             os.write(2, b"\r\x1b[K\x1b[?25h")  # the progress line, and the cursor that it hid

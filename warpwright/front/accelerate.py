@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from warpwright.base import Budget
 from warpwright.errors import UsageError, WarpwrightError
+from warpwright.front import asked
 from warpwright.front.module import optimize
 from warpwright.front.result import Result
 
@@ -32,7 +32,8 @@ def accelerate(target: Any = None, /, **options: Any) -> Any:
     than a function or a class of modules.
     """
     inspect.signature(optimize).bind_partial(None, **options)  # here, and not at the first call
-    Budget.parse(options.get("budget", "60s"))
+    known = {name: options.get(name, parameter.default) for name, parameter in inspect.signature(optimize).parameters.items()}
+    asked.check(known["budget"], known["search"], known["precision"], known["callback"])
     if target is None:
         return functools.partial(accelerate, **options)
     if isinstance(target, type) and issubclass(target, torch.nn.Module):

@@ -55,6 +55,8 @@ def second_context(worker: Worker) -> str:
     if before is None or not before.threads:
         return ""
     now = worker.contexts()
+    if before.files and not now.files and worker.alive:
+        return "the process does not let its open files be seen any more, as it did before the program"
     if now.threads <= before.threads:
         files = f"the process has {now.files} files of the driver open, {before.files} before the program: it has made a CUDA context for itself"
         return files if now.files >= before.files + FILES_OF_A_CONTEXT else ""

@@ -184,8 +184,11 @@ class Judge:
         if not self._deck:
             plain = [case for case in self.cases if case.name not in (STRIDED, "nominal")]  # it may raise there; timed calls are nominal
             self._deck = self._random.sample(plain, len(plain))
-        case = replace(self._deck.pop(), seed=self._random.randrange(SEEDS)) if self._deck else None
-        return self.ship(case) if case is not None and self.viable(case, TIMED_STATE) else self.fresh()
+        while self._deck:
+            case = replace(self._deck.pop(), seed=self._random.randrange(SEEDS))
+            if self.viable(case, TIMED_STATE):
+                return self.ship(case)
+        return self.fresh()
 
     def kinds_of_call(self) -> list[Case]:
         """Return cases that are like the hidden ones in layout and in numbers that are no tensors, with other values.

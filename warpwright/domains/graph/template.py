@@ -196,7 +196,7 @@ class _Recorded:
             for _ in range(3):
                 function(*self.inputs, *state)
         torch.cuda.current_stream().wait_stream(side)
-        self.graph = torch.cuda.CUDAGraph()
+        self.graph, self.done = torch.cuda.CUDAGraph(), torch.cuda.Event()  # an event is of one device, and the state may have moved
         with torch.no_grad(), _recording(self.graph):
             self.results = function(*self.inputs, *state)
         memory = [t.untyped_storage().data_ptr() for t in torch.utils._pytree.tree_leaves(self.results) if isinstance(t, torch.Tensor)]
