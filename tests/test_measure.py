@@ -328,7 +328,8 @@ def test_what_is_surely_not_worthwhile_is_timed_no_longer() -> None:
     assert calls(1.05) < calls(0.0)
 
 
-def test_hidden_cases_are_called_and_checked_between_timed_ones() -> None:
+def inputs_of_calls(seconds: float) -> list[Any]:
+    """Return what each call of a program was made on that was compared for so many seconds."""
     machine = Machine(Random(4))
     new = Fake("new", machine, 2e-3)
     seen: list[Any] = []
@@ -336,20 +337,17 @@ def test_hidden_cases_are_called_and_checked_between_timed_ones() -> None:
     new.prepare = lambda inputs, place: (seen.append(inputs), prepare(inputs, place))[1]
     measure.compare(
         new, {"eager": Fake("eager", machine, 2e-3)}, lambda: "nominal", hidden_inputs=lambda: "hidden",
-        seconds=2.0, floor_seconds=0.0, overhead_seconds=0.0, rng=Random(1), clock=machine.clock,
+        seconds=seconds, floor_seconds=0.0, overhead_seconds=0.0, rng=Random(1), clock=machine.clock,
     )  # fmt: skip
+    return seen
+
+
+def test_hidden_cases_are_called_and_checked_between_timed_ones() -> None:
+    seen = inputs_of_calls(2.0)
     assert seen.count("hidden") >= 2 and seen.count("nominal") > 5 * seen.count("hidden") / 2
     assert seen[-1] == "hidden"  # the last call of all: a program that counts its calls has had most of them by then
 
 
 def test_a_run_that_is_short_of_time_has_as_many_hidden_cases_all_the_same() -> None:
-    machine = Machine(Random(4))
-    new = Fake("new", machine, 2e-3)
-    seen: list[Any] = []
-    prepare = new.prepare
-    new.prepare = lambda inputs, place: (seen.append(inputs), prepare(inputs, place))[1]
-    measure.compare(
-        new, {"eager": Fake("eager", machine, 2e-3)}, lambda: "nominal", hidden_inputs=lambda: "hidden",
-        seconds=1e-3, floor_seconds=0.0, overhead_seconds=0.0, rng=Random(1), clock=machine.clock,
-    )  # fmt: skip
+    seen = inputs_of_calls(1e-3)
     assert seen.count("hidden") >= measure.FEWEST_HIDDEN and seen.count("nominal") < 50

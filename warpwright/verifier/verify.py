@@ -171,7 +171,7 @@ def scan(source: Source, patterns: tuple[tuple[str, str], ...] = FORBIDDEN_TEXT)
 def verify(judge: Judge, worker: Worker, entry: str, task: Task, ours: bool = False) -> Verdict:
     """Check a built entry against the task's original. A pass names the case that came nearest to its tolerance.
 
-    `ours`: a program that cannot mean to deceive. Only its values are looked at: on every case, and in every state.
+    `ours`: a program that cannot mean to deceive. Only its values are looked at, on every case and in every state, and what it writes into inputs.
     """
     reason = judge.certify().reason or _too_few(judge)
     if reason:
@@ -250,10 +250,10 @@ class _Verification:
         """Every case once, one of them in each other state: half the calls, or fewer, of what a candidate meets (35 to 50)."""
         cases = [case for case in self.judge.cases if case.name != STRIDED]
         load_state(self.judge, self.worker, self.entry, 0)
-        for case in cases:
+        self.call(cases[0], 0)
+        self.judged(self.judge.compare_inputs(self.export("inputs"), cases[0], 0), cases[0])
+        for case in cases[1:]:
             self.call(case, 0)
-            if case is cases[0]:
-                self.judged(self.judge.compare_inputs(self.export("inputs"), case, 0), case)
         load_state(self.judge, self.worker, self.entry, 1, "set_state")
         if self.judge.viable(cases[0], 1):
             self.call(cases[0], 1, check="stale_state" if self.judge.facts["state_tensors"] else "")
