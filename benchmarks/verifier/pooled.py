@@ -5,7 +5,8 @@
 `luck.py` asks this of one judgement. An audit makes dozens: about 24 on the hidden cases and states. Errors of the original are normal with a width
 for each call (`spread`: the logarithm's deviation, which nobody knows beforehand); those of the program are `factor` times as wide.
 
-    any call        the rule: an error beyond SLACK times the worst of the original's runs, in any call (and beyond its usual one)
+    any call        an error beyond SLACK times the worst of the original's runs, in any call (and beyond its usual one)
+    seen again      the rule: the same, but one that is beyond it by less than MARGINAL has to be seen again on one of DRAWS other draws
     sum of squares  over the calls that get a second look: (error / RMS of the original's runs)^2, added up; no run more than the rule makes
     ratio of sums   over all calls, with the original's one run of each: no second look at all
     ratio of medians the same with medians, which one call cannot spoil
@@ -24,6 +25,7 @@ from typing import Any
 import torch
 
 from warpwright.verifier.judge.conditioning import FEW
+from warpwright.verifier.luck import DRAWS, MARGINAL
 
 SLACK = 2.0
 RUNS = FEW[0][1]
@@ -46,8 +48,11 @@ def audits(calls: int, spread: float, trials: int, seed: int = 1) -> dict[float,
     for factor in FACTORS:
         error = factor * drawn
         looked = error > SLACK * torch.maximum(own, usual)
+        excess = torch.where(looked, error / (SLACK * torch.maximum(worst, usual)), 0.0)
+        another = torch.rand(excess.shape, generator=generator) < 1 - (1 - float((excess > 1).double().mean())) ** DRAWS
         found[factor] = {
-            "any call": (looked & (error > SLACK * torch.maximum(worst, usual))).any(1).double(),
+            "any call": (excess > 1).any(1).double(),
+            "seen again": ((excess >= MARGINAL) | ((excess > 1) & another)).any(1).double(),
             "sum of squares": torch.where(looked, error / size, 0.0).square().sum(1),
             "ratio of sums": error.square().sum(1) / own.square().sum(1),
             "ratio of medians": error.median(1).values / own.median(1).values,
@@ -60,7 +65,7 @@ def table(calls: int, spread: float, trials: int) -> list[dict[str, Any]]:
     found, rows = audits(calls, spread, trials), []
     for rule in found[HONEST]:
         honest = found[HONEST][rule].double().sort().values
-        limit = 0.5 if rule == "any call" else float(honest[int(len(honest) * (1 - LUCK)) - 1])
+        limit = 0.5 if rule in ("any call", "seen again") else float(honest[int(len(honest) * (1 - LUCK)) - 1])
         shares = {f"refused at {factor:g}x": round(float((found[factor][rule] > limit).double().mean()), 4) for factor in FACTORS}
         rows.append({"table": "pooled", "calls": calls, "spread": spread, "rule": rule, "limit": round(limit, 2), **shares})
     return rows

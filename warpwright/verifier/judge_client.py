@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import random
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from typing import Any
 from weakref import WeakSet
 
@@ -189,6 +190,12 @@ class Judge:
             if self.viable(case, TIMED_STATE):
                 return self.ship(case)
         return self.fresh()
+
+    def others(self, case: Case, which: int, count: int) -> Iterator[Case]:
+        """Yield other draws of a case on which the original gives sound answers in state `which`; at most twice as many are tried."""
+        seeds = (2 * self._random.randrange(SEEDS // 2) + case.seed % 2 for _ in range(2 * count))  # "coarse" goes by the last bit
+        drawn = (replace(case, seed=seed) for seed in seeds)
+        return islice((one for one in drawn if self.viable(one, which)), count)
 
     def kinds_of_call(self) -> list[Case]:
         """Return cases that are like the hidden ones in layout and in numbers that are no tensors, with other values.

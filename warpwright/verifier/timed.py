@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from typing import ClassVar
 
 from warpwright.base import Case, Verdict
-from warpwright.verifier import aftermath
+from warpwright.verifier import aftermath, luck
 from warpwright.verifier.judge_client import TIMED_STATE, Comparison, Judge, Shipment
 from warpwright.verifier.ledger import Ledger
 from warpwright.verifier.rejections import Rejected, as_rejections, census, exported, load_state, prepare_call, rejection
@@ -142,6 +142,8 @@ class TimedProgram:
         if not untrusted:
             return comparison
         comparison = aftermath.explained(self.judge, self.worker, comparison)
+        if luck.is_marginal(comparison, case):
+            return self._on_other_draws(comparison, case)
         if comparison.check:
             return comparison
         self._went_on = self._went_on + 1 if went_on else 0
@@ -160,6 +162,18 @@ class TimedProgram:
         if not around.check and (facts["stateful"] or facts["mutated_state"]) and facts["state_tensors"]:
             around = self.judge.compare_state(exported(self.worker, "state"), case, TIMED_STATE)
         return around if around.check else comparison
+
+    def _on_other_draws(self, refused: Comparison, case: Case) -> Comparison:
+        """Return a marginal refusal if single calls on other draws show it again; else a pass."""
+
+        def called(other: Case) -> Comparison:
+            if self.judge.facts["stateful"] or self.judge.facts["mutated_state"]:
+                load_state(self.judge, self.worker, self.entry, TIMED_STATE)
+            prepare_call(self.worker, self.entry, self.judge.ship(other), slot=self._random.choice(("new", "same")), flush=True)
+            self.worker.go()
+            return self.judge.compare(exported(self.worker), other, TIMED_STATE)
+
+        return luck.on_other_draws(self.judge, refused, case, TIMED_STATE, called)
 
     def _held_call(self, case: Case) -> Comparison:
         """On a GPU, make the call once more, untimed, and judge what had come out before it answered: a program may answer first and work then."""

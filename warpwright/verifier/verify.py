@@ -19,13 +19,14 @@ import os
 import random
 import re
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from warpwright.base import Build, Case, Source, Task, Verdict
 from warpwright.errors import CallRaised, JudgeFailed, WorkerDied
 from warpwright.tasks import taskfile
-from warpwright.verifier import aftermath
+from warpwright.verifier import aftermath, luck
 from warpwright.verifier.checks import CHECKS, DISTRIBUTIONS, Certificate, Check
 from warpwright.verifier.draw import EXCHANGES, STRIDED, VARIATIONS, Draw, mixed, with_draw
 from warpwright.verifier.judge_client import TIMED_STATE, Comparison, Judge, Shipment, cases
@@ -56,6 +57,8 @@ KEPT_CALLS = ((40, 2.0), (128, 0.5), (300, 0.1))
 LAST_CALLS, LAST_SECONDS = 16, 0.5
 """Checked calls when the timing is over, as long as they take no longer. Of the timed ones about one in ten is checked: a program that answers one
 call in eight wrongly gets through a timing about one time in three, and through both one in twenty-five."""
+
+Again = Callable[[Case], None]
 
 LAST = "last"
 """In place of a slot: the call is on the last call's inputs, which are not laid out anew."""
@@ -298,7 +301,13 @@ class _Verification:
                 continue
             self.write(name, which)
             untouched = change == "tensor" and self.repeatable  # else a program may look at its state whenever its inputs are let go
-            self.call(case, which, slot=LAST if untouched else "same", check="stale_state", loaded=True)
+
+            def again(other: Case, name: str = name, which: int = which) -> None:
+                self.write(name, 1)
+                self.once(self.judge.ship(other), "same")
+                self.write(name, which)
+
+            self.call(case, which, slot=LAST if untouched else "same", check="stale_state", loaded=True, again=again)
             self.write(name, 1)
             with as_rejections(case.name):
                 self.once(self.judge.ship(case), "same")
@@ -342,10 +351,13 @@ class _Verification:
         chosen = state if self.judge.facts["mutated_state"] else {name: state[name]}
         write_state(self.worker, self.entry, chosen, "set_state", hidden=self.random.random() < 0.5)
 
-    def call(self, case: Case, which: int, slot: str = "", check: str = "", watched: bool = False, loaded: bool = False) -> None:
+    def call(
+        self, case: Case, which: int, slot: str = "", check: str = "", watched: bool = False, loaded: bool = False, again: Again | None = None
+    ) -> None:
         """Make one call and have its output judged. A mere difference in values is reported as `check`, if that is given.
 
-        `loaded`: the state has just been written. `watched`: let the process run for a moment afterwards and look at it.
+        `loaded`: the state has just been written. `watched`: let the process run for a moment afterwards and look at it. `again`: bring about on
+        other inputs what led up to the call.
         """
         if (self.judge.facts["stateful"] or self.judge.facts["mutated_state"]) and len(self.seen) > 1 and not loaded:
             load_state(self.judge, self.worker, self.entry, which, "set_state" if which == 1 else "load_state")
@@ -363,6 +375,8 @@ class _Verification:
                 raise Rejected(rejection("background", went_on, case.name))
             comparison = self.judge.compare(self.export(), case, which, self.seen)
             comparison = aftermath.explained(self.judge, self.worker, comparison)
+            if luck.is_marginal(comparison, case):
+                comparison = self.on_other_draws(comparison, case, which, slot, again)
             if self.judge.facts["mutated_state"] and not comparison.check:
                 self.judged(self.judge.compare_state(self.export("state"), case, which), case)
             if watched and not comparison.check:
@@ -373,6 +387,23 @@ class _Verification:
         self.judged(comparison, case)
         if comparison.excess > self.nearest[0]:
             self.nearest = (comparison.excess, Verdict(True, "ok", "", case.name, comparison.errors, comparison.original))
+
+    def on_other_draws(self, refused: Comparison, case: Case, which: int, slot: str, again: Again | None) -> Comparison:
+        """Return a marginal refusal if it is seen again on other draws; else a pass, with the call made once more, for what comes next looks at it."""
+
+        def called(other: Case) -> Comparison:
+            if again is not None:
+                again(other)
+            elif self.judge.facts["stateful"] or self.judge.facts["mutated_state"]:
+                load_state(self.judge, self.worker, self.entry, which)
+            self.once(self.judge.ship(other), slot if again is not None else "")
+            return self.judge.compare(self.export(), other, which)
+
+        comparison = luck.on_other_draws(self.judge, refused, case, which, called)
+        if not comparison.check:
+            repeated = called(case)
+            return comparison if not repeated.check or luck.is_marginal(repeated, case) else repeated
+        return comparison
 
     def answers(self, shipment: Shipment, slot: str) -> bool:
         """Make one call; False if it raised, as it may where its inputs have other strides than the task's own."""

@@ -1,0 +1,121 @@
+"""Values that miss their tolerance by less than a factor of two: refused where another draw shows it again, passed where none does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from warpwright.base import Case, Source, Verdict
+from warpwright.tasks import taskfile
+from warpwright.verifier import luck, verify
+from warpwright.verifier.judge_client import Comparison, Judge
+from warpwright.workers.sandbox import Worker
+
+pytest.importorskip("torch")
+
+TASK = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.rand(64))
+
+    def forward(self, x):
+        return torch.relu(x) * self.scale
+
+def get_inputs():
+    return [torch.randn(32, 64)]
+
+def get_init_inputs():
+    return []
+"""
+
+ERRS = """
+import torch
+
+class ModelNew(torch.nn.Module):
+    calls = 0
+
+    def __init__(self):
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.rand(64))
+
+    def forward(self, x):
+        ModelNew.calls += 1
+        return torch.relu(x) * self.scale * (1 + {ulps} * 2**-23 if {when} else 1)
+"""
+SLIGHT, PLAIN = 5.5, 50.0
+"""In units of the last place; some 3.6 are allowed."""
+
+
+@pytest.fixture(scope="module")
+def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[verify.Judge]:
+    path = Path(tmp_path_factory.mktemp("task")) / "scaled_relu.py"
+    path.write_text(TASK)
+    with verify.Judge(taskfile.describe(path)) as made:
+        yield made
+
+
+def verified(judge: verify.Judge, ulps: float, when: str) -> Verdict:
+    with Worker("candidate", "cpu") as worker:
+        source = Source("python", (("program.py", ERRS.format(ulps=ulps, when=when)),))
+        _, rejected = verify.build(judge, worker, "program", source)
+        return rejected or verify.verify(judge, worker, "program", judge.task)
+
+
+@pytest.mark.parametrize("call", [4, 5, 10, 20])
+def test_one_slight_error_is_luck(judge: verify.Judge, call: int) -> None:
+    """The fourth call is the first that is checked, and looked at in every way; the fifth follows the request to keep its output."""
+    verdict = verified(judge, SLIGHT, f"ModelNew.calls == {call}")
+    assert verdict.ok, verdict.reason
+
+
+@pytest.mark.parametrize(("ulps", "when"), [(SLIGHT, "True"), (SLIGHT, "ModelNew.calls % 2"), (PLAIN, "ModelNew.calls == 10")])
+def test_errors_that_come_again_or_are_large_are_none(judge: verify.Judge, ulps: float, when: str) -> None:
+    verdict = verified(judge, ulps, when)
+    assert verdict.check in ("values", "stale_state", "repeat"), verdict
+    assert ("on another draw of the inputs" in verdict.reason) == (ulps == SLIGHT)
+
+
+def drawn(answers: list[Comparison], sound: int = 9) -> Comparison:
+    """Ask with a judge of which so many draws are sound, and a program that is judged so on them."""
+    replies = iter(answers)
+    others = lambda case, which, count: iter([Case(case.name, number) for number in range(min(sound, count))])  # noqa: E731
+    judge = cast(Judge, SimpleNamespace(others=others))
+    return luck.on_other_draws(judge, Comparison("values", "a little", 1.2), Case("huge", 1), 0, lambda case: next(replies))
+
+
+@pytest.mark.parametrize(
+    ("answers", "sound", "check"),
+    [
+        ([Comparison("")] * 6, 9, ""),
+        ([*[Comparison("")] * 5, Comparison("values", "again", 1.1)], 9, "values"),
+        ([Comparison(""), Comparison("late_output", "worse")], 9, "late_output"),
+        ([Comparison("")], 1, "values"),
+        ([], 0, "values"),
+    ],
+)
+def test_what_other_draws_say(answers: list[Comparison], sound: int, check: str) -> None:
+    assert drawn(answers, sound).check == check
+
+
+def test_a_pass_names_the_error_that_came_nearest() -> None:
+    assert drawn([Comparison("")] * 6).excess == 1.2
+
+
+@pytest.mark.parametrize(("comparison", "name", "marginal"), [
+    (Comparison("values", "", 1.99), "huge", True), (Comparison("values", "", 2.0), "huge", False), (Comparison("values", "", 1.1), "strided", False),
+    (Comparison("cached", "", 1.1), "huge", False), (Comparison("", "", 0.9), "huge", False),
+])  # fmt: skip
+def test_what_is_marginal(comparison: Comparison, name: str, marginal: bool) -> None:
+    assert luck.is_marginal(comparison, Case(name, 1)) is marginal
+
+
+def test_other_draws_keep_the_last_bit_of_the_seed(judge: verify.Judge) -> None:
+    kept: dict[Any, Any] = {seed: [one.seed % 2 for one in judge.others(Case("coarse", seed), 0, 4)] for seed in (6, 7)}
+    assert kept == {6: [0] * 4, 7: [1] * 4}
