@@ -3,6 +3,7 @@
     python -m benchmarks.verifier.repeated --times 5 --out /tmp/repeated
     python -m benchmarks.verifier.repeated --times 1 --device cuda:0 --jobs 10 --limit 80 --out $OUT
     python -m benchmarks.verifier.repeated --times 1 --device cuda:0 --jobs 10 --limit 80 --without $EARLIER/rows.jsonl --out $OUT
+    python -m benchmarks.verifier.repeated --times 5 --device cuda:0 --jobs 10 --limit 80 --besides $EARLIER/rows.jsonl --run 7 --out $OUT
 
 Programs are built and verified in real workers, as an audit does before it times. A refusal is a row with the secret, the check and the reason;
 `--secret` gives the one to look at again. `--jobs`: several tasks at once, each in a process that writes its rows by itself.
@@ -19,7 +20,8 @@ import shutil
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -57,8 +59,14 @@ def chosen(folder: str, only: str, device: str) -> list[corpus.Program]:
 
 def judged_before(files: str) -> set[str]:
     """Return the names of the programs that have a row in one of these files, joined by commas."""
+    return set(times_judged(files))
+
+
+def times_judged(files: str, run: int | None = None) -> Counter[str]:
+    """Return how often each program was judged in these files, joined by commas; `run`: in the rows that name this run alone."""
     rows = [json.loads(line) for file in files.split(",") if file for line in Path(file).read_text().splitlines()]
-    return {row["program"] for row in rows if "program" in row and "task" in row and "table" not in row}
+    own = [row for row in rows if run is None or row.get("run") == run]
+    return Counter(row["program"] for row in own if "program" in row and "task" in row and "table" not in row)
 
 
 def contexts_of(worker: Worker) -> dict[str, Any]:
@@ -128,21 +136,28 @@ MOST_TOGETHER = 10
 """Programs of a task that one process judges where there are several."""
 
 
+NEVER: Mapping[str, int] = {}
+
+
 def in_parallel(
-    programs: list[corpus.Program], secrets: list[int], device: str, end: float, out: Path, jobs: int, ask: Judged = judged
-) -> list[dict[str, Any]]:
-    """Return the rows of all tasks, written as they are known; those with programs for CUDA begin first, then tasks of many programs."""
-    of: dict[str, list[corpus.Program]] = {}
+    programs: list[corpus.Program], secrets: list[int], device: str, end: float, out: Path, jobs: int, ask: Judged = judged,
+    before: Mapping[str, int] = NEVER,
+) -> list[dict[str, Any]]:  # fmt: skip
+    """Return the rows of all tasks, written as they are known; those with programs for CUDA begin first, then tasks of many programs.
+
+    `before`: how often a program was judged already, with so many secrets fewer now.
+    """
+    of: dict[tuple[str, int], list[corpus.Program]] = {}
     for program in programs:
-        of.setdefault(program.task, []).append(program)
+        of.setdefault((program.task, before.get(program.name, 0)), []).append(program)
     together = len(programs) if jobs == 1 else MOST_TOGETHER
-    groups = [(task, own[at : at + together]) for task, own in of.items() for at in range(0, len(own), together)]
-    ordered = sorted(groups, key=lambda item: (all("cuda" not in one.needs for one in item[1]), -len(item[1])))
+    groups = [(task, own[at : at + together], secrets[done:]) for (task, done), own in of.items() for at in range(0, len(own), together)]
+    ordered = sorted(groups, key=lambda item: (all("cuda" not in one.needs for one in item[1]), -len(item[1]) * len(item[2])))
     if jobs == 1:
-        return [row for task, own in ordered for row in of_task(task, own, secrets, device, end, out, ask)]
+        return [row for task, own, chances in ordered for row in of_task(task, own, chances, device, end, out, ask)]
     rows: list[dict[str, Any]] = []
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        asked = [pool.submit(of_task, task, own, secrets, device, end, out, ask) for task, own in ordered]
+        asked = [pool.submit(of_task, task, own, chances, device, end, out, ask) for task, own, chances in ordered]
         for done in as_completed(asked):
             rows += done.result()
     return rows
@@ -177,6 +192,8 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=1e9, help="seconds after which no judge is started")
     parser.add_argument("--jobs", type=int, default=1, help="tasks at once")
     parser.add_argument("--without", default="", help="rows of earlier runs, joined by commas: programs that stand there are left out")
+    parser.add_argument("--besides", default="", help="rows of earlier runs, joined by commas: a program is judged as often as is missing to --times")
+    parser.add_argument("--run", type=int, help="of --besides the rows that name this run alone")
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
@@ -184,7 +201,8 @@ def main() -> int:
     secrets = [given.secret] if given.secret is not None else [random.getrandbits(60) for _ in range(given.times)]
     before = judged_before(given.without)
     programs = [one for one in chosen("honest", given.only, given.device) if one.name not in before]
-    rows = in_parallel(programs, secrets, given.device, time.time() + given.limit, given.out, given.jobs)
+    earlier = times_judged(given.besides, given.run)
+    rows = in_parallel(programs, secrets, given.device, time.time() + given.limit, given.out, given.jobs, before=earlier)
     for row in summary(programs, rows):
         write(given.out, row)
         print(json.dumps(row), flush=True)

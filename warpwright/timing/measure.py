@@ -133,6 +133,8 @@ class _Block:
     check_share: float
     worthwhile: float
     clock: Callable[[], float]
+    fewest_hidden: int
+    """Calls on hidden inputs before it ends, however the draws fell; those of an earlier block count."""
     raw: dict[str, list[float]] = field(default_factory=dict)
     active: list[str] = field(default_factory=list)
     warm_up: int = 0
@@ -175,14 +177,14 @@ def compare(
         raise UsageError(f"expected at least one eligible baseline, saw none of {sorted(baselines)}", "pass eager, which is the original")
     programs = {CANDIDATE: candidate, **baselines}
 
-    def block(time_limit: float) -> tuple[_Block, _Look]:
-        current = _Block(programs, chosen, fresh_inputs, hidden_inputs, overhead_seconds, rng, check_share, worthwhile, clock)
+    def block(time_limit: float, fewest_hidden: int) -> tuple[_Block, _Look]:
+        current = _Block(programs, chosen, fresh_inputs, hidden_inputs, overhead_seconds, rng, check_share, worthwhile, clock, fewest_hidden)
         return current, _run_block(current, time_limit, floor_seconds)
 
-    first, look = block(seconds)
+    first, look = block(seconds, FEWEST_HIDDEN)
     confirmed: float | None = None
     if look.verdict == "FASTER" and look.speedup > CONFIRM_ABOVE:
-        _, second = block(seconds / 2)
+        _, second = block(seconds / 2, FEWEST_HIDDEN - first.hidden_checks)
         look, confirmed = _agree(look, second), second.speedup
     return _measurement(first, look, floor_seconds, confirmed)
 
@@ -215,7 +217,7 @@ def _run_block(block: _Block, seconds: float, floor_seconds: float) -> _Look:
             if block.check_share > 0:  # however the draws fell: a program that counts its calls has had most of them by now
                 _check(block)
                 _hidden_check(block)
-                while block.hidden_inputs is not None and block.hidden_checks < FEWEST_HIDDEN:
+                while block.hidden_inputs is not None and block.hidden_checks < block.fewest_hidden:
                     _hidden_check(block)
             return look
         _retire(block)

@@ -389,7 +389,7 @@ class _Verification:
             self.nearest = (comparison.excess, Verdict(True, "ok", "", case.name, comparison.errors, comparison.original))
 
     def on_other_draws(self, refused: Comparison, case: Case, which: int, slot: str, again: Again | None) -> Comparison:
-        """Return a marginal refusal if it is seen again on other draws; else a pass, with the call made once more, for what comes next looks at it."""
+        """Return a marginal refusal if it is seen again on other draws; else a pass, with the call made once more: what comes next looks at it."""
 
         def called(other: Case) -> Comparison:
             if again is not None:
