@@ -3,12 +3,12 @@
     python -m benchmarks.timing.agree --device cuda --kernelbench out/kb --limit 38 --out $OUT
     python -m benchmarks.timing.agree --device cpu --tasks softmax_small,add_small --out /tmp/agree
 
-The tasks are those of `split`: three small ones, and the twenty of KernelBench that were timed independently. Each original has a worker of its own;
-all are built first, several at once, and then timed one after the other. The two timers take turns, block by block, and either goes first in every
-second one: clocks that drift count for both. With the plain one always first, and four blocks, one of twenty programs read 3.8 % more, and 1.5 %
-more in the next run. A row says by how much the evaluator's median is above the plain one, and whether that is within 3 % or 5 us; of the small tasks another says where
-a single call's microseconds go, and what a program takes that does nothing but is prepared as any other ("hollow"). What was not reached in
-`--limit` seconds is named in the last row.
+The tasks are those of `split`: three small ones, and the twenty of KernelBench that were timed independently. Each original has a worker of its
+own; all are built first, several at once, and then timed one after the other. The two timers take turns, block by block, and either goes first in
+every second one: clocks that drift count for both. With the plain one always first, and four blocks, one of twenty programs read 3.8 % more, and
+1.5 % more in the next run. A row says by how much the evaluator's median is above the plain one, and whether that is within 3 % or 5 us; of the
+small tasks another says where a single call's microseconds go, and what a program takes that does nothing but is prepared as any other ("hollow").
+What was not reached in `--limit` seconds is named in the last row.
 """
 
 from __future__ import annotations
