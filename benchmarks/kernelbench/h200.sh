@@ -4,7 +4,7 @@
 #     bash benchmarks/kernelbench/h200.sh KB OUT PART SECONDS [ARCHIVE]
 #
 # KB has level1, level2 and level3. Parts: verdicts (through the verifier; with the ARCHIVE of an earlier run what it finished is left out),
-# first (first programs, no verdicts), later (the same for what came after).
+# first (first programs, no verdicts), scans (the same of running sums and products).
 set -u
 kb=$(realpath "$1") out=$2 part=$3 seconds=$4 archive=${5:-}
 mkdir -p "$out"
@@ -30,8 +30,12 @@ first)
   python3 -m benchmarks.kernelbench.first --kernelbench "$folder" --out "$out" --baselines compile --wide 12 --jobs 8 --seconds "$seconds" --kernels \
     --tasks $held/message_mean.py,$held/upsample_and_join.py,3:43,3:44,3:31,2:25,2:48,2:85,2:82,3:8,3:17,3:13,2:90,3:34,3:4,1:60,3:21,2:67
   ;;
+scans)
+  python3 -m benchmarks.kernelbench.first --kernelbench "$folder" --out "$out" --baselines compile --wide 4 --jobs 3 --seconds "$seconds" --kernels \
+    --tasks 1:91,1:89,1:93,1:92,1:90
+  ;;
 *)
-  echo "expected verdicts or first, saw $part" >&2
+  echo "expected verdicts, first or scans, saw $part" >&2
   exit 2
   ;;
 esac
