@@ -17,6 +17,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+from warpwright.domains.rgnn.emit import outer as rows_outer
 from warpwright.domains.rgnn.emit.gpu import load
 
 MANY = 1 << 17
@@ -141,7 +142,12 @@ def outer(x: torch.Tensor, g: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]
     """Return x^T @ g, and the sum of the rows of g: the gradients of a weight and of a bias."""
     if torch.are_deterministic_algorithms_enabled() or not _fits(x, g.shape[1]) or g.stride(1) != 1 or not _usable(x.device):
         return x.t() @ g, g.sum(0)
-    return _outer(x, g)
+    launch = rows_outer.launcher(x.device) if rows_outer.takes(x, g) else None
+    if launch is None:
+        return _outer(x, g)
+    whole = x.new_zeros(x.shape[1] + 1, g.shape[1])
+    rows_outer.add(launch, x, g, whole[:-1], whole[-1])
+    return whole[:-1], whole[-1]
 
 
 def mixed(x: torch.Tensor, out: torch.Tensor, share: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
