@@ -36,15 +36,19 @@ TORCH, OWN = Schedule(0, 0, 0, 0), Schedule(outer.ROWS, outer.THREADS // 32, out
 def jobs(x: torch.Tensor, g: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> list[tuple[str, Schedule, Callable[[], Any], float]]:
     """Return (what, how, call, bytes)."""
     out = torch.empty_like(g)
+    whole, four = x.new_empty(3, *x.shape), 2.0 * (x.nbytes + g.nbytes)
+    weights, biases = torch.stack([weight] * 3), torch.stack([bias] * 3)
     both, three = float(x.nbytes + g.nbytes), float(x.nbytes + 2 * g.nbytes)
     every: list[tuple[str, Schedule, Callable[[], Any], float]] = [
         ("product", TORCH, lambda: torch.addmm(bias, x, weight, out=out), both), ("added", TORCH, lambda: out.addmm_(x, weight), three),
         ("outer", TORCH, lambda: (x.t() @ g, g.sum(0)), both),
+        ("three products", TORCH, lambda: torch.addmm(biases.flatten(), x, weights.flatten(0, 1).t()), four),
     ]  # fmt: skip
     if not x.is_cuda:
         return every
     every += [("product", by, lambda by=by: dense._product(x, weight, bias, out, by=by), both) for by in PRODUCTS]  # type: ignore[misc]
     every += [("outer", by, lambda by=by: dense._outer(x, g, by=by), both) for by in OUTERS]  # type: ignore[misc]
+    every.append(("three products", dense.PRODUCT, lambda: dense.products(x, weights, biases, whole), four))
     every.append(("outer", OWN, lambda: dense.outer(x, g), both))
     return [*every, ("added", dense.PRODUCT, lambda: dense._product(x, weight, None, out, add=True), three)]
 

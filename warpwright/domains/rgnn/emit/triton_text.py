@@ -155,7 +155,7 @@ class Writer:
         parameters = ", ".join([*self.arguments, *TABLE])
         shared = f" // {self.blocks}" if self.blocks else ""
         lines = [
-            "import triton", "import triton.language as tl", "", "", "@triton.jit", f"def kernel({parameters}):",
+            "import triton", "import triton.language as tl", "", *(ASK.splitlines() if asked else []), "", "@triton.jit", f"def kernel({parameters}):",
             f"    tile = tl.program_id(0){shared}", "    relation = tl.load(tile_relation + tile).to(tl.int64)",
             "    tile_first, tile_last = tl.load(tile_begin + tile), tl.load(tile_end + tile)",
             *(f"    {x}" for x in self.head),
@@ -607,8 +607,13 @@ TABLE = ("chunk_row", "chunk_begin", "chunk_end", "chunk_first", "tile_relation"
 
 # --- asking for rows ahead ---------------------------------------------------------------------------------------------
 
-ASK = "{ .reg .pred p; setp.ne.s32 p, $2, 0; @p prefetch.global.L2 [$1]; mov.u32 $0, 0; }"
-"""What asks for the sector of an address to be in the second cache. The bulk copy engine's, of a whole row, runs for one thread at a time."""
+ASK = """
+@triton.jit
+def ask(address, ok):
+    asm: tl.constexpr = "{ .reg .pred p; setp.ne.s32 p, $2, 0; @p prefetch.global.L2 [$1]; mov.u32 $0, 0; }"
+    tl.inline_asm_elementwise(asm, "=r,l,r", [address.to(tl.int64), ok.to(tl.int32)], dtype=tl.int32, is_pure=False, pack=1)
+"""
+"""What asks for the sectors of addresses to be in the second cache. The bulk copy engine's way, of a whole row, runs for one thread at a time."""
 SECTOR = 8
 """Numbers of a sector."""
 
@@ -666,5 +671,4 @@ def _scouted(writer: Writer, rows: Domain, domain: Domain, edge: int | None, ear
 
 
 def _ask(address: str, ok: str) -> str:
-    whole = f"({address}).to(tl.int64), ({ok}).to(tl.int32)"
-    return f'tl.inline_asm_elementwise("{ASK}", "=r,l,r", [{whole}], dtype=tl.int32, is_pure=False, pack=1)'
+    return f"ask({address}, {ok})"
