@@ -1,6 +1,6 @@
 """Action data of the graph domain from a GPU: many recipes of many tasks, each compared with float64 and timed by a probe, a row each.
 
-    python -m benchmarks.policy.graph_rows --out OUT --large 120 --kernelbench ~/KernelBench --tasks 1:23,2:12 --folder outside [--seconds 150] [--dry]
+    python -m benchmarks.policy.graph_rows --out OUT --large 120 --kernelbench ~/KernelBench --tasks 1:23,2:12 --folder outside [--dry]
 
 The recipes of a task are those that random, evolve, the ladder and greedy propose in turns while the cost model answers them, each program once
 (`proposals`); none with torch.compile, which takes tens of seconds, nor with a template in Triton. Programs are made and their kernels compiled side

@@ -26,8 +26,8 @@ TASKS = {
              "torch.rand(2, 4, 8, 8, 8), torch.rand(2, 4, 8, 8, 8)"),
     "focal": ("from monai.losses import FocalLoss", "FocalLoss()", "torch.rand(64, 4, 512, 512), torch.rand(64, 4, 512, 512).round()",
               "torch.rand(2, 4, 8, 8), torch.rand(2, 4, 8, 8).round()"),
-    "tversky": ("from monai.losses import TverskyLoss", "TverskyLoss(softmax=True)", "torch.rand(64, 4, 512, 512), torch.rand(64, 4, 512, 512).round()",
-                "torch.rand(2, 4, 8, 8), torch.rand(2, 4, 8, 8).round()"),
+    "tversky": ("from monai.losses import TverskyLoss", "TverskyLoss(softmax=True)",
+                "torch.rand(64, 4, 512, 512), torch.rand(64, 4, 512, 512).round()", "torch.rand(2, 4, 8, 8), torch.rand(2, 4, 8, 8).round()"),
     "structural_similarity": ("from pytorch_msssim import SSIM", "SSIM(data_range=1.0, channel=3)",
                               "torch.rand(32, 3, 512, 512), torch.rand(32, 3, 512, 512)", "torch.rand(2, 3, 32, 32), torch.rand(2, 3, 32, 32)"),
     "masked_mlp": ("from zuko.nn import MaskedMLP", "MaskedMLP(torch.rand(64, 256) < 0.5, hidden_features=(1024, 1024))",
@@ -42,8 +42,9 @@ def text(name: str, small: bool) -> str:
     arguments = ", ".join("xy"[: 1 + ("), torch" in small_inputs)])
     lines = [
         f'"""{name}, of a package."""', "", "import torch", imported, "", "", "class Model(torch.nn.Module):", "    def __init__(self):",
-        "        super().__init__()", f"        self.own = {made}", "", f"    def forward(self, {arguments}):", f"        return self.own({arguments})",
-        "", "", "def get_inputs():", f"    return [{small_inputs if small else large_inputs}]", "", "", "def get_init_inputs():", "    return []", "",
+        "        super().__init__()", f"        self.own = {made}", "",
+        f"    def forward(self, {arguments}):", f"        return self.own({arguments})", "", "",
+        "def get_inputs():", f"    return [{small_inputs if small else large_inputs}]", "", "", "def get_init_inputs():", "    return []", "",
     ]  # fmt: skip
     return "\n".join(lines)
 

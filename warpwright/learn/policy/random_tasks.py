@@ -22,8 +22,10 @@ Make = Callable[[Random, Shape], Step]
 _POINTWISE = ("torch.relu(x)", "torch.nn.functional.gelu(x)", "torch.tanh(x)", "torch.sigmoid(x)", "x * 0.5", "x + 1.0", "x * torch.sigmoid(x)",
               "torch.clamp(x, -1.0, 1.0)", "x * x", "torch.nn.functional.softplus(x)")  # fmt: skip
 
-_MORE_POINTWISE = (*_POINTWISE, "torch.nn.functional.leaky_relu(x, 0.1)", "torch.nn.functional.hardswish(x)", "torch.nn.functional.mish(x)", "x / 3.0",
-                   "torch.nn.functional.elu(x)", "torch.nn.functional.hardtanh(x)", "x - 0.25", "torch.tanh(torch.nn.functional.softplus(x)) * x")  # fmt: skip
+_MORE_POINTWISE = (
+    *_POINTWISE, "torch.nn.functional.leaky_relu(x, 0.1)", "torch.nn.functional.hardswish(x)", "torch.nn.functional.mish(x)", "x / 3.0",
+    "torch.nn.functional.elu(x)", "torch.nn.functional.hardtanh(x)", "x - 0.25", "torch.tanh(torch.nn.functional.softplus(x)) * x",
+)  # fmt: skip
 
 
 def _pointwise(rng: Random, shape: Shape) -> Step:
@@ -109,7 +111,8 @@ MATRIX: Sequence[Make] = (_pointwise, _pointwise, _pointwise, _linear, _linear, 
 IMAGE: Sequence[Make] = (_pointwise, _pointwise, _convolution, _convolution, _batch_norm, _pool, _spatial_mean)
 
 LARGE_MATRIX: Sequence[Make] = (
-    _more_pointwise, _more_pointwise, _more_pointwise, _wide_linear, _wide_linear, _layer_norm, _softmax, _row_reduction, _bias, _row_group_norm, _scan,
+    _more_pointwise, _more_pointwise, _more_pointwise, _wide_linear, _wide_linear, _layer_norm, _softmax, _row_reduction, _bias,
+    _row_group_norm, _scan,
 )  # fmt: skip
 LARGE_IMAGE: Sequence[Make] = (
     _more_pointwise, _more_pointwise, _any_convolution, _any_convolution, _batch_norm, _channel_norm, _pool, _spatial_mean, _channel_reduction, _bias,
