@@ -99,7 +99,8 @@ def main() -> None:
                 left.discard(line["done"])
                 tasks.write(json.dumps(line) + "\n")
                 tasks.flush()
-                print(f"{options.seconds - (end - time.monotonic()):.0f} s", line, flush=True)
+                shown = {name: value for name, value in line.items() if name != "estimates"}
+                print(f"{options.seconds - (end - time.monotonic()):.0f} s", shown, flush=True)
             else:
                 out.write(json.dumps(line) + "\n")
                 out.flush()
@@ -184,6 +185,12 @@ def _estimated(space: Any, start: float, recipe: Any) -> float:
     return float(start / seconds) if seconds else 1.0
 
 
+def estimates(space: Any, recipes: Sequence[Any]) -> dict[str, float]:
+    """Return the cost model's seconds of each recipe and each of its beginnings, by their text."""
+    steps = {recipe[:length] for recipe in recipes for length in range(len(recipe) + 1)}
+    return {"; ".join(map(str, step)): space.estimate(space.replay(step)) for step in sorted(steps, key=lambda step: [*map(str, step)])}
+
+
 def body(text: str) -> str:
     """Return a program's text without its comments, which name the recipe."""
     return re.sub(r"(?m)^\s*#.*\n", "", text)
@@ -209,6 +216,7 @@ def task_rows(job: Job, options: argparse.Namespace, end: float, told: dict[str,
     told |= {"task": task.name, "recipes": len(recipes), "limited": space.limited, "chosen s": round(time.monotonic() - began, 1)}
     if not recipes:
         return
+    told["estimates"] = estimates(space, recipes)
     compiled = [] if options.dry else [_compiled(space, recipe) for recipe in recipes]
     told["compiled s"] = round(time.monotonic() - began, 1)
     with _alone(options.out / "lock"):
