@@ -40,7 +40,7 @@ from benchmarks.sass.rows import counts, curve_row, edit_rows, failed_rows, flag
 from warpwright import domains
 from warpwright.base import Budget, Record, Task, is_baseline
 from warpwright.domains.sass import script
-from warpwright.domains.sass.domain import checker_of, kernel_of
+from warpwright.domains.sass.domain import MOST_REGISTERS, checker_of, kernel_of
 from warpwright.domains.sass.harness import load
 from warpwright.errors import WarpwrightError
 from warpwright.loop import Course, Outcome, optimize
@@ -82,6 +82,8 @@ class Job:
     """The cubin as it is shipped, under the usual flags."""
     searched: bool = True
     """False where only the flags are measured."""
+    registers: str = ""
+    """Up to how many registers the values are spread over first ("most": as leave as many blocks resident); "" leaves them where they are."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,7 @@ def main() -> None:
     parser.add_argument("--search", default="screen", help="one, or several separated by commas")
     parser.add_argument("--flags", action="store_true", help="begin at the compiler's best flags")
     parser.add_argument("--launches", type=float, default=0.0, help="seconds for comparing launches of a schedule at a small size")
+    parser.add_argument("--registers", default="", help="names of kernels, or all: their values are spread over more registers first")
     parser.add_argument("--devices", default="0", help="numbers of the GPUs, separated by commas")
     parser.add_argument(
         "--seeds", default="0", help="one search for each, separated by commas: several searches of one kernel run beside one another"
@@ -153,7 +156,8 @@ def jobs(given: argparse.Namespace, folder: Path, began: float) -> Iterator[Job]
         about = flagged.get(name, {})
         base = given.folder / f"{about['of']}.cubin" if about else None
         flags, searched = about.get("flags", ""), about.get("searched", True)
-        yield Job(name, search, f"cubin:{device}", harness, given.out, cubin, own, given, until, seed, flags, base, searched)
+        registers = MOST_REGISTERS if searched and given.registers and (given.registers == "all" or name in given.registers.split(",")) else ""
+        yield Job(name, search, f"cubin:{device}", harness, given.out, cubin, own, given, until, seed, flags, base, searched, registers)
 
 
 def in_parallel(work: Callable[[In], Out], every: list[In], given: argparse.Namespace) -> Iterator[Out]:
@@ -233,17 +237,24 @@ def described(cubin: Path, job: Job, **more: str) -> Task:
 
 
 def started(cubin: Path, job: Job) -> Task:
-    """Return the task of a cubin that begins at an earlier schedule, where there is one; what today's rules refuse of it is repaired."""
-    task = described(cubin, job)
+    """Return the task of a cubin that begins at an earlier schedule, where there is one; what today's rules refuse of it is repaired.
+
+    A schedule of the compiler's code begins the one with other registers too: orders and control words are the same there.
+    """
+    registers = {"registers": job.registers} if job.registers else {}
+    task = described(cubin, job, **registers)
     checker = checker_of(kernel_of(task))
+    kernel = checker.kernel
+    ours = {kernel.digest, kernel.compiled.digest if kernel.compiled else kernel.digest}
     for path in sorted(job.given.start.glob(f"{job.kernel}_*.json")) if job.given.start else ():
-        if json.loads(path.read_text())["original"] == checker.kernel.digest:
-            legal, _ = mended(checker, script.read(path.read_text(), checker.kernel))
+        document = json.loads(path.read_text())
+        if document["original"] in ours:
+            legal, _ = mended(checker, script.read(json.dumps(document | {"original": kernel.digest}), kernel))
             if checker.adopted(legal) is None:
                 continue
             begin = job.folder / f"{job.kernel}.start.json"
             begin.write_text(script.write(legal))
-            return described(cubin, job, start=str(begin))
+            return described(cubin, job, start=str(begin), **registers)
     return task
 
 
@@ -266,6 +277,10 @@ def searched(job: Job, row: dict[str, Any], evaluator: CubinEvaluator) -> tuple[
     if outcome.failure is not None:
         raise outcome.failure
     about = evaluator.child.about
+    kernel = kernel_of(task)
+    if kernel.compiled is not None:
+        counts_of = (one.cubin.register_count(one.name) for one in (kernel.compiled, kernel))
+        row |= {"registers": list(counts_of), "renamed": sum(a != b for a, b in zip(kernel.words, kernel.compiled.words, strict=True))}
     row |= {"instructions": len(space.start.order), "device": about.get("device", ""), "original_us": about.get("us", 0.0), "noise": evaluator.noise}
     row |= counts(outcome) | {"starts_s": evaluator.child.starts, "began_at": began_at(outcome)}
     image = b""

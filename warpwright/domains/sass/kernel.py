@@ -31,6 +31,8 @@ class Kernel:
     """Words after the last listed instruction: alignment."""
     labels: dict[str, int]
     pinned: frozenset[int]
+    compiled: Kernel | None = None
+    """The compiler's, where registers have been renamed (renaming.py)."""
 
     @cached_property
     def targets(self) -> tuple[tuple[int, ...], ...]:
