@@ -40,8 +40,11 @@ from benchmarks.sass.rows import counts, curve_row, edit_rows, failed_rows, flag
 from warpwright import domains
 from warpwright.base import Budget, Record, Task, is_baseline
 from warpwright.domains.sass import script
+from warpwright.domains.sass.checker import Checker, complaints
 from warpwright.domains.sass.domain import MOST_REGISTERS, checker_of, kernel_of
 from warpwright.domains.sass.harness import load
+from warpwright.domains.sass.kernel import Schedule
+from warpwright.domains.sass.relisting import towards
 from warpwright.errors import WarpwrightError
 from warpwright.loop import Course, Outcome, optimize
 from warpwright.space import Measuring
@@ -239,23 +242,29 @@ def described(cubin: Path, job: Job, **more: str) -> Task:
 def started(cubin: Path, job: Job) -> Task:
     """Return the task of a cubin that begins at an earlier schedule, where there is one; what today's rules refuse of it is repaired.
 
-    A schedule of the compiler's code begins the one with other registers too: orders and control words are the same there.
+    Code with other registers begins as near to a schedule of the compiler's code as it can.
     """
     registers = {"registers": job.registers} if job.registers else {}
     task = described(cubin, job, **registers)
     checker = checker_of(kernel_of(task))
-    kernel = checker.kernel
-    ours = {kernel.digest, kernel.compiled.digest if kernel.compiled else kernel.digest}
     for path in sorted(job.given.start.glob(f"{job.kernel}_*.json")) if job.given.start else ():
-        document = json.loads(path.read_text())
-        if document["original"] in ours:
-            legal, _ = mended(checker, script.read(json.dumps(document | {"original": kernel.digest}), kernel))
-            if checker.adopted(legal) is None:
-                continue
+        legal = start_of(path.read_text(), checker)
+        if legal is not None and legal.words != checker.kernel.words and not complaints(legal, checker):
             begin = job.folder / f"{job.kernel}.start.json"
             begin.write_text(script.write(legal))
             return described(cubin, job, start=str(begin), **registers)
     return task
+
+
+def start_of(text: str, checker: Checker) -> Schedule | None:
+    """Return an earlier schedule as one of the checker's kernel; None where it is another's."""
+    kernel, document = checker.kernel, json.loads(text)
+    if document["original"] == kernel.digest:
+        legal, _ = mended(checker, script.read(text, kernel))
+        return checker.adopted(legal)
+    if kernel.compiled is not None and document["original"] == kernel.compiled.digest:
+        return towards(checker, script.read(text, kernel.compiled))
+    return None
 
 
 def dry(job: Job, cubin: Path, row: dict[str, Any]) -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ from warpwright.domains.sass.distances import shipped
 from warpwright.domains.sass.harness import load
 from warpwright.domains.sass.kernel import Kernel, Schedule, read_kernel
 from warpwright.domains.sass.occupancy import MOST, most_registers
-from warpwright.domains.sass.renaming import RESERVED, renamed
+from warpwright.domains.sass.renaming import RESERVED, with_registers
 from warpwright.domains.sass.techniques import drawer, techniques
 from warpwright.errors import TaskError, UsageError
 from warpwright.space import Space
@@ -110,11 +110,6 @@ def kernel_of(task: Task) -> Kernel:
 def _kernel(data: bytes, name: str, registers: int) -> Kernel:
     """Read a kernel once for whoever proposes and whoever measures: what either has checked need not be checked again."""
     return with_registers(read_kernel(Cubin(data), name), registers)
-
-
-def with_registers(kernel: Kernel, registers: int) -> Kernel:
-    """Return the kernel with its values spread over so many registers; as it is for 0."""
-    return renamed(kernel, shipped(kernel.cubin.arch).with_kernel(kernel), registers - RESERVED) if registers else kernel
 
 
 @lru_cache(2)

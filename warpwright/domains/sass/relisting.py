@@ -58,6 +58,27 @@ def relist(
     return _settled(checker, schedule, number, wanted, least, by)
 
 
+def towards(checker: Checker, other: Schedule) -> Schedule:
+    """Return the compiler's schedule with its blocks as near to another one's order as dependences permit, and with its control words.
+
+    For a schedule of the same instructions in other registers. Blocks that cannot be made legal stay as they are.
+    """
+    schedule = checker.kernel.original
+    for number, block in enumerate(checker.kernel.blocks):
+        span = slice(block.start, block.stop)
+        controls = dict(zip(other.order[span], other.words[span], strict=True))
+        if other.order[span] == tuple(block) and all((word ^ other.kernel.words[index]) & control.MASK == 0 for index, word in controls.items()):
+            continue
+        wanted = {index: float(place) for place, index in enumerate(other.order[span])}
+        new = _listed(tuple(block), checker.before(number), wanted)
+        order, words = list(schedule.order), list(schedule.words)
+        order[span] = new
+        words[span] = [words[index] & ~control.MASK | controls[index] & control.MASK for index in new]
+        moved = without_stale_reuse(replace(schedule, order=tuple(order), words=tuple(words)), block.start, block.stop - 1)
+        schedule = settle(checker, moved, number) or schedule
+    return schedule
+
+
 def lift(checker: Checker, schedule: Schedule, place: int, distance: int) -> Schedule | None:
     """Move an instruction by `distance` places with its dependence chain."""
     number, block = schedule.kernel.block_of[place], block_of(schedule, place)

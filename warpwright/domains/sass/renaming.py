@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from warpwright.domains.sass import isa
 from warpwright.domains.sass.checker import Checker
 from warpwright.domains.sass.disassembly import P, R
-from warpwright.domains.sass.distances import Distances
+from warpwright.domains.sass.distances import Distances, shipped
 from warpwright.domains.sass.instruction import Instruction
 from warpwright.domains.sass.kernel import Kernel, read_kernel
 from warpwright.errors import CaptureError
@@ -71,6 +71,13 @@ class Value:
     """Does it come from elsewhere, or live on?"""
 
 
+def with_registers(kernel: Kernel, registers: int) -> Kernel:
+    """Return the kernel with its values spread over so many registers; the kernel itself for 0, or where none can move."""
+    if not registers:
+        return kernel
+    return replace(renamed(kernel, shipped(kernel.cubin.arch).with_kernel(kernel), registers - RESERVED), registers=registers)
+
+
 def renamed(kernel: Kernel, distances: Distances, limit: int) -> Kernel:
     """Return the kernel with its values in up to `limit` registers; the kernel itself where none can move.
 
@@ -83,11 +90,17 @@ def renamed(kernel: Kernel, distances: Distances, limit: int) -> Kernel:
         if not moves:
             return kernel
         candidate = _with_words(kernel, _encoded(kernel, moves), max((register + delta for value, delta in moves for register in value.registers if register < NONE), default=0))
-        wrong = set(differences(kernel, candidate)) or {index for _, index in Checker(candidate, distances).accepted - false_alarms}
+        wrong = set(differences(kernel, candidate)) or _too_early(candidate, distances, false_alarms)
         if not wrong:
             return candidate
         kept |= wrong
     return kernel
+
+
+def _too_early(kernel: Kernel, distances: Distances, known: frozenset[tuple[str, int]]) -> set[int]:
+    """Return the instructions that come too early for the compiler's control words, and those whose registers are in flight then."""
+    found = [violation for violation in Checker(kernel, distances).false_alarms if (violation.rule, violation.index) not in known]
+    return {violation.index for violation in found} | {violation.fact[2] for violation in found if violation.fact}
 
 
 def _with_words(kernel: Kernel, words: list[int], highest: int) -> Kernel:
@@ -99,7 +112,7 @@ def _with_words(kernel: Kernel, words: list[int], highest: int) -> Kernel:
         raise CaptureError(f"{kernel.name}: expected {len(kernel.instructions)} instructions, saw {len(listed.instructions)} with others' registers", "report this")
     pairs = zip(kernel.instructions, listed.instructions, kernel.words, words, strict=True)
     instructions = tuple(mine if before == after else theirs for mine, theirs, before, after in pairs)
-    return Kernel(cubin, kernel.name, instructions, listed.words, kernel.padding, kernel.labels, kernel.pinned, kernel)
+    return replace(kernel, cubin=cubin, instructions=instructions, words=listed.words, compiled=kernel)
 
 
 # --- values ----------------------------------------------------------------------------------------------------------------------------
@@ -263,10 +276,10 @@ def _distinct(values: list[Value]) -> list[Value]:
 
 
 def _moves(kernel: Kernel, limit: int, kept: set[int]) -> Iterator[tuple[Value, int]]:
-    """Yield the values that move, and by how many registers; those of the instructions `kept` stay."""
-    live = live_at_entries(kernel)
+    """Yield the values that move, and by how many registers; those of the instructions `kept` stay. Where there are loops, those of loops alone move."""
+    live, inner = live_at_entries(kernel), min(1, max(kernel.depth))
     for number, block in enumerate(kernel.blocks):
-        if len(block) >= SMALLEST:
+        if len(block) >= SMALLEST and kernel.depth[number] >= inner:
             values = values_of(kernel, number, live)
             for value in values:
                 value.fixed |= any(index in kept for index, _ in value.written | value.read)
