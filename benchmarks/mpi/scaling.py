@@ -207,10 +207,11 @@ def runs(options: argparse.Namespace) -> Iterator[tuple[list[str], dict[str, str
     pairs = [(ranks, gpus) for gpus in fitting for ranks in options.processes if ranks == gpus or (ranks > gpus and (ranks == 8 or options.share))]
     for ranks, gpus in pairs:
         for kind in ("weak", "strong") if ranks == gpus else ("weak",):
-            child = [sys.executable, "-m", "benchmarks.mpi.scaling", "--out", str(options.out), "--rank", kind, *(["--dry"] if options.dry else [])]
+            child = [sys.executable, "-m", "benchmarks.mpi.scaling", "--out", str(options.out), "--rank", kind, "--repeats", str(options.repeats)]
+            child += ["--dry"] if options.dry else []
             seen = {} if options.dry else {"CUDA_VISIBLE_DEVICES": ",".join(map(str, range(gpus)))}
             start = [*launcher, "-n", str(ranks), *child]
-            yield [*start, *(["--on-gpu"] if options.mpi else [])], {**environment, **seen}
+            yield [*start, *(["--on-gpu"] if options.mpi else []), "--methods", *options.methods], {**environment, **seen}
             if options.library and kind == "weak":
                 yield [*start, "--methods", "library"], {**environment, **seen, "WARPWRIGHT_MPI": "off"}
 
@@ -228,7 +229,7 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=30)
     parser.add_argument("--dry", action="store_true", help="small arrays of the host")
     parser.add_argument("--rank", choices=("weak", "strong"), help=argparse.SUPPRESS)
-    parser.add_argument("--methods", nargs="+", default=METHODS, help=argparse.SUPPRESS)
+    parser.add_argument("--methods", nargs="+", default=METHODS, metavar="NAME", help=f"some of {', '.join(METHODS)}")
     parser.add_argument("--on-gpu", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)

@@ -40,8 +40,11 @@ from benchmarks.sass.rows import counts, curve_row, edit_rows, failed_rows, flag
 from warpwright import domains
 from warpwright.base import Budget, Record, Task, is_baseline
 from warpwright.domains.sass import script
-from warpwright.domains.sass.domain import checker_of, kernel_of
+from warpwright.domains.sass.checker import Checker, complaints
+from warpwright.domains.sass.domain import MOST_REGISTERS, checker_of, kernel_of
 from warpwright.domains.sass.harness import load
+from warpwright.domains.sass.kernel import Schedule
+from warpwright.domains.sass.relisting import towards
 from warpwright.errors import WarpwrightError
 from warpwright.loop import Course, Outcome, optimize
 from warpwright.space import Measuring
@@ -82,6 +85,8 @@ class Job:
     """The cubin as it is shipped, under the usual flags."""
     searched: bool = True
     """False where only the flags are measured."""
+    registers: str = ""
+    """Up to how many registers the values are spread over first ("most": as leave as many blocks resident); "" leaves them where they are."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +110,7 @@ def main() -> None:
     parser.add_argument("--search", default="screen", help="one, or several separated by commas")
     parser.add_argument("--flags", action="store_true", help="begin at the compiler's best flags")
     parser.add_argument("--launches", type=float, default=0.0, help="seconds for comparing launches of a schedule at a small size")
+    parser.add_argument("--registers", default="", help="names of kernels, or all: their values are spread over more registers first")
     parser.add_argument("--devices", default="0", help="numbers of the GPUs, separated by commas")
     parser.add_argument(
         "--seeds", default="0", help="one search for each, separated by commas: several searches of one kernel run beside one another"
@@ -153,7 +159,8 @@ def jobs(given: argparse.Namespace, folder: Path, began: float) -> Iterator[Job]
         about = flagged.get(name, {})
         base = given.folder / f"{about['of']}.cubin" if about else None
         flags, searched = about.get("flags", ""), about.get("searched", True)
-        yield Job(name, search, f"cubin:{device}", harness, given.out, cubin, own, given, until, seed, flags, base, searched)
+        registers = MOST_REGISTERS if searched and given.registers and (given.registers == "all" or name in given.registers.split(",")) else ""
+        yield Job(name, search, f"cubin:{device}", harness, given.out, cubin, own, given, until, seed, flags, base, searched, registers)
 
 
 def in_parallel(work: Callable[[In], Out], every: list[In], given: argparse.Namespace) -> Iterator[Out]:
@@ -233,18 +240,31 @@ def described(cubin: Path, job: Job, **more: str) -> Task:
 
 
 def started(cubin: Path, job: Job) -> Task:
-    """Return the task of a cubin that begins at an earlier schedule, where there is one; what today's rules refuse of it is repaired."""
-    task = described(cubin, job)
+    """Return the task of a cubin that begins at an earlier schedule, where there is one; what today's rules refuse of it is repaired.
+
+    Code with other registers begins as near to a schedule of the compiler's code as it can.
+    """
+    registers = {"registers": job.registers} if job.registers else {}
+    task = described(cubin, job, **registers)
     checker = checker_of(kernel_of(task))
     for path in sorted(job.given.start.glob(f"{job.kernel}_*.json")) if job.given.start else ():
-        if json.loads(path.read_text())["original"] == checker.kernel.digest:
-            legal, _ = mended(checker, script.read(path.read_text(), checker.kernel))
-            if checker.adopted(legal) is None:
-                continue
+        legal = start_of(path.read_text(), checker)
+        if legal is not None and legal.words != checker.kernel.words and not complaints(legal, checker):
             begin = job.folder / f"{job.kernel}.start.json"
             begin.write_text(script.write(legal))
-            return described(cubin, job, start=str(begin))
+            return described(cubin, job, start=str(begin), **registers)
     return task
+
+
+def start_of(text: str, checker: Checker) -> Schedule | None:
+    """Return an earlier schedule as one of the checker's kernel; None where it is another's."""
+    kernel, document = checker.kernel, json.loads(text)
+    if document["original"] == kernel.digest:
+        legal, _ = mended(checker, script.read(text, kernel))
+        return checker.adopted(legal)
+    if kernel.compiled is not None and document["original"] == kernel.compiled.digest:
+        return towards(checker, script.read(text, kernel.compiled))
+    return None
 
 
 def dry(job: Job, cubin: Path, row: dict[str, Any]) -> list[dict[str, Any]]:
@@ -266,6 +286,10 @@ def searched(job: Job, row: dict[str, Any], evaluator: CubinEvaluator) -> tuple[
     if outcome.failure is not None:
         raise outcome.failure
     about = evaluator.child.about
+    kernel = kernel_of(task)
+    if kernel.compiled is not None:
+        counts_of = (one.cubin.register_count(one.name) for one in (kernel.compiled, kernel))
+        row |= {"registers": list(counts_of), "renamed": sum(a != b for a, b in zip(kernel.words, kernel.compiled.words, strict=True))}
     row |= {"instructions": len(space.start.order), "device": about.get("device", ""), "original_us": about.get("us", 0.0), "noise": evaluator.noise}
     row |= counts(outcome) | {"starts_s": evaluator.child.starts, "began_at": began_at(outcome)}
     image = b""

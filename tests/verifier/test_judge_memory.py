@@ -60,3 +60,24 @@ def test_a_judge_that_let_go_of_its_answers_makes_them_again(monkeypatch: pytest
     judging.trim()
     assert not judging.original.answers and judging.original.held is None
     assert not judging.viable(case, 0)["problem"] and judging.original.answers
+
+
+def test_answers_that_each_program_needs_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a round of cases that does not fit some answers are there the next time, in whatever order, and single calls do not drive them out."""
+    judging = JudgeWorker({"device": "cpu", "exchange": "", "isolation": {}})
+    judging.open(to_json(task("relu")), "7", False)
+    original = judging.original
+    assert original is not None
+    original.answers.clear()
+    made: list[int] = []
+    answer = original._answer
+    monkeypatch.setattr(original, "_answer", lambda inputs, which: (made.append(which), answer(inputs, which))[1])
+    cases = [Case("nominal", seed) for seed in range(10, 18)]
+    original.answer(cases[0], 0)
+    original.budget = 4 * next(iter(original.answers.values())).bytes
+    for case in (*cases[1:], *(Case("nominal", seed) for seed in range(50, 60))):
+        original.answer(case, 0)
+    made.clear()
+    for case in reversed(cases):
+        original.answer(case, 0)
+    assert len(made) <= len(cases) - 3 and len(original.answers) <= 4

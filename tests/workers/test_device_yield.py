@@ -106,3 +106,27 @@ def test_nobody_steps_aside_who_does_not_hold_the_device(lock: DeviceLock, worke
     timer.start()
     build(worker, BUSY)
     timer.join()
+
+
+def test_a_judge_gives_way_before_it_is_asked(lock: DeviceLock, tmp_path: Path) -> None:
+    """On a GPU it ends what it was asked for; it is not asked again before the timer is done."""
+    order: list[str] = []
+    wants = threading.Event()
+
+    def timed() -> None:
+        wants.set()
+        with lock.exclusive():
+            order.append("timed")
+
+    timer = threading.Thread(target=timed, daemon=True)
+    with Worker("judge", "cpu", Limits(isolation="limits")) as judge, lock.shared() as held, device_yield.yielding(held):
+        judge.device = "cuda:0"
+        judge.request("hello")
+        timer.start()
+        wants.wait()
+        while not held.wanted:
+            time.sleep(0.01)
+        judge.request("hello")
+        order.append("asked again")
+    timer.join()
+    assert order == ["timed", "asked again"]

@@ -19,6 +19,7 @@ from warpwright import domains
 from warpwright.base import Budget, Record, Task, is_baseline
 from warpwright.deadline import out_of_time
 from warpwright.domains.sass import disassembly
+from warpwright.domains.sass.domain import MOST_REGISTERS
 from warpwright.errors import WarpwrightError
 from warpwright.loop import Course, Outcome, optimize
 from warpwright.space import Measuring
@@ -65,7 +66,7 @@ def polish(
     if not disassembly.is_available():
         return Polished(kernel, False, "left as it is: there is no nvdisasm (pip install 'warpwright[sass]')")
     try:
-        task = domains.describe(cubin, {"harness": str(harness), "kernel": kernel})
+        task = domains.describe(cubin, {"harness": str(harness), "kernel": kernel, "registers": MOST_REGISTERS})
         with evaluator(task, device, Measuring(seed=seed)) as opened:
             budget = Budget(max(0.1, until - time.monotonic()), proposals)
             outcome = optimize(task, domains.space(task, "cubin"), opened, SEARCH, budget, course=Course(seed=seed))

@@ -30,6 +30,9 @@ BASELINE_SECONDS = 2.0
 """For the run that times the baselines beside one another, before the first candidate: it gives their records, and the length of a turn. What a
 candidate is compared with is timed again, beside it."""
 
+BASELINES_OF_ONE = 0.5
+"""... and for no more than this share of the time that one candidate is timed for, in each regime: nobody else builds or verifies meanwhile."""
+
 AGAINST_MALICE = frozenset({"background", "patched", "inspection", "forbidden", "source", "late_output"})
 """Checks of how a process behaves. A baseline is ours, and no cheat: there they are false alarms of a busy machine."""
 
@@ -424,7 +427,8 @@ def _verify_baseline(task: Task, judge: verify.Judge, worker: Worker, name: str)
 def _time_baselines(bench: Workbench, trusted: Trusted, work: rates.Work, seconds: float, rng: random.Random) -> None:
     """Time the baselines beside one another in each regime, the first that is right in the candidate's place; and a call of nothing."""
     assert trusted.worker is not None
-    first, seconds = trusted.eligible[0], min(BASELINE_SECONDS, seconds, bench.share(BASELINES_SHARE, TIMING_OF_SPENT))
+    first = trusted.eligible[0]
+    seconds = min(BASELINE_SECONDS, BASELINES_OF_ONE * seconds, bench.share(BASELINES_SHARE, TIMING_OF_SPENT))
     with bench.lock.exclusive():
         bench.tell("timing the baselines")
         trusted.floor, trusted.roof = _roof(bench, trusted, work)

@@ -13,6 +13,7 @@ A resident evaluator (`Measuring.resident`) starts the next candidate's process 
 from __future__ import annotations
 
 import ast
+import logging
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -42,6 +43,8 @@ from warpwright.workers.procfs import written_bytes
 from warpwright.workers.sandbox import Worker, up
 
 __all__ = ["ORIGINAL", "LocalEvaluator", "versions"]
+
+log = logging.getLogger("warpwright")
 
 TIMING_SHARE, BOTH_SHARE = 0.5, 0.35
 """Of the time that is left before a deadline, the most that one program is timed for, or in its first regime where it is timed in both: a second
@@ -188,7 +191,8 @@ class LocalEvaluator:
         """Do `step`; when a trusted process fails, start all of them anew and do it once more."""
         try:
             return step()
-        except HARNESS_ERRORS:
+        except HARNESS_ERRORS as error:
+            log.debug("all that is trusted begins anew: %s", error)
             self.close()
             return step()
 

@@ -155,6 +155,8 @@ class Worker(Process):
     @_held
     def request(self, op: str, timeout: float | None = None, **fields: Any) -> dict[str, Any]:
         """Send one request and return its reply. A reply with an "error" is returned, not raised."""
+        if self.role == "judge":
+            device_yield.give_way()  # once it is asked, one on a GPU ends its request first
         nonce = os.urandom(8).hex()
         self._expect_silence()
         self.thaw()

@@ -18,15 +18,22 @@ from warpwright.domains.rgnn.plan import Options, plan
 
 KERNELS = ("rgcn", "rgcn_sum", "rgat_single", "rgat_within", "hgt_single")
 
-INTERPRETED = """
+INTERPRETED = '''
 import sys
 import torch
 from domains.rgnn.layers import LAYERS, graph, inputs_of, widened
+from warpwright.domains.rgnn.emit import triton_text
 from warpwright.domains.rgnn.emit.triton_text import Tuning
 from warpwright.domains.rgnn.front import trace
 from warpwright.domains.rgnn.interpret import interpret
 from warpwright.domains.rgnn.plan import Options, run
 
+# the interpreter knows no assembly: what is asked for is read, so that it has to be there
+triton_text.ASK = """
+@triton.jit
+def ask(address, ok):
+    tl.load(address, mask=ok)
+"""
 name, large = sys.argv[1], sys.argv[2] == "wide"
 wide = ((0, 90, 1.5, None), (0, 90, 1.5, False))
 for hub, count, scatter, fuse in wide if large else ((0, 90, 1.5, None), (150, 200, 0.5, None), (0, 90, 6.0, False)):
@@ -35,14 +42,14 @@ for hub, count, scatter, fuse in wide if large else ((0, 90, 1.5, None), (150, 2
     specs = widened(name) if large else specs
     wide, narrow = inputs_of(name, index, wide=large), inputs_of(name, index, torch.float32, wide=large)
     (wanted,) = interpret(trace(layer, specs), index, wide)
-    options = Options(emitter="gpu", scatter=scatter, fuse=fuse, tuning=Tuning(again=False if fuse is False else None))
+    options = Options(emitter="gpu", scatter=scatter, fuse=fuse, tuning=Tuning(again=False if fuse is False else None, scout="" if hub else "all"))
     seen = run(layer, index, {key: (specs[key][0], x) for key, x in narrow.items()}, options)
     weights = torch.cos(torch.arange(wanted.numel(), dtype=torch.float64)).reshape(wanted.shape)
     pairs = [(seen, wanted)]
     pairs += zip(torch.autograd.grad(seen, list(narrow.values()), weights.float()), torch.autograd.grad(wanted, list(wide.values()), weights))
     for a, b in pairs:
         assert (a - b).norm() <= 1e-5 * max(1e-3, b.norm()), (name, hub, scatter, (a - b).norm() / b.norm())
-"""
+'''
 
 
 QUICK = ("rgcn", "rgat_within")

@@ -34,7 +34,6 @@ _HANDLES = {
 _PLACES = {"status_ignore": "STATUS_IGNORE", "statuses_ignore": "STATUSES_IGNORE", "in_place": "IN_PLACE", "bottom": "BOTTOM"}
 _FIELDS = {"source": "SOURCE", "tag": "TAG", "error": "ERROR"}
 _SIZES = ("Datatype", "Request", "Comm", "Group", "Message", "Aint", "Count", "Status")
-_FUNCTIONS = ("Pack_c", "Isendrecv")
 
 
 def _program() -> str:
@@ -42,7 +41,7 @@ def _program() -> str:
     lines += [f'    printf("\\"{name}\\": %lld,\\n", (long long)(MPI_COMBINER_{macro}));' for name, macro in _COMBINERS.items()]
     lines += [f'    printf("\\"sizeof {name}\\": %d,\\n", (int)sizeof(MPI_{name}));' for name in _SIZES]
     lines += [f'    printf("\\"{name}\\": %d,\\n", (int)offsetof(MPI_Status, MPI_{field}));' for name, field in _FIELDS.items()]
-    lines += [f'    printf("\\"{name}\\": %d,\\n", dlsym(RTLD_NEXT, "MPI_{name}") != 0);' for name in _FUNCTIONS]
+    lines += [f'    printf("\\"{name}\\": %d,\\n", dlsym(RTLD_NEXT, "MPI_{name}") != 0);' for name in core.OPTIONAL]
     lines += [f'    {{ MPI_{kind} handle = MPI_{name}; show("{ours}", &handle, sizeof handle); }}' for ours, (kind, name) in _HANDLES.items()]
     lines.append('    { const void* place = MPI_UNWEIGHTED; if (!dlsym(RTLD_DEFAULT, "MPI_UNWEIGHTED")) show("unweighted", &place, sizeof place); }')
     lines += [f'    {{ const void* place = MPI_{name}; show("{ours}", &place, sizeof place); }}' for ours, name in _PLACES.items()]
@@ -142,5 +141,5 @@ def build_shim(mpicc: Path) -> tuple[Path, Path]:
     if path is None:
         raise UsageError(f"expected a compiler wrapper of an MPI library, saw no {mpicc}", "name it: --mpicc PATH")
     told = told_by(Path(path))
-    more = {"WARPWRIGHT_LARGE": told["Pack_c"], "WARPWRIGHT_ISENDRECV": told["Isendrecv"]}
-    return core.build("shim.cpp", [name for name, there in more.items() if there], {"abi.hpp": header(told)}), Path(told["library"])
+    defines = [define for function, define in core.OPTIONAL.items() if told[function]]
+    return core.build("shim.cpp", defines, {"abi.hpp": header(told)}), Path(told["library"])

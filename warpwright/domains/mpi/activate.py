@@ -24,17 +24,15 @@ SHIM = "WARPWRIGHT_MPI_SHIM"
 
 @dataclass(frozen=True)
 class Family:
-    """An MPI binary interface: who made the library, and whether it has the large-count functions and MPI_Isendrecv."""
+    """An MPI binary interface: who made the library, and which of core.OPTIONAL it has."""
 
     name: str
-    large: bool
-    isendrecv: bool = False
+    functions: tuple[str, ...] = ()
 
     @property
     def defines(self) -> tuple[str, ...]:
         """What the shim is compiled with."""
-        more = {"WARPWRIGHT_LARGE": self.large, "WARPWRIGHT_ISENDRECV": self.isendrecv}
-        return (f"WARPWRIGHT_{self.name.upper()}", *(name for name, there in more.items() if there))
+        return (f"WARPWRIGHT_{self.name.upper()}", *(core.OPTIONAL[function] for function in self.functions))
 
 
 def family_of(library: Path) -> Family:
@@ -43,7 +41,7 @@ def family_of(library: Path) -> Family:
     names = [name for name, soname in SONAMES.items() if soname + b"\0" in content]
     if len(names) != 1 or b"MPI_Pack\0" not in content:
         raise UsageError(f"expected a library of {' or '.join(SONAMES)}, saw {library}", "for another family: warpwright mpi build-shim --mpicc PATH")
-    return Family(names[0], b"MPI_Pack_c\0" in content, b"MPI_Isendrecv\0" in content)
+    return Family(names[0], tuple(function for function in core.OPTIONAL if f"MPI_{function}\0".encode() in content))
 
 
 def build(family: Family) -> Path:

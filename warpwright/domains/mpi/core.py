@@ -16,6 +16,9 @@ from pathlib import Path
 from warpwright import native
 from warpwright.base import digest
 
+OPTIONAL = {"Pack_c": "WARPWRIGHT_LARGE", "Isendrecv": "WARPWRIGHT_ISENDRECV", "Request_get_status_all": "WARPWRIGHT_MANY_STATUSES"}
+"""Functions that not every MPI library has, without their MPI_, and what a shim is compiled with where they are: mpi4py takes what is there for what
+works."""
 FLAGS = ("-O3", "-march=native", "-std=c++20", "-shared", "-fPIC", "-fvisibility=hidden", "-pthread")
 _ALONE = ("-static-libstdc++", "-static-libgcc")
 """A C++ library of its own: a process may hold several, and a shim, loaded first, must neither take another's symbols nor lend its own."""

@@ -119,7 +119,8 @@ def _runner(program: Program, emitter: Emitter, backward: bool) -> Runner:
     fuse = emitter[2][backward]
     try:
         if emitter[0] == "gpu":
-            return Rows(lower(program, fuse, again=bool(emitter[1].again)), emitter[1], emitter[3])
+            again, beside = bool(emitter[1].again), emitter[1].gradients == "beside"
+            return Rows(lower(program, fuse, again=again, beside=beside), emitter[1], emitter[3])
         if emitter[0] in NATIVE:
             return Native(lower(program, fuse, general=True), NATIVE[emitter[0]], emitter[3])
     except NotApplicable:

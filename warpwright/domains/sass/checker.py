@@ -78,10 +78,15 @@ class Checker:
 
     @cached_property
     def accepted(self) -> frozenset[tuple[str, int]]:
-        """(rule, instruction) of what the model finds in the original: its own false alarms."""
+        """(rule, instruction) of the false alarms."""
+        return frozenset((violation.rule, violation.index) for violation in self.false_alarms)
+
+    @cached_property
+    def false_alarms(self) -> list[Violation]:
+        """What the model finds in the original, which is legal."""
         violations: list[Violation] = []
         self._scan(self.kernel.original, self.entries, Watch(report=violations.append, needed=self.distances.needed))
-        return frozenset((violation.rule, violation.index) for violation in violations)
+        return violations
 
     @cached_property
     def counted_boards(self) -> int:

@@ -21,7 +21,7 @@ _FATBIN_WRAPPED_ELF = 2
 _COMPRESSED = 0x2000 | 0x8000
 """Flags of a fat binary's entry: LZ4, Zstandard."""
 
-_PARAMETER = 0x17
+_PARAMETER, _REGISTERS = 0x17, 0x2F
 _PINNED = frozenset((0x1C, 0x1D, 0x28, 0x29, 0x31, 0x34, 0x39, 0x46, 0x47))
 """Attributes of .nv.info that hold code offsets: exits, reads of block numbers, cooperative groups, warp-wide operations."""
 
@@ -123,6 +123,31 @@ class Cubin:
         """Return the kernel's parameters in order."""
         rows = [struct.unpack("<IHHI", value) for number, value in self.attributes(kernel) if number == _PARAMETER and len(value) == 12]
         return tuple(Parameter(offset, packed >> 18 & 0x3FFF) for _, _, offset, packed in sorted(rows, key=lambda row: row[1]))
+
+    def register_count(self, kernel: str) -> int:
+        """Return the registers that a thread of the kernel has; 0 where the cubin does not say."""
+        return next((self.data[at] for at in self._counts(kernel)), 0)
+
+    def with_register_count(self, kernel: str, count: int) -> Cubin:
+        """Return the cubin with another number of registers for a thread of the kernel, wherever it stands."""
+        data = bytearray(self.data)
+        for at in self._counts(kernel):
+            data[at] = count
+        return replace(self, data=bytes(data))
+
+    def _counts(self, kernel: str) -> Iterator[int]:
+        """Yield where the kernel's number of registers stands: in .nv.info, and in CUDA 12's cubins in the header of its code too."""
+        (start,) = struct.unpack_from("<Q", self.data, 40)
+        (size,) = struct.unpack_from("<H", self.data, 58)
+        number = next(place for place, section in enumerate(self.sections) if section.name == f".text.{kernel}")
+        (linked,) = struct.unpack_from("<I", self.data, start + number * size + 44)
+        info = self.section(".nv.info")
+        for at in range(info.offset, info.offset + info.size, 12) if info is not None else ():
+            form, attribute, length, symbol = struct.unpack_from("<BBHI", self.data, at)
+            if (form, attribute, length) == (4, _REGISTERS, 8) and symbol == linked & 0xFFFFFF:
+                yield at + 8
+        if linked >> 24:
+            yield start + number * size + 47
 
     def pinned(self, kernel: str) -> frozenset[int]:
         """Return the instructions that must stay where they are, because something outside the code points at them or rewrites them."""

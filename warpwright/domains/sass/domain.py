@@ -1,11 +1,13 @@
 """The sass domain's entry points: a cubin and a harness that launches it (docs/sass.md).
 
-Options: `harness`, the path of the harness file; `kernel`, which of the cubin's kernels, where it has several.
+Options: `harness`, the path of the harness file; `kernel`, which of the cubin's kernels, where it has several; `start`, a schedule to begin at;
+`registers`, up to how many registers the kernel's values are spread over first (renaming.py), "most" for as many as leave as many blocks resident.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -14,7 +16,10 @@ from warpwright.domains.sass import script
 from warpwright.domains.sass.checker import Checker, complaints
 from warpwright.domains.sass.cubin import Cubin
 from warpwright.domains.sass.distances import shipped
+from warpwright.domains.sass.harness import load
 from warpwright.domains.sass.kernel import Kernel, Schedule, read_kernel
+from warpwright.domains.sass.occupancy import MOST, most_registers
+from warpwright.domains.sass.renaming import RESERVED, with_registers
 from warpwright.domains.sass.techniques import drawer, techniques
 from warpwright.errors import TaskError, UsageError
 from warpwright.space import Space
@@ -25,6 +30,8 @@ TARGET = "cubin"
 
 SUFFIX = ".cubin"
 
+MOST_REGISTERS = "most"
+
 RESOLUTION = 1.0015
 """Kernels timed on the device, in pairs, are told apart from 0.15 % on: A/A medians of ten kernels on an H200 lay within it, but for two."""
 
@@ -34,7 +41,7 @@ def describe(path: Path, options: Mapping[str, Scalar]) -> Task | None:
 
     The option `start` names the text of a schedule (schedule.json of an earlier run) that the search begins at.
     """
-    if path.suffix != SUFFIX or not options.keys() <= {"harness", "kernel", "start"}:
+    if path.suffix != SUFFIX or not options.keys() <= {"harness", "kernel", "start", "registers"}:
         return None
     data = _bytes(path)
     cubin = Cubin(data)
@@ -46,7 +53,21 @@ def describe(path: Path, options: Mapping[str, Scalar]) -> Task | None:
     if "start" in options:
         start = Path(str(options["start"])).resolve()
         told += [("start_path", str(start)), ("start", digest(_bytes(start).hex()))]
+    if options.get("registers"):
+        told.append(("registers", _registers(options, cubin, kernel)))
     return Task(kernel, str(path), name, source_digest=digest(data.hex()), options=tuple(told))
+
+
+def _registers(options: Mapping[str, Scalar], cubin: Cubin, kernel: str) -> int:
+    """Return the registers that are asked for; raise TaskError for what is no number of them."""
+    asked = str(options["registers"])
+    if asked == MOST_REGISTERS:
+        if "harness" not in options:
+            raise TaskError(f"expected a harness, by which the blocks are counted that are resident, for registers={MOST_REGISTERS}", "or give a number")
+        return most_registers(cubin, replace(load(str(options["harness"])), kernel=kernel))
+    if not asked.isdigit() or not RESERVED < int(asked) <= MOST:
+        raise TaskError(f"expected registers={MOST_REGISTERS} or a number up to {MOST}, saw {asked}", "see docs/sass.md")
+    return int(asked)
 
 
 def space(task: Task, target: str) -> Space[Schedule]:
@@ -82,19 +103,19 @@ def kernel_of(task: Task) -> Kernel:
     data = _bytes(Path(task.path))
     if digest(data.hex()) != task.source_digest:
         raise TaskError(f"{task.path} has changed since this task was described", "start again, or restore the file")
-    return _kernel(data, str(task.option("kernel")))
+    return _kernel(data, str(task.option("kernel")), int(task.option("registers") or 0))
 
 
 @lru_cache(2)
-def _kernel(data: bytes, name: str) -> Kernel:
+def _kernel(data: bytes, name: str, registers: int) -> Kernel:
     """Read a kernel once for whoever proposes and whoever measures: what either has checked need not be checked again."""
-    return read_kernel(Cubin(data), name)
+    return with_registers(read_kernel(Cubin(data), name), registers)
 
 
 @lru_cache(2)
 def checker_of(kernel: Kernel) -> Checker:
     """Return the rules of a kernel, with the distances of its architecture and of its own compiler's schedule."""
-    return Checker(kernel, shipped(kernel.cubin.arch).with_kernel(kernel))
+    return Checker(kernel, shipped(kernel.cubin.arch).with_kernel(kernel.compiled or kernel))
 
 
 def chosen(cubin: Cubin, wanted: str, path: Path) -> str:

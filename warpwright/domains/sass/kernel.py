@@ -31,6 +31,10 @@ class Kernel:
     """Words after the last listed instruction: alignment."""
     labels: dict[str, int]
     pinned: frozenset[int]
+    compiled: Kernel | None = None
+    """The compiler's, where registers have been renamed (renaming.py)."""
+    registers: int = 0
+    """Up to how many its values were spread over; 0 where they were not."""
 
     @cached_property
     def targets(self) -> tuple[tuple[int, ...], ...]:

@@ -12,6 +12,7 @@ One pass over the block settles what an exchange by exchange repair would check 
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
@@ -32,8 +33,11 @@ ROUNDS = 6
 """Times that one instruction is examined, each time with more waits or later."""
 
 
-AHEAD, NEAR = 12, {"operands": 6.0, "cycles": 24.0}
-"""Among the first so many of what is ready, and so many places, the next instruction is chosen."""
+AHEAD, NEAR = 12, {"operands": 6.0, "cycles": 24.0, "time": math.inf}
+"""Among the first so many of what is ready, and so many places, the next instruction is chosen; "time": among all that is ready."""
+
+OCCUPIED: Mapping[str, float] = {"ALU": 2.0, "FP16": 2.0, "IMAD": 2.0, "lsu": 4.0, "xu": 8.0, "HMMA": 16.0}
+"""Cycles for which an instruction of a class keeps its pipe, on sm_90 (16 lanes a cycle for what takes two): for orders by time alone."""
 
 
 def relist(
@@ -42,7 +46,9 @@ def relist(
     """List a block anew; `push`: places an instruction moves up for each cycle of its critical path beyond what its place says.
 
     `by` says what decides among instructions that want to stand near one another: nothing more ("place"); "operands": products that read a register
-    through one slot follow each other, so that it is kept in the operand cache; "cycles": what need not wait for its sources comes first.
+    through one slot follow each other, so that it is kept in the operand cache; "cycles": what need not wait for its sources comes first; "time": of
+    all that is ready what may issue at once comes first, and of that the longest critical path, whatever its old place (pays where registers have been
+    renamed).
     """
     block = schedule.kernel.blocks[number]
     order, rng = schedule.order[block.start : block.stop], Random(seed)
@@ -50,6 +56,27 @@ def relist(
     tallest = max(height.values(), default=0.0)
     wanted = {index: place + push * (tallest - height[index]) + rng.gauss(0.0, jitter) for place, index in enumerate(order)}
     return _settled(checker, schedule, number, wanted, least, by)
+
+
+def towards(checker: Checker, other: Schedule) -> Schedule:
+    """Return the compiler's schedule with its blocks as near to another one's order as dependences permit, and with its control words.
+
+    For a schedule of the same instructions in other registers. Blocks that cannot be made legal stay as they are.
+    """
+    schedule = checker.kernel.original
+    for number, block in enumerate(checker.kernel.blocks):
+        span = slice(block.start, block.stop)
+        controls = dict(zip(other.order[span], other.words[span], strict=True))
+        if other.order[span] == tuple(block) and all((word ^ other.kernel.words[index]) & control.MASK == 0 for index, word in controls.items()):
+            continue
+        wanted = {index: float(place) for place, index in enumerate(other.order[span])}
+        new = _listed(tuple(block), checker.before(number), wanted)
+        order, words = list(schedule.order), list(schedule.words)
+        order[span] = new
+        words[span] = [words[index] & ~control.MASK | controls[index] & control.MASK for index in new]
+        moved = without_stale_reuse(replace(schedule, order=tuple(order), words=tuple(words)), block.start, block.stop - 1)
+        schedule = settle(checker, moved, number) or schedule
+    return schedule
 
 
 def lift(checker: Checker, schedule: Schedule, place: int, distance: int) -> Schedule | None:
@@ -131,7 +158,7 @@ def _settled(
 ) -> Schedule | None:
     block = schedule.kernel.blocks[number]
     old = schedule.order[block.start : block.stop]
-    line = Line(checker, schedule, number) if by == "cycles" else None
+    line = Line(checker, schedule, number, by == "time") if by in ("cycles", "time") else None
     new = _listed(old, checker.before(number), wanted, line, _factors(schedule, block, by))
     if new == list(old) and not least:
         return None
@@ -172,20 +199,27 @@ def _factors(schedule: Schedule, block: range, by: str) -> Mapping[int, Mapping[
 class Line:
     """The cycle in which each instruction of a block could issue, as it is listed."""
 
-    def __init__(self, checker: Checker, schedule: Schedule, number: int) -> None:
+    def __init__(self, checker: Checker, schedule: Schedule, number: int, everything: bool = False) -> None:
         self.checker, self.instructions, self.before = checker, schedule.kernel.instructions, checker.before(number)
         self.now, self.issued, self.soonest = 0.0, dict[int, float](), dict[int, float]()
+        self.everything = everything
+        """Is the order by time alone? Then pipes count too."""
+        self.free: dict[str, float] = {}
+        """Pipe -> when it takes the next instruction."""
 
     def waits(self, index: int) -> float:
         """Return the cycles that an instruction, all before it issued, would have to wait now."""
         if index not in self.soonest:
             self.soonest[index] = max((self.issued[earlier] + self._apart(earlier, index) for earlier in self.before[index]), default=0.0)
-        return max(0.0, self.soonest[index] - self.now)
+        free = self.free.get(self.instructions[index].latency_class, 0.0) if self.everything else 0.0
+        return max(0.0, self.soonest[index] - self.now, free - self.now)
 
     def issue(self, index: int) -> None:
         """Let an instruction issue, as soon as it may."""
         self.now += self.waits(index)
         self.issued[index] = self.now
+        pipe = self.instructions[index].latency_class
+        self.free[pipe] = self.now + OCCUPIED.get(pipe, 1.0)
         self.now += 1.0
 
     def _apart(self, earlier: int, later: int) -> float:
@@ -231,6 +265,8 @@ def _listed(
 
 def _next(ready: list[tuple[float, int, int]], line: Line | None, factors: Mapping[int, Mapping[int, int]], listed: list[int]) -> int:
     """Take an instruction from the heap of what is ready."""
+    if line is not None and line.everything:
+        return _soonest(ready, line)
     last = factors.get(listed[-1]) if listed else None
     if line is None and last is None:
         return heapq.heappop(ready)[2]
@@ -244,6 +280,14 @@ def _next(ready: list[tuple[float, int, int]], line: Line | None, factors: Mappi
     for entry in first:
         if entry is not chosen:
             heapq.heappush(ready, entry)
+    return chosen[2]
+
+
+def _soonest(ready: list[tuple[float, int, int]], line: Line) -> int:
+    """Take what may issue first, and of that what is wanted first."""
+    chosen = min(ready, key=lambda entry: (line.waits(entry[2]), entry))
+    ready.remove(chosen)
+    heapq.heapify(ready)
     return chosen[2]
 
 

@@ -7,6 +7,7 @@ import json
 from warpwright.domains.sass import control
 from warpwright.domains.sass.edits import unchanged_meaning
 from warpwright.domains.sass.kernel import Kernel, Schedule
+from warpwright.domains.sass.renaming import with_registers
 from warpwright.errors import UsageError
 
 VERSION = 1
@@ -20,13 +21,20 @@ def write(schedule: Schedule) -> str:
     controls = {str(index): str(control.decode(word)) for index, word in sorted(changed.items())}
     order = {str(place): index for place, index in moved.items()}
     document = {"version": VERSION, "kernel": kernel.name, "original": kernel.digest, "order": order, "control": controls}
+    if kernel.compiled is not None:
+        document |= {"registers": kernel.registers, "compiled": kernel.compiled.digest}
     return json.dumps(document, indent=1) + "\n"
 
 
 def read(text: str, kernel: Kernel) -> Schedule:
-    """Return the schedule that a text describes; raise UsageError for another kernel's text, or one that changes what the code does."""
+    """Return the schedule that a text describes; raise UsageError for another kernel's text, or one that changes what the code does.
+
+    One of renamed registers is read with the compiler's kernel too: its values are spread again in the same way.
+    """
     try:
         document = json.loads(text)
+        if kernel.compiled is None and document.get("compiled") == kernel.digest:
+            kernel = with_registers(kernel, int(document["registers"]))
         original, order, controls = document["original"], list(range(len(kernel.words))), dict(document["control"])
         for place, index in document["order"].items():
             order[int(place)] = int(index)

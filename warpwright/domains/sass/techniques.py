@@ -12,7 +12,7 @@ drift(b3, loads="shared", by=-64)     every load as early (late) as it goes
 lean(b3)                              without the waits of arithmetic that nothing needs
 tighten(b3)                           every stall as short as it goes
 relist(b3, push=0.3, jitter=2, seed=5, least=0, by="place")   a block listed anew, critical paths first; least: with the shortest
-                                      stalls; by: what decides among neighbours ("operands", "cycles")
+                                      stalls; by: what decides among neighbours ("operands", "cycles", "time")
 lift(i17, by=-8)                      an instruction with all that it depends on
 pattern(b3, hold="float-9of16")       yields by a pattern
 scatter(b3, share=0.3, seed=5)        yields at so many of a block's instructions, by chance
@@ -284,6 +284,7 @@ def _relist(checker: Checker) -> Kind:
 
     def every(schedule: Schedule) -> Iterator[Action]:
         first = [(push, "place", 0) for push in PUSHES] + [(0.0, by, least) for by in relisting.NEAR for least in (0, 1)]
+        first += [(push, "time", 1) for push in (1.0, 3.0, 10.0)] if checker.kernel.compiled else []
         return (at(number, push, 0.0, 0, least, by) for number in hot_blocks(checker)[:1] for push, by, least in first)
 
     def draw(schedule: Schedule, rng: Random, place: int) -> Action:

@@ -1,12 +1,18 @@
-"""Random programs to learn from: chains of the operators that models are made of, as task files in KernelBench form."""
+"""Random programs to learn from: chains of the operators that models are made of, as task files in KernelBench form.
+
+Small ones run on a CPU in milliseconds. Large ones are for a GPU: tensors of 10 to 300 MB, and more kinds of operators, one of them or a chain.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from random import Random
+from typing import Literal
 
 Shape = tuple[int, ...]
+
+Sizes = Literal["small", "large"]
 
 Step = tuple[str, str, Shape]
 """A line of the constructor ("" for none), the expression for x, and the shape of what it gives. `@` stands for the step's number."""
@@ -16,14 +22,28 @@ Make = Callable[[Random, Shape], Step]
 _POINTWISE = ("torch.relu(x)", "torch.nn.functional.gelu(x)", "torch.tanh(x)", "torch.sigmoid(x)", "x * 0.5", "x + 1.0", "x * torch.sigmoid(x)",
               "torch.clamp(x, -1.0, 1.0)", "x * x", "torch.nn.functional.softplus(x)")  # fmt: skip
 
+_MORE_POINTWISE = (
+    *_POINTWISE, "torch.nn.functional.leaky_relu(x, 0.1)", "torch.nn.functional.hardswish(x)", "torch.nn.functional.mish(x)", "x / 3.0",
+    "torch.nn.functional.elu(x)", "torch.nn.functional.hardtanh(x)", "x - 0.25", "torch.tanh(torch.nn.functional.softplus(x)) * x",
+)  # fmt: skip
+
 
 def _pointwise(rng: Random, shape: Shape) -> Step:
     return "", rng.choice(_POINTWISE), shape
 
 
+def _more_pointwise(rng: Random, shape: Shape) -> Step:
+    return "", rng.choice(_MORE_POINTWISE), shape
+
+
 def _linear(rng: Random, shape: Shape) -> Step:
     wide = rng.choice((64, 128, 256, 512))
     return f"self.part@ = torch.nn.Linear({shape[-1]}, {wide})", "self.part@(x)", (*shape[:-1], wide)
+
+
+def _wide_linear(rng: Random, shape: Shape) -> Step:
+    wide = rng.choice((512, 1024, 2048, 4096, 8192))
+    return f"self.part@ = torch.nn.Linear({shape[-1]}, {wide}, bias={rng.random() < 0.8})", "self.part@(x)", (*shape[:-1], wide)
 
 
 def _layer_norm(rng: Random, shape: Shape) -> Step:
@@ -44,34 +64,84 @@ def _convolution(rng: Random, shape: Shape) -> Step:
     return f"self.part@ = torch.nn.Conv2d({shape[1]}, {wide}, {size}, padding={size // 2})", "self.part@(x)", (shape[0], wide, *shape[2:])
 
 
+def _any_convolution(rng: Random, shape: Shape) -> Step:
+    """A convolution over two or three axes, now and then transposed, which keeps the sizes."""
+    wide, size, axes = rng.choice((16, 32, 64)), rng.choice((1, 3, 3, 5)), len(shape) - 2
+    kind = rng.choice(("Conv", "Conv", "ConvTranspose"))
+    return f"self.part@ = torch.nn.{kind}{axes}d({shape[1]}, {wide}, {size}, padding={size // 2})", "self.part@(x)", (shape[0], wide, *shape[2:])
+
+
 def _batch_norm(rng: Random, shape: Shape) -> Step:
-    return f"self.part@ = torch.nn.BatchNorm2d({shape[1]})", "self.part@(x)", shape
+    return f"self.part@ = torch.nn.BatchNorm{len(shape) - 2}d({shape[1]})", "self.part@(x)", shape
+
+
+def _channel_norm(rng: Random, shape: Shape) -> Step:
+    kind = rng.choice((f"GroupNorm({rng.choice((1, 4, 8))}, {shape[1]})", f"InstanceNorm{len(shape) - 2}d({shape[1]})"))
+    return f"self.part@ = torch.nn.{kind}", "self.part@(x)", shape
+
+
+def _row_group_norm(rng: Random, shape: Shape) -> Step:
+    return f"self.part@ = torch.nn.GroupNorm({rng.choice((4, 8, 16))}, {shape[1]})", "self.part@(x)", shape
 
 
 def _pool(rng: Random, shape: Shape) -> Step:
     kind = rng.choice(("avg", "max"))
-    return "", f"torch.nn.functional.{kind}_pool2d(x, 2)", (*shape[:2], shape[2] // 2, shape[3] // 2)
+    return "", f"torch.nn.functional.{kind}_pool{len(shape) - 2}d(x, 2)", (*shape[:2], *(size // 2 for size in shape[2:]))
 
 
 def _spatial_mean(rng: Random, shape: Shape) -> Step:
-    return "", "x.mean((2, 3))", shape[:2]
+    return "", f"x.mean({tuple(range(2, len(shape)))})", shape[:2]
+
+
+def _channel_reduction(rng: Random, shape: Shape) -> Step:
+    call = rng.choice(("x.mean(1, keepdim=True)", "x.amin(1, keepdim=True)", "torch.logsumexp(x, 1, keepdim=True)", "torch.softmax(x, 1)"))
+    return "", call, shape if "softmax" in call else (shape[0], 1, *shape[2:])
+
+
+def _bias(rng: Random, shape: Shape) -> Step:
+    size, sign = (shape[1], *(1 for _ in shape[2:])), rng.choice("+-*")
+    return f"self.part@ = torch.nn.Parameter(torch.randn({size}))", f"x {sign} self.part@", shape
+
+
+def _scan(rng: Random, shape: Shape) -> Step:
+    return "", rng.choice(("torch.cumsum(x, 1)", "torch.nn.functional.log_softmax(x, 1)", "torch.nn.functional.normalize(x, dim=1)")), shape
 
 
 MATRIX: Sequence[Make] = (_pointwise, _pointwise, _pointwise, _linear, _linear, _layer_norm, _softmax, _row_reduction)
 IMAGE: Sequence[Make] = (_pointwise, _pointwise, _convolution, _convolution, _batch_norm, _pool, _spatial_mean)
 
+LARGE_MATRIX: Sequence[Make] = (
+    _more_pointwise, _more_pointwise, _more_pointwise, _wide_linear, _wide_linear, _layer_norm, _softmax, _row_reduction, _bias,
+    _row_group_norm, _scan,
+)  # fmt: skip
+LARGE_IMAGE: Sequence[Make] = (
+    _more_pointwise, _more_pointwise, _any_convolution, _any_convolution, _batch_norm, _channel_norm, _pool, _spatial_mean, _channel_reduction, _bias,
+)  # fmt: skip
+
+SHAPES: Mapping[Sizes, Sequence[Shape]] = {
+    "small": ((256, 256), (512, 512), (1024, 256), (4, 8, 32, 32), (8, 16, 32, 32), (2, 16, 64, 64)),
+    "large": (
+        (1024, 8192), (4096, 4096), (16384, 2048), (2048, 16384), (128, 131072), (65536, 512),
+        (64, 32, 128, 128), (32, 64, 128, 128), (128, 16, 64, 64), (64, 8, 256, 256), (16, 16, 32, 64, 64), (8, 32, 16, 64, 64),
+    ),
+}  # fmt: skip
+
 SMALLEST = 8
 """Pixels a side below which an image is not pooled again."""
 
+MOST_WEIGHTS = 1 << 27
+"""Of a linear layer: 512 MB."""
 
-def chain(rng: Random) -> tuple[Shape, list[Step]]:
-    """Return the shape of a program's input and its steps."""
-    shape: Shape = rng.choice(((256, 256), (512, 512), (1024, 256), (4, 8, 32, 32), (8, 16, 32, 32), (2, 16, 64, 64)))
+
+def chain(rng: Random, sizes: Sizes = "small") -> tuple[Shape, list[Step]]:
+    """Return the shape of a program's input and its steps; of the large programs every third has one step."""
+    shape: Shape = rng.choice(SHAPES[sizes])
     first, steps = shape, list[Step]()
-    for _ in range(rng.randint(2, 7)):
-        makers = MATRIX if len(shape) == 2 else IMAGE
-        make = rng.choice([one for one in makers if one is not _pool or shape[2] > SMALLEST])
-        if shape[-1] == 1 and make is not _pointwise:
+    least, most = (2, 7) if sizes == "small" else (1, 1) if rng.random() < 1 / 3 else (2, 6)
+    for _ in range(rng.randint(least, most)):
+        makers = (MATRIX if len(shape) == 2 else IMAGE) if sizes == "small" else (LARGE_MATRIX if len(shape) == 2 else LARGE_IMAGE)
+        make = rng.choice([one for one in makers if _fits(one, shape)])
+        if shape[1 if sizes == "large" else -1] == 1 and make not in (_pointwise, _more_pointwise):
             break
         step = make(rng, shape)
         steps.append(step)
@@ -79,9 +149,17 @@ def chain(rng: Random) -> tuple[Shape, list[Step]]:
     return first, steps
 
 
-def text(seed: int) -> str:
+def _fits(make: Make, shape: Shape) -> bool:
+    if make is _pool:
+        return min(shape[2:]) > SMALLEST
+    if make is _wide_linear:
+        return shape[-1] * 8192 <= MOST_WEIGHTS
+    return make is not _row_group_norm or shape[1] % 16 == 0
+
+
+def text(seed: int, sizes: Sizes = "small") -> str:
     """Return a task file."""
-    first, steps = chain(Random(f"task {seed}"))
+    first, steps = chain(Random(f"task {seed}" if sizes == "small" else f"large task {seed}"), sizes)
     parts = [f"        {init}".replace("@", str(number)) for number, (init, _, _) in enumerate(steps) if init]
     calls = [f"        x = {call}".replace("@", str(number)) for number, (_, call, _) in enumerate(steps)]
     lines = [
@@ -92,11 +170,12 @@ def text(seed: int) -> str:
     return "\n".join(lines)
 
 
-def write(folder: Path, count: int, seed: int) -> list[Path]:
+def write(folder: Path, count: int, seed: int, sizes: Sizes = "small") -> list[Path]:
     """Write `count` tasks to `folder`, numbered from `seed`; return their files."""
     folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"random_{number}.py" for number in range(seed, seed + count)]
+    name = "random" if sizes == "small" else "large"
+    paths = [folder / f"{name}_{number}.py" for number in range(seed, seed + count)]
     for number, path in enumerate(paths, start=seed):
         if not path.is_file():
-            path.write_text(text(number))
+            path.write_text(text(number, sizes))
     return paths

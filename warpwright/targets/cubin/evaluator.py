@@ -76,6 +76,7 @@ class CubinEvaluator:
         self.task, self.device, self.measuring = task, device, measuring
         self.kernel = domain.kernel_of(task)
         self.checker = domain.checker_of(self.kernel)
+        self.shipped = self.kernel.compiled or self.kernel
         self.folder = tempfile.TemporaryDirectory(prefix="warpwright-cubin-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
         folder = Path(self.folder.name)
         if helpers is None:
@@ -100,14 +101,14 @@ class CubinEvaluator:
 
     def baselines(self) -> Sequence[Candidate]:
         """Return the original."""
-        return [replace(domain.lower(self.kernel.original, ()), proposer=BASELINE + BASELINE_NAME)]
+        return [replace(domain.lower(self.shipped.original, ()), proposer=BASELINE + BASELINE_NAME)]
 
     def evaluate_baselines(self) -> Iterator[Record]:
         """Time the original against itself, loaded again; raise TaskError when it cannot be run."""
         began = time.monotonic()
         [candidate] = self.baselines()
         about = self.child.start()
-        images = [self._timed(self._write(self.kernel.original.cubin.data), (sum(self.rounds),), 0.0) for _ in range(3)]
+        images = [self._timed(self._write(self.shipped.cubin.data), (sum(self.rounds),), 0.0) for _ in range(3)]
         logs = [abs(math.log(statistics.median(_ratios(answer)))) for answer in images]
         self.noise = max(logs)
         conditions = {"us": about["us"], "launches_between_events": about["inner"], "noise": self.noise, "gpu": about["device"]}
@@ -178,7 +179,7 @@ class CubinEvaluator:
     def confirm(self, candidate: Candidate, seeds: int = FINAL_SEEDS, stress: float = STRESS_SECONDS) -> Final:
         """Measure a schedule in a process of its own, where nothing else ran before, in epochs; compare every launch of `stress` seconds."""
         self.child.end()
-        image, same = self._write(self.schedule(candidate, anew=True).cubin.data), self._write(self.kernel.original.cubin.data)
+        image, same = self._write(self.schedule(candidate, anew=True).cubin.data), self._write(self.shipped.cubin.data)
         fresh = list(range(7_000_000, 7_000_000 + seeds))
         checked = self.child.ask({"do": "evaluate", "image": str(image), "seeds": fresh, "rounds": [], "worth": 0.0}, 60.0)
         timed, again = (self._in_epochs(path) for path in (image, same))

@@ -23,18 +23,19 @@ OPTIMIZED, ORIGINAL, SCHEDULE, EVIDENCE = "optimized.cubin", "original.cubin", "
 def ship(record: Record, folder: Path) -> Path:
     """Write the files of the best record of a run; return the path of the cubin to ship."""
     kernel = domain.kernel_of(record.task)
-    original = kernel.cubin.data
-    schedule = script.read(record.candidate.source.text, kernel)
-    searched = not is_baseline(record) and schedule.words != kernel.words
+    shipped = kernel.compiled or kernel
+    original = shipped.cubin.data
+    schedule = shipped.original if is_baseline(record) else script.read(record.candidate.source.text, kernel)
+    searched = schedule.cubin.data != original
     final = _confirmed(record) if searched and record.device.partition(":")[2] != "sim" else None
     kept = searched and (final is None or proven(final))
     (folder / ORIGINAL).write_bytes(original)
     (folder / OPTIMIZED).write_bytes(schedule.cubin.data if kept else original)
-    (folder / SCHEDULE).write_text(script.write(schedule if kept else kernel.original))
+    (folder / SCHEDULE).write_text(script.write(schedule if kept else shipped.original))
     evidence = {
         "kernel": kernel.name,
-        "original": kernel.digest,
-        "optimized": schedule.key if kept else kernel.original.key,
+        "original": shipped.digest,
+        "optimized": schedule.key if kept else shipped.original.key,
         "device": record.device,
         "searched_speedup": record.speedup,
         "final": asdict(final) if final else None,

@@ -242,7 +242,9 @@ class JudgeWorker:
         usable = [from_json(Case, case) for case in cases]
         replies = [{"problem": "", "params": case.params} if number == 0 else self.viable(asdict(case), 0) for number, case in enumerate(usable)]
         usable = [replace(case, params=reply["params"]) for case, reply in zip(usable, replies, strict=True) if not reply["problem"]]
-        return asdict(certify(self._original, tuple(usable), self.judgement.check))
+        certificate = certify(self._original, tuple(usable), self.judgement.check)
+        self._original.answers.clear()  # no program meets these cases
+        return asdict(certificate)
 
     def compare(self, tree: Any, case: dict[str, Any], which: int, folder: str, previous: list[list[Any]]) -> dict[str, Any]:
         """Judge an exported output against the original's answer to `case` in state `which`.

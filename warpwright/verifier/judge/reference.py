@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections import OrderedDict
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -199,7 +199,9 @@ class Original:
         self.held: tuple[Key, list[Any]] | None = None
         self.current: int | None = None
         self.extra = {name: buffer.clone() for name, buffer in self.model.named_buffers() if name not in initial}
-        self.answers: OrderedDict[Key, Answer] = OrderedDict()
+        self.answers: dict[Key, Answer] = {}
+        self.found: Counter[Key] = Counter()
+        """How often each answer was asked for and there."""
         self.may_use_tf32 = device.startswith("cuda") and bool(tf32.permitted())
         """The program's flags permit TF32 in an operator, and its device has the unit. Found out to be idle at the first answer, if it is."""
         self.usual: dict[str, list[Errors]] = {}
@@ -337,7 +339,7 @@ class Original:
         """Return the original's answer to a case in a state, from memory if it is there."""
         key = key_of(case, which)
         if key in self.answers:
-            self.answers.move_to_end(key)
+            self.found[key] += 1
             return self._with_usual_error(self.answers[key])
         self._make_room(max((answer.bytes for answer in self.answers.values()), default=0))  # the next is about as large
         computed = self._answer(self.inputs(case), which)
@@ -349,10 +351,14 @@ class Original:
         return self._with_usual_error(computed)
 
     def _make_room(self, wanted: int) -> None:
-        """Forget the oldest answers until as many bytes as `wanted` are within the budget, or none is left."""
+        """Forget answers until as many bytes as `wanted` are within the budget, or none is left: the newest of those found least often.
+
+        Every program goes through the same cases, in an order of its own, and some calls have a case of their own. Who forgets what is oldest finds
+        little of a round there the next time if the round does not fit; who forgets the newest finds as many answers as fit.
+        """
         held = sum(answer.bytes for answer in self.answers.values())
         while self.answers and held + wanted > self.budget:
-            held -= self.answers.popitem(last=False)[1].bytes
+            held -= self.answers.pop(min(reversed(self.answers), key=lambda key: self.found[key])).bytes
 
     def _with_usual_error(self, answer: Answer) -> Answer:
         """Take the original's usual relative error where it was more exact than usual on this case: that was luck, not a claim.

@@ -12,7 +12,7 @@ from torch import fx
 from warpwright import templates
 from warpwright.domains.graph.cpp.kernel import Fused
 from warpwright.domains.graph.cpp.program import FLOATS, Program
-from warpwright.domains.graph.cuda import windows
+from warpwright.domains.graph.cuda import scans, windows
 from warpwright.domains.graph.cuda.generate import generate
 from warpwright.domains.graph.cuda.placement import CONTIGUOUS, arranged
 from warpwright.domains.graph.cuda.plan import DEFAULT, Tuning
@@ -97,6 +97,20 @@ class WindowKernel(CudaKernel):
         super(CudaKernel, self).__init__(name, operands, [node])
         self.placement, self.laid = CONTIGUOUS, {}
         self.generated = windows.generate(window, name)
+        self.text = self.generated.text
+
+
+class ScanKernel(CudaKernel):
+    """The kernel of one running sum or product, and of what belongs to it."""
+
+    def __init__(self, name: str, node: fx.Node) -> None:
+        scan = scans.read(node)
+        assert scan is not None, "the technique takes no other"
+        tensors = [tensor for tensor in (scan.x, scan.mask) if tensor is not None]
+        operands: Any = SimpleNamespace(operands=[(tensor, ()) for tensor in tensors], outputs=[(node, None)], sums={}, reduced=None)
+        super(CudaKernel, self).__init__(name, operands, scan.calls)
+        self.placement, self.laid = CONTIGUOUS, {}
+        self.generated = scans.generate(scan, name)
         self.text = self.generated.text
 
 

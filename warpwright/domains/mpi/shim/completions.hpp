@@ -41,6 +41,7 @@ public:
                 continue;
             }
             if (!code) deliver(*at->second, status);
+            if (at->second->persistent) request_free_(&at->first); // the others are gone with their completion
             Requests::drop(at->second);
             at = orphans_.erase(at);
         }
@@ -120,7 +121,10 @@ template <class Call>
     if (!batch) return waitall_(count, handles, statuses);
     Status* seen = batch.statuses(statuses);
     const int code = waitall_(count, handles, seen);
-    if (code && code != mpi_constant::error_in_status) return code;
+    if (code && code != mpi_constant::error_in_status) {
+        batch.fail_gone();
+        return code;
+    }
     return settle(batch, count, seen, code, [](int i) { return i; });
 }
 
@@ -148,8 +152,17 @@ WARPWRIGHT_API int MPI_Testall(int count, Handle* handles, int* flag, Status* st
     if (!batch) return testall_(count, handles, flag, statuses);
     Status* seen = batch.statuses(statuses);
     const int code = testall_(count, handles, flag, seen);
+    if (code && code != mpi_constant::error_in_status) batch.fail_gone();
     if ((code && code != mpi_constant::error_in_status) || (!code && !*flag)) return code;
     return settle(batch, count, seen, code, [](int i) { return i; });
+}
+
+// The one request that a call has completed, or at which it failed.
+inline int any(Batch& batch, int code, int index, Status& seen) {
+    if (!code) return index == mpi_constant::undefined ? code : batch.complete(static_cast<std::size_t>(index), seen);
+    if (index != mpi_constant::undefined) batch.fail(static_cast<std::size_t>(index));
+    batch.fail_gone();
+    return code;
 }
 
 WARPWRIGHT_API int MPI_Waitany(int count, Handle* handles, int* index, Status* status) {
@@ -157,11 +170,9 @@ WARPWRIGHT_API int MPI_Waitany(int count, Handle* handles, int* index, Status* s
     Batch batch(count, handles);
     if (!batch) return waitany_(count, handles, index, status);
     Status* seen = batch.statuses(status);
+    *index = mpi_constant::undefined; // an error may leave it as it was
     const int code = waitany_(count, handles, index, seen);
-    if (*index == mpi_constant::undefined) return code;
-    if (!code) return batch.complete(static_cast<std::size_t>(*index), *seen);
-    batch.fail(static_cast<std::size_t>(*index));
-    return code;
+    return any(batch, code, *index, *seen);
 }
 
 WARPWRIGHT_API int MPI_Testany(int count, Handle* handles, int* index, int* flag, Status* status) {
@@ -169,8 +180,9 @@ WARPWRIGHT_API int MPI_Testany(int count, Handle* handles, int* index, int* flag
     Batch batch(count, handles);
     if (!batch) return testany_(count, handles, index, flag, status);
     Status* seen = batch.statuses(status);
+    *index = mpi_constant::undefined;
     const int code = testany_(count, handles, index, flag, seen);
-    return !code && *flag && *index != mpi_constant::undefined ? batch.complete(static_cast<std::size_t>(*index), *seen) : code;
+    return any(batch, code, *index, *seen);
 }
 
 inline int some(Original<int(int, Handle*, int*, int*, Status*)>& original, int count, Handle* handles, int* done, int* indices, Status* statuses) {
@@ -179,6 +191,7 @@ inline int some(Original<int(int, Handle*, int*, int*, Status*)>& original, int 
     if (!batch) return original(count, handles, done, indices, statuses);
     Status* seen = batch.statuses(statuses);
     const int code = original(count, handles, done, indices, seen);
+    if (code && code != mpi_constant::error_in_status) batch.fail_gone();
     if ((code && code != mpi_constant::error_in_status) || *done == mpi_constant::undefined) return code;
     return settle(batch, *done, seen, code, [&](int j) { return indices[j]; });
 }
@@ -201,6 +214,38 @@ WARPWRIGHT_API int MPI_Request_get_status(Handle request, int* flag, Status* sta
     requests.add(request, operation);
     return code;
 }
+
+#ifdef WARPWRIGHT_MANY_STATUSES
+// The same for many requests (MPI 4.1).
+inline Original<int(int, const Handle*, int*, Status*)> get_status_all_("MPI_Request_get_status_all");
+inline Original<int(int, const Handle*, int*, int*, Status*)> get_status_any_("MPI_Request_get_status_any"), get_status_some_("MPI_Request_get_status_some");
+
+WARPWRIGHT_API int MPI_Request_get_status_all(int count, const Handle* handles, int* flag, Status* statuses) {
+    if (requests.none() || count <= 0) return get_status_all_(count, handles, flag, statuses);
+    Batch batch(count, handles);
+    Status* seen = batch.statuses(statuses);
+    int code = get_status_all_(count, handles, flag, seen);
+    for (int i = 0; !code && *flag && i < count; ++i) code = batch.show(static_cast<std::size_t>(i), seen[i]);
+    return code;
+}
+
+WARPWRIGHT_API int MPI_Request_get_status_any(int count, const Handle* handles, int* index, int* flag, Status* status) {
+    if (requests.none() || count <= 0) return get_status_any_(count, handles, index, flag, status);
+    Batch batch(count, handles);
+    Status* seen = batch.statuses(status);
+    const int code = get_status_any_(count, handles, index, flag, seen);
+    return !code && *flag && *index != mpi_constant::undefined ? batch.show(static_cast<std::size_t>(*index), *seen) : code;
+}
+
+WARPWRIGHT_API int MPI_Request_get_status_some(int count, const Handle* handles, int* done, int* indices, Status* statuses) {
+    if (requests.none() || count <= 0) return get_status_some_(count, handles, done, indices, statuses);
+    Batch batch(count, handles);
+    Status* seen = batch.statuses(statuses);
+    int code = get_status_some_(count, handles, done, indices, seen);
+    for (int j = 0; !code && j < *done; ++j) code = batch.show(static_cast<std::size_t>(indices[j]), seen[j]); // none where `done` is MPI_UNDEFINED
+    return code;
+}
+#endif
 
 WARPWRIGHT_API int MPI_Request_free(Handle* request) {
     orphans.poll();

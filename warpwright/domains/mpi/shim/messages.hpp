@@ -150,6 +150,27 @@ template <class Size>
 }
 
 template <class Size>
+using MatchedReceive = Original<int(void*, Size, Handle, Handle*, Status*)>;
+template <class Size>
+using MatchedIreceive = Original<int(void*, Size, Handle, Handle*, Handle*)>;
+
+// A message that a probe has matched: it is no header, because a process that probes has no ring.
+template <class Size>
+int receive_matched(MatchedReceive<Size>& original, void* base, Size count, Handle datatype, Handle* message, Status* status) {
+    Operation operation;
+    operation.receive = true;
+    Staged& staged = operation.staged;
+    if (!receives.note(stage_message(base, count, datatype, mpi_constant::any_source, staged)))
+        return hopeless(staged) ? refused() : original(base, count, datatype, message, status);
+    const Wire wire(base, count, datatype, staged);
+    Status own, *seen = status == mpi_constant::status_ignore ? &own : status;
+    int code = original(wire.base, wire.count, wire.datatype, message, seen);
+    if (!code) code = deliver(operation, *seen);
+    staged.release();
+    return code;
+}
+
+template <class Size>
 [[gnu::noinline]] int receive(Receive<Size>& original, void* base, Size count, Handle datatype, int peer, int tag, Handle comm, Status* status) {
     if (untouched(datatype, receives)) return original(base, count, datatype, peer, tag, comm, status);
     Operation operation;
@@ -196,6 +217,16 @@ template <class Size>
     if (!expect(base, count, datatype, peer, staged)) return hopeless(staged) ? refused() : original(base, count, datatype, peer, tag, comm, request);
     const Wire wire(base, count, datatype, staged);
     return noted(original(wire.base, wire.count, wire.datatype, peer, tag, comm, request), staged, true, false, request);
+}
+
+template <class Size>
+int ireceive_matched(MatchedIreceive<Size>& original, void* base, Size count, Handle datatype, Handle* message, Handle* request) {
+    orphans.poll();
+    Staged staged;
+    if (!receives.note(stage_message(base, count, datatype, mpi_constant::any_source, staged)))
+        return hopeless(staged) ? refused() : original(base, count, datatype, message, request);
+    const Wire wire(base, count, datatype, staged);
+    return noted(original(wire.base, wire.count, wire.datatype, message, request), staged, true, false, request);
 }
 
 // A request of its own kind for every start: the number of bytes is fixed here, so that a header cannot stand for them.
@@ -301,12 +332,15 @@ int probe(Status* status, const int* flag, Call call) {
     WARPWRIGHT_SEND(MPI_Send##suffix, Size) \
     WARPWRIGHT_SEND(MPI_Ssend##suffix, Size) \
     WARPWRIGHT_SEND(MPI_Rsend##suffix, Size) \
+    WARPWRIGHT_SEND(MPI_Bsend##suffix, Size) \
     WARPWRIGHT_ISEND(MPI_Isend##suffix, Size) \
     WARPWRIGHT_ISEND(MPI_Issend##suffix, Size) \
     WARPWRIGHT_ISEND(MPI_Irsend##suffix, Size) \
+    WARPWRIGHT_ISEND(MPI_Ibsend##suffix, Size) \
     WARPWRIGHT_PERSISTENT_SEND(MPI_Send_init##suffix, Size) \
     WARPWRIGHT_PERSISTENT_SEND(MPI_Ssend_init##suffix, Size) \
     WARPWRIGHT_PERSISTENT_SEND(MPI_Rsend_init##suffix, Size) \
+    WARPWRIGHT_PERSISTENT_SEND(MPI_Bsend_init##suffix, Size) \
     WARPWRIGHT_API int MPI_Recv##suffix(void* base, Size count, Handle datatype, int peer, int tag, Handle comm, Status* status) { \
         static constinit Receive<Size> original("MPI_Recv" #suffix); \
         if (const auto call = passed_message(original, datatype, receives)) return call(base, count, datatype, peer, tag, comm, status); \
@@ -317,6 +351,14 @@ int probe(Status* status, const int* flag, Call call) {
         if (orphans.none()) \
             if (const auto call = passed_message(original, datatype, receives)) return call(base, count, datatype, peer, tag, comm, request); \
         return ireceive(original, base, count, datatype, peer, tag, comm, request); \
+    } \
+    WARPWRIGHT_API int MPI_Mrecv##suffix(void* base, Size count, Handle datatype, Handle* message, Status* status) { \
+        static constinit MatchedReceive<Size> original("MPI_Mrecv" #suffix); \
+        return receive_matched(original, base, count, datatype, message, status); \
+    } \
+    WARPWRIGHT_API int MPI_Imrecv##suffix(void* base, Size count, Handle datatype, Handle* message, Handle* request) { \
+        static constinit MatchedIreceive<Size> original("MPI_Imrecv" #suffix); \
+        return ireceive_matched(original, base, count, datatype, message, request); \
     } \
     WARPWRIGHT_API int MPI_Recv_init##suffix(void* base, Size count, Handle datatype, int peer, int tag, Handle comm, Handle* request) { \
         static constinit Ireceive<Size> original("MPI_Recv_init" #suffix); \

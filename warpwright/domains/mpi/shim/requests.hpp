@@ -20,6 +20,7 @@ struct Operation {
     bool unpacked = false; // MPI_Request_get_status has shown the end already
     bool whole = false;    // a collective's: all its bytes arrive, and its status does not count them
     bool moved = false;    // its bytes were unpacked together with others'
+    Count in_ring = -1;    // the bytes that its header stood for: what its status counts, however often it is asked for
     Staged sent{};         // of a collective: the side that is sent, where both are staged
     std::shared_ptr<void> kept{};
 };
@@ -27,7 +28,11 @@ struct Operation {
 // What arrived goes where it belongs; nothing arrived in a cancelled receive. Returns the error of a message that cannot be unpacked: the library has
 // handed it over, so that it cannot be received again.
 inline int deliver(Operation& operation, Status& status) {
-    if (!operation.active || operation.unpacked) return 0;
+    if (!operation.active) return 0;
+    if (operation.unpacked) {
+        if (operation.in_ring >= 0) status_set_elements(&status, packed_handle(), operation.in_ring);
+        return 0;
+    }
     int cancelled = 0;
     if (!operation.receive) {
         const bool sent = rings.sent(operation.staged);
@@ -42,7 +47,10 @@ inline int deliver(Operation& operation, Status& status) {
     }
     operation.unpacked = true;
     Header header;
-    if (received == header_bytes && !operation.whole && rings.on() && rings.header_of(operation.staged, header)) return rings.take(operation.staged, header, status, operation.moved);
+    if (received == header_bytes && !operation.whole && rings.on() && rings.header_of(operation.staged, header)) {
+        operation.in_ring = static_cast<Count>(header.bytes);
+        return rings.take(operation.staged, header, status, operation.moved);
+    }
     if (!operation.staged.buffer) return 0; // only looked at
     return operation.moved || operation.staged.unpack(received) ? 0 : refused();
 }
@@ -158,7 +166,7 @@ inline Requests requests;
 // The requests of one completion call: what is known of each, its handle before the call, room for statuses the caller does not want.
 class Batch {
 public:
-    Batch(int count, const Handle* handles) : handles_(handles, handles + count), operations_(static_cast<std::size_t>(count)) {
+    Batch(int count, const Handle* handles) : live_(handles), handles_(handles, handles + count), operations_(static_cast<std::size_t>(count)) {
         for (std::size_t i = 0; i < operations_.size(); ++i) any_ |= (operations_[i] = requests.take(handles_[i])) != nullptr;
     }
     explicit operator bool() const { return any_; }
@@ -176,10 +184,23 @@ public:
         return operation ? requests.complete(handles_[i], operation, status) : 0;
     }
 
-    // A request that failed has no bytes to deliver, and is gone.
+    // A request that failed has no bytes to deliver. It is gone, or, where the library still has it, as a persistent one, its buffer stays its own.
     void fail(std::size_t i) {
-        if (Operation* operation = std::exchange(operations_[i], nullptr)) Requests::drop(operation);
+        Operation* operation = std::exchange(operations_[i], nullptr);
+        if (!operation) return;
+        if (live_[i] == null_request_handle()) return Requests::drop(operation);
+        if (operation->persistent) operation->active = false;
+        requests.add(handles_[i], operation);
     }
+
+    // The call failed without saying at which request: those that are gone are known by that.
+    void fail_gone() {
+        for (std::size_t i = 0; i < operations_.size(); ++i)
+            if (operations_[i] && live_[i] == null_request_handle()) fail(i);
+    }
+
+    // What was delivered of a request that stays, so that the program may look at its bytes.
+    int show(std::size_t i, Status& status) { return operations_[i] ? deliver(*operations_[i], status) : 0; }
 
     // All that did not complete is known again.
     ~Batch() {
@@ -190,6 +211,7 @@ public:
     Batch& operator=(const Batch&) = delete;
 
 private:
+    const Handle* live_; // the program's own, as the library leaves them
     std::vector<Handle> handles_;
     std::vector<Operation*> operations_;
     std::vector<Status> own_;

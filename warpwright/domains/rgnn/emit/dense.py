@@ -17,6 +17,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+from warpwright.domains.rgnn.emit import outer as rows_outer
 from warpwright.domains.rgnn.emit.gpu import load
 
 MANY = 1 << 17
@@ -29,15 +30,20 @@ import triton
 import triton.language as tl
 
 
-@triton.jit(do_not_specialize=["rows"])
-def product(x, weight, bias, out, rows, x_step, w_down, w_across, out_step, WIDTH: tl.constexpr, RESULT: tl.constexpr, BIASED: tl.constexpr,
-            ADDED: tl.constexpr, K: tl.constexpr, M: tl.constexpr, STEP: tl.constexpr, STAGES: tl.constexpr):
+@triton.jit(do_not_specialize=["rows", "out_part"])
+def product(x, weight, bias, out, rows, x_step, w_down, w_across, out_step, w_part, out_part, WIDTH: tl.constexpr, RESULT: tl.constexpr,
+            BIASED: tl.constexpr, ADDED: tl.constexpr, PARTS: tl.constexpr, K: tl.constexpr, M: tl.constexpr, STEP: tl.constexpr,
+            STAGES: tl.constexpr):
     k, m = tl.arange(0, K), tl.arange(0, M)
+    part = (tl.program_id(0) % PARTS).to(tl.int64)
+    weight += part * w_part
+    bias += part * RESULT
+    out += part * out_part
     whole = tl.load(weight + k[:, None] * w_down + m[None, :] * w_across, mask=(k[:, None] < WIDTH) & (m[None, :] < RESULT), other=0.0)
     start = tl.zeros((1, M), tl.float32)
     if BIASED:
         start = tl.load(bias + m, mask=m < RESULT, other=0.0)[None, :]
-    for tile in tl.range(tl.program_id(0), tl.cdiv(rows, STEP), tl.num_programs(0), num_stages=STAGES):
+    for tile in tl.range(tl.program_id(0) // PARTS, tl.cdiv(rows, STEP), tl.num_programs(0) // PARTS, num_stages=STAGES):
         row = tile * STEP + tl.arange(0, STEP)
         at = row[:, None].to(tl.int64)
         given = tl.load(x + at * x_step + k[None, :], mask=(row[:, None] < rows) & (k[None, :] < WIDTH), other=0.0)
@@ -137,11 +143,28 @@ def product(
     return _product(x, weight, bias, x.new_empty(x.shape[0], weight.shape[1]) if out is None else out, add)
 
 
+def products(x: torch.Tensor, weights: torch.Tensor, biases: torch.Tensor, out: torch.Tensor) -> None:
+    """Write x @ weights[i].t() + biases[i] to out[i], for weights [parts, result, width] and out [parts, rows, result].
+
+    The parts are one launch that goes through the rows once: all but the first reading of a row is from the second cache.
+    """
+    if not _fits(x, out.shape[2]) or not _usable(x.device):
+        for weight, bias, place in zip(weights, biases, out, strict=True):
+            torch.addmm(bias, x, weight.t(), out=place)
+        return
+    _product(x, weights[0].t(), biases, out, parts=out.shape[0], apart=(weights.stride(0), out.stride(0)))
+
+
 def outer(x: torch.Tensor, g: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Return x^T @ g, and the sum of the rows of g: the gradients of a weight and of a bias."""
     if torch.are_deterministic_algorithms_enabled() or not _fits(x, g.shape[1]) or g.stride(1) != 1 or not _usable(x.device):
         return x.t() @ g, g.sum(0)
-    return _outer(x, g)
+    launch = rows_outer.launcher(x.device) if rows_outer.takes(x, g) else None
+    if launch is None:
+        return _outer(x, g)
+    whole = x.new_zeros(x.shape[1] + 1, g.shape[1])
+    rows_outer.add(launch, x, g, whole[:-1], whole[-1])
+    return whole[:-1], whole[-1]
 
 
 def mixed(x: torch.Tensor, out: torch.Tensor, share: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
@@ -177,15 +200,16 @@ def _fits(x: torch.Tensor, result: int) -> bool:
 
 
 def _product(
-    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, out: torch.Tensor, add: bool = False, by: Schedule = PRODUCT
-) -> torch.Tensor:
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, out: torch.Tensor, add: bool = False, by: Schedule = PRODUCT,
+    parts: int = 1, apart: tuple[int, int] = (0, 0),
+) -> torch.Tensor:  # fmt: skip
     (rows, width), result = x.shape, weight.shape[1]
-    assert out.stride(1) == 1
-    fixed = {"WIDTH": width, "RESULT": result, "BIASED": bias is not None, "ADDED": add}
+    assert out.stride(-1) == 1 and (bias is None or bias.is_contiguous())
+    fixed = {"WIDTH": width, "RESULT": result, "BIASED": bias is not None, "ADDED": add, "PARTS": parts}
     fixed |= {"K": _padded(width), "M": _padded(result), "STEP": by.step, "STAGES": by.stages, "num_warps": by.warps, "num_stages": by.stages}
-    steps = x.stride(0), weight.stride(0), weight.stride(1), out.stride(0)
+    steps = x.stride(0), weight.stride(0), weight.stride(1), out.stride(-2), *apart
     with _on(x.device):
-        _module().product[_grid(x, by)](x, weight, x if bias is None else bias, out, rows, *steps, **fixed)
+        _module().product[_grid(x, by, parts)](x, weight, x if bias is None else bias, out, rows, *steps, **fixed)
     return out
 
 
@@ -210,8 +234,8 @@ def _unmixed(
     return of_x, of_out, of_share, matrix.t() * share, summed * share
 
 
-def _grid(x: torch.Tensor, by: Schedule) -> tuple[int]:
-    return (min(-(-x.shape[0] // by.step), _multiprocessors(x.device) * by.programs),)
+def _grid(x: torch.Tensor, by: Schedule, parts: int = 1) -> tuple[int]:
+    return (min(-(-x.shape[0] // by.step), max(1, _multiprocessors(x.device) * by.programs // parts)) * parts,)
 
 
 def _square(width: int, by: Schedule) -> dict[str, int]:
@@ -257,12 +281,16 @@ def _usable(device: torch.device) -> bool:
     try:
         matrix, total = _outer(x, x)
         results = [_product(x, weight.t(), bias, torch.empty_like(x)), _product(x, weight, None, x.clone(), add=True), matrix, total]
+        two, biases = torch.stack([weight, 2 * weight]), torch.stack([bias, 3 * bias])
+        results.append(_product(x, two[0].t(), biases, x.new_empty(2, *x.shape), parts=2, apart=(two.stride(0), x.numel())))
         results += [_mixed(x, x, bias[0], weight, bias), *_unmixed(x, x, bias[0], weight, bias, x)]
     except Exception as problem:  # Triton raises errors of many kinds
         warnings.warn(f"products of many rows are made by torch, which is slower: {type(problem).__name__}: {problem}", stacklevel=2)
         return False
     wide = x.double()
-    wanted = [wide @ weight.double().t() + bias.double(), wide + wide @ weight.double(), wide.t() @ wide, wide.sum(0)]
+    turned = wide @ weight.double().t()
+    wanted = [turned + bias.double(), wide + wide @ weight.double(), wide.t() @ wide, wide.sum(0)]
+    wanted.append(torch.stack([turned + bias.double(), 2 * turned + 3 * bias.double()]))
     wanted += _wanted(wide, bias[0].double(), weight.double(), bias.double())
     if all(float((a.double() - b).norm()) <= 1e-5 * float(b.norm()) for a, b in zip(results, wanted, strict=True)):
         return True

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from warpwright.domains.rgnn.emit import outer
 from warpwright.domains.rgnn.emit.launch import Argument, Runner, array_of
 from warpwright.domains.rgnn.emit.rows import Kernel as RowKernel
 from warpwright.domains.rgnn.emit.rows import Schedule
@@ -35,6 +36,8 @@ class Built:
     warps: int
     programs: int = 1
     """Programs of each tile."""
+    registers: int = 0
+    """Registers that a thread may have; 0: as many as the compiler takes."""
     direct: dict[int, Kernel | None] = field(default_factory=dict)
     """By device, the machine code, launched without Triton's own checks of each argument, which take longer than a small kernel."""
 
@@ -74,7 +77,8 @@ class Ready:
             direct(self.count, torch._C._cuda_getCurrentRawStream(device), *pointers)
             return
         arguments = [copies.get(place, values[x]) if isinstance(x, int) else x for place, x in enumerate(self.fixed)]
-        compiled = self.built.function[(self.count,)](*arguments, num_warps=self.built.warps)
+        most = {"maxnreg": self.built.registers} if self.built.registers else {}
+        compiled = self.built.function[(self.count,)](*arguments, num_warps=self.built.warps, **most)
         if aligned and device not in self.built.direct:  # Triton compiles for what it sees: addresses that are not aligned get other code
             self.built.direct[device] = machine_code_of(compiled, len(arguments))
 
@@ -112,7 +116,11 @@ class Rows(Runner):
             self.built[number, tuning] = build(self.schedule, kernel, tuning)
         return self.built[number, tuning]
 
-    def _ready(self, kernel: RowKernel, number: int, index: Index) -> Ready:
+    def _ready(self, kernel: RowKernel, number: int, index: Index) -> Ready | outer.Ready:
+        alone = outer.outer_of(self.schedule, kernel) if self.tuning.gradients == "own" else None
+        own = None if alone is None else outer.ready(alone, kernel, index)
+        if own is not None:
+            return own
         built = self._build(kernel, number, index)
         if kernel.rows is Domain.EDGE:
             edges = index.keep("edges", lambda: torch.tensor([index.edges], dtype=torch.int32, device=index.device))
@@ -165,7 +173,7 @@ def build(schedule: Schedule, kernel: RowKernel, tuning: Tuning) -> Built:
     """Write and load a kernel; Triton compiles it at its first launch. Raises MissingExtra without Triton."""
     writer = Writer(schedule, kernel, tuning)
     text = writer.text()
-    return Built(load(text).kernel, tuple(writer.arguments.values()), writer.step, writer.warps, max(1, writer.blocks))
+    return Built(load(text).kernel, tuple(writer.arguments.values()), writer.step, writer.warps, max(1, writer.blocks), writer.registers)
 
 
 @functools.cache

@@ -71,6 +71,8 @@ class _Lowering:
     stored: set[int] = field(default_factory=set)
     again: bool = False
     """Are all numbers of edges computed again wherever they are read?"""
+    beside: bool = False
+    """Are weight gradients of sums made in the kernel that sums?"""
     of_nodes: frozenset[int] = frozenset()
     """Numbers of nodes that are computed again wherever they are read."""
     of_edges: frozenset[int] = frozenset()
@@ -210,6 +212,8 @@ class _Lowering:
             return False
         if not of_row or value not in self.partial:
             return of_row
+        if not self.general and not self.again and not self.beside and is_gradient(op):
+            return False
         if not self.fuse and self.program.ops[value].shape:
             return False
         if op.kind == "segmax" and op.over is not Domain.EDGE:
@@ -221,14 +225,14 @@ class _Lowering:
         self.stored.update(i for i in self._leaves(values) if i in self.home)
 
 
-def lower(program: Program, fuse: bool = True, general: bool = False, again: bool = False) -> Schedule:
+def lower(program: Program, fuse: bool = True, general: bool = False, again: bool = False, beside: bool = False) -> Schedule:
     """Return the schedule of an ordered program; raise NotApplicable for a form that no kernel has.
 
     Without `fuse` sums of rows over edges are stored, and another kernel takes them: more programs of it fit on a core. `general`: for an emitter
     that has products of any form, with rows of any shape (heads, blocks) and any width. `again`: no number of an edge is stored that can be computed
-    again.
+    again. `beside`: weight gradients of sums of rows over edges are made by the kernel that sums them, rather than by one of their own.
     """
-    state = _Lowering(program, fuse, general, again=again)
+    state = _Lowering(program, fuse, general, again=again, beside=beside)
     for position in range(len(program.ops)):
         state.take(position)
     if not fuse and not general:
@@ -271,7 +275,8 @@ def _gathering_once(state: _Lowering) -> _Lowering:
         last = max(state.stage[position] for position in group)
         if all(state.stage[position] == last for position in group):
             continue
-        waiting = _Lowering(state.program, state.fuse, state.general, again=state.again, least={**state.least, **dict.fromkeys(group, last)})
+        least = {**state.least, **dict.fromkeys(group, last)}
+        waiting = _Lowering(state.program, state.fuse, state.general, again=state.again, beside=state.beside, least=least)
         for position in range(len(state.program.ops)):
             waiting.take(position)
         if all(waiting.stage[position] == last for position in group):

@@ -28,8 +28,11 @@ class Tuning:
     """Are numbers of edges computed again by every kernel that reads them, rather than stored? None: on small graphs."""
     stages: int = 0
     """Of a loop over edges. 2 or more: reads are copies to shared memory, some steps ahead; 1: reads as they stand; 0: barriers keep their order."""
-    gradients: str = "tf32x3"
-    """How weight gradients keep float32's precision: three products of TF32, or six of bfloat16 (bf16x6), whose operands need not be turned."""
+    gradients: str = "own"
+    """Who has the weight gradients of large graphs: a CUDA kernel of their own (outer.py), or Triton by three products of TF32 (tf32x3) or six of
+    bfloat16 (bf16x6), or, where the rows are sums, the kernel that sums them (beside)."""
+    scout: str = ""
+    """Kernels that ask for the rows of a step while the step before it is at work: those with products, all, or none (an empty string)."""
 
 
 DEFAULT = Tuning()
@@ -53,9 +56,25 @@ DEPTH = 32
 """Columns of a row that one step of a wide product takes."""
 
 
+THIRD = 168
+"""Registers of a thread with which three programs of four warps are on a multiprocessor; their shared memory lets in no more."""
+
+
 def padded(size: int) -> int:
     """Return the power of two, at least 16, that holds `size`: tensor cores take no less."""
     return max(16, 1 << (size - 1).bit_length())
+
+
+@dataclass(frozen=True)
+class Read:
+    """Rows, or numbers, of a value that a step of a kernel reads from memory."""
+
+    array: str
+    """The parameter."""
+    width: int
+    domain: Domain
+    edge: int | None = None
+    """Which edge of a step of the loop it is of; None: it is of the kernel's row."""
 
 
 @dataclass
@@ -75,6 +94,10 @@ class Writer:
     after: list[str] = field(default_factory=list)
     tail: list[str] = field(default_factory=list)
     known: set[str] = field(default_factory=set)
+    lifts: list[str] = field(default_factory=list)
+    """What reads the numbers of rows, where rows are asked for ahead: those of the next step are read beside them."""
+    reads: dict[Read, None] = field(default_factory=dict)
+    """What is read from memory, in order."""
     side: str = ""
     """Of a wide weight gradient, whose rows are being written: the only window of a row."""
 
@@ -125,11 +148,14 @@ class Writer:
             for position in self.kernel.ops:
                 self._op(position)
         loop = ["longest = tl.max(end - begin, 0)", f"for at in {self._steps()}:", *(f"    {x}" for x in self._read() + self.sums)]
-        body = [*self.before, *self.start, *(loop if self.loads or self.sums else []), *self.after]
+        early, asked = scouting(self)
+        looping = bool(self.loads or self.sums)
+        body = [*early, *self.lifts, *([] if looping else asked), *self.before, *self.start]
+        body += [*loop, *asked, *self.after] if looping else self.after
         parameters = ", ".join([*self.arguments, *TABLE])
         shared = f" // {self.blocks}" if self.blocks else ""
         lines = [
-            "import triton", "import triton.language as tl", "", "", "@triton.jit", f"def kernel({parameters}):",
+            "import triton", "import triton.language as tl", "", *(ASK.splitlines() if asked else []), "", "@triton.jit", f"def kernel({parameters}):",
             f"    tile = tl.program_id(0){shared}", "    relation = tl.load(tile_relation + tile).to(tl.int64)",
             "    tile_first, tile_last = tl.load(tile_begin + tile), tl.load(tile_end + tile)",
             *(f"    {x}" for x in self.head),
@@ -178,6 +204,17 @@ class Writer:
         return down * across
 
     @property
+    def scouts(self) -> bool:
+        """Are rows asked for a step ahead?"""
+        asked = {"all": True, "products": self.products}.get(self.tuning.scout, False)
+        return asked and not self.of_edges and not self.blocks and self.widest <= WHOLE
+
+    @property
+    def precision(self) -> str:
+        """How a weight gradient keeps float32's precision."""
+        return "bf16x6" if self.tuning.gradients == "bf16x6" else "tf32x3"
+
+    @property
     def unroll(self) -> int:
         """Edges of a row in one step of the loop."""
         if self.products and self.widest > WHOLE:
@@ -200,6 +237,11 @@ class Writer:
         if self.widest > WHOLE and self.products and not self.outer:
             return 4
         return self.tuning.warps or (8 if padded(self.widest) > 64 else 4)
+
+    @property
+    def registers(self) -> int:
+        """Registers that a thread may have; 0: as many as the compiler takes. What asks for rows would take 220, and the third program's place."""
+        return THIRD if self.scouts and self.products and self.warps == 4 else 0
 
     # --- operands ------------------------------------------------------------------------------------------------------
 
@@ -261,6 +303,7 @@ class Writer:
             self.head.append(f"{name} = {self._of_relation(pointer, op, window)}")
             return name
         self.before += self._loaded(name, pointer, self.row_of(op.domain), op, "ok", window)
+        self.reads[Read(pointer, op.width, op.domain)] = None
         return name
 
     def _of_relation(self, pointer: str, op: Op, window: str) -> str:
@@ -281,7 +324,8 @@ class Writer:
         name = f"row_{domain.name.lower()}"
         if name not in self.known:
             self.known.add(name)
-            self.before.append(f"{name} = tl.load({self.argument('lift', domain)} + row, mask=ok, other=0)")
+            own = self.lifts if self.scouts else self.before
+            own.append(f"{name} = tl.load({self.argument('lift', domain)} + row, mask=ok, other=0)")
         return name
 
     def _loaded(self, name: str, pointer: str, index: str, op: Op, mask: str, window: str = "") -> list[str]:
@@ -305,6 +349,7 @@ class Writer:
             self.loads.append((3, f"{name} = {self._expression(op, [self.of_edge(i, n) for i in op.inputs])}"))
         else:
             lines = self._loaded(name, self.argument("value", value), self.edge_row(op.domain, n), op, self.edge_mask(n), window)
+            self.reads[Read(self.argument("value", value), op.width, op.domain, n)] = None
             self.loads += [(3 if number else 2 if op.shape else 1, line) for number, line in enumerate(lines)]
         return name
 
@@ -484,7 +529,7 @@ class Writer:
         (down, rows), (across, columns) = ((self.width(n, w), self.columns(n, w)) for n, w in zip(op.shape, self._sides(op), strict=True))
         self.head.append(f"r{position} = tl.zeros(({down}, {across}), tl.float32)")
         mask = "ok" if any(i in self.kernel.partial for i in op.inputs) else "once"
-        own.append(f'r{position} += tl.dot(tl.trans(tl.where({mask}[:, None], {left}, 0.0)), {right}, input_precision="{self.tuning.gradients}")')
+        own.append(f'r{position} += tl.dot(tl.trans(tl.where({mask}[:, None], {left}, 0.0)), {right}, input_precision="{self.precision}")')
         offset = ("relation" if op.domain is Domain.ETYPE else "0") + f" * {op.width} + {rows}[:, None] * {op.shape[1]} + {columns}[None, :]"
         wanted = f"tl.where(tile_first < tile_last, {op.shape[0]}, 0)"  # a mask of a scalar's would be no Boolean to Triton 3.9's interpreter
         inside = f"({rows}[:, None] < {wanted}) & ({columns}[None, :] < {op.shape[1]})"
@@ -558,3 +603,72 @@ EDGES = "edges"
 """The parameter that points to the number of edges."""
 
 TABLE = ("chunk_row", "chunk_begin", "chunk_end", "chunk_first", "tile_relation", "tile_begin", "tile_end")
+
+
+# --- asking for rows ahead ---------------------------------------------------------------------------------------------
+
+ASK = """
+@triton.jit
+def ask(address, ok):
+    asm: tl.constexpr = "{ .reg .pred p; setp.ne.s32 p, $2, 0; @p prefetch.global.L2 [$1]; mov.u32 $0, 0; }"
+    tl.inline_asm_elementwise(asm, "=r,l,r", [address.to(tl.int64), ok.to(tl.int32)], dtype=tl.int32, is_pure=False, pack=1)
+"""
+"""What asks for the sectors of addresses to be in the second cache. The bulk copy engine's way, of a whole row, runs for one thread at a time."""
+SECTOR = 8
+"""Numbers of a sector."""
+
+
+def scouting(writer: Writer) -> tuple[list[str], list[str]]:
+    """Return lines that ask for what the next steps read: those for the begin of a step, then those that ask for rows. None where none is wanted.
+
+    A step waits for its part of the work list, then for the numbers of its rows, then for the rows: three times a memory's latency, one after the
+    other. So a step asks for the part of the list three steps on, for the numbers two steps on, and for the rows of the next step. Nothing is kept
+    for them: values that a loop carries took 125 registers more.
+    """
+    if not writer.scouts:
+        return [], []
+    step, rows = writer.step, writer.kernel.rows
+    looping = bool(writer.loads or writer.sums)
+    tables = ("row", "begin", "end") if looping else ("row",)
+    early = [f"{name}_at = chunk + {count * step}" for name, count in (("near", 1), ("far", 2), ("last", 3))]
+    early += [f"{name}_ok = {name}_at < tile_last" for name in ("near", "far", "last")]
+    early += [_ask(f"chunk_{table} + last_at", "last_ok") for table in (*tables, "first")]
+    early += [f"{name}_{table} = tl.load(chunk_{table} + {name}_at, mask={name}_ok, other=0)" for table in tables for name in ("near", "far")]
+    places: dict[tuple[Domain, int | None], tuple[str, str]] = {}
+    for read in writer.reads:
+        key = read.domain, read.edge
+        if key not in places:
+            places[key] = _scouted(writer, rows, *key, early)
+    asked = []
+    for read in writer.reads:
+        place, ok = places[read.domain, read.edge]
+        if read.width == 1:
+            asked.append(_ask(f"{read.array} + {place}", ok))
+            continue
+        parts = f"{SECTOR} * tl.arange(0, {padded(read.width) // SECTOR})[None, :]"
+        asked.append(_ask(f"{read.array} + {place}[:, None].to(tl.int64) * {read.width} + {parts}", f"{ok}[:, None] & ({parts} < {read.width})"))
+    return early, asked
+
+
+def _scouted(writer: Writer, rows: Domain, domain: Domain, edge: int | None, early: list[str]) -> tuple[str, str]:
+    """Append what reads the numbers of a step's rows of a domain, and asks for those of the step after it; return their name, and of their mask."""
+    if edge is None:
+        if domain is rows:
+            return "near_row", "near_ok"
+        array, name = writer.argument("lift", domain), f"near_{domain.name.lower()}"
+        early += [_ask(f"{array} + far_row", "far_ok"), f"{name} = tl.load({array} + near_row, mask=near_ok, other=0)"]
+        return name, "near_ok"
+    ok, name = f"near_ok_{edge}", f"near_{domain.name.lower()}_{edge}"
+    early.append(f"{ok} = near_begin + {edge} < near_end")
+    if domain is Domain.EDGE and rows is Domain.PAIR_DST:
+        early.append(f"{name} = near_begin + {edge}")
+        return name, ok
+    array = writer.argument("order") if domain is Domain.EDGE else writer.argument("along", domain)
+    if not edge:
+        early.append(_ask(f"{array} + far_begin", "far_begin < far_end"))
+    early.append(f"{name} = tl.load({array} + near_begin + {edge}, mask={ok}, other=0)")
+    return name, ok
+
+
+def _ask(address: str, ok: str) -> str:
+    return f"ask({address}, {ok})"

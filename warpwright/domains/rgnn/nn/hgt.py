@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch.nn import Parameter, ParameterDict
 
-from warpwright.domains.rgnn.emit.dense import mixed, outer, product, unmixed
+from warpwright.domains.rgnn.emit.dense import mixed, outer, product, products, unmixed
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.nn.common import Layer, whole_call, wide
 from warpwright.domains.rgnn.operator import Edges, apply
@@ -50,11 +50,10 @@ class Project(torch.autograd.Function):
             for x, weight, bias, place in zip(rows, weights, biases, whole.split(counts), strict=True):
                 torch.addmm(bias, x, weight.t(), out=place)
             return whole.view(whole.shape[0], 3, -1).transpose(0, 1).contiguous().unbind()
-        parts = tuple(rows[0].new_empty(sum(counts), weights[0].shape[0] // 3) for _ in range(3))
-        for x, weight, bias, *out in zip(rows, weights, biases, *(part.split(counts) for part in parts), strict=True):
-            for w, b, place in zip(weight.chunk(3), bias.chunk(3), out, strict=True):
-                product(x, w.t(), b, place)
-        return parts
+        whole = rows[0].new_empty(3, sum(counts), weights[0].shape[0] // 3)
+        for x, weight, bias, place in zip(rows, weights, biases, whole.split(counts, 1), strict=True):
+            products(x, weight.unflatten(0, (3, -1)), bias.unflatten(0, (3, -1)), place)
+        return whole.unbind()
 
     @staticmethod
     @torch.autograd.function.once_differentiable

@@ -1,0 +1,64 @@
+"""Tasks from packages' model code that was not opened before: written to a folder as task files, each of which imports one block of a package.
+
+    python -m benchmarks.policy.outside_tasks FOLDER [--small]
+
+The packages are MONAI 1.6.1, pytorch_msssim 1.0 and zuko 1.6; nothing of them is copied. `--small` is for a trial on a CPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+TASKS = {
+    "resnet_block_3d": ("from monai.networks.blocks.segresnet_block import ResBlock", "ResBlock(3, 32, norm=('GROUP', {'num_groups': 8}))",
+                        "torch.rand(4, 32, 64, 64, 64)", "torch.rand(1, 32, 8, 8, 8)"),
+    "unet_block_3d": ("from monai.networks.blocks.dynunet_block import UnetResBlock", "UnetResBlock(3, 32, 64, 3, 1, 'instance')",
+                      "torch.rand(2, 32, 64, 64, 64)", "torch.rand(1, 32, 8, 8, 8)"),
+    "mlp_block": ("from monai.networks.blocks import MLPBlock", "MLPBlock(1024, 4096)", "torch.rand(16, 1024, 1024)", "torch.rand(2, 16, 1024)"),
+    "excite_block": ("from monai.networks.blocks import ResidualSELayer", "ResidualSELayer(2, 64)",
+                     "torch.rand(64, 64, 128, 128)", "torch.rand(2, 64, 8, 8)"),
+    "pyramid": ("from monai.networks.blocks import SimpleASPP", "SimpleASPP(2, 64, 32)", "torch.rand(32, 64, 96, 96)", "torch.rand(1, 64, 16, 16)"),
+    "down_sample": ("from monai.networks.blocks import MaxAvgPool", "MaxAvgPool(2, 2)", "torch.rand(64, 32, 256, 256)", "torch.rand(2, 4, 16, 16)"),
+    "convolution_3d": ("from monai.networks.blocks import Convolution", "Convolution(3, 16, 32, adn_ordering='NDA', norm='batch', act='prelu')",
+                       "torch.rand(4, 16, 64, 64, 64)", "torch.rand(1, 16, 8, 8, 8)"),
+    "dice": ("from monai.losses import DiceLoss", "DiceLoss(sigmoid=True)", "torch.rand(16, 4, 64, 128, 128), torch.rand(16, 4, 64, 128, 128)",
+             "torch.rand(2, 4, 8, 8, 8), torch.rand(2, 4, 8, 8, 8)"),
+    "focal": ("from monai.losses import FocalLoss", "FocalLoss()", "torch.rand(64, 4, 512, 512), torch.rand(64, 4, 512, 512).round()",
+              "torch.rand(2, 4, 8, 8), torch.rand(2, 4, 8, 8).round()"),
+    "tversky": ("from monai.losses import TverskyLoss", "TverskyLoss(softmax=True)",
+                "torch.rand(64, 4, 512, 512), torch.rand(64, 4, 512, 512).round()", "torch.rand(2, 4, 8, 8), torch.rand(2, 4, 8, 8).round()"),
+    "structural_similarity": ("from pytorch_msssim import SSIM", "SSIM(data_range=1.0, channel=3)",
+                              "torch.rand(32, 3, 512, 512), torch.rand(32, 3, 512, 512)", "torch.rand(2, 3, 32, 32), torch.rand(2, 3, 32, 32)"),
+    "masked_mlp": ("from zuko.nn import MaskedMLP", "MaskedMLP(torch.rand(64, 256) < 0.5, hidden_features=(1024, 1024))",
+                   "torch.rand(65536, 256)", "torch.rand(64, 256)"),
+}  # fmt: skip
+"""Name -> import, model, inputs on a GPU, inputs on a CPU."""
+
+
+def text(name: str, small: bool) -> str:
+    """Return a task file."""
+    imported, made, large_inputs, small_inputs = TASKS[name]
+    arguments = ", ".join("xy"[: 1 + ("), torch" in small_inputs)])
+    lines = [
+        f'"""{name}, of a package."""', "", "import torch", imported, "", "", "class Model(torch.nn.Module):", "    def __init__(self):",
+        "        super().__init__()", f"        self.own = {made}", "",
+        f"    def forward(self, {arguments}):", f"        return self.own({arguments})", "", "",
+        "def get_inputs():", f"    return [{small_inputs if small else large_inputs}]", "", "", "def get_init_inputs():", "    return []", "",
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Write the files."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--small", action="store_true")
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    for name in TASKS:
+        (options.folder / f"{name}.py").write_text(text(name, options.small))
+
+
+if __name__ == "__main__":
+    main()

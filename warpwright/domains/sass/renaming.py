@@ -1,0 +1,471 @@
+"""Registers renamed: the values of a block get registers of their own, so that instructions may pass one another that shared one before.
+
+ptxas puts values into few registers, one after the other. A load cannot rise above the last use of the register that it fills, so the order that a
+search may choose is bounded by names, not by data. Here every value that is born and dies within a block may move to another register, to the one
+that has been free for longest; `limit` may be more than the compiler took, where as many blocks stay resident.
+
+Nothing is taken on trust: the renamed words are disassembled anew, and `differences` compares the flow of data of both listings, instruction by
+instruction. What the disassembler reads otherwise than meant keeps its old registers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from warpwright.domains.sass import isa
+from warpwright.domains.sass.checker import Checker
+from warpwright.domains.sass.disassembly import P, R
+from warpwright.domains.sass.distances import Distances, shipped
+from warpwright.domains.sass.instruction import Instruction
+from warpwright.domains.sass.kernel import Kernel, read_kernel
+from warpwright.errors import CaptureError
+
+RESERVED = 2
+"""Registers that a kernel's count has beyond those that its code names: ptxas's counts have two from sm_70 on."""
+
+NONE, STACK = 255, 1
+"""The first is RZ; the second holds the stack's address."""
+
+ROUNDS = 12
+"""Times that a renaming is tried, each time with more values left where they are."""
+
+PREDICATES = 7
+"""P0 to P6."""
+
+WRITTEN = {R: (16,), P: (81, 84)}
+READ = {R: (24, 32, 64), P: (12, 87, 77)}
+"""Where the numbers of registers begin in an instruction word, by file: of destinations, and of sources. Guards are sources."""
+
+WIDTH = {R: 8, P: 3}
+"""Bits of a register's number."""
+
+SMALLEST = 8
+"""Blocks of fewer instructions keep their registers."""
+
+_REGISTER = re.compile(r"(?<![\w.])([RP])(\d+)\b")
+_PREDICATE = re.compile(r"^U?P(T|\d)$")
+UNCLEAR = ("VOTE", "P2R", "R2P", "MATCH")
+"""They name predicates in other ways."""
+
+_ACCUMULATES = ("FFMA", "HFMA2", "DFMA", "IMAD", "HMMA", "IMMA", "DMMA")
+
+Place = tuple[int, int]
+"""(instruction, register)."""
+
+
+@dataclass
+class Value:
+    """Registers that hold one value, or several that must stay side by side: from the first definition to the last use, by place."""
+
+    start: int
+    end: int
+    registers: set[int] = field(default_factory=set)
+    written: set[Place] = field(default_factory=set)
+    read: set[Place] = field(default_factory=set)
+    wide: bool = False
+    """Does an instruction name several of them at once? Then they stay aligned."""
+    fixed: bool = False
+    """Does it come from elsewhere, or live on?"""
+
+
+def with_registers(kernel: Kernel, registers: int) -> Kernel:
+    """Return the kernel with its values spread over so many registers; the kernel itself for 0, or where none can move."""
+    if not registers:
+        return kernel
+    return replace(renamed(kernel, shipped(kernel.cubin.arch).with_kernel(kernel), registers - RESERVED), registers=registers)
+
+
+def renamed(kernel: Kernel, distances: Distances, limit: int) -> Kernel:
+    """Return the kernel with its values in up to `limit` registers; the kernel itself where none can move.
+
+    `distances` are those of the compiler's schedule: what the renamed one would teach is not a compiler's.
+    """
+    false_alarms = Checker(kernel, distances).accepted
+    kept: set[int] = set()
+    for _ in range(ROUNDS):
+        moves = list(_moves(kernel, limit, kept))
+        if not moves:
+            return kernel
+        candidate = _with_words(kernel, _encoded(kernel, moves), max((register + delta for value, delta in moves for register in value.registers if register < NONE), default=0))
+        wrong = set(differences(kernel, candidate)) or _too_early(candidate, distances, false_alarms)
+        if not wrong:
+            return candidate
+        kept |= wrong
+    return kernel
+
+
+def _too_early(kernel: Kernel, distances: Distances, known: frozenset[tuple[str, int]]) -> set[int]:
+    """Return the instructions that come too early for the compiler's control words, and those whose registers are in flight then."""
+    found = [violation for violation in Checker(kernel, distances).false_alarms if (violation.rule, violation.index) not in known]
+    return {violation.index for violation in found} | {violation.fact[2] for violation in found if violation.fact}
+
+
+def _with_words(kernel: Kernel, words: list[int], highest: int) -> Kernel:
+    """Return the kernel with other words, disassembled anew; labels, and what did not change, are the compiler's."""
+    count = max(kernel.cubin.register_count(kernel.name), RESERVED + 1 + highest)
+    cubin = kernel.cubin.with_words(kernel.name, (*words, *kernel.padding)).with_register_count(kernel.name, count)
+    listed = read_kernel(cubin, kernel.name)
+    if len(listed.instructions) != len(kernel.instructions):
+        raise CaptureError(f"{kernel.name}: expected {len(kernel.instructions)} instructions, saw {len(listed.instructions)} with others' registers", "report this")
+    pairs = zip(kernel.instructions, listed.instructions, kernel.words, words, strict=True)
+    instructions = tuple(mine if before == after else theirs for mine, theirs, before, after in pairs)
+    return replace(kernel, cubin=cubin, instructions=instructions, words=listed.words, compiled=kernel)
+
+
+# --- values ----------------------------------------------------------------------------------------------------------------------------
+
+
+def _named(registers: Iterable[int]) -> list[int]:
+    """Return the registers of the files that are renamed: general ones and predicates."""
+    return [register for register in registers if register < NONE or P <= register < P + PREDICATES]
+
+
+def _file(register: int) -> int:
+    return register & ~255
+
+
+def _tokens(text: str) -> list[int]:
+    """Return the registers that a text names, in its order."""
+    return [(P if letter == "P" else R) + int(number) for letter, number in _REGISTER.findall(text)]
+
+
+def destinations(instruction: Instruction) -> list[int]:
+    """Return the registers that the instruction's text names as written: the first operands, as far as they are."""
+    found: list[int] = []
+    general = any(register < NONE for register in instruction.defs)
+    predicates = 0
+    for operand in instruction.operands:
+        tokens = _tokens(operand)
+        if _PREDICATE.match(operand) and predicates < 2 and all(token in instruction.defs for token in tokens):
+            predicates += 1
+        elif general and operand.startswith("R"):
+            general = False
+        else:
+            break
+        found += tokens
+    return found
+
+
+def sources(instruction: Instruction) -> list[int]:
+    """Return the registers that the instruction's text names as read, in its order: the guard first."""
+    every = _tokens(instruction.text)
+    guard = 1 if instruction.guard is not None and _file(instruction.guard) == P else 0
+    return every[:guard] + every[guard + len(destinations(instruction)) :]
+
+
+def live_at_entries(kernel: Kernel) -> list[set[int]]:
+    """Return the general registers that each block, or what follows it, may read before it writes them."""
+    live: list[set[int]] = [set() for _ in kernel.blocks]
+    changed = True
+    while changed:
+        changed = False
+        for number in reversed(range(len(kernel.blocks))):
+            here = _live_after(kernel, number, live)
+            for index in reversed(kernel.blocks[number]):
+                instruction = kernel.instructions[index]
+                if instruction.guard is None:
+                    here -= instruction.defs
+                here |= set(_named(instruction.uses))
+            if here != live[number]:
+                live[number], changed = here, True
+    return live
+
+
+def _live_after(kernel: Kernel, number: int, live: list[set[int]]) -> set[int]:
+    return set[int]().union(*(live[following] for following in kernel.successors[number]))
+
+
+def values_of(kernel: Kernel, number: int, live: list[set[int]]) -> list[Value]:
+    """Return the values of a block, those that live in it or through it too."""
+    block = kernel.blocks[number]
+    after = _live_after(kernel, number, live)
+    held = {register: Value(block.start, block.start, {register}, fixed=True) for register in live[number] | {STACK}}
+    ended: list[Value] = []
+    for index in block:
+        instruction = kernel.instructions[index]
+        for register in _named(instruction.uses):
+            value = held.setdefault(register, Value(block.start, index, {register}, fixed=True))
+            value.end = max(value.end, index if instruction.kind == "fixed" else _answered(kernel, block, index))
+            value.read.add((index, register))
+        for together in _side_by_side(instruction, instruction.uses):
+            _joined(held, together)
+        before = dict(held)
+        for register in _named(instruction.defs):
+            if _goes_on(instruction, register) and register in held:
+                held[register].written.add((index, register))
+                held[register].end = max(held[register].end, index)
+                continue
+            if instruction.guard is not None:
+                held[register] = Value(block.start, index, {register}, {(index, register)}, fixed=True)
+            else:
+                held[register] = Value(index, index, {register}, {(index, register)}, fixed=register == STACK)
+        ended += _gone(before, held)
+        for together in _side_by_side(instruction, instruction.defs):
+            _joined(held, together)
+        if _stays(kernel, instruction):
+            for register in _named(instruction.defs | instruction.uses):
+                if register in held:
+                    held[register].fixed = True
+                if register in before:
+                    before[register].fixed = True
+    for register, value in held.items():
+        if register in after:
+            value.fixed, value.end = True, block.stop
+    return _distinct([*ended, *held.values()])
+
+
+def _answered(kernel: Kernel, block: range, index: int) -> int:
+    """Return where the result of an operation is first needed: by then it has read its sources, of which no scoreboard may tell before."""
+    results = kernel.instructions[index].defs
+    return next((later for later in range(index + 1, block.stop) if results & kernel.instructions[later].uses), block.stop)
+
+
+def _goes_on(instruction: Instruction, register: int) -> bool:
+    """Is a register updated in place: a sum that grows, or one of two outcomes? It stays where it is, then."""
+    return instruction.guard is not None or (instruction.base in _ACCUMULATES and register in instruction.uses)
+
+
+def _stays(kernel: Kernel, instruction: Instruction) -> bool:
+    return instruction.is_gmma or instruction.opaque or instruction.index in kernel.pinned or instruction.base in (*isa.ENDS, *UNCLEAR)
+
+
+def _side_by_side(instruction: Instruction, registers: frozenset[int]) -> Iterator[list[int]]:
+    """Yield the registers that one operand names together: R4 of a 128-bit load is R4 to R7."""
+    general, bases = {register for register in registers if register < NONE}, set(_tokens(instruction.text))
+    for base in sorted(bases & general):
+        together = [base]
+        while len(together) < 8 and together[-1] + 1 in general and together[-1] + 1 not in bases:
+            together.append(together[-1] + 1)
+        if len(together) > 1:
+            yield together
+
+
+def _joined(held: dict[int, Value], together: list[int]) -> None:
+    """Let several registers move by the same distance from now on."""
+    first = held[together[0]]
+    first.wide = True
+    for register in together[1:]:
+        other = held[register]
+        if other is first:
+            continue
+        first.start, first.end = min(first.start, other.start), max(first.end, other.end)
+        first.registers |= other.registers
+        first.written |= other.written
+        first.read |= other.read
+        first.fixed |= other.fixed
+        for name, value in held.items():
+            if value is other:
+                held[name] = first
+        held[register] = first
+
+
+def _gone(before: Mapping[int, Value], held: Mapping[int, Value]) -> list[Value]:
+    """Return the values that no register holds any more."""
+    still = {id(value) for value in held.values()}
+    return [value for value in before.values() if id(value) not in still]
+
+
+def _distinct(values: list[Value]) -> list[Value]:
+    return list({id(value): value for value in values}.values())
+
+
+# --- registers --------------------------------------------------------------------------------------------------------------------------
+
+
+def _moves(kernel: Kernel, limit: int, kept: set[int]) -> Iterator[tuple[Value, int]]:
+    """Yield the values that move, and by how many registers; those of the instructions `kept` stay. Where there are loops, those of loops alone move."""
+    live, inner = live_at_entries(kernel), min(1, max(kernel.depth))
+    for number, block in enumerate(kernel.blocks):
+        if len(block) >= SMALLEST and kernel.depth[number] >= inner:
+            values = values_of(kernel, number, live)
+            for value in values:
+                value.fixed |= any(index in kept for index, _ in value.written | value.read)
+            for file in (R, P):
+                yield from _allocated([value for value in values if _file(min(value.registers)) == file], block.start, limit)
+
+
+def _allocated(values: list[Value], start: int, limit: int) -> list[tuple[Value, int]]:
+    """Return the values of a block that move; where they do not find room together, the wide ones stay, and then all."""
+    for wide_too in (True, False):
+        moves = _placed([replace(value, fixed=value.fixed or (value.wide and not wide_too)) for value in values], start, limit)
+        if moves is not None:
+            return moves
+    return []
+
+
+def _placed(values: list[Value], start: int, limit: int) -> list[tuple[Value, int]] | None:
+    taken: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for value in values:
+        if value.fixed:
+            _occupy(taken, value, 0)
+    moves = []
+    for value in sorted((one for one in values if not one.fixed), key=lambda one: (not one.wide, one.start, min(one.registers))):
+        delta = _distance(taken, value, start, limit)
+        if delta is None:
+            return None
+        _occupy(taken, value, delta)
+        moves += [(value, delta)] if delta else []
+    return moves
+
+
+def _occupy(taken: dict[int, list[tuple[int, int]]], value: Value, delta: int) -> None:
+    for register in value.registers:
+        taken[register + delta].append((value.start, value.end))
+
+
+def _distance(taken: Mapping[int, list[tuple[int, int]]], value: Value, start: int, limit: int) -> int | None:
+    """Return by how many registers a value moves: to where nothing has been for longest; None where there is no room."""
+    low, high = min(value.registers), max(value.registers)
+    file = _file(low)
+    step = 1 if file == P else 4 if value.wide else 2  # the bank stays, and the alignment
+    first, last = (P, P + PREDICATES - 1) if file == P else (R, limit - 1)
+    best: tuple[int, bool, int] | None = None
+    chosen = None
+    for delta in range(-((low - first) // step) * step, last + 1 - high, step):
+        places = [register + delta for register in value.registers]
+        if STACK in places:
+            continue
+        gap = _gap(taken, places, value, start)
+        rank = (gap, delta == 0, -abs(delta)) if gap is not None else None
+        if rank is not None and (best is None or rank > best):
+            best, chosen = rank, delta
+    return chosen
+
+
+def _gap(taken: Mapping[int, list[tuple[int, int]]], places: list[int], value: Value, start: int) -> int | None:
+    """Return how many places before a value its registers have been free; None where they are not."""
+    latest = start - 1
+    for register in places:
+        for begin, end in taken.get(register, ()):
+            if begin < value.end and value.start < end or begin == value.start:
+                return None
+            if end <= value.start:
+                latest = max(latest, end)
+    return value.start - latest
+
+
+# --- words ------------------------------------------------------------------------------------------------------------------------------
+
+
+def _encoded(kernel: Kernel, moves: list[tuple[Value, int]]) -> list[int]:
+    """Return the instruction words with the registers of the values that move."""
+    written: dict[Place, int] = {}
+    read: dict[Place, int] = {}
+    for value, delta in moves:
+        written.update(dict.fromkeys(value.written, delta))
+        read.update(dict.fromkeys(value.read, delta))
+    words = list(kernel.words)
+    for index in {index for index, _ in (*written, *read)}:
+        words[index] = _word(kernel.instructions[index], words[index], written, read)
+    return words
+
+
+def _word(instruction: Instruction, word: int, written: Mapping[Place, int], read: Mapping[Place, int]) -> int:
+    return _with_fields(_with_fields(word, instruction.index, destinations(instruction), WRITTEN, written), instruction.index, sources(instruction), READ, read)
+
+
+def _with_fields(word: int, index: int, registers: list[int], fields: Mapping[int, tuple[int, ...]], moved: Mapping[Place, int]) -> int:
+    """Return the word with other registers in its fields, in the order of the text: a number or a uniform register may look the same in another."""
+    left, changed = {file: list(places) for file, places in fields.items()}, word
+    for register in registers:
+        file, number = _file(register), register & 255
+        mask = (1 << WIDTH[file]) - 1
+        at = next((at for at in left[file] if word >> at & mask == number), None)
+        if at is not None:
+            left[file].remove(at)
+            changed = changed & ~(mask << at) | (number + moved.get((index, register), 0)) << at
+    return changed
+
+
+# --- proof ------------------------------------------------------------------------------------------------------------------------------
+
+Definition = tuple[str, int, int]
+"""("entry", register, 0), or ("at", instruction, which of its registers)."""
+
+
+def differences(first: Kernel, second: Kernel) -> list[int]:
+    """Return the instructions of which the two kernels, both as disassembled, do not say the same: operation, operands, and which values they read."""
+    if len(first.instructions) != len(second.instructions) or first.blocks != second.blocks:
+        return list(range(len(first.instructions)))
+    wrong = [mine.index for mine, theirs in zip(first.instructions, second.instructions, strict=True) if _shape(mine) != _shape(theirs)]
+    return wrong or _flow_differs(first, second)
+
+
+def _shape(instruction: Instruction) -> tuple[object, ...]:
+    """Return what an instruction says but for the numbers of the registers that are renamed."""
+    others = (frozenset(registers) - frozenset(_named(registers)) for registers in (instruction.defs, instruction.uses))
+    counts = (len(_named(instruction.defs)), len(destinations(instruction)))
+    return _REGISTER.sub(r"\1#", instruction.text), *others, *counts
+
+
+def _flow_differs(first: Kernel, second: Kernel) -> list[int]:
+    return [index for index, (mine, theirs) in enumerate(zip(_reads(first), _reads(second), strict=True)) if mine != theirs]
+
+
+def _reads(kernel: Kernel) -> list[list[frozenset[Definition]]]:
+    """Return, for each instruction, which definitions may reach each register that it reads: operand by operand, in the order of the text."""
+    found: list[list[frozenset[Definition]]] = [[] for _ in kernel.instructions]
+    for number, reaching in enumerate(_reaching(kernel)):
+        state = dict(reaching)
+        for index in kernel.blocks[number]:
+            instruction = kernel.instructions[index]
+            found[index] = [state.get(register, frozenset([("entry", register, 0)])) for register in _read_in_order(instruction)]
+            _define(state, instruction)
+    return found
+
+
+def _read_in_order(instruction: Instruction) -> Iterator[int]:
+    """Yield the registers that an instruction reads, as its operands name them: each with those beside it unnamed; then what no source names."""
+    uses, named = set(_named(instruction.uses)), set(_tokens(instruction.text))
+    left = set(uses)
+    for register in sources(instruction):
+        yield register
+        left.discard(register)
+        beside = register + 1
+        while register < NONE and beside in uses and beside not in named:
+            yield beside
+            left.discard(beside)
+            beside += 1
+    yield from sorted(left)
+
+
+def _define(state: dict[int, frozenset[Definition]], instruction: Instruction) -> None:
+    """Let an instruction write: each register is known by the operand that names it and its place behind that."""
+    named = destinations(instruction)
+    for register in _named(instruction.defs):
+        base = max((one for one in named if one <= register and _file(one) == _file(register)), default=None)
+        mine = frozenset([("at", instruction.index, register if base is None else 1000 * (1 + named.index(base)) + register - base)])
+        older = state.get(register, frozenset([("entry", register, 0)]))
+        state[register] = mine if instruction.guard is None else mine | older
+
+
+def _reaching(kernel: Kernel) -> list[dict[int, frozenset[Definition]]]:
+    """Return the definitions that may reach the entry of each block."""
+    entries: list[dict[int, frozenset[Definition]]] = [{} for _ in kernel.blocks]
+    seen, waiting = [False] * len(kernel.blocks), [0]
+    seen[0] = True
+    while waiting:
+        number = waiting.pop()
+        state = dict(entries[number])
+        for index in kernel.blocks[number]:
+            _define(state, kernel.instructions[index])
+        for following in kernel.successors[number]:
+            if _merge(entries[following], state, seen[following]) or not seen[following]:
+                seen[following] = True
+                if following not in waiting:
+                    waiting.append(following)
+    return entries
+
+
+def _merge(into: dict[int, frozenset[Definition]], state: Mapping[int, frozenset[Definition]], seen: bool) -> bool:
+    changed = False
+    for register in into.keys() | state.keys():
+        entry = frozenset([("entry", register, 0)])
+        older = into.get(register, entry if seen else frozenset())
+        both = older | state.get(register, entry)
+        if both != into.get(register):
+            into[register], changed = both, True
+    return changed
