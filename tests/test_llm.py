@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -222,6 +223,22 @@ def test_a_question_that_is_too_long_for_a_model_in_a_folder_has_no_answer(tmp_p
     with pytest.raises(ChatError, match="fewer than 32 tokens"):
         chat.ask([{"role": "user", "content": "x" * 40}])
     assert chat.ask([{"role": "user", "content": "x"}]) is not None
+
+
+def test_a_model_in_a_folder_gives_way_before_each_token(tmp_path: Path) -> None:
+    chat = llm.Local(saved_model(tmp_path / "small", context=32))
+    plain = chat.ask(ASKED)
+    calls: list[str] = []
+
+    @contextmanager
+    def turns() -> Iterator[Callable[[], None]]:
+        calls.append("held")
+        yield lambda: calls.append("token")
+        calls.append("let go")
+
+    chat.turns = turns
+    assert chat.ask(ASKED) == plain and chat.usage is not None
+    assert calls == ["held", *["token"] * chat.usage.answered, "let go"]
 
 
 def test_a_folder_without_a_model(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -228,6 +229,8 @@ class Local:
     """Of the last answer."""
     loaded: tuple[Any, Any] | None = field(default=None, repr=False)
     """The model and its tokenizer, from the first question on."""
+    turns: Callable[[], AbstractContextManager[Callable[[], None]]] = field(default=lambda: nullcontext(lambda: None), repr=False)
+    """Entered for an answer. What it gives is called before each token: it may let somebody else have the device for a while."""
     name: str = field(default="", init=False)
     """The folder's own: where it lies makes no other model of it."""
 
@@ -258,8 +261,8 @@ class Local:
         ids = ids.to(model.device)
         settings = {"max_new_tokens": most, "max_time": self.timeout, "pad_token_id": _pad_of(tokenizer), **drawn}
         try:
-            with torch.inference_mode():
-                made = model.generate(ids, attention_mask=torch.ones_like(ids), **settings)
+            with torch.inference_mode(), self.turns() as give_way:
+                made = model.generate(ids, attention_mask=torch.ones_like(ids), logits_processor=[_before_each_token(give_way)], **settings)
         except RuntimeError as error:  # such as memory that does not suffice for a long question
             raise ChatError(f"expected an answer of {self.name}, saw {str(error).strip()[:300]}", "a shorter question may fit") from error
         answer = made[0, asked:]
@@ -280,6 +283,21 @@ class Local:
         if tokenizer.chat_template:
             return str(tokenizer.apply_chat_template([dict(message) for message in messages], tokenize=False, add_generation_prompt=True))
         return "\n\n".join(message["content"] for message in messages) + "\n\n"
+
+
+def _before_each_token(call: Callable[[], None]) -> Any:
+    """Return what transformers asks for each token's scores, and leaves them as they are: when the device is idle it makes a call."""
+    import torch
+    from transformers import LogitsProcessor
+
+    class BeforeEachToken(LogitsProcessor):  # type: ignore[misc]  # transformers is not installed where types are checked
+        def __call__(self, input_ids: Any, scores: Any) -> Any:
+            if scores.device.type == "cuda":
+                torch.cuda.synchronize(scores.device)
+            call()
+            return scores
+
+    return BeforeEachToken()
 
 
 def _pad_of(tokenizer: Any) -> int | None:

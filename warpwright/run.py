@@ -195,7 +195,7 @@ def model_search(settings: Settings, archive: Archive) -> ModelSearch | PolicySe
         from warpwright.sass.agents import ppo
 
         return ppo.Ppo(ppo.load(Path(settings.model)) if settings.model else None)
-    from warpwright.llm import open_chat  # here: a search of ours needs none of them
+    from warpwright.llm import Local, open_chat  # here: a search of ours needs none of them
     from warpwright.policy.model import Policy
     from warpwright.policy.search import PolicySearch
     from warpwright.search import fsr, islands
@@ -210,6 +210,8 @@ def model_search(settings: Settings, archive: Archive) -> ModelSearch | PolicySe
     on_cpu = target_of(settings.device) == "cpu"
     words = "a CPU: the text is translated to loops over threads" if on_cpu else facts.machine_name("cuda:0")
     chat = open_chat(settings.model)
+    if isinstance(chat, Local):
+        chat.turns = DeviceLock(settings.device).in_turns  # it would else answer while another program is timed
     proposer: ModelSearch
     if settings.search == "islands":
         proposer = islands.Islands(chat, islands.Options.parse(settings.model_options), log, words)

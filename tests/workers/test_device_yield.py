@@ -130,3 +130,20 @@ def test_a_judge_gives_way_before_it_is_asked(lock: DeviceLock, tmp_path: Path) 
         order.append("asked again")
     timer.join()
     assert order == ["timed", "asked again"]
+
+
+def test_who_works_in_turns_steps_aside_when_asked_for(lock: DeviceLock) -> None:
+    had, timed = threading.Event(), threading.Event()
+
+    def time_alone() -> None:
+        had.wait()
+        with lock.exclusive():
+            timed.set()
+
+    timer = threading.Thread(target=time_alone, daemon=True)
+    timer.start()
+    with lock.in_turns() as give_way:
+        had.set()
+        while not timed.is_set():
+            give_way()
+    timer.join()

@@ -13,7 +13,7 @@ from __future__ import annotations
 import fcntl
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,6 +68,12 @@ class DeviceLock:
             held = Shared(wanted, lock)
             held.take()
             yield held
+
+    @contextmanager
+    def in_turns(self) -> Iterator[Callable[[], None]]:
+        """Hold the device beside others; what is yielded is to be called now and then, and lets whoever wants to time have it meanwhile."""
+        with self.shared() as held:
+            yield lambda: held.step_aside() if held.wanted else None
 
     @contextmanager
     def host(self) -> Iterator[None]:
