@@ -285,10 +285,14 @@ def compared(programs: dict[str, Any], model: Any, inputs: list[Any], leaves: li
     for kind, given in (("given", inputs), ("normal", normal)):
         state = copy.deepcopy(model.state_dict())
         original = flat(model(*given))
-        large = sum(x.nbytes for x in leaves) + sum(x.nbytes for x in original) > wide
+        few = samples_of(model, given, original)
+        original = [x[:few] for x in original]
+        given_few = [x[:few] if few and isinstance(x, torch.Tensor) else x for x in given]
+        large = not few and sum(x.nbytes for x in leaves) + sum(x.nbytes for x in original) > wide
         exact, rounded = original, None
         if not large:
-            double, wider = copy.deepcopy(model).double(), [x.double() if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in given]
+            double = copy.deepcopy(model).double()
+            wider = [x.double() if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in given_few]
             try:
                 exact = flat(double(*wider))
                 with tf32.RoundedOperands(tf32.permitted()) as rounding:  # as the verifier allows it where the flags do
@@ -309,12 +313,29 @@ def compared(programs: dict[str, Any], model: Any, inputs: list[Any], leaves: li
             if hasattr(program, "fits") and not program.fits(given):
                 found[name][kind] = "does not fit the guard"
                 continue
-            seen = flat(program(*given))
+            seen = [x[:few] for x in flat(program(*given))]
             nan = any(not torch.equal(x.isnan(), truth.isnan()) for x, truth in zip(seen, exact, strict=True))
             error = max(rms(x, truth) for x, truth in zip(seen, exact, strict=True))
             ratio = error / max(own, 1e-8 * scale, 1e-30)
             found[name][kind] = "NaN elsewhere" if nan else f"difference {error / max(scale, 1e-30):.1e}" if large else round(ratio, 3)
     return found
+
+
+FEW_SAMPLES, LEAST_BYTES = 4, 1e8
+"""Samples of a batch that are compared with float64 where a model has convolutions, whose float64 kernels take seconds; and from which size on."""
+
+
+def samples_of(model: Any, given: list[Any], original: list[Any]) -> int | None:
+    """Return how many samples of the batch are compared, None for all: also where they are not worked out each for itself."""
+    import torch
+    from torch.nn.modules.batchnorm import _BatchNorm
+    from torch.nn.modules.conv import _ConvNd
+
+    parts = list(model.modules())
+    tensors = [x for x in (*given, *original) if isinstance(x, torch.Tensor)]
+    apart = len({x.shape[:1] for x in tensors}) == 1 and all(x.dim() > 1 for x in tensors) and not any(isinstance(part, _BatchNorm) for part in parts)
+    worth_it = any(isinstance(part, _ConvNd) for part in parts) and sum(x.nbytes for x in tensors) > LEAST_BYTES
+    return FEW_SAMPLES if apart and worth_it and tensors[0].shape[0] > FEW_SAMPLES else None
 
 
 def flat(results: Any) -> list[Any]:
