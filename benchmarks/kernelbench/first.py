@@ -152,7 +152,7 @@ def task_rows(file: Path, lock: Any, options: argparse.Namespace, published: dic
         errors = compared(programs, model, inputs, leaves, 1e9 * options.wide)
         calls: dict[str, Callable[[], object]] = {name: partial(program, *inputs) for name, program in programs.items()}
         times: dict[str, float] = {} if options.dry else timed(calls)
-        hosts = host_times(calls) if times else {}
+        hosts, idle = (host_times(calls), idle_times(calls)) if times else ({}, {})
         kernels = kernel_times(calls, device) if options.kernels else {}
         held = time.monotonic() - began
     old = published.get(task.name, {})
@@ -165,6 +165,7 @@ def task_rows(file: Path, lock: Any, options: argparse.Namespace, published: dic
             row["ours ms"] = round(1e3 * times[name], 4)
             row |= {"of eager": round(times["eager"] / times[name], 2), "of best": round(best / times[name], 2)}
             row["host us"] = {kind: round(1e6 * hosts[kind], 1) for kind in ("eager", *beside, name)}
+            row["idle to idle us"] = {kind: round(1e6 * idle[kind], 1) for kind in ("eager", *beside, name)}
         row |= {"published best baseline ms": least(old), "published ours ms": old.get("ours_ms"), "prepared s": round(prepared, 1)}
         yield row | {"held s": round(held, 2), **problems}
     for name, seen in kernels.items():
@@ -388,6 +389,27 @@ def host_times(calls: dict[str, Callable[[], object]]) -> dict[str, float]:
             seen.append((time.perf_counter() - began) / HOST_CALLS)
         seconds[name] = min(seen)
     torch.cuda.synchronize()
+    return seconds
+
+
+IDLE_CALLS, IDLE_SECONDS = 200, 0.2
+
+
+def idle_times(calls: dict[str, Callable[[], object]]) -> dict[str, float]:
+    """Return the median seconds of each call from an idle GPU until it is idle again, by the host's clock."""
+    import torch
+
+    seconds: dict[str, float] = {}
+    for name, call in calls.items():
+        seen: list[float] = []
+        began = time.perf_counter()
+        while len(seen) < IDLE_CALLS and time.perf_counter() - began < IDLE_SECONDS:
+            torch.cuda.synchronize()
+            start = time.perf_counter()
+            call()
+            torch.cuda.synchronize()
+            seen.append(time.perf_counter() - start)
+        seconds[name] = statistics.median(seen)
     return seconds
 
 

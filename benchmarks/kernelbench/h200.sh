@@ -4,7 +4,8 @@
 #     bash benchmarks/kernelbench/h200.sh KB OUT PART SECONDS [ARCHIVE]
 #
 # KB has level1, level2 and level3. Parts: verdicts (through the verifier; with the ARCHIVE of an earlier run what it finished is left out),
-# first (first programs, no verdicts), scans (the same of running sums and products).
+# first (first programs, no verdicts), scans (the same of running sums and products), host (three
+# small kernels: what they take of the host).
 set -u
 kb=$(realpath "$1") out=$2 part=$3 seconds=$4 archive=${5:-}
 mkdir -p "$out"
@@ -34,8 +35,12 @@ scans)
   python3 -m benchmarks.kernelbench.first --kernelbench "$folder" --out "$out" --baselines compile --wide 4 --jobs 3 --seconds "$seconds" --kernels \
     --tasks 1:91,1:89,1:93,1:92,1:90
   ;;
+host)
+  python3 -m benchmarks.kernelbench.first --kernelbench "$folder" --out "$out" --baselines compile,cuda_graph --jobs 1 --seconds "$seconds" --kernels \
+    --tasks benchmarks/kernels/chains/three_kernels.py
+  ;;
 *)
-  echo "expected verdicts, first or scans, saw $part" >&2
+  echo "expected verdicts, first, scans or host, saw $part" >&2
   exit 2
   ;;
 esac
