@@ -152,7 +152,7 @@ def task_rows(file: Path, lock: Any, options: argparse.Namespace, published: dic
         errors = compared(programs, model, inputs, leaves, 1e9 * options.wide)
         calls: dict[str, Callable[[], object]] = {name: partial(program, *inputs) for name, program in programs.items()}
         times: dict[str, float] = {} if options.dry else timed(calls)
-        hosts = host_times(calls) if times else {}
+        hosts, idle = (host_times(calls), idle_times(calls)) if times else ({}, {})
         kernels = kernel_times(calls, device) if options.kernels else {}
         held = time.monotonic() - began
     old = published.get(task.name, {})
@@ -165,6 +165,7 @@ def task_rows(file: Path, lock: Any, options: argparse.Namespace, published: dic
             row["ours ms"] = round(1e3 * times[name], 4)
             row |= {"of eager": round(times["eager"] / times[name], 2), "of best": round(best / times[name], 2)}
             row["host us"] = {kind: round(1e6 * hosts[kind], 1) for kind in ("eager", *beside, name)}
+            row["idle to idle us"] = {kind: round(1e6 * idle[kind], 1) for kind in ("eager", *beside, name)}
         row |= {"published best baseline ms": least(old), "published ours ms": old.get("ours_ms"), "prepared s": round(prepared, 1)}
         yield row | {"held s": round(held, 2), **problems}
     for name, seen in kernels.items():
@@ -285,10 +286,14 @@ def compared(programs: dict[str, Any], model: Any, inputs: list[Any], leaves: li
     for kind, given in (("given", inputs), ("normal", normal)):
         state = copy.deepcopy(model.state_dict())
         original = flat(model(*given))
-        large = sum(x.nbytes for x in leaves) + sum(x.nbytes for x in original) > wide
+        few = samples_of(model, given, original)
+        original = [x[:few] for x in original]
+        given_few = [x[:few] if few and isinstance(x, torch.Tensor) else x for x in given]
+        large = not few and sum(x.nbytes for x in leaves) + sum(x.nbytes for x in original) > wide
         exact, rounded = original, None
         if not large:
-            double, wider = copy.deepcopy(model).double(), [x.double() if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in given]
+            double = copy.deepcopy(model).double()
+            wider = [x.double() if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in given_few]
             try:
                 exact = flat(double(*wider))
                 with tf32.RoundedOperands(tf32.permitted()) as rounding:  # as the verifier allows it where the flags do
@@ -309,12 +314,29 @@ def compared(programs: dict[str, Any], model: Any, inputs: list[Any], leaves: li
             if hasattr(program, "fits") and not program.fits(given):
                 found[name][kind] = "does not fit the guard"
                 continue
-            seen = flat(program(*given))
+            seen = [x[:few] for x in flat(program(*given))]
             nan = any(not torch.equal(x.isnan(), truth.isnan()) for x, truth in zip(seen, exact, strict=True))
             error = max(rms(x, truth) for x, truth in zip(seen, exact, strict=True))
             ratio = error / max(own, 1e-8 * scale, 1e-30)
             found[name][kind] = "NaN elsewhere" if nan else f"difference {error / max(scale, 1e-30):.1e}" if large else round(ratio, 3)
     return found
+
+
+FEW_SAMPLES, LEAST_BYTES = 4, 1e8
+"""Samples of a batch that are compared with float64 where a model has convolutions, whose float64 kernels take seconds; and from which size on."""
+
+
+def samples_of(model: Any, given: list[Any], original: list[Any]) -> int | None:
+    """Return how many samples of the batch are compared, None for all: also where they are not worked out each for itself."""
+    import torch
+    from torch.nn.modules.batchnorm import _BatchNorm
+    from torch.nn.modules.conv import _ConvNd
+
+    parts = list(model.modules())
+    tensors = [x for x in (*given, *original) if isinstance(x, torch.Tensor)]
+    apart = len({x.shape[:1] for x in tensors}) == 1 and all(x.dim() > 1 for x in tensors) and not any(isinstance(part, _BatchNorm) for part in parts)
+    worth_it = any(isinstance(part, _ConvNd) for part in parts) and sum(x.nbytes for x in tensors) > LEAST_BYTES
+    return FEW_SAMPLES if apart and worth_it and tensors[0].shape[0] > FEW_SAMPLES else None
 
 
 def flat(results: Any) -> list[Any]:
@@ -367,6 +389,27 @@ def host_times(calls: dict[str, Callable[[], object]]) -> dict[str, float]:
             seen.append((time.perf_counter() - began) / HOST_CALLS)
         seconds[name] = min(seen)
     torch.cuda.synchronize()
+    return seconds
+
+
+IDLE_CALLS, IDLE_SECONDS = 200, 0.2
+
+
+def idle_times(calls: dict[str, Callable[[], object]]) -> dict[str, float]:
+    """Return the median seconds of each call from an idle GPU until it is idle again, by the host's clock."""
+    import torch
+
+    seconds: dict[str, float] = {}
+    for name, call in calls.items():
+        seen: list[float] = []
+        began = time.perf_counter()
+        while len(seen) < IDLE_CALLS and time.perf_counter() - began < IDLE_SECONDS:
+            torch.cuda.synchronize()
+            start = time.perf_counter()
+            call()
+            torch.cuda.synchronize()
+            seen.append(time.perf_counter() - start)
+        seconds[name] = statistics.median(seen)
     return seconds
 
 

@@ -4,7 +4,8 @@
 #     bash benchmarks/kernelbench/h200.sh KB OUT PART SECONDS [ARCHIVE]
 #
 # KB has level1, level2 and level3. Parts: verdicts (through the verifier; with the ARCHIVE of an earlier run what it finished is left out),
-# first (first programs, no verdicts), scans (the same of running sums and products).
+# first (first programs, no verdicts), scans (the same of running sums and products), host (three
+# small kernels: what they take of the host).
 set -u
 kb=$(realpath "$1") out=$2 part=$3 seconds=$4 archive=${5:-}
 mkdir -p "$out"
@@ -27,15 +28,19 @@ verdicts)
     --grace 9 --trace --resume --out "$out" ${archive:+--archive "$archive"}
   ;;
 first)
-  python3 -m benchmarks.kernelbench.first --kernelbench "$folder" --out "$out" --baselines compile --wide 12 --jobs 8 --seconds "$seconds" --kernels \
-    --tasks $held/message_mean.py,$held/upsample_and_join.py,3:43,3:44,3:31,2:25,2:48,2:85,2:82,3:8,3:17,3:13,2:90,3:34,3:4,1:60,3:21,2:67
+  python3 -m benchmarks.kernelbench.first --kernelbench "$folder" --out "$out" --baselines compile --wide 8 --jobs 8 --seconds "$seconds" --kernels \
+    --tasks "2:31,2:1,1:63,2:17,2:46,2:5,2:2,2:48,2:52,2:100,2:93,2:91,$held/message_mean.py,$held/upsample_and_join.py,1:56,2:35,2:16,2:4,2:3,2:26,3:43,3:31,3:21,1:50,2:19"
   ;;
 scans)
   python3 -m benchmarks.kernelbench.first --kernelbench "$folder" --out "$out" --baselines compile --wide 4 --jobs 3 --seconds "$seconds" --kernels \
     --tasks 1:91,1:89,1:93,1:92,1:90
   ;;
+host)
+  python3 -m benchmarks.kernelbench.first --kernelbench "$folder" --out "$out" --baselines compile,cuda_graph --jobs 1 --seconds "$seconds" --kernels \
+    --tasks benchmarks/kernels/chains/three_kernels.py
+  ;;
 *)
-  echo "expected verdicts, first or scans, saw $part" >&2
+  echo "expected verdicts, first, scans or host, saw $part" >&2
   exit 2
   ;;
 esac

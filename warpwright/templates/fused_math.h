@@ -9,7 +9,24 @@ typedef bool vi;
 struct bf16 {
     unsigned short bits;
 };
+// float16: a number below 2^-14 has no leading one; times 2^112 as bits of a float it is right all the same, and rounded where it was cut off.
+struct f16 {
+    unsigned short bits;
+};
+__device__ __forceinline__ float of_half(unsigned h) {
+    const float x = __uint_as_float((h & 0x7fffu) << 13) * 5.192296858534828e33f;  // 2^112
+    const unsigned u = (h & 0x7c00u) == 0x7c00u ? 0x7f800000u | (h & 0x3ffu) << 13 : __float_as_uint(x);
+    return __uint_as_float(u | (h & 0x8000u) << 16);
+}
+__device__ __forceinline__ unsigned to_half(float x) {
+    const float size = fabsf(x);
+    const unsigned u = __float_as_uint(size * 1.925929944387236e-34f);  // 2^-112
+    unsigned h = (u + 0xfffu + ((u >> 13) & 1u)) >> 13;
+    h = size >= 65520.f ? 0x7c00u : x != x ? 0x7e00u : h;
+    return h | (__float_as_uint(x) >> 16 & 0x8000u);
+}
 __device__ __forceinline__ float number(float x) { return x; }
+__device__ __forceinline__ float number(f16 x) { return of_half(x.bits); }
 __device__ __forceinline__ float number(bf16 x) { return __uint_as_float((unsigned)x.bits << 16); }
 __device__ __forceinline__ float number(int x) { return (float)x; }
 __device__ __forceinline__ float number(long long x) { return (float)x; }
@@ -21,6 +38,7 @@ __device__ __forceinline__ unsigned upper(float x) {
 }
 __device__ __forceinline__ void put(float* p, float x) { *p = x; }
 __device__ __forceinline__ void put(bf16* p, float x) { p->bits = (unsigned short)upper(x); }
+__device__ __forceinline__ void put(f16* p, float x) { p->bits = (unsigned short)to_half(x); }
 
 // A vector of `width` elements at an address that is a multiple of its size; store_past does not keep it in L2.
 template <int width>
@@ -49,6 +67,19 @@ __device__ __forceinline__ void load(float (&x)[width], const bf16* p) {
     } else {
         const uint4 v = *(const uint4*)p;
         halves(x, v.x), halves(x + 2, v.y), halves(x + 4, v.z), halves(x + 6, v.w);
+    }
+}
+__device__ __forceinline__ void small_halves(float* x, unsigned two) { x[0] = of_half(two & 0xffffu), x[1] = of_half(two >> 16); }
+template <int width>
+__device__ __forceinline__ void load(float (&x)[width], const f16* p) {
+    if constexpr (width == 2) {
+        small_halves(x, *(const unsigned*)p);
+    } else if constexpr (width == 4) {
+        const uint2 v = *(const uint2*)p;
+        small_halves(x, v.x), small_halves(x + 2, v.y);
+    } else {
+        const uint4 v = *(const uint4*)p;
+        small_halves(x, v.x), small_halves(x + 2, v.y), small_halves(x + 4, v.z), small_halves(x + 6, v.w);
     }
 }
 __device__ __forceinline__ unsigned both(float low, float high) { return upper(low) | upper(high) << 16; }
@@ -83,6 +114,19 @@ __device__ __forceinline__ void store_past(bf16* p, const float (&x)[width]) {
     if constexpr (width == 2) __stcs((unsigned*)p, both(x[0], x[1]));
     if constexpr (width == 4) __stcs((uint2*)p, make_uint2(both(x[0], x[1]), both(x[2], x[3])));
     if constexpr (width == 8) __stcs((uint4*)p, make_uint4(both(x[0], x[1]), both(x[2], x[3]), both(x[4], x[5]), both(x[6], x[7])));
+}
+__device__ __forceinline__ unsigned both_small(float low, float high) { return to_half(low) | to_half(high) << 16; }
+template <int width>
+__device__ __forceinline__ void store(f16* p, const float (&x)[width]) {
+    if constexpr (width == 1) put(p, x[0]);
+    if constexpr (width == 2) *(unsigned*)p = both_small(x[0], x[1]);
+    if constexpr (width == 4) *(uint2*)p = make_uint2(both_small(x[0], x[1]), both_small(x[2], x[3]));
+    if constexpr (width == 8)
+        *(uint4*)p = make_uint4(both_small(x[0], x[1]), both_small(x[2], x[3]), both_small(x[4], x[5]), both_small(x[6], x[7]));
+}
+template <int width>
+__device__ __forceinline__ void store_past(f16* p, const float (&x)[width]) {
+    store<width>(p, x);
 }
 
 __device__ __forceinline__ float splat(float x) { return x; }

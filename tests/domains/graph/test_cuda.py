@@ -279,3 +279,27 @@ def test_losses_over_rows() -> None:
         assert seen.shape == plain.shape and seen.dtype == plain.dtype, number
         allowed = 2 * test_cpp.errors(plain, truth) + 5e-7 * float(truth.abs().max())
         assert test_cpp.errors(seen, truth) <= allowed, f"{number}: {test_cpp.errors(seen, truth)} {allowed}"
+
+
+class Converted(torch.nn.Module):
+    """From float16 and to it."""
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.neg(x.float()), torch.neg(y).half()
+
+
+@pytest.mark.parametrize("columns", [512, 513], ids=["vectors", "single"])
+def test_float16_rounds_as_torch_does(columns: int) -> None:
+    """Every float16; and floats between two of them, at their ends, below the smallest and above the largest."""
+    every = torch.arange(65536, dtype=torch.int32).to(torch.uint16).view(torch.float16)
+    torch.manual_seed(0)
+    sizes = torch.cat([every.float().nan_to_num(), every.float().nan_to_num() * 1.00048828125, torch.randn(65536) * 2.0 ** torch.randint(-30, 20, (65536,))])
+    edges = torch.tensor([65504.0, 65519.9, 65520.0, 1e9, 2.0**-24, 2.0**-25, 2.0**-26, 5.96e-8, 0.0, -0.0, torch.inf, -torch.inf, torch.nan])
+    rows = len(every) // columns
+    x, y = every[: rows * columns].view(rows, columns), torch.cat([edges, sizes])[: rows * columns].view(rows, columns)
+    _, optimized = fused(captured(Converted(), x, y))
+    for seen, plain in zip(optimized(x, y), Converted()(x, y), strict=True):
+        assert seen.dtype == plain.dtype and torch.equal(seen.isnan(), plain.isnan())
+        kind = torch.int16 if seen.dtype == torch.float16 else torch.int32
+        there = ~plain.isnan()
+        assert torch.equal(seen[there].view(kind), plain[there].view(kind))

@@ -49,7 +49,8 @@ FEW_TERMS = 16
 """Channels of the input up to which that is so."""
 RATES: Mapping[str, Rates] = {
     "cuda": Rates(4.2e12, 5e-6, {
-        "float32": 51e12, "tf32": 380e12, "tf32x3": 95e12, "int8_slices": 250e12, "half": 700e12, "float64": 60e12, **CONVOLUTIONS,
+        "float32": 51e12, "tf32": 380e12, "tf32x3": 95e12, "int8_slices": 250e12, "half": 700e12, "half convolution": 500e12, "float64": 60e12,
+        **CONVOLUTIONS,
     }),
     "cpu": Rates(1e11, 5e-6, {"float32": 1e12, "half": 1e12, "float64": 5e11}),
 }
@@ -182,6 +183,8 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
 
 
 def _kind(conv: Convolution) -> str:
+    if value(conv.node).dtype in (torch.float16, torch.bfloat16):
+        return "half convolution"
     few = conv.groups == 1 and not conv.transposed and shape(conv.x)[1] <= FEW_TERMS
     if conv.d == 3:
         return "few channels, 3 axes" if few else "3 axes"

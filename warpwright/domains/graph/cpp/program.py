@@ -22,8 +22,8 @@ Axes = tuple[tuple[int, ...], ...]
 """For each dimension of a tensor the axes over which it runs, outermost first; () for a dimension of size 1."""
 
 FLOAT, MASK = "f", "m"
-FLOATS = (torch.float32, torch.bfloat16)
-"""Types that are computed with in float32; what is rounded to bfloat16 between calls is not, within a kernel. Which a language writes, it says."""
+FLOATS = (torch.float32, torch.bfloat16, torch.float16)
+"""Types that are computed with in float32; what is rounded to a half between calls is not, within a kernel. Which a language writes, it says."""
 
 
 class Unsupported(Exception):

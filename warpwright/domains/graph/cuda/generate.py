@@ -300,7 +300,7 @@ class _Writer(Phases):
         test = self._inside(t)
         if not self._moves(t):
             return [f"const float x{v.number} = {f'{test} ? ' if test else ''}number(*q{t}){' : 0.f' if test else ''};"]
-        if width > 1 and kind in ("float", "bf16") and t not in self.plan.loose:
+        if width > 1 and kind in ("float", "bf16", "f16") and t not in self.plan.loose:
             if any(move.kind == "window" and self.layout.vector.axis in move.axes for move in self.program.moves.get(t, ())):
                 # threads of a warp differ: all read, those outside the operand's beginning, and no load waits for another
                 return [f"float x{v.number}[{width}];", f"load<{width}>(x{v.number}, {test} ? q{t} : a{t});"]

@@ -249,5 +249,6 @@ def counted(program: Program) -> str:
 
 
 TYPES = {
-    torch.float32: "float", torch.bfloat16: "bf16", torch.int64: "long long", torch.int32: "int", torch.bool: "bool", torch.uint8: "unsigned char",
+    torch.float32: "float", torch.bfloat16: "bf16", torch.float16: "f16", torch.int64: "long long", torch.int32: "int", torch.bool: "bool",
+    torch.uint8: "unsigned char",
 }  # fmt: skip

@@ -176,7 +176,7 @@ class FullPrecisionConvolutions:
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield the action when a convolution's input or weight is computed: one of the user's input and a parameter is as the original has it."""
-        convolutions = [] if ir.scheduled(self.name) or ir.scheduled("cuda_graph") else find(ir, *CONVOLUTIONS, *TRANSPOSED)
+        convolutions = [] if ir.scheduled(self.name) or ir.scheduled("cuda_graph") else _in_float32(ir)
         if any(isinstance(operand, fx.Node) and operand.op != "placeholder" for node in convolutions for operand in node.args[:2]):
             yield Action(self.name)
 
@@ -185,6 +185,10 @@ class FullPrecisionConvolutions:
         if action not in list(self.sites(ir)):
             raise NotApplicable(f"{action} is not legal here", "take the action from sites(ir)")
         return ir.with_schedule(action)
+
+
+def _in_float32(ir: GraphIR) -> list[fx.Node]:
+    return [node for node in find(ir, *CONVOLUTIONS, *TRANSPOSED) if dtype(node) == torch.float32]
 
 
 TECHNIQUES = (FullPrecisionConvolutions(), Tf32x3(),)

@@ -1,0 +1,117 @@
+"""Convolutions with float16 operands, kernels translated for the CPU: the error beside that of TF32 operands, the range, and what is left alone."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from tests.domains.graph.techniques.exactness import captured
+from tests.domains.graph.test_cpp import TEXT
+from tests.domains.graph.test_cuda import OnCpu
+from warpwright.base import Action
+from warpwright.domains.graph.cuda.kernel import CudaKernel
+from warpwright.domains.graph.cuda.plan import DEFAULT
+from warpwright.domains.graph.ir import GraphIR
+from warpwright.domains.graph.lower import Original, lower
+from warpwright.domains.graph.techniques.convolutions import half
+from warpwright.domains.graph.techniques.convolutions.half import HalfConvolutions
+from warpwright.domains.graph.techniques.fuse import FuseCuda, fuse_cuda
+from warpwright.verifier.judge import tf32
+
+pytestmark = pytest.mark.compiler
+
+HALF = Action("half_convolutions")
+
+
+class Planes(nn.Module):
+    """A convolution, and what follows it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(24, 32, 3, stride=2, padding=1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(self.conv(x)) * 2
+
+
+class Volumes(nn.Module):
+    """A transposed convolution over three axes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.ConvTranspose3d(16, 24, 3, stride=2, padding=1, output_padding=1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(self.conv(x))
+
+
+@pytest.fixture(autouse=True)
+def any_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take small convolutions too, and fold nothing: then the function takes the inputs and the state alone."""
+    monkeypatch.setattr(half, "_LEAST_FLOPS", 1)
+    monkeypatch.setattr(half, "FOLD", SimpleNamespace(sites=lambda ir: []))
+
+
+def on_cpu(ir: GraphIR) -> Any:
+    """Return the generated `optimized` with float16 convolutions and fused kernels that run on the CPU."""
+    after = FuseCuda().apply(HalfConvolutions().apply(ir, HALF), fuse_cuda(1, DEFAULT))
+    kernels = list({n.target.__name__: n.target for n in after.graph.nodes if isinstance(n.target, CudaKernel)}.values())
+    assert len(kernels) >= 3, "the largest element, the turn, and what follows"
+    names: dict[str, Any] = {"__name__": "generated"}
+    exec(compile(lower(after, (), Original("test", TEXT, target="cuda")).source.text.replace('"cuda"', '"cpu"'), "optimized.py", "exec"), names)
+    names["CUDA_KERNELS"] = OnCpu(kernels)
+    return names["optimized"]
+
+
+VALUES = {
+    "normal": lambda x: x, "uniform": lambda x: x.abs(), "offset": lambda x: x + 10, "huge": lambda x: 1e30 * x, "small": lambda x: 1e-30 * x,
+    "spikes": lambda x: torch.where(torch.rand_like(x) < 1e-3, 1e4 * x, x), "zeros": torch.zeros_like,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("model", "size"), [(Planes(), (3, 24, 40, 36)), (Volumes(), (2, 16, 9, 10, 12))], ids=["planes", "volumes"])
+def test_it_errs_as_tf32_operands_do(model: nn.Module, size: tuple[int, ...]) -> None:
+    torch.manual_seed(1)
+    x = torch.randn(size)
+    optimized = on_cpu(captured(model, x))
+    state = {name: value.detach() for name, value in model.state_dict().items()}
+    for name, made in VALUES.items():
+        given = made(x)
+        with torch.no_grad():
+            wide = type(model)().double()
+            wide.load_state_dict(model.state_dict())
+            exact = wide(given.double())
+            with tf32.RoundedOperands(tf32.CONVOLUTIONS):
+                rounded = wide(given.double())
+            seen = optimized(given, *state.values())
+        seen = seen[0] if isinstance(seen, tuple) else seen
+        assert seen.isfinite().all() and seen.is_contiguous() and seen.dtype == torch.float32, name
+        errors = [float((one.double() - exact).square().mean().sqrt()) for one in (seen, rounded)]
+        assert errors[0] <= 1.6 * errors[1] + 1e-7 * float(exact.square().mean().sqrt()), (name, errors)
+
+
+def test_nothing_overflows() -> None:
+    """Every product of the largest elements, all of one sign."""
+    model = nn.Conv2d(64, 16, 7, bias=False)
+    with torch.no_grad():
+        model.weight.fill_(3.0)
+    x = torch.full((1, 64, 40, 40), 1e6)
+    after = HalfConvolutions().apply(captured(model, x), HALF)
+    names: dict[str, Any] = {"__name__": "generated"}
+    exec(compile(lower(after, (), Original("test", TEXT, target="cuda")).source.text.replace('"cuda"', '"cpu"'), "optimized.py", "exec"), names)
+    with torch.no_grad():
+        seen = names["optimized"](x, model.weight)
+    seen = seen[0] if isinstance(seen, tuple) else seen
+    torch.testing.assert_close(seen, model(x), rtol=2e-3, atol=0)
+
+
+def test_what_is_left_alone() -> None:
+    few = captured(nn.Conv2d(8, 16, 3), torch.randn(1, 8, 20, 20))
+    groups = captured(nn.Conv2d(32, 32, 3, groups=2), torch.randn(1, 32, 20, 20))
+    uneven = captured(nn.Conv2d(20, 30, 3), torch.randn(1, 20, 20, 20))
+    line = captured(nn.Conv1d(32, 32, 3), torch.randn(1, 32, 200))
+    assert not any(list(HalfConvolutions().sites(ir)) for ir in (few, groups, uneven, line))
