@@ -1,6 +1,6 @@
 """RGCN on sampled batches, whose graph is new each time, with the index in the measured time; and on adversarial graphs, with the time per edge.
 
-    python -m benchmarks.rgnn.batches --out FOLDER          # one GPU, about 40 s
+    python -m benchmarks.rgnn.batches --out FOLDER          # one GPU, about 35 s
     python -m benchmarks.rgnn.batches --dry --out FOLDER
 """
 
@@ -18,9 +18,9 @@ from typing import Any
 import torch
 
 from benchmarks.rgnn import pairs
-from benchmarks.rgnn.forward_training import Clock, error, gradients
+from benchmarks.rgnn.forward_training import Clock, error, gradients, layer_of, runs
 from warpwright.domains.rgnn import synth
-from warpwright.rgnn import RGATConv, RGCNConv
+from warpwright.rgnn import RGCNConv
 
 
 def seconds(function: Callable[[Any], Any], inputs: list[Any], on_gpu: bool) -> list[float]:
@@ -59,42 +59,51 @@ def batches(device: torch.device, edges: int, write: Callable[[dict[str, Any]], 
         write({"table": "batches", **row})
 
 
+GRAPHS = ("random", "loops", "hub", "relations", "lopsided", "duplicates", "none")
+
+
 def adversarial(clock: Clock, edges: int, write: Callable[[dict[str, Any]], None]) -> None:
-    """Time a training step on each adversarial graph, beside a plain graph (loops) of as many edges."""
-    for name in ("loops", "hub", "relations", "lopsided", "duplicates", "none"):
-        for kind in (RGCNConv, RGATConv):
+    """Time a training step on each adversarial graph, beside that of a random one of as many edges: `times_random` is the ratio per edge."""
+    plain: dict[str, float] = {}
+    for name in GRAPHS:
+        for model in ("rgcn", "rgat", "hgt"):
+            if model == "hgt" and name in {"relations", "none"}:
+                continue  # 10,000 edge types are as many parameters of p_rel; without edges HGT is its linear layers
             try:
-                write({"table": "adversarial", **_adversarial(clock, name, kind, edges)})
+                row = {"table": "adversarial", **_adversarial(clock, name, model, edges)}
+                plain.setdefault(model, row.get("ns_per_edge", 0.0))
+                if row["edges"]:
+                    row["times_random"] = row["ns_per_edge"] / plain[model]
+                write(row)
             except Exception as problem:
                 traceback.print_exc()
                 write({"table": "failures", "graph": name, "note": f"{type(problem).__name__}: {str(problem)[:300]}"})
 
 
-def _adversarial(clock: Clock, name: str, kind: type[Any], edges: int) -> dict[str, Any]:
+def _adversarial(clock: Clock, name: str, model: str, edges: int) -> dict[str, Any]:
     graph = synth.adversarial(name, edges, clock.device)
-    torch.manual_seed(0)
-    layer = kind(64, 64, len(graph.relations)).to(clock.device)
-    if kind is RGATConv:
+    layer = layer_of(model, graph, 64, clock.device)
+    if model == "rgat":
         with torch.no_grad():
-            layer.q.mul_(100)  # scores of hundreds
+            layer.q.mul_(100)  # type: ignore[operator]
+    p = pairs.Pairs(graph.edge_index, graph.edge_type, graph.count, len(graph.relations)) if graph.edge_type.numel() else None
     x = torch.randn(graph.count, 64, device=clock.device, requires_grad=True)
     weights = torch.randn(graph.count, 64, device=clock.device)
+    ours = runs(model, layer, graph, p, False)["ours"][1]  # type: ignore[arg-type]
 
     def step() -> None:
         layer.zero_grad(set_to_none=True)
-        layer(x, graph.edge_index, graph.edge_type).backward(weights)
+        ours(x).backward(weights)
 
-    row: dict[str, Any] = {"graph": name, "layer": kind.__name__, "edges": graph.edge_type.numel(), "relations": len(graph.relations)}
-    if graph.edge_type.numel():
-        wide = kind(64, 64, len(graph.relations)).to(clock.device).double()
+    row: dict[str, Any] = {"graph": name, "layer": model, "edges": graph.edge_type.numel(), "relations": len(graph.relations)}
+    if p is not None:
+        wide = layer_of(model, graph, 64, clock.device).double()
         wide.load_state_dict(layer.state_dict())
-        p = pairs.Pairs(graph.edge_index, graph.edge_type, graph.count, len(graph.relations))
-        reference = pairs.rgcn if kind is RGCNConv else pairs.rgat
-        wanted = gradients(wide, lambda x: reference(p, wide, x), x.double(), weights)
-        row["error"], row["error_in"] = error(gradients(layer, lambda x: layer(x, graph.edge_index, graph.edge_type), x, weights), wanted)
-        row["error_of_torch_pairs"] = error(gradients(layer, lambda x: reference(p, layer, x), x, weights), wanted)[0]
+        wanted = gradients(wide, runs(model, wide, graph, p, False)["torch.pairs"][1], x.double(), weights)
+        row["error"], row["error_in"] = error(gradients(layer, ours, x, weights), wanted)
+        row["error_of_torch_pairs"] = error(gradients(layer, runs(model, layer, graph, p, False)["torch.pairs"][1], x, weights), wanted)[0]
     row["training_ms"] = clock.time(step)[0]
-    return row
+    return row | ({"ns_per_edge": row["training_ms"] * 1e6 / row["edges"]} if row["edges"] else {})
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -121,7 +130,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             write({"table": "failures", "graph": "batches", "note": f"{type(problem).__name__}: {str(problem)[:300]}"})
         if args.no_adversarial:
             return
-        adversarial(Clock(device, 0.01 if args.dry else 0.2), 2_000 if args.dry else 1_000_000, write)
+        adversarial(Clock(device, 0.01 if args.dry else 0.1), 2_000 if args.dry else 1_000_000, write)
 
 
 if __name__ == "__main__":
