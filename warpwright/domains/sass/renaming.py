@@ -23,6 +23,9 @@ from warpwright.domains.sass.instruction import Instruction
 from warpwright.domains.sass.kernel import Kernel, read_kernel
 from warpwright.errors import CaptureError
 
+EARLIER = 90
+"""Places that a load should be able to begin earlier, where there are registers for it."""
+
 RESERVED = 2
 """Registers that a kernel's count has beyond those that its code names: ptxas's counts have two from sm_70 on."""
 
@@ -47,6 +50,9 @@ SMALLEST = 8
 
 _REGISTER = re.compile(r"(?<![\w.])([RP])(\d+)\b")
 _PREDICATE = re.compile(r"^U?P(T|\d)$")
+ADDEND = 3
+"""Which operand of a product and sum the addend is."""
+
 UNCLEAR = ("VOTE", "P2R", "R2P", "MATCH")
 """They name predicates in other ways."""
 
@@ -65,6 +71,8 @@ class Value:
     registers: set[int] = field(default_factory=set)
     written: set[Place] = field(default_factory=set)
     read: set[Place] = field(default_factory=set)
+    loaded: bool = False
+    """Does an operation of variable latency write it? It should be free to begin much earlier."""
     wide: bool = False
     """Does an instruction name several of them at once? Then they stay aligned."""
     fixed: bool = False
@@ -190,27 +198,27 @@ def values_of(kernel: Kernel, number: int, live: list[set[int]]) -> list[Value]:
             value = held.setdefault(register, Value(block.start, index, {register}, fixed=True))
             value.end = max(value.end, index if instruction.kind == "fixed" else _answered(kernel, block, index))
             value.read.add((index, register))
-        for together in _side_by_side(instruction, instruction.uses):
+        for together in _side_by_side(sources(instruction), instruction.uses):
             _joined(held, together)
-        before = dict(held)
+        before, goes_on = dict(held), _goes_on(instruction)
         for register in _named(instruction.defs):
-            if _goes_on(instruction, register) and register in held:
+            if goes_on and register in held:
                 held[register].written.add((index, register))
                 held[register].end = max(held[register].end, index)
                 continue
             if instruction.guard is not None:
                 held[register] = Value(block.start, index, {register}, {(index, register)}, fixed=True)
             else:
-                held[register] = Value(index, index, {register}, {(index, register)}, fixed=register == STACK)
+                loaded = instruction.memory is not None
+                held[register] = Value(index, index, {register}, {(index, register)}, loaded=loaded, fixed=register == STACK)
         ended += _gone(before, held)
-        for together in _side_by_side(instruction, instruction.defs):
+        for together in _side_by_side(destinations(instruction), instruction.defs):
             _joined(held, together)
         if _stays(kernel, instruction):
-            for register in _named(instruction.defs | instruction.uses):
-                if register in held:
-                    held[register].fixed = True
-                if register in before:
-                    before[register].fixed = True
+            for register in _named(instruction.defs):
+                held[register].fixed = True
+            for register in _named(instruction.uses):
+                before[register].fixed = True
     for register, value in held.items():
         if register in after:
             value.fixed, value.end = True, block.stop
@@ -223,18 +231,23 @@ def _answered(kernel: Kernel, block: range, index: int) -> int:
     return next((later for later in range(index + 1, block.stop) if results & kernel.instructions[later].uses), block.stop)
 
 
-def _goes_on(instruction: Instruction, register: int) -> bool:
-    """Is a register updated in place: a sum that grows, or one of two outcomes? It stays where it is, then."""
-    return instruction.guard is not None or (instruction.base in _ACCUMULATES and register in instruction.uses)
+def _goes_on(instruction: Instruction) -> bool:
+    """Are registers updated in place: a sum that grows, or one of two outcomes? They stay where they are, then."""
+    if instruction.guard is not None:
+        return True
+    operands = instruction.operands
+    return instruction.base in _ACCUMULATES and len(operands) > ADDEND and _tokens(operands[ADDEND]) == _tokens(operands[0])
 
 
 def _stays(kernel: Kernel, instruction: Instruction) -> bool:
-    return instruction.is_gmma or instruction.opaque or instruction.index in kernel.pinned or instruction.base in (*isa.ENDS, *UNCLEAR)
+    """Must an instruction keep its registers? Those that the cubin points at for being of the whole warp need not."""
+    pointed_at = instruction.index in kernel.pinned and instruction.base not in isa.COLLECTIVES
+    return instruction.is_gmma or instruction.opaque or pointed_at or instruction.base in (*isa.ENDS, *UNCLEAR)
 
 
-def _side_by_side(instruction: Instruction, registers: frozenset[int]) -> Iterator[list[int]]:
+def _side_by_side(tokens: list[int], registers: frozenset[int]) -> Iterator[list[int]]:
     """Yield the registers that one operand names together: R4 of a 128-bit load is R4 to R7."""
-    general, bases = {register for register in registers if register < NONE}, set(_tokens(instruction.text))
+    general, bases = {register for register in registers if register < NONE}, set(tokens)
     for base in sorted(bases & general):
         together = [base]
         while len(together) < 8 and together[-1] + 1 in general and together[-1] + 1 not in bases:
@@ -256,6 +269,7 @@ def _joined(held: dict[int, Value], together: list[int]) -> None:
         first.written |= other.written
         first.read |= other.read
         first.fixed |= other.fixed
+        first.loaded |= other.loaded
         for name, value in held.items():
             if value is other:
                 held[name] = first
@@ -297,54 +311,63 @@ def _allocated(values: list[Value], start: int, limit: int) -> list[tuple[Value,
 
 
 def _placed(values: list[Value], start: int, limit: int) -> list[tuple[Value, int]] | None:
-    taken: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    taken, wanted = _Timetable(), _Timetable()
     for value in values:
         if value.fixed:
-            _occupy(taken, value, 0)
+            taken.add(value, 0, value.start)
     moves = []
-    for value in sorted((one for one in values if not one.fixed), key=lambda one: (not one.wide, one.start, min(one.registers))):
-        delta = _distance(taken, value, start, limit)
+    for value in sorted((one for one in values if not one.fixed), key=lambda one: (not one.loaded, not one.wide, one.start, min(one.registers))):
+        delta = _distance(taken, wanted, value, start, limit)
         if delta is None:
             return None
-        _occupy(taken, value, delta)
+        taken.add(value, delta, value.start)
+        if value.loaded:
+            wanted.add(value, delta, max(start, value.start - EARLIER))
         moves += [(value, delta)] if delta else []
     return moves
 
 
-def _occupy(taken: dict[int, list[tuple[int, int]]], value: Value, delta: int) -> None:
-    for register in value.registers:
-        taken[register + delta].append((value.start, value.end))
+class _Timetable:
+    """When each register is taken: from which place to which."""
+
+    def __init__(self) -> None:
+        self.stretches: dict[int, list[tuple[int, int]]] = defaultdict(list)
+
+    def add(self, value: Value, delta: int, start: int) -> None:
+        """Take a value's registers, moved, from a place on."""
+        for register in value.registers:
+            self.stretches[register + delta].append((start, value.end))
+
+    def overlaps(self, register: int, value: Value) -> bool:
+        """Is a register taken while a value lives?"""
+        return any((begin < value.end and value.start < end) or begin == value.start for begin, end in self.stretches.get(register, ()))
+
+    def free_since(self, register: int, value: Value, start: int) -> int:
+        """Return where the last stretch before a value ends."""
+        return max((end for _, end in self.stretches.get(register, ()) if end <= value.start), default=start - 1)
 
 
-def _distance(taken: Mapping[int, list[tuple[int, int]]], value: Value, start: int, limit: int) -> int | None:
-    """Return by how many registers a value moves: to where nothing has been for longest; None where there is no room."""
+def _distance(taken: _Timetable, wanted: _Timetable, value: Value, start: int, limit: int) -> int | None:
+    """Return by how many registers a value moves; None where there is no room.
+
+    To where nothing has been for longest, and, if there is such a place, where no load would like to begin earlier.
+    """
     low, high = min(value.registers), max(value.registers)
     file = _file(low)
     step = 1 if file == P else 4 if value.wide else 2  # the bank stays, and the alignment
     first, last = (P, P + PREDICATES - 1) if file == P else (R, limit - 1)
-    best: tuple[int, bool, int] | None = None
+    best: tuple[bool, int, bool, int] | None = None
     chosen = None
     for delta in range(-((low - first) // step) * step, last + 1 - high, step):
         places = [register + delta for register in value.registers]
-        if STACK in places:
+        if STACK in places or any(taken.overlaps(place, value) for place in places):
             continue
-        gap = _gap(taken, places, value, start)
-        rank = (gap, delta == 0, -abs(delta)) if gap is not None else None
-        if rank is not None and (best is None or rank > best):
+        alone = not any(wanted.overlaps(place, value) for place in places)
+        gap = value.start - max(taken.free_since(place, value, start) for place in places) if alone else 0
+        rank = (alone, gap, delta == 0, -abs(delta))
+        if best is None or rank > best:
             best, chosen = rank, delta
     return chosen
-
-
-def _gap(taken: Mapping[int, list[tuple[int, int]]], places: list[int], value: Value, start: int) -> int | None:
-    """Return how many places before a value its registers have been free; None where they are not."""
-    latest = start - 1
-    for register in places:
-        for begin, end in taken.get(register, ()):
-            if begin < value.end and value.start < end or begin == value.start:
-                return None
-            if end <= value.start:
-                latest = max(latest, end)
-    return value.start - latest
 
 
 # --- words ------------------------------------------------------------------------------------------------------------------------------
@@ -419,7 +442,7 @@ def _reads(kernel: Kernel) -> list[list[frozenset[Definition]]]:
 
 def _read_in_order(instruction: Instruction) -> Iterator[int]:
     """Yield the registers that an instruction reads, as its operands name them: each with those beside it unnamed; then what no source names."""
-    uses, named = set(_named(instruction.uses)), set(_tokens(instruction.text))
+    uses, named = set(_named(instruction.uses)), set(sources(instruction))
     left = set(uses)
     for register in sources(instruction):
         yield register
