@@ -73,10 +73,10 @@ linf)
 sets)
     unpack c100
     both c100 "$((seconds * 45 / 100))" plain,adversarial plain,adversarial --set CIFAR-100 --adversary-steps 2 \
-        --epochs plain=6,adversarial=4 --seeds plain=3,adversarial=3
+        --epochs plain=5,adversarial=3 --seeds plain=3,adversarial=3
     unpack im64
     both im64 16 plain,adversarial plain,adversarial --set "Imagenette, 64 pixels" --batch 128 --adversary-steps 2 \
-        --epochs plain=10,adversarial=5 --seeds plain=3,adversarial=3
+        --epochs plain=8,adversarial=4 --seeds plain=3,adversarial=3
     ;;
 measures)
     unpack c10
