@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from warpwright.base import Action
 from warpwright.domains.unlearnable.cwc import backends
 from warpwright.domains.unlearnable.cwc.bank import FilterBank
 from warpwright.domains.unlearnable.data.labelled import Labelled, load_labelled
+from warpwright.domains.unlearnable.front.choices import Choices
 from warpwright.domains.unlearnable.protect import PRESETS
 from warpwright.domains.unlearnable.verification import experiments
 from warpwright.domains.unlearnable.verification.countermeasures import COUNTERMEASURES
@@ -49,6 +51,14 @@ class Entry:
         return facts | ({"adversary steps": recipe.steps} if _ascends(recipe) else {})
 
 
+def chosen_by(recipe: str) -> Choices:
+    """Return the choices that a recipe makes, from those of gentle."""
+    choices = Choices()
+    for action in map(Action.parse, recipe.split("; ")):
+        choices = replace(choices, **{action.technique: dict(action.params)["to"]})  # type: ignore[arg-type]
+    return choices
+
+
 def _ascends(recipe: Recipe) -> bool:
     """Is there an adversary whose steps are counted by the recipe?"""
     return bool(recipe.adversarial) and recipe.norm != "filter"
@@ -70,17 +80,22 @@ class Suite:
         self._sets: dict[str, TrainingSets] = {}
 
     def sets(self, preset: str) -> TrainingSets:
-        """Return the training sets of a preset, protected with a fixed key."""
+        """Return the training sets of a preset, or of choices such as `k(to=2); pb(to=0.5)`; ` #1` behind them stands for the key of that number."""
         name = "gentle" if preset == "clean" else preset
         if name not in self._sets:
             self._sets[name] = TrainingSets(Data(self.train, self._protected(name), self.test, side=self.side))
         return self._sets[name]
 
-    def _protected(self, preset: str) -> Labelled:
-        chosen = PRESETS[preset]
-        bank = FilterBank.from_key(KEY, self.train.classes, chosen.spec)
-        images = backends.protect(np.stack(self.train.pictures), self.train.labels, bank, chosen.operator)
-        return replace(self.train, pictures=list(images))
+    def _protected(self, name: str) -> Labelled:
+        preset, _, number = name.partition(" #")
+        key, images = bytes([int(number or 0), *KEY[1:]]), np.stack(self.train.pictures)
+        if preset in PRESETS:
+            chosen = PRESETS[preset]
+            bank = FilterBank.from_key(key, self.train.classes, chosen.spec)
+            return replace(self.train, pictures=list(backends.protect(images, self.train.labels, bank, chosen.operator)))
+        choices = chosen_by(preset)
+        changed = choices.protect(images, self.train.labels, choices.bank(key, self.train.classes))
+        return replace(self.train, pictures=list(changed))
 
     def seconds(self, recipe: Recipe, rates: dict[str, float]) -> float:
         """Return how long a training is expected to take alone."""
@@ -153,6 +168,7 @@ PARTS: dict[str, Part] = {
     "plain": Part("from scratch on clean and protected images", ("gentle", "paper"), ("plain",)),
     "short": Part("from scratch, as briefly as with counter-measures", ("gentle", "paper"), ("plain",), epochs=3),
     "apart": Part("from scratch on images of the preset apart", ("apart",), keep=_protected),
+    "chosen": Part("from scratch on images of --choices and of gentle, each with several keys", (), seeds=1, epochs=12, keep=_protected),
     "published": Part("RSK+FF and COIN, as their authors describe them", ("gentle", "paper"), (), ("RSK+FF", "COIN"), keep=_protected),
     "keyless": Part("filters estimated without the key", ("gentle",), ("keyless",), epochs=8, keep=_protected),
     "processed": Part("the other cheap counter-measures, on protected images alone", ("gentle",), (), PROCESSED, seeds=1, epochs=8, keep=_protected),
@@ -228,7 +244,7 @@ PARTS: dict[str, Part] = {
 """Those of HOUR fit one GPU-hour by the estimate; the others are excerpts for less, or wait for more."""
 
 FIRST, LAST = ("speed", "images"), ("front",)
-_EXCERPTS = ("short", "apart", "published", "keyless", "processed", "vgg16", "simple", "recoverable", "small")
+_EXCERPTS = ("short", "chosen", "apart", "published", "keyless", "processed", "vgg16", "simple", "recoverable", "small")
 _WIDE = ("adversarial-architectures", "vgg16-adversarial", "wide-adversarial")
 _LONG = (*_WIDE, "tricks", "published-radii", "paper-countermeasures", "all-dat", "fine-tuning")
 HOUR = (*FIRST, *(name for name in PARTS if name not in (*_EXCERPTS, *_LONG)), *LAST)

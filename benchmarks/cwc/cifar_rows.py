@@ -113,6 +113,8 @@ def trainings(out: Path, name: str) -> list[dict[str, Any]]:
     for facts in {row["key"]: row for row in noted(out, "trainings")}.values():
         if facts["key"] in outcomes:
             kind = tuple(facts.get(part, "") for part in ("preset", "training", "on", "net", "epochs", "adversary steps"))
+            preset, _, number = kind[0].partition(" #")
+            kind = (f"{preset}, several keys" if number else preset, *kind[1:])
             groups.setdefault(kind, []).append(outcomes[facts["key"]])
     rows = [_row(name, kind, group) for kind, group in groups.items()]
     return sorted(rows, key=lambda row: (row["training"] != "plain", row["net"] != "resnet18", row["training"], row["preset"]))

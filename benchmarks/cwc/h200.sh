@@ -2,6 +2,7 @@
 # Short runs of benchmarks.cwc.cifar on a GPU: the most valuable trainings first, rows kept after every training.
 #
 #   bash benchmarks/cwc/h200.sh first|second|linf|sets|measures|nets SETS OUT SECONDS
+#   bash benchmarks/cwc/h200.sh chosen SETS OUT SECONDS 'CHOICES' ...
 #
 # SETS holds NAME.tar.xz of NAME/{train,test}.pack (c10, c100, im64); what SETS/cwc-*.tgz of earlier runs hold is not done again.
 # Trainings work in a folder of their own, whose small files go to OUT/cwc-RUN.tgz every few seconds: a run that is cut off leaves what it had.
@@ -83,6 +84,10 @@ measures)
     parts=short,processed,published,keyless,published-radii,vgg16-adversarial
     both c10 16 "$parts" "$parts" --adversary-steps 2 \
         --epochs short=3,processed=3,published=3,keyless=3,published-radii=4,vgg16-adversarial=4 --seeds processed=3
+    ;;
+chosen)
+    unpack c10
+    both c10 16 chosen chosen --epochs chosen=12 --choices "${@:5}"
     ;;
 nets)
     unpack c10
