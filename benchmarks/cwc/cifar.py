@@ -127,6 +127,8 @@ def _in_time(jobs: list[Job], seconds: float) -> list[Job]:
 def _fitting(suite: Suite, name: str, left: float) -> Part:
     """Return a part as long as the options ask for, `left` the seconds that there are, and tiny with --dry."""
     part, options = PARTS[name], suite.options
+    if name == "chosen":
+        part = replace(part, presets=tuple(f"{one} #{key}" for key in range(options.keys) for one in (*options.choices, "gentle")))
     if not options.dry:
         return replace(part, epochs=options.epochs.get(name) or _fitted_epochs(suite, name, left), seeds=options.seeds.get(name, part.seeds))
     change = part.change
@@ -182,6 +184,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--devices", type=lambda text: text.split(","), default=usual, help="comma-separated")
     made.add_argument("--share", default="0/1", help="of the trainings, for several processes on the same --out (%(default)s)")
     made.add_argument("--lanes", type=int, default=3, help="trainings side by side on a device (%(default)s)")
+    made.add_argument("--beside", type=int, default=1, help="processes that divide the device: what to expect takes so much longer (%(default)s)")
+    made.add_argument("--batch", type=int, default=256, help="the peak rate goes with it (%(default)s)")
+    made.add_argument("--adversary-steps", type=int, default=5, help="for each of the network (%(default)s)")
     made.add_argument("--side", type=int, default=64, help="larger images are shrunk to so many pixels (%(default)s)")
     made.add_argument("--seconds", type=float, default=3600.0, help="stop then; the same command goes on (%(default)s)")
     made.add_argument("--whole", action="store_true", help="begin no training that is not expected to end within --seconds")
@@ -189,6 +194,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--epochs", type=_numbers, default={}, help="PART=N,...: so many epochs of a part's trainings, instead of its own or --fit's")
     made.add_argument("--seeds", type=_numbers, default={}, help="PART=N,...: so many seeds of a part's trainings, instead of its own")
     made.add_argument("--front-seconds", type=float, default=500.0, help="of the search (%(default)s)")
+    made.add_argument("--choices", nargs="*", default=[], help="for the part chosen, such as 'k(to=2); pb(to=0.5)'")
+    made.add_argument("--keys", type=int, default=3, help="of the part chosen (%(default)s)")
     made.add_argument("--search", default="ladder", help="of the front (%(default)s)")
     made.add_argument("--weights", type=Path, help="state dictionary of a pre-trained ResNet-18")
     made.add_argument("--precision", choices=("auto", "float32", "bfloat16"), default="auto")

@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from warpwright.base import Action
 from warpwright.domains.unlearnable.cwc import backends
 from warpwright.domains.unlearnable.cwc.bank import FilterBank
 from warpwright.domains.unlearnable.data.labelled import Labelled, load_labelled
+from warpwright.domains.unlearnable.front.choices import Choices
 from warpwright.domains.unlearnable.protect import PRESETS
 from warpwright.domains.unlearnable.verification import experiments
 from warpwright.domains.unlearnable.verification.countermeasures import COUNTERMEASURES
@@ -45,7 +47,21 @@ class Entry:
     def facts(self) -> dict[str, Any]:
         """Return what a row says of it besides figures."""
         kind, recipe = self.kind, self.kind.recipe
-        return {"preset": self.preset, "training": kind.name, "on": kind.on, "net": recipe.net, "epochs": recipe.epochs, "seed": self.seed}
+        facts = {"preset": self.preset, "training": kind.name, "on": kind.on, "net": recipe.net, "epochs": recipe.epochs, "seed": self.seed}
+        return facts | ({"adversary steps": recipe.steps} if _ascends(recipe) else {})
+
+
+def chosen_by(recipe: str) -> Choices:
+    """Return the choices that a recipe makes, from those of gentle."""
+    choices = Choices()
+    for action in map(Action.parse, recipe.split("; ")):
+        choices = replace(choices, **{action.technique: dict(action.params)["to"]})  # type: ignore[arg-type]
+    return choices
+
+
+def _ascends(recipe: Recipe) -> bool:
+    """Is there an adversary whose steps are counted by the recipe?"""
+    return bool(recipe.adversarial) and recipe.norm != "filter"
 
 
 class Suite:
@@ -56,32 +72,36 @@ class Suite:
         self.train, self.test = load_labelled(Path(options.train), limit=options.limit), load_labelled(Path(options.test))
         side = self.train.pictures[0].shape[1]
         self.side = min(side, options.side)
-        self.recipe = Recipe(
-            "resnet18", 18, 256, 0.2, crop=4, flip=True, device=options.device, precision=options.precision, stepping=options.stepping
-        )
+        how = {"device": options.device, "precision": options.precision, "stepping": options.stepping, "steps": options.adversary_steps}
+        self.recipe = Recipe("resnet18", 18, options.batch, 0.2 * options.batch / 256, crop=4, flip=True, **how)
         self.start = START if options.device != "cpu" else 0.0
         self.share: float | None = None
         """Of their epochs that trainings have, where --fit asks for fewer."""
         self._sets: dict[str, TrainingSets] = {}
 
     def sets(self, preset: str) -> TrainingSets:
-        """Return the training sets of a preset, protected with a fixed key."""
+        """Return the training sets of a preset, or of choices such as `k(to=2); pb(to=0.5)`; ` #1` behind them stands for the key of that number."""
         name = "gentle" if preset == "clean" else preset
         if name not in self._sets:
             self._sets[name] = TrainingSets(Data(self.train, self._protected(name), self.test, side=self.side))
         return self._sets[name]
 
-    def _protected(self, preset: str) -> Labelled:
-        chosen = PRESETS[preset]
-        bank = FilterBank.from_key(KEY, self.train.classes, chosen.spec)
-        images = backends.protect(np.stack(self.train.pictures), self.train.labels, bank, chosen.operator)
-        return replace(self.train, pictures=list(images))
+    def _protected(self, name: str) -> Labelled:
+        preset, _, number = name.partition(" #")
+        key, images = bytes([int(number or 0), *KEY[1:]]), np.stack(self.train.pictures)
+        if preset in PRESETS:
+            chosen = PRESETS[preset]
+            bank = FilterBank.from_key(key, self.train.classes, chosen.spec)
+            return replace(self.train, pictures=list(backends.protect(images, self.train.labels, bank, chosen.operator)))
+        choices = chosen_by(preset)
+        changed = choices.protect(images, self.train.labels, choices.bank(key, self.train.classes))
+        return replace(self.train, pictures=list(changed))
 
     def seconds(self, recipe: Recipe, rates: dict[str, float]) -> float:
         """Return how long a training is expected to take alone."""
         channels = self.train.pictures[0].shape[0]
         work = cost.work(recipe, len(self.train.labels), channels, len(self.train.classes), self.side)
-        return self.start + work / (rates.get(recipe.net, CPU_RATE) if recipe.device != "cpu" else CPU_RATE)
+        return self.options.beside * (self.start + work / (rates.get(recipe.net, CPU_RATE) if recipe.device != "cpu" else CPU_RATE))
 
 
 @dataclass(frozen=True)
@@ -113,7 +133,12 @@ class Part:
             for of, kind in found:
                 if kind.on == "clean" and self.clean_seeds is not None and seed >= self.clean_seeds:
                     continue
-                yield Entry(f"{of}: {kind.name} on {kind.on}, {kind.recipe.net}, {kind.recipe.epochs} epochs, seed {seed}", of, kind, seed)
+                yield Entry(f"{of}: {kind.name} on {kind.on}, {_trained(kind.recipe)}, seed {seed}", of, kind, seed)
+
+
+def _trained(recipe: Recipe) -> str:
+    steps = f", {recipe.steps} adversary steps" if _ascends(recipe) else ""
+    return f"{recipe.net}, {recipe.epochs} epochs{steps}"
 
 
 CHEAP = tuple(name for name in COUNTERMEASURES if not name.startswith("adversarial"))
@@ -141,8 +166,11 @@ PARTS: dict[str, Part] = {
         keep=_protected,
     ),
     "plain": Part("from scratch on clean and protected images", ("gentle", "paper"), ("plain",)),
+    "short": Part("from scratch, as briefly as with counter-measures", ("gentle", "paper"), ("plain",), epochs=3),
     "apart": Part("from scratch on images of the preset apart", ("apart",), keep=_protected),
+    "chosen": Part("from scratch on images of --choices and of gentle, each with several keys", (), seeds=1, epochs=12, keep=_protected),
     "published": Part("RSK+FF and COIN, as their authors describe them", ("gentle", "paper"), (), ("RSK+FF", "COIN"), keep=_protected),
+    "keyless": Part("filters estimated without the key", ("gentle",), ("keyless",), epochs=8, keep=_protected),
     "processed": Part("the other cheap counter-measures, on protected images alone", ("gentle",), (), PROCESSED, seeds=1, epochs=8, keep=_protected),
     "vgg16": Part("VGG-16, plain", ("gentle", "paper"), ("architectures",), seeds=1, epochs=8, keep=lambda kind: kind.name == "plain, vgg16"),
     "simple": Part("JPEG of quality 10, greyscale", ("gentle",), (), ("jpeg", "greyscale"), keep=_protected),
@@ -181,7 +209,24 @@ PARTS: dict[str, Part] = {
         epochs=6,
         change=lambda recipe: replace(recipe, net="small", batch=128),
     ),
-    "published-radii": Part("all radii on the paper's form", ("paper",), ("adversarial",), seeds=3, epochs=10),
+    "published-radii": Part(
+        "the other radii on the paper's form",
+        ("paper",),
+        ("adversarial",),
+        epochs=10,
+        keep=lambda kind: kind.recipe.adversarial not in (0.0, 4.0),
+    ),
+    "vgg16-adversarial": Part(
+        "linf 4/255 of VGG-16", ("paper",), ("architectures",), epochs=4, keep=lambda kind: kind.name == "adversarial linf 4/255, vgg16"
+    ),
+    "wide-adversarial": Part(
+        "linf 4/255 of DenseNet-121 and WRN-34-10",
+        ("paper",),
+        ("architectures",),
+        seeds=1,
+        epochs=2,
+        keep=lambda kind: bool(kind.recipe.adversarial) and kind.recipe.net in ("densenet121", "wrn34-10"),
+    ),
     "adversarial-architectures": Part(
         "linf 4/255 of all networks",
         ("paper",),
@@ -199,6 +244,7 @@ PARTS: dict[str, Part] = {
 """Those of HOUR fit one GPU-hour by the estimate; the others are excerpts for less, or wait for more."""
 
 FIRST, LAST = ("speed", "images"), ("front",)
-_EXCERPTS = ("apart", "published", "processed", "vgg16", "simple", "recoverable", "small")
-_LONG = ("tricks", "published-radii", "adversarial-architectures", "paper-countermeasures", "all-dat", "fine-tuning")
+_EXCERPTS = ("short", "chosen", "apart", "published", "keyless", "processed", "vgg16", "simple", "recoverable", "small")
+_WIDE = ("adversarial-architectures", "vgg16-adversarial", "wide-adversarial")
+_LONG = (*_WIDE, "tricks", "published-radii", "paper-countermeasures", "all-dat", "fine-tuning")
 HOUR = (*FIRST, *(name for name in PARTS if name not in (*_EXCERPTS, *_LONG)), *LAST)

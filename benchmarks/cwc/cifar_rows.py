@@ -18,7 +18,7 @@ NOTES = "notes.jsonl"
 CURRENT = ("loading", "speed", "images")
 """Tables of which only the last row of the same first cells counts."""
 
-AUTHORS: dict[tuple[str, str], float] = {
+_CIFAR_10 = {
     ("clean", "plain"): 94.66,
     ("paper", "plain"): 18.48,
     ("paper", "universal filter"): 90.47,
@@ -53,8 +53,19 @@ AUTHORS: dict[tuple[str, str], float] = {
     ("paper", "RSK+FF"): 78.53,
     ("paper", "COIN"): 72.41,
 }
-"""Clean test accuracy on CIFAR-10, percent, of arXiv 2303.04278 (100 epochs); RSK+FF of arXiv 2411.01742; COIN of arXiv 2311.18403, the mean of
-four networks. Their cutout and ours may differ in the square."""
+
+_CIFAR_100 = {
+    ("clean", "plain"): 76.27,
+    ("paper", "plain"): 12.69,
+    ("clean", "adversarial linf 4/255"): 64.50,
+    ("paper", "adversarial linf 4/255"): 34.34,
+    ("paper", "RSK+FF"): 53.33,
+    ("paper", "COIN"): 47.41,
+}
+
+AUTHORS: dict[str, dict[tuple[str, str], float]] = {"CIFAR-10": _CIFAR_10, "CIFAR-100": _CIFAR_100}
+"""Clean test accuracy, percent, of arXiv 2303.04278 (100 epochs); RSK+FF of arXiv 2411.01742; COIN of arXiv 2311.18403, the mean of four networks.
+Their cutout and ours may differ in the square."""
 
 
 def note(out: Path, table: str, row: dict[str, Any]) -> None:
@@ -101,7 +112,9 @@ def trainings(out: Path, name: str) -> list[dict[str, Any]]:
     groups: dict[tuple[Any, ...], list[Outcome]] = {}
     for facts in {row["key"]: row for row in noted(out, "trainings")}.values():
         if facts["key"] in outcomes:
-            kind = tuple(facts[part] for part in ("preset", "training", "on", "net", "epochs"))
+            kind = tuple(facts.get(part, "") for part in ("preset", "training", "on", "net", "epochs", "adversary steps"))
+            preset, _, number = kind[0].partition(" #")
+            kind = (f"{preset}, several keys" if number else preset, *kind[1:])
             groups.setdefault(kind, []).append(outcomes[facts["key"]])
     rows = [_row(name, kind, group) for kind, group in groups.items()]
     return sorted(rows, key=lambda row: (row["training"] != "plain", row["net"] != "resnet18", row["training"], row["preset"]))
@@ -119,10 +132,10 @@ def singles(out: Path) -> list[dict[str, Any]]:
 
 
 def _row(name: str, kind: tuple[Any, ...], group: list[Outcome]) -> dict[str, Any]:
-    preset, training, on, net, epochs = kind
+    preset, training, on, net, epochs, steps = kind
     values = [outcome.test["clean"] for outcome in group]
-    said = AUTHORS.get((preset, training)) if name == "CIFAR-10" and net in ("resnet18", training.rpartition(", ")[2]) else None
-    of = {"set": name, "preset": preset, "training": training, "on": on, "net": net, "epochs": epochs}
+    said = AUTHORS.get(name, {}).get((preset, training)) if net in ("resnet18", training.rpartition(", ")[2]) else None
+    of = {"set": name, "preset": preset, "training": training, "on": on, "net": net, "epochs": epochs, "adversary steps": steps}
     figures = {"clean test %": f"{np.mean(values):.2f}", "spread": f"{max(values) - min(values):.2f}", "seeds": len(values)}
     tests = {test: _mean(group, test) for test in ("own", "perm")}
     more = {"train %": f"{np.mean([outcome.train for outcome in group]):.1f}", "s each": f"{np.mean([outcome.seconds for outcome in group]):.0f}"}

@@ -168,7 +168,9 @@ def images(suite: Suite, end: float) -> bool:
 
 FIRST = (
     "candidates(to=64)",
+    "k(to=2); pb(to=0.7); candidates(to=64)",
     "pb(to=0.25); candidates(to=64)",
+    "pb(to=0.4); candidates(to=64)",
     "luminance(to=true)",
     "pb(to=0.1); candidates(to=64)",
     "k(to=2); pb(to=0.5)",

@@ -134,7 +134,9 @@ def _outcome(record: Record) -> str:
     measured = record.measurement
     if record.status != "ok" or measured is None:
         return f"{record.status}: {record.detail[:200]}"
-    return f"{measured.candidate.median * 1e3:.3g} ms, {measured.speedup:.2f}x the best baseline ({measured.verdict})"
+    median = measured.candidate.median
+    figure = f"{median * 1e3:.3g} ms" if measured.unit == "s" else f"{measured.unit} {median:.3g}"
+    return f"{figure}, {measured.speedup:.2f}x the best baseline ({measured.verdict})"
 
 
 def _recipe(record: Record) -> str:

@@ -59,7 +59,7 @@ class Seen:
         if row["status"] == "unscored":
             self.unscored = _reason(row)
         if proposer.startswith(BASELINE):
-            self.baselines[proposer.removeprefix(BASELINE)] = _milliseconds(measured) if measured else f"{row['status']}: {_reason(row)}"
+            self.baselines[proposer.removeprefix(BASELINE)] = _figure(measured) if measured else f"{row['status']}: {_reason(row)}"
             return
         recipe = "; ".join(str(from_json(Action, action)) for action in row["candidate"]["actions"]) or proposer
         passed = row["status"] == "ok" and measured is not None
@@ -73,7 +73,7 @@ class Seen:
         if self.best is None or speedup > self.best["speedup"]:
             self.best = {
                 "speedup": speedup, "interval": list(measured["interval"]), "verdict": measured["verdict"], "recipe": recipe,
-                "time": _milliseconds(measured), "beside": measured["best_baseline"],
+                "time": _figure(measured), "beside": measured["best_baseline"],
             }  # fmt: skip
 
     def _reject(self, row: Row, recipe: str) -> None:
@@ -92,9 +92,11 @@ def _reason(row: Row) -> str:
     return str(row.get("detail") or (row.get("verdict") or {}).get("reason") or "")[:600]
 
 
-def _milliseconds(measured: Mapping[str, Any]) -> str:
-    median = measured["candidate"]["median"]
-    return f"{median * 1e3:.3g} ms" if isinstance(median, float) and math.isfinite(median) else ""
+def _figure(measured: Mapping[str, Any]) -> str:
+    median, unit = measured["candidate"]["median"], measured.get("unit", "s")
+    if not isinstance(median, float) or not math.isfinite(median):
+        return ""
+    return f"{median * 1e3:.3g} ms" if unit == "s" else f"{unit} {median:.3g}"
 
 
 class Watcher:

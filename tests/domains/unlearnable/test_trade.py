@@ -168,7 +168,9 @@ def test_the_command_searches_and_writes_what_it_chose(
     monkeypatch.chdir(tmp_path)
     arguments = ["optimize", str(task_file), "--target", "training:cpu", "--search", "random", "--budget", "2 proposals", "--json"]
     assert cli.main(arguments) == cli.DONE
-    line = json.loads(capfd.readouterr().out.splitlines()[-1])
+    told = capfd.readouterr()
+    assert "baseline gentle: cost " in told.err and " ms" not in told.err
+    line = json.loads(told.out.splitlines()[-1])
     assert line["status"] == "ok" and line["ours_ms"] is None and line["baselines"] == {}
     text = Path(line["artifact"]).read_text()
     assert "accuracy" in text.splitlines()[3] and isinstance(choices.parse(text), Choices)
