@@ -273,10 +273,12 @@ template <class F> static inline __attribute__((always_inline)) void scattered(F
   for (int i = 0; i < width; ++i) if (i < lanes) place(thread + i) = v[i];
 }
 template <class F> static inline __attribute__((always_inline)) floats each_lane(F f, floats v) {
-  floats r;
-#pragma GCC unroll 16
-  for (int i = 0; i < width; ++i) r[i] = f(v[i]);
-  return r;
+  alignas(64) float in[width], out[width];
+  __builtin_memcpy(in, &v, sizeof v);
+#pragma omp simd
+  for (int i = 0; i < width; ++i) out[i] = f(in[i]);
+  __builtin_memcpy(&v, out, sizeof v);
+  return v;
 }
 // How many registers a row of threads takes at once, and how many rows: at most 8 values live in registers.
 constexpr int vectors_of(int bx) { return bx / width >= 4 ? 4 : bx / width; }
