@@ -123,6 +123,8 @@ class Plan:
     """Key -> position of the declaration."""
     steps: set[int] = field(default_factory=set)
     """Counters of strided loops' steps, from zero on."""
+    own: frozenset[int] = frozenset()
+    """Arrays in global memory that threads touch by their own number alone (`own_places.py`)."""
 
     def in_order(self, keys: Iterable[int]) -> list[Var]:
         """Return the variables in the order of their declaration."""

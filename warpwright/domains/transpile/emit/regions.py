@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from warpwright.domains.transpile.analysis import regions
+from warpwright.domains.transpile.analysis.bounds import Bounds
 from warpwright.domains.transpile.emit import segment_loops, warps
 from warpwright.domains.transpile.emit.writer import IN_COLUMNS, IN_ROWS, Writer
 from warpwright.domains.transpile.ir import Declare, Evaluate, For, Stmt
@@ -124,16 +125,45 @@ def _in_registers(writer: Writer, loop: For, stmts: Sequence[Stmt], known: tuple
 def _in_vectors(writer: Writer, loop: ThreadLoop, sums: accumulators.Sums) -> None:
     """Write the region as vectors of neighbouring threads."""
     values = _values(writer, sums.stmts, regions.used(sums.stmts))
+    if sums.by_thread_rows and writer.same_in_rows(loop.limits):
+        _by_thread_rows(writer, loop.limits, sums, values)
+        return
     bounded = bool(loop.limits.low or loop.limits.high or loop.limits.rows)
     writer.rows(loop.limits)
     if not bounded:
         writer.open("")
-    for text in sums.lines(writer.printer, values, *writer.row_ends(loop.limits)):
-        writer.lines.append(text if text.strip().startswith("#") else INDENT * writer.depth + text)
+    _lines(writer, sums.lines(writer.printer, values, *writer.row_ends(loop.limits)))
     if bounded:
         writer.rows_end(loop.limits)
     else:
         writer.close()
+
+
+def _by_thread_rows(writer: Writer, limits: Bounds, sums: accumulators.Sums, values: Sequence[str]) -> None:
+    """Write the region as vectors of several rows of threads, and what is left of each row as vectors of its own."""
+    ends = writer.row_ends(limits)
+    holds = " && ".join(f"({row})" for row in limits.rows) or "true"
+    writer.open("")
+    for end in writer.ends(limits):
+        writer.line(end)
+    writer.line("for (int thread_z = 0; thread_z < dim_z; ++thread_z)")
+    writer.open("for (int group_y = 0, rows_y; group_y < dim_y; group_y += rows_y)")
+    writer.line(f"rows_y = ww::rows_from<{accumulators.THREAD_ROWS}>(group_y, dim_y, [&](const int thread_y) {{ return {holds}; }});")
+    writer.line(f"int begun_x = {ends[0]};")
+    writer.open("if (rows_y > 1)")
+    _lines(writer, sums.of_thread_rows(writer.printer, values, *ends))
+    writer.close()
+    writer.open("for (int thread_y = group_y; thread_y < group_y + rows_y; ++thread_y)")
+    writer.line(f"if (!({holds})) continue;")
+    _lines(writer, sums.lines(writer.printer, values, "begun_x", ends[1]))
+    for _ in range(3):
+        writer.close()
+
+
+def _lines(writer: Writer, texts: Sequence[str]) -> None:
+    """Write lines at the present depth; what is asked of the compiler begins its line."""
+    for text in texts:
+        writer.lines.append(text if text.strip().startswith("#") else INDENT * writer.depth + text)
 
 
 def _inner(writer: Writer, cut: segments.Segments, sums: accumulators.Sums | None) -> segment_loops.Inner | None:
@@ -143,8 +173,7 @@ def _inner(writer: Writer, cut: segments.Segments, sums: accumulators.Sums | Non
 
     def write(low: str, high: str) -> None:
         values = _values(writer, cut.stmts, regions.used(cut.stmts))
-        for text in sums.lines(writer.printer, values, low, high):
-            writer.lines.append(text if text.strip().startswith("#") else INDENT * writer.depth + text)
+        _lines(writer, sums.lines(writer.printer, values, low, high))
 
     return write
 

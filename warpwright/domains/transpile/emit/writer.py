@@ -143,6 +143,19 @@ class Writer:
         """Return the first thread of a row, and the one after its last."""
         return "first_x" if limits.low else "0", "last_x" if limits.high else self.row_length()
 
+    def ends(self, limits: Bounds) -> list[str]:
+        """Return the declarations of the first thread of a row, and of the one after its last, where there are bounds."""
+        ends = []
+        if limits.low:
+            ends.append(f"const int first_x = (int)ww::largest<long>({{0, {', '.join(limits.low)}}});")
+        if limits.high:
+            ends.append(f"const int last_x = (int)ww::smallest<long>({{{self.row_length()}, {', '.join(limits.high)}}});")
+        return ends
+
+    def same_in_rows(self, limits: Bounds) -> bool:
+        """Say whether all rows of threads begin and end alike."""
+        return all(map(_is_same_in_rows, self.ends(limits)))
+
     def row_length(self) -> str:
         if not self.joined:
             return self.lowered.row
@@ -155,11 +168,7 @@ class Writer:
             self.line("for (int thread_z = 0; thread_z < dim_z; ++thread_z)")
             self.line(f"for (int thread_y = 0; thread_y < {count}; ++thread_y)")
             return
-        ends = []
-        if limits.low:
-            ends.append(f"const int first_x = (int)ww::largest<long>({{0, {', '.join(limits.low)}}});")
-        if limits.high:
-            ends.append(f"const int last_x = (int)ww::smallest<long>({{{self.row_length()}, {', '.join(limits.high)}}});")
+        ends = self.ends(limits)
         once = all(_is_same_in_rows(end) for end in ends)  # compilers do not always see that
         if once and ends:
             self.open("")

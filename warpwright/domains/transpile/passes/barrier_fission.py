@@ -12,6 +12,7 @@ from dataclasses import replace
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis import uniform
 from warpwright.domains.transpile.analysis.callees import NO_CALLEES, Callees
+from warpwright.domains.transpile.analysis.own_places import own_places
 from warpwright.domains.transpile.analysis.placement import check_groups, needed_scalars, touches
 from warpwright.domains.transpile.analysis.regions import (  # fmt: skip
     Branch,
@@ -65,7 +66,9 @@ def plan(body: Sequence[Stmt], variables: dict[int, Var], callees: Callees = NO_
             scalars -= demote.keys
             continue
         if grown == scalars:
-            return _placed(nodes, facts, builder, scalars)
+            made = _placed(nodes, facts, builder, scalars)
+            made.own = own_places(body, made)
+            return made
         scalars = grown
     raise DoesNotApply(0, "the analysis of uniform values does not settle")
 

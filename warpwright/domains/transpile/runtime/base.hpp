@@ -128,6 +128,12 @@ template <class F> static inline void at_distance(long distance, F run) {
 }
 static inline bool is_bit(long size, long least) { return size >= least && (size & (size - 1)) == 0; }
 template <class T> static inline int to_next_bit(T sum, long size) { const long left = size - ((long)sum & (size - 1)); return left < 1 << 30 ? (int)left : 1 << 30; }
+// How many rows of threads are taken together from one on: `most` where so many follow and all take part, else one.
+template <int most, class F> static inline int rows_from(int first, int end, F takes_part) {
+  if (first + most > end) return 1;
+  for (int row = first; row < first + most; ++row) if (!takes_part(row)) return 1;
+  return most;
+}
 // Where a row of threads starts in an array: an unsigned number from 2^32 - 65536 on stands for a negative one, as `i - 1u` is for i = 0.
 static inline long start(unsigned at) { return at >= 0xffff0000u ? (long)(int)at : (long)at; }
 template <class T> static inline long start(T at) { return (long)at; }

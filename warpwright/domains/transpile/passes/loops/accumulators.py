@@ -25,6 +25,10 @@ from warpwright.domains.transpile.printing import Printer
 AT_ONCE = 4
 """Vectors at once: as many sums as hide the time of a product."""
 
+THREAD_ROWS = 4
+"""Rows of threads at once, where what neighbours read is the same for each row: it is read once for all of them. With one row of 32 threads there are
+two sums of 16 numbers on AVX-512, which wait for each other. (A product of 512 rows, one thread an element: 10.7 ms by one row, 2.9 by four.)"""
+
 ROWS_AT_ONCE = 2
 """The same where rows of each thread are exchanged in registers, of which 8 are needed for each vector. (Causal scores of attention, 256 positions of
 64 numbers, AVX2: 1.00 ms by two, 1.03 by four; 2.5 where the exchange crossed the halves of registers; a plain OpenMP loop takes 1.09.)"""
@@ -33,6 +37,8 @@ _CALLS = {
     "sqrtf": "sqrtf", "rsqrtf": "rsqrtf", "fabsf": "fabsf", "expf": "ww::exp_f", "__expf": "ww::exp_f", "logf": "ww::log_f", "__logf": "ww::log_f",
 }  # fmt: skip
 """Functions of one float that may be computed for each lane."""
+
+_MEMBERS = {"float2": "xy", "float3": "xyz", "float4": "xyzw"}
 
 _NULL = ("NULL", "nullptr", "__null")
 
@@ -47,9 +53,20 @@ class Sums:
     plan: Plan
     rows: bool
     """Whether threads read rows of their own."""
+    by_thread_rows: bool
+    """Whether several rows of threads read the same neighbours."""
+
+    def of_thread_rows(self, printer: Printer, values: Sequence[str], low: str, high: str) -> list[str]:
+        """Return the loops over vectors of THREAD_ROWS rows of threads from `group_y` on; what is left of the rows begins at `begun_x`."""
+        lines = [f"begun_x = {low};"]
+        for across in (2, 1):
+            worker = _Vectors(self.plan, printer, values, across * THREAD_ROWS, rows=THREAD_ROWS)
+            size = f"{across} * ww::width"
+            lines += [f"for (; begun_x + {size} <= {high}; begun_x += {size}) {{", "  const int at_x = begun_x;", *(f"  {t}" for t in worker.region(self.stmts)), "}"]  # noqa: E501
+        return lines
 
     def lines(self, printer: Printer, values: Sequence[str], low: str, high: str) -> list[str]:
-        """Return the loops over vectors of threads from `low` to `high`; the last one may be filled in part.
+        """Return the loops over vectors of threads of a row from `low` to `high`; the last one may be filled in part.
 
         values: declarations of what is recomputed for each thread.
         """
@@ -71,7 +88,8 @@ def suits(stmts: Sequence[Stmt], plan: Plan, printer: Printer) -> Sums | None:
         worker.region(stmts)
     except DoesNotApply:
         return None
-    return Sums(tuple(stmts), plan, worker.has_rows) if worker.sums else None
+    by_thread_rows = not worker.has_rows and not worker.has_stores_to_rows and worker.same_in_rows and worker.apart_in_rows
+    return Sums(tuple(stmts), plan, worker.has_rows, by_thread_rows) if worker.sums else None
 
 
 def _needed(stmts: Sequence[Stmt]) -> list[Stmt]:
@@ -89,8 +107,10 @@ def _needed(stmts: Sequence[Stmt]) -> list[Stmt]:
 class _Vectors:
     """Prints the statements for a number of vectors of threads."""
 
-    def __init__(self, plan: Plan, printer: Printer, values: Sequence[str], count: int, left: str = "") -> None:
+    def __init__(self, plan: Plan, printer: Printer, values: Sequence[str], count: int, left: str = "", rows: int = 1) -> None:
         self.plan, self.printer, self.values, self.count = plan, printer, values, count
+        self.across = count // rows
+        """Vectors of one row of threads."""
         self.left = f", {left}" if left else ""
         """How many lanes of the vector are threads, as an argument; nothing where all are."""
         self.sums: set[int] = set()
@@ -110,7 +130,14 @@ class _Vectors:
         self.by_rows = False
         self.found_rows = False
         self.has_rows = False
+        self.has_stores_to_rows = False
+        self.same_in_rows = False
+        """Whether neighbours are read in a loop that are the same for each row of threads, ..."""
+        self.apart_in_rows = False
+        """... and something that is not."""
         self.sum_loops = 0
+        self.before: dict[str, str] = {}
+        """Value that a loop's steps do not change -> name of the vectors that it is read into before the innermost loop."""
 
     def region(self, stmts: Sequence[Stmt]) -> list[str]:
         lines: list[str] = []
@@ -132,6 +159,7 @@ class _Vectors:
         self.counter, self.found_rows, self.by_rows = 0, False, False
         if not isinstance(stmt, For) or not self.runs_along_rows(stmt):
             raise DoesNotApply
+        self.has_stores_to_rows = True
         used_here = used([stmt])
         held = [self.plan.variables[key].name for key in sorted(used_here & (self.sums | self.kept))]
         lanes = self.left.removeprefix(", ") or "ww::width"
@@ -171,14 +199,19 @@ class _Vectors:
             return self.declaration(stmt)
         if isinstance(stmt, For):
             return self.loop(stmt)
+        if isinstance(stmt, Evaluate) and stmt.expr.kind == "binary" and stmt.expr.name == ",":
+            return [line for part in stmt.expr.children for line in self.statement(Evaluate(part, stmt.line))]
         if isinstance(stmt, Evaluate) and stmt.expr.kind == "assign" and stmt.expr.name in ("=", "+=", "-=", "*="):
             return self.each(self.assignment(stmt.expr))
         raise DoesNotApply
 
     def each(self, text: str) -> list[str]:
         """Return a statement for each of the vectors."""
-        head = "[[maybe_unused]] const int thread_x = at_x + nth * ww::width;"
-        return [f"#pragma GCC unroll {AT_ONCE}", f"for (int nth = 0; nth < {self.count}; ++nth) {{", f"  {head}", *(f"  {v}" for v in self.values),
+        head = ["[[maybe_unused]] const int thread_x = at_x + nth * ww::width;"]
+        if self.across != self.count:
+            head = [f"[[maybe_unused]] const int thread_x = at_x + nth % {self.across} * ww::width, thread_y = group_y + nth / {self.across};"]
+        times = max(AT_ONCE, self.count)
+        return [f"#pragma GCC unroll {times}", f"for (int nth = 0; nth < {self.count}; ++nth) {{", *(f"  {h}" for h in head), *(f"  {v}" for v in self.values),
                 *(f"  {d}" for d in (*self.declared, *self.repeated)), f"  {text}", "}"]  # fmt: skip
 
     # --- declarations -------------------------------------------------------------------------------------------------------------
@@ -228,10 +261,19 @@ class _Vectors:
         lines = [f"{self.printer.loop_head(stmt)} {{", *(f"  {line}" for line in body), "}"]
         if self.found_rows:
             lines = self.whole_rows(stmt, first)
+        if self.before:
+            lines = [*self.read_before(stmt), *lines]
         self.counter = outer
         self.counters.discard(key)
         self.found_rows = False
         return lines
+
+    def read_before(self, stmt: For) -> list[str]:
+        """Return the reading of what a loop's steps do not change, unless the loop has no step: then there may be nothing to read."""
+        read, self.before = self.before, {}
+        gathered = [line for text, name in read.items() for line in self.each(f"{name}[nth] = {text};")]
+        arrays = [f"ww::floats {name}[{self.count}];" for name in read.values()]
+        return [*arrays, f"{self.printer.loop_head(stmt)} {{", *(f"  {line}" for line in gathered), "  break;", "}"]
 
     def whole_rows(self, stmt: For, first: Declare) -> list[str]:
         """Return a loop over steps of one in which rows are read as vectors, and what is left of it with one element a time."""
@@ -277,9 +319,10 @@ class _Vectors:
         if place.kind == "name" and place.var in self.sums:
             name = self.plan.variables[place.var or 0].name
             return f"{name}_r[nth] {expr.name} ({text}){' - ww::floats{}' if expr.name == '=' else ''};"
-        if place.kind != "index" or self.counters:
+        member = self.is_member(place)
+        if self.counters or not (member or place.kind == "index"):
             raise DoesNotApply
-        target = self.element(place)
+        target = self.member(place) if member else self.element(place)
         if target.startswith("ww::gathered("):
             inside = " ".join([*self.values, *self.declared])
             new = f"({text}) - ww::floats{{}}" if expr.name == "=" else f"{target} {expr.name[0]} ({text})"
@@ -307,7 +350,30 @@ class _Vectors:
             return self.name(expr.var)
         if expr.kind == "index" and expr.type.removeprefix("const ") == "float":
             return self.element(expr)
+        if self.is_member(expr):
+            return self.member(expr)
         raise DoesNotApply
+
+    def is_member(self, expr: Expr) -> bool:
+        """Is this `a[i].x` of an array of float2, float3 or float4?"""
+        inner = expr.children[0] if expr.kind == "member" and len(expr.children) == 1 else None
+        return inner is not None and inner.kind == "index" and expr.name in _MEMBERS.get(inner.type.removeprefix("const "), "")
+
+    def member(self, expr: Expr) -> str:
+        """Return one number of an array's element: one for all threads, or one of each thread's own element."""
+        _, whole = self.place(expr.children[0])
+        text = self.printer.expr(expr)
+        if not mentions_x(whole):
+            return text
+        if not affine(whole):
+            raise DoesNotApply
+        inside = " ".join([*self.values, *self.declared])
+        gathered = f"ww::gathered([&](const int thread_x) {{ {inside} return {text}; }}, thread_x{self.left})"
+        if not self.counters:
+            return gathered
+        if any(node.var in self.counters for node in whole.walk()):
+            raise DoesNotApply
+        return f"{self.before.setdefault(gathered, f'before_{len(self.before) + 1}')}[nth]"
 
     def name(self, key: int) -> str:
         var = self.plan.variables.get(key)
@@ -354,6 +420,10 @@ class _Vectors:
         """Return an array element: one for all threads, as many as a vector holds, or one of each thread's row."""
         _, whole = self.place(expr)
         text = self.printer.expr(expr)
+        along_y = any(n.kind == "member" and n.name == "y" and n.children[0].name == "threadIdx" for n in whole.walk() if n.children)
+        if self.counter:
+            self.apart_in_rows |= along_y
+            self.same_in_rows |= not along_y and coefficient(whole) == 1
         if not mentions_x(whole):
             return text
         if coefficient(whole) == 1:

@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.analysis.bounds import at_zero, coefficient, counting, expand
+from warpwright.domains.transpile.analysis.bounds import at_zero, coefficient, counting, expand, is_x
 from warpwright.domains.transpile.analysis.regions import Plan
 from warpwright.domains.transpile.integers import UNSIGNED
 from warpwright.domains.transpile.ir import Declare, Expr, For, Stmt
 from warpwright.domains.transpile.printing import Printer
 
 
-def shown(stmts: Sequence[Stmt], plan: Plan, printer: Printer) -> list[Stmt]:
-    """Return the statements of a loop over threads with such indices written out."""
+def shown(stmts: Sequence[Stmt], plan: Plan, printer: Printer, in_stretch: bool = False) -> list[Stmt]:
+    """Return the statements of a loop over threads with such indices written out. `in_stretch`: starts are those of a stretch's first thread."""
     counters = {d.var.key for s in ir.walk(tuple(stmts)) if isinstance(s, For) for d in s.init if isinstance(d, Declare)}
 
     def change(expr: Expr) -> Expr | None:
@@ -28,22 +28,27 @@ def shown(stmts: Sequence[Stmt], plan: Plan, printer: Printer) -> list[Stmt]:
         if expr.kind != "index" or len(expr.children) != 2:
             return None
         base, index = expr.children
-        text = _start(index, plan, printer, counters)
-        new = Expr("other", (f"{text} + thread_x",), index.line, "", None, "long") if text else index.map(change)
+        text = _start(index, plan, printer, counters, in_stretch)
+        moved = f"{text} + {'(thread_x - stretch_x)' if in_stretch else 'thread_x'}"
+        new = Expr("other", (moved,), index.line, "", None, "long") if text else index.map(change)
         return expr.with_children([base.map(change), new])
 
     return [ir.map_expressions(s, change) for s in stmts]
 
 
-def _start(index: Expr, plan: Plan, printer: Printer, counters: set[int]) -> str:
-    """Return what an index is for thread 0; nothing where it is signed, or does not move by one from thread to thread."""
+def _start(index: Expr, plan: Plan, printer: Printer, counters: set[int], in_stretch: bool) -> str:
+    """Return what an index is for the first thread; nothing where it is signed, or does not move by one from thread to thread."""
     if not _is_unsigned(index, plan):
         return ""
     with counting(plan, counters):
         whole = expand(index, plan)
     if whole is None or coefficient(whole) != 1:
         return ""
-    return f"ww::start({printer.expr(at_zero(whole))})"
+    return f"ww::start({printer.expr(_at_stretch(whole) if in_stretch else at_zero(whole))})"
+
+
+def _at_stretch(expr: Expr) -> Expr:
+    return expr.map(lambda node: Expr("other", ("stretch_x",), node.line, "", None, "int") if is_x(node) else None)
 
 
 def _is_unsigned(index: Expr, plan: Plan) -> bool:

@@ -212,6 +212,8 @@ def _thread_loop(stmts: list[Stmt], scope: Scope) -> ThreadLoop:
     in_registers = registers.suits(inner, plan) if not guards and fits else None
     if in_registers is not None:
         return ThreadLoop(stmts, inner, limits, True, registers=in_registers, known=scope.known)
+    if cut is not None and cut.plan is not None:
+        cut.stmts = neighbours.shown(cut.stmts, cut.plan, scope.printer, in_stretch=True)
     joined = rows.width([*stmts, *(Evaluate(m) for m in scope.masks)], plan, scope.settings.impure) if scope.row == rows.WIDTH else None
     return ThreadLoop(stmts, inner if cut is not None else neighbours.shown(inner, plan, scope.printer), limits, True, segments=cut, joined=joined or "",  # noqa: E501
                       whole_values=any(isinstance(s, Declare) and s.var.type in _SEVERAL for s in inner))  # fmt: skip

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis import regions
@@ -44,19 +45,29 @@ class Copy:
 
 def join(stmts: Sequence[Stmt], plan: Plan) -> Join | None:
     """Return what the first two statements do together; None where they are something else."""
-    if len(stmts) < 2 or not isinstance(taken := stmts[0], Declare) or not isinstance(change := stmts[1], Evaluate):
+    if len(stmts) < 2 or not isinstance(taken := stmts[0], Declare) or taken.init is None or taken.init.kind != "lane":
         return None
-    if taken.init is None or taken.init.kind != "lane" or change.expr.kind != "assign" or taken.var.type not in _WORDS:
+    named = stmts[1] if _names(stmts[1], taken) else taken
+    used = stmts[:3] if named is not taken else stmts[:2]
+    if not isinstance(change := used[-1], Evaluate) or change.expr.kind != "assign" or taken.var.type not in _WORDS:
         return None
     target, value = change.expr.children
     var = plan.variables.get(target.var or 0)
     if target.kind != "name" or var is None or var.space != "local" or var.reference or var.dims or var.type != taken.var.type:
         return None
     held = plan.arrays | plan.lane_arrays
-    if taken.var.key in held or var.key in plan.facts.addressed or any(taken.var.key in regions.used([s]) for s in stmts[2:]):
+    keys = {taken.var.key, named.var.key}
+    if keys & held or (keys | {var.key}) & plan.facts.addressed or any(keys & regions.used([s]) for s in stmts[len(used) :]):
         return None
-    operation = _operation(change.expr.name, value, var.key, taken.var.key, var.type)
-    return Join((taken, change), taken, var.key, *operation) if operation is not None else None
+    operation = _operation(change.expr.name, value, var.key, named.var.key, var.type)
+    return Join(tuple(used), taken, var.key, *operation) if operation is not None else None
+
+
+def _names(stmt: Stmt, taken: Declare) -> TypeGuard[Declare]:
+    """Is this `const T b = taken`?"""
+    if not isinstance(stmt, Declare) or stmt.init is None or stmt.var.dims or stmt.var.reference or stmt.var.space != "local":
+        return False
+    return stmt.init.kind == "name" and stmt.init.var == taken.var.key and stmt.var.type == taken.var.type
 
 
 def _operation(word: str, value: Expr, var: int, taken: int, kind: str) -> tuple[str, bool] | None:
@@ -68,12 +79,25 @@ def _operation(word: str, value: Expr, var: int, taken: int, kind: str) -> tuple
     one, other = value.children[-2:] if len(value.children) >= 2 else (value, value)
     if {one.kind, other.kind} != {"name"} or {one.var, other.var} != {var, taken}:
         return None
+    if value.kind == "conditional" and len(value.children) == 3:
+        return _chosen(ir.bare(value.children[0]), one.var, other.var, taken)
     if value.kind == "binary" and len(value.children) == 2:
         name = _OPERATORS.get(value.name, "")
     else:
         fits = value.kind == "call" and len(value.children) == 3 and value.type == kind and (kind == "float" or not value.name.startswith("f"))
         name = _CALLS.get(value.name, "") if fits else ""
     return (name, one.var == taken) if _is_for(name, kind) else None
+
+
+def _chosen(cond: Expr, one: int | None, other: int | None, taken: int) -> tuple[str, bool] | None:
+    """Return the operation of `a < b ? one : other`, also with another comparison, of the same two values."""
+    if cond.kind != "binary" or cond.name not in ("<", "<=", ">", ">=") or len(cond.children) != 2:
+        return None
+    low, high = (ir.bare(side) for side in (cond.children if cond.name[0] == "<" else cond.children[::-1]))
+    if {low.kind, high.kind} != {"name"} or {low.var, high.var} != {one, other}:
+        return None
+    equal, second = "=" in cond.name, one == high.var
+    return f"Chosen<{str(equal).lower()}, {str(second).lower()}>", low.var == taken
 
 
 def _is_for(name: str, kind: str) -> bool:

@@ -136,7 +136,7 @@ def _crossing(pieces: Sequence[_Uncut], lanes: Lanes) -> list[Var] | None:
             if not isinstance(stmt, Declare) or stmt.var.key in known or stmt.var.key not in others:
                 continue
             var = stmt.var
-            if var.reference or var.dims or "auto" in var.type.split() or var.const or var.key in lanes.plan.facts.addressed:
+            if var.reference or var.dims or "auto" in var.type.split() or var.key in lanes.plan.facts.addressed:
                 return None
             crossing.append(var)
     return crossing

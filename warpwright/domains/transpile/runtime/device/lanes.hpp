@@ -93,6 +93,13 @@ template <class T, class F> static inline __attribute__((always_inline)) void la
 // Of a NaN and a number, the number, as fmax_f and fmin_f have it.
 struct Larger { template <class V> V operator()(V a, V b) const { const V r = a > b ? a : b; return b != b ? a : r; } };
 struct Smaller { template <class V> V operator()(V a, V b) const { const V r = a < b ? a : b; return b != b ? a : r; } };
+// a < b (or a <= b, for `equal`) ? b : a; or ? a : b, where it is not the `second` that is chosen.
+template <bool equal, bool second> struct Chosen {
+  template <class V> V operator()(V a, V b) const {
+    const auto holds = equal ? a <= b : a < b;
+    return second ? (holds ? b : a) : (holds ? a : b);
+  }
+};
 struct Sum { template <class V> V operator()(V a, V b) const { return a + b; } };
 struct Product { template <class V> V operator()(V a, V b) const { return a * b; } };
 struct Both { template <class V> V operator()(V a, V b) const { return a & b; } };
