@@ -31,6 +31,8 @@ class Tuning:
     gradients: str = "own"
     """Who has the weight gradients of large graphs: a CUDA kernel of their own (outer.py), or Triton by three products of TF32 (tf32x3) or six of
     bfloat16 (bf16x6), or, where the rows are sums, the kernel that sums them (beside)."""
+    gathers: str = "own"
+    """Who sums rows over edges and multiplies the sums on large graphs: a CUDA kernel (gathered.py), or triton."""
     scout: str = ""
     """Kernels that ask for the rows of a step while the step before it is at work: those with products, all, or none (an empty string)."""
 
