@@ -1,12 +1,14 @@
 """Where the time of a compiled layer goes: a sampled batch by its parts, a small graph's step by launches and host, a large graph's step by kernel.
 
-    python -m benchmarks.rgnn.breakdown --out FOLDER          # one GPU, about 45 s; --parts names some of index, batch, small, host, kernels
+    python -m benchmarks.rgnn.breakdown --out FOLDER          # one GPU, about 60 s; --parts names some
     python -m benchmarks.rgnn.breakdown --dry --out FOLDER    # the same paths on a CPU
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import functools
 import json
 import statistics
 import time
@@ -22,9 +24,12 @@ from torch._utils import _unflatten_dense_tensors
 from benchmarks.rgnn import pairs
 from benchmarks.rgnn.batches import seconds
 from benchmarks.rgnn.forward_training import Clock, bandwidth, layer_of, runs
+from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn import synth
+from warpwright.domains.rgnn.emit import gathered, own
 from warpwright.domains.rgnn.emit.launch import Runner
 from warpwright.domains.rgnn.emit.rows import Kernel
+from warpwright.domains.rgnn.emit.triton_text import Tuning
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.nn.common import typed_index
@@ -246,6 +251,35 @@ def kernels(device: torch.device, dry: bool, write: Write, names: Sequence[str] 
             clock.clean()
 
 
+class Resident(own.Own):
+    """The CUDA kernel of products of sums compiled for four blocks of a multiprocessor, which spill a few registers, in place of three."""
+
+    def text(self) -> str:
+        return super().text().replace("#define RESIDENT 3", "#define RESIDENT 4")
+
+
+def products(device: torch.device, dry: bool, write: Write) -> None:
+    """Time the kernels with products of am's graph: Triton's, ours, and ours with more blocks of fewer registers. Medians of seven steps."""
+    graph = synth.synthetic("am", 0.001 if dry else 1.0, device)
+    p = pairs.Pairs(graph.edge_index, graph.edge_type, graph.count, len(graph.relations))
+    more = Resident(**{f.name: getattr(gathered.KERNEL, f.name) for f in dataclasses.fields(gathered.KERNEL)})
+    for model in ("rgcn", "rgat"):
+        for program, kernel, gathers in (("Triton", gathered.KERNEL, "triton"), ("ours", gathered.KERNEL, "own"), ("ours, four blocks", more, "own")):
+            layer = layer_of(model, graph, 64, device)
+            layer.options = Options(tuning=Tuning(gathers=gathers))  # type: ignore[assignment]
+            x = torch.randn(graph.count, 64, device=device, requires_grad=True)
+            run = runs(model, layer, graph, p, False)["ours"][1]
+            indices.forget([graph.edge_index, graph.edge_type])
+            with patch.object(gathered, "KERNEL", kernel):
+                weights = torch.randn_like(run(x).detach())
+                step = functools.partial(lambda run, x, weights: run(x).backward(weights), run, x, weights)
+                steps = [each_kernel(step, device) for _ in range(3 if dry else 9)]
+            for rows in zip(*steps[2:], strict=True):
+                if rows[0]["kernel"] == "whole step" or "ab'" in rows[0]["kernel"]:
+                    ms = statistics.median(row["ms"] for row in rows)
+                    write({"table": "products", "graph": "am", "model": model, "program": program, "kernel": rows[0]["kernel"], "ms": ms})
+
+
 def each_kernel(function: Callable[[], Any], device: torch.device) -> list[dict[str, Any]]:
     """Return a row for each kernel over rows of one call of `function`, and one for the whole."""
     found: list[tuple[str, Any, Any]] = []
@@ -277,7 +311,7 @@ def each_kernel(function: Callable[[], Any], device: torch.device) -> list[dict[
     return [*rows, {"kernel": "whole step", "ms": begin.elapsed_time(end) if begin is not None else 0.0}]
 
 
-PARTS = {"index": same_index, "batch": batch, "small": small, "host": host, "kernels": kernels}
+PARTS = {"index": same_index, "batch": batch, "small": small, "host": host, "kernels": kernels, "products": products}
 
 
 def main(argv: Sequence[str] | None = None) -> None:

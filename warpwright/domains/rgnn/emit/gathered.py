@@ -1,6 +1,6 @@
 """Sums of rows over the edges of pairs, times the relation's weight, by one CUDA kernel (gathered.cu), on large graphs.
 
-Triton holds a step's rows and the weight's fragments in registers, 158 to 222 a thread, so that twelve warps are on a multiprocessor and gathers wait:
+Triton holds a step's rows and the weight's fragments in registers, 158 to 222 a thread, so twelve warps are on a multiprocessor and gathers wait:
 1.2 ms on am's graph (RGCN, 5.7 million edges, an H200), whose bytes take 0.75. Here sums go through shared memory, and 24 warps are there.
 """
 
@@ -202,7 +202,8 @@ def right_on(launch: Launch, device: torch.device) -> bool:
     row, first_edge, last_edge, first = (torch.tensor(column, dtype=torch.int32) for column in zip(*chunks, strict=True))
     start = torch.searchsorted(kind[row.long()].contiguous(), torch.arange(relations + 1)).int()
     numbers = torch.arange(relations, dtype=torch.int32)
-    work = Tiles(*(t.to(device) for t in (row, first_edge, last_edge, first, numbers, start[:-1].contiguous(), start[1:].contiguous(), start)), span=0)
+    row, first_edge, last_edge, first, numbers, start = (t.to(device) for t in (row, first_edge, last_edge, first, numbers, start))
+    work = Tiles(row, first_edge, last_edge, first, numbers, start[:-1].contiguous(), start[1:].contiguous(), start, 0)
     terms = (number[:, None].double() * x[of].double()) / scale.double().repeat_interleave(lengths)[:, None]
     summed = torch.zeros(pairs, 64, dtype=torch.float64).index_add_(0, torch.arange(pairs).repeat_interleave(lengths), terms)
     results = []

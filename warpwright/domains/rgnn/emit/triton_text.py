@@ -157,7 +157,8 @@ class Writer:
         parameters = ", ".join([*self.arguments, *TABLE])
         shared = f" // {self.blocks}" if self.blocks else ""
         lines = [
-            "import triton", "import triton.language as tl", "", *(ASK.splitlines() if asked else []), "", "@triton.jit", f"def kernel({parameters}):",
+            "import triton", "import triton.language as tl", "", *(ASK.splitlines() if asked else []), "", "@triton.jit",
+            f"def kernel({parameters}):",
             f"    tile = tl.program_id(0){shared}", "    relation = tl.load(tile_relation + tile).to(tl.int64)",
             "    tile_first, tile_last = tl.load(tile_begin + tile), tl.load(tile_end + tile)",
             *(f"    {x}" for x in self.head),

@@ -75,8 +75,7 @@ class Layer(torch.nn.Module):
         """Return the result of a recorded call of tensors (x, edge_index, edge_type) or of dictionaries (x, edges); None where there is none."""
         if len(args) == 3 and all(type(x) in TENSORS for x in args):
             x, *edges = args
-            told = self.training, self.options
-            results = self.replays.recorded(self, lambda: self._single(forward, edges), (x,), edges, told)
+            results = self.replays.recorded(self, lambda: self._single(forward, edges), (x,), edges, (self.training, self.options))
             return None if results is None else results[0]
         if len(args) != 2 or not all(type(x) is dict and x and all(type(y) in TENSORS for y in x.values()) for x in args):
             return None
