@@ -52,7 +52,8 @@ def convolution(
         result = x.new_zeros(x.shape[0], channels, *full)
         for part, own in _parts(x, result, weight):
             _spread(part, own, weight, stride, dilation, groups)
-        result = result[(..., *(slice(p, size - p) for p, size in zip(padding, full, strict=True)))]
+        inside: tuple[Any, ...] = (..., *(slice(p, size - p) for p, size in zip(padding, full, strict=True)))
+        result = result[inside]
     else:
         channels = weight.shape[0]
         padded = functional.pad(x, [p for pair in zip(reversed(padding), reversed(padding), strict=True) for p in pair])
