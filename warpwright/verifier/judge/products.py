@@ -89,17 +89,23 @@ def _moved(place: Sequence[int], sizes: Sequence[int], stride: Sequence[int], di
     return (..., *(slice(at * d, at * d + s * (size - 1) + 1, s) for at, d, s, size in zip(place, dilation, stride, sizes, strict=True)))
 
 
+def _at(weight: torch.Tensor, place: Sequence[int]) -> torch.Tensor:
+    """Return the weights of one place of the window."""
+    index: tuple[Any, ...] = (..., *place)
+    return weight[index]
+
+
 def _gather(x: torch.Tensor, result: torch.Tensor, weight: torch.Tensor, stride: Sequence[int], dilation: Sequence[int], groups: int) -> None:
     """Add a convolution of padded x to `result`."""
     samples, sizes, inner, outer = len(x), result.shape[2:], weight.shape[1], weight.shape[0] // groups
     if inner == 1:  # no sum over channels: element by element
         sums, factors = result.view(samples, groups, outer, *sizes), weight.view(groups, outer, *weight.shape[2:])
         for place in itertools.product(*map(range, weight.shape[2:])):
-            sums.addcmul_(x[_moved(place, sizes, stride, dilation)].unsqueeze(2), factors[(..., *place)].view(groups, outer, *[1] * len(sizes)))
+            sums.addcmul_(x[_moved(place, sizes, stride, dilation)].unsqueeze(2), _at(factors, place).view(groups, outer, *[1] * len(sizes)))
         return
     for places in _places(weight.shape[2:], max(1, INNER // inner)):
         moved = torch.stack([x[_moved(place, sizes, stride, dilation)].reshape(samples, groups, inner, -1) for place in places], 2)
-        factors = torch.stack([weight[(..., *place)].view(groups, outer, inner) for place in places], 2)
+        factors = torch.stack([_at(weight, place).view(groups, outer, inner) for place in places], 2)
         left = factors.reshape(1, groups, outer, -1).expand(samples, -1, -1, -1).reshape(samples * groups, outer, -1)
         sums = result.view(samples * groups, outer, -1)
         sums.baddbmm_(left, moved.view(samples * groups, len(places) * inner, -1))
@@ -110,7 +116,7 @@ def _spread(x: torch.Tensor, result: torch.Tensor, weight: torch.Tensor, stride:
     samples, sizes, inner, outer = len(x), x.shape[2:], weight.shape[0] // groups, weight.shape[1]
     right = x.reshape(samples * groups, inner, -1)
     for places in _places(weight.shape[2:], max(1, INNER // outer)):
-        factors = torch.stack([weight[(..., *place)].view(groups, inner, outer).mT for place in places], 1)  # [groups, places, outer, inner]
+        factors = torch.stack([_at(weight, place).view(groups, inner, outer).mT for place in places], 1)  # [groups, places, outer, inner]
         left = factors.reshape(1, groups, -1, inner).expand(samples, -1, -1, -1).reshape(samples * groups, -1, inner)
         terms = torch.bmm(left, right).view(samples, groups, len(places), outer, *sizes)
         for number, place in enumerate(places):
