@@ -228,11 +228,11 @@ def _jobs(options: argparse.Namespace, archive: Path, deadline: float) -> list[b
     files = [file for file in files if known.get(_pair(file[0]), 0.0 if options.largest == math.inf else math.inf) <= 1e9 * options.largest]
     if options.draw:
         seed, count = map(int, options.draw.split(","))
-        files = drawn(files, seed)[:count]
+        files = levels_in_turn(files, seed)[:count]
     return [bench.Job(path, settings, str(archive.absolute()), machine, entry, None, deadline) for path, entry in files]
 
 
-def drawn(files: Sequence[tuple[str, str | None]], seed: int) -> list[tuple[str, str | None]]:
+def levels_in_turn(files: Sequence[tuple[str, str | None]], seed: int) -> list[tuple[str, str | None]]:
     """Return task files in an order drawn at random, one of each level in turn: whatever ends a run, the levels have come equally far."""
     generator, levels = random.Random(seed), dict[str, list[tuple[str, str | None]]]()
     for file in files:
