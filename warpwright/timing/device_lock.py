@@ -3,8 +3,8 @@
     FILE.wanted    all who want to time hold it together, each from his asking until he is done: it keeps those who build out
     FILE.lock      held together by those who build and verify, alone by the one who times
 
-Whoever asks while another one times is next, before those who build: to have the device to himself again he would have to wait until each of these
-has come to a stop, which a judge does at the end of a request. With nine tasks on an H200 those waits were longer than the timing.
+Whoever asks while another one times is next, before those who build: to have the device to himself again he would have to wait until all of these
+have come to a stop. With nine tasks on an H200 such waits were longer than the timing.
 
 Those who build look now and then (`device_yield`) whether somebody wants to time; they stop their workers, step aside, and go on when he is
 done. Without that he would have to wait for the longest build of all, up to minutes of autotuning. Everything is held through `flock`, so
