@@ -2,7 +2,8 @@
 
     pip install --no-deps --target LIB einops einx frozendict loguru local-attention axial-positional-embedding product-key-memory linformer \
         rotary-embedding-torch hyper-connections torch-einops-utils beartype scikit-learn scipy joblib threadpoolctl tqdm opt_einsum_fx opt_einsum \
-        kornia_rs narwhals gateloop-transformer vector-quantize-pytorch colt5-attention pytorch-msssim deepctr-torch itransformer slot-attention point-transformer-pytorch deformable-attention nbeats-pytorch \
+        kornia_rs narwhals gateloop-transformer vector-quantize-pytorch colt5-attention pytorch-msssim deepctr-torch itransformer slot-attention \
+        point-transformer-pytorch deformable-attention nbeats-pytorch \
         pytorch-tabnet linear-attention-transformer sinkhorn-transformer geometric-vector-perceptron h-transformer-1d e3nn \
         recurrent-memory-transformer-pytorch asteroid-filterbanks pytorch-tsmixer nnaudio kornia segmentation-models-pytorch
     PYTHONPATH=LIB python -m benchmarks.outside_models --third [NAME ...] [--out FOLDER]
@@ -35,7 +36,8 @@ def _normal(*sizes: int) -> Callable[[], tuple[Any, ...]]:
 
 def _deep_fm() -> tuple[torch.nn.Module, tuple[Any, ...]]:
     inputs, models = import_module("deepctr_torch.inputs"), import_module("deepctr_torch.models")
-    columns = [inputs.SparseFeat(f"s{number}", 20, embedding_dim=8) for number in range(4)] + [inputs.DenseFeat(f"d{number}", 1) for number in range(3)]
+    columns = [inputs.SparseFeat(f"s{number}", 20, embedding_dim=8) for number in range(4)]
+    columns += [inputs.DenseFeat(f"d{number}", 1) for number in range(3)]
     model = models.DeepFM(columns, columns, dnn_hidden_units=(32, 16), device="cpu")
     return model, (torch.cat([torch.randint(0, 20, (16, 4)).float(), torch.randn(16, 3)], 1),)
 

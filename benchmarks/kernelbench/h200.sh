@@ -24,7 +24,7 @@ verdicts)
 first)
   tasks=benchmarks/kernels/tasks
   python3 -m benchmarks.kernelbench.first --kernelbench "$kb" --out "$out" --baselines compile --wide 8 --jobs 9 --seconds "$seconds" --kernels \
-    --tasks "$held/message_mean.py,$held/upsample_and_join.py,2:31,2:1,1:89,2:17,2:46,$tasks/smoothness_loss.py,2:35,1:63,2:5,1:91,3:31,3:43,2:52,1:93,2:16,2:100,2:93,2:26,1:50,2:19,$tasks/patch_merging.py,$tasks/gated_update.py,1:34,1:23,3:21${MORE:+,$MORE}"
+    --tasks "$held/message_mean.py,$held/upsample_and_join.py,2:31,2:1,1:89,2:17,2:46,$tasks/smoothness_loss.py,2:35,1:63,2:5,1:91,3:31,3:43,2:52,1:93,2:16,2:100,2:93,2:26,1:50,2:19,$tasks/patch_merging.py,$tasks/gated_update.py,3:21${MORE:+,$MORE}"
   ;;
 host)
   python3 -m benchmarks.kernelbench.first --kernelbench "$kb" --out "$out" --baselines compile,cuda_graph --jobs 1 --seconds "$seconds" --kernels \

@@ -56,6 +56,7 @@ CASES: dict[str, Case] = {
     "softmax 64": Case("torch.softmax(a, -1)", ((1 << 20, 64),)),
     "softmax 32768": Case("torch.softmax(a, -1)", ((2048, 32768),)),
     "softmax 393216": Case("torch.softmax(a, -1)", ((512, 393216),)),
+    "softmax 65536": Case("torch.softmax(a, -1)", ((2048, 65536),)),
     "softmax, few long rows": Case("torch.softmax(a, -1)", ((16, 4194304),)),
     "log softmax, columns": Case("torch.log_softmax(a, 1)", ((256, 512, 1024),)),
     "softmax over 64 channels": Case("torch.softmax(a, 1)", ((64, 64, 128, 128),)),
@@ -63,6 +64,8 @@ CASES: dict[str, Case] = {
     "residual, rms norm": Case("F.rms_norm(a + b, (4096,), c)", ((16384, 4096), (16384, 4096), (4096,))),
     "layer norm, large": Case("F.layer_norm(a, (64, 256, 256))", ((16, 64, 256, 256),)),
     "group norm, silu": Case("F.silu(F.group_norm(a, 32, b, c))", ((16, 320, 64, 64), (320,), (320,))),
+    "instance norm, 512 x 512": Case("F.instance_norm(a)", ((16, 64, 512, 512),)),
+    "L1 norm of long rows": Case("a / a.abs().mean(1, keepdim=True)", ((4096, 65535),)),
     "instance norm": Case("F.instance_norm(a)", ((112, 64, 128, 128),)),
     "norm over batch and places": Case(
         "(a - a.mean((0, 2, 3), keepdim=True)) * torch.rsqrt(a.var((0, 2, 3), correction=0, keepdim=True) + 1e-5)", ((64, 64, 128, 128),)
