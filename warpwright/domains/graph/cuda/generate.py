@@ -521,7 +521,8 @@ class _Writer(Phases):
             tests = " && ".join([*guard, *([] if self.whole else [f"k < {shape.length}"])])
             lines = ["#pragma unroll", f"for (int i = 0; i < {shape.items}; ++i) {{"]
             first = f"part * {shape.items * shape.group} + " if shape.together else ""
-            return [*lines, f"    const {kind} k = ({first}i * {shape.group} + member) * {shape.vector};", f"    if ({tests}) {{" if tests else "    {"]
+            lines.append(f"    const {kind} k = ({first}i * {shape.group} + member) * {shape.vector};")
+            return [*lines, f"    if ({tests}) {{" if tests else "    {"]
         share = -(-shape.length // (parts * step)) * step
         start = "0" if parts == 1 else f"({kind})part * {share}"
         end = f"{shape.length}" if parts == 1 else f"{start} + {share} < {shape.length} ? {start} + {share} : {shape.length}"
