@@ -240,7 +240,7 @@ def _goes_on(instruction: Instruction) -> bool:
 
 
 def _stays(kernel: Kernel, instruction: Instruction) -> bool:
-    """Must an instruction keep its registers? Those that the cubin points at for being of the whole warp need not."""
+    """Must an instruction keep its registers? Those that the cubin lists for being of the whole warp need not."""
     pointed_at = instruction.index in kernel.pinned and instruction.base not in isa.COLLECTIVES
     return instruction.is_gmma or instruction.opaque or pointed_at or instruction.base in (*isa.ENDS, *UNCLEAR)
 
