@@ -103,6 +103,8 @@ def test_other_cubins_of_the_kernel_are_measured_beside_it(evaluator: CubinEvalu
     assert evaluator.glance(marked(b"WRONG"), 0.9) == (0.0, 1)
     (speedup, low, high), differ = evaluator.against(marked(b"SLOWS"))
     assert (low, speedup, high) == (pytest.approx(20 / 22, rel=1e-4),) * 3 and differ == 0
+    (cold, *_), differ = evaluator.against(marked(b"SLOWS"), cold=True)
+    assert cold == pytest.approx(20 / 22, rel=1e-3) and differ == 0
     launches, differ = evaluator.launches(marked(b"WRONG"), 0.0, "launch", each=10)
     assert launches == 10 and differ == 10
 

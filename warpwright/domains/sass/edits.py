@@ -342,6 +342,14 @@ def hinted(schedule: Schedule, places: Iterable[int], base: str, evict: str, ahe
     return schedule.with_words(changes) if any(schedule.words[place] != word for place, word in changes.items()) else None
 
 
+def without_hints(schedule: Schedule) -> Schedule:
+    """Return the schedule with the compiler's own hints."""
+    kernel, arch = schedule.kernel, schedule.kernel.cubin.arch
+    masks = (hints.mask(kernel.instructions[index], kernel.words[index], arch) for index in schedule.order)
+    rows = zip(schedule.words, schedule.order, masks, strict=True)
+    return replace(schedule, words=tuple(word & ~mask | kernel.words[index] & mask for word, index, mask in rows))
+
+
 def unchanged_meaning(schedule: Schedule) -> bool:
     """Does every instruction do what it did, whatever its place, control word and hints?"""
     kernel = schedule.kernel

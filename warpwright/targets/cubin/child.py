@@ -5,7 +5,7 @@ It imports no package but the harness's, so that it starts in a fraction of a se
     python child.py JOB      JOB is a JSON file: driver, device, original, helpers, harness, sets
     {"do": "begin"}      first of all: is the original the same each time, and how long does it take?
     {"do": "evaluate", "image": path, "seeds": [..], "rounds": [2, 4, 12], "worth": 1.001, "fresh": [..]}     `fresh` before the last rounds
-    {"do": "epochs", "image": path, "epochs": 12, "pairs": 25}     both loaded anew for each epoch; a median for each
+    {"do": "epochs", "image": path, "epochs": 12, "pairs": 25, "cold": false}     both loaded anew for each epoch; a median for each
     {"do": "stress", "image": path, "seeds": [..], "launches": 1000, "seconds": 2.0}     as many launches for each seed, seeds as time allows
     {"do": "arrays", "folder": path, "seed": 1}      the original's arrays after a launch, a file each
 
@@ -40,6 +40,9 @@ LEAST_US = 100.0
 
 MOST_LAUNCHES = 64
 
+FLUSHED = 256 << 20
+"""Bytes: several times the second-level cache of any GPU so far."""
+
 FEW = 4
 """So many pairs are made on one set of inputs."""
 
@@ -69,6 +72,8 @@ class Session:
         self.events = [driver.event() for _ in range(2 * 2 * 512 + 1)]
         self.shape = [ctypes.c_uint(value) for value in (*self.launch.grid, *self.launch.block, self.launch.shared)]
         self.start = driver.library.cuLaunchKernel
+        self.flushed = 0
+        """Where the bytes are that are written to flush the caches, once they are asked for."""
         self.graphs: dict[int, ctypes.c_void_p] = {}
         """Set -> the graph of the original's launches between two events."""
 
@@ -227,6 +232,21 @@ class Session:
         fours = [each[4 * pair : 4 * pair + 4] for pair in range(count)]
         return [(first + fourth) / 2 for first, _, _, fourth in fours], [(second + third) / 2 for _, second, third, _ in fours]
 
+    def _cold(self, candidate: ctypes.c_void_p, number: int, count: int) -> tuple[list[float], list[float]]:
+        """Return the microseconds of single launches of the original and of the candidate, in pairs ABBA, each with cold caches."""
+        driver, events, functions, arguments = self.driver, self.events, (self.original, candidate), self.arguments(number, 1)
+        if not self.flushed:
+            self.flushed = driver.allocate(FLUSHED)
+        times: tuple[list[float], list[float]] = ([], [])
+        for which in (0, 1, 1, 0) * count:
+            driver.set_words(self.flushed, 0, FLUSHED // 4)
+            driver.call("cuEventRecord", events[0], None)
+            self.run(functions[which], arguments)
+            driver.call("cuEventRecord", events[1], None)
+            driver.wait()
+            times[which].append(driver.milliseconds(events[0], events[1]) * 1e3)
+        return times
+
     def _together(
         self, functions: tuple[ctypes.c_void_p, ctypes.c_void_p], number: int, arguments: Any, inner: int
     ) -> tuple[Callable[[int], None], Callable[[], None]]:
@@ -289,8 +309,11 @@ class Session:
         self.driver.call("cuModuleUnload", module)
         return timed_so_far
 
-    def epochs(self, image: str, epochs: int, pairs: int) -> dict[str, Any]:
-        """Time a candidate in epochs: in each both programs are loaded anew, in turn first, for where code lies in the caches changes its time."""
+    def epochs(self, image: str, epochs: int, pairs: int, cold: bool = False) -> dict[str, Any]:
+        """Time a candidate in epochs: in each both programs are loaded anew, in turn first, for where code lies in the caches changes its time.
+
+        `cold`: single launches, each after FLUSHED bytes were written, so that it finds nothing of its own in the caches.
+        """
         images = (Path(self.job["original"]).read_bytes(), Path(image).read_bytes())
         kept = self.original
         times: dict[str, Any] = {"original_us": [], "candidate_us": []}
@@ -300,7 +323,7 @@ class Session:
                 modules[which] = self.driver.module(images[which])
             original, candidate = (self.driver.function(modules[which], self.launch.kernel, self.launch.shared) for which in (0, 1))
             self._use(original)
-            original_us, candidate_us = self.pairs(candidate, pairs, self.inner)
+            original_us, candidate_us = self._cold(candidate, epoch % len(self.sets), pairs) if cold else self.pairs(candidate, pairs, self.inner)
             ratio = statistics.median(a / b for a, b in zip(original_us, candidate_us, strict=True))
             times["original_us"].append(statistics.median(original_us))
             times["candidate_us"].append(statistics.median(original_us) / ratio)
