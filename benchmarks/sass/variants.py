@@ -3,7 +3,7 @@
     python -m benchmarks.sass.variants --build CUBINS --ptxas 13.1=PATH,13.5=PATH      unrolling x least blocks x levels x caching x versions
     python -m benchmarks.sass.variants --folder CUBINS --out OUT --limit 30            each glanced at, the fastest three in epochs
 
-The folder has NAME.cubin as it is shipped, its harness NAME.py, and NAME~FLAGS.cubin for each setting whose code is another. `--keep FOLDER` writes
+The folder has NAME.cubin as it is shipped, its harness NAME.py, and NAME--FLAGS.cubin for each setting whose code is another. `--keep FOLDER` writes
 what benchmarks.sass.suite searches then: the shipped cubins, and NAME__flags.cubin with flags.json for each kernel that a setting makes faster.
 """
 
@@ -35,7 +35,7 @@ from warpwright.targets.cubin.evaluator import CubinEvaluator
 UNROLLS, BLOCKS, LARGEST = (0, 1, 2, 4, 8, 16), (0, 1, 2, 4, 8), 60_000
 """A cubin of more bytes is not worth the seconds."""
 
-LAST, MARK = 3, "~"
+LAST, MARK = 3, "--"
 
 
 def settings(versions: tuple[str, ...]) -> Iterator[Flags]:
@@ -85,9 +85,19 @@ def built(kernel: str, folder: Path) -> int:
             code = code_of(cubin)
             if code not in seen and (len(code) <= LARGEST or flags == PLAIN):
                 seen.add(code)
-                name = kernel if flags == PLAIN else f"{kernel}{MARK}{flags}"
+                name = kernel if flags == PLAIN else f"{kernel}{MARK}{written(str(flags))}"
                 shutil.copy(cubin, folder / f"{name}.cubin")
     return len(seen) - 1
+
+
+def written(flags: str) -> str:
+    """Return flags as a file may be called by them."""
+    return flags.replace(" ", "_").replace(",", "+").replace("=", ".")
+
+
+def read(name: str) -> str:
+    """Return the flags that a file is called by."""
+    return re.sub(r"(-d[ls]cm)\.", r"\1=", name.replace("_", " ").replace("+", ","))
 
 
 def code_of(cubin: Path) -> bytes:
@@ -125,7 +135,7 @@ def measured(kernel: str, folder: Path, until: float) -> dict[str, Any]:
             tried = dict(glances(kernel, folder, evaluator, until))
             row |= {"tried": {name: round(speedup, 4) for name, speedup in tried.items()}, "settings": len(tried)}
             for name in sorted(tried, key=lambda name: -tried[name])[:LAST]:
-                (speedup, low, high), differ = evaluator.against((folder / f"{kernel}{MARK}{name}.cubin").read_bytes())
+                (speedup, low, high), differ = evaluator.against((folder / f"{kernel}{MARK}{written(name)}.cubin").read_bytes())
                 row.setdefault("epochs", {})[name] = {"speedup": speedup, "interval": (low, high), "differ": differ}
                 if not differ and low > max(1.003, row.get("speedup", 0.0)):
                     row |= {"fastest": name, "speedup": speedup, "gain %": f"{percent(speedup)} ({span((low, high))})"}
@@ -146,7 +156,7 @@ def glances(kernel: str, folder: Path, evaluator: CubinEvaluator, until: float) 
         except WarpwrightError:
             speedup = 0.0
         fastest = max(fastest, speedup)
-        yield path.stem.partition(MARK)[2], speedup
+        yield read(path.stem.partition(MARK)[2]), speedup
 
 
 def keep(folder: Path, to: Path, best: dict[str, str]) -> None:
@@ -159,10 +169,10 @@ def keep(folder: Path, to: Path, best: dict[str, str]) -> None:
         shutil.copy(path, to)
         if kernel in best:
             name = f"{kernel}__flags"
-            shutil.copy(folder / f"{kernel}{MARK}{best[kernel]}.cubin", to / f"{name}.cubin")
+            shutil.copy(folder / f"{kernel}{MARK}{written(best[kernel])}.cubin", to / f"{name}.cubin")
             shutil.copy(path, to / f"{name}.py")
             count = len(code_of(to / f"{name}.cubin")) // 16
-            told[name] = {"of": kernel, "flags": re.sub(r"\s+", " ", best[kernel]), "searched": count <= MOST}
+            told[name] = {"of": kernel, "flags": best[kernel], "searched": count <= MOST}
     (to / "flags.json").write_text(json.dumps(told, indent=1) + "\n")
 
 

@@ -72,6 +72,8 @@ class Session:
         self.events = [driver.event() for _ in range(2 * 2 * 512 + 1)]
         self.shape = [ctypes.c_uint(value) for value in (*self.launch.grid, *self.launch.block, self.launch.shared)]
         self.start = driver.library.cuLaunchKernel
+        self.as_graphs = True
+        """Several launches are one graph; False where the driver cannot make one."""
         self.flushed = 0
         """Where the bytes are that are written to flush the caches, once they are asked for."""
         self.graphs: dict[int, ctypes.c_void_p] = {}
@@ -249,14 +251,14 @@ class Session:
 
     def _together(
         self, functions: tuple[ctypes.c_void_p, ctypes.c_void_p], number: int, arguments: Any, inner: int
-    ) -> tuple[Callable[[int], None], Callable[[], None]]:
+    ) -> tuple[Callable[[int], object], Callable[[], None]]:
         """Return what starts the launches of one of two programs that stand between two events, and what cleans up behind.
 
         Several launches are one graph: a host that is busy with other searches does not keep the device waiting between them.
         """
         driver = self.driver
-        if inner == 1:
-            return lambda which: self.run(functions[which], arguments), lambda: None
+        if inner == 1 or not self.as_graphs:
+            return lambda which: [self.run(functions[which], arguments) for _ in range(inner)], lambda: None
 
         def graph_of(function: ctypes.c_void_p) -> ctypes.c_void_p:
             def launches(stream: ctypes.c_void_p) -> None:
@@ -285,7 +287,12 @@ class Session:
         alone, _ = self.pairs(self.original, 3, 1)
         us = statistics.median(alone)
         self.inner = max(1, min(MOST_LAUNCHES, math.ceil(LEAST_US / max(us, 0.1))))
-        return {"us": us, "inner": self.inner, "differ": differ, "device": self.driver.name, "kernel": self.launch.kernel}
+        try:
+            self.pairs(self.original, 1, self.inner)
+        except DriverFailed:
+            self.as_graphs = False
+            self.pairs(self.original, 1, self.inner)
+        return {"us": us, "inner": self.inner, "graphs": self.as_graphs, "differ": differ, "device": self.driver.name, "kernel": self.launch.kernel}
 
     def evaluate(self, image: str, seeds: Sequence[int], rounds: Sequence[int], worth: float, fresh: Sequence[int] = ()) -> dict[str, Any]:
         """Compare a candidate with the original, then time it: the first number of rounds, and the next while it may still be worth it.
