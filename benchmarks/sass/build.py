@@ -85,7 +85,8 @@ def build(kernel: str, folder: Path, arch: str = "90a", flags: Flags = PLAIN, se
     if flags.ptxas:
         command = [PTXAS[flags.ptxas], f"-arch=sm_{arch}", *asked, "-o", str(cubin), str(source)]
     else:
-        command = [nvcc() or "nvcc", f"-arch=sm_{arch}", *(word for option in asked for word in ("-Xptxas", option)), "-cubin", "-o", str(cubin), str(source)]
+        passed = [word for option in asked for word in ("-Xptxas", option)]
+        command = [nvcc() or "nvcc", f"-arch=sm_{arch}", *passed, "-cubin", "-o", str(cubin), str(source)]
     _run(command, seconds)
     return cubin
 
