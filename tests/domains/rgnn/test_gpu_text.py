@@ -157,6 +157,9 @@ for rows, width, result in ((70, 16, 5), (130, 100, 128)):
     matrix, total = dense._outer(x, g)
     pairs = [(dense._product(x, weight.t(), bias, out), x @ weight.t() + bias), (matrix, x.t() @ g), (total, g.sum(0))]
     pairs.append((dense._product(g, weight, None, x.clone(), add=True), x + g @ weight))
+    three = [torch.randn(rows, result) for _ in range(3)]
+    weights = torch.randn(3, result, width)
+    pairs += [(f(three, weights), sum(a @ b for a, b in zip(three, weights))) for f in (dense._summed, dense.summed)]
     square, own = torch.randn(width, width), torch.randn(width)
     given = [y.requires_grad_() for y in (x.clone(), torch.randn_like(x), torch.tensor(0.3), square, own)]
     mixed = dense.mixed(*given)
