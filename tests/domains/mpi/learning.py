@@ -60,8 +60,8 @@ def main() -> None:
         request = MPI.COMM_SELF.Irecv([packed, MPI.BYTE], 0, turn)
         MPI.COMM_SELF.Send([np.arange(6400, dtype=np.uint8), 1, pairs], 0, turn)
         request.Wait()
-        right = right and (packed[16:24] == np.arange(8, 16)).all()
-    told = {"right": bool(right), "early": early, "late": late, "pairs": warpwright.mpi.explain(pairs), "wildcard": bool(wildcard())}
+    last = bool((packed[16:24] == np.arange(8, 16)).all())
+    told = {"right": right, "pairs_right": last, "early": early, "late": late, "pairs": warpwright.mpi.explain(pairs), "wildcard": bool(wildcard())}
     if RANK == 0:
         print(json.dumps({**told, "library": MPI.Get_library_version().split()[0]}))
 
