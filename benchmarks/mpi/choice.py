@@ -1,6 +1,6 @@
 """What the shims choose for messages in host memory, and what it costs: `python -m benchmarks.mpi.choice --out FOLDER PYTHON ...`.
 
-Half ping-pongs of MPI_Send and MPI_Recv between two processes over sizes, lengths of blocks and distances between them, in three jobs of each library:
+Half ping-pongs of MPI_Send and MPI_Recv between two processes over sizes, lengths of blocks and distances between them, in three jobs a library:
 `packed` (everything is packed), `chosen` (the shim as it is without a measurement: two thresholds, then its trials) and `measured` (the same after
 `warpwright mpi measure`). Each job times the library's own types in turns with ours, so that a ratio is of one job. A row tells both ratios (the
 library's time over ours) and what was chosen in the end.

@@ -176,11 +176,12 @@ class Seen {
 public:
     struct Known { std::uint32_t uses, trials; float library_us, ours_us; bool differs; };
 
-    // Counts a use; whether it is one for a trial: three soon, so that their median is not one interrupted one, then ever more rarely.
+    // Counts a use; whether it is one for a trial: until there are three, whose median is not one interrupted one, then ever more rarely.
     bool due() {
         const std::uint32_t use = uses_.load(std::memory_order_relaxed);
         uses_.store(use + 1, std::memory_order_relaxed); // without the bus lock: a use lost between two threads does no harm
-        return (use >= first && use < first + 3) || (use >= 256 && std::has_single_bit(use) && std::countr_zero(use) % 4 == 0);
+        if (ratio_.load(std::memory_order_relaxed) == 0) return use >= first;
+        return use >= 256 && std::has_single_bit(use) && std::countr_zero(use) % 4 == 0;
     }
 
     void note(const Alone::Times& times) {
