@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from warpwright.domains.transpile.analysis.bounds import Bounds
 from warpwright.domains.transpile.emit.writer import Writer
-from warpwright.domains.transpile.ir import Evaluate, Stmt
-from warpwright.domains.transpile.passes.loops import segments
+from warpwright.domains.transpile.ir import Declare, Evaluate, Stmt
+from warpwright.domains.transpile.passes.loops import segments, stretch_values
 
 Inner = Callable[[str, str], None]
 """Writes a stretch's threads, from the first to the one after the last."""
@@ -89,7 +89,23 @@ def _by_length(writer: Writer, cut: segments.Segments) -> None:
 
 
 def _one_segment(writer: Writer, cut: segments.Segments, end: str, inner: bool = False) -> None:
-    """Write the loop over a stretch's threads; `inner`: inside of another that is vectorised."""
+    """Write a stretch's threads, with what they share in front; `inner`: inside of another that is vectorised."""
+    if not inner and not cut.guards and not cut.only:
+        held, stmts = stretch_values.apart(cut.stmts, writer.plan)
+        if held:
+            begun = "first_in" if cut.low else "stretch_x"
+            writer.open(f"if ({begun} < {end})" if cut.low or cut.high else "")
+            writer.lines += writer.statements(held)
+            writer.ready = frozenset(s.var.key for s in held if isinstance(s, Declare))
+            _threads_of(writer, replace(cut, stmts=stmts), end)
+            writer.ready = frozenset()
+            writer.close()
+            return
+    _threads_of(writer, cut, end, inner)
+
+
+def _threads_of(writer: Writer, cut: segments.Segments, end: str, inner: bool = False) -> None:
+    """Write the loop over a stretch's threads alone."""
     masks: list[Stmt] = [Evaluate(m) for m in cut.guards]
     threads = [only.partition(" = ")[0] for only in cut.only]
     begun = "first_in" if cut.low else "stretch_x"

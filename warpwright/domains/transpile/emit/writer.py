@@ -49,6 +49,8 @@ class Writer:
         """Threads have values of several numbers in the loop at hand."""
         self.number = IN_ROWS
         """A thread's number in its block."""
+        self.ready: frozenset[int] = frozenset()
+        """Keys of values that stand in front of the loop at hand."""
         self.kept: frozenset[int] = frozenset()
         """Keys of the thread's arrays that are copied in the loop at hand."""
 
@@ -203,7 +205,7 @@ class Writer:
         declared_here = {s.var.key for s in ir.walk(tuple(stmts)) if isinstance(s, Declare)}
         needed = self.plan.closure(keys - (declared_here - self.plan.arrays - self.lane_arrays))
         needed |= self.plan.closure({k for k in keys if k in self.plan.arrays or k in self.lane_arrays})
-        ready = self.lane_values(needed | keys)
+        ready = self.lane_values(needed | keys) | self.ready
         for key in sorted(needed - ready, key=lambda k: self.plan.order.get(k, 0)):
             var = self.plan.variables.get(key)
             if var is None:

@@ -166,7 +166,7 @@ def loop_form(stmts: Sequence[Stmt], scope: Scope) -> Form:
         parts = index_set_splitting.split(stmts, plan, scope.printer)
         if parts is not None:
             return Parts(tuple(region_form(part, scope) for part in parts))
-        apart = index_set_splitting.alternatives(stmts, plan)
+        apart = index_set_splitting.alternatives(stmts, plan, scope.printer)
         if apart is not None:
             return Parts(tuple(region_form(part, scope) for part in apart))
         stmts = if_conversion.guard_around(stmts, plan)
