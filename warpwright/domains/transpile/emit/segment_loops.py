@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from warpwright.domains.transpile.analysis.bounds import Bounds
@@ -90,18 +90,23 @@ def _by_length(writer: Writer, cut: segments.Segments) -> None:
 
 def _one_segment(writer: Writer, cut: segments.Segments, end: str, inner: bool = False) -> None:
     """Write a stretch's threads, with what they share in front; `inner`: inside of another that is vectorised."""
-    if not inner and not cut.guards and not cut.only:
-        held, stmts = stretch_values.apart(cut.stmts, writer.plan)
-        if held:
-            begun = "first_in" if cut.low else "stretch_x"
-            writer.open(f"if ({begun} < {end})" if cut.low or cut.high else "")
-            writer.lines += writer.statements(held)
-            writer.ready = frozenset(s.var.key for s in held if isinstance(s, Declare))
-            _threads_of(writer, replace(cut, stmts=stmts), end)
-            writer.ready = frozenset()
-            writer.close()
-            return
-    _threads_of(writer, cut, end, inner)
+    if inner or cut.guards or cut.only:
+        _threads_of(writer, cut, end, inner)
+    else:
+        shared_first(writer, cut.stmts, "first_in" if cut.low else "stretch_x", end, lambda stmts: _threads_of(writer, replace(cut, stmts=stmts), end))
+
+
+def shared_first(writer: Writer, stmts: Sequence[Stmt], low: str, high: str, write_rest: Callable[[list[Stmt]], None]) -> None:
+    """Write what all threads of a stretch share, where there are threads from `low` to `high`, and then the other statements."""
+    held, rest = stretch_values.apart(stmts, writer.plan)
+    if held:
+        writer.open("" if low == "stretch_x" and high.startswith("stretch_") else f"if ({low} < {high})")
+        writer.lines += writer.statements(held)
+        writer.ready = frozenset(s.var.key for s in held if isinstance(s, Declare))
+    write_rest(rest)
+    if held:
+        writer.ready = frozenset()
+        writer.close()
 
 
 def _threads_of(writer: Writer, cut: segments.Segments, end: str, inner: bool = False) -> None:

@@ -85,6 +85,28 @@ inline __attribute__((noinline)) bool acceptable(const Launch& launch) {
   return true;
 }
 
+// Whether this is the only thread of the program that has launched kernels so far. A second one waits until the first runs no blocks alone.
+inline const char* first_host = nullptr;
+inline bool several_hosts = false;
+inline __attribute__((noinline)) bool is_only_host() {
+  static thread_local const char here = 0;
+  const char* none = nullptr;
+  if (__atomic_compare_exchange_n(&first_host, &none, &here, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) || none == &here) return !__atomic_load_n(&several_hosts, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&several_hosts, true, __ATOMIC_SEQ_CST);
+  while (__atomic_load_n(&alone_now, __ATOMIC_SEQ_CST)) {}
+  return false;
+}
+// While it lives, the blocks of a launch run on this thread alone, or on several.
+struct Alone {
+  const bool mine = is_only_host(), before = alone_now;
+  explicit Alone(bool one_thread) {
+    if (!mine) return;
+    __atomic_store_n(&alone_now, one_thread, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&several_hosts, __ATOMIC_SEQ_CST)) __atomic_store_n(&alone_now, false, __ATOMIC_SEQ_CST);
+  }
+  ~Alone() { if (mine) __atomic_store_n(&alone_now, before, __ATOMIC_SEQ_CST); }
+};
+
 // Blocks `first` to `last`, in order. The index is counted on: to divide for each block would cost as much as a small block does.
 template <class F> __attribute__((noinline)) static void blocks_from(const Launch& launch, long first, long last, F& block) {
   uint3 index = launch.block_index(first);
@@ -100,6 +122,7 @@ template <class F> __attribute__((noinline)) static void blocks_from(const Launc
 // stretch of blocks for each thread.
 template <class F> static void each_block(const Launch& launch, F block, int weight = 1) {
   const long all = launch.blocks();
+  const Alone alone(!launch.worth_threads(weight));
   if (!launch.worth_threads(weight)) return blocks_from(launch, 0, all, block);
 #pragma omp parallel
   {
@@ -122,6 +145,7 @@ template <class F> static void each_stretch(const Launch& launch, F run, int wei
       first += blocks;
     }
   };
+  const Alone alone(!launch.worth_threads(weight));
   if (!launch.worth_threads(weight)) return stretch(0, launch.blocks());
 #pragma omp parallel
   {
