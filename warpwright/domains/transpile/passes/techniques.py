@@ -27,6 +27,8 @@ class Lowered:
     """Size of the blocks that may run as one row of threads (`flatten_blocks.block_size`)."""
     prologue: FusedPrologue | None = None
     """What neighbouring blocks go through together (`block_fusion.py`)."""
+    down: bool = False
+    """Whether blocks follow one another along y."""
     forms: Mapping[int, Form] = field(default_factory=dict)
     """Number of a region, or of a masked loop (its condition) -> its loop over threads or lanes."""
     warp_regions: Mapping[int, WarpRegion] = field(default_factory=dict)

@@ -7,8 +7,9 @@ struct Launch {
   template <class... Stream> Launch(dim3 g, dim3 b, size_t s = 0, Stream...) : grid(g), block(b), shared(s), row(b.x) {}
   long blocks() const { return (long)grid.x * grid.y * grid.z; }
   int threads() const { return (int)(block.x * block.y * block.z); }
-  uint3 block_index(long i) const {
+  uint3 block_index(long i, bool down = false) const {  // down: blocks follow one another along y
     if (grid.y * grid.z == 1) return {(unsigned)i, 0, 0};
+    if (down) return {(unsigned)(i / grid.y % grid.x), (unsigned)(i % grid.y), (unsigned)(i / grid.x / grid.y)};
     return {(unsigned)(i % grid.x), (unsigned)(i / grid.x % grid.y), (unsigned)(i / grid.x / grid.y)};
   }
   bool is(unsigned x, unsigned y, unsigned z) const { return block.x == x && block.y == y && block.z == z; }
@@ -108,11 +109,17 @@ struct Alone {
 };
 
 // Blocks `first` to `last`, in order. The index is counted on: to divide for each block would cost as much as a small block does.
-template <class F> __attribute__((noinline)) static void blocks_from(const Launch& launch, long first, long last, F& block) {
-  uint3 index = launch.block_index(first);
+template <class F> __attribute__((noinline)) static void blocks_from(const Launch& launch, long first, long last, F& block, bool down) {
+  uint3 index = launch.block_index(first, down);
   const Inside kernel(launch);
   for (long i = first; i < last; ++i) {
     block(index);
+    if (down) {
+      if (++index.y < launch.grid.y) continue;
+      index.y = 0;
+      if (++index.x == launch.grid.x) { index.x = 0; ++index.z; }
+      continue;
+    }
     if (++index.x < launch.grid.x) continue;
     index.x = 0;
     if (++index.y == launch.grid.y) { index.y = 0; ++index.z; }
@@ -120,14 +127,14 @@ template <class F> __attribute__((noinline)) static void blocks_from(const Launc
 }
 // Runs block(index) for every block: on this thread where a team does not pay (a parallel region costs a microsecond even alone), else in one
 // stretch of blocks for each thread.
-template <class F> static void each_block(const Launch& launch, F block, int weight = 1) {
+template <class F> static void each_block(const Launch& launch, F block, int weight = 1, bool down = false) {
   const long all = launch.blocks();
   const Alone alone(!launch.worth_threads(weight));
-  if (!launch.worth_threads(weight)) return blocks_from(launch, 0, all, block);
+  if (!launch.worth_threads(weight)) return blocks_from(launch, 0, all, block, down);
 #pragma omp parallel
   {
     const long team = omp_get_num_threads(), mine = omp_get_thread_num();
-    blocks_from(launch, all * mine / team, all * (mine + 1) / team, block);
+    blocks_from(launch, all * mine / team, all * (mine + 1) / team, block, down);
   }
 }
 // The same for blocks that may run as one row of threads along x: one call for all of a thread's blocks in a line. Of a sheet at most 2,048 threads:
