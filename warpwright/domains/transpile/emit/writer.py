@@ -179,9 +179,13 @@ class Writer:
             self.line("for (int thread_z = 0; thread_z < dim_z; ++thread_z)")
         else:
             self.line("for (int thread_z = 0; thread_z < dim_z; ++thread_z)")
-        self.open(f"for (int thread_y = 0; thread_y < {count}; ++thread_y)")
-        if limits.rows:
-            self.line(f"if (!({' && '.join(f'({row})' for row in limits.rows)})) continue;")
+        in_bounds = count == "dim_y" and bool(limits.low_y or limits.high_y)
+        first = f"(int)ww::largest<long>({{0, {', '.join(limits.low_y)}}})" if in_bounds and limits.low_y else "0"
+        last = f"(int)ww::smallest<long>({{{count}, {', '.join(limits.high_y)}}})" if in_bounds and limits.high_y else ""
+        self.open(f"for (int thread_y = {first}{f', last_y = {last}' if last else ''}; thread_y < {'last_y' if last else count}; ++thread_y)")
+        apart = limits.rows_apart if in_bounds else limits.rows
+        if apart:
+            self.line(f"if (!({' && '.join(f'({row})' for row in apart)})) continue;")
         if not once:
             for end in ends:
                 self.line(end)
