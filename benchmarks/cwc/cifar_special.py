@@ -29,7 +29,7 @@ from warpwright.domains.unlearnable.front import pareto
 from warpwright.domains.unlearnable.protect import PRESETS
 from warpwright.domains.unlearnable.verification import quality
 from warpwright.domains.unlearnable.verification.experiments import Bench
-from warpwright.domains.unlearnable.verification.nets.norm import use_kernels
+from warpwright.domains.unlearnable.verification.nets.norm import kernels_used, use_kernels
 from warpwright.domains.unlearnable.verification.training import cost
 from warpwright.domains.unlearnable.verification.training.recipe import Recipe
 from warpwright.domains.unlearnable.verification.training.trainer import Training
@@ -87,7 +87,7 @@ def _speeds(suite: Suite, asked: list[tuple[Recipe, int]], end: float) -> bool:
         except (RuntimeError, torch.OutOfMemoryError) as error:
             row = {"failed": f"{type(error).__name__}: {str(error)[:160]}"}
         adversary = recipe.steps if recipe.adversarial else 0
-        facts = {"net": recipe.net, "stepping": recipe.stepping, "lanes": lanes, "adversary steps": adversary, "normalisation": _normalisation()}
+        facts = {"net": recipe.net, "stepping": recipe.stepping, "lanes": lanes, "adversary steps": adversary, "normalisation": _normalisation(suite)}
         cifar_rows.note(suite.options.out, "speed", {**facts, **row})
         print(f"        {facts} {row}", flush=True)
         done += 1
@@ -165,11 +165,9 @@ def _epoch(suite: Suite, recipe: Recipe, lanes: int) -> dict[str, Any]:
     return {**figures, "first epoch s": round(rounds[0] / lanes, 2), "start s": round(start / lanes, 2), "how": trainings[0].how}
 
 
-def _normalisation() -> str:
+def _normalisation(suite: Suite) -> str:
     """Return whose is used."""
-    ours = use_kernels(True)
-    use_kernels(ours)
-    return "ours" if ours else "torch's"
+    return "ours" if kernels_used(torch.device(suite.options.device)) else "torch's"
 
 
 _PROFILED = 4
@@ -195,8 +193,8 @@ def profile(suite: Suite, end: float) -> bool:
         whole = (sum(time for time, *_ in times), sum(count for _, count, _ in times), "all")
         for spent, count, name in [whole, *sorted(times, reverse=True)[:_SHOWN]]:
             row = {"kernel": name[:110], "calls a step": count / _PROFILED, "us a step": round(spent / _PROFILED, 1)}
-            cifar_rows.note(suite.options.out, "profile", {"normalisation": _normalisation(), **row})
-        print(f"        {_normalisation()}: {whole[0] / _PROFILED:.0f} us of kernels a step", flush=True)
+            cifar_rows.note(suite.options.out, "profile", {"normalisation": _normalisation(suite), **row})
+        print(f"        {_normalisation(suite)}: {whole[0] / _PROFILED:.0f} us of kernels a step", flush=True)
         use_kernels(before)
     return True
 

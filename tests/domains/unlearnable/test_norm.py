@@ -50,6 +50,14 @@ check((9, 16, 9, 9), True, False, torch.float32, 2e-6, programs=5)
 check((7, 80, 1, 1), True, True, torch.float32, 2e-6)
 check((4, 32, 8, 8), True, False, torch.bfloat16, 8e-3)
 check((4, 32, 8, 8), False, True, torch.bfloat16, 8e-3)
+
+from warpwright.domains.unlearnable.verification.nets import norm
+cpu, right = torch.device("cpu"), Normalised.apply
+assert norm._agree.__wrapped__(cpu)
+Normalised.apply = lambda x, weight, *rest: right(x, 1.01 * weight, *rest)
+assert not norm._agree.__wrapped__(cpu)
+Normalised.apply = None
+assert not norm._agree.__wrapped__(cpu)
 """
 
 
