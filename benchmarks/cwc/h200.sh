@@ -39,18 +39,20 @@ run() {
     keep
 }
 
-# both NAME RESERVED FIRST SECOND ...: two processes divide the trainings, so that one's start falls into the other's steps. FIRST, SECOND: parts;
-# SECOND waits for the first one's parts `speed` and `profile`, which want the GPU for themselves
-both() {
-    both_name=$1 both_reserved=$2 first_parts=$3 both_parts=$4
+# divided NAME RESERVED FIRST OTHERS ...: three processes divide the trainings, so that one's preparations fall into the others' steps.
+# FIRST, OTHERS: parts; OTHERS wait for the first one's parts `speed` and `profile`, which want the GPU for themselves
+divided() {
+    set_name=$1 reserved=$2 first_parts=$3 other_parts=$4
     shift 4
-    run "$both_name" "$both_reserved" --parts "$first_parts" --share 0/2 --beside 2 --lanes 2 "$@" &
+    run "$set_name" "$reserved" --parts "$first_parts" --share 0/3 --beside 3 --lanes 2 "$@" &
     first_process=$!
     case $first_parts in
-    *profile*) until grep -qs '"part": "profile"' "$work/out/$both_name/notes.jsonl" || ! kill -0 "$first_process"; do sleep 0.2; done ;;
+    *profile*) until grep -qs '"part": "profile"' "$work/out/$set_name/notes.jsonl" || ! kill -0 "$first_process"; do sleep 0.2; done ;;
     esac
-    run "$both_name" "$both_reserved" --parts "$both_parts" --share 1/2 --beside 2 --lanes 2 "$@"
-    wait "$first_process"
+    run "$set_name" "$reserved" --parts "$other_parts" --share 1/3 --beside 3 --lanes 2 "$@" &
+    second_process=$!
+    run "$set_name" "$reserved" --parts "$other_parts" --share 2/3 --beside 3 --lanes 2 "$@"
+    wait "$first_process" "$second_process"
 }
 
 (while sleep 5; do keep; done) &
@@ -63,31 +65,31 @@ case $which in
 first)
     unpack c10
     parts=plain,adversarial,short,processed,published,keyless
-    both c10 16 "speed,profile,$parts,front,published-radii,vgg16-adversarial" "$parts,published-radii,vgg16-adversarial" --adversary-steps 2 \
+    divided c10 16 "speed,profile,$parts,front,published-radii,vgg16-adversarial" "$parts,published-radii,vgg16-adversarial" --adversary-steps 2 \
         --front-seconds "$((seconds / 4))" --epochs "$short" \
         --seeds plain=3,adversarial=1,short=1,published=1,keyless=1,published-radii=1,vgg16-adversarial=1,front=1
     ;;
 seeds)
     unpack c10
     parts=adversarial,short,published,keyless
-    both c10 16 "$parts,front" "$parts" --adversary-steps 2 --front-seconds "$((seconds / 3))" --epochs "$short" --seeds "front=1"
+    divided c10 16 "$parts,front" "$parts" --adversary-steps 2 --front-seconds "$((seconds / 3))" --epochs "$short" --seeds "front=1"
     ;;
 sets)
     unpack c100
-    both c100 "$((seconds * 45 / 100))" plain,adversarial plain,adversarial --set CIFAR-100 --adversary-steps 2 \
+    divided c100 "$((seconds * 45 / 100))" plain,adversarial plain,adversarial --set CIFAR-100 --adversary-steps 2 \
         --epochs plain=6,adversarial=4 --seeds plain=1,adversarial=1
     unpack im64
-    both im64 16 plain,adversarial plain,adversarial --set "Imagenette, 64 pixels" --batch 128 --adversary-steps 2 \
+    divided im64 16 plain,adversarial plain,adversarial --set "Imagenette, 64 pixels" --batch 128 --adversary-steps 2 \
         --epochs plain=8,adversarial=5 --seeds plain=1,adversarial=1
     ;;
 chosen)
     unpack c10
-    both c10 16 chosen chosen --epochs chosen=12 --choices "${@:5}"
+    divided c10 16 chosen chosen --epochs chosen=12 --choices "${@:5}"
     ;;
 rest)
     unpack c10
     parts=published-radii,vgg16-adversarial,fractions,wide-adversarial,self-supervised,dat
-    both c10 16 "$parts" "$parts" --adversary-steps 2 --seeds published-radii=1,vgg16-adversarial=1 \
+    divided c10 16 "$parts" "$parts" --adversary-steps 2 --seeds published-radii=1,vgg16-adversarial=1 \
         --epochs published-radii=4,vgg16-adversarial=4,fractions=4,wide-adversarial=1,self-supervised=20,dat=3
     ;;
 esac
