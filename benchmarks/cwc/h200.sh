@@ -1,7 +1,7 @@
 #!/bin/bash
 # Short runs of benchmarks.cwc.cifar on a GPU: the most valuable trainings first, rows kept after every training.
 #
-#   bash benchmarks/cwc/h200.sh first|seeds|sets|rest SETS OUT SECONDS
+#   bash benchmarks/cwc/h200.sh first|second|rest SETS OUT SECONDS
 #   bash benchmarks/cwc/h200.sh chosen SETS OUT SECONDS 'CHOICES' ...
 #
 # SETS holds NAME.tar.xz of NAME/{train,test}.pack (c10, c100, im64); what SETS/cwc-*.tgz of earlier runs hold is not done again.
@@ -69,18 +69,17 @@ first)
         --front-seconds "$((seconds / 4))" --epochs "$short" \
         --seeds plain=3,adversarial=1,short=1,published=1,keyless=1,published-radii=1,vgg16-adversarial=1,front=1
     ;;
-seeds)
+second)  # a process for each set
+    (unpack c100 && run c100 16 --parts plain,adversarial --set CIFAR-100 --beside 3 --lanes 2 --adversary-steps 2 \
+        --epochs plain=6,adversarial=4 --seeds plain=1,adversarial=1) &
+    first_process=$!
+    (unpack im64 && run im64 16 --parts plain,adversarial --set "Imagenette, 64 pixels" --batch 128 --beside 3 --lanes 2 --adversary-steps 2 \
+        --epochs plain=8,adversarial=5 --seeds plain=1,adversarial=1) &
+    second_process=$!
     unpack c10
-    parts=adversarial,short,published,keyless
-    divided c10 16 "$parts,front" "$parts" --adversary-steps 2 --front-seconds "$((seconds / 3))" --epochs "$short" --seeds "front=1"
-    ;;
-sets)
-    unpack c100
-    divided c100 "$((seconds * 45 / 100))" plain,adversarial plain,adversarial --set CIFAR-100 --adversary-steps 2 \
-        --epochs plain=6,adversarial=4 --seeds plain=1,adversarial=1
-    unpack im64
-    divided im64 16 plain,adversarial plain,adversarial --set "Imagenette, 64 pixels" --batch 128 --adversary-steps 2 \
-        --epochs plain=8,adversarial=5 --seeds plain=1,adversarial=1
+    run c10 16 --parts published-radii,vgg16-adversarial,front,fractions,adversarial,published --beside 3 --lanes 2 --adversary-steps 2 \
+        --front-seconds "$((seconds / 4))" --epochs "$short,fractions=4" --seeds published-radii=1,vgg16-adversarial=1,front=1,fractions=1
+    wait "$first_process" "$second_process"
     ;;
 chosen)
     unpack c10
@@ -88,9 +87,8 @@ chosen)
     ;;
 rest)
     unpack c10
-    parts=published-radii,vgg16-adversarial,fractions,wide-adversarial,self-supervised,dat
-    divided c10 16 "$parts" "$parts" --adversary-steps 2 --seeds published-radii=1,vgg16-adversarial=1 \
-        --epochs published-radii=4,vgg16-adversarial=4,fractions=4,wide-adversarial=1,self-supervised=20,dat=3
+    parts=short,keyless,fractions,wide-adversarial,self-supervised,dat
+    divided c10 16 "$parts" "$parts" --adversary-steps 2 --epochs "$short,fractions=4,wide-adversarial=1,self-supervised=20,dat=3"
     ;;
 esac
 kill "$keeper"
