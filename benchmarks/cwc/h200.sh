@@ -40,14 +40,14 @@ run() {
 }
 
 # divided NAME RESERVED FIRST OTHERS ...: three processes divide the trainings, so that one's preparations fall into the others' steps.
-# FIRST, OTHERS: parts; OTHERS wait for the first one's parts `speed` and `profile`, which want the GPU for themselves
+# FIRST, OTHERS: parts; OTHERS wait for the first one's part `speed`, which wants the GPU for itself, and start during its next part
 divided() {
     set_name=$1 reserved=$2 first_parts=$3 other_parts=$4
     shift 4
     run "$set_name" "$reserved" --parts "$first_parts" --share 0/3 --beside 3 --lanes 2 "$@" &
     first_process=$!
     case $first_parts in
-    *profile*) until grep -qs '"part": "profile"' "$work/out/$set_name/notes.jsonl" || ! kill -0 "$first_process"; do sleep 0.2; done ;;
+    *speed*) until grep -qs '"table": "parts", "part": "speed"' "$work/out/$set_name/notes.jsonl" || ! kill -0 "$first_process"; do sleep 0.2; done ;;
     esac
     run "$set_name" "$reserved" --parts "$other_parts" --share 1/3 --beside 3 --lanes 2 "$@" &
     second_process=$!
