@@ -64,10 +64,9 @@ short=short=3,processed=3,published=3,keyless=3,published-radii=4,vgg16-adversar
 case $which in
 first)
     unpack c10
-    parts=plain,adversarial,short,processed,published,keyless
-    divided c10 16 "speed,profile,$parts,front,published-radii,vgg16-adversarial" "$parts,published-radii,vgg16-adversarial" --adversary-steps 2 \
-        --front-seconds "$((seconds / 4))" --epochs "$short" \
-        --seeds plain=3,adversarial=1,short=1,published=1,keyless=1,published-radii=1,vgg16-adversarial=1,front=1
+    parts=plain,adversarial,short,processed,published,keyless,published-radii,vgg16-adversarial
+    divided c10 16 "speed,profile,$parts" "$parts" --adversary-steps 2 --epochs "$short" \
+        --seeds plain=3,adversarial=1,short=1,published=1,keyless=1,published-radii=1,vgg16-adversarial=1
     ;;
 second)  # a process for each set
     (unpack c100 && run c100 16 --parts plain,adversarial --set CIFAR-100 --beside 3 --lanes 2 --adversary-steps 2 \
@@ -77,8 +76,8 @@ second)  # a process for each set
         --epochs plain=8,adversarial=5 --seeds plain=1,adversarial=1) &
     second_process=$!
     unpack c10
-    run c10 16 --parts published-radii,vgg16-adversarial,front,fractions,adversarial,published --beside 3 --lanes 2 --adversary-steps 2 \
-        --front-seconds "$((seconds / 4))" --epochs "$short,fractions=4" --seeds published-radii=1,vgg16-adversarial=1,front=1,fractions=1
+    run c10 16 --parts front,published-radii,vgg16-adversarial,fractions,adversarial,published --beside 3 --lanes 2 --adversary-steps 2 \
+        --front-seconds "$((seconds * 2 / 3))" --epochs "$short,fractions=4" --seeds published-radii=1,vgg16-adversarial=1,front=1,fractions=1
     wait "$first_process" "$second_process"
     ;;
 chosen)
