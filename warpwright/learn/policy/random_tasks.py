@@ -1,7 +1,7 @@
 """Random programs to learn from: chains of the operators that models are made of, as task files in KernelBench form.
 
 Small ones run on a CPU in milliseconds. Large ones are for a GPU: tensors of 10 to 300 MB, at most 0.2 TFLOP an operator, and more kinds of operators,
-one of them or a chain, half of which begin with a product or a convolution, as models do.
+one in a fifth of them, else a chain; half of them begin with a product or a convolution, as models do.
 """
 
 from __future__ import annotations
@@ -55,8 +55,13 @@ def _linear(rng: Random, shape: Shape) -> Step:
 
 
 def _wide_linear(rng: Random, shape: Shape) -> Step:
-    wide = rng.choice((512, 1024, 2048, 4096, 8192))
+    wide = _width(rng, shape, 8192)
     return Step(f"self.part@ = torch.nn.Linear({shape[-1]}, {wide}, bias={rng.random() < 0.8})", "self.part@(x)", (*shape[:-1], wide))
+
+
+def _width(rng: Random, shape: Shape, most: int) -> int:
+    """Return how many columns a product gives."""
+    return rng.choice([wide for wide in (512, 1024, 2048, 4096, 8192) if wide == 512 or (wide <= most and shape[0] * wide <= MOST_ELEMENTS)])
 
 
 def _layer_norm(rng: Random, shape: Shape) -> Step:
@@ -130,7 +135,7 @@ def _scan(rng: Random, shape: Shape) -> Step:
 
 def _product(rng: Random, shape: Shape) -> Step:
     """A product with another input of the program, as it is or transposed."""
-    wide = rng.choice((512, 1024, 2048, 4096))
+    wide = _width(rng, shape, 4096)
     if rng.random() < 1 / 2:
         return Step("", "torch.matmul(x, y@)", (shape[0], wide), (shape[1], wide))
     return Step("", "torch.matmul(x, y@.T)", (shape[0], wide), (wide, shape[1]))
@@ -153,11 +158,11 @@ MATRIX: Sequence[Make] = (_pointwise, _pointwise, _pointwise, _linear, _linear, 
 IMAGE: Sequence[Make] = (_pointwise, _pointwise, _convolution, _convolution, _batch_norm, _pool, _spatial_mean)
 
 LARGE_MATRIX: Sequence[Make] = (
-    _more_pointwise, _more_pointwise, _more_pointwise, _wide_linear, _wide_linear, _layer_norm, _softmax, _row_reduction, _bias,
+    *5 * (_more_pointwise,), _wide_linear, _wide_linear, _layer_norm, _softmax, _row_reduction, _bias,
     _row_group_norm, _scan, _product, _extreme, _residual, _loss,
 )  # fmt: skip
 LARGE_IMAGE: Sequence[Make] = (
-    _more_pointwise, _more_pointwise, _any_convolution, _any_convolution, _batch_norm, _channel_norm, _pool, _spatial_mean, _channel_reduction, _bias,
+    *4 * (_more_pointwise,), _any_convolution, _any_convolution, _batch_norm, _channel_norm, _pool, _spatial_mean, _channel_reduction, _bias,
     _extreme, _residual, _loss,
 )  # fmt: skip
 HEAVY: Sequence[Make] = (_wide_linear, _product, _any_convolution)
@@ -178,7 +183,7 @@ MOST_WEIGHTS = 1 << 27
 """Of a linear layer: 512 MB."""
 
 MOST_ELEMENTS = 1 << 26
-"""Of what a convolution gives: 256 MB."""
+"""Of what a product or a convolution gives: 256 MB."""
 
 MOST_WORK = 2e11
 """Operations of a product or a convolution: in float64, which judges programs, 10 ms to 0.2 s."""
@@ -188,7 +193,7 @@ def chain(rng: Random, sizes: Sizes = "small") -> tuple[Shape, list[Step]]:
     """Return the shape of a program's input and its steps; of the large programs every third has one step."""
     shape: Shape = rng.choice(SHAPES[sizes])
     first, steps = shape, list[Step]()
-    least, most = (2, 7) if sizes == "small" else (1, 1) if rng.random() < 1 / 3 else (2, 6)
+    least, most = (2, 7) if sizes == "small" else (1, 1) if rng.random() < 1 / 5 else (2, 6)
     heavy = sizes == "large" and rng.random() < 1 / 2
     for number in range(rng.randint(least, most)):
         if not shape:
