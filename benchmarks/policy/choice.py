@@ -1,5 +1,5 @@
-"""Which recipes of a task are recorded: what several searches propose while the cost model answers, and every beginning of these, so that a search that
-is answered from the records later goes over recorded ground at each step. Recipes that make the same program are one program."""
+"""Which recipes of a task are recorded: what several searches propose while the cost model answers, and every beginning of these, so that a search
+that is answered from the records later goes over recorded ground at each step. Recipes that make the same program are one program."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@
     python -m benchmarks.policy.graph_rows --out OUT --files FOLDER,FOLDER --most 40 --jobs 5 --limit 70
 
 `--large` are random programs of a GPU's sizes (learn/policy/random_tasks.py): none of KernelBench is among them. `--files` are folders of task files.
-Which recipes: choice.py; none with torch.compile, which takes tens of seconds, nor with a template in Triton. What is right and how fast it is: probe.py.
+Which recipes: choice.py; none with torch.compile, which takes tens of seconds, nor with a template in Triton. What is right and how fast: probe.py.
 Programs are made and their kernels compiled side by side, checked side by side and timed one at a time. OUT/tasks.jsonl has a line for each task
 as soon as it is done, with all of its recipes (records.py reads them). `--dry` runs all paths on the CPU.
 """

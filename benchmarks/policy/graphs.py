@@ -2,7 +2,7 @@
 
     python -m benchmarks.policy.graphs --trained out/graphs --tasks KB/tasks.jsonl --rate 2400 --out OUT [--runs 3] [--name kernelbench]
 
-Proposers at equal evaluations in the closed space of what was recorded of each task (benchmarks/policy/graph_rows.py): the policy of each seed, with the
+Proposers at equal evaluations in the closed space of what was recorded of each task (benchmarks/policy/graph_rows.py): each seed's policy and the
 seed's own runs of every other search; the ladder, greedy and `cheapest first` may ask the cost model, as in the real space, and the ladder knows the
 techniques' traits. Shares are of the best that was recorded. Nothing is measured here.
 """

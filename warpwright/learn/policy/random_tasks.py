@@ -1,7 +1,7 @@
 """Random programs to learn from: chains of the operators that models are made of, as task files in KernelBench form.
 
-Small ones run on a CPU in milliseconds. Large ones are for a GPU: tensors of 10 to 300 MB, at most 0.2 TFLOP an operator, and more kinds of operators,
-one in a fifth of them, else a chain; half of them begin with a product or a convolution, as models do.
+Small ones run on a CPU in milliseconds. Large ones are for a GPU: tensors of 10 to 300 MB, at most 0.2 TFLOP an operator, more kinds of operators,
+one of them in a fifth of the programs, else a chain; half begin with a product or a convolution, as models do.
 """
 
 from __future__ import annotations

@@ -120,6 +120,7 @@ def _table(lines: list[dict[str, Any]]) -> Any:
     import pyarrow
 
     text, number, words = pyarrow.string(), pyarrow.float64(), pyarrow.list_(pyarrow.string())
-    kinds = {"program": words, "recipe": words, **dict.fromkeys(("roof", "speedup", "low", "high", "seconds", "original_seconds", "estimate"), number)}
+    numbers = ("roof", "speedup", "low", "high", "seconds", "original_seconds", "estimate")
+    kinds = {"program": words, "recipe": words, **dict.fromkeys(numbers, number)}
     schema = pyarrow.schema([(name, kinds.get(name, text)) for name in Row.__dataclass_fields__])
     return pyarrow.Table.from_pylist(lines, schema=schema)
