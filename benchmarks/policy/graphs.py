@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.policy import records
+from benchmarks.policy import habits, records
 from warpwright.learn.policy import compare
 from warpwright.learn.policy.recorded import RecordedTask, tasks_of
 from warpwright.policy.model import Policy, rng_of
@@ -69,13 +69,13 @@ def table_rows(seeds: Mapping[int, Mapping[str, Any]], name: str) -> Iterator[di
     """Yield the tables: shares of each proposer, and the policy over the others; intervals are of 95 %, over seeds."""
     first = next(iter(seeds.values()))
     for proposer in first:
-        row: dict[str, Any] = {"table": f"{name} shares", "proposer": proposer}
+        row: dict[str, Any] = {"table": f"{name}-shares", "proposer": proposer}
         for k in (*EVALUATIONS, ALL):
             if all(str(k) in one for one in first[proposer].values()):
                 row[f"best of {k}"] = _cell([compare.mean_of(by[proposer], str(k)) for by in seeds.values()])
         yield row
     for k in EVALUATIONS:
-        row = {"table": f"{name} gains", "evaluations": k}
+        row = {"table": f"{name}-gains", "evaluations": k}
         for proposer in first:
             if proposer != "policy":
                 row[f"over {proposer}"] = _cell([_gain(by, proposer, k) for by in seeds.values()])
@@ -96,11 +96,39 @@ def _cell(values: Sequence[float]) -> str:
 def by_task(seeds: Mapping[int, Mapping[str, Any]], tasks: Sequence[RecordedTask], name: str) -> Iterator[dict[str, Any]]:
     """Yield a row for each task."""
     for task in sorted(tasks, key=lambda one: -one.best):
-        row: dict[str, Any] = {"table": f"{name} tasks", "task": task.name, "recipes": len(task.speedups) - 1, "best": f"{task.best:.2f}x"}
-        winner = max(task.speedups, key=lambda recipe: (task.speedups[recipe], -len(recipe)))
+        row: dict[str, Any] = {"table": f"{name}-tasks", "task": task.name, "recipes": len(task.speedups) - 1, "best": f"{task.best:.2f}x"}
         for proposer in ("policy", "evolve", "ladder"):
             row |= {f"{proposer}, best of {k}": f"{math.exp(_mean([by[proposer][task.name][str(k)] for by in seeds.values()])):.2f}" for k in (1, 16)}
-        yield row | {"best recipe": "; ".join(map(str, winner))}
+        yield row | {"best recipe": "; ".join(map(str, habits.winner(task)))}
+
+
+FIRST_ANSWERS = 12
+"""To a task by each seed's policy, from which habits are told."""
+
+BANDWIDTH = 0.5
+"""Share of the bandwidth that the original needs for what every program moves, from which a task counts as bound by it."""
+
+
+def learnt(policies: Mapping[int, Policy], tasks: Sequence[RecordedTask], name: str) -> Iterator[dict[str, Any]]:
+    """Yield, for each class of tasks and technique, how often it is written first of all, at all, and how often it stands in the best recipe."""
+    written = {task.name: [one for seed, policy in policies.items() for one in habits.answers(policy, task, FIRST_ANSWERS, seed)] for task in tasks}
+    classes = {
+        "bound by bandwidth": [task for task in tasks if (task.roof or 0.0) >= BANDWIDTH],
+        "not bound by bandwidth": [task for task in tasks if (task.roof or 0.0) < BANDWIDTH],
+    }
+    for bound, own in classes.items():
+        names = sorted({one for task in own for one in habits.offered(task)})
+        rows = []
+        for technique in names:
+            having = [task for task in own if technique in habits.offered(task)]
+            rows.append({
+                "table": f"{name}-habits", "tasks": bound, "technique": technique, "tasks that have it": len(having),
+                "written": _mean([habits.stands_in(technique, written[task.name]) for task in having]),
+                "written first": _mean([habits.stands_in(technique, [one[:1] for one in written[task.name]]) for task in having]),
+                "in the best recipe": _mean([habits.stands_in(technique, [habits.winner(task)]) for task in having]),
+            })  # fmt: skip
+        for row in sorted(rows, key=lambda row: (-row["tasks that have it"], row["technique"])):
+            yield {key: f"{value:.2f}" if isinstance(value, float) else value for key, value in row.items()}
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -121,13 +149,15 @@ def main() -> None:
     every = tasks_of((row for line in records.lines_of(options.tasks) for row in records.rows_of(line, options.rate)), LEAST)
     tasks = [task for task in every if task.best > 0]
     seeds: dict[int, Any] = {}
+    trained: dict[int, Policy] = {}
     for folder in sorted(options.trained.glob("seed_*")):
         if not (folder / "contrastive").is_dir():
             continue
         began, seed = time.monotonic(), int(folder.name.partition("_")[2])
         stages = {"policy": "contrastive", "supervised stage": "supervised"}
-        seeds[seed] = seed_shares({name: Policy.load(folder / stage) for name, stage in stages.items()}, tasks, options.runs, seed)
-        found = [*table_rows(seeds, options.name), *by_task(seeds, tasks, options.name)]
+        policies = {name: Policy.load(folder / stage) for name, stage in stages.items()}
+        trained[seed], seeds[seed] = policies["policy"], seed_shares(policies, tasks, options.runs, seed)
+        found = [*table_rows(seeds, options.name), *learnt(trained, tasks, options.name), *by_task(seeds, tasks, options.name)]
         found.append({"row": f"{options.name} conditions", "tasks": len(tasks), "seeds": len(seeds), "runs": options.runs,
                       "recipes": sum(len(task.speedups) - 1 for task in tasks)})  # fmt: skip
         (options.out / f"{options.name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in found))

@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.policy import habits as habits_of
 from benchmarks.search.compare import TRAITS
 from warpwright.learn.policy import compare, config, rows
 from warpwright.learn.policy.recorded import RecordedTask, tasks_of
-from warpwright.learn.policy.stages import sampled
 from warpwright.learn.policy.train import DONE, split, train
 from warpwright.policy.model import Policy
 
@@ -73,13 +73,11 @@ def habits(out: Path, read: config.Config, tasks: Sequence[RecordedTask]) -> Ite
         for stage in ("supervised", "contrastive"):
             policy = Policy.load(out / f"seed_{seed}" / stage)
             for task in held:
-                answers = sampled(policy, [task] * FIRST_ANSWERS, 0, f"{seed} habits")
-                for name in {action.technique for recipe in task.speedups for action in recipe}:
-                    share = sum(any(action.technique == name for action in recipe) for recipe in answers) / FIRST_ANSWERS
-                    used.setdefault(name, {}).setdefault(stage, []).append(share)
+                recipes = habits_of.answers(policy, task, FIRST_ANSWERS, seed)
+                for name in habits_of.offered(task):
+                    used.setdefault(name, {}).setdefault(stage, []).append(habits_of.stands_in(name, recipes))
                     if stage == "supervised":
-                        winner = max(task.speedups, key=lambda recipe: task.speedups[recipe])
-                        used[name].setdefault("winner", []).append(float(any(action.technique == name for action in winner)))
+                        used[name].setdefault("winner", []).append(habits_of.stands_in(name, [habits_of.winner(task)]))
     for name, those in sorted(used.items(), key=lambda pair: -len(pair[1]["winner"])):
         shares_ = {what: f"{sum(values) / len(values):.2f}" for what, values in those.items()}
         yield {
