@@ -2,7 +2,8 @@
 
     python -m benchmarks.policy.tiny --out OUT [--only tiny,"no exemplars"]
 
-Everything is answered from what an H200 measured once (benchmarks/policy/plain_rows.py); nothing is measured here but the seconds of training.
+Everything is answered from what an H200 measured once (benchmarks/policy/plain_rows.py); nothing is measured here but the seconds of training. Variants
+are compared with `tiny`: with the seeds of its published training where it is not among those that are trained.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from warpwright.learn.policy.train import DONE, split, train
 from warpwright.policy.model import Policy
 
 CONFIG = Path(__file__).parents[2] / "configs" / "tiny.toml"
+
+PUBLISHED = Path(__file__).parents[1] / "results" / "policy_tiny" / "rows.jsonl"
 
 VARIANTS: Mapping[str, tuple[str, ...]] = {
     "tiny": (),
@@ -108,6 +111,12 @@ def ablation(name: str, seeds: Mapping[int, Shares], base: Mapping[int, Shares],
     return row
 
 
+def published() -> dict[int, Shares]:
+    """Return what each seed of the published training came to."""
+    lines = map(json.loads, PUBLISHED.read_text().splitlines())
+    return {line["seed"]: line["shares"] for line in lines if line.get("row") == "seed"}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Train the variants, or go on where they were left, and write the rows."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -115,8 +124,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default=",".join(VARIANTS), help="variants joined by commas")
     options = parser.parse_args(arguments)
     found: list[dict[str, Any]] = []
-    base: dict[int, Shares] = {}
-    for name in options.only.split(","):
+    names = options.only.split(",")
+    base = published() if "tiny" not in names else {}
+    for name in names:
         read = config.load(CONFIG, VARIANTS[name])
         out = options.out / name.replace(" ", "_").replace("'", "")
         report = train(read, out, lambda text: print(text, flush=True))
