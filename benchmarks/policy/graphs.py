@@ -4,7 +4,8 @@
 
 Proposers at equal evaluations in the closed space of what was recorded of each task (benchmarks/policy/graph_rows.py): each seed's policy and the
 seed's own runs of every other search; the ladder, greedy and `cheapest first` may ask the cost model, as in the real space, and the ladder knows the
-techniques' traits. Shares are of the best that was recorded. Nothing is measured here.
+techniques' traits. Shares are of the best that was recorded. Tasks with a word that the policy never read are the ladder's in the search itself: here it is asked about
+them all the same, and the tables come twice, for the tasks that it reads and for all. Nothing is measured here.
 """
 
 from __future__ import annotations
@@ -84,6 +85,14 @@ def table_rows(seeds: Mapping[int, Mapping[str, Any]], name: str) -> Iterator[di
     yield {"row": f"{name} policy at 16 over evolve at {ALL}", "share": _cell(of_all)}
 
 
+def only(seeds: Mapping[int, Mapping[str, Any]], tasks: Sequence[RecordedTask]) -> dict[int, dict[str, Any]]:
+    """Return the shares of some of the tasks."""
+    names = {task.name for task in tasks}
+    return {
+        seed: {proposer: {name: one for name, one in those.items() if name in names} for proposer, those in by.items()} for seed, by in seeds.items()
+    }
+
+
 def _gain(by: Mapping[str, Any], proposer: str, k: int) -> float:
     return compare.mean_of(by["policy"], str(k)) - compare.mean_of(by[proposer], str(k))
 
@@ -157,9 +166,16 @@ def main() -> None:
         stages = {"policy": "contrastive", "supervised stage": "supervised"}
         policies = {name: Policy.load(folder / stage) for name, stage in stages.items()}
         trained[seed], seeds[seed] = policies["policy"], seed_shares(policies, tasks, options.runs, seed)
-        found = [*table_rows(seeds, options.name), *learnt(trained, tasks, options.name), *by_task(seeds, tasks, options.name)]
-        found.append({"row": f"{options.name} conditions", "tasks": len(tasks), "seeds": len(seeds), "runs": options.runs,
-                      "recipes": sum(len(task.speedups) - 1 for task in tasks)})  # fmt: skip
+        strange = {task.name: policies["policy"].unread(task.asking().program) for task in tasks}
+        read = [task for task in tasks if not strange[task.name]]
+        found = [
+            *table_rows(only(seeds, read), options.name), *table_rows(seeds, f"{options.name}-all"), *learnt(trained, tasks, options.name),
+            *by_task(seeds, tasks, options.name),
+        ]  # fmt: skip
+        found.append({
+            "row": f"{options.name} conditions", "tasks": len(tasks), "read": len(read), "seeds": len(seeds), "runs": options.runs,
+            "recipes": sum(len(task.speedups) - 1 for task in tasks), "unread": {name: one for name, one in strange.items() if one},
+        })  # fmt: skip
         (options.out / f"{options.name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in found))
         print(f"seed {seed}: {time.monotonic() - began:.0f} s", flush=True)
     print((options.out / f"{options.name}.jsonl").read_text())
