@@ -4,8 +4,8 @@
 
 Proposers at equal evaluations in the closed space of what was recorded of each task (benchmarks/policy/graph_rows.py): each seed's policy and the
 seed's own runs of every other search; the ladder, greedy and `cheapest first` may ask the cost model, as in the real space, and the ladder knows the
-techniques' traits. Shares are of the best that was recorded. Tasks with a word that the policy never read are the ladder's in the search itself: here it is asked about
-them all the same, and the tables come twice, for the tasks that it reads and for all. Nothing is measured here.
+techniques' traits. Shares are of the best that was recorded. Tasks with a word that the policy never read are the ladder's in the search itself: here
+it is asked about them all the same, and the tables come twice, for the tasks that it reads and for all. Nothing is measured here.
 """
 
 from __future__ import annotations
