@@ -2,8 +2,8 @@
 
     python -m benchmarks.policy.tiny --out OUT [--only tiny,"no exemplars"]
 
-Everything is answered from what an H200 measured once (benchmarks/policy/plain_rows.py); nothing is measured here but the seconds of training. Variants
-are compared with `tiny`: with the seeds of its published training where it is not among those that are trained.
+Everything is answered from what an H200 measured once (benchmarks/policy/plain_rows.py); nothing is measured here but the seconds of training.
+Variants are compared with `tiny`: with the seeds of its published training where it is not among those that are trained.
 """
 
 from __future__ import annotations
