@@ -77,6 +77,12 @@ def test_every_product_of_single_heads_is_in_a_kernel(name: str, rows: dict) -> 
         assert kernels and all("tl.load" in Writer(schedule, kernel).text() for kernel in kernels)
 
 
+def test_gradients_of_edges_features_are_made_by_kernels() -> None:
+    backward = schedules("rgat_features", SPARSE, True)[2]
+    (of_feature,) = [i for i in backward.program.outputs if backward.program.ops[i].domain is Domain.EDGE]
+    assert any(isinstance(step, Kernel) and of_feature in step.stored for step in backward.steps)
+
+
 def test_rgcn_forward_is_one_kernel() -> None:
     layer, inputs = LAYERS["rgcn"]
     whole = plan(layer, tuple((key, *spec) for key, spec in inputs.items()), (), LARGE, Options())
