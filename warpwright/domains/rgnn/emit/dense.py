@@ -21,8 +21,9 @@ import torch.nn.functional as F
 from warpwright.domains.rgnn.emit import outer as rows_outer
 from warpwright.domains.rgnn.emit.gpu import load
 
-MANY = 1 << 17
-"""Rows from which a GPU is full."""
+MANY, SOME = 1 << 17, 1 << 15
+"""Rows from which a GPU is full; and those from which a node type of a large graph, and a weight's gradient, go the same way: am has three
+node types of 38,000 to 94,000 nodes."""
 WIDEST = 64
 """Numbers of a row, in and out: in wider ones a program would spill registers."""
 
@@ -154,7 +155,7 @@ def product(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, out: torch.Tensor | None = None, add: bool = False
 ) -> torch.Tensor:
     """Return x @ weight (+ bias); `out` is written where it is given (`add`: it is added to). Without gradients."""
-    if not _fits(x, weight.shape[1]) or not _usable(x.device):
+    if not _fits(x, weight.shape[1], MANY) or not _usable(x.device):
         if add and out is not None:
             return out.addmm_(x, weight)
         return torch.mm(x, weight, out=out) if bias is None else torch.addmm(bias, x, weight, out=out)
@@ -223,9 +224,9 @@ def unmixed(
     return g - inner, of_out, of_share, matrix.t(), total
 
 
-def _fits(x: torch.Tensor, result: int) -> bool:
+def _fits(x: torch.Tensor, result: int, least: int = SOME) -> bool:
     plain = x.device.type == "cuda" and x.dtype is torch.float32 and x.stride(1) == 1 and not torch.backends.cuda.matmul.allow_tf32
-    return plain and x.shape[0] >= MANY and 0 < x.shape[1] <= WIDEST and 0 < result <= WIDEST
+    return plain and x.shape[0] >= least and 0 < x.shape[1] <= WIDEST and 0 < result <= WIDEST
 
 
 def _product(
