@@ -3,7 +3,8 @@
     python -m benchmarks.rgnn.growth --out FOLDER          # one GPU, 1e4 to 1e8 edges, about 25 s
     python -m benchmarks.rgnn.growth --dry --out FOLDER    # the same paths on a CPU, small graphs
 
-With --warm the kernels are compiled, side by side, and nothing is timed: Triton keeps them. `gb` is the peak above the inputs and the graph's index, which `index_gb` is. HGT ends at 1e7 edges.
+With --warm the kernels are compiled, side by side, and nothing is timed: Triton keeps them. `gb` is the peak above the inputs and the graph's index,
+which `index_gb` is. HGT ends at 1e7 edges.
 """
 
 from __future__ import annotations
