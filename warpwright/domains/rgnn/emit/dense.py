@@ -211,17 +211,18 @@ def mixes(x: torch.Tensor, out: torch.Tensor, weight: torch.Tensor) -> bool:
 
 
 def unmixed(
-    x: torch.Tensor, out: torch.Tensor, share: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, g: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return the gradients of what `mixed` takes, in its order; two passes over the rows where kernels can."""
+    x: torch.Tensor, out: torch.Tensor, share: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, g: torch.Tensor,
+    place: torch.Tensor | None = None,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
+    """Return the gradients of what `mixed` takes, in its order; two passes over the rows where kernels can. `place`: for that of out."""
     if mixes(x, out, weight):
-        return _unmixed(x, out, share, weight, bias, g)
+        return _unmixed(x, out, share, weight, bias, g, place=place)
     active, inner = F.gelu(out), g * share
     done = product(active, weight.t(), bias)
     of_share = torch.dot(g.flatten(), done.flatten()) - torch.dot(g.flatten(), x.flatten())
     matrix, total = outer(active, inner)
     of_out = torch.ops.aten.gelu_backward(product(inner, weight), out)
-    return g - inner, of_out, of_share, matrix.t(), total
+    return g - inner, of_out if place is None else place.copy_(of_out), of_share, matrix.t(), total
 
 
 def _fits(x: torch.Tensor, result: int, least: int = SOME) -> bool:
@@ -261,10 +262,11 @@ def _mixed(x: torch.Tensor, out: torch.Tensor, share: torch.Tensor, weight: torc
 
 
 def _unmixed(
-    x: torch.Tensor, out: torch.Tensor, share: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, g: torch.Tensor, by: Schedule = UNMIXED
+    x: torch.Tensor, out: torch.Tensor, share: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, g: torch.Tensor, by: Schedule = UNMIXED,
+    place: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     rows, width = x.shape
-    of_x, of_out, total = x.new_empty(rows, width), x.new_empty(rows, width), x.new_zeros(1)
+    of_x, of_out, total = x.new_empty(rows, width), x.new_empty(rows, width) if place is None else place, x.new_zeros(1)
     with _on(x.device):
         steps = x.stride(0), out.stride(0)
         _module().unmixed[_grid(x, by)](x, out, share, weight, g, of_x, of_out, total, rows, *steps, **_square(width, by))
