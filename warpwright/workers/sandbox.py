@@ -155,7 +155,7 @@ class Worker(Process):
     def request(self, op: str, timeout: float | None = None, **fields: Any) -> dict[str, Any]:
         """Send one request and return its reply. A reply with an "error" is returned, not raised."""
         if self.role == "judge":
-            device_yield.give_way()  # once it is asked, one on a GPU ends its request first
+            device_yield.give_way()  # before it sends kernels, which run on when it is stopped
         nonce = os.urandom(8).hex()
         self._expect_silence()
         self.thaw()
@@ -304,7 +304,7 @@ class Worker(Process):
     def _wait(self, poll: select.poll, deadline: float) -> bool:
         """Wait until the worker has written something, or the time is up; whoever wants to time goes first."""
         while True:
-            away = device_yield.yield_to_timer(self)
+            away = device_yield.give_way()
             self.away += away
             deadline += away
             left = max(0.0, min(deadline, self.until) - time.monotonic())

@@ -20,6 +20,7 @@ from warpwright.tasks.padding import padded_as_on_devices
 from warpwright.verifier.draw import CHANGES, MIXED, STRIDED, Draw
 from warpwright.verifier.judge import discrete, distributions, oracle, parts, tf32
 from warpwright.verifier.judge.compensated import Compensated
+from warpwright.verifier.judge.products import WideProducts
 from warpwright.workers.tensors import variants
 from warpwright.workers.tensors.objects import fields_of, kinds_of
 
@@ -298,12 +299,12 @@ class Original:
         with torch.no_grad(), context:
             return self.model(*change(clone(inputs) if self.mutates_inputs else inputs))
 
-    def run_wide(self, inputs: Any, which: int) -> Any:
+    def run_wide(self, inputs: Any, which: int, rounding: tf32.RoundedOperands | None = None) -> Any:
         """Return the output in float64; where the program cannot run in float64, in its own precision (`wide_problem` says why)."""
         self.set_state(which)
         if self.wide is not None and not self.wide_problem:
             try:
-                return self._widely(inputs)
+                return self._widely(inputs, rounding)
             except torch.cuda.OutOfMemoryError:
                 pass  # what the failed run held is let go of at the end of this block
             except Exception as error:  # whatever a program raises
@@ -312,15 +313,16 @@ class Original:
                 self.wide_problem = f"the original does not run in float64: {str(error)[:300]}"
                 return own
             self.current = None
-            return self._widely_in_less_memory(inputs, which)
+            return self._widely_in_less_memory(inputs, which, rounding)
         return self.run_own(inputs, which)
 
-    def _widely(self, inputs: Any) -> Any:
+    def _widely(self, inputs: Any, rounding: tf32.RoundedOperands | None) -> Any:
         assert self.wide is not None
+        arithmetic = Compensated() if self.is_double(inputs) else WideProducts() if self.device.startswith("cuda") else contextlib.nullcontext()
         default = torch.get_default_dtype()
         torch.set_default_dtype(torch.float64)
         try:
-            with torch.no_grad(), padded_as_on_devices(), Widening(), Compensated() if self.is_double(inputs) else contextlib.nullcontext():
+            with torch.no_grad(), padded_as_on_devices(), Widening(), arithmetic, rounding or contextlib.nullcontext():
                 return self.wide(*widen(clone(inputs) if self.mutates_inputs else inputs))
         finally:
             torch.set_default_dtype(default)
@@ -329,13 +331,13 @@ class Original:
         """Whether float64 is the task's own type: then the oracle has to be wider."""
         return any(isinstance(item, torch.Tensor) and item.dtype is torch.float64 for item in (*self.initial.values(), *tree_leaves(inputs)))
 
-    def _widely_in_less_memory(self, inputs: Any, which: int) -> Any:
+    def _widely_in_less_memory(self, inputs: Any, which: int, rounding: tf32.RoundedOperands | None) -> Any:
         """Return the float64 output without cuDNN, whose float64 convolutions take workspaces of many times their operands."""
         self.answers.clear()
         torch.cuda.empty_cache()
         self.set_state(which)
         with torch.backends.cudnn.flags(enabled=False):
-            return self._widely(inputs)
+            return self._widely(inputs, rounding)
 
     # -- answers
 
@@ -428,8 +430,7 @@ class Original:
         if not self.may_use_tf32 or self.wide_problem or self.is_double(inputs):
             return []
         rounding = tf32.RoundedOperands(tf32.permitted())
-        with rounding:
-            values = [as_tensor(value) for _, value in leaves_of(self.run_wide(inputs, which))]
+        values = [as_tensor(value) for _, value in leaves_of(self.run_wide(inputs, which, rounding))]
         self.may_use_tf32 = rounding.count > 0
         return values if rounding.count else []
 
