@@ -33,7 +33,7 @@ REFUSED = 2
 
 
 MOST = 2
-"""Calls of an audit that luck may have been against: of a program as good as the original one call in 1,000 is, at most, and three hardly ever are."""
+"""Calls of an audit that luck may have been against: of a program as good as the original it is one call in 1,000 at most."""
 
 
 def is_marginal(comparison: Comparison, case: Case) -> bool:

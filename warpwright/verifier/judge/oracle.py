@@ -4,10 +4,10 @@
 
 Where the original was more exact than it usually is (the median of its relative error over the cases), its usual error stands in for it.
 The floor, in units in the last place of the output's dtype, is there because the original is sometimes exact by luck or by nature: 4 of the
-largest value for the maximum, 2 of the RMS for the RMS; of a type of 16 bits 2 and 1/2, where more would be more than what is to be told apart: an
-answer rounded once is 0.15 to 0.3 off, and partial sums in bfloat16 were 7 times as far off as the original, and right. Over few elements luck weighs more (one sum over a million terms may be off by 0.1
-or by 10 ulp), so the floor grows by 1 + 7 / sqrt(elements); and where all outputs are small, the original is also run on inputs moved by one
-ulp, and the worst of the runs counts. Where the answer is zero to rounding (`is_noise`), 8 x the original's error is allowed.
+largest value for the maximum, 2 of the RMS for the RMS. Of a type of 16 bits it is 2 and 1/2: a single rounding is 0.15 to 0.3 off there, and with
+the wider floor partial sums in bfloat16, seven times as far off as the original, passed. Over few elements luck weighs more (one sum over a million
+terms may be off by 0.1 or by 10 ulp), so the floor grows by 1 + 7 / sqrt(elements); and where all outputs are small, the original is also run on
+inputs moved by one ulp, and the worst of the runs counts. Where the answer is zero to rounding (`is_noise`), 8 x the original's error is allowed.
 For comparison, in ulp of float32: TF32 8192, fp16 8192, bf16 65536.
 """
 
