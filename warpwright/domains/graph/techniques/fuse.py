@@ -18,7 +18,7 @@ from warpwright.domains.graph.cpp.kernel import Fused, Kernel, copy_of
 from warpwright.domains.graph.cpp.program import Unsupported
 from warpwright.domains.graph.cpp.regions import LEAST_ELEMENTS, Maker, regions, replace, replace_with, weight
 from warpwright.domains.graph.cpp.regions import elements as size_of
-from warpwright.domains.graph.cuda.kernel import CudaKernel
+from warpwright.domains.graph.cuda.kernel import CudaKernel, WindowKernel
 from warpwright.domains.graph.cuda.plan import DEFAULT, Tuning
 from warpwright.domains.graph.ir import Edit, GraphIR, aten, edit, is_op, is_parameter_only, is_tensor, shape, sort, value
 from warpwright.domains.graph.techniques.convolutions import bias
@@ -97,9 +97,12 @@ class FuseCuda:
             raise NotApplicable(f"{action} is not legal here", "take the action from sites(ir)")
         params = dict(action.params)
         tuning = Tuning(int(params["block"]), int(params["vector"]), int(params["unroll"]))
-        results = zip(_plan(ir, True)[0].results, ir.strides, strict=False)
+        expanded = _plan(ir, True)[0]
+        results = zip(expanded.results, ir.strides, strict=False)
         tensors = [(node, strides) for node, strides in results if is_tensor(node) and len(strides) == len(shape(node))]
         plain = {node.name for node, strides in tensors if torch.empty_strided(shape(node), strides, device="meta").is_contiguous()}
+        windows = [node for node in expanded.graph.nodes if isinstance(node.target, WindowKernel)]
+        plain |= {source.name for node in windows for source in node.all_input_nodes}  # they read in order, so they are written so
         return _fused(ir, action, CudaKernel, lambda name, program, nodes: CudaKernel(name, program, nodes, tuning, plain))
 
 
