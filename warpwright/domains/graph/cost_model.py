@@ -158,7 +158,7 @@ def bytes_of(node: fx.Node) -> float:
 def _planes(node: fx.Node) -> float:
     """Return the bytes of input and result of a 2D convolution that tensor cores could do, and whose channels do not come last; else 0."""
     conv = convolution_of(node)
-    if conv is None or conv.d != 2 or conv.groups != 1 or conv.transposed or shape(conv.x)[1] < FEW or shape(conv.x)[1] % 4 or conv.channels % 4:
+    if conv is None or conv.d != 2 or conv.groups != 1 or shape(conv.x)[1] < FEW or shape(conv.x)[1] % 4 or conv.channels % 4:
         return 0.0
     last = any(value(x).is_contiguous(memory_format=torch.channels_last) and not value(x).is_contiguous() for x in (conv.x, conv.weight))
     return 0.0 if last else float(_size(conv.x) + _size(node))
