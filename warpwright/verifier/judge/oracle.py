@@ -97,14 +97,12 @@ def _moments_on_gpu(values: torch.Tensor, less: torch.Tensor | None = None) -> t
     count = values.numel()
     if count == 0:
         return 0.0, 0.0, 0.0, 0
-    found = torch.empty(-(-count // CACHED), 4, dtype=torch.float64, device=values.device)
-    for row, at in zip(found, range(0, count, CACHED), strict=True):
+    found = []
+    for at in range(0, count, CACHED):
         piece = values[at : at + CACHED]
         piece = piece.double() if less is None else torch.sub(piece, less[at : at + CACHED])  # float64, whatever the values are
-        torch.aminmax(piece, out=(row[0], row[1]))
-        torch.sum(piece, 0, out=row[2])
-        torch.dot(piece, piece, out=row[3])
-    rows = found.tolist()
+        found.append(torch.stack([*torch.aminmax(piece), piece.sum(), torch.dot(piece, piece)]))
+    rows = torch.stack(found).tolist()
     low, high = min(row[0] for row in rows), max(row[1] for row in rows)
     total, squares = math.fsum(row[2] for row in rows if math.isfinite(row[2])), math.fsum(row[3] for row in rows if math.isfinite(row[3]))
     if not all(math.isfinite(number) for row in rows for number in row):
