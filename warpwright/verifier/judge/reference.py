@@ -18,7 +18,7 @@ from warpwright.tasks import taskfile
 from warpwright.tasks.copying import copied
 from warpwright.tasks.padding import padded_as_on_devices
 from warpwright.verifier.draw import CHANGES, MIXED, STRIDED, Draw
-from warpwright.verifier.judge import discrete, distributions, oracle, tf32
+from warpwright.verifier.judge import discrete, distributions, oracle, parts, tf32
 from warpwright.verifier.judge.compensated import Compensated
 from warpwright.verifier.judge.products import WideProducts
 from warpwright.workers.tensors import variants
@@ -56,10 +56,14 @@ class Leaf:
     original: Errors
     scale: oracle.Scale
     allowed: Errors
+    expected: Errors = NO_ERROR
+    """What would be allowed if the original's typical error stood for its own in place of its worst, once the answer was examined."""
     sensitive: torch.Tensor | None = None
     """Elements that are compared apart from the others (`conditioning.py`), if the answer was examined and there are any."""
     allowed_there: Errors = NO_ERROR
     """How far they may be off, if they are real."""
+    small: tuple[parts.Part, ...] = ()
+    """Rows, columns and the like that are small beside the rest."""
     seen: tuple[torch.Tensor, ...] = ()
     """What they may be besides `own` and `exact`, if they are integers."""
 
@@ -238,9 +242,9 @@ class Original:
         changed = state[name].clone()
         if line in ("row", "column") and _exchange_two(changed, line == "row", bool(ends), self.secret + 7919 * number):
             return state | dict.fromkeys(tied, changed)
-        if changed.is_floating_point() and changed.numel():
+        if (changed.is_floating_point() or changed.is_complex()) and changed.numel():
             at = (self.secret + 7919 * number) % changed.numel()
-            changed.view(-1)[at] += 4 * changed.abs().max() + 0.1
+            changed.view(-1)[at] += (4 * changed.abs().max() + 0.1) * (1 + 1j if changed.is_complex() else 1)
         return state | dict.fromkeys(tied, changed)
 
     def set_state(self, which: int) -> None:
@@ -414,7 +418,8 @@ class Original:
             leaf = leaves[number]
             if leaf.is_real:
                 original = oracle.worst(leaf.original, oracle.errors_of(value, leaf.exact))
-                leaves[number] = replace(leaf, original=original, allowed=oracle.tolerance(original, leaf.scale, leaf.dtype))
+                small = tuple(parts.worse(part, value, leaf.exact) for part in leaf.small)
+                leaves[number] = replace(leaf, original=original, allowed=oracle.tolerance(original, leaf.scale, leaf.dtype), small=small)
         finite = all(leaf.own is None or not leaf.is_real for leaf in leaves)
         real = [leaf for leaf in leaves if leaf.is_real]
         telling = [leaf for leaf in real if not oracle.is_noise(leaf.original, leaf.scale)]
@@ -436,7 +441,7 @@ class Original:
         allowed = oracle.tolerance(original, scale, own.dtype) if real else NO_ERROR
         return Leaf(
             path, tuple(own.shape), tuple(own.stride()), own.dtype, str(own.device), isinstance(value, torch.Tensor),
-            wide, own.clone() if keep else None, original, scale, allowed,
+            wide, own.clone() if keep else None, original, scale, allowed, small=parts.of(wide, own, scale.rms) if real else (),
         )  # fmt: skip
 
     def permitted(self, inputs: Any, which: int) -> list[torch.Tensor]:
