@@ -1,7 +1,7 @@
 """Read and patch cubins (ELF64 machine code of NVIDIA kernels, CUDA 12 and 13) and fat binaries that hold them.
 
-Code words are replaced in place: no size, label or relocation ever changes, of offsets only those that list a kernel's shuffles and votes. ELF is read here with `struct` alone, because the processes
-that measure must start in milliseconds and on machines with nothing installed.
+Code words are replaced in place: no size, label or relocation ever changes, and of code offsets only the lists of a kernel's shuffles. ELF is read
+here with `struct` alone, because the processes that measure must start in milliseconds and on machines with nothing installed.
 """
 
 from __future__ import annotations

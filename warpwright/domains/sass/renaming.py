@@ -100,7 +100,8 @@ def renamed(kernel: Kernel, distances: Distances, limit: int) -> Kernel:
         moves = list(_moves(kernel, limit, kept))
         if not moves:
             return kernel
-        candidate = _with_words(kernel, _encoded(kernel, moves), max((register + delta for value, delta in moves for register in value.registers if register < NONE), default=0))
+        taken = (register + delta for value, delta in moves for register in value.registers if register < NONE)
+        candidate = _with_words(kernel, _encoded(kernel, moves), max(taken, default=0))
         wrong = set(differences(kernel, candidate)) or _too_early(candidate, distances, false_alarms)
         if not wrong:
             return candidate
@@ -120,7 +121,8 @@ def _with_words(kernel: Kernel, words: list[int], highest: int) -> Kernel:
     cubin = kernel.cubin.with_words(kernel.name, (*words, *kernel.padding)).with_register_count(kernel.name, count)
     listed = read_kernel(cubin, kernel.name)
     if len(listed.instructions) != len(kernel.instructions):
-        raise CaptureError(f"{kernel.name}: expected {len(kernel.instructions)} instructions, saw {len(listed.instructions)} with others' registers", "report this")
+        counts = f"expected {len(kernel.instructions)} instructions, saw {len(listed.instructions)} with others' registers"
+        raise CaptureError(f"{kernel.name}: {counts}", "report this")
     pairs = zip(kernel.instructions, listed.instructions, kernel.words, words, strict=True)
     instructions = tuple(mine if before == after else theirs for mine, theirs, before, after in pairs)
     return replace(kernel, cubin=cubin, instructions=instructions, words=listed.words, compiled=kernel)
@@ -293,7 +295,10 @@ def _distinct(values: list[Value]) -> list[Value]:
 
 
 def _moves(kernel: Kernel, limit: int, kept: set[int]) -> Iterator[tuple[Value, int]]:
-    """Yield the values that move, and by how many registers; those of the instructions `kept` stay. Where there are loops, those of loops alone move."""
+    """Yield the values that move, and by how many registers; those of the instructions `kept` stay.
+
+    Where there are loops, those of loops alone move.
+    """
     live, inner = live_at_entries(kernel), min(1, max(kernel.depth))
     for number, block in enumerate(kernel.blocks):
         if len(block) >= SMALLEST and kernel.depth[number] >= inner:
@@ -393,7 +398,8 @@ def _encoded(kernel: Kernel, moves: list[tuple[Value, int]]) -> list[int]:
 
 
 def _word(instruction: Instruction, word: int, written: Mapping[Place, int], read: Mapping[Place, int]) -> int:
-    return _with_fields(_with_fields(word, instruction.index, destinations(instruction), WRITTEN, written), instruction.index, sources(instruction), READ, read)
+    with_results = _with_fields(word, instruction.index, destinations(instruction), WRITTEN, written)
+    return _with_fields(with_results, instruction.index, sources(instruction), READ, read)
 
 
 def _with_fields(word: int, index: int, registers: list[int], fields: Mapping[int, tuple[int, ...]], moved: Mapping[Place, int]) -> int:
@@ -416,7 +422,7 @@ Definition = tuple[str, int, int]
 
 
 def differences(first: Kernel, second: Kernel) -> list[int]:
-    """Return the instructions of which the two kernels, both as disassembled, do not say the same: operation, operands, and which values they read."""
+    """Return the instructions of which two kernels, both as disassembled, do not say the same: operation, operands, which values they read."""
     if len(first.instructions) != len(second.instructions) or first.blocks != second.blocks:
         return list(range(len(first.instructions)))
     wrong = [mine.index for mine, theirs in zip(first.instructions, second.instructions, strict=True) if _shape(mine) != _shape(theirs)]
