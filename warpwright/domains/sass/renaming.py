@@ -92,8 +92,11 @@ def with_registers(kernel: Kernel, registers: int) -> Kernel:
 def renamed(kernel: Kernel, distances: Distances, limit: int) -> Kernel:
     """Return the kernel with its values in up to `limit` registers; the kernel itself where none can move.
 
-    `distances` are those of the compiler's schedule: what the renamed one would teach is not a compiler's.
+    `distances` are those of the compiler's schedule: what the renamed one would teach is not a compiler's. A cubin that names registers outside its
+    code (masks of shuffles) keeps its own.
     """
+    if kernel.cubin.names_masks(kernel.name):
+        return kernel
     false_alarms = Checker(kernel, distances).accepted
     kept: set[int] = set()
     for _ in range(ROUNDS):
