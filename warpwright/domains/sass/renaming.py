@@ -15,13 +15,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from warpwright.domains.sass import isa
+from warpwright.domains.sass import control, isa
 from warpwright.domains.sass.checker import Checker
 from warpwright.domains.sass.disassembly import P, R
 from warpwright.domains.sass.distances import Distances, shipped
 from warpwright.domains.sass.instruction import Instruction
 from warpwright.domains.sass.kernel import Kernel, read_kernel
-from warpwright.errors import CaptureError
+from warpwright.errors import CaptureError, UsageError
 
 EARLIER = 90
 """Places that a load should be able to begin earlier, where there are registers for it."""
@@ -103,8 +103,7 @@ def renamed(kernel: Kernel, distances: Distances, limit: int) -> Kernel:
         moves = list(_moves(kernel, limit, kept))
         if not moves:
             return kernel
-        taken = (register + delta for value, delta in moves for register in value.registers if register < NONE)
-        candidate = _with_words(kernel, _encoded(kernel, moves), max(taken, default=0))
+        candidate = _with_words(kernel, _encoded(kernel, moves))
         wrong = set(differences(kernel, candidate)) or _too_early(candidate, distances, false_alarms)
         if not wrong:
             return candidate
@@ -118,11 +117,22 @@ def _too_early(kernel: Kernel, distances: Distances, known: frozenset[tuple[str,
     return {violation.index for violation in found} | {violation.fact[2] for violation in found if violation.fact}
 
 
-def _with_words(kernel: Kernel, words: list[int], highest: int) -> Kernel:
+def renamed_as(kernel: Kernel, words: Mapping[int, int], registers: int) -> Kernel:
+    """Return the kernel with the words that an earlier renaming gave some instructions; raise UsageError where they do something else."""
+    every = [words.get(index, word) for index, word in enumerate(kernel.words)]
+    controls = any((after ^ before) & control.MASK for after, before in zip(every, kernel.words, strict=True))
+    candidate = _with_words(kernel, every)
+    if controls or kernel.cubin.names_masks(kernel.name) or differences(kernel, candidate):
+        raise UsageError("expected words that differ from the compiler's in their registers alone, saw others", "give what `warpwright optimize` wrote")
+    return replace(candidate, registers=registers)
+
+
+def _with_words(kernel: Kernel, words: list[int]) -> Kernel:
     """Return the kernel with other words, disassembled anew; labels, and what did not change, are the compiler's."""
-    count = max(kernel.cubin.register_count(kernel.name), RESERVED + 1 + highest)
-    cubin = kernel.cubin.with_words(kernel.name, (*words, *kernel.padding)).with_register_count(kernel.name, count)
+    cubin = kernel.cubin.with_words(kernel.name, (*words, *kernel.padding))
     listed = read_kernel(cubin, kernel.name)
+    named = max((register for one in listed.instructions for register in one.defs | one.uses if register < NONE), default=0)
+    cubin = cubin.with_register_count(kernel.name, max(kernel.cubin.register_count(kernel.name), RESERVED + 1 + named))
     if len(listed.instructions) != len(kernel.instructions):
         counts = f"expected {len(kernel.instructions)} instructions, saw {len(listed.instructions)} with others' registers"
         raise CaptureError(f"{kernel.name}: {counts}", "report this")
