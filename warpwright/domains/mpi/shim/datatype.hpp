@@ -207,6 +207,9 @@ inline std::optional<Layout> from_named(Bytes size, Bytes extent) {
     return dense(size);
 }
 
+// Set where a derived type without bytes was read, as a part of another: some MPICH divides by zero where it packs such a type itself.
+inline thread_local bool saw_empty = false;
+
 // The layout and extent of a datatype; nothing for a type that this library cannot read or that does not fit 64 bits.
 inline std::optional<Described> described(Handle type) {
     Count low, extent, size;
@@ -218,6 +221,7 @@ inline std::optional<Described> described(Handle type) {
     using namespace mpi_constant;
     const int combiner = contents.combiner;
     const bool leaf = combiner == named || combiner == f90_real || combiner == f90_complex || combiner == f90_integer;
+    saw_empty = saw_empty || (!leaf && size == 0);
     const auto layout = leaf ? from_named(size, extent) : from_contents(contents);
     if (!layout || layout->bytes() != size) return std::nullopt; // the library is the authority: what disagrees with it is left to it
     return Described{*layout, extent};
