@@ -9,7 +9,7 @@ import pytest
 from sass_cubins import LISTED, checker, kernel
 
 from warpwright.domains.sass import control, hazards, isa
-from warpwright.domains.sass.checker import complaints, dependences, independent
+from warpwright.domains.sass.checker import Checker, complaints, dependences, independent
 from warpwright.domains.sass.disassembly import UR, Line
 from warpwright.domains.sass.distances import Distances, learnt, shipped
 from warpwright.domains.sass.hazards import State, Violation, Watch
@@ -265,3 +265,15 @@ def test_complaints_name_what_is_wrong() -> None:
     dependent = next(i for i in range(len(here.words) - 1) if here.instructions[i].defs & here.instructions[i + 1].uses)
     assert any("passed" in text for text in complaints(here.original.exchanged(dependent), rules))
     assert {"BRA", "EXIT"} <= isa.ENDS
+
+
+def test_a_false_alarm_is_one_register_at_one_place_and_nothing_about_it_moves() -> None:
+    """What the model finds in a compiler's schedule is passed over there; the same rule broken by another operation, or sooner, is not."""
+    rules = Checker(kernel("rmsnorm_90"), shipped(90))
+    alarm = Violation("WAR", 74, 25, (False, "MUFU", 60), 0)
+    too_close = Violation("DISTANCE", 80, 4, None, 0, ("RAW", "ALU", "ALU.a", "R"), 3, 4)
+    rules.__dict__["false_alarms"] = [alarm, too_close]
+    assert rules.known(alarm) and rules.known(too_close)
+    assert not rules.known(replace(alarm, fact=(False, "MUFU", 61))) and not rules.known(replace(alarm, register=26))
+    assert not rules.known(replace(too_close, cycles=2)) and rules.known(replace(too_close, cycles=4))
+    assert not any(rules.movable(index) for index in (74, 60, 80)) and rules.movable(75)

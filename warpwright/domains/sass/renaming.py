@@ -92,7 +92,7 @@ def renamed(kernel: Kernel, distances: Distances, limit: int) -> Kernel:
     """
     if kernel.cubin.names_masks(kernel.name):
         return kernel
-    false_alarms = Checker(kernel, distances).accepted
+    false_alarms = frozenset((violation.rule, violation.index) for violation in Checker(kernel, distances).false_alarms)
     kept: set[int] = set()
     for _ in range(ROUNDS):
         moves = list(_moves(kernel, limit, kept))
