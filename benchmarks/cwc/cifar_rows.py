@@ -95,6 +95,7 @@ def noted(out: Path, table: str) -> list[dict[str, Any]]:
 def rates(out: Path, lanes: int) -> dict[str, float]:
     """Return the multiply-adds a second of each network that was measured in graphs: with so many side by side, else alone."""
     rows = [row for row in noted(out, "speed") if row["stepping"] == "auto" and row["lanes"] in (1, lanes) and not row["adversary steps"]]
+    rows = [row for row in rows if row["normalisation"] == "ours"] or rows
     return {row["net"]: row["multiply-adds/s"] for row in sorted(rows, key=lambda row: int(row["lanes"])) if "multiply-adds/s" in row}
 
 
@@ -154,6 +155,7 @@ TABLES = {
     "front": "The search: choices by their accuracy",
     "speed": "An epoch of each network, alone and side by side",
     "agreement": "A recorded step against steps sent one by one: how far the weights are apart after 8 steps, relative to how far they moved",
+    "profile": "The kernels of a step of ResNet-18 that cost most, sent one by one",
     "parts": "Parts as they were run",
     "failures": "Failures",
 }
@@ -163,7 +165,7 @@ def write(out: Path, name: str, machine: str) -> None:
     """Write rows.jsonl, README.md and front.svg from what is known."""
     found = {table: noted(out, table) for table in TABLES if table not in ("trainings", "singles")}
     for table in CURRENT:
-        found[table] = list({tuple(list(row.values())[: 4 if table == "speed" else 1]): row for row in found[table]}.values())
+        found[table] = list({tuple(list(row.values())[: 5 if table == "speed" else 1]): row for row in found[table]}.values())
     found["speed"] = [{**dict.fromkeys(_columns(found["speed"]), ""), **row} for row in found["speed"]]
     found["trainings"], found["singles"] = trainings(out, name), singles(out)
     lines = [json.dumps({"table": table, **row}) for table in TABLES for row in found[table]]

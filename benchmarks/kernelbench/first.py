@@ -279,6 +279,7 @@ def compared(programs: dict[str, Any], model: Any, inputs: list[Any], leaves: li
     import torch
 
     from warpwright.verifier.judge import tf32
+    from warpwright.verifier.judge.products import WideProducts
 
     torch.manual_seed(1)
     normal = [torch.randn_like(x) if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in inputs]
@@ -295,8 +296,9 @@ def compared(programs: dict[str, Any], model: Any, inputs: list[Any], leaves: li
             double = copy.deepcopy(model).double()
             wider = [x.double() if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in given_few]
             try:
-                exact = flat(double(*wider))
-                with tf32.RoundedOperands(tf32.permitted()) as rounding:  # as the verifier allows it where the flags do
+                with WideProducts():
+                    exact = flat(double(*wider))
+                with WideProducts(), tf32.RoundedOperands(tf32.permitted()) as rounding:  # as the verifier allows it where the flags do
                     rounded = flat(double(*wider)) if original[0].is_cuda else None
                 rounded = rounded if rounding.count else None
             except RuntimeError as problem:

@@ -39,9 +39,10 @@ from warpwright.targets.cubin.shipping import proven
 
 def flags_of(text: str) -> Flags:
     """Return the flags that print as a text."""
-    patterns = {"level": r"-O(\d)", "caching": r"-dlcm=(\w+)", "blocks": r"minnctapersm (\d+)", "unroll": r"unroll (\d+)"}
-    found = {name: match[1] for name, pattern in patterns.items() if (match := re.search(pattern, text))}
-    return replace(PLAIN, **{name: value if name == "caching" else int(value) for name, value in found.items()})
+    patterns = {"level": r"-O(\d)", "blocks": r"minnctapersm (\d+)", "unroll": r"unroll (\d+)"}
+    names = {"caching": r"-dlcm=(\w+)", "stores": r"-dscm=(\w+)", "ptxas": r"ptxas ([\d.]+)"}
+    numbers = {name: int(match[1]) for name, pattern in patterns.items() if (match := re.search(pattern, text))}
+    return replace(PLAIN, **numbers, **{name: match[1] for name, pattern in names.items() if (match := re.search(pattern, text))})
 
 
 def accepted(run: Path) -> Iterator[tuple[str, Flags, float, Path]]:

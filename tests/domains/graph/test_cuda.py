@@ -8,13 +8,13 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from benchmarks.kernels.templates import OnCpu
 from tests.domains.graph import test_cpp
 from tests.domains.graph.techniques.exactness import captured, draw
 from tests.domains.graph.test_cpp import ELEMENTWISE, IMAGES, ROWS, TEXT, Function, Several
 from warpwright.base import Action
-from warpwright.domains import transpile
 from warpwright.domains.graph.cuda import plan
-from warpwright.domains.graph.cuda.kernel import CudaKernel, source_of
+from warpwright.domains.graph.cuda.kernel import CudaKernel
 from warpwright.domains.graph.cuda.plan import DEFAULT, Tuning
 from warpwright.domains.graph.ir import GraphIR, run
 from warpwright.domains.graph.lower import Original, lower
@@ -22,33 +22,6 @@ from warpwright.domains.graph.techniques.fuse import FuseCuda
 from warpwright.domains.graph.techniques.schedule import ChannelsLast
 
 pytestmark = pytest.mark.compiler
-
-
-class OnCpu:
-    """Stands in for CUDA_KERNELS of a generated file: the same text, translated."""
-
-    def __init__(self, kernels: list[CudaKernel]) -> None:
-        text, self.shapes = source_of(kernels)
-        flags = ["-O1" if flag == "-O3" else flag for flag in transpile.FLAGS]
-        self.kernels = transpile.compile_text(text, "fused.cu").load(flags)
-
-    def usable(self, tensor: torch.Tensor) -> bool:
-        """Say that there are kernels."""
-        return True
-
-    def aligned(self, *tensors: torch.Tensor) -> list[torch.Tensor]:
-        """Return the tensors where their addresses allow it."""
-        return [self.laid(tensor, tensor.stride(), True) if tensor.data_ptr() % 16 else tensor for tensor in tensors]
-
-    def laid(self, tensor: torch.Tensor, strides: tuple[int, ...], copy: bool = False) -> torch.Tensor:
-        """Return the tensor with these strides."""
-        if tensor.stride() == strides and not copy:
-            return tensor
-        return torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype).copy_(tensor)
-
-    def launch(self, name: str, tensor: torch.Tensor, *pointers: int) -> None:
-        """Run a kernel."""
-        self.kernels[name][self.shapes[name][1:]](*pointers)
 
 
 def fused(ir: GraphIR, tuning: Tuning = DEFAULT) -> tuple[list[CudaKernel], Any]:
@@ -109,6 +82,16 @@ def test_rows_of_a_multiprocessors_registers_are_read_once(monkeypatch: pytest.M
     monkeypatch.setattr(plan, "MULTIPROCESSORS", 2)
     kernels = check([ROWS[0], lambda x: torch.softmax(x, -1)], (3, 49152), ("normal",))
     assert all(kernel.generated.flags == 0 and kernel.generated.launch.block == 1024 for kernel in kernels)
+    assert all(kernel.text.count("load<4>") == 1 for kernel in kernels)
+
+
+def test_blocks_together_keep_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They wait for one another's sums, after each phase that has some; the last part of a row may be short."""
+    monkeypatch.setattr(plan, "MULTIPROCESSORS", 2)
+    monkeypatch.setattr(plan, "HELD", 4)
+    functions = [ROWS[0], ROWS[7], lambda x: torch.softmax(x * 2, -1) * 3, lambda x: (x - x.mean(-1, keepdim=True)).abs().sum(-1, keepdim=True) + x]
+    kernels = check(functions, (3, 17000), ("normal", "offset"))
+    assert all(kernel.generated.together and kernel.generated.launch.grid == 3 * 9 for kernel in kernels)
     assert all(kernel.text.count("load<4>") == 1 for kernel in kernels)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import warnings
 from typing import Any
 
 import pytest
@@ -318,6 +319,20 @@ def test_rgat_beside_pyg(options: dict[str, Any]) -> None:
     index, relation = edges()
     x = torch.randn(N, IN, dtype=torch.float64, requires_grad=True)
     same_as_pyg(Original(IN, 4, R, **options).double(), [x], x, index, relation)
+
+
+@needs_pyg
+@pytest.mark.parametrize("heads", [1, 2])
+@pytest.mark.parametrize("edges", [90, 5000])
+def test_rgat_with_features_of_edges_beside_pyg(heads: int, edges: int) -> None:
+    from torch_geometric.nn import RGATConv as Original
+
+    torch.manual_seed(0)
+    x, features = (torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in ((60, IN), (edges, 3)))
+    index, relation = torch.randint(60, (2, edges)), torch.randint(R, (edges,))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        same_as_pyg(Original(IN, 4, R, heads=heads, edge_dim=3).double(), [x, features], x, index, relation, features)
 
 
 @needs_pyg

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from warpwright.domains.sass import control, hazards, isa
+from warpwright.domains.sass import control, hazards, hints, isa
 from warpwright.domains.sass.distances import Distances
 from warpwright.domains.sass.hazards import OPERATION, State, Violation, Watch
 from warpwright.domains.sass.instruction import Instruction
@@ -346,7 +346,7 @@ def complaints(schedule: Schedule, checker: Checker) -> list[str]:
             continue
         problems += _broken_orders(kernel, order)
     for place, index in enumerate(schedule.order):
-        if (schedule.words[place] ^ kernel.words[index]) & ~control.MASK:
+        if not hints.means_the_same(kernel.instructions[index], kernel.words[index], schedule.words[place], kernel.cubin.arch):
             problems.append(f"instruction {index} does something else")
         if schedule.words[place] != kernel.words[index] and not control.decode(schedule.words[place]).legal:
             problems.append(f"instruction {index} has the control word {control.decode(schedule.words[place])}")

@@ -29,6 +29,9 @@ EARLIER = 90
 RESERVED = 2
 """Registers that a kernel's count has beyond those that its code names: ptxas's counts have two from sm_70 on."""
 
+ATTEMPTS = 100
+"""Times that the values of a block are dealt out, each time with one more that stays: blocks of two hundred instructions take some forty."""
+
 NONE, STACK = 255, 1
 """The first is RZ; the second holds the stack's address."""
 
@@ -240,7 +243,7 @@ def _goes_on(instruction: Instruction) -> bool:
 
 
 def _stays(kernel: Kernel, instruction: Instruction) -> bool:
-    """Must an instruction keep its registers? Those that the cubin points at for being of the whole warp need not."""
+    """Must an instruction keep its registers? Those that the cubin lists for being of the whole warp need not."""
     pointed_at = instruction.index in kernel.pinned and instruction.base not in isa.COLLECTIVES
     return instruction.is_gmma or instruction.opaque or pointed_at or instruction.base in (*isa.ENDS, *UNCLEAR)
 
@@ -302,15 +305,18 @@ def _moves(kernel: Kernel, limit: int, kept: set[int]) -> Iterator[tuple[Value, 
 
 
 def _allocated(values: list[Value], start: int, limit: int) -> list[tuple[Value, int]]:
-    """Return the values of a block that move; where they do not find room together, the wide ones stay, and then all."""
-    for wide_too in (True, False):
-        moves = _placed([replace(value, fixed=value.fixed or (value.wide and not wide_too)) for value in values], start, limit)
-        if moves is not None:
+    """Return the values of a block that move; one that finds no room stays, and the others make room for it. None move where too many do not."""
+    values = [replace(value) for value in values]
+    for _ in range(ATTEMPTS):
+        moves = _placed(values, start, limit)
+        if not isinstance(moves, Value):
             return moves
+        moves.fixed = True
     return []
 
 
-def _placed(values: list[Value], start: int, limit: int) -> list[tuple[Value, int]] | None:
+def _placed(values: list[Value], start: int, limit: int) -> list[tuple[Value, int]] | Value:
+    """Return the values that move, or the first that finds no room."""
     taken, wanted = _Timetable(), _Timetable()
     for value in values:
         if value.fixed:
@@ -319,7 +325,7 @@ def _placed(values: list[Value], start: int, limit: int) -> list[tuple[Value, in
     for value in sorted((one for one in values if not one.fixed), key=lambda one: (not one.loaded, not one.wide, one.start, min(one.registers))):
         delta = _distance(taken, wanted, value, start, limit)
         if delta is None:
-            return None
+            return value
         taken.add(value, delta, value.start)
         if value.loaded:
             wanted.add(value, delta, max(start, value.start - EARLIER))

@@ -130,6 +130,12 @@ def median(errors: Sequence[Errors]) -> Errors:
     return Errors(*(statistics.median(getattr(error, kind) for error in errors) for kind in ("max", "rms", "centred")))
 
 
+def root_mean_square(errors: Sequence[Errors]) -> Errors:
+    """Return the root mean square of each kind of error; of none, 0."""
+    size = math.sqrt(max(1, len(errors)))
+    return Errors(*(math.hypot(*(getattr(error, kind) for error in errors)) / size for kind in ("max", "rms", "centred")))
+
+
 def is_noise(original: Errors, scale: Scale) -> bool:
     """Is the answer zero to rounding, so that the original's output is nothing but its error?"""
     return original.rms > NOISE * scale.rms
@@ -148,10 +154,18 @@ def tolerance(original: Errors, scale: Scale, dtype: torch.dtype) -> Errors:
     )
 
 
+def shares(error: Errors, allowed: Errors) -> dict[str, float]:
+    """Return the ratio of each kind of error to what is allowed."""
+    pairs = {"max": (error.max, allowed.max), "rms": (error.rms, allowed.rms), "centred": (error.centred, allowed.centred)}
+    return {
+        kind: math.inf if not math.isfinite(seen) else seen / limit if limit > 0 else (math.inf if seen > 0 else 0.0)
+        for kind, (seen, limit) in pairs.items()
+    }  # fmt: skip
+
+
 def excess(error: Errors, allowed: Errors) -> float:
     """Return the largest ratio of an error to what is allowed: at most 1 for a pass."""
-    pairs = ((error.max, allowed.max), (error.rms, allowed.rms), (error.centred, allowed.centred))
-    return max((math.inf if not math.isfinite(seen) else seen / limit if limit > 0 else (math.inf if seen > 0 else 0.0)) for seen, limit in pairs)
+    return max(shares(error, allowed).values())
 
 
 def describe(error: Errors, scale: Scale) -> str:

@@ -18,8 +18,9 @@ from warpwright.tasks import taskfile
 from warpwright.tasks.copying import copied
 from warpwright.tasks.padding import padded_as_on_devices
 from warpwright.verifier.draw import CHANGES, MIXED, STRIDED, Draw
-from warpwright.verifier.judge import discrete, distributions, oracle, tf32
+from warpwright.verifier.judge import discrete, distributions, oracle, parts, tf32
 from warpwright.verifier.judge.compensated import Compensated
+from warpwright.verifier.judge.products import WideProducts
 from warpwright.workers.tensors import variants
 from warpwright.workers.tensors.objects import fields_of, kinds_of
 
@@ -55,10 +56,14 @@ class Leaf:
     original: Errors
     scale: oracle.Scale
     allowed: Errors
+    expected: Errors = NO_ERROR
+    """What would be allowed if the original's typical error stood for its own in place of its worst, once the answer was examined."""
     sensitive: torch.Tensor | None = None
     """Elements that are compared apart from the others (`conditioning.py`), if the answer was examined and there are any."""
     allowed_there: Errors = NO_ERROR
     """How far they may be off, if they are real."""
+    small: tuple[parts.Part, ...] = ()
+    """Rows, columns and the like that are small beside the rest."""
     seen: tuple[torch.Tensor, ...] = ()
     """What they may be besides `own` and `exact`, if they are integers."""
 
@@ -235,9 +240,9 @@ class Original:
         changed = state[name].clone()
         if line in ("row", "column") and _exchange_two(changed, line == "row", bool(ends), self.secret + 7919 * number):
             return state | dict.fromkeys(tied, changed)
-        if changed.is_floating_point() and changed.numel():
+        if (changed.is_floating_point() or changed.is_complex()) and changed.numel():
             at = (self.secret + 7919 * number) % changed.numel()
-            changed.view(-1)[at] += 4 * changed.abs().max() + 0.1
+            changed.view(-1)[at] += (4 * changed.abs().max() + 0.1) * (1 + 1j if changed.is_complex() else 1)
         return state | dict.fromkeys(tied, changed)
 
     def set_state(self, which: int) -> None:
@@ -294,12 +299,12 @@ class Original:
         with torch.no_grad(), context:
             return self.model(*change(clone(inputs) if self.mutates_inputs else inputs))
 
-    def run_wide(self, inputs: Any, which: int) -> Any:
+    def run_wide(self, inputs: Any, which: int, rounding: tf32.RoundedOperands | None = None) -> Any:
         """Return the output in float64; where the program cannot run in float64, in its own precision (`wide_problem` says why)."""
         self.set_state(which)
         if self.wide is not None and not self.wide_problem:
             try:
-                return self._widely(inputs)
+                return self._widely(inputs, rounding)
             except torch.cuda.OutOfMemoryError:
                 pass  # what the failed run held is let go of at the end of this block
             except Exception as error:  # whatever a program raises
@@ -308,15 +313,16 @@ class Original:
                 self.wide_problem = f"the original does not run in float64: {str(error)[:300]}"
                 return own
             self.current = None
-            return self._widely_in_less_memory(inputs, which)
+            return self._widely_in_less_memory(inputs, which, rounding)
         return self.run_own(inputs, which)
 
-    def _widely(self, inputs: Any) -> Any:
+    def _widely(self, inputs: Any, rounding: tf32.RoundedOperands | None) -> Any:
         assert self.wide is not None
+        arithmetic = Compensated() if self.is_double(inputs) else WideProducts() if self.device.startswith("cuda") else contextlib.nullcontext()
         default = torch.get_default_dtype()
         torch.set_default_dtype(torch.float64)
         try:
-            with torch.no_grad(), padded_as_on_devices(), Widening(), Compensated() if self.is_double(inputs) else contextlib.nullcontext():
+            with torch.no_grad(), padded_as_on_devices(), Widening(), arithmetic, rounding or contextlib.nullcontext():
                 return self.wide(*widen(clone(inputs) if self.mutates_inputs else inputs))
         finally:
             torch.set_default_dtype(default)
@@ -325,13 +331,13 @@ class Original:
         """Whether float64 is the task's own type: then the oracle has to be wider."""
         return any(isinstance(item, torch.Tensor) and item.dtype is torch.float64 for item in (*self.initial.values(), *tree_leaves(inputs)))
 
-    def _widely_in_less_memory(self, inputs: Any, which: int) -> Any:
+    def _widely_in_less_memory(self, inputs: Any, which: int, rounding: tf32.RoundedOperands | None) -> Any:
         """Return the float64 output without cuDNN, whose float64 convolutions take workspaces of many times their operands."""
         self.answers.clear()
         torch.cuda.empty_cache()
         self.set_state(which)
         with torch.backends.cudnn.flags(enabled=False):
-            return self._widely(inputs)
+            return self._widely(inputs, rounding)
 
     # -- answers
 
@@ -393,7 +399,8 @@ class Original:
             leaf = leaves[number]
             if leaf.is_real:
                 original = oracle.worst(leaf.original, oracle.errors_of(value, leaf.exact))
-                leaves[number] = replace(leaf, original=original, allowed=oracle.tolerance(original, leaf.scale, leaf.dtype))
+                small = tuple(parts.worse(part, value, leaf.exact) for part in leaf.small)
+                leaves[number] = replace(leaf, original=original, allowed=oracle.tolerance(original, leaf.scale, leaf.dtype), small=small)
         finite = all(leaf.own is None or not leaf.is_real for leaf in leaves)
         real = [leaf for leaf in leaves if leaf.is_real]
         telling = [leaf for leaf in real if not oracle.is_noise(leaf.original, leaf.scale)]
@@ -415,7 +422,7 @@ class Original:
         allowed = oracle.tolerance(original, scale, own.dtype) if real else NO_ERROR
         return Leaf(
             path, tuple(own.shape), tuple(own.stride()), own.dtype, str(own.device), isinstance(value, torch.Tensor),
-            wide, own.clone() if keep else None, original, scale, allowed,
+            wide, own.clone() if keep else None, original, scale, allowed, small=parts.of(wide, own, scale.rms) if real else (),
         )  # fmt: skip
 
     def permitted(self, inputs: Any, which: int) -> list[torch.Tensor]:
@@ -423,8 +430,7 @@ class Original:
         if not self.may_use_tf32 or self.wide_problem or self.is_double(inputs):
             return []
         rounding = tf32.RoundedOperands(tf32.permitted())
-        with rounding:
-            values = [as_tensor(value) for _, value in leaves_of(self.run_wide(inputs, which))]
+        values = [as_tensor(value) for _, value in leaves_of(self.run_wide(inputs, which, rounding))]
         self.may_use_tf32 = rounding.count > 0
         return values if rounding.count else []
 

@@ -48,13 +48,15 @@ class Generated:
     """Integers, zero before the launch, by which blocks wait for one another."""
     loose: frozenset[int] = frozenset()
     """Operands whose address may be any."""
+    together: bool = False
+    """Do blocks wait for others that may begin after them?"""
 
 
 def generate(program: Program, name: str, tuning: Tuning = DEFAULT, placement: Placement = CONTIGUOUS) -> Generated:
     """Return the kernels of a finished program, whose tensors lie as `placement` says; Unsupported when it cannot be one."""
     layout = placement.layout(program)
     shape = plan(program, layout, tuning, _passes(program), placement.offsets)
-    if not shape.items and program.reduced:
+    if (not shape.items or shape.together) and program.reduced:
         program = online(program)
         shape = plan(program, layout, tuning, _passes(program), placement.offsets)
     return _Writer(program, layout, shape, name, placement).generated()
@@ -80,7 +82,7 @@ class _Writer(Phases):
         self.index = counted(self.program)
         self.lanes = self.layout.lanes
         self.kept = self._choose_kept()
-        self.whole = self.plan.items * self.plan.group * self.plan.vector == self.plan.length
+        self.whole = self.plan.items * self.plan.group * self.plan.vector * self.plan.parts == self.plan.length
         """Has every thread the same number of elements?"""
         self.all_live = self.plan.units % self.plan.per_block == 0
         """Has every group a row?"""
@@ -102,13 +104,18 @@ class _Writer(Phases):
             raise Unsupported("too many rows")
         if shape.parts == 1:
             return Generated(self._kernel(), Launch(self.name, blocks, block), vector=shape.vector)
+        if shape.together:
+            return self._together()
         steps: list[int | None] = [phase for phase in range(self.last + 1) if self.roots(phase)]
         if not any(v.phase == self.last and self.of_elements(v) for v in self.results):
             steps.append(None)  # results of rows, from their parts
         order = chunks(shape, blocks, 4 * shape.length * shape.per_block)
-        doubles = sum(SLOTS[r.text] for r in self.reductions) * shape.units * shape.parts
         launch = Launch(self.name, order.grid(len(steps)), block)
-        return Generated(self._in_parts(steps, order, blocks), launch, doubles, shape.vector, 1 + (len(steps) - 1) * blocks)
+        return Generated(self._in_parts(steps, order, blocks), launch, self._doubles(), shape.vector, 1 + (len(steps) - 1) * blocks)
+
+    def _doubles(self) -> int:
+        """Return the size of the workspace: a place for each part's share of each reduction."""
+        return sum(SLOTS[r.text] for r in self.reductions) * self.plan.units * self.plan.parts
 
     def _choose_kept(self) -> list[Value]:
         """Return the values that stay in registers from the phase that computes them to a later one."""
@@ -146,7 +153,8 @@ class _Writer(Phases):
         inputs = [f"const {TYPES[value(node).dtype]}* __restrict__ a{i}" for i, (node, _) in enumerate(self.program.operands)]
         outputs = [f"{TYPES[self._kind(v)]}* __restrict__ o{i}" for i, v in enumerate(self.results)]
         more = ["double* w", "int* flags"] if workspace else []
-        return f'extern "C" __global__ void __launch_bounds__({self.plan.block}) {name}({", ".join([*inputs, *outputs, *more])}) {{'
+        bounds = f"{self.plan.block}, 2" if self.plan.together else f"{self.plan.block}"
+        return f'extern "C" __global__ void __launch_bounds__({bounds}) {name}({", ".join([*inputs, *outputs, *more])}) {{'
 
     def _digits(self, source: str, loops: Sequence[Loop], prefix: str) -> list[str]:
         """Return lines that take a number apart into one index for each loop."""
@@ -432,6 +440,30 @@ class _Writer(Phases):
             body += [f"if (step == {number}) {{", *(f"    {line}" for line in inner), "}"]
         return self._text(body, True, len(steps))
 
+    def _together(self) -> Generated:
+        """Return the kernel in which each block keeps a part of a row, and meets the others of the row after each phase that reduces it."""
+        shape, meetings = self.plan, 0
+        body = ["__shared__ int shown;", "if (threadIdx.x == 0) shown = atomicAdd(flags, 1);", "__syncthreads();"]
+        body += [f"const int block = shown / {shape.parts}, part = shown % {shape.parts};", *self._place(), *self._scalars(0)]
+        body += [f"float c{v.number}[{shape.items}][{shape.vector}];" for v in self.kept]
+        for phase in range(self.last + 1):
+            body += self._phase(phase)
+            own = [r for r in self.reductions if r.args[0].phase == phase]
+            if own:
+                body += self._met(own, f"flags[{1 + meetings * shape.units} + block]")
+                meetings += 1
+            body += self._scalars(phase + 1)
+        body += self._row_results("member == 0 && part == 0")
+        launch = Launch(self.name, shape.units * shape.parts, shape.block)
+        return Generated(self._text(body, True, 2), launch, self._doubles(), shape.vector, 1 + meetings * shape.units, together=True)
+
+    def _met(self, reductions: Sequence[Value], flag: str) -> list[str]:
+        """Return lines that store a block's results, wait for those of the row's other blocks, and join them all."""
+        lines = [*self._partials(reductions), "__threadfence();", "__syncthreads();", "if (threadIdx.x == 0) {", f"    atomicAdd(&{flag}, 1);"]
+        lines += [f"    while (atomicAdd(&{flag}, 0) < {self.plan.parts}) {{}}", "    __threadfence();", "}", "__syncthreads();"]
+        lines += [f"{name} = {empty};" for r in reductions for name, empty in zip(_parts(r), _EMPTY[r.text], strict=True)]
+        return lines + self._parts_joined(reductions)
+
     def _of_part(self, phase: int | None) -> list[str]:
         """Return the lines of one phase of a part: what earlier ones gave is joined first. None: the results of rows."""
         first = self.last if phase is None else phase
@@ -488,7 +520,9 @@ class _Writer(Phases):
         if shape.items:
             tests = " && ".join([*guard, *([] if self.whole else [f"k < {shape.length}"])])
             lines = ["#pragma unroll", f"for (int i = 0; i < {shape.items}; ++i) {{"]
-            return [*lines, f"    const {kind} k = (i * {shape.group} + member) * {shape.vector};", f"    if ({tests}) {{" if tests else "    {"]
+            first = f"part * {shape.items * shape.group} + " if shape.together else ""
+            lines.append(f"    const {kind} k = ({first}i * {shape.group} + member) * {shape.vector};")
+            return [*lines, f"    if ({tests}) {{" if tests else "    {"]
         share = -(-shape.length // (parts * step)) * step
         start = "0" if parts == 1 else f"({kind})part * {share}"
         end = f"{shape.length}" if parts == 1 else f"{start} + {share} < {shape.length} ? {start} + {share} : {shape.length}"
@@ -548,9 +582,12 @@ class _Writer(Phases):
         """Return lines that join the parts of earlier phases."""
         if not reductions:
             return []
-        lines = [line for r in reductions for line in self._accumulators(r)]
+        return [line for r in reductions for line in self._accumulators(r)] + self._parts_joined(reductions)
+
+    def _parts_joined(self, reductions: Sequence[Value]) -> list[str]:
+        """Return lines that join the results of a row's parts."""
         steps = [step for r in reductions for step in _join(r, [f"({_type(r)})__ldcg(&{self._slot(r, i, 'j')})" for i in range(SLOTS[r.text])])]
-        lines += [f"for (int j = member; j < {self.plan.parts}; j += {self.plan.group}) {{", *(f"    {line}" for line in steps), "}"]
+        lines = [f"for (int j = member; j < {self.plan.parts}; j += {self.plan.group}) {{", *(f"    {line}" for line in steps), "}"]
         return lines + self._group_joined(reductions, "j")
 
     def _row_results(self, test: str) -> list[str]:

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch.nn import Parameter, ParameterDict
 
-from warpwright.domains.rgnn.emit.dense import mixed, outer, product, products, unmixed
+from warpwright.domains.rgnn.emit.dense import mixed, outer, products, summed, unmixed
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.nn.common import Layer, whole_call, wide
 from warpwright.domains.rgnn.operator import Edges, apply
@@ -68,10 +68,7 @@ class Project(torch.autograd.Function):
             return None, *(g @ w for g, w in zip(whole, weights, strict=True)), *(g.t() @ x for g, x in zip(whole, rows, strict=True)), *of_biases
         of_rows, of_weights, of_bias = [], [], []
         for x, weight, *parts in zip(rows, weights, *(g.split(ctx.counts) for g in gradients), strict=True):
-            of_row = product(parts[0], weight.chunk(3)[0])
-            for g, w in zip(parts[1:], weight.chunk(3)[1:], strict=True):
-                of_row = product(g, w, out=of_row, add=True)
-            of_rows.append(of_row)
+            of_rows.append(summed(parts, weight.unflatten(0, (3, -1))))
             pairs = [outer(x, g) for g in parts]
             of_weights.append(torch.cat([matrix.t() for matrix, _ in pairs]))
             of_bias.append(torch.cat([total for _, total in pairs]))

@@ -11,15 +11,15 @@ is a row for each thread (`k[x * n + i]`): rows are read 4, 8 or 16 elements at 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis import tiles
 from warpwright.domains.transpile.analysis.bounds import coefficient, is_x, linear, mentions_x
-from warpwright.domains.transpile.analysis.regions import Plan, used
+from warpwright.domains.transpile.analysis.regions import Plan, changed, used
 from warpwright.domains.transpile.analysis.uniform import PURE_CALLS
 from warpwright.domains.transpile.errors import DoesNotApply
-from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, Stmt, Var
+from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, If, Stmt, Var
 from warpwright.domains.transpile.printing import Printer
 
 AT_ONCE = 4
@@ -41,6 +41,9 @@ _CALLS = {
 _MEMBERS = {"float2": "xy", "float3": "xyz", "float4": "xyzw"}
 
 _NULL = ("NULL", "nullptr", "__null")
+
+_NUMBERS = ("INFINITY", "FLT_MAX", "FLT_MIN", "CUDART_INF_F", "HUGE_VALF")
+"""Names of floats."""
 
 _WHOLE = frozenset(["int", "unsigned int", "unsigned", "uint", "long", "size_t", "unsigned long", "long long"])
 
@@ -114,6 +117,8 @@ class _Vectors:
         self.left = f", {left}" if left else ""
         """How many lanes of the vector are threads, as an argument; nothing where all are."""
         self.sums: set[int] = set()
+        self.doubles: set[int] = set()
+        """Keys of sums of doubles."""
         self.kept: set[int] = set()
         """Keys of float values that do not change, kept as vectors."""
         self.fixed: set[int] = set()
@@ -148,7 +153,9 @@ class _Vectors:
                 self.sum_loops += isinstance(stmt, For)
             except DoesNotApply:
                 del self.declared[declared:], self.repeated[repeated:]
-                lines += self.one_by_one(stmt)
+                for part in distributed(stmt, self.plan):
+                    lines += self.one_by_one(part) if _stores(part) else self.statement(part)
+                    self.sum_loops += not _stores(part)
         if not self.sum_loops:
             raise DoesNotApply
         return lines
@@ -161,14 +168,14 @@ class _Vectors:
             raise DoesNotApply
         self.has_stores_to_rows = True
         used_here = used([stmt])
-        held = [self.plan.variables[key].name for key in sorted(used_here & (self.sums | self.kept))]
+        held = [(self.plan.variables[key].name, "double" if key in self.doubles else "float") for key in sorted(used_here & (self.sums | self.kept | self.doubles))]
         lanes = self.left.removeprefix(", ") or "ww::width"
         return [
             f"for (int nth = 0; nth < {self.count}; ++nth)",
             f"for (int lane = 0; lane < {lanes}; ++lane) {{",
             "  [[maybe_unused]] const int thread_x = at_x + nth * ww::width + lane;",
             *(f"  {line}" for line in (*self.values, *self.declared)),
-            *(f"  const float {name} = {name}_r[nth][lane];" for name in held),
+            *(f"  const {kind} {name} = {name}_r[nth][lane];" for name, kind in held),
             *self.printer.statement(stmt, 1),
             "}",
         ]
@@ -203,7 +210,24 @@ class _Vectors:
             return [line for part in stmt.expr.children for line in self.statement(Evaluate(part, stmt.line))]
         if isinstance(stmt, Evaluate) and stmt.expr.kind == "assign" and stmt.expr.name in ("=", "+=", "-=", "*="):
             return self.each(self.assignment(stmt.expr))
+        if isinstance(stmt, If):
+            return self.each(self.chosen(stmt))
         raise DoesNotApply
+
+    def chosen(self, stmt: If) -> str:
+        """Return `if (value > most) most = value;` for a sum of its own."""
+        cond = ir.bare(stmt.cond)
+        then = stmt.then[0] if len(stmt.then) == 1 else None
+        if stmt.other or stmt.constexpr or not isinstance(then, Evaluate) or then.expr.kind != "assign" or then.expr.name != "=":
+            raise DoesNotApply
+        place, value = then.expr.children
+        if cond.kind != "binary" or cond.name not in ("<", "<=", ">", ">=") or place.kind != "name" or place.var not in self.sums:
+            raise DoesNotApply
+        if any(child.type.removeprefix("const ") != "float" for child in cond.children):
+            raise DoesNotApply
+        left, right, new = (f"(({self.value(e)}) - ww::floats{{}})" for e in (*cond.children, value))
+        name = self.plan.variables[place.var or 0].name
+        return f"{name}_r[nth] = {left} {cond.name} {right} ? {new} : {name}_r[nth];"
 
     def each(self, text: str) -> list[str]:
         """Return a statement for each of the vectors."""
@@ -225,6 +249,10 @@ class _Vectors:
             self.sums.add(var.key)
             start = self.each(f"{var.name}_r[nth] = ({self.value(stmt.init)}) - ww::floats{{}};")
             return [f"ww::floats {var.name}_r[{self.count}];", *start]
+        if var.type == "double" and changes and not self.counters:
+            start = self.each(f"{var.name}_r[nth] = {self.wide(stmt.init)};")
+            self.doubles.add(var.key)
+            return [f"ww::doubles {var.name}_r[{self.count}];", *start]
         if changes:
             raise DoesNotApply
         if var.type == "float" and self.counters:
@@ -315,6 +343,8 @@ class _Vectors:
 
     def assignment(self, expr: Expr) -> str:
         place, value = expr.children
+        if place.kind == "name" and place.var in self.doubles:
+            return f"{self.plan.variables[place.var or 0].name}_r[nth] {expr.name} {self.wide(value)};"
         text = self.value(value)
         if place.kind == "name" and place.var in self.sums:
             name = self.plan.variables[place.var or 0].name
@@ -333,7 +363,17 @@ class _Vectors:
         new = f"({text}) - ww::floats{{}}" if expr.name == "=" else f"{target} {expr.name[0]} ({text})"
         return f"ww::store({address}, {new}{self.left});"
 
+    def wide(self, expr: Expr) -> str:
+        """Return a number, or a float, as doubles."""
+        if expr.kind == "literal" and ir.text_of(expr).replace(".", "", 1).isdigit():
+            return f"(ww::doubles{{}} + (double){ir.text_of(expr)})"
+        if expr.type.removeprefix("const ") != "float":
+            raise DoesNotApply
+        return f"ww::widened(({self.value(expr)}) - ww::floats{{}})"
+
     def value(self, expr: Expr) -> str:
+        if expr.kind == "cast" and expr.type == "float" and (inner := ir.bare(expr.children[-1])).kind == "name" and inner.var in self.doubles:
+            return f"ww::narrowed({inner.name}_r[nth])"
         if expr.kind == "paren":
             return f"({self.value(expr.children[0])})"
         if expr.kind == "binary" and expr.name in ("+", "-", "*", "/") and len(expr.children) == 2:
@@ -345,6 +385,8 @@ class _Vectors:
         if expr.kind == "call" and expr.name in _CALLS and len(expr.children) == 2:
             return f"ww::each_lane([](const float v) {{ return {_CALLS[expr.name]}(v); }}, ({self.value(expr.children[1])}) - ww::floats{{}})"
         if expr.kind == "literal" and (ir.text_of(expr).endswith(("f", "F")) or ir.text_of(expr).isdigit()):
+            return f"(float){ir.text_of(expr)}"
+        if ir.text_of(expr) in _NUMBERS:
             return f"(float){ir.text_of(expr)}"
         if expr.kind == "name" and expr.var is not None:
             return self.name(expr.var)
@@ -456,6 +498,28 @@ class _Vectors:
     def linear(self, index: Expr) -> Expr:
         """Return an index with local values replaced; the loops' counters stay."""
         return linear(index, self.plan, self.counters)
+
+
+def distributed(stmt: Stmt, plan: Plan) -> list[Stmt]:
+    """Return `for (k) { o[k] = value; sum += o[k]; }` as a loop that stores and one that adds up what it stored; another statement as it is.
+
+    The stores need no sum, and the second loop reads what the first wrote in the same step alone.
+    """
+    if not isinstance(stmt, For) or not all(isinstance(s, Evaluate) and s.expr.kind == "assign" for s in stmt.body):
+        return [stmt]
+    stores = [s for s in stmt.body if _stores(s)]
+    rest = [s for s in stmt.body if not _stores(s)]
+    changes = {key for s in rest for key in changed(s)}
+    if not (stores and rest) or list(stmt.body) != [*stores, *rest] or changes & {key for s in stores for key in used([s])}:
+        return [stmt]
+    places = {ir.text_of(s.expr.children[0]) for s in stores if isinstance(s, Evaluate)}
+    if any(e.kind == "index" and ir.text_of(e) not in places for e in ir.expressions(tuple(rest))):
+        return [stmt]
+    return [replace(stmt, body=tuple(stores)), replace(stmt, body=tuple(rest))]
+
+
+def _stores(stmt: Stmt) -> bool:
+    return any((place := ir.assigned(e)) is not None and place.kind != "name" for e in ir.expressions((stmt,)))
 
 
 def affine(expr: Expr) -> bool:
