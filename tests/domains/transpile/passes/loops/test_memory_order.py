@@ -108,8 +108,8 @@ def test_answers_are_those_of_fibers(program: transpile.Program) -> None:
     calls = [
         ("rows", (36, 1), 256, (token, x, 70 * 130, 130)), ("rows", (36, 1), 256, (token, x, 700, 10)),
         ("turned", (5, 9), (32, 8), (x, 130, 70)), ("turned", (9, 33), (16, 4), (x, 130, 70)),
-        ("normed", (3, 1), 32, (x, 70, 130)), ("normed", (3, 1), 32, (x, 65, 7)), ("steps", (10, 1), 256, (x, 2500)), ("steps", (99, 1), 96, (x, 9000)),
-        ("bordered", (9, 9), (16, 8), (x, 130, 70)),
+        ("normed", (3, 1), 32, (x, 70, 130)), ("normed", (3, 1), 32, (x, 65, 7)),
+        ("steps", (10, 1), 256, (x, 2500)), ("steps", (99, 1), 96, (x, 9000)), ("bordered", (9, 9), (16, 8), (x, 130, 70)),
     ]  # fmt: skip
     for name, grid, block, (*first, last_one, last) in calls:
         answers = []
