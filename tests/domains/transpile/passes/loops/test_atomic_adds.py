@@ -49,7 +49,7 @@ def source(body: str) -> str:
 def test_adds_to_places_apart_are_vectors(body: str) -> None:
     text = source(body)
     assert "if (ww::alone()) {" in text
-    assert " += added_1[thread_x - chunk_x];" in text
+    assert " += ww_added_1[thread_x - chunk_x];" in text
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_adds_to_places_apart_are_vectors(body: str) -> None:
     ],
 )
 def test_others_stay_atomic(body: str) -> None:
-    assert "added_1" not in source(body)
+    assert "ww_added_1" not in source(body)
 
 
 @pytest.mark.compiler

@@ -22,7 +22,7 @@ __global__ void turned(const float* in, float* out, int W, int H) {
   if (x < W && y < H) out[x * H + y] = in[y * W + x];
 }
 __global__ void normed(const float* x, float* out, int n, int columns) {
-  const int r = blockIdx.x * blockDim.x + threadIdx.x;
+  const int lane = threadIdx.x % 16, wide = blockIdx.x * blockDim.x, nth = threadIdx.x / 16, r = wide + 16 * nth + lane;
   if (r < n) {
     const float* row = x + r * columns;
     float* o = out + r * columns;

@@ -174,10 +174,10 @@ class _Vectors:
         lanes = self.left.removeprefix(", ") or "ww::width"
         return [
             f"for (int nth = 0; nth < {self.count}; ++nth)",
-            f"for (int lane = 0; lane < {lanes}; ++lane) {{",
-            "  [[maybe_unused]] const int thread_x = at_x + nth * ww::width + lane;",
+            f"for (int nth_lane = 0; nth_lane < {lanes}; ++nth_lane) {{",
+            "  [[maybe_unused]] const int thread_x = at_x + nth * ww::width + nth_lane;",
             *(f"  {line}" for line in (*self.values, *self.declared)),
-            *(f"  const {kind} {name} = {name}_r[nth][lane];" for name, kind in held),
+            *(f"  const {kind} {name} = {name}_r[nth][nth_lane];" for name, kind in held),
             *self.printer.statement(stmt, 1),
             "}",
         ]

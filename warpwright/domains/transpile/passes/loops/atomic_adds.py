@@ -70,7 +70,7 @@ def apart(stmts: Sequence[Stmt], plan: Plan, index: str, distinct: Callable[[Exp
         if others != 1 or not distinct(place.children[1]) or value.type.removeprefix("const ") != kind:
             return None
         everywhere &= _is_shared(var, plan)
-        name = f"added_{len(adds) + 1}"
+        name = f"ww_added_{len(adds) + 1}"
         adds.append(Add(place, value, kind, name))
         waits = Expr("other", (f"{name}[{index}]",), stmt.line, "", None, kind)
         rest.append(Evaluate(Expr("assign", (waits, " = ", value), stmt.line, "="), stmt.line))
