@@ -193,8 +193,11 @@ def test_what_a_kept_types_method_calls_stays() -> None:
     text = """
     static const char* text_of(const cudaError_t error) { return cudaGetErrorString(error); }
     static void gone() { cudaDeviceSynchronize(); }
+    template <typename T> using convert_t = void (*)(const void* from, T* to, cudaStream_t stream);
+    typedef convert_t<float> (*choose_t)(int type);
     struct Holder { int* p; void check() { if (cudaGetLastError() != cudaSuccess) puts(text_of(cudaGetLastError())); } };
     __global__ void k(int* x) { x[0] = 1; }
     """
     source = transpile.compile_text(text).source
     assert "text_of(const cudaError_t" in source and "void gone()" not in source
+    assert "using convert_t =" in source and "(*choose_t)(int type)" in source

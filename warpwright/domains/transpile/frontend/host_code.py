@@ -15,7 +15,7 @@ def host_edits(source: Source) -> list[Edit]:
     dropped = _dropped(source)
     remaining = (text[start:end] for start, brace, end in source.pieces if (start, end) not in dropped and brace >= 0)
     kept = " ".join(piece for piece in remaining if "__global__" not in piece and "__device__" not in piece.partition("{")[0])
-    while needed := [piece for piece, name in dropped.items() if name and re.search(rf"\b{name}\s*\(", kept)]:  # by a method of a type, say
+    while needed := [piece for piece, name in dropped.items() if name and re.search(rf"\b{name}\s*[<(]", kept)]:  # by a method of a type, say
         kept = " ".join(text[start:end] for start, end in needed)
         dropped = {piece: name for piece, name in dropped.items() if piece not in needed}
     edits = [Edit(start, end, "") for start, end in dropped]
@@ -32,7 +32,7 @@ def _dropped(source: Source) -> dict[tuple[int, int], str]:
         bare = re.sub(r"/\*.*?\*/|//[^\n]*", "", head, flags=re.S)
         if "__global__" in bare or "__device__" in bare or "__constant__" in bare or "constexpr" in bare or "__shared__" in bare:
             continue
-        if is_type(bare) or (brace < 0 and not _mentions_framework(text[start:end])):
+        if is_type(bare) or (_ALIAS.match(bare) and not _PYTHON.search(bare)) or (brace < 0 and not _mentions_framework(text[start:end])):
             continue
         body = text[start:end]
         if "(" in bare and brace >= 0 and not _is_host_only(body):
@@ -49,6 +49,10 @@ _FRAMEWORK = re.compile(
     r"\b(torch|at|c10|py|pybind11)\s*::|\bcuda[A-Z]\w+\(|\bcuda\w+_t\b|\b(cublas|cudnn|cufft|curand)\w*|\bPYBIND11_MODULE\b|\bTORCH_LIBRARY\b|\bpybind11\b|namespace torch\b|\bTensor\b"  # noqa: E501
 )
 """Words of host frameworks: what mentions them is host code."""
+
+
+_ALIAS = re.compile(r"\s*(template\s*<[^;{}]*>\s*)?(typedef|using\s+\w+\s*=)")
+"""The name of a type, also of a function's."""
 
 
 def is_type(head: str) -> bool:
