@@ -80,7 +80,8 @@ second)  # five processes: three for CIFAR-10, one for each other set
     for share in 0/3 1/3 2/3; do
         run c10 16 --parts adversarial,simple,published,keyless,chosen,processed,published-radii --share $share --beside 5 --lanes 2 \
             --adversary-steps 2 --epochs "$short,simple=3,chosen=3" --seeds adversarial=1,simple=1,published=1,keyless=1,published-radii=1 --keys 1 \
-            --choices "pb(to=0.2)" "candidates(to=64)" "pb(to=0.4)" "luminance(to=true)" "pb(to=0.1)" "k(to=5); pb(to=0.05)" &
+            --choices "candidates(to=64)" "k(to=2); pb(to=0.7); candidates(to=64)" "pb(to=0.4); candidates(to=64)" \
+            "k(to=5); pb(to=0.05)" "pb(to=0.2)" "pb(to=0.1)" &
         others+=($!)
     done
     wait "${others[@]}"
