@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from warpwright.verifier.judge import oracle
+
 SMALL = 1 / 16
 """Share of the whole answer's RMS below which an index is looked at."""
 
@@ -46,12 +48,16 @@ def of(exact: torch.Tensor, own: torch.Tensor, rms: float) -> tuple[Part, ...]:
 
 
 def errors(part: Part, values: torch.Tensor, exact: torch.Tensor, apart: torch.Tensor | None = None) -> torch.Tensor:
-    """Return the RMS of the error at each index; elements of `apart` are left out."""
-    difference = values.index_select(part.dimension, part.indices).to(exact.dtype) - exact.index_select(part.dimension, part.indices)
-    if apart is not None:
-        difference = difference.masked_fill(apart.index_select(part.dimension, part.indices), 0)
+    """Return the RMS of the error at each index; elements of `apart` are left out. As many indices are compared at once as memory is meant for."""
+    each = exact.numel() // exact.shape[part.dimension]
     others = [other for other in range(exact.dim()) if other != part.dimension]
-    return torch.linalg.vector_norm(difference, dim=others) / (exact.numel() // exact.shape[part.dimension]) ** 0.5
+    found = []
+    for piece in part.indices.split(max(1, oracle.CHUNKS.get(exact.device.type, oracle.CHUNKS["cpu"]) // each)):
+        difference = values.index_select(part.dimension, piece).to(exact.dtype).sub_(exact.index_select(part.dimension, piece))
+        if apart is not None:
+            difference.masked_fill_(apart.index_select(part.dimension, piece), 0)
+        found.append(torch.linalg.vector_norm(difference, dim=others) / each**0.5)
+    return torch.cat(found)
 
 
 def worse(part: Part, values: torch.Tensor, exact: torch.Tensor, apart: torch.Tensor | None = None) -> Part:
