@@ -66,8 +66,8 @@ class Settings:
     options: Options = ()
     """What the task's domain is told besides."""
     model: str = ""
-    """Of a search that asks one: `replay:FILE`, `play:FILE`, `hf:FOLDER` or `openai:URL,MODEL` (llm.py); of `policy`, the folder of a trained one; of
-    `ppo`, a file of weights, or nothing."""
+    """Of a search that asks one: `replay:FILE`, `play:FILE`, `hf:FOLDER` or `openai:URL,MODEL` (llm.py); of `policy`, the folder of a trained one, or
+    nothing for the one that ships; of `ppo`, a file of weights, or nothing."""
     model_options: str = ""
     """How far it is asked, such as `candidates=4,depth=3,tokens=200000` (search/fsr.py)."""
     budget_of: BudgetOf = "search"
@@ -164,7 +164,7 @@ def run_task(task: Task, settings: Settings, archive: Archive, conduct: Conduct 
                 )
                 # of a search that asks a model
                 outcome = replace(outcome, stopped=getattr(search, "stopped", "") or outcome.stopped, unanswered=getattr(search, "unanswered", 0))
-                run = replace(run, outcome=outcome)
+                run = replace(run, outcome=outcome, note="; ".join(filter(None, [run.note, getattr(search, "note", "")])))
                 if outcome.cut:
                     raise OutOfTime
                 if ablation_share and _has_steps(outcome) and not (deadline is not None and deadline.left == 0.0):
@@ -196,14 +196,12 @@ def model_search(settings: Settings, archive: Archive) -> ModelSearch | PolicySe
 
         return ppo.Ppo(ppo.load(Path(settings.model)) if settings.model else None)
     from warpwright.llm import Local, open_chat  # here: a search of ours needs none of them
-    from warpwright.policy.model import Policy
+    from warpwright.policy.model import SHIPPED, Policy
     from warpwright.policy.search import PolicySearch
     from warpwright.search import fsr, islands
 
     if settings.search == "policy":
-        if not settings.model:
-            raise UsageError("expected a policy for --search policy, saw none", "give --model FOLDER, as `warpwright train` makes one")
-        return PolicySearch(Policy.load(Path(settings.model)))
+        return PolicySearch(Policy.load(Path(settings.model) if settings.model else SHIPPED))
     if not settings.model:
         raise UsageError(f"expected a model for --search {settings.search}, saw none", "give --model openai:URL,MODEL, hf:FOLDER or replay:FILE")
     log = archive.path.with_name(f"{archive.path.stem}.chat.jsonl")

@@ -159,7 +159,7 @@ def record(out: Path, timing_seconds: float) -> None:
 
 CONFIG = Config(
     "red_team", data=Data(parts=5), model=Shape(48, 2, 4, 128), supervised=Supervised(epochs=4, rate=3e-3, prompts=2),
-    self_supervised=SelfSupervised(rounds=0), contrastive=Contrastive(steps=60, groups=4, group=8, rate=2e-3, known=3, checkpoint=1000),
+    self_supervised=SelfSupervised(rounds=0), contrastive=Contrastive(steps=200, groups=4, group=8, rate=2e-3, known=3, checkpoint=1000),
     comparing=Comparing(),
 )  # fmt: skip
 """Stage 2 is left out: it would fine-tune on what passes, and the cheats pass with the naive evaluator."""

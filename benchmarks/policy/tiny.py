@@ -3,6 +3,7 @@
     python -m benchmarks.policy.tiny --out OUT [--only tiny,"no exemplars"]
 
 Everything is answered from what an H200 measured once (benchmarks/policy/plain_rows.py); nothing is measured here but the seconds of training.
+Variants are compared with `tiny`: with the seeds of its published training where it is not among those that are trained.
 """
 
 from __future__ import annotations
@@ -14,14 +15,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.policy import habits as habits_of
 from benchmarks.search.compare import TRAITS
 from warpwright.learn.policy import compare, config, rows
 from warpwright.learn.policy.recorded import RecordedTask, tasks_of
-from warpwright.learn.policy.stages import sampled
 from warpwright.learn.policy.train import DONE, split, train
 from warpwright.policy.model import Policy
 
 CONFIG = Path(__file__).parents[2] / "configs" / "tiny.toml"
+
+PUBLISHED = Path(__file__).parents[1] / "results" / "policy_tiny" / "rows.jsonl"
 
 VARIANTS: Mapping[str, tuple[str, ...]] = {
     "tiny": (),
@@ -73,13 +76,11 @@ def habits(out: Path, read: config.Config, tasks: Sequence[RecordedTask]) -> Ite
         for stage in ("supervised", "contrastive"):
             policy = Policy.load(out / f"seed_{seed}" / stage)
             for task in held:
-                answers = sampled(policy, [task] * FIRST_ANSWERS, 0, f"{seed} habits")
-                for name in {action.technique for recipe in task.speedups for action in recipe}:
-                    share = sum(any(action.technique == name for action in recipe) for recipe in answers) / FIRST_ANSWERS
-                    used.setdefault(name, {}).setdefault(stage, []).append(share)
+                recipes = habits_of.answers(policy, task, FIRST_ANSWERS, seed)
+                for name in habits_of.offered(task):
+                    used.setdefault(name, {}).setdefault(stage, []).append(habits_of.stands_in(name, recipes))
                     if stage == "supervised":
-                        winner = max(task.speedups, key=lambda recipe: task.speedups[recipe])
-                        used[name].setdefault("winner", []).append(float(any(action.technique == name for action in winner)))
+                        used[name].setdefault("winner", []).append(habits_of.stands_in(name, [habits_of.winner(task)]))
     for name, those in sorted(used.items(), key=lambda pair: -len(pair[1]["winner"])):
         shares_ = {what: f"{sum(values) / len(values):.2f}" for what, values in those.items()}
         yield {
@@ -110,6 +111,12 @@ def ablation(name: str, seeds: Mapping[int, Shares], base: Mapping[int, Shares],
     return row
 
 
+def published() -> dict[int, Shares]:
+    """Return what each seed of the published training came to."""
+    lines = map(json.loads, PUBLISHED.read_text().splitlines())
+    return {line["seed"]: line["shares"] for line in lines if line.get("row") == "seed"}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Train the variants, or go on where they were left, and write the rows."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -117,8 +124,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default=",".join(VARIANTS), help="variants joined by commas")
     options = parser.parse_args(arguments)
     found: list[dict[str, Any]] = []
-    base: dict[int, Shares] = {}
-    for name in options.only.split(","):
+    names = options.only.split(",")
+    base = published() if "tiny" not in names else {}
+    for name in names:
         read = config.load(CONFIG, VARIANTS[name])
         out = options.out / name.replace(" ", "_").replace("'", "")
         report = train(read, out, lambda text: print(text, flush=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
@@ -17,6 +17,7 @@ from warpwright.policy.model import Notes, Policy, Shape, Written, make
 from warpwright.policy.search import PolicySearch
 from warpwright.policy.words import STOP, Places
 from warpwright.policy.writing import END, Writing
+from warpwright.search import SEARCHES
 from warpwright.search.moves import Moves, Recipe
 from warpwright.space import Space
 
@@ -29,6 +30,10 @@ class Guessing:
 
     notes: Notes = field(default_factory=Notes)
     prompts: list[str] = field(default_factory=list)
+    strange: Sequence[str] = ()
+
+    def unread(self, words: Iterable[str]) -> list[str]:
+        return [word for word in words if word in self.strange]
 
     def write(self, prompts: Sequence[str], writings: Sequence[Writing], known: Sequence[Iterable[Recipe]], seed: int) -> list[Written]:
         rng, answers = Random(seed), []
@@ -52,6 +57,18 @@ def test_it_proposes_legal_new_recipes_and_shows_what_it_was_answered() -> None:
         asked = proposer.send(list(evaluator.evaluate([SPACE.candidate(recipe) for recipe in asked])))
     assert all(prompt.startswith("program roof? ") and prompt.endswith(" write") for prompt in policy.prompts)
     assert "try" not in policy.prompts[0].replace("try x+0", "") and policy.prompts[-1].count("try") == 2
+
+
+def test_a_program_that_it_cannot_read_is_the_ladders() -> None:
+    for strange in ([step.name for step in STEPS], ["sum"]):
+        search = PolicySearch(Guessing(strange=strange))  # type: ignore[arg-type]
+        proposer, evaluator = search(replace(SPACE, words=lambda ir: ("sum", "e20")), Random(0), 4), Toy()
+        first = next(proposer)
+        assert first == next(SEARCHES["ladder"](SPACE, Random(0), 4))
+        records = list(evaluator.evaluate([SPACE.candidate(recipe) for recipe in first]))
+        assert proposer.send(records) and strange[0] in search.note and "ladder" in search.note
+    search = PolicySearch(Guessing(strange=["mean"]))  # type: ignore[arg-type]
+    assert next(search(SPACE, Random(0), 4)) == [()] and not search.note
 
 
 @pytest.fixture(scope="module")

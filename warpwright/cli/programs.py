@@ -363,7 +363,7 @@ def _search_options() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(add_help=False)
     options.add_argument("--budget", default="60s", help="60s, 5m (wall time), '40 proposals', or both: '5m,100 proposals' (%(default)s)")
     options.add_argument("--search", choices=sorted([*SEARCHES, *MODEL_SEARCHES]), default="ladder", help="how to search (%(default)s)")
-    words = "for fsr, islands: openai:URL,MODEL (key: WARPWRIGHT_API_KEY), hf:FOLDER or replay:FILE; for policy: FOLDER; for ppo: weights, or nothing"
+    words = "for fsr, islands: openai:URL,MODEL (key: WARPWRIGHT_API_KEY), hf:FOLDER or replay:FILE; for policy: FOLDER; for ppo: weights; or nothing"
     options.add_argument("--model", default="", metavar="SPEC", help=words)
     words = "for fsr: candidates, depth, max_repair, tokens, dollars; for islands: islands, rounds, ..."
     options.add_argument("--model-options", default="", metavar="NAME=VALUE,...", help=words)

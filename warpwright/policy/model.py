@@ -17,6 +17,9 @@ from warpwright.search.moves import Recipe
 
 PAD, UNKNOWN = "<pad>", "<unknown>"
 
+SHIPPED = Path(__file__).parent / "shipped"
+"""The policy that comes with the package; its README.md is its card."""
+
 NOTES = "policy.json"
 """File of a checkpoint's folder that says how it is to be asked."""
 
@@ -92,8 +95,16 @@ class Policy:
         self.tokenizer.save_pretrained(folder)
         (folder / NOTES).write_text(json.dumps(asdict(self.notes), indent=1) + "\n")
 
+    def unread(self, words: Iterable[str]) -> list[str]:
+        """Return which of some words are not in the vocabulary, each once."""
+        known = self.tokenizer.get_vocab()
+        return [word for word in dict.fromkeys(words) if word not in known]
+
     def write(self, prompts: Sequence[str], writings: Sequence[Writing], known: Sequence[Iterable[Recipe]], seed: int) -> list[Written]:
-        """Return a recipe for each prompt, drawn from the model among what `writings` allow and `known` has not."""
+        """Return a recipe for each prompt, drawn from the model among what `writings` allow and `known` has not.
+
+        A word that the vocabulary lacks is written only where there is no other.
+        """
         import torch
 
         excluded = [frozenset(one) for one in known]
@@ -112,7 +123,8 @@ class Policy:
             if len(words) >= MOST_WORDS:
                 return [number[END]]
             following: dict[int, str] = {}
-            for word in writings[index].allowed(words, excluded[index]):
+            legal = writings[index].allowed(words, excluded[index])
+            for word in [word for word in legal if word in number] or legal:
                 following.setdefault(number.get(word, number[UNKNOWN]), word)
             for token, word in following.items():
                 spelt[index][(*tokens, token)] = (*words, word)

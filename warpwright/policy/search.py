@@ -1,6 +1,7 @@
 """`--search policy`: the model proposes recipes, and is shown two of the answers so far in each prompt. What it cannot do is drawn at random.
 
-Every recipe that the model writes is legal (`writing.py`) and new. Where it finds none, a random walk stands in.
+Every recipe that the model writes is legal (`writing.py`) and new. Where it finds none, a random walk stands in. A program that has operators which
+the model never read, or techniques of which it knows none, is the ladder's.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from warpwright.policy import prompt
 from warpwright.policy.model import Policy
 from warpwright.policy.words import Places, program_words
 from warpwright.policy.writing import MayEnd, Writing, anywhere
+from warpwright.search import ladder
 from warpwright.search.moves import Moves, Proposer, Recipe
 from warpwright.space import Space
 
@@ -28,10 +30,17 @@ class PolicySearch:
 
     def __init__(self, policy: Policy, roof: float | None = None, may_end: MayEnd = anywhere) -> None:
         self.policy, self.roof, self.may_end = policy, roof, may_end
+        self.note = ""
+        """Why the ladder searched in the policy's place; "" where it did not."""
 
     def __call__(self, space: Space[Any], rng: Random, batch: int) -> Proposer:
         """Propose the original, then what the model writes, for ever."""
         asking = Asking(space, self.may_end)
+        unread = self._unread(asking)
+        if unread:
+            self.note = f"the policy never read {', '.join(unread)}: the ladder searched in its place"
+            yield from ladder.search(space, rng, batch)
+            return
         [first] = yield [()]
         roof = self.roof if self.roof is not None else loop.bandwidth_share(first) or None
         known: dict[Recipe, float] = {(): first.speedup or 1.0}
@@ -43,6 +52,12 @@ class PolicySearch:
             known.update(zip(recipes, (record.speedup for record in records), strict=True))
 
 
+    def _unread(self, asking: Asking) -> list[str]:
+        """Return what of a program the policy knows nothing of: some of its words, or all of the techniques that are legal."""
+        techniques = self.policy.unread(asking.techniques)
+        return self.policy.unread(asking.program) or (techniques if len(techniques) == len(asking.techniques) else [])
+
+
 class Asking:
     """A space as the policy is asked about it."""
 
@@ -50,6 +65,7 @@ class Asking:
         """`later`: places of actions that are legal after others only."""
         self.moves, self.places = Moves(space), Places()
         first = space.actions(space.start)
+        self.techniques = tuple(dict.fromkeys(action.technique for action in first))
         raw = program_words(space, first)
         sites = sorted({*(action.at for action in first), *later} - {""})
         for name in [*(word[1:] for word in raw if word[1:] in sites and word[0] == "@"), *sites]:

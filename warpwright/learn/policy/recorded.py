@@ -62,6 +62,8 @@ class RecordedTask:
     """Over the original; 0 for what did not pass. The original's own recipe is () and is always there."""
     failures: Mapping[Recipe, str] = field(default_factory=dict)
     """Recipe -> status, for what did not pass."""
+    estimates: Mapping[Recipe, float] = field(default_factory=dict)
+    """Recipe -> seconds by the cost model, where it was recorded: searches may ask it."""
 
     @property
     def best(self) -> float:
@@ -77,12 +79,15 @@ class RecordedTask:
         return [self.speedups.get(recipe, 0.0) for recipe in recipes]
 
     def space(self, rng: Random | None = None, traits: Mapping[str, Traits] | None = None) -> Space[Recipe]:
-        """Return the closed space; with `rng`, in an order that says nothing."""
+        """Return the closed space; with `rng`, its actions in an order that says nothing, with `traits` its techniques in the order of those."""
         recipes = sorted(self.speedups, key=lambda recipe: [*map(str, recipe)])
         after = following(rng.sample(recipes, len(recipes)) if rng else recipes)
         names = dict.fromkeys(action.technique for actions in after.values() for action in actions)
+        if traits:  # a domain's techniques stand in the order in which a search tries them
+            names = dict.fromkeys([*(name for name in traits if name in names), *names])
         techniques = [Listed(name, after, (traits or {}).get(name, PLAIN)) for name in names]
-        return Space((), techniques, _lower, words=lambda ir: self.program)
+        estimate = (lambda ir: self.estimates.get(ir, 0.0)) if self.estimates else None
+        return Space((), techniques, _lower, estimate=estimate, words=lambda ir: self.program)
 
     def asking(self) -> Asking:
         """Return the task as the policy is asked about it: only what was measured may be proposed."""
@@ -119,13 +124,16 @@ def task_of(rows: Sequence[Row]) -> RecordedTask | None:
         return None
     speedups: dict[Recipe, float] = {(): 1.0}
     failures: dict[Recipe, str] = {}
+    estimates: dict[Recipe, float] = {}
     for row in rows:
         recipe = tuple(map(Action.parse, row.recipe))
+        if row.estimate:
+            estimates[recipe] = row.estimate
         if recipe:
             speedups[recipe] = row.speedup
             if row.status != "ok":
                 failures[recipe] = row.status
-    return RecordedTask(rows[0].task, rows[0].program, rows[0].roof, speedups, failures)
+    return RecordedTask(rows[0].task, rows[0].program, rows[0].roof, speedups, failures, estimates)
 
 
 def words_of(tasks: Iterable[RecordedTask]) -> set[str]:

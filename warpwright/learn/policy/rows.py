@@ -39,6 +39,8 @@ class Row:
     """Key of the program in its archive; rows of the same program of the same task on the same device are one."""
     check: str = ""
     """The check that decided, for what did not pass."""
+    estimate: float = 0.0
+    """Seconds of a call by the space's cost model, which searches may ask; 0 where there is none."""
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -118,6 +120,7 @@ def _table(lines: list[dict[str, Any]]) -> Any:
     import pyarrow
 
     text, number, words = pyarrow.string(), pyarrow.float64(), pyarrow.list_(pyarrow.string())
-    kinds = {"program": words, "recipe": words, **dict.fromkeys(("roof", "speedup", "low", "high", "seconds", "original_seconds"), number)}
+    numbers = ("roof", "speedup", "low", "high", "seconds", "original_seconds", "estimate")
+    kinds = {"program": words, "recipe": words, **dict.fromkeys(numbers, number)}
     schema = pyarrow.schema([(name, kinds.get(name, text)) for name in Row.__dataclass_fields__])
     return pyarrow.Table.from_pylist(lines, schema=schema)
