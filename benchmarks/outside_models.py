@@ -31,6 +31,7 @@ from typing import Any
 
 import torch
 
+from benchmarks import third_outside_models
 from benchmarks.third_party import MOST, TECHNIQUES
 from warpwright.domains import graph
 from warpwright.domains.graph import results
@@ -102,13 +103,13 @@ MODELS: Mapping[str, Maker] = {
 }  # fmt: skip
 
 
-def attempt(name: str, folder: Path) -> dict[str, Any]:
+def attempt(name: str, maker: Maker, folder: Path, table: str = "outside_models") -> dict[str, Any]:
     """Return one row of the table."""
     begun = time.perf_counter()
-    row: dict[str, Any] = {"table": "outside_models", "model": name, "captured": "no", "parts": "", "operators": 0, "right": "", "reason": ""}
+    row: dict[str, Any] = {"table": table, "model": name, "captured": "no", "parts": "", "operators": 0, "right": "", "reason": ""}
     torch.manual_seed(0)
     try:
-        model, given = MODELS[name]()
+        model, given = maker()
     except ImportError as error:
         return row | {"reason": f"not installed: {error.name}"}
     model.eval().requires_grad_(False)
@@ -171,12 +172,14 @@ def main() -> None:
     """Print and write a row a model."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("names", nargs="*", help=f"of {', '.join(MODELS)}")
+    parser.add_argument("--third", action="store_true", help="those of third_outside_models.py")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
+    models, table = (third_outside_models.MODELS, "outside_third") if options.third else (MODELS, "outside_models")
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
-        for name in options.names or list(MODELS):
-            rows.append(attempt(name, Path(folder)))
+        for name in options.names or list(models):
+            rows.append(attempt(name, models[name], Path(folder), table))
             print(f"| {' | '.join(str(value) for key, value in rows[-1].items() if key != 'table')} |", flush=True)
             if options.out is not None:
                 options.out.mkdir(parents=True, exist_ok=True)

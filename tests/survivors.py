@@ -57,6 +57,17 @@ def _indented(text: str, columns: int) -> str:
     return "\n".join(" " * columns + line for line in text.strip("\n").split("\n"))
 
 
+DEEP = r"""
+start = os.getcwd()
+os.mkfifo("build.log")
+open(b"name\xff\n\x1b[2J", "w").close()
+for _ in range(3000):
+    os.mkdir("a" * 100)
+    os.chdir("a" * 100)
+os.chdir(start)
+os.chmod("a" * 100, 0)
+"""
+
 SLEEP = "while time.monotonic() < END:\n    time.sleep(0.05)"
 
 BOMB = """
@@ -193,6 +204,14 @@ SURVIVORS: dict[str, Survivor] = {
         ("crashed", "cheated", "ok"),  # in bubblewrap it sees no other server's folders, and its own hold nothing that is read
         top=PLACES,
         forward="for place in places():\n    for n in range(400):\n        os.makedirs(f'{place}/outputs-{n % 40}-{n}', exist_ok=True)",
+    ),
+    "folders_without_end": Survivor(
+        "Leaves 3,000 folders one in another, deeper than a path can name, and a pipe and odd names beside them; no folder may be read.",
+        ("crashed", "ok"), top=DEEP,
+    ),
+    "error_of_megabytes": Survivor(
+        "Raises 100 MB that clear the screen and say that all is well.", ("crashed",),
+        forward=r'raise RuntimeError("\x1b[2J\x1b[32mstatus: ok\n" * 5_000_000)', words=(r"\x1b[2J",),
     ),
     "close_everything": Survivor("Closes all of its file descriptors.", ("crashed", "cheated", "timeout"), forward="os.closerange(0, 4096)"),
     "garbage_in_pipes": Survivor("Writes noise into every descriptor it has.", ("cheated",), forward=NOISE),

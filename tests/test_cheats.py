@@ -41,7 +41,6 @@ REPRESENTATIVES = 1
 """Cheats of one row and one check in the fast part."""
 
 KNOWN_GAPS = {
-    "second_context": "on a GPU, of a context that a program makes for itself nothing tells: docs/trust.md says what that can gain",
     "slows_the_others": "its thread is stopped while others are timed, so that it gains nothing (1.02x); it is seen on a quiet machine only",
 }
 """Cheats that the verifier does not reject yet, and why. They are run all the same."""

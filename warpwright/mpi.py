@@ -35,18 +35,26 @@ activate()
 
 def layout(datatype: Any, count: int = 1) -> Layout:
     """Return the layout of `count` objects of an mpi4py datatype; raise UsageError for a type that is left to the library."""
-    shim = activate()
-    if shim is None:
-        raise UsageError("expected an MPI to read the datatype with, saw none", "install mpi4py and an MPI library, and unset WARPWRIGHT_MPI")
-    from mpi4py import MPI
-
     extent = ctypes.c_int64()
-    handle = MPI._handleof(datatype)
-    wide = ctypes.c_void_p(handle) if MPI._sizeof(datatype) == ctypes.sizeof(ctypes.c_void_p) else ctypes.c_int(handle)
-    one = shim.warpwright_of_datatype(wide, ctypes.byref(extent))
+    one = _shim().warpwright_of_datatype(_handle(datatype), ctypes.byref(extent))
     if not one:
         raise UsageError(f"expected a datatype that can be read, saw {datatype.name or datatype}", "the library itself serves it")
     return Layout(one) if count == 1 else Layout(one).strided(count, extent.value)
+
+
+def _shim() -> ctypes.CDLL:
+    shim = activate()
+    if shim is None:
+        raise UsageError("expected an MPI to read the datatype with, saw none", "install mpi4py and an MPI library, and unset WARPWRIGHT_MPI")
+    return shim
+
+
+def _handle(datatype: Any) -> ctypes.c_void_p | ctypes.c_int:
+    """A datatype as C passes it: an address or an int, by the library."""
+    from mpi4py import MPI
+
+    handle = MPI._handleof(datatype)
+    return ctypes.c_void_p(handle) if MPI._sizeof(datatype) == ctypes.sizeof(ctypes.c_void_p) else ctypes.c_int(handle)
 
 
 def predict(datatype: Any, count: int = 1) -> dict[str, float]:
@@ -66,7 +74,10 @@ def explain(datatype: Any, count: int = 1, peer: int | None = None) -> dict[str,
     if peer == MPI.PROC_NULL:
         return {"method": "library", "why": "nothing is sent to MPI_PROC_NULL"}
     one = layout(datatype, count)
-    return model.explanation(_measured(), one.bytes, _block(one), contiguous=not one.bytes or len(one.runs()[0]) == 1)
+    known = (ctypes.c_double * 5)()
+    packs = _shim().warpwright_choice(_handle(datatype), ctypes.c_int64(count), known)
+    trials = None if packs < 0 else model.Trials(packs > 0, int(known[0]), int(known[1]), known[2], known[3], known[4] > 0)
+    return model.explanation(_measured(), one.bytes, _block(one), trials)
 
 
 def _measured() -> model.Model | None:

@@ -29,6 +29,7 @@ from warpwright.domains.unlearnable.front import pareto
 from warpwright.domains.unlearnable.protect import PRESETS
 from warpwright.domains.unlearnable.verification import quality
 from warpwright.domains.unlearnable.verification.experiments import Bench
+from warpwright.domains.unlearnable.verification.nets.norm import kernels_used, use_kernels
 from warpwright.domains.unlearnable.verification.training import cost
 from warpwright.domains.unlearnable.verification.training.recipe import Recipe
 from warpwright.domains.unlearnable.verification.training.trainer import Training
@@ -39,13 +40,25 @@ from warpwright.space import Measuring, Space
 
 
 def speed(suite: Suite, end: float) -> bool:
-    """Measure an epoch of ResNet-18 in graphs, alone and side by side, and whether a recorded step does what an eager one does; else go eager."""
+    """Measure an epoch of ResNet-18 in graphs, alone, by torch's normalisation, and side by side.
+
+    Does a recorded step do what an eager one does, and do the kernels of the normalisation what torch's do? Else trainings go without them.
+    """
     recipe = _timed(suite)
     whole = _speeds(suite, [(recipe, 1)], end)
-    if not _agrees(suite, recipe):
-        cifar_rows.note(suite.options.out, "failures", {"part": "speed", "error": "the recorded step is not the eager one: trainings are eager"})
+    apart = _agreement(suite, recipe)
+    wrong = [name for name in ("recorded", TORCH) if apart[name] >= apart["eager, other crops"] / 2]
+    for name in wrong:
+        error = f"eager steps and {name} disagree: trainings are eager, or without our kernels"
+        cifar_rows.note(suite.options.out, "failures", {"part": "speed", "error": error})
+    if "recorded" in wrong:
         suite.recipe = replace(suite.recipe, stepping="eager")
-    return whole and _speeds(suite, [(recipe, suite.options.lanes)], end)
+    if TORCH in wrong:
+        use_kernels(False)
+    before = use_kernels(False)
+    whole = _speeds(suite, [(recipe, 1)], end) and whole
+    use_kernels(before)
+    return _speeds(suite, [(recipe, suite.options.lanes)], end) and whole
 
 
 def speeds(suite: Suite, end: float) -> bool:
@@ -74,7 +87,7 @@ def _speeds(suite: Suite, asked: list[tuple[Recipe, int]], end: float) -> bool:
         except (RuntimeError, torch.OutOfMemoryError) as error:
             row = {"failed": f"{type(error).__name__}: {str(error)[:160]}"}
         adversary = recipe.steps if recipe.adversarial else 0
-        facts = {"net": recipe.net, "stepping": recipe.stepping, "lanes": lanes, "adversary steps": adversary}
+        facts = {"net": recipe.net, "stepping": recipe.stepping, "lanes": lanes, "adversary steps": adversary, "normalisation": _normalisation(suite)}
         cifar_rows.note(suite.options.out, "speed", {**facts, **row})
         print(f"        {facts} {row}", flush=True)
         done += 1
@@ -92,33 +105,41 @@ _STEPS = 8
 """That are compared: with more, rounding in bfloat16 alone makes trainings part."""
 
 
-def _agrees(suite: Suite, recipe: Recipe) -> bool:
-    """Compare the recorded step with eager ones: also eager with itself (what rounding does) and with another seed (what a wrong step would do).
+TORCH = "torch's normalisation"
 
-    It agrees where it is less than half as far from the eager steps as those with other crops are.
+
+def _agreement(suite: Suite, recipe: Recipe) -> dict[str, float]:
+    """Return how far other steps are from eager ones: recorded, without our kernels, eager again (what rounding does), with other crops.
+
+    What agrees is less than half as far from the eager steps as those with other crops are, which is what a wrong step would do. Another order of
+    sums is rounded otherwise in bfloat16, and eight steps make much of it: torch's normalisation is compared after the first step.
     """
     kind = Bench(suite.sets("gentle"), replace(recipe, epochs=18)).kind("plain", "clean")
 
-    def trained(stepping: str, seed: int) -> tuple[torch.Tensor, torch.Tensor, int]:
-        plan = kind.plan(0)
+    def trained(stepping: str, seed: int, kernels: bool, steps: int) -> tuple[torch.Tensor, torch.Tensor, int]:
+        plan, before = kind.plan(0), use_kernels(kernels)
         training = Training(replace(plan, recipe=replace(plan.recipe, stepping=stepping)), 0)  # type: ignore[arg-type]
         if seed:
             training.generator.manual_seed(seed)
         start = torch.cat([one.detach().flatten().clone() for one in training.parameters])
-        training.advance(min(_STEPS, training.per_epoch - 1))
+        training.advance(min(steps, training.per_epoch - 1))
         if torch.cuda.is_available():
             torch.cuda.synchronize()
+        use_kernels(before)
         return start, torch.cat([one.detach().flatten() for one in training.parameters]), int(training.right)
 
-    start, expected, right = trained("eager", 0)
+    eager = {steps: trained("eager", 0, True, steps) for steps in (1, _STEPS)}
     apart = dict[str, float]()
-    for name, stepping, seed in (("recorded", "auto", 0), ("eager again", "eager", 0), ("eager, other crops", "eager", 1)):
-        _, weights, seen = trained(stepping, seed)
+    cases = (("recorded", "auto", 0, True), ("eager again", "eager", 0, True), ("eager, other crops", "eager", 1, True), (TORCH, "eager", 0, False))
+    for name, stepping, seed, kernels in cases:
+        steps = 1 if name == TORCH else _STEPS
+        start, expected, right = eager[steps]
+        _, weights, seen = trained(stepping, seed, kernels, steps)
         apart[name] = float((weights - expected).norm() / (expected - start).norm())
-        row = {"against eager": name, "weights apart": round(apart[name], 4), "right": seen, "right, eager": right}
+        row = {"against eager": name, "steps": steps, "weights apart": round(apart[name], 4), "right": seen, "right, eager": right}
         cifar_rows.note(suite.options.out, "agreement", row)
         print(f"        {row}", flush=True)
-    return apart["recorded"] < apart["eager, other crops"] / 2
+    return apart
 
 
 def _epoch(suite: Suite, recipe: Recipe, lanes: int) -> dict[str, Any]:
@@ -145,6 +166,49 @@ def _epoch(suite: Suite, recipe: Recipe, lanes: int) -> dict[str, Any]:
     figures = {"epoch s": round(seconds / lanes, 3), "100 epochs, extrapolated, s": round(100 * seconds / lanes)}
     figures |= {"images/s": round(seen / seconds), "multiply-adds/s": float(f"{rate:.3g}")}
     return {**figures, "first epoch s": round(rounds[0] / lanes, 2), "start s": round(start / lanes, 2), "how": trainings[0].how}
+
+
+def _normalisation(suite: Suite) -> str:
+    """Return whose is used."""
+    return "ours" if kernels_used(torch.device(suite.options.device)) else "torch's"
+
+
+_PROFILED = 4
+"""Steps."""
+
+_SHOWN = 25
+"""Kernels that cost most."""
+
+
+def profile(suite: Suite, end: float) -> bool:
+    """Note what an eager step of ResNet-18 spends its time on: the kernels that cost most, with our normalisation and with torch's."""
+    on_gpu = suite.options.device != "cpu"
+    activity = torch.profiler.ProfilerActivity.CUDA if on_gpu else torch.profiler.ProfilerActivity.CPU
+    for ours in (True, False):
+        before = use_kernels(ours)
+        training = Training(Bench(suite.sets("gentle"), replace(_timed(suite), stepping="eager")).kind("plain", "clean").plan(0), 0)
+        with training.on_device():
+            _steps(training)
+            with torch.profiler.profile(activities=[activity]) as profiler:
+                _steps(training)
+        events = profiler.key_averages()
+        times = [(event.self_device_time_total if on_gpu else event.self_cpu_time_total, event.count, event.key) for event in events]
+        whole = (sum(time for time, *_ in times), sum(count for _, count, _ in times), "all")
+        for spent, count, name in [whole, *sorted(times, reverse=True)[:_SHOWN]]:
+            row = {"kernel": name[:110], "calls a step": count / _PROFILED, "us a step": round(spent / _PROFILED, 1)}
+            cifar_rows.note(suite.options.out, "profile", {"normalisation": _normalisation(suite), **row})
+        print(f"        {_normalisation(suite)}: {whole[0] / _PROFILED:.0f} us of kernels a step", flush=True)
+        use_kernels(before)
+    return True
+
+
+def _steps(training: Training) -> None:
+    """Train on the first batches, and wait."""
+    for _ in range(min(_PROFILED, training.per_epoch)):
+        training.step()
+    training.place.zero_()
+    if training.device.type == "cuda":
+        torch.cuda.synchronize()
 
 
 def images(suite: Suite, end: float) -> bool:
@@ -268,4 +332,11 @@ def loading(suite: Suite, end: float) -> bool:
     return True
 
 
-SPECIAL: dict[str, Callable[[Suite, float], bool]] = {"loading": loading, "speed": speed, "speeds": speeds, "images": images, "front": front}
+SPECIAL: dict[str, Callable[[Suite, float], bool]] = {
+    "loading": loading,
+    "speed": speed,
+    "speeds": speeds,
+    "profile": profile,
+    "images": images,
+    "front": front,
+}

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Short runs of benchmarks.cwc.cifar on a GPU: the most valuable trainings first, rows kept after every training.
 #
-#   bash benchmarks/cwc/h200.sh first|second|linf|sets|measures|nets SETS OUT SECONDS
+#   bash benchmarks/cwc/h200.sh first|second|rest SETS OUT SECONDS
 #   bash benchmarks/cwc/h200.sh chosen SETS OUT SECONDS 'CHOICES' ...
 #
 # SETS holds NAME.tar.xz of NAME/{train,test}.pack (c10, c100, im64); what SETS/cwc-*.tgz of earlier runs hold is not done again.
@@ -35,19 +35,24 @@ run() {
     name=$1 limit=$(left "$2")
     shift 2
     timeout -k 5 "$((limit + 15))" python3 -u -m benchmarks.cwc.cifar --train "$work/$name/train.pack" --test "$work/$name/test.pack" \
-        --out "$work/out/$name" --algorithms 4 --whole --seconds "$limit" ${DRY:+--dry} "$@" 2>&1 | tee -a "$work/out/$name/log.txt"
+        --out "$work/out/$name" --algorithms 2 --whole --seconds "$limit" ${DRY:+--dry} "$@" 2>&1 | tee -a "$work/out/$name/log.txt"
     keep
 }
 
-# both NAME RESERVED FIRST SECOND ...: two processes divide the trainings, so that one's start falls into the other's steps; FIRST, SECOND: parts
-both() {
-    both_name=$1 both_reserved=$2 both_parts=$4
-    first_parts=$3
+# divided NAME RESERVED FIRST OTHERS ...: three processes divide the trainings, so that one's preparations fall into the others' steps.
+# FIRST, OTHERS: parts; OTHERS wait for the first one's part `speed`, which wants the GPU for itself, and start during its next part
+divided() {
+    set_name=$1 reserved=$2 first_parts=$3 other_parts=$4
     shift 4
-    run "$both_name" "$both_reserved" --parts "$first_parts" --share 0/2 --beside 2 --lanes 2 "$@" &
+    run "$set_name" "$reserved" --parts "$first_parts" --share 0/3 --beside 3 --lanes 2 "$@" &
     first_process=$!
-    run "$both_name" "$both_reserved" --parts "$both_parts" --share 1/2 --beside 2 --lanes 2 "$@"
-    wait "$first_process"
+    case $first_parts in
+    *speed*) until grep -qs '"table": "parts", "part": "speed"' "$work/out/$set_name/notes.jsonl" || ! kill -0 "$first_process"; do sleep 0.2; done ;;
+    esac
+    run "$set_name" "$reserved" --parts "$other_parts" --share 1/3 --beside 3 --lanes 2 "$@" &
+    second_process=$!
+    run "$set_name" "$reserved" --parts "$other_parts" --share 2/3 --beside 3 --lanes 2 "$@"
+    wait "$first_process" "$second_process"
 }
 
 (while sleep 5; do keep; done) &
@@ -55,44 +60,40 @@ keeper=$!
 for earlier in "$sets"/cwc-*.tgz; do
     [ -f "$earlier" ] && tar xzf "$earlier" -C "$work/out"
 done
+short=short=3,processed=3,published=3,keyless=3,published-radii=4,vgg16-adversarial=4,adversarial=4,plain=12,front=4
 case $which in
 first)
     unpack c10
-    run c10 16 --parts speed,plain,front,adversarial,published,vgg16,processed --front-seconds 115 \
-        --epochs plain=12,front=6,adversarial=6,published=8,vgg16=8,processed=8 --seeds plain=3,front=2,adversarial=1,published=1
+    parts=plain,adversarial,short,processed,published,keyless,published-radii,vgg16-adversarial
+    divided c10 16 "speed,profile,$parts" "$parts" --adversary-steps 2 --epochs "$short" \
+        --seeds plain=3,adversarial=1,short=1,published=1,keyless=1,published-radii=1,vgg16-adversarial=1
     ;;
-second)
+second)  # five processes: three for CIFAR-10, one for each other set
+    others=()
+    (unpack c100 && run c100 16 --parts plain,adversarial --set CIFAR-100 --beside 5 --lanes 2 --adversary-steps 2 \
+        --epochs plain=5,adversarial=3 --seeds plain=1,adversarial=1) &
+    others+=($!)
+    (unpack im64 && run im64 16 --parts plain,adversarial --set "Imagenette, 64 pixels" --batch 128 --beside 5 --lanes 2 --adversary-steps 2 \
+        --epochs plain=6,adversarial=4 --seeds plain=1,adversarial=1) &
+    others+=($!)
     unpack c10
-    run c10 16 --parts plain,front,published,adversarial,processed,apart --front-seconds "$((seconds / 4))" \
-        --epochs plain=12,front=6,published=8,adversarial=6,processed=8,apart=12 --seeds plain=3,front=2,published=1,adversarial=1,apart=3
-    ;;
-linf)
-    unpack c10
-    both c10 16 plain,front,adversarial,published-radii plain,adversarial,published-radii --front-seconds "$((seconds * 6 / 10))" --adversary-steps 2 \
-        --epochs plain=12,front=4,adversarial=4,published-radii=4 --seeds plain=3,front=1,adversarial=3,published-radii=3
-    ;;
-sets)
-    unpack c100
-    both c100 "$((seconds * 45 / 100))" plain,adversarial plain,adversarial --set CIFAR-100 --adversary-steps 2 \
-        --epochs plain=5,adversarial=3 --seeds plain=3,adversarial=3
-    unpack im64
-    both im64 16 plain,adversarial plain,adversarial --set "Imagenette, 64 pixels" --batch 128 --adversary-steps 2 \
-        --epochs plain=8,adversarial=4 --seeds plain=3,adversarial=3
-    ;;
-measures)
-    unpack c10
-    parts=short,processed,published,keyless,published-radii,vgg16-adversarial
-    both c10 16 "$parts" "$parts" --adversary-steps 2 \
-        --epochs short=3,processed=3,published=3,keyless=3,published-radii=4,vgg16-adversarial=4 --seeds processed=3
+    for share in 0/3 1/3 2/3; do
+        run c10 16 --parts adversarial,simple,published,keyless,chosen,processed,published-radii --share $share --beside 5 --lanes 2 \
+            --adversary-steps 2 --epochs "$short,simple=3,chosen=3" --seeds adversarial=1,simple=1,published=1,keyless=1,published-radii=1 --keys 1 \
+            --choices "candidates(to=64)" "k(to=2); pb(to=0.7); candidates(to=64)" "pb(to=0.4); candidates(to=64)" \
+            "k(to=5); pb(to=0.05)" "pb(to=0.2)" "pb(to=0.1)" &
+        others+=($!)
+    done
+    wait "${others[@]}"
     ;;
 chosen)
     unpack c10
-    both c10 16 chosen chosen --epochs chosen=12 --choices "${@:5}"
+    divided c10 16 chosen chosen --epochs chosen=12 --choices "${@:5}"
     ;;
-nets)
+rest)
     unpack c10
-    both c10 16 wide-adversarial,fractions,self-supervised,dat wide-adversarial,fractions,self-supervised,dat --adversary-steps 2 \
-        --epochs wide-adversarial=2,fractions=4,self-supervised=20,dat=3
+    parts=short,keyless,fractions,wide-adversarial,self-supervised,dat
+    divided c10 16 "$parts" "$parts" --adversary-steps 2 --epochs "$short,fractions=4,wide-adversarial=1,self-supervised=20,dat=3"
     ;;
 esac
 kill "$keeper"

@@ -279,6 +279,7 @@ def compared(programs: dict[str, Any], model: Any, inputs: list[Any], leaves: li
     import torch
 
     from warpwright.verifier.judge import tf32
+    from warpwright.verifier.judge.products import WideProducts
 
     torch.manual_seed(1)
     normal = [torch.randn_like(x) if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in inputs]
@@ -287,7 +288,7 @@ def compared(programs: dict[str, Any], model: Any, inputs: list[Any], leaves: li
         state = copy.deepcopy(model.state_dict())
         original = flat(model(*given))
         few = samples_of(model, given, original)
-        original = [x[:few] for x in original]
+        original = [x[:few] if few else x for x in original]
         given_few = [x[:few] if few and isinstance(x, torch.Tensor) else x for x in given]
         large = not few and sum(x.nbytes for x in leaves) + sum(x.nbytes for x in original) > wide
         exact, rounded = original, None
@@ -295,8 +296,9 @@ def compared(programs: dict[str, Any], model: Any, inputs: list[Any], leaves: li
             double = copy.deepcopy(model).double()
             wider = [x.double() if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in given_few]
             try:
-                exact = flat(double(*wider))
-                with tf32.RoundedOperands(tf32.permitted()) as rounding:  # as the verifier allows it where the flags do
+                with WideProducts():
+                    exact = flat(double(*wider))
+                with WideProducts(), tf32.RoundedOperands(tf32.permitted()) as rounding:  # as the verifier allows it where the flags do
                     rounded = flat(double(*wider)) if original[0].is_cuda else None
                 rounded = rounded if rounding.count else None
             except RuntimeError as problem:
@@ -314,7 +316,7 @@ def compared(programs: dict[str, Any], model: Any, inputs: list[Any], leaves: li
             if hasattr(program, "fits") and not program.fits(given):
                 found[name][kind] = "does not fit the guard"
                 continue
-            seen = [x[:few] for x in flat(program(*given))]
+            seen = [x[:few] if few else x for x in flat(program(*given))]
             nan = any(not torch.equal(x.isnan(), truth.isnan()) for x, truth in zip(seen, exact, strict=True))
             error = max(rms(x, truth) for x, truth in zip(seen, exact, strict=True))
             ratio = error / max(own, 1e-8 * scale, 1e-30)

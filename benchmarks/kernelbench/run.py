@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import json
 import math
 import os
@@ -166,7 +167,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--kernelbench", required=True, help="the repository, or its folder of levels")
     parser.add_argument("--levels", default="1,2")
     parser.add_argument("--tasks", help="glob on the file's name, such as '1[0-9]_*'")
-    parser.add_argument("--draw", default="", help="SEED,COUNT: so many of the tasks, drawn at random")
+    parser.add_argument("--draw", default="", help="SEED,COUNT: so many of the tasks, drawn at random, one of each level in turn, as far as they go")
     parser.add_argument("--footprints", type=Path, help="file of eager peaks in bytes: read where it has them, else made")
     parser.add_argument("--largest", type=float, default=math.inf, help="with --footprints: no task that takes more GB in eager")
     parser.add_argument("--copies", type=float, help="a task's eager peak is held about this often at once; by default as many as its baselines take")
@@ -227,8 +228,17 @@ def _jobs(options: argparse.Namespace, archive: Path, deadline: float) -> list[b
     files = [file for file in files if known.get(_pair(file[0]), 0.0 if options.largest == math.inf else math.inf) <= 1e9 * options.largest]
     if options.draw:
         seed, count = map(int, options.draw.split(","))
-        files = random.Random(seed).sample(files, min(count, len(files)))
+        files = levels_in_turn(files, seed)[:count]
     return [bench.Job(path, settings, str(archive.absolute()), machine, entry, None, deadline) for path, entry in files]
+
+
+def levels_in_turn(files: Sequence[tuple[str, str | None]], seed: int) -> list[tuple[str, str | None]]:
+    """Return task files in an order drawn at random, one of each level in turn: whatever ends a run, the levels have come equally far."""
+    generator, levels = random.Random(seed), dict[str, list[tuple[str, str | None]]]()
+    for file in files:
+        levels.setdefault(Path(file[0]).parent.name, []).append(file)
+    shuffled = [generator.sample(own, len(own)) for _, own in sorted(levels.items())]
+    return [file for row in itertools.zip_longest(*shuffled) for file in row if file is not None]
 
 
 def _footprints(path: Path | None) -> dict[str, float]:

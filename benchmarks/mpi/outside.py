@@ -108,8 +108,16 @@ PROGRAMS = {
         "I/O, a file view and a buffer with ghost cells, both subarrays", "wkliao/mpi-io-examples 7f694fc8", "mpi-io-examples", ("ghost_cell.c",),
         ("-n", "20", "-l", "400", "file"), 4, files=("file*",),
     ),
+    "gliders": Program(
+        "stencil, MPI_Isend and MPI_Irecv of subarrays, files with two file types", "Tyrrx/hpc-game-of-life-mpi ea2c30e0", "hpc-game-of-life-mpi",
+        ("main.c", "kernel.c", "vec2.c", "vtk.c", "1dtopologie.c"), ("30", "400", "300", "2", "2"), 4, files=("golmpi*",),
+    ),
+    "addresses": Program(
+        "stencil, MPI_Isend and MPI_Irecv of structs of absolute addresses from MPI_BOTTOM", "oahul14/Parallel-Game-of-Life-MPI 3d316c50",
+        "Parallel-Game-of-Life-MPI", ("Source.cpp",), ("2400", "2000", "40", "1"), 4, times=r", 2400, 2000|(?i:time|sec)",
+    ),
 }  # fmt: skip
-"""Those of the first run, and from `ludwig` on five that were opened a day later."""
+"""Those of the first run, from `ludwig` on five that were opened a day later, the last two after them."""
 
 
 def environment(more: Mapping[str, str]) -> dict[str, str]:

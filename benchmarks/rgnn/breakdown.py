@@ -1,12 +1,14 @@
 """Where the time of a compiled layer goes: a sampled batch by its parts, a small graph's step by launches and host, a large graph's step by kernel.
 
-    python -m benchmarks.rgnn.breakdown --out FOLDER          # one GPU, about 45 s; --parts names some of index, batch, small, host, kernels
+    python -m benchmarks.rgnn.breakdown --out FOLDER          # one GPU, about 60 s; --parts names some
     python -m benchmarks.rgnn.breakdown --dry --out FOLDER    # the same paths on a CPU
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import functools
 import json
 import statistics
 import time
@@ -17,13 +19,17 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
+from torch._utils import _unflatten_dense_tensors
 
 from benchmarks.rgnn import pairs
 from benchmarks.rgnn.batches import seconds
 from benchmarks.rgnn.forward_training import Clock, bandwidth, layer_of, runs
+from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn import synth
+from warpwright.domains.rgnn.emit import gathered, own
 from warpwright.domains.rgnn.emit.launch import Runner
 from warpwright.domains.rgnn.emit.rows import Kernel
+from warpwright.domains.rgnn.emit.triton_text import Tuning
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.nn.common import typed_index
@@ -66,7 +72,7 @@ def same_index(device: torch.device, dry: bool, write: Write) -> None:
         write({"table": "index_check", "graph": name, "edges": edges, "by_counting": ("work", Domain.PAIR_DST) in counted.kept, "wrong": wrong})
 
 
-def counted(function: Callable[[], Any], device: torch.device) -> dict[str, Any]:
+def counted(function: Callable[[], Any], device: torch.device, most: int = 8) -> dict[str, Any]:
     """Return what the profiler counts in one call: launches by kind, and the device's busy time in ms."""
     kinds = [torch.profiler.ProfilerActivity.CPU, *([torch.profiler.ProfilerActivity.CUDA] if device.type == "cuda" else [])]
     with torch.profiler.profile(activities=kinds) as profile:
@@ -77,8 +83,8 @@ def counted(function: Callable[[], Any], device: torch.device) -> dict[str, Any]
     names = ("LaunchKernel", "LaunchCooperative", "Memcpy", "Memset", "Synchronize")
     row: dict[str, Any] = {name: sum(e.count for e in events if name in e.key and e not in busy) for name in names}
     row["gpu_ms"] = sum(e.self_device_time_total for e in busy) / 1e3
-    longest = sorted(busy, key=lambda e: -e.self_device_time_total)[:8]
-    row["kernels"] = {e.key[:60]: [e.count, round(e.self_device_time_total / 1e3, 4)] for e in longest}
+    longest = sorted(busy, key=lambda e: -e.self_device_time_total)[:most]
+    row["kernels"] = {e.key[:100]: [e.count, round(e.self_device_time_total / 1e3, 4)] for e in longest}
     return row
 
 
@@ -137,7 +143,7 @@ def small(device: torch.device, dry: bool, write: Write) -> None:
 
 
 class Empty(torch.autograd.Function):
-    """A node of autograd that computes next to nothing: what its step takes is torch's own."""
+    """A node of autograd that computes next to nothing, and has no gradients but that of x: what its step takes is torch's own."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, *rest: torch.Tensor) -> torch.Tensor:
@@ -149,10 +155,47 @@ class Empty(torch.autograd.Function):
         return gradient, *[None] * ctx.count
 
 
+class Filled(torch.autograd.Function):
+    """The same with gradients for all parameters, parts of one tensor: the least that a layer's step takes by way of autograd."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, flat: torch.Tensor, *rest: torch.Tensor) -> torch.Tensor:
+        ctx.flat, ctx.rest = flat, rest
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        return gradient, None, *_unflatten_dense_tensors(ctx.flat.clone(), ctx.rest)
+
+
 def host(device: torch.device, dry: bool, write: Write) -> None:
-    """Time a replayed step of a small graph: until forward returns, its gradients begin and end, backward returns, all is done."""
-    graph = synth.synthetic("aifb", 0.05 if dry else 1.0, device)
-    p = pairs.Pairs(graph.edge_index, graph.edge_type, graph.count, len(graph.relations))
+    """Time a replayed step of small graphs: until forward returns, its gradients begin and end, backward returns, all is done.
+
+    Beside it steps of nodes that compute nothing, all with backwards in a thread of their own (torch's usual way) and in the caller's.
+    """
+    for name in ("aifb", "mutag"):
+        graph = synth.synthetic(name, 0.05 if dry else 1.0, device)
+        p = pairs.Pairs(graph.edge_index, graph.edge_type, graph.count, len(graph.relations))
+        for model in ("rgcn", "rgat", "hgt"):
+            layer = layer_of(model, graph, 64, device)
+            layer.options = Options(replay=True)  # type: ignore[assignment]
+            module, run = runs(model, layer, graph, p, False)["ours"]
+            parameters = list(module.parameters())
+            flat = torch.zeros(sum(x.numel() for x in parameters), device=device)
+            programs = {
+                "ours": run, "nothing": lambda x, own=parameters: Empty.apply(x, *own),
+                "gradients of zeros": lambda x, own=parameters, flat=flat: Filled.apply(x, flat, *own),
+            }  # fmt: skip
+            for program, function in programs.items():
+                for own_thread in (True, False):
+                    with torch.autograd.set_multithreading_enabled(own_thread):
+                        row = _host(device, dry, module, function, graph.count)
+                    write({"table": "host", "graph": name, "layer": model, "program": program, "own_thread": own_thread, **row})
+
+
+def _host(device: torch.device, dry: bool, module: Any, run: Callable[[torch.Tensor], torch.Tensor], nodes: int) -> dict[str, float]:
+    x = torch.randn(nodes, 64, device=device, requires_grad=True)
+    weights = torch.randn_like(run(x).detach())
     marks: list[float] = []
     gradients = Recording.gradients
 
@@ -162,32 +205,25 @@ def host(device: torch.device, dry: bool, write: Write) -> None:
         marks.append(time.perf_counter())
         return result
 
-    for model in ("empty", "rgcn", "rgat", "hgt"):
-        layer = layer_of("rgcn" if model == "empty" else model, graph, 64, device)
-        layer.options = Options(replay=True)  # type: ignore[assignment]
-        x = torch.randn(graph.count, 64, device=device, requires_grad=True)
-        module, run = runs("rgcn" if model == "empty" else model, layer, graph, p, False)["ours"]
-        run = (lambda x, module=module: Empty.apply(x, *module.parameters())) if model == "empty" else run  # type: ignore[misc]
-        weights = torch.randn_like(run(x).detach())
-        found: list[list[float]] = []
-        with patch.object(Recording, "gradients", marked):
-            for _ in range(20 if dry else 60):
-                x.grad = None
-                module.zero_grad(set_to_none=True)
-                wait(device)
-                marks.clear()
-                marks.append(time.perf_counter())
-                out = run(x)
-                marks.append(time.perf_counter())
-                out.backward(weights)
-                marks.append(time.perf_counter())
-                wait(device)
-                marks.append(time.perf_counter())
-                start, forward, *inside, returned, done = marks
-                found.append([(t - start) * 1e3 for t in (forward, *(inside or (forward, returned)), returned, done)])
-        names = ("forward_ms", "gradients_begin_ms", "gradients_end_ms", "backward_ms", "done_ms")
-        medians = [statistics.median(column) for column in zip(*found[20 if not dry else 10 :], strict=True)]
-        write({"table": "host", "graph": "aifb", "layer": model, **dict(zip(names, medians, strict=True))})
+    found: list[list[float]] = []
+    with patch.object(Recording, "gradients", marked):
+        for _ in range(12 if dry else 50):
+            wait(device)
+            marks.clear()
+            begun = time.perf_counter()
+            x.grad = None
+            module.zero_grad(set_to_none=True)
+            marks.append(time.perf_counter())
+            out = run(x)
+            marks.append(time.perf_counter())
+            out.backward(weights)
+            marks.append(time.perf_counter())
+            wait(device)
+            marks.append(time.perf_counter())
+            zeroed, forward, *inside, returned, done = marks
+            found.append([(t - begun) * 1e3 for t in (zeroed, forward, *(inside or (forward, returned)), returned, done)])
+    names = ("zero_grad_ms", "forward_ms", "gradients_begin_ms", "gradients_end_ms", "backward_ms", "done_ms")
+    return dict(zip(names, (statistics.median(column) for column in zip(*found[8 if dry else 20 :], strict=True)), strict=True))
 
 
 def kernels(device: torch.device, dry: bool, write: Write, names: Sequence[str] = ("mag", "wikikg2", "am")) -> None:
@@ -213,6 +249,59 @@ def kernels(device: torch.device, dry: bool, write: Write, names: Sequence[str] 
             for row in each_kernel(lambda run=run, x=x, weights=weights: run(x).backward(weights), device):  # type: ignore[misc]
                 write(common | row)
             clock.clean()
+
+
+class Resident(own.Own):
+    """The CUDA kernel of products of sums compiled for four blocks of a multiprocessor, which spill a few registers, in place of three."""
+
+    def text(self) -> str:
+        return super().text().replace("#define RESIDENT 3", "#define RESIDENT 4")
+
+
+def products(device: torch.device, dry: bool, write: Write) -> None:
+    """Time the kernels with products of am's graph: Triton's, ours, and ours with more blocks of fewer registers. Medians of seven steps."""
+    graph = synth.synthetic("am", 0.001 if dry else 1.0, device)
+    p = pairs.Pairs(graph.edge_index, graph.edge_type, graph.count, len(graph.relations))
+    more = Resident(**{f.name: getattr(gathered.KERNEL, f.name) for f in dataclasses.fields(gathered.KERNEL)})
+    for model in ("rgcn", "rgat"):
+        for program, kernel, gathers in (("Triton", gathered.KERNEL, "triton"), ("ours", gathered.KERNEL, "own"), ("ours, four blocks", more, "own")):
+            layer = layer_of(model, graph, 64, device)
+            layer.options = Options(tuning=Tuning(gathers=gathers))  # type: ignore[assignment]
+            x = torch.randn(graph.count, 64, device=device, requires_grad=True)
+            run = runs(model, layer, graph, p, False)["ours"][1]
+            indices.forget([graph.edge_index, graph.edge_type])
+            with patch.object(gathered, "KERNEL", kernel):
+                weights = torch.randn_like(run(x).detach())
+                step = functools.partial(lambda run, x, weights: run(x).backward(weights), run, x, weights)
+                steps = [each_kernel(step, device) for _ in range(3 if dry else 9)]
+            for rows in zip(*steps[2:], strict=True):
+                if rows[0]["kernel"] == "whole step" or "ab'" in rows[0]["kernel"]:
+                    ms = statistics.median(row["ms"] for row in rows)
+                    write({"table": "products", "graph": "am", "model": model, "program": program, "kernel": rows[0]["kernel"], "ms": ms})
+
+
+def profile(device: torch.device, dry: bool, write: Write) -> None:
+    """List what a training step of HGT runs on the device, by time: kernels over rows and what torch and dense products take."""
+    for name in ("am", "wikikg2"):
+        graph = synth.synthetic(name, 0.001 if dry else 1.0, device)
+        layer = layer_of("hgt", graph, 64, device)
+        types, _, edges = graph.hetero()
+        parts = {kind: torch.randn(n, 64, device=device, requires_grad=True) for kind, n in zip(types, graph.nodes, strict=True)}
+
+        def step(layer: Any = layer, parts: Any = parts, edges: Any = edges) -> None:
+            for part in parts.values():
+                part.grad = None
+            layer.zero_grad(set_to_none=True)
+            out = list(layer(parts, edges).values())
+            torch.autograd.backward(out, [torch.ones_like(x) for x in out])
+
+        for _ in range(3):
+            step()
+        wait(device)
+        row = counted(step, device, 40)
+        for kernel, (count, ms) in row.pop("kernels").items():
+            write({"table": "profile", "graph": name, "layer": "hgt", "kernel": kernel, "count": count, "ms": ms})
+        write({"table": "profile", "graph": name, "layer": "hgt", "kernel": "all", "count": row["LaunchKernel"], "ms": row["gpu_ms"]})
 
 
 def each_kernel(function: Callable[[], Any], device: torch.device) -> list[dict[str, Any]]:
@@ -246,7 +335,7 @@ def each_kernel(function: Callable[[], Any], device: torch.device) -> list[dict[
     return [*rows, {"kernel": "whole step", "ms": begin.elapsed_time(end) if begin is not None else 0.0}]
 
 
-PARTS = {"index": same_index, "batch": batch, "small": small, "host": host, "kernels": kernels}
+PARTS = {"index": same_index, "batch": batch, "small": small, "host": host, "kernels": kernels, "products": products, "profile": profile}
 
 
 def main(argv: Sequence[str] | None = None) -> None:

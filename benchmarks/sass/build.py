@@ -31,15 +31,24 @@ class Flags:
     """Blocks that a multiprocessor must hold, which bounds the registers; 0 for what the source says."""
     unroll: int = 0
     """Of the main loop; 0 for what the compiler chooses."""
+    stores: str = ""
+    """ptxas -dscm: how global stores are cached."""
+    ptxas: str = ""
+    """Another version of ptxas, by its name in PTXAS; "" for nvcc's own."""
 
     def __str__(self) -> str:
         said = [f"-O{self.level}"] if self.level != 3 else []
         said += [f"-dlcm={self.caching}"] if self.caching else []
+        said += [f"-dscm={self.stores}"] if self.stores else []
         said += [f"minnctapersm {self.blocks}"] if self.blocks else []
+        said += [f"ptxas {self.ptxas}"] if self.ptxas else []
         return ", ".join(said + ([f"unroll {self.unroll}"] if self.unroll else [])) or "-O3"
 
 
 PLAIN = Flags()
+
+PTXAS: dict[str, str] = {}
+"""Version -> the path of that ptxas, for whoever has others than nvcc's."""
 
 VARIANTS = (
     *(Flags(level=level) for level in (1, 2)),
@@ -72,11 +81,13 @@ def build(kernel: str, folder: Path, arch: str = "90a", flags: Flags = PLAIN, se
         text = _LEAST_BLOCKS.sub("", source.read_text())
         source = folder / f"{name}.ptx"
         source.write_text(_LAUNCH_BOUNDS.sub(lambda found: f"{found[0]}\n.minnctapersm {flags.blocks}", text))
-    asked = [f"-O{flags.level}", *([f"-dlcm={flags.caching}"] if flags.caching else [])]
-    _run(
-        [nvcc() or "nvcc", f"-arch=sm_{arch}", *(word for option in asked for word in ("-Xptxas", option)), "-cubin", "-o", str(cubin), str(source)],
-        seconds,
-    )
+    asked = [f"-O{flags.level}", *([f"-dlcm={flags.caching}"] if flags.caching else []), *([f"-dscm={flags.stores}"] if flags.stores else [])]
+    if flags.ptxas:
+        command = [PTXAS[flags.ptxas], f"-arch=sm_{arch}", *asked, "-o", str(cubin), str(source)]
+    else:
+        passed = [word for option in asked for word in ("-Xptxas", option)]
+        command = [nvcc() or "nvcc", f"-arch=sm_{arch}", *passed, "-cubin", "-o", str(cubin), str(source)]
+    _run(command, seconds)
     return cubin
 
 

@@ -1,29 +1,35 @@
 #!/bin/bash
-# What the sass domain is measured by on a GPU, part by part: h200.sh PART CUBINS OUT. Parts may not run beside other GPU work.
-#   suite      fourteen kernels with renamed registers, five of them under other flags too, other flags measured, five public cubins      95 s
-#   again      on from where the suite came to, with its accepted schedules compared launch by launch                                     70 s
-#   decorator  a Triton kernel that is bound by arithmetic, and two that are not                                                          60 s
-#   polish     a model's fused CUDA kernel, searched, then rescheduled                                                                    75 s
-#   agents     10,000 measurements each of four agents and PPO on the smallest cubin of the folder                                       130 s
-part=$1 cubins=$2 out=$3
+# What the sass domain is measured by on a GPU, part by part: h200.sh PART FOLDER OUT. Parts may not run beside other GPU work.
+# FOLDER holds cubins/ (benchmarks.sass.variants --build), public/ (NAME.cubin with NAME.py), start/
+# (schedules of earlier runs), second/ (the fastest settings, --keep, and what is to be searched again) and py/ (sb3-contrib, where it is not installed).
+#   variants   fourteen kernels under some twenty-five settings of the compiler each                                                        30 s
+#   suite      fourteen kernels with renamed registers, six of them with the compiler's too, launches of what is accepted compared         115 s
+#   public     ten public cubins                                                                                                           45 s
+#   second     six kernels under their fastest settings, the convolution by the rule that its failures taught, three public cubins         65 s
+#   decorator  a Triton kernel that is bound by arithmetic, and one that is not                                                            35 s
+#   polish     a model's fused CUDA kernel, searched, then rescheduled                                                                     60 s
+#   agents     10,000 measurements each of random drawing, screening and PPO on the smallest kernel                                        80 s
+part=$1 folder=$2 out=$3
 kernels=batched_matmul,convolution,feed_forward,flash_attention,flash_decoding,layernorm,matmul_bf16,matmul_fp8,matmul_leakyrelu,nbody,rmsnorm
 kernels=$kernels,sgemm,softmax,stencil
-flagged=flash_decoding__flags,nbody__flags,stencil__flags,rmsnorm__flags,softmax__flags
-flags=$(python3 -c "import json; print(','.join(sorted(n for n, f in json.load(open('$cubins/flags.json')).items() if not f['searched'])))")
-public=scalar_products,unsloth_rms,unsloth_swiglu_backward,walsh,warptiling
-kept=benchmarks/results/sass_h200/schedules
+compiled=convolution__as,layernorm__as,rmsnorm__as,sgemm__as,softmax__as,stencil__as
+second=convolution,convolution__as,flash_decoding__flags,layernorm__flags,nbody__flags,rmsnorm__flags,softmax__flags,stencil__flags
+second=$second,flash_minimal,llmc_permute,black_scholes
 mkdir -p "$out"
 case $part in
+variants) timeout 45 python3 -m benchmarks.sass.variants --folder "$folder/cubins" --only "$kernels" --out "$out/variants" --keep "$out/fastest" --limit 20 ;;
 suite)
-    timeout 95 python3 -m benchmarks.sass.suite --folder "$cubins" --only "$kernels,$flagged,$flags,$public" --registers all --start $kept \
-        --limit 78 --launches 5 --out "$out/suite" ;;
-again)
-    timeout 80 python3 -m benchmarks.sass.suite --folder "$cubins" --only "$kernels,$flagged" --registers all --start "$4" \
-        --limit 55 --launches 10 --out "$out/again" ;;
-decorator) timeout 75 python3 -m benchmarks.sass.decorated --out "$out/decorator" --seconds 18 ;;
+    timeout 140 python3 -m benchmarks.sass.suite --folder "$folder/cubins" --only "$kernels,$compiled" --registers "$kernels" --start "$folder/start" \
+        --limit 100 --launches 5 --out "$out/suite" ;;
+public) timeout 60 python3 -m benchmarks.sass.suite --folder "$folder/public" --registers all --limit 36 --launches 2 --out "$out/public" ;;
+second)
+    timeout 80 python3 -m benchmarks.sass.suite --folder "$folder/second" --only "$second" --registers "$second" --start "$folder/start2" --limit 55 \
+        --launches 3 --out "$out/second" ;;
+decorator) timeout 60 python3 -m benchmarks.sass.decorated --out "$out/decorator" --only attraction,softmax --seconds 12 ;;
 polish)
-    cd "$out" && timeout 90 python3 -m warpwright optimize "$OLDPWD/benchmarks/sass/tasks/depthwise.py" --target cuda --budget 25s --polish 20s ;;
+    task=$PWD/benchmarks/sass/tasks/depthwise.py
+    root=$PWD; cd "$out" && PYTHONPATH=$root timeout 90 python3 -m warpwright optimize "$task" --target cuda --budget 15s --polish 15s ;;
 agents)
-    timeout 140 python3 -m benchmarks.sass.agents --out "$out/agents" --folder "$cubins" --only walsh --proposals 10000 --limit 130 \
-        --agents random,greedy,evolve,screen,ppo ;;
+    PYTHONPATH=$folder/py:$PYTHONPATH timeout 95 python3 -m benchmarks.sass.agents --out "$out/agents" --folder "$folder/cubins" --only softmax --proposals 10000 --limit 75 \
+        --agents random,screen,ppo ;;
 esac

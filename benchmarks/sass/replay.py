@@ -39,9 +39,10 @@ from warpwright.targets.cubin.shipping import proven
 
 def flags_of(text: str) -> Flags:
     """Return the flags that print as a text."""
-    patterns = {"level": r"-O(\d)", "caching": r"-dlcm=(\w+)", "blocks": r"minnctapersm (\d+)", "unroll": r"unroll (\d+)"}
-    found = {name: match[1] for name, pattern in patterns.items() if (match := re.search(pattern, text))}
-    return replace(PLAIN, **{name: value if name == "caching" else int(value) for name, value in found.items()})
+    patterns = {"level": r"-O(\d)", "blocks": r"minnctapersm (\d+)", "unroll": r"unroll (\d+)"}
+    names = {"caching": r"-dlcm=(\w+)", "stores": r"-dscm=(\w+)", "ptxas": r"ptxas ([\d.]+)"}
+    numbers = {name: int(match[1]) for name, pattern in patterns.items() if (match := re.search(pattern, text))}
+    return replace(PLAIN, **numbers, **{name: match[1] for name, pattern in names.items() if (match := re.search(pattern, text))})
 
 
 def accepted(run: Path) -> Iterator[tuple[str, Flags, float, Path]]:
@@ -137,7 +138,8 @@ def explained(failed: Path, folder: Path) -> list[dict[str, Any]]:
         if key not in checkers:
             task = domains.describe(build(row["kernel"], folder, flags=flags_of(row["flags"])), {})
             checkers[key] = checker_of(kernel_of(task))
-        found = checkers[key].all_violations(script.read(row["schedule"], checkers[key].kernel))
+        schedule = script.read(row["schedule"], checkers[key].kernel)
+        found = checker_of(schedule.kernel).all_violations(schedule)
         counted[row["run"], row["kernel"], row["status"], rule_of(found[0].rule, found[0].key) if found else "none"] += 1
     names = ("run", "kernel", "outcome", "refused today by")
     return [{"table": "explained", **dict(zip(names, key, strict=True)), "schedules": count} for key, count in sorted(counted.items())]

@@ -39,7 +39,7 @@ from benchmarks.sass.replay import mended
 from benchmarks.sass.rows import counts, curve_row, edit_rows, failed_rows, flags_row, line, table_rows
 from warpwright import domains
 from warpwright.base import Budget, Record, Task, is_baseline
-from warpwright.domains.sass import script
+from warpwright.domains.sass import edits, script
 from warpwright.domains.sass.checker import Checker, complaints
 from warpwright.domains.sass.domain import MOST_REGISTERS, checker_of, kernel_of
 from warpwright.domains.sass.harness import load
@@ -56,7 +56,7 @@ In, Out = TypeVar("In"), TypeVar("Out")
 
 TRIED = 3
 
-FINAL, COMPARED = 0.5, 0.25
+FINAL, COMPARED = 0.8, 0.25
 """Seconds of the limit that are kept for each kernel's final measurement, and for each comparison with the shipped cubin."""
 
 LEAST = 2.0
@@ -307,9 +307,27 @@ def searched(job: Job, row: dict[str, Any], evaluator: CubinEvaluator) -> tuple[
         row |= {"actions": [str(action) for action in best.candidate.actions], "searched": best.speedup, "final": asdict(final)}
         if proven(final):
             keep(job, best)
-            image = script.read(best.candidate.source.text, kernel_of(task)).cubin.data
+            schedule = script.read(best.candidate.source.text, kernel_of(task))
+            image = schedule.cubin.data
+            row |= apart(schedule, evaluator)
         break
     return [*edit_rows(job.kernel, outcome), *failed_rows(job.kernel, outcome)], image
+
+
+def apart(schedule: Schedule, evaluator: CubinEvaluator) -> dict[str, Any]:
+    """Return what a schedule gains where the caches are cold, and, where it gives other hints, what it gains without them."""
+    images = {"cold": (schedule.cubin.data, True)}
+    if edits.without_hints(schedule) != schedule:
+        images["without hints"] = (edits.without_hints(schedule).cubin.data, False)
+    told: dict[str, Any] = {}
+    for name, (image, cold) in images.items():
+        try:
+            (speedup, *bounds), differ = evaluator.against(image, cold)
+        except WarpwrightError:  # the schedule's own figure is worth keeping
+            traceback.print_exc()
+            continue
+        told[name] = {"speedup": speedup, "interval": bounds, "differ": differ}
+    return {"apart": told}
 
 
 def began_at(outcome: Outcome) -> float:

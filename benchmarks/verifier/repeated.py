@@ -133,7 +133,7 @@ def of_task(task: str, programs: list[corpus.Program], secrets: list[int], devic
 
 
 MOST_TOGETHER = 10
-"""Programs of a task that one process judges where there are several."""
+"""Programs of a task that one judge serves where there are several: on a GPU 50 s."""
 
 
 NEVER: Mapping[str, int] = {}
@@ -143,23 +143,22 @@ def in_parallel(
     programs: list[corpus.Program], secrets: list[int], device: str, end: float, out: Path, jobs: int, ask: Judged = judged,
     before: Mapping[str, int] = NEVER,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """Return the rows of all tasks, written as they are known; those with programs for CUDA begin first, then tasks of many programs.
+    """Return the rows of all tasks, written as they are known; those with programs for CUDA begin first, then those judged least often before.
 
     `before`: how often a program was judged already, with so many secrets fewer now.
     """
     of: dict[tuple[str, int], list[corpus.Program]] = {}
     for program in programs:
         of.setdefault((program.task, before.get(program.name, 0)), []).append(program)
-    together = len(programs) if jobs == 1 else MOST_TOGETHER
-    groups = [(task, own[at : at + together], secrets[done:]) for (task, done), own in of.items() for at in range(0, len(own), together)]
-    ordered = sorted(groups, key=lambda item: (all("cuda" not in one.needs for one in item[1]), -len(item[1]) * len(item[2])))
     if jobs == 1:
-        return [row for task, own, chances in ordered for row in of_task(task, own, chances, device, end, out, ask)]
+        return [row for (task, done), own in of.items() for row in of_task(task, own, secrets[done:], device, end, out, ask)]
+    parts = [(done, task, own[at : at + MOST_TOGETHER]) for (task, done), own in of.items() for at in range(0, len(own), MOST_TOGETHER)]
+    parts.sort(key=lambda part: (all("cuda" not in one.needs for one in part[2]), part[0], -len(part[2])))
     rows: list[dict[str, Any]] = []
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        asked = [pool.submit(of_task, task, own, chances, device, end, out, ask) for task, own, chances in ordered]
-        for done in as_completed(asked):
-            rows += done.result()
+        asked = [pool.submit(of_task, task, own, [secret], device, end, out, ask) for done, task, own in parts for secret in secrets[done:]]
+        for answered in as_completed(asked):
+            rows += answered.result()
     return rows
 
 

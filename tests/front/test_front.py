@@ -20,8 +20,8 @@ from stand_in import StandIn
 import warpwright
 from warpwright import run as driver
 from warpwright.base import Case, Record
-from warpwright.errors import UsageError
-from warpwright.tasks import taskfile
+from warpwright.errors import TaskError, UsageError
+from warpwright.tasks import saved_module, taskfile
 from warpwright.tasks.calibrate import calibrated
 from warpwright.verifier.judge.certificate import certify
 from warpwright.verifier.judge.judgement import Judgement
@@ -453,6 +453,17 @@ def test_a_model_with_a_parametrization_is_saved_as_its_graph() -> None:
         for one in (model, result.module):
             one.load_state_dict({name: 1.5 * tensor for name, tensor in model.state_dict().items()} if one is model else model.state_dict())
     same(result.module, model, x)
+
+
+def test_a_model_that_holds_a_lambda_is_saved_as_its_graph(tmp_path: Path) -> None:
+    model = network().eval()
+    model.scale = lambda x: 2 * x
+    saved_module.write(model, (torch.randn(3, 8),), tmp_path / "held.pt")
+    given = torch.randn(3, 8)
+    names = taskfile.run_text(taskfile.source_text(taskfile.describe(tmp_path / "held.pt")), "held.py", "held")
+    torch.testing.assert_close(names.Model()(given), model(given))
+    with pytest.raises(TaskError, match="cannot be saved"):
+        saved_module.write(model, (lambda x: x,), tmp_path / "input.pt")
 
 
 class Choosing(torch.nn.Module):

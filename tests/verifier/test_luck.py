@@ -49,8 +49,8 @@ class ModelNew(torch.nn.Module):
         ModelNew.calls += 1
         return torch.relu(x) * self.scale * (1 + {ulps} * 2**-23 if {when} else 1)
 """
-SLIGHT, PLAIN = 5.5, 50.0
-"""In units of the last place; some 3.6 are allowed."""
+SLIGHT, PLAIN = 5.5, 200.0
+"""In units of the last place; some 3.6 are allowed, and 16 times as many at unusual strides, which the tenth call may have."""
 
 
 @pytest.fixture(scope="module")
@@ -79,10 +79,10 @@ def test_one_slight_error_is_luck(judge: verify.Judge, call: int) -> None:
 def test_errors_that_come_again_or_are_large_are_none(judge: verify.Judge, ulps: float, when: str) -> None:
     verdict = verified(judge, ulps, when)
     assert verdict.check in ("values", "stale_state", "repeat"), verdict
-    assert ("on another draw of the inputs" in verdict.reason) == (ulps == SLIGHT)
+    assert ("other draws of the inputs" in verdict.reason) == (ulps == SLIGHT)
 
 
-def drawn(answers: list[Comparison], sound: int = 9) -> Comparison:
+def drawn(answers: list[Comparison], sound: int = 20) -> Comparison:
     """Ask with a judge of which so many draws are sound, and a program that is judged so on them."""
     replies = iter(answers)
     others = lambda case, which, count: iter([Case(case.name, number) for number in range(min(sound, count))])  # noqa: E731
@@ -90,13 +90,23 @@ def drawn(answers: list[Comparison], sound: int = 9) -> Comparison:
     return luck.on_other_draws(judge, Comparison("values", "a little", 1.2), Case("huge", 1), 0, lambda case: next(replies))
 
 
+FINE, HALF, WIDE, AGAIN = (Comparison("", shares={"out max": share}) for share in (0.3, 0.5, 1.4, 0.9))
+MISSED = Comparison("values", "again", 1.1, shares={"out max": 0.9})
+
+
 @pytest.mark.parametrize(
     ("answers", "sound", "check"),
     [
-        ([Comparison("")] * 6, 9, ""),
-        ([*[Comparison("")] * 5, Comparison("values", "again", 1.1)], 9, "values"),
-        ([Comparison(""), Comparison("late_output", "worse")], 9, "late_output"),
-        ([Comparison("")], 1, "values"),
+        ([FINE] * 12, 20, ""),
+        ([*[FINE] * 11, MISSED], 20, ""),
+        ([*[FINE] * 10, MISSED, MISSED], 20, "values"),
+        ([HALF, WIDE] * 6, 20, "values"),
+        ([FINE, WIDE] * 6, 20, "values"),
+        ([HALF, AGAIN] * 6, 20, ""),
+        ([FINE, Comparison("values", "far off", 2.5)], 20, "values"),
+        ([FINE, Comparison("late_output", "worse")], 20, "late_output"),
+        ([FINE] * 4, 4, ""),
+        ([FINE] * 3, 3, "values"),
         ([], 0, "values"),
     ],
 )
@@ -105,7 +115,7 @@ def test_what_other_draws_say(answers: list[Comparison], sound: int, check: str)
 
 
 def test_a_pass_names_the_error_that_came_nearest() -> None:
-    assert drawn([Comparison("")] * 6).excess == 1.2
+    assert drawn([Comparison("")] * 12).excess == 1.2
 
 
 @pytest.mark.parametrize(("comparison", "name", "marginal"), [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warpwright.verifier.rejections import Rejected, good
+from warpwright.verifier.rejections import Rejected, good, rejection
 
 
 @pytest.mark.parametrize(
@@ -22,3 +22,9 @@ def test_want_of_memory_is_not_a_wrong_state(error: str, check: str, status: str
 
 def test_an_answer_without_an_error_is_passed_on() -> None:
     assert good({"found": 1}, "state_names") == {"found": 1}
+
+
+def test_a_reason_gives_no_orders_to_a_terminal() -> None:
+    """A program's words come out as what they are: no screen is cleared, no line is written over."""
+    reason = rejection("raised", "the call raised: \x1b[2J\rstatus: ok \udcff\n\té").reason
+    assert reason.startswith("the call raised: \\x1b[2J\\rstatus: ok \\udcff\n\té")

@@ -147,3 +147,42 @@ def test_who_works_in_turns_steps_aside_when_asked_for(lock: DeviceLock) -> None
         while not timed.is_set():
             give_way()
     timer.join()
+
+
+def asking(folder: Path) -> int:
+    """Return how many want to time, as the kernel shows it."""
+    inode = (folder / "cpu.wanted").stat().st_ino
+    held = [line.split() for line in Path("/proc/locks").read_text().splitlines() if "->" not in line]
+    return sum(one[1] == "FLOCK" and one[3] == "READ" and one[5].endswith(f":{inode}") for one in held)
+
+
+def test_who_asks_while_another_one_times_is_next(lock: DeviceLock, tmp_path: Path) -> None:
+    """The second timer comes before the builder, who has stepped aside for the first."""
+    order: list[str] = []
+    first_times = threading.Event()
+
+    def first() -> None:
+        with lock.exclusive():
+            first_times.set()
+            while asking(tmp_path / "locks") < 2:
+                time.sleep(0.01)
+            order.append("first")
+
+    def second() -> None:
+        first_times.wait()
+        with lock.exclusive():
+            order.append("second")
+
+    timers = [threading.Thread(target=one, daemon=True) for one in (first, second)]
+    with lock.shared() as held:
+        assert not held.wanted
+        for timer in timers:
+            timer.start()
+        while not held.wanted:
+            time.sleep(0.01)
+        held.step_aside()
+        order.append("builder")
+        assert not held.wanted
+    for timer in timers:
+        timer.join()
+    assert order == ["first", "second", "builder"]

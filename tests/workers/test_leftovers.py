@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from built_worker import NO_INPUTS, build
 
-from warpwright.workers import bubblewrap
+from warpwright.workers import bubblewrap, leftovers
 from warpwright.workers.sandbox import Worker
 
 LITTER = """
@@ -51,3 +51,37 @@ def test_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
         assert {kind: len(table(kind)) for kind in before} != before
     assert not [path for folder in ("/tmp", "/dev/shm", "/var/tmp") for path in glob.glob(f"{folder}/{mark}*")]
     assert {kind: len(table(kind)) for kind in before} == before
+
+
+def test_a_tree_deeper_than_a_path_can_name_is_removed(tmp_path: Path) -> None:
+    """shutil.rmtree ends at a thousand levels, and at folders that may not be read."""
+    start, top = os.getcwd(), tmp_path / "tree"
+    top.mkdir()
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "file").write_text("not of the tree")
+    (top / "link").symlink_to(tmp_path / "kept")
+    try:
+        os.chdir(top)
+        for _ in range(1500):
+            os.mkdir("a" * 100)
+            os.chdir("a" * 100)
+        Path("file").write_text("deep down")
+    finally:
+        os.chdir(start)
+    os.chmod(top / ("a" * 100), 0)
+    leftovers.remove_tree(str(top))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["kept"]
+    assert (tmp_path / "kept" / "file").exists()
+
+
+def test_a_tree_deeper_than_a_path_can_name_is_over_any_quota(tmp_path: Path) -> None:
+    start = os.getcwd()
+    try:
+        os.chdir(tmp_path)
+        for _ in range(50):
+            os.mkdir("a" * 100)
+            os.chdir("a" * 100)
+    finally:
+        os.chdir(start)
+    assert leftovers.held_bytes([str(tmp_path)], None, []) > 1 << 60
+    leftovers.remove_tree(str(tmp_path))

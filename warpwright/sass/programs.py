@@ -206,13 +206,12 @@ def recorded(program: Program) -> Launches:
 
 
 def _with_words(program: Program, code: bytes, gpu: str, kept: Sequence[Polished]) -> str:
-    """Return the program's text with the words in which its kernels' machine code differs, their numbers of registers among them."""
+    """Return the program's text with the words in which its kernels' cubin differs, numbers of registers and lists of shuffles among them."""
     edited = code
     for outcome in kept:
         kernel = read_kernel(Cubin(code), outcome.kernel)
         schedule = script.read(outcome.schedule, kernel)
-        count = schedule.kernel.cubin.register_count(outcome.kernel)
-        edited = Cubin(edited).with_words(outcome.kernel, schedule.words + kernel.padding).with_register_count(outcome.kernel, count).data
+        edited = schedule.put_into(Cubin(edited)).data
     offsets = [offset for offset in range(0, len(code), WORD) if code[offset : offset + WORD] != edited[offset : offset + WORD]]
     words = "".join(f"        {offset}: \"{edited[offset : offset + WORD].hex()}\",\n" for offset in offsets)
     digests = (hashlib.sha256(image).hexdigest() for image in (code, edited))

@@ -121,21 +121,48 @@ def write(
     file = Path(path)
     if file.suffix != ".pt":
         raise TaskError(f"expected a file name that ends in .pt, saw {file.name!r}", "write(module, inputs, 'task.pt')")
-    saved = io.BytesIO()
+    given = {"inputs": list(inputs), **({"others": more} if more else {})}
     program = _importable(module, list(inputs), names)
     try:
-        torch.save({"module": program, "inputs": list(inputs), **({"others": more} if more else {})}, saved)
-    except (AttributeError, TypeError, RuntimeError, pickle.PicklingError) as error:
-        scripted = isinstance(module, torch.jit.ScriptModule)
-        remedy = "give the module that it was scripted from" if scripted else "define its class in a module of its own"
-        raise TaskError(f"{type(module).__name__} cannot be saved: {error}", remedy) from error
+        saved = _pickled({"module": program, **given})
+    except UNPICKLABLE as error:
+        program = _graph_in_place_of(module, list(inputs), names, error)
+        saved = _pickled({"module": program, **given})
     folders = [folder for folder in sys.path if folder]
     about = {"training": module.training, "exported": program is not module, **({"keywords": names} if names else {})}
     about["modules"] = sorted(_modules(module) - {"__main__", "__mp_main__"}) if program is module else []
     about["sources"] = sources.digest_of(_modules(module)) if program is module else ""  # an exported graph says itself what it does
     whole = io.BytesIO()  # a file's own name would become part of its bytes, and of the task's identity
-    torch.save({"sys_path": folders, "saved": saved.getvalue(), **about}, whole)
+    torch.save({"sys_path": folders, "saved": saved, **about}, whole)
     file.write_bytes(whole.getbuffer())
+
+
+UNPICKLABLE = (AttributeError, TypeError, RuntimeError, pickle.PicklingError)
+"""What is raised of an attribute that cannot be saved: a lambda, a class that is made when it is called."""
+
+
+def _pickled(payload: dict[str, Any]) -> bytes:
+    """Return a module and its inputs as torch saves them."""
+    import torch
+
+    saved = io.BytesIO()
+    torch.save(payload, saved)
+    return saved.getvalue()
+
+
+def _graph_in_place_of(module: torch.nn.Module, inputs: list[Any], names: Sequence[str], error: Exception) -> torch.nn.Module:
+    """Return the exported graph of a module that cannot be saved itself; raise TaskError where there is none, or the inputs cannot be saved."""
+    import torch
+
+    name, scripted = type(module).__name__, isinstance(module, torch.jit.ScriptModule)
+    try:
+        _pickled({"inputs": inputs})
+        if not scripted:
+            return _graph_of(module, inputs, names)
+    except Exception as other:  # torch.export documents no common base for what it raises
+        remedy = f"define its class in a module of its own (torch.export cannot read it: {other})"
+        raise TaskError(f"{name} cannot be saved: {error}", remedy) from error
+    raise TaskError(f"{name} cannot be saved: {error}", "give the module that it was scripted from") from error
 
 
 def _alike(inputs: list[Any], other: list[Any]) -> list[Any]:
@@ -215,20 +242,33 @@ def _importable(module: torch.nn.Module, inputs: list[Any], names: Sequence[str]
     if not local and not computed and not any(isinstance(part, Function) and not part.importable for part in module.modules()):
         return module
     try:
-        args, kwargs = ((), dict(zip(names, inputs, strict=True))) if names else (tuple(inputs), {})
-        graph_module = torch.export.export(module, args, kwargs).module(check_guards=False)
-        # A plain copy, because the exported module and its graph hold lambdas and a tracer that cannot be saved.
-        graph = torch.fx.Graph()
-        graph.output(graph.graph_copy(graph_module.graph, {}))
-        graph.set_codegen(graph_module.graph._codegen)
-        return torch.fx.GraphModule(graph_module, graph)
+        return _graph_of(module, inputs, names)
     except Exception as error:  # torch.export documents no common base for what it raises
-        _try(module, args, kwargs)
+        _try(module, *_arguments(inputs, names))
         if computed:
             trouble, remedy = "has parametrized parameters, which cannot be saved", "take them off with remove_parametrizations"
         else:
             trouble, remedy = "is defined in the running script", "move the class into a module of its own, which other processes can import"
         raise TaskError(f"the class of {type(module).__name__} {trouble}, and torch.export cannot read it: {error}", remedy) from error
+
+
+def _arguments(inputs: list[Any], names: Sequence[str]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return a call's inputs by position or by name."""
+    return ((), dict(zip(names, inputs, strict=True))) if names else (tuple(inputs), {})
+
+
+def _graph_of(module: torch.nn.Module, inputs: list[Any], names: Sequence[str]) -> torch.nn.Module:
+    """Return a module's exported graph, as a module that can be saved; raise what torch.export does."""
+    import torch
+
+    graph_module = torch.export.export(module, *_arguments(inputs, names)).module(check_guards=False)
+    # A plain copy, because the exported module and its graph hold lambdas and a tracer that cannot be saved.
+    graph = torch.fx.Graph()
+    graph.output(graph.graph_copy(graph_module.graph, {}))
+    for node in graph.find_nodes(op="call_function", target=torch.ops.aten._assert_tensor_metadata.default):
+        graph.erase_node(node)  # what a cast was given: on the device of the export, and no other
+    graph.set_codegen(graph_module.graph._codegen)
+    return torch.fx.GraphModule(graph_module, graph)
 
 
 def _try(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

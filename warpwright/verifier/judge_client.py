@@ -6,7 +6,7 @@ import os
 import random
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from typing import Any
 from weakref import WeakSet
@@ -61,6 +61,8 @@ class Comparison:
     """Largest ratio of an error to its tolerance."""
     errors: Errors | None = None
     original: Errors | None = None
+    shares: Mapping[str, float] = field(default_factory=dict)
+    """Of each output and kind of error: as a share of what the original's typical error would allow, if it was asked for."""
 
 
 def cases(task: Task, seed: int) -> tuple[Case, ...]:
@@ -241,12 +243,17 @@ class Judge:
             self._certificate = Certificate(reply["scored"], reply["reason"], tuple(reply["rejected"]), tuple(reply["accepted"]))
         return self._certificate
 
-    def compare(self, export: Mapping[str, Any], case: Case, which: int, previous: list[tuple[Case, int]] | None = None) -> Comparison:
-        """Judge what a worker exported as its answer to `case` in state `which`."""
+    def compare(
+        self, export: Mapping[str, Any], case: Case, which: int, previous: list[tuple[Case, int]] | None = None, typical: bool = False
+    ) -> Comparison:  # fmt: skip
+        """Judge what a worker exported as its answer to `case` in state `which`. `typical`: with its `shares`."""
         seen = [[asdict(old), state] for old, state in previous or []]
-        reply = self._ask("compare", tree=export["tree"], case=asdict(case), which=which, folder=export["folder"], previous=seen)
+        asked = {"tree": export["tree"], "case": asdict(case), "which": which, "folder": export["folder"], "previous": seen}
+        reply = self._ask("compare", **asked, **({"typical": True} if typical else {}))
         errors, original = (Errors(**reply[name]) if reply.get(name) else None for name in ("errors", "original"))
-        comparison = Comparison(reply["check"], reply.get("reason", ""), float(reply.get("excess", 0.0)), errors, original)
+        comparison = Comparison(
+            reply["check"], reply.get("reason", ""), float(reply.get("excess", 0.0)), errors, original, reply.get("shares", {})
+        )  # fmt: skip
         return comparison if comparison.check else self._aliasing(export, comparison)
 
     def _aliasing(self, export: Mapping[str, Any], comparison: Comparison) -> Comparison:

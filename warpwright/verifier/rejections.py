@@ -10,6 +10,7 @@ from warpwright.base import Verdict
 from warpwright.errors import CallRaised, WorkerDied, WorkerError, WorkerProtocol, WorkerRan, WorkerTimeout
 from warpwright.verifier.checks import ADVICE, CHECKS
 from warpwright.verifier.judge_client import Comparison, Judge, Shipment
+from warpwright.workers.process import printable
 from warpwright.workers.sandbox import Worker
 
 DEVICE_ADVICE = "compute-sanitizer, or CUDA_LAUNCH_BLOCKING=1, names the kernel"
@@ -27,7 +28,7 @@ def rejection(check: str, reason: str, case: str = "", comparison: Comparison | 
     """Return the verdict of a failed check."""
     errors, original = (comparison.errors, comparison.original) if comparison else (None, None)
     advice = f"\nWhat to do: {ADVICE[check]}" if check in ADVICE else ""
-    return Verdict(False, CHECKS[check].status, reason + advice, case, errors, original, check)
+    return Verdict(False, CHECKS[check].status, printable(reason) + advice, case, errors, original, check)
 
 
 def verdict_of(error: WorkerError, case: str = "") -> Verdict:

@@ -79,9 +79,9 @@ def held() -> bool:
 def yielding(device: Held) -> Iterator[None]:
     """Inside, whenever this process waits for a worker and somebody wants to time on the device, stop all workers until he is done.
 
-    Only while a reply is awaited: what the parent watches after a call (threads that end, CPU time) is never cut in two. A judge on a GPU
-    ends its request first, because its kernels in float64 would run on for a while; before the next one is sent it gives way (`give_way`).
-    Time limits stand still meanwhile.
+    Only while a reply is awaited: what the parent watches after a call (threads that end, CPU time) is never cut in two. Time limits stand still
+    meanwhile. Kernels that a stopped process has sent to a GPU run on; a judge in float64 sends few at once (`verifier/judge/products.py`), and a
+    timer's first rounds are not counted. (Until a judge could be stopped, a timer on an H200 waited for each that was coming up, 5 to 13 s.)
     """
     _holding.devices.append(device)
     try:
@@ -90,16 +90,8 @@ def yielding(device: Held) -> Iterator[None]:
         _holding.devices.remove(device)
 
 
-def yield_to_timer(asked: Stoppable) -> float:
-    """Step aside if somebody wants to time, while `asked` works on its answer; return the seconds that it took."""
-    return 0.0 if asked.role == "judge" and asked.device != "cpu" else give_way()
-
-
 def give_way() -> float:
-    """Step aside if somebody wants to time; return the seconds that it took.
-
-    Also between a judge's requests: sixteen in a row, of a convolution in float64, kept a timer and eight other tasks waiting for 17 s on an H200.
-    """
+    """Step aside if somebody wants to time; return the seconds that it took."""
     held = _holding.devices
     if not held or not held[-1].wanted:
         return 0.0

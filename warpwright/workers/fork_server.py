@@ -7,7 +7,6 @@ import contextlib
 import itertools
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from pathlib import Path
 
 from warpwright.errors import WorkerDied, WorkerError
 from warpwright.llm import secrets
+from warpwright.workers import leftovers
 
 PRELOAD = "WARPWRIGHT_PRELOAD"
 """Environment variable with the names of modules, for the fork server alone."""
@@ -73,7 +73,7 @@ class ForkServer:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(LEAVING_SECONDS)
         for folder in (self.exchange, self.folder):
-            shutil.rmtree(folder, ignore_errors=True)
+            leftovers.remove_tree(folder)
 
 
 _server: ForkServer | None = None

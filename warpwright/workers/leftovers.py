@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
+import itertools
 import os
+import secrets
 import shutil
 import stat
 from collections.abc import Iterable, Iterator
@@ -19,7 +22,10 @@ KINDS = {"shm": ("shmid", "shmctl"), "sem": ("semid", "semctl"), "msg": ("msqid"
 
 
 MOST_FILES = 50_000
-"""That are counted: a tree with more is over any quota, for the time that it takes to walk."""
+"""That are counted: a tree with more is over any quota, for the time that it takes to walk; so is one that is deeper than a path can name."""
+
+UNCOUNTED = 1 << 62
+"""Bytes of a tree that was not counted."""
 
 
 def held_bytes(folders: Iterable[str], user: int | None, pids: Iterable[int]) -> int:
@@ -38,14 +44,15 @@ def _tree_bytes(path: str, count: list[int]) -> int:
         place = waiting.pop()
         count[0] += 1
         if count[0] > MOST_FILES:
-            return 1 << 62
+            return UNCOUNTED
         try:
             status = os.lstat(place)
             total += status.st_blocks * 512
             if stat.S_ISDIR(status.st_mode):
                 waiting += [entry.path for entry in os.scandir(place)]
-        except OSError:
-            continue
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                return UNCOUNTED
     return total
 
 
@@ -99,10 +106,62 @@ def _remove_files(user: int) -> list[str]:
         paths.append(path)
         with contextlib.suppress(OSError):
             if os.path.isdir(path) and not os.path.islink(path):
-                shutil.rmtree(path, ignore_errors=True)
+                remove_tree(path)
             else:
                 os.unlink(path)
     return paths
+
+
+def remove_tree(folder: str) -> None:
+    """Remove a folder with all that is in it, as far as it can be, however deep it is and whatever its folders permit.
+
+    `shutil.rmtree` calls itself for each level, and ends at a thousand. Here the folders of a folder are moved up to the top and dealt with there.
+    """
+    if os.scandir not in os.supports_fd:
+        shutil.rmtree(folder, ignore_errors=True)
+        return
+    with contextlib.suppress(OSError):
+        top = _opened(folder)
+        try:
+            _empty(top)
+        finally:
+            os.close(top)
+        os.rmdir(folder)
+
+
+def _opened(name: str, top: int | None = None) -> int:
+    return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=top)
+
+
+def _empty(top: int) -> None:
+    """Remove what is in an open folder. What cannot be removed stays, and is tried once."""
+    stays: set[str] = set()
+    unused = (f"{secrets.token_hex(8)}-{number}" for number in itertools.count())
+    while names := {entry.name for entry in os.scandir(top)} - stays:
+        stays |= {name for name in names if not _removed(top, name, unused)}
+
+
+def _removed(top: int, name: str, unused: Iterator[str]) -> bool:
+    """Remove one entry; of a folder, the folders in it move up to `top`, under names that nothing has there."""
+    try:
+        if not stat.S_ISDIR(os.stat(name, dir_fd=top, follow_symlinks=False).st_mode):
+            os.unlink(name, dir_fd=top)
+            return True
+        os.chmod(name, 0o700, dir_fd=top)
+        inner = _opened(name, top)
+        try:
+            for entry in list(os.scandir(inner)):
+                if not entry.is_dir(follow_symlinks=False):
+                    os.unlink(entry.name, dir_fd=inner)
+                    continue
+                os.chmod(entry.name, 0o700, dir_fd=inner)
+                os.rename(entry.name, next(unused), src_dir_fd=inner, dst_dir_fd=top)
+        finally:
+            os.close(inner)
+        os.rmdir(name, dir_fd=top)
+        return True
+    except OSError:
+        return False
 
 
 def _remove_ipc(user: int) -> list[str]:

@@ -51,6 +51,11 @@ class Activity:
     """How often the busiest thread, the main one left out, went to sleep again: a thread that waits for work sleeps through."""
 
 
+def printable(text: str) -> str:
+    """Return a program's words with what a terminal would take for an order, or could not print, as escape sequences."""
+    return "".join(letter if letter.isprintable() or letter in "\n\t" else ascii(letter)[1:-1] for letter in text)
+
+
 class Process:
     """The process of one worker; whoever starts it sets `pid` and what hangs on it."""
 

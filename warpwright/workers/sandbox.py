@@ -12,7 +12,6 @@ import json
 import math
 import os
 import select
-import shutil
 import signal
 import socket
 import struct
@@ -24,11 +23,11 @@ from typing import Any, Literal, TypeVar, cast
 
 from warpwright import native
 from warpwright.errors import CallRaised, WorkerDied, WorkerProtocol, WorkerTimeout
-from warpwright.workers import bubblewrap, caches, device_yield, vector_code
+from warpwright.workers import bubblewrap, caches, device_yield, leftovers, vector_code
 from warpwright.workers.fork_server import ForkServer, the_fork_server
 from warpwright.workers.freezer import Freezer
 from warpwright.workers.limits import Limits
-from warpwright.workers.process import Process
+from warpwright.workers.process import Process, printable
 from warpwright.workers.procfs import parent_of, state_of
 from warpwright.workers.tensors import exchange
 from warpwright.workers.tensors.turns import Turn
@@ -156,7 +155,7 @@ class Worker(Process):
     def request(self, op: str, timeout: float | None = None, **fields: Any) -> dict[str, Any]:
         """Send one request and return its reply. A reply with an "error" is returned, not raised."""
         if self.role == "judge":
-            device_yield.give_way()  # once it is asked, one on a GPU ends its request first
+            device_yield.give_way()  # before it sends kernels, which run on when it is stopped
         nonce = os.urandom(8).hex()
         self._expect_silence()
         self.thaw()
@@ -305,7 +304,7 @@ class Worker(Process):
     def _wait(self, poll: select.poll, deadline: float) -> bool:
         """Wait until the worker has written something, or the time is up; whoever wants to time goes first."""
         while True:
-            away = device_yield.yield_to_timer(self)
+            away = device_yield.give_way()
             self.away += away
             deadline += away
             left = max(0.0, min(deadline, self.until) - time.monotonic())
@@ -415,7 +414,7 @@ class Worker(Process):
         if "exit" in message:
             self.exit_code, self.reason = message["exit"], message["reason"]
         if "log" in message:
-            self._final_log = message["log"]
+            self._final_log = printable(message["log"])
         return message
 
     @property
@@ -448,7 +447,7 @@ class Worker(Process):
         os.close(self._request)
         os.close(self._reply)
         for folder in (self.folder, self.exchange, self.scratch):
-            shutil.rmtree(folder, ignore_errors=True)
+            leftovers.remove_tree(folder)
 
     def __enter__(self) -> Worker:
         return self

@@ -17,7 +17,6 @@ import importlib
 import json
 import os
 import select
-import shutil
 import signal
 import socket
 import sys
@@ -103,7 +102,7 @@ def _clear_away(folders: list[str]) -> NoReturn:
     while descendants(os.getpid()) and time.monotonic() < deadline:
         time.sleep(0.01)
     for folder in folders:
-        shutil.rmtree(folder, ignore_errors=True)
+        leftovers.remove_tree(folder)
     os._exit(0)
 
 
@@ -305,7 +304,8 @@ class Guard:
         else:
             held = leftovers.held_bytes((self.order["folder"], self.order["exchange"]), self.order["user"], tree)
             if held > self.order["disk"]:
-                self.reason = f"its files took {min(held, 1 << 50) >> 20} MiB, {self.order['disk'] >> 20} MiB are allowed"
+                taken = f"took {held >> 20} MiB" if held < leftovers.UNCOUNTED else "are too many, or lie too deep, to be counted"
+                self.reason = f"its files {taken}; {self.order['disk'] >> 20} MiB are allowed"
         if self.reason:
             self._kill_tree()
 

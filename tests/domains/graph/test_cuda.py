@@ -8,13 +8,13 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from benchmarks.kernels.templates import OnCpu
 from tests.domains.graph import test_cpp
 from tests.domains.graph.techniques.exactness import captured, draw
 from tests.domains.graph.test_cpp import ELEMENTWISE, IMAGES, ROWS, TEXT, Function, Several
 from warpwright.base import Action
-from warpwright.domains import transpile
 from warpwright.domains.graph.cuda import plan
-from warpwright.domains.graph.cuda.kernel import CudaKernel, source_of
+from warpwright.domains.graph.cuda.kernel import CudaKernel
 from warpwright.domains.graph.cuda.plan import DEFAULT, Tuning
 from warpwright.domains.graph.ir import GraphIR, run
 from warpwright.domains.graph.lower import Original, lower
@@ -22,33 +22,6 @@ from warpwright.domains.graph.techniques.fuse import FuseCuda
 from warpwright.domains.graph.techniques.schedule import ChannelsLast
 
 pytestmark = pytest.mark.compiler
-
-
-class OnCpu:
-    """Stands in for CUDA_KERNELS of a generated file: the same text, translated."""
-
-    def __init__(self, kernels: list[CudaKernel]) -> None:
-        text, self.shapes = source_of(kernels)
-        flags = ["-O1" if flag == "-O3" else flag for flag in transpile.FLAGS]
-        self.kernels = transpile.compile_text(text, "fused.cu").load(flags)
-
-    def usable(self, tensor: torch.Tensor) -> bool:
-        """Say that there are kernels."""
-        return True
-
-    def aligned(self, *tensors: torch.Tensor) -> list[torch.Tensor]:
-        """Return the tensors where their addresses allow it."""
-        return [self.laid(tensor, tensor.stride(), True) if tensor.data_ptr() % 16 else tensor for tensor in tensors]
-
-    def laid(self, tensor: torch.Tensor, strides: tuple[int, ...], copy: bool = False) -> torch.Tensor:
-        """Return the tensor with these strides."""
-        if tensor.stride() == strides and not copy:
-            return tensor
-        return torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype).copy_(tensor)
-
-    def launch(self, name: str, tensor: torch.Tensor, *pointers: int) -> None:
-        """Run a kernel."""
-        self.kernels[name][self.shapes[name][1:]](*pointers)
 
 
 def fused(ir: GraphIR, tuning: Tuning = DEFAULT) -> tuple[list[CudaKernel], Any]:
@@ -110,6 +83,38 @@ def test_rows_of_a_multiprocessors_registers_are_read_once(monkeypatch: pytest.M
     kernels = check([ROWS[0], lambda x: torch.softmax(x, -1)], (3, 49152), ("normal",))
     assert all(kernel.generated.flags == 0 and kernel.generated.launch.block == 1024 for kernel in kernels)
     assert all(kernel.text.count("load<4>") == 1 for kernel in kernels)
+
+
+def test_blocks_together_keep_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They wait for one another's sums, after each phase that has some; the last part of a row may be short."""
+    monkeypatch.setattr(plan, "MULTIPROCESSORS", 2)
+    monkeypatch.setattr(plan, "HELD", 4)
+    functions = [ROWS[0], ROWS[7], lambda x: torch.softmax(x * 2, -1) * 3, lambda x: (x - x.mean(-1, keepdim=True)).abs().sum(-1, keepdim=True) + x]
+    kernels = check(functions, (3, 17000), ("normal", "offset"))
+    assert all(kernel.generated.together and kernel.generated.launch.grid == 3 * 9 for kernel in kernels)
+    assert all(kernel.text.count("load<4>") == 1 for kernel in kernels)
+
+
+def test_what_a_norm_reads_out_of_order_is_turned_by_a_kernel() -> None:
+    """A convolution's result with its channels last, whose rows are reduced: torch's own copy would take longer than the norm."""
+
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = torch.nn.Conv2d(8, 16, 3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return F.instance_norm(self.conv(x)) / 2.0
+
+    torch.manual_seed(0)
+    model, x = Model(), torch.randn(2, 8, 66, 66)
+    ir = captured(model, x)
+    technique = ChannelsLast()
+    kernels, optimized = fused(technique.apply(ir, next(iter(technique.sites(ir)))))
+    assert not any(kernel.copied for kernel in kernels)
+    assert any(kernel.__name__.endswith("contiguous") and kernel.expected for kernel in kernels)
+    with torch.no_grad():
+        torch.testing.assert_close(optimized(x, *model.parameters()), model(x), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.slow

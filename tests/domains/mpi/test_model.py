@@ -47,12 +47,14 @@ def test_more_bytes_never_take_less(size: int, block: int) -> None:
 def test_a_tie_goes_to_the_library() -> None:
     assert machine().chosen(1 << 20, 8) == "packed" and machine().chosen(256, 8) == "library"
     same = Model([point(method, 4096, 64, 5) for method in model.METHODS])
-    assert same.chosen(4096, 64) == "library" and same.thresholds() == (1 << 62, 8)
+    assert same.chosen(4096, 64) == "library"
 
 
-def test_thresholds_follow_the_times() -> None:
-    least, block = machine().thresholds()
-    assert 1 << 14 <= least <= 1 << 17 and block == 128  # at 64 KiB 512-byte blocks are too few to gain, 64-byte ones gain
+def test_the_shims_table_is_of_both_kinds_of_time() -> None:
+    assert machine().gains() is None  # measured before there were trials
+    points = [point(method, 4096, 64, us) for method, us in (("library", 8), ("packed", 4), ("library alone", 3), ("packed alone", 1))]
+    table = Model(points).gains()
+    assert table is not None and set(table.split()) == {"200/300"} and len(table.split()) == 15 * 11
 
 
 def test_the_file_keeps_machines_apart(tmp_path: Path) -> None:
@@ -76,9 +78,12 @@ def test_a_picture_shades_where_packing_is_chosen() -> None:
 
 
 def test_reasons() -> None:
-    assert model.explanation(None, 4096, 8)["why"] == model.NOT_MEASURED
-    told = model.explanation(machine(), 1 << 20, 8)
+    packed = model.Trials(packs=True)
+    assert model.explanation(None, 4096, 8, packed)["why"] == model.NOT_MEASURED
+    told = model.explanation(machine(), 1 << 20, 8, packed)
     assert (told["method"], told["fastest"]) == ("packed", "packed") and set(told["us"]) == set(model.METHODS)
+    corrected = model.explanation(machine(), 1 << 20, 8, model.Trials(packs=False, uses=40, trials=3, library_us=5, packed_us=9))
+    assert corrected["method"] == "library" and "correct" in corrected["why"] and corrected["here"]["us"] == {"library": 5, "packed": 9}
 
 
 EXPLAIN = """
@@ -103,7 +108,7 @@ def test_a_library_is_measured_and_explained(python: str, tmp_path: Path) -> Non
     process = subprocess.run(verb, capture_output=True, text=True, timeout=150, env=chosen)
     assert process.returncode == 0, process.stderr
     told = json.loads(process.stdout)
-    assert {row["method"] for row in told["points"]} == set(model.METHODS) and len(json.loads(file.read_text())) == 1
+    assert {row["method"] for row in told["points"]} == {*model.METHODS, *model.ALONE} and len(json.loads(file.read_text())) == 1
     assert (tmp_path / "model.svg").read_text().startswith("<svg")
     process = subprocess.run([python, "-c", EXPLAIN], capture_output=True, text=True, timeout=60, env=chosen)
     assert process.stdout == "told\n", process.stderr

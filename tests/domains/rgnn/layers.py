@@ -21,6 +21,8 @@ LAYERS: Mapping[str, tuple[Callable[..., Any], Mapping[str, tuple[Domain, Shape]
     "rgcn_sum": (models.rgcn_sum, {"x": (NODE, (D,)), "weight": (ETYPE, (D, 5))}),
     "rgcn_max": (models.rgcn_max, {"x": (NODE, (D,)), "weight": (ETYPE, (D, 5))}),
     "rgat_single": (models.rgat_single, {"x": (NODE, (D,)), "weight": (ETYPE, (D, 5)), "query": (ONE, (5,)), "key": (ONE, (5,))}),
+    "rgat_features": (models.rgat_single, {"x": (NODE, (D,)), "weight": (ETYPE, (D, 5)), "query": (ONE, (5,)), "key": (ONE, (5,)),
+                                           "feature": (EDGE, ())}),
     "rgat": (models.rgat, {"x": (NODE, (D,)), "weight": (ETYPE, (D, H, 5)), "query": (ONE, (H, 5, H)), "key": (ONE, (H, 5, H))}),
     "rgat_within": (models.attention(1, 0.2, True), {"x": (NODE, (D,)), "weight": (ETYPE, (D, 5)), "query": (ONE, (5,)), "key": (ONE, (5,))}),
     "hgt_single": (models.hgt_single, {"key": (NODE, (D,)), "query": (NODE, (D,)), "value": (NODE, (D,)), "attention": (ETYPE, (D, D)),

@@ -77,6 +77,12 @@ def test_every_product_of_single_heads_is_in_a_kernel(name: str, rows: dict) -> 
         assert kernels and all("tl.load" in Writer(schedule, kernel).text() for kernel in kernels)
 
 
+def test_gradients_of_edges_features_are_made_by_kernels() -> None:
+    backward = schedules("rgat_features", SPARSE, True)[2]
+    (of_feature,) = [i for i in backward.program.outputs if backward.program.ops[i].domain is Domain.EDGE]
+    assert any(isinstance(step, Kernel) and of_feature in step.stored for step in backward.steps)
+
+
 def test_rgcn_forward_is_one_kernel() -> None:
     layer, inputs = LAYERS["rgcn"]
     whole = plan(layer, tuple((key, *spec) for key, spec in inputs.items()), (), LARGE, Options())
@@ -157,6 +163,9 @@ for rows, width, result in ((70, 16, 5), (130, 100, 128)):
     matrix, total = dense._outer(x, g)
     pairs = [(dense._product(x, weight.t(), bias, out), x @ weight.t() + bias), (matrix, x.t() @ g), (total, g.sum(0))]
     pairs.append((dense._product(g, weight, None, x.clone(), add=True), x + g @ weight))
+    three = [torch.randn(rows, result) for _ in range(3)]
+    weights = torch.randn(3, result, width)
+    pairs += [(f(three, weights), sum(a @ b for a, b in zip(three, weights))) for f in (dense._summed, dense.summed)]
     square, own = torch.randn(width, width), torch.randn(width)
     given = [y.requires_grad_() for y in (x.clone(), torch.randn_like(x), torch.tensor(0.3), square, own)]
     mixed = dense.mixed(*given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import warnings
 from typing import Any
 
 import pytest
@@ -256,6 +257,14 @@ def test_hgt_computes_few_nodes_as_it_does_many(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(hgt, "FEW", 0)
     used = [parameter for name, parameter in layer.named_parameters() if width == 4 or name != "skip.b"]  # b's own width may be another
     assert_equal(few, flat(layer(x, index)), [*x.values(), *used])
+    monkeypatch.setattr(hgt, "FEW", 1 << 18)
+    wanted = [*x.values(), *layer.kqv_lin.parameters(), layer.out_lin.lins["a"].weight]
+    of_few = torch.autograd.grad(layer(x, index)["a"].sin().sum(), wanted)
+    monkeypatch.setattr(hgt, "FEW", 0)
+    out = layer(x, index)["a"].sin().sum()
+    for one, other in zip(torch.autograd.grad(out, wanted, retain_graph=True), of_few, strict=True):
+        torch.testing.assert_close(one, other)
+    assert torch.autograd.grad(out, [layer.out_lin.lins["c"].weight], allow_unused=True) == (None,)
 
 
 def test_the_operator_keeps_its_contract() -> None:
@@ -318,6 +327,20 @@ def test_rgat_beside_pyg(options: dict[str, Any]) -> None:
     index, relation = edges()
     x = torch.randn(N, IN, dtype=torch.float64, requires_grad=True)
     same_as_pyg(Original(IN, 4, R, **options).double(), [x], x, index, relation)
+
+
+@needs_pyg
+@pytest.mark.parametrize("heads", [1, 2])
+@pytest.mark.parametrize("edges", [90, 5000])
+def test_rgat_with_features_of_edges_beside_pyg(heads: int, edges: int) -> None:
+    from torch_geometric.nn import RGATConv as Original
+
+    torch.manual_seed(0)
+    x, features = (torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in ((60, IN), (edges, 3)))
+    index, relation = torch.randint(60, (2, edges)), torch.randint(R, (edges,))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        same_as_pyg(Original(IN, 4, R, heads=heads, edge_dim=3).double(), [x, features], x, index, relation, features)
 
 
 @needs_pyg

@@ -23,7 +23,7 @@ def launch() -> outer.Launch:
         pytest.skip("needs a C++ compiler")
     import warpwright.transpile
 
-    kernels = warpwright.transpile.loads(outer.text())
+    kernels = warpwright.transpile.loads(outer.KERNEL.text())
 
     def run(blocks: int, *arguments: Any) -> None:
         kernels.typed_outer[blocks, outer.THREADS, outer.SHARED](*arguments)

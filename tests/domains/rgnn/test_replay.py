@@ -44,7 +44,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(Layer, "options", Options(replay=True))
     monkeypatch.setattr(replay, "capture", Again)
     monkeypatch.setattr(replay, "warm", lambda function: function())
-    monkeypatch.setattr(replay, "suitable", lambda features, edges: not torch.is_inference_mode_enabled())
+    monkeypatch.setattr(replay, "suitable", lambda features: not torch.is_inference_mode_enabled())
     yield
 
 

@@ -59,6 +59,7 @@ def test_a_search_runs_through_the_child(evaluator: CubinEvaluator) -> None:
     space = domains.space(evaluator.task, "cubin")
     outcome = optimize(evaluator.task, space, evaluator, "greedy", Budget(None, 6))
     assert [record.status for record in outcome.records] == ["ok"] * 7 and len(evaluator.child.starts) == 1
+    assert evaluator.child.about["graphs"] and evaluator.child.about["inner"] > 1
     assert outcome.best is not None and outcome.best.speedup == 1.0  # the fake driver takes as long for every schedule
     final = evaluator.confirm(outcome.records[-1].candidate, stress=0.01)
     assert final.differ == 0 and final.launches >= 40 and final.interval == (1.0, 1.0)
@@ -103,6 +104,8 @@ def test_other_cubins_of_the_kernel_are_measured_beside_it(evaluator: CubinEvalu
     assert evaluator.glance(marked(b"WRONG"), 0.9) == (0.0, 1)
     (speedup, low, high), differ = evaluator.against(marked(b"SLOWS"))
     assert (low, speedup, high) == (pytest.approx(20 / 22, rel=1e-4),) * 3 and differ == 0
+    (cold, *_), differ = evaluator.against(marked(b"SLOWS"), cold=True)
+    assert cold == pytest.approx(20 / 22, rel=1e-3) and differ == 0
     launches, differ = evaluator.launches(marked(b"WRONG"), 0.0, "launch", each=10)
     assert launches == 10 and differ == 10
 

@@ -147,16 +147,16 @@ def measure(args: Arguments) -> int:
     file = model.keep(told["key"], points, datetime.now(UTC).isoformat(timespec="seconds"))
     if args.plot is not None:
         args.plot.write_text(plot.picture(points, told["library"]))
-    least, block = model.Model(points).thresholds()
     if args.json:
-        print_json(args, {**told, "file": str(file), "least_bytes": least, "least_block_left": block})
+        print_json(args, {**told, "file": str(file)})
         return DONE
-    print(f"{told['library']}: half a ping-pong in us, the library's own and ours")
+    print(f"{told['library']}: half a ping-pong in us, the library's own, ours, and what is chosen")
     ours = {(p.bytes, p.block): p.time.us for p in points if p.method == "packed"}
+    chosen = model.Model(points).chosen
     for p in points:
         if p.method == "library":
-            print(f"{p.bytes:>9} bytes in blocks of {p.block:>5}: {p.time.us:>10.1f} {ours[p.bytes, p.block]:>10.1f}")
-    print(f"packed from {least} bytes on, in blocks below {block}; kept in {file}")
+            print(f"{p.bytes:>9} bytes in blocks of {p.block:>5}: {p.time.us:>10.1f} {ours[p.bytes, p.block]:>10.1f} {chosen(p.bytes, p.block)}")
+    print(f"kept in {file}")
     return DONE
 
 

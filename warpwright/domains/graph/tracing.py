@@ -35,6 +35,8 @@ class Traced(TorchFunctionMode):
         kwargs = dict(kwargs or {})
         if function in _LITERALS:
             return _literal(function, args, kwargs)
+        if function is torch.Tensor.new_tensor and not isinstance(args[1], torch.Tensor):
+            return _literal(torch.tensor, args[1:], {"dtype": args[0].dtype, "device": args[0].device, **kwargs})
         if function in _INDEXING:
             args = (args[0], _index(args[1]), *args[2:])
         if function in _FACTORIES and _on_cpu(kwargs.get("device")):

@@ -29,7 +29,7 @@ _COMBINERS = {
 }  # fmt: skip
 _HANDLES = {
     "packed": ("Datatype", "PACKED"), "null_request": ("Request", "REQUEST_NULL"),
-    "world": ("Comm", "COMM_WORLD"), "null_comm": ("Comm", "COMM_NULL"),
+    "world": ("Comm", "COMM_WORLD"), "self": ("Comm", "COMM_SELF"), "null_comm": ("Comm", "COMM_NULL"),
 }  # fmt: skip
 _PLACES = {"status_ignore": "STATUS_IGNORE", "statuses_ignore": "STATUSES_IGNORE", "in_place": "IN_PLACE", "bottom": "BOTTOM"}
 _FIELDS = {"source": "SOURCE", "tag": "TAG", "error": "ERROR"}

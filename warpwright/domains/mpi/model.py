@@ -5,7 +5,8 @@
 
 `warpwright mpi measure` times both between two processes over sizes and block lengths (probe.py) and keeps the times in a file by machine, driver and
 MPI library. Between the measured points a time is linear in the logarithms of bytes and block; it never falls as bytes grow. Blocks lie four times
-their length apart in the measurement: other densities are not told apart.
+their length apart in the measurement. For other objects the shims correct it while a program runs, by trials of the program's own objects within one
+process (shim/choice.hpp), which is why the same trials are part of the measurement.
 """
 
 from __future__ import annotations
@@ -26,7 +27,15 @@ from warpwright.errors import UsageError
 
 METHODS = ("library", "packed")
 """In the order of simplicity: a tie goes to the first."""
-NOT_MEASURED = "no measurement of this machine and library: run `warpwright mpi measure`"
+ALONE = ("library alone", "packed alone")
+"""The same of a process that sends to itself: what a trial tells."""
+_LEAST = 0.05
+"""The part of the library's time that packing has to save."""
+_SIZES, _BLOCKS = range(9, 24), range(3, 14)
+"""The logarithms that the shims' table is for (shim/choice.hpp)."""
+NOT_MEASURED = "by two thresholds: no measurement of this machine and library (`warpwright mpi measure`), and no trial yet"
+_ENOUGH = 3
+"""Trials from which on they decide."""
 
 
 def path() -> Path:
@@ -101,22 +110,22 @@ class Model:
         return {method: _between_blocks(self._curves[method], math.log2(max(bytes_, 1)), block) for method in METHODS if method in self._curves}
 
     def chosen(self, bytes_: int, block: int) -> str:
-        """Return the faster method; the library where the intervals overlap."""
+        """Return the faster method; the library where packing does not save 5 % of its time."""
         times = self.predict(bytes_, block)
         if set(times) != set(METHODS):
             return METHODS[0]
-        return "packed" if times["packed"].high < times["library"].low or times["packed"].us < 0.95 * times["library"].us else "library"
+        return "packed" if times["packed"].us <= (1 - _LEAST) * times["library"].us else "library"
 
-    def thresholds(self) -> tuple[int, int]:
-        """Return the least bytes of a message and the least block (exclusive) that the shims leave to the library.
+    def gains(self) -> str | None:
+        """Return the shims' table: the library's time over ours in percent, between processes and alone, by bytes and block. None without trials."""
+        if not all(method in self._curves for method in (*METHODS, *ALONE)):
+            return None
 
-        Both as a whole: from those bytes on packing gains for short blocks (64 bytes), and below that block it gains at 64 KiB.
-        """
-        sizes = [1 << exponent for exponent in range(6, 21)]
-        gains = [size for size in sizes if all(self.chosen(larger, 64) == "packed" for larger in sizes if larger >= size)]
-        blocks = [1 << exponent for exponent in range(3, 15)]
-        lost = [block for block in blocks if self.chosen(1 << 16, block) != "packed"]
-        return (gains[0] if gains else 1 << 62), (lost[0] if lost else 1 << 62)
+        def percent(methods: tuple[str, str], size: int, block: int) -> int:
+            library, packed = (_between_blocks(self._curves[method], size + 0.5, int(2 ** (block + 0.5))).us for method in methods)
+            return max(1, round(100 * library / packed))
+
+        return " ".join(f"{percent(METHODS, size, block)}/{percent(ALONE, size, block)}" for size in _SIZES for block in _BLOCKS)
 
 
 def _between_blocks(curves: dict[int, list[tuple[float, Time]]], log_bytes: float, block: int) -> Time:
@@ -162,27 +171,39 @@ def keep(name: str, points: Sequence[Point], when: str, file: Path | None = None
 
 
 def environment(library: Path) -> dict[str, str]:
-    """Return what tells the shims of this machine's thresholds; nothing where it was not measured, or where the user has set them."""
+    """Return what tells the shims of this machine's times; nothing where it was not measured, or where the user has set what is packed."""
     model = Model.read(key(library))
-    if model is None:
-        return {}
-    least, block = model.thresholds()
-    told = {"WARPWRIGHT_MPI_LEAST": str(least), "WARPWRIGHT_MPI_BLOCK": str(block)}
-    return {name: value for name, value in told.items() if name not in os.environ}
+    table = model.gains() if model else None
+    return {} if table is None or {"WARPWRIGHT_MPI_LEAST", "WARPWRIGHT_MPI_BLOCK"} & os.environ.keys() else {"WARPWRIGHT_MPI_GAINS": table}
 
 
-def explanation(model: Model | None, bytes_: int, block: int, *, contiguous: bool = False) -> dict[str, Any]:
-    """Return the method for a message, each method's time, and the reason."""
-    if contiguous:
+@dataclass(frozen=True)
+class Trials:
+    """What the shim knows by now of messages of one type and size, and what it does with them."""
+
+    packs: bool
+    uses: int = 0
+    trials: int = 0
+    library_us: float = 0
+    packed_us: float = 0
+    differs: bool = False
+    """The library sent other bytes than the type says."""
+
+
+def explanation(model: Model | None, bytes_: int, block: int, trials: Trials | None) -> dict[str, Any]:
+    """Return the method for a message, what each method was measured to take, and the reason. `trials` is None for contiguous bytes."""
+    if trials is None:
         return {"bytes": bytes_, "block": block, "method": "library", "why": "its bytes are contiguous: there is nothing to pack"}
-    if model is None:
-        return {"bytes": bytes_, "block": block, "method": "packed" if bytes_ >= 512 else "library", "why": NOT_MEASURED}
-    times, method = model.predict(bytes_, block), model.chosen(bytes_, block)
-    least, blocks = model.thresholds()
-    taken = "packed" if bytes_ >= least and block < blocks else "library"
-    why = "measured faster" if method == "packed" else "the library is as fast or faster, and a tie goes to it"
-    told = {name: [round(time.low, 2), round(time.us, 2), round(time.high, 2)] for name, time in times.items()}
-    result = {"bytes": bytes_, "block": block, "method": taken, "fastest": method, "why": why, "us": told}
-    if taken != method:
-        result["why"] = f"the shims go by two thresholds (from {least} bytes on, blocks below {blocks}), which differ here from the fastest"
+    result: dict[str, Any] = {"bytes": bytes_, "block": block, "method": "packed" if trials.packs else "library", "why": NOT_MEASURED}
+    if model is not None:
+        times = model.predict(bytes_, block)
+        result["fastest"] = model.chosen(bytes_, block)
+        result["us"] = {name: [round(time.low, 2), round(time.us, 2), round(time.high, 2)] for name, time in times.items()}
+        result["why"] = "measured faster" if result["fastest"] == "packed" else "the library is as fast or faster, and a tie goes to it"
+    if trials.trials >= _ENOUGH:
+        alone = {"library": round(trials.library_us, 2), "packed": round(trials.packed_us, 2)}
+        result["here"] = {"uses": trials.uses, "trials": trials.trials, "us": alone}
+        result["why"] = "by trials of this program's objects" + (", which correct what was measured" if model else "")
+        if trials.differs:
+            result["why"] = "the library sent other bytes than the type says"
     return result

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from html import escape
 from itertools import pairwise
 
-from warpwright.domains.mpi.model import Model, Point
+from warpwright.domains.mpi.model import METHODS, Model, Point
 
 _PANEL, _HEIGHT, _LEFT, _BELOW, _TOP = 240, 200, 52, 34, 40
 """Pixels: one panel, what lies left of it, below and above."""
@@ -19,6 +19,7 @@ _STYLE = (
 
 def picture(points: Sequence[Point], title: str) -> str:
     """Return the measurements as SVG: a panel for each block, shaded where the model takes packing; bands are the middle halves of the times."""
+    points = [point for point in points if point.method in METHODS]
     blocks = sorted({point.block for point in points})
     sizes = sorted({point.bytes for point in points})
     model = Model(points)
@@ -41,7 +42,7 @@ def picture(points: Sequence[Point], title: str) -> str:
             f'<rect class="chosen" x="{x(panel, a):.1f}" y="{_TOP}" width="{x(panel, b) - x(panel, a):.1f}" height="{_HEIGHT - _TOP - _BELOW}"/>'
             for a, b in pairwise(mine) if model.chosen(a, block) == model.chosen(b, block) == "packed"
         ]  # fmt: skip
-        for method in ("library", "packed"):
+        for method in METHODS:
             curve = sorted((point for point in points if point.method == method and point.block == block), key=lambda point: point.bytes)
             band = [(p.bytes, p.time.low) for p in curve] + [(p.bytes, p.time.high) for p in reversed(curve)]
             parts.append(f'<polygon class="band" fill="{"#888" if method == "library" else "#06c"}" points="{_line(band, panel, x, y)}"/>')

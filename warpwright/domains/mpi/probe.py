@@ -1,4 +1,5 @@
-"""Run by mpiexec on two processes (`warpwright mpi measure`): half ping-pongs of derived datatypes by each method; rank 0 prints one JSON line."""
+"""Run by mpiexec on two processes (`warpwright mpi measure`): half ping-pongs of derived datatypes by each method, and the same within one
+process; rank 0 prints one JSON line."""
 
 from __future__ import annotations
 
@@ -33,6 +34,17 @@ def pingpong(library: Any, buffer: Any, handle: Any, comm: Any, rank: int) -> fl
     return (time.perf_counter() - start) * 5e5
 
 
+def alone(shim: Any, handle: Any, memory: Any, rounds: int) -> dict[str, list[float]]:
+    """Return the times of what a process sends to itself, as the shim's own trials tell them."""
+    times: dict[str, list[float]] = {method: [] for method in model.ALONE}
+    both = (ctypes.c_double * 2)()
+    for round_ in range(rounds):
+        if shim.warpwright_try(handle, 1, memory, round_ % 2, both) == 0:
+            for method, us in zip(model.ALONE, both, strict=True):
+                times[method].append(us)
+    return {method: all_ for method, all_ in times.items() if len(all_) > 1}
+
+
 def measured(mpi: Any, libraries: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the time of each method at each point, both in turns."""
     comm = mpi.COMM_WORLD.Dup()
@@ -50,6 +62,7 @@ def measured(mpi: Any, libraries: dict[str, Any]) -> Iterator[dict[str, Any]]:
                 for method, library in libraries.items():
                     comm.Barrier()
                     times[method].append(pingpong(library, *arguments))
+            times |= alone(libraries["packed"], arguments[1], memory, rounds)
             datatype.Free()
             for method, all_ in times.items():
                 low, middle, high = statistics.quantiles(all_, n=4)

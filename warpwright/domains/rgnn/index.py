@@ -40,8 +40,12 @@ class Index:
         src_types: torch.Tensor | None = None,
         dst_types: torch.Tensor | None = None,
         types: int = 1,
+        order_kept: bool = False,
     ) -> None:
-        """Sort the edges src -> dst (int64 [E]) of types `etype`. `src_types`, `dst_types` [nodes] give the nodes' types, out of `types`."""
+        """Sort the edges src -> dst (int64 [E]) of types `etype`. `src_types`, `dst_types` [nodes] give the nodes' types, out of `types`.
+
+        `order_kept`: `given` says which of the edges given each row of EDGE is, for features of edges.
+        """
         if not src.shape == dst.shape == etype.shape or src.dim() != 1:
             raise UsageError(f"expected source, destination and type of each edge, saw {tuple(src.shape)}, {tuple(dst.shape)}, {tuple(etype.shape)}")
         self.device, self.edges = src.device, src.numel()
@@ -52,16 +56,21 @@ class Index:
         self.starts: dict[Domain, torch.Tensor] = {}
         self.kept: dict[Any, Any] = {}
         """What `keep` keeps."""
-        launch = counting.launcher(self.device) if counting.fits(self.edges, sources + targets, relations) else None
-        pairs = self._sort(src, dst, etype) if launch is None else self._take(counting.sort(launch, src, dst, etype, sources, targets, relations))
+        self.given: torch.Tensor | None = None
+        launch = counting.launcher(self.device) if not order_kept and counting.fits(self.edges, sources + targets, relations) else None
+        if launch is None:
+            pairs = self._sort(src, dst, etype, order_kept)
+        else:
+            pairs = self._take(counting.sort(launch, src, dst, etype, sources, targets, relations))
         self.rows = {
             Domain.ONE: 1, Domain.ETYPE: relations, Domain.TSRC: types, Domain.TDST: types, Domain.NTYPE: types, Domain.SRC: sources,
             Domain.DST: targets, Domain.NODE: sources, Domain.EDGE: self.edges, Domain.PAIR_DST: pairs[0], Domain.PAIR_SRC: pairs[1],
         }  # fmt: skip
 
-    def _sort(self, src: torch.Tensor, dst: torch.Tensor, etype: torch.Tensor) -> tuple[int, int]:
+    def _sort(self, src: torch.Tensor, dst: torch.Tensor, etype: torch.Tensor, order_kept: bool) -> tuple[int, int]:
         """Fill the maps of edges by torch's sorts; return the numbers of pairs."""
         key, perm = torch.sort(etype.long() * max(self.targets, 1) + dst.long(), stable=True)
+        self.given = perm if order_kept else None
         for domain, ends in ((Domain.SRC, src), (Domain.DST, dst), (Domain.ETYPE, etype)):
             self.maps[Domain.EDGE, domain] = ends[perm].int()
         by_source = self.maps[Domain.EDGE, Domain.ETYPE].long() * max(self.sources, 1) + self.maps[Domain.EDGE, Domain.SRC]

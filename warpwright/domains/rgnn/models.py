@@ -35,10 +35,16 @@ def rgcn_max(g: Graph, x: Sym, weight: Sym) -> Sym:
     return sum_pairs(g.max_in(g.src(x), Domain.PAIR_DST) @ weight[g.etype])
 
 
-def rgat(g: Graph, x: Sym, weight: Sym, query: Sym, key: Sym, slope: float = 0.2, to: Domain = Domain.DST) -> Sym:
-    """Additive attention over all incoming edges (Busbridge et al. 2019); weight [R, in, heads, out], query and key [heads, out, heads]."""
+def rgat(
+    g: Graph, x: Sym, weight: Sym, query: Sym, key: Sym, slope: float = 0.2, to: Domain = Domain.DST, feature: Sym | None = None
+) -> Sym:
+    """Additive attention over all incoming edges (Busbridge et al. 2019); weight [R, in, heads, out], query and key [heads, out, heads].
+
+    `feature` [heads]: what an edge's own features add to its scores.
+    """
     z_dst, z_src = g.dst(x).per_head(weight[g.etype]), g.src(x).per_head(weight[g.etype])
-    score = leaky_relu(project(z_dst, query) + project(z_src, key), slope)
+    score = project(z_dst, query) + project(z_src, key)
+    score = leaky_relu(score if feature is None else score + feature, slope)
     return g.sum_in(g.softmax_in(score, to)[..., None] * z_src)
 
 
@@ -61,10 +67,14 @@ def heads(x: Sym, weight: Sym) -> Sym:
     return x._contract(weight, "hk", "hkm", "hm")
 
 
-def rgat_single(g: Graph, x: Sym, weight: Sym, query: Sym, key: Sym, slope: float = 0.2, to: Domain = Domain.DST) -> Sym:
-    """`rgat` of one head; weight [R, in, out], query and key [out]."""
+def rgat_single(
+    g: Graph, x: Sym, weight: Sym, query: Sym, key: Sym, slope: float = 0.2, to: Domain = Domain.DST, feature: Sym | None = None
+) -> Sym:
+    """`rgat` of one head; weight [R, in, out], query and key [out], feature []."""
     z_dst, z_src = g.dst(x) @ weight[g.etype], g.src(x) @ weight[g.etype]
-    return g.sum_in(g.softmax_in(leaky_relu((z_dst * query).sum() + (z_src * key).sum(), slope), to) * z_src)
+    score = (z_dst * query).sum() + (z_src * key).sum()
+    score = leaky_relu(score if feature is None else score + feature, slope)
+    return g.sum_in(g.softmax_in(score, to) * z_src)
 
 
 def hgt_single(g: Graph, key: Sym, query: Sym, value: Sym, attention: Sym, message: Sym, prior: Sym) -> Sym:

@@ -26,8 +26,9 @@ Tensors = Mapping[str, tuple[Domain, torch.Tensor]]
 class Edges:
     """Edge tensors of a call, and how an index is made of them.
 
-    typed: edge_index, edge_type; sizes are sources, targets, relations. Otherwise `form` has "relation source target" for each edge_index, the
-    relation's number and the node types' places; sizes are the nodes of each type, then the relations.
+    typed: edge_index, edge_type; sizes are sources, targets, relations; ordered: the same, with the order of the edges kept. Otherwise `form` has
+    "relation source target" for each edge_index, the relation's number and the node types' places; sizes are the nodes of each type, then the
+    relations.
     """
 
     tensors: tuple[torch.Tensor, ...]
@@ -36,9 +37,12 @@ class Edges:
 
     def index(self) -> Index:
         """Return the graph's index, kept for the same tensors."""
-        if self.form == "typed":
-            (edge_index, edge_type), (sources, targets, relations) = self.tensors, self.sizes
-            return indices.of(self.tensors, self.sizes, lambda: Index(edge_index[0], edge_index[1], edge_type, sources, targets, relations))
+        if self.form in {"typed", "ordered"}:
+            (edge_index, edge_type), (sources, targets, relations), kept = self.tensors, self.sizes, self.form == "ordered"
+            return indices.of(
+                self.tensors, (*self.sizes, *[1] * kept),
+                lambda: Index(edge_index[0], edge_index[1], edge_type, sources, targets, relations, order_kept=kept),
+            )  # fmt: skip
         return indices.of(self.tensors, (*self.sizes, hash(self.form)), self._of_parts)
 
     def _of_parts(self) -> Index:
@@ -115,7 +119,7 @@ def _(values: list[torch.Tensor], edges: list[torch.Tensor], sizes: list[int], f
     layer, tensors, _ = _arguments(name, values)
     inputs: Inputs = tuple((n, d, tuple(int(size) for size in x.shape[d is not Domain.ONE :])) for n, (d, x) in tensors.items())
     program = trace(layer, {n: (d, shape) for n, d, shape in inputs})
-    rows = sizes[1] if form == "typed" else sum(sizes[:-1])
+    rows = sizes[1] if form in {"typed", "ordered"} else sum(sizes[:-1])
     return values[0].new_empty(rows, *program.ops[program.outputs[0]].shape)
 
 

@@ -1,13 +1,13 @@
 """Read and patch cubins (ELF64 machine code of NVIDIA kernels, CUDA 12 and 13) and fat binaries that hold them.
 
-Code words are replaced in place: no size, offset, label or relocation ever changes. ELF is read here with `struct` alone, because the processes
-that measure must start in milliseconds and on machines with nothing installed.
+Code words are replaced in place: no size, label or relocation ever changes, and of code offsets only the lists of a kernel's shuffles. ELF is read
+here with `struct` alone, because the processes that measure must start in milliseconds and on machines with nothing installed.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -22,8 +22,13 @@ _COMPRESSED = 0x2000 | 0x8000
 """Flags of a fat binary's entry: LZ4, Zstandard."""
 
 _PARAMETER, _REGISTERS = 0x17, 0x2F
-_PINNED = frozenset((0x1C, 0x1D, 0x28, 0x29, 0x31, 0x34, 0x39, 0x46, 0x47))
-"""Attributes of .nv.info that hold code offsets: exits, reads of block numbers, cooperative groups, warp-wide operations."""
+_PINNED = frozenset((0x1C, 0x1D, 0x34, 0x39, 0x46, 0x47))
+"""Attributes of .nv.info that hold code offsets: exits, reads of block numbers, targets of indirect branches, barriers in memory."""
+
+_MASK_REGISTERS = 0x29
+
+_LISTED = frozenset((0x28, 0x31))
+"""Attributes that list operations of the whole warp (cooperative groups, warp-wide operations) by their offsets, which are written anew."""
 
 
 @dataclass(frozen=True)
@@ -108,20 +113,18 @@ class Cubin:
         code = b"".join(word.to_bytes(WORD, "little") for word in words)
         return replace(self, data=self.data[: section.offset] + code + self.data[section.offset + section.size :])
 
-    def attributes(self, kernel: str) -> Iterator[tuple[int, bytes]]:
-        """Yield the (number, value) pairs of the kernel's .nv.info."""
+    def _attributes(self, kernel: str) -> Iterator[tuple[int, int, int]]:
+        """Yield (where its value stands in the file, number, bytes of its value) of each attribute of the kernel's .nv.info."""
         section = self.section(f".nv.info.{kernel}")
-        data = self.contents(section) if section is not None else b""
-        at = 0
-        while at + 4 <= len(data):
-            form, number, size = struct.unpack_from("<BBH", data, at)
-            length = size if form == 4 else 0
-            yield number, data[at + 4 : at + 4 + length] if form == 4 else data[at + 2 : at + 4]
-            at += 4 + length
+        at, end = (section.offset, section.offset + section.size) if section is not None else (0, 0)
+        while at + 4 <= end:
+            form, number, size = struct.unpack_from("<BBH", self.data, at)
+            yield (at + 4, number, size) if form == 4 else (at + 2, number, 2)
+            at += 4 + (size if form == 4 else 0)
 
     def parameters(self, kernel: str) -> tuple[Parameter, ...]:
         """Return the kernel's parameters in order."""
-        rows = [struct.unpack("<IHHI", value) for number, value in self.attributes(kernel) if number == _PARAMETER and len(value) == 12]
+        rows = [struct.unpack_from("<IHHI", self.data, at) for at, number, size in self._attributes(kernel) if number == _PARAMETER and size == 12]
         return tuple(Parameter(offset, packed >> 18 & 0x3FFF) for _, _, offset, packed in sorted(rows, key=lambda row: row[1]))
 
     def register_count(self, kernel: str) -> int:
@@ -151,17 +154,42 @@ class Cubin:
 
     def pinned(self, kernel: str) -> frozenset[int]:
         """Return the instructions that must stay where they are, because something outside the code points at them or rewrites them."""
-        pinned = set()
-        for number, value in self.attributes(kernel):
-            if number in _PINNED and len(value) % 4 == 0:
-                offsets = struct.unpack(f"<{len(value) // 4}I", value)
-                pinned |= {offset // WORD for offset in offsets if offset % WORD == 0}
+        pinned = {place for _, _, place in self._places(kernel, _PINNED)}
         for name, size in ((f".rela.text.{kernel}", 24), (f".rel.text.{kernel}", 16)):
             section = self.section(name)
             if section is not None:
                 starts = range(section.offset, section.offset + section.size, size)
                 pinned |= {struct.unpack_from("<Q", self.data, start)[0] // WORD for start in starts}
         return frozenset(pinned)
+
+    def listed(self, kernel: str) -> frozenset[int]:
+        """Return the instructions that the cubin lists for being of the whole warp."""
+        return frozenset(place for _, _, place in self._places(kernel, _LISTED))
+
+    def names_masks(self, kernel: str) -> bool:
+        """Does the cubin say of an operation of the warp which register its mask is in? Others have a constant mask."""
+        lists = ((at, size) for at, number, size in self._attributes(kernel) if number == _MASK_REGISTERS)
+        return any(self.data[at : at + size] != b"\xff" * size for at, size in lists)
+
+    def with_listed(self, kernel: str, moved: Mapping[int, int]) -> Cubin:
+        """Return the cubin with instructions of those lists at other places, instruction -> place; each list in the order of places."""
+        data = bytearray(self.data)
+        lists: dict[int, list[tuple[int, int]]] = {}
+        for start, at, place in self._places(kernel, _LISTED):
+            lists.setdefault(start, []).append((at, moved.get(place, place)))
+        for entries in lists.values():
+            for (at, _), place in zip(entries, sorted(place for _, place in entries), strict=True):
+                struct.pack_into("<I", data, at, place * WORD)
+        return replace(self, data=bytes(data))
+
+    def _places(self, kernel: str, attributes: frozenset[int]) -> Iterator[tuple[int, int, int]]:
+        """Yield each code offset in some attributes: where its list starts and where it stands in the file, and the instruction."""
+        for start, number, size in self._attributes(kernel):
+            if number in attributes and size % 4 == 0:
+                for at in range(start, start + size, 4):
+                    (offset,) = struct.unpack_from("<I", self.data, at)
+                    if offset % WORD == 0:
+                        yield start, at, offset // WORD
 
 
 def words_of(code: bytes) -> tuple[int, ...]:

@@ -31,6 +31,8 @@ _OPTIONS = ("-c", "-hex", "-plr")
 _INSTRUCTION = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;")
 _HALF_WORD = re.compile(r"/\* 0x([0-9a-f]{16}) \*/")
 _LABEL = re.compile(r"^(\.L[\w.]*|[\w$.]+):\s*$")
+_LOCAL = re.compile(r"\.L_\w+")
+_INDIRECT = re.compile(r"\b(BRX|JMX|BRXU|JMXU)\b")
 _JUMP = re.compile(r"`\((\.L\w+)\)")
 _ANNOTATION = re.compile(r"\s{2,}[&?].*$")
 """nvdisasm 12.8 prints the control fields of sm_120 after the instruction."""
@@ -139,7 +141,18 @@ def parse(text: str, kernel: str, words: tuple[int, ...]) -> Listing:
         raise CaptureError(
             f"{kernel}: expected every label that a branch names, saw no {', '.join(sorted(missing)[:3])} in nvdisasm's listing", "report this"
         )
-    return Listing(tuple(lines_read), labels)
+    return Listing(tuple(lines_read), _of_use(labels, lines_read))
+
+
+def _of_use(labels: dict[str, int], lines: list[Line]) -> dict[str, int]:
+    """Return the labels that an instruction names, and those that are no local ones; all of them where an instruction jumps to an address of its own.
+
+    From 13.2 on nvdisasm puts a label at each place that .nv.info lists, shuffles and spilled registers: nothing jumps there.
+    """
+    if any(_INDIRECT.search(line.text) for line in lines):
+        return labels
+    named = {label for line in lines for label in _LOCAL.findall(line.text)}
+    return {label: place for label, place in labels.items() if label in named or not _LOCAL.match(label)}
 
 
 def _section(text: str, kernel: str) -> list[str]:

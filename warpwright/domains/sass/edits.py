@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from random import Random
 
-from warpwright.domains.sass import control, isa
+from warpwright.domains.sass import control, hints, isa
 from warpwright.domains.sass.checker import Checker
 from warpwright.domains.sass.hazards import Violation
 from warpwright.domains.sass.instruction import Instruction
@@ -327,10 +327,34 @@ def reuse_off(schedule: Schedule, number: int) -> Schedule | None:
     return changed if changed is not schedule else None
 
 
+def hinted(schedule: Schedule, places: Iterable[int], base: str, evict: str, ahead: int) -> Schedule | None:
+    """Return the schedule with other hints at the loads (LDG) or stores (STG) among some places; None where that changes nothing.
+
+    `evict` "" and `ahead` -1 leave what is there.
+    """
+    changes, arch = {}, schedule.kernel.cubin.arch
+    for place in places:
+        instruction, word = schedule.at(place), schedule.words[place]
+        if instruction.base == base and hints.mask(instruction, word, arch):
+            known = hints.read(word, instruction)
+            wanted = hints.Hint(evict or known.evict, known.ahead if ahead < 0 else ahead)
+            changes[place] = hints.write(word, instruction, wanted)
+    return schedule.with_words(changes) if any(schedule.words[place] != word for place, word in changes.items()) else None
+
+
+def without_hints(schedule: Schedule) -> Schedule:
+    """Return the schedule with the compiler's own hints."""
+    kernel, arch = schedule.kernel, schedule.kernel.cubin.arch
+    masks = (hints.mask(kernel.instructions[index], kernel.words[index], arch) for index in schedule.order)
+    rows = zip(schedule.words, schedule.order, masks, strict=True)
+    return replace(schedule, words=tuple(word & ~mask | kernel.words[index] & mask for word, index, mask in rows))
+
+
 def unchanged_meaning(schedule: Schedule) -> bool:
-    """Does every instruction do what it did, whatever its place and control word?"""
+    """Does every instruction do what it did, whatever its place, control word and hints?"""
     kernel = schedule.kernel
-    same = all((word ^ kernel.words[index]) & ~control.MASK == 0 for word, index in zip(schedule.words, schedule.order, strict=True))
+    pairs = zip(schedule.words, schedule.order, strict=True)
+    same = all(hints.means_the_same(kernel.instructions[index], kernel.words[index], word, kernel.cubin.arch) for word, index in pairs)
     return same and all(sorted(schedule.order[block.start : block.stop]) == list(block) for block in kernel.blocks)
 
 

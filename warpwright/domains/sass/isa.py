@@ -100,6 +100,9 @@ PRIVATE = frozenset([*_QUEUES["xu"].split(), "LDC", "LDCU"])
 COLLECTIVES = frozenset(["SHFL", "VOTE", "VOTEU", "MATCH", "REDUX", "REDUXU"])
 """Operations of the whole warp: they keep their order among themselves."""
 
+SHUFFLES = COLLECTIVES & frozenset(QUEUE)
+"""Those of variable latency. They may move: the cubin's lists of them follow. A VOTEU stays: few distances of uniform predicates are known."""
+
 WRITES_PREDICATES = frozenset(["R2P", "R2UP", "UR2UP"])
 """They set the predicates of a mask, all at once; whatever else names them so (P2R) reads them."""
 

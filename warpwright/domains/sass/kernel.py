@@ -165,7 +165,14 @@ class Schedule:
     @property
     def cubin(self) -> Cubin:
         """The edited cubin."""
-        return self.kernel.cubin.with_words(self.kernel.name, self.words + self.kernel.padding)
+        return self.put_into(self.kernel.cubin)
+
+    def put_into(self, cubin: Cubin) -> Cubin:
+        """Return a cubin that has the kernel with this schedule, its number of registers and its lists of shuffles instead."""
+        kernel = self.kernel
+        moved = {index: place for place, index in enumerate(self.order) if place != index}
+        edited = cubin.with_words(kernel.name, self.words + kernel.padding).with_listed(kernel.name, moved)
+        return edited.with_register_count(kernel.name, kernel.cubin.register_count(kernel.name))
 
     @cached_property
     def key(self) -> str:
@@ -180,4 +187,6 @@ def read_kernel(cubin: Cubin, name: str) -> Kernel:
     count = len(listed.lines)
     instructions = tuple(read(index, line) for index, line in enumerate(listed.lines))
     pinned = frozenset(index for index in cubin.pinned(name) if index < count)
+    free = frozenset[str]() if cubin.names_masks(name) else isa.SHUFFLES
+    pinned |= {index for index in cubin.listed(name) if index < count and instructions[index].base not in free}
     return Kernel(cubin, name, instructions, words[:count], words[count:], listed.labels, pinned)

@@ -17,6 +17,8 @@ lift(i17, by=-8)                      an instruction with all that it depends on
 pattern(b3, hold="float-9of16")       yields by a pattern
 scatter(b3, share=0.3, seed=5)        yields at so many of a block's instructions, by chance
 reuse_block(b3)                       a block without the operand cache
+hint(i17, evict="first", ahead=-1)    what a load or store of global memory says to the caches; "" and -1 leave what is there
+hints(k, of="STG", evict="first", ahead=-1)    the same for all loads or all stores of the kernel
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from itertools import accumulate
 from random import Random
 
 from warpwright.base import Action, Scalar
-from warpwright.domains.sass import control, edits, relisting
+from warpwright.domains.sass import control, edits, hints, relisting
 from warpwright.domains.sass.checker import Checker
 from warpwright.domains.sass.kernel import Schedule
 from warpwright.errors import NotApplicable
@@ -47,6 +49,15 @@ RUNS = (1, 4, 8, 16, 32)
 PUSHES, JITTERS = (0.03, 0.1, 0.3, 1.0, 3.0), (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
 PATTERNS = ("never", "always", "float-alternate", "float-never", "float-9of16", "yield-memory", "yield-waits", "yield-stalls")
 SHARES = (0.05, 0.15, 0.3, 0.5, 0.7)
+HINTS = {
+    "LDG": (*(("", ahead) for ahead in hints.AHEADS), *((evict, -1) for evict in hints.EVICTIONS)),
+    "STG": tuple((evict, -1) for evict in hints.EVICTIONS),
+}
+"""Operation -> the hints that it may be given: (evict, ahead)."""
+
+WHOLE = "k"
+"""Where an edit of the whole kernel stands."""
+
 DRAWS = 60
 REMEMBERED = 4096
 
@@ -135,9 +146,9 @@ def techniques(checker: Checker) -> tuple[Edit, ...]:
     """Return all kinds of edits of a kernel."""
     memory = Memory(proven=checker.proven)
     orders = (_exchange(checker), _move(checker), _lift(checker), _shuffle(checker))
-    single = (*orders, _stall(checker), _hold(), _board(checker), _reuse_off())
+    single = (*orders, _stall(checker), _hold(), _board(checker), _reuse_off(), _hint())
     yields = (_pattern(checker), _scatter(checker))
-    whole = (_drift(checker), _relist(checker), _share(checker), _lean(checker), _tighten(checker), *yields, _reuse_block(checker))
+    whole = (_drift(checker), _relist(checker), _share(checker), _lean(checker), _tighten(checker), *yields, _reuse_block(checker), _hints())
     first = Traits("S", tried_first=True)
     plain = Traits("S")
     edits = [Edit(name, make, every, draw, memory, weight, plain) for name, make, every, draw, weight in single]
@@ -365,6 +376,42 @@ def _reuse_block(checker: Checker) -> Kind:
         return (Action("reuse_block", f"b{number}") for number in hot_blocks(checker)[:1])
 
     return "reuse_block", make, every, lambda schedule, rng, place: Action("reuse_block", f"b{checker.kernel.block_of[place]}"), 1
+
+
+def _hint() -> Kind:
+    def make(schedule: Schedule, action: Action) -> Schedule | None:
+        place = schedule.place_of(_index(action))
+        return edits.hinted(schedule, (place,), schedule.at(place).base, str(_param(action, "evict")), _int(action, "ahead"))
+
+    def every(schedule: Schedule) -> Iterator[Action]:
+        for place in range(len(schedule.order)):
+            for evict, ahead in HINTS.get(schedule.at(place).base, ()):
+                yield _at("hint", schedule, place, evict=evict, ahead=ahead)
+
+    def draw(schedule: Schedule, rng: Random, place: int) -> Action:
+        stop = edits.block_of(schedule, place).stop
+        chosen = next((here for here in range(place, stop) if schedule.at(here).base in HINTS), place)
+        evict, ahead = rng.choice(HINTS.get(schedule.at(chosen).base, HINTS["STG"]))
+        return _at("hint", schedule, chosen, evict=evict, ahead=ahead)
+
+    return "hint", make, every, draw, 2
+
+
+def _hints() -> Kind:
+    def make(schedule: Schedule, action: Action) -> Schedule | None:
+        return edits.hinted(schedule, range(len(schedule.words)), str(_param(action, "of")), str(_param(action, "evict")), _int(action, "ahead"))
+
+    def at(base: str, evict: str, ahead: int) -> Action:
+        return Action("hints", WHOLE, (("of", base), ("evict", evict), ("ahead", ahead)))
+
+    def every(schedule: Schedule) -> Iterator[Action]:
+        return (at(base, evict, ahead) for base, choices in HINTS.items() for evict, ahead in choices)
+
+    def draw(schedule: Schedule, rng: Random, place: int) -> Action:
+        base = rng.choice(list(HINTS))
+        return at(base, *rng.choice(HINTS[base]))
+
+    return "hints", make, every, draw, 1
 
 
 def drawer(checker: Checker, kinds: tuple[Edit, ...]) -> Callable[[Schedule, Random], Action | None]:

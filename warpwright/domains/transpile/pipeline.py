@@ -27,6 +27,7 @@ from warpwright.domains.transpile.passes import (
     techniques,
     versions,
 )
+from warpwright.domains.transpile.passes.loops import reshaped
 from warpwright.domains.transpile.passes.normalise import normalise
 from warpwright.domains.transpile.passes.techniques import Lowered
 
@@ -116,9 +117,16 @@ def _cut(body: Sequence[Stmt], state: State) -> Plan:
 
 def _flatten(state: State) -> State:
     plan, impure = state.cut.plan, state.settings.impure
+    if reshaped.goes_down(plan, impure, state.settings.constants):
+        return replace(state, lowered=replace(state.cut, down=_in_any_order(state.body)))
     size = flatten_blocks.block_size(state.body, plan, impure)
     row_body = flatten_blocks.for_rows(state.body, plan, impure, state.settings.blocks) if size is None else None
     return replace(state, lowered=replace(state.cut, one_row=size), row_body=row_body)
+
+
+def _in_any_order(body: Sequence[Stmt]) -> bool:
+    """Say whether nothing shows in which order blocks run, where one CPU thread runs them all."""
+    return not any(e.kind == "call" and e.name.startswith(("atomic", "printf")) for e in ir.expressions(tuple(body)))
 
 
 def _cut_rows(state: State) -> State:

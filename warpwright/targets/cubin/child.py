@@ -5,7 +5,7 @@ It imports no package but the harness's, so that it starts in a fraction of a se
     python child.py JOB      JOB is a JSON file: driver, device, original, helpers, harness, sets
     {"do": "begin"}      first of all: is the original the same each time, and how long does it take?
     {"do": "evaluate", "image": path, "seeds": [..], "rounds": [2, 4, 12], "worth": 1.001, "fresh": [..]}     `fresh` before the last rounds
-    {"do": "epochs", "image": path, "epochs": 12, "pairs": 25}     both loaded anew for each epoch; a median for each
+    {"do": "epochs", "image": path, "epochs": 12, "pairs": 25, "cold": false}     both loaded anew for each epoch; a median for each
     {"do": "stress", "image": path, "seeds": [..], "launches": 1000, "seconds": 2.0}     as many launches for each seed, seeds as time allows
     {"do": "arrays", "folder": path, "seed": 1}      the original's arrays after a launch, a file each
 
@@ -28,6 +28,7 @@ from typing import Any
 
 from warpwright.domains.sass.cubin import Cubin
 from warpwright.domains.sass.harness import KINDS, Argument, Buffer, Launch, load
+from warpwright.targets.cubin.driver import Driver, DriverFailed, packed
 
 GUARD = 4096
 """Bytes after every array, which no launch may write."""
@@ -39,6 +40,9 @@ LEAST_US = 100.0
 
 MOST_LAUNCHES = 64
 
+FLUSHED = 256 << 20
+"""Bytes: several times the second-level cache of any GPU so far."""
+
 FEW = 4
 """So many pairs are made on one set of inputs."""
 
@@ -46,97 +50,6 @@ CLEARED = 8
 """Counters of 8 bytes that the kernels of device.cu add to."""
 
 HELPER_SHAPE = tuple(ctypes.c_uint(value) for value in (1024, 1, 1, 256, 1, 1, 0))
-
-LARGE_SHARED = 48 * 1024
-FUNCTION_SHARED = 8
-"""The driver's number of the attribute "most dynamic shared memory"."""
-
-
-class DriverFailed(Exception):
-    """A call of the CUDA driver failed; the context may be lost."""
-
-    def __init__(self, code: int, where: str) -> None:
-        super().__init__(f"CUDA error {code} in {where}")
-        self.code = code
-
-
-class Driver:
-    """The CUDA driver, through ctypes, with one context."""
-
-    def __init__(self, library: str, device: int) -> None:
-        self.library = ctypes.CDLL(library)
-        self.call("cuInit", 0)
-        handle, context = ctypes.c_int(), ctypes.c_void_p()
-        self.call("cuDeviceGet", ctypes.byref(handle), device)
-        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), handle)
-        self.call("cuCtxSetCurrent", context)
-        room = ctypes.create_string_buffer(128)
-        self.call("cuDeviceGetName", room, 128, handle)
-        self.name = room.value.decode()
-
-    def call(self, name: str, *arguments: Any) -> None:
-        """Call a function of the driver; raise DriverFailed when it fails."""
-        code = getattr(self.library, name)(*arguments)
-        if code:
-            raise DriverFailed(code, name)
-
-    def module(self, image: bytes) -> ctypes.c_void_p:
-        """Load a cubin."""
-        module = ctypes.c_void_p()
-        self.call("cuModuleLoadData", ctypes.byref(module), ctypes.create_string_buffer(image, len(image)))
-        return module
-
-    def function(self, module: ctypes.c_void_p, name: str, shared: int = 0) -> ctypes.c_void_p:
-        """Return a kernel of a module."""
-        function = ctypes.c_void_p()
-        self.call("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
-        if shared > LARGE_SHARED:
-            self.call("cuFuncSetAttribute", function, FUNCTION_SHARED, shared)
-        return function
-
-    def allocate(self, size: int) -> int:
-        """Return the address of `size` bytes."""
-        address = ctypes.c_uint64()
-        self.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(size))
-        return address.value
-
-    def set_words(self, address: int, word: int, count: int) -> None:
-        """Fill `count` 32-bit words."""
-        self.call("cuMemsetD32_v2", ctypes.c_uint64(address), ctypes.c_uint(word), ctypes.c_size_t(count))
-
-    def read(self, address: int, size: int) -> bytes:
-        """Return bytes of the device's memory."""
-        room = (ctypes.c_char * size)()
-        self.call("cuMemcpyDtoH_v2", room, ctypes.c_uint64(address), ctypes.c_size_t(size))
-        return bytes(room)
-
-    def wait(self) -> None:
-        """Wait for the device."""
-        self.call("cuCtxSynchronize")
-
-    def event(self) -> ctypes.c_void_p:
-        """Return a new event."""
-        event = ctypes.c_void_p()
-        self.call("cuEventCreate", ctypes.byref(event), 0)
-        return event
-
-    def milliseconds(self, begin: ctypes.c_void_p, end: ctypes.c_void_p) -> float:
-        """Return the time between two events."""
-        value = ctypes.c_float()
-        self.call("cuEventElapsedTime", ctypes.byref(value), begin, end)
-        return value.value
-
-
-def packed(values: Sequence[tuple[int, int | float]]) -> Any:
-    """Return (size, value) pairs as the array of pointers that a launch takes; it keeps what it points to."""
-    rooms = []
-    for size, value in values:
-        is_float = isinstance(value, float)
-        data = struct.pack("<f" if size == 4 else "<d", value) if is_float else (int(value) & ((1 << 8 * size) - 1)).to_bytes(size, "little")
-        rooms.append(ctypes.create_string_buffer(data, size))
-    pointers = (ctypes.c_void_p * len(rooms))(*(ctypes.addressof(room) for room in rooms))
-    pointers.rooms = rooms  # type: ignore[attr-defined]
-    return pointers
 
 
 class Session:
@@ -159,6 +72,12 @@ class Session:
         self.events = [driver.event() for _ in range(2 * 2 * 512 + 1)]
         self.shape = [ctypes.c_uint(value) for value in (*self.launch.grid, *self.launch.block, self.launch.shared)]
         self.start = driver.library.cuLaunchKernel
+        self.as_graphs = True
+        """Several launches are one graph; False where the driver cannot make one."""
+        self.flushed = 0
+        """Where the bytes are that are written to flush the caches, once they are asked for."""
+        self.graphs: dict[int, ctypes.c_void_p] = {}
+        """Set -> the graph of the original's launches between two events."""
 
     def _check_arguments(self) -> None:
         arguments = self.launch.arguments
@@ -214,9 +133,9 @@ class Session:
             values.append((size, _value(argument, size, next(addresses)[which] if isinstance(argument, Buffer) else 0)))
         return packed(values)
 
-    def run(self, function: ctypes.c_void_p, arguments: Any) -> None:
+    def run(self, function: ctypes.c_void_p, arguments: Any, stream: ctypes.c_void_p | None = None) -> None:
         """Launch the kernel once."""
-        code = self.start(function, *self.shape, None, arguments, None)  # kept short: the device must not wait for the host
+        code = self.start(function, *self.shape, stream, arguments, None)  # kept short: the device must not wait for the host
         if code:
             raise DriverFailed(code, "cuLaunchKernel")
 
@@ -301,18 +220,69 @@ class Session:
 
     def _timed(self, candidate: ctypes.c_void_p, number: int, count: int, inner: int) -> tuple[list[float], list[float]]:
         driver, events, order = self.driver, self.events, (0, 1, 1, 0)
-        functions, arguments = (self.original, candidate), self.arguments(number, 1)
+        arguments = self.arguments(number, 1)
+        start, done = self._together((self.original, candidate), number, arguments, inner)
         for which in (0, 1, 0) if inner > 1 else (0, 1):
-            self.run(functions[which], arguments)
+            start(which)
         driver.call("cuEventRecord", events[0], None)
         for step in range(4 * count):
-            for _ in range(inner):
-                self.run(functions[order[step % 4]], arguments)
+            start(order[step % 4])
             driver.call("cuEventRecord", events[step + 1], None)
         driver.wait()
+        done()
         each = [driver.milliseconds(events[step], events[step + 1]) * 1e3 / inner for step in range(4 * count)]
         fours = [each[4 * pair : 4 * pair + 4] for pair in range(count)]
         return [(first + fourth) / 2 for first, _, _, fourth in fours], [(second + third) / 2 for _, second, third, _ in fours]
+
+    def _cold(self, candidate: ctypes.c_void_p, number: int, count: int) -> tuple[list[float], list[float]]:
+        """Return the microseconds of single launches of the original and of the candidate, in pairs ABBA, each with cold caches."""
+        driver, events, functions, arguments = self.driver, self.events, (self.original, candidate), self.arguments(number, 1)
+        if not self.flushed:
+            self.flushed = driver.allocate(FLUSHED)
+        times: tuple[list[float], list[float]] = ([], [])
+        for which in (0, 1, 1, 0) * count:
+            driver.set_words(self.flushed, 0, FLUSHED // 4)
+            driver.call("cuEventRecord", events[0], None)
+            self.run(functions[which], arguments)
+            driver.call("cuEventRecord", events[1], None)
+            driver.wait()
+            times[which].append(driver.milliseconds(events[0], events[1]) * 1e3)
+        return times
+
+    def _together(
+        self, functions: tuple[ctypes.c_void_p, ctypes.c_void_p], number: int, arguments: Any, inner: int
+    ) -> tuple[Callable[[int], None], Callable[[], None]]:
+        """Return what starts the launches of one of two programs that stand between two events, and what cleans up behind.
+
+        Several launches are one graph: a host that is busy with other searches does not keep the device waiting between them.
+        """
+        driver = self.driver
+        if inner == 1 or not self.as_graphs:
+
+            def one_by_one(which: int) -> None:
+                for _ in range(inner):
+                    self.run(functions[which], arguments)
+
+            return one_by_one, lambda: None
+
+        def graph_of(function: ctypes.c_void_p) -> ctypes.c_void_p:
+            def launches(stream: ctypes.c_void_p) -> None:
+                for _ in range(inner):
+                    self.run(function, arguments, stream)
+
+            return driver.graph(launches)
+
+        if number not in self.graphs:
+            self.graphs[number] = graph_of(functions[0])
+        graphs = (self.graphs[number], graph_of(functions[1]))
+        return lambda which: driver.call("cuGraphLaunch", graphs[which], None), lambda: driver.call("cuGraphExecDestroy", graphs[1])
+
+    def _use(self, original: ctypes.c_void_p) -> None:
+        """Let another load of the original be what candidates are timed beside."""
+        for graph in self.graphs.values():
+            self.driver.call("cuGraphExecDestroy", graph)
+        self.graphs.clear()
+        self.original = original
 
     def begin(self) -> dict[str, Any]:
         """Run the original: is it the same each time, and how long does it take?"""
@@ -322,7 +292,12 @@ class Session:
         alone, _ = self.pairs(self.original, 3, 1)
         us = statistics.median(alone)
         self.inner = max(1, min(MOST_LAUNCHES, math.ceil(LEAST_US / max(us, 0.1))))
-        return {"us": us, "inner": self.inner, "differ": differ, "device": self.driver.name, "kernel": self.launch.kernel}
+        try:
+            self.pairs(self.original, 1, self.inner)
+        except DriverFailed:
+            self.as_graphs = False
+            self.pairs(self.original, 1, self.inner)
+        return {"us": us, "inner": self.inner, "graphs": self.as_graphs, "differ": differ, "device": self.driver.name, "kernel": self.launch.kernel}
 
     def evaluate(self, image: str, seeds: Sequence[int], rounds: Sequence[int], worth: float, fresh: Sequence[int] = ()) -> dict[str, Any]:
         """Compare a candidate with the original, then time it: the first number of rounds, and the next while it may still be worth it.
@@ -346,8 +321,11 @@ class Session:
         self.driver.call("cuModuleUnload", module)
         return timed_so_far
 
-    def epochs(self, image: str, epochs: int, pairs: int) -> dict[str, Any]:
-        """Time a candidate in epochs: in each both programs are loaded anew, in turn first, for where code lies in the caches changes its time."""
+    def epochs(self, image: str, epochs: int, pairs: int, cold: bool = False) -> dict[str, Any]:
+        """Time a candidate in epochs: in each both programs are loaded anew, in turn first, for where code lies in the caches changes its time.
+
+        `cold`: single launches, each after FLUSHED bytes were written, so that it finds nothing of its own in the caches.
+        """
         images = (Path(self.job["original"]).read_bytes(), Path(image).read_bytes())
         kept = self.original
         times: dict[str, Any] = {"original_us": [], "candidate_us": []}
@@ -355,14 +333,15 @@ class Session:
             modules: dict[int, ctypes.c_void_p] = {}
             for which in (0, 1) if epoch % 2 == 0 else (1, 0):
                 modules[which] = self.driver.module(images[which])
-            self.original, candidate = (self.driver.function(modules[which], self.launch.kernel, self.launch.shared) for which in (0, 1))
-            original_us, candidate_us = self.pairs(candidate, pairs, self.inner)
+            original, candidate = (self.driver.function(modules[which], self.launch.kernel, self.launch.shared) for which in (0, 1))
+            self._use(original)
+            original_us, candidate_us = self._cold(candidate, epoch % len(self.sets), pairs) if cold else self.pairs(candidate, pairs, self.inner)
             ratio = statistics.median(a / b for a, b in zip(original_us, candidate_us, strict=True))
             times["original_us"].append(statistics.median(original_us))
             times["candidate_us"].append(statistics.median(original_us) / ratio)
+            self._use(kept)
             for module in modules.values():
                 self.driver.call("cuModuleUnload", module)
-        self.original = kept
         return times
 
     def stress(self, image: str, seeds: Sequence[int], launches: int, seconds: float) -> dict[str, Any]:

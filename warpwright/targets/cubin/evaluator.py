@@ -193,11 +193,14 @@ class CubinEvaluator:
         differ = sum(checked["differ"]) + sum(stressed["differ"])
         return Final(speedup, (low, high), same_speedup, (same_low, same_high), *times, stressed["launches"] + seeds, differ)
 
-    def against(self, image: bytes) -> tuple[Interval, int]:
-        """Return the speed-up of another cubin of the kernel (other flags of the compiler, say) with its 99 % interval, and its other words."""
+    def against(self, image: bytes, cold: bool = False) -> tuple[Interval, int]:
+        """Return the speed-up of another cubin of the kernel (other flags of the compiler, say) with its 99 % interval, and its other words.
+
+        `cold`: of single launches that find nothing of their own in the caches.
+        """
         path = self._write(image)
         checked = self.child.ask({"do": "evaluate", "image": str(path), "seeds": [1, 2], "rounds": [], "worth": 0.0})
-        return interval(_ratios(self._in_epochs(path)), 0.99), sum(checked["differ"])
+        return interval(_ratios(self._in_epochs(path, cold)), 0.99), sum(checked["differ"])
 
     def glance(self, image: bytes, worth: float) -> tuple[float, int]:
         """Return the speed-up of another cubin of the kernel, timed for as long as it may be above `worth`, and its other words."""
@@ -217,10 +220,10 @@ class CubinEvaluator:
             child.end()
         return answer["launches"], sum(answer["differ"])
 
-    def _in_epochs(self, path: Path) -> Mapping[str, Any]:
+    def _in_epochs(self, path: Path, cold: bool = False) -> Mapping[str, Any]:
         about, (least, most) = self.child.start(), EPOCH_PAIRS
-        pairs = max(least, min(most, round(EPOCH_US / (4 * about["us"] * about["inner"]))))
-        return self.child.ask({"do": "epochs", "image": str(path), "epochs": EPOCHS, "pairs": pairs}, 60.0)
+        pairs = most if cold else max(least, min(most, round(EPOCH_US / (4 * about["us"] * about["inner"]))))
+        return self.child.ask({"do": "epochs", "image": str(path), "epochs": EPOCHS, "pairs": pairs, "cold": cold}, 60.0)
 
 
 def _index(device: str) -> int:

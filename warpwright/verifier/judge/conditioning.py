@@ -5,7 +5,7 @@ which of such elements the original itself gets right is luck. So where a progra
 are moved a little (`examined`):
 
     by at most one ulp    the worst of the errors stands for the original's own: a few elements may make up all of its error, and then it takes
-                          more runs to know how large that may be (`FEW`)
+                          more runs to know how large that may be (`FEW`). Their root mean square is its typical error (`luck.py`)
     by four ulp           elements that move by more than 1 % of the output's size, or far more than the others, are sensitive: they are compared
                           apart from the others, with twice what the moves did to them. The others keep the error of the others.
 
@@ -23,7 +23,7 @@ from typing import Any
 import torch
 
 from warpwright.base import Case, Errors
-from warpwright.verifier.judge import distributions, oracle
+from warpwright.verifier.judge import distributions, oracle, parts
 from warpwright.verifier.judge.reference import NO_ERROR, Answer, Leaf, Original, as_tensor, leaves_of
 
 NEAR_RUNS = 6
@@ -71,6 +71,8 @@ def examined(original: Original, case: Case, which: int) -> Answer:
         leaf.divide()
     near = max((leaf.near_runs for leaf in moves), default=NEAR_RUNS)
     if near > NEAR_RUNS or any(leaf.sensitive is not None for leaf in moves):
+        for leaf in moves:
+            leaf.runs.clear()
         for close, values in _runs(original, inputs, case.seed, which, near):
             for leaf, value in zip(moves, values, strict=True):
                 leaf.add_again(value, close)
@@ -108,6 +110,9 @@ class _Moves:
         self.sensitive: torch.Tensor | None = None
         self.rest = self.apart = NO_ERROR
         self.seen: list[torch.Tensor] = []
+        self.small = leaf.small
+        self.runs: list[Errors] = []
+        """Errors of the runs that moved little, of the elements that are not sensitive."""
         self.near_runs = NEAR_RUNS
         """That the second round is to make."""
 
@@ -122,7 +127,8 @@ class _Moves:
             self.sensitive = differs if self.sensitive is None else self.sensitive | differs
             return
         if close:
-            self.error = oracle.worst(self.error, _finite(oracle.errors_of(value, leaf.exact)))
+            self.error = oracle.worst(self.error, self._met(oracle.errors_of(value, leaf.exact)))
+            self.small = tuple(parts.worse(part, value, leaf.exact) for part in self.small)
         exact, values = leaf.exact.reshape(-1), value.reshape(-1)
         for piece in oracle.pieces(exact):
             shift = (values[piece].to(exact.dtype) - exact[piece]).abs().float()
@@ -146,7 +152,8 @@ class _Moves:
             return
         if sensitive is None:
             if leaf.is_real and close:
-                self.error = oracle.worst(self.error, _finite(oracle.errors_of(value, leaf.exact)))
+                self.error = oracle.worst(self.error, self._met(oracle.errors_of(value, leaf.exact)))
+                self.small = tuple(parts.worse(part, value, leaf.exact) for part in self.small)
             return
         if not leaf.is_real:
             assert leaf.own is not None
@@ -154,19 +161,28 @@ class _Moves:
             return
         self.apart = oracle.worst(self.apart, _finite(oracle.errors_of(value[sensitive], leaf.exact[sensitive])))
         if close:
-            self.rest = oracle.worst(self.rest, _finite(oracle.errors_of(value[~sensitive], leaf.exact[~sensitive])))
+            self.rest = oracle.worst(self.rest, self._met(oracle.errors_of(value[~sensitive], leaf.exact[~sensitive])))
+
+    def _met(self, error: Errors) -> Errors:
+        """Keep the error of a run, and return it."""
+        self.runs.append(_finite(error))
+        return self.runs[-1]
 
     def result(self, original: Original) -> Leaf:
         """Return the leaf with what is allowed."""
         leaf, sensitive = self.leaf, self.sensitive
         if not leaf.is_real:
             return leaf if sensitive is None else replace(leaf, sensitive=sensitive, seen=tuple(self.seen))
+        scale = leaf.scale if sensitive is None else oracle.scale_of(leaf.exact[~sensitive])
+        typical = oracle.worst(oracle.root_mean_square(self.runs), leaf.original if original.may_use_tf32 else NO_ERROR)
+        expected = original.allowed(leaf.path, typical, scale, leaf.dtype)
+        error = self.error if sensitive is None else self.rest
+        allowed = original.allowed(leaf.path, error, scale, leaf.dtype)
+        leaf = replace(leaf, original=error, scale=scale, allowed=allowed, expected=expected, small=self.small)
         if sensitive is None:
-            return replace(leaf, original=self.error, allowed=original.allowed(leaf.path, self.error, leaf.scale, leaf.dtype))
-        scale = oracle.scale_of(leaf.exact[~sensitive])
+            return leaf
         return replace(
-            leaf, original=self.rest, scale=scale, allowed=original.allowed(leaf.path, self.rest, scale, leaf.dtype), sensitive=sensitive,
-            allowed_there=oracle.tolerance(self.apart, oracle.scale_of(leaf.exact[sensitive]), leaf.dtype),
+            leaf, sensitive=sensitive, allowed_there=oracle.tolerance(self.apart, oracle.scale_of(leaf.exact[sensitive]), leaf.dtype),
         )  # fmt: skip
 
 

@@ -170,6 +170,21 @@ def _is_real(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.is_floating_point() and value.numel() > 0
 
 
+def _is_complex(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.is_complex() and value.numel() > 0
+
+
+def _by_parts(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a change of real values that takes real and imaginary parts of complex ones as values of one tensor."""
+
+    def changed(value: Any) -> Any:
+        if not _is_complex(value):
+            return change(value)
+        return torch.empty_like(value).copy_(torch.view_as_complex(change(torch.view_as_real(value.resolve_conj()).contiguous())))
+
+    return changed
+
+
 def _rises(tensor: torch.Tensor) -> bool:
     """Whether its values rise along its one dimension: edges of buckets, times. Out of order they would mean nothing."""
     return tensor.dim() == 1 and tensor.numel() > 2 and bool((tensor.diff() > 0).all())
@@ -181,9 +196,10 @@ def redistribute(inputs: Any, name: str, seed: int) -> Any:
 
     generators: dict[torch.device, torch.Generator] = {}
     dice, seen = random.Random(seed), 0
-    reals = sum(_is_real(value) for value in tree_leaves(inputs))
+    reals = sum(_is_real(value) or _is_complex(value) for value in tree_leaves(inputs))
     alone = dice.randrange(reals) if name == "edited" and reals and dice.random() < NUDGED_SHARE else None
 
+    @_by_parts
     def change(value: Any) -> Any:
         nonlocal seen
         if not _is_real(value):
@@ -205,6 +221,7 @@ def perturb(inputs: Any, seed: int) -> Any:
     """Return inputs with every value moved by at most one unit in the last place: a sample of what rounding alone does to the answer."""
     from torch.utils._pytree import tree_map
 
+    @_by_parts
     def change(value: Any) -> Any:
         if not _is_real(value):
             return value
@@ -219,6 +236,7 @@ def move(inputs: Any, ulps: float, seed: int | None = None) -> Any:
     """Return inputs with every value moved by `ulps` units in the last place: all of them away from zero, or with signs drawn from `seed`."""
     from torch.utils._pytree import tree_map
 
+    @_by_parts
     def change(value: Any) -> Any:
         if not _is_real(value):
             return value
@@ -269,8 +287,8 @@ def random_state(state: Mapping[str, torch.Tensor], buffers: set[str], seed: int
 
 def _random_tensor(tensor: torch.Tensor, buffer: bool, generator: torch.Generator, strength: float) -> torch.Tensor:
     if tensor.is_complex():
-        parts = _random_tensor(torch.view_as_real(tensor).contiguous(), buffer, generator, strength)
-        return torch.view_as_complex(parts.contiguous())
+        parts = [_random_tensor(part.clone(), buffer, generator, strength) for part in torch.view_as_real(tensor.resolve_conj()).unbind(-1)]
+        return torch.complex(*parts)  # each by itself: of weights that begin as real numbers the imaginary parts would stay zero
     if strength > 1 and _is_shuffled(tensor):
         return tensor.flatten()[torch.randperm(tensor.numel(), generator=generator, device=tensor.device)].view(tensor.shape)
     if not _is_real(tensor) or (buffer and _is_structural(tensor)):

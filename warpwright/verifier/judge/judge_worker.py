@@ -138,6 +138,7 @@ class JudgeWorker:
             if original.strength != strength:
                 original.strength, original.current = strength, None
                 original.answers.clear()
+                original.worked_out.clear()
             try:
                 answer = original.answer(case, 0)
             except (RuntimeError, IndexError, ValueError, TaskError):
@@ -246,10 +247,13 @@ class JudgeWorker:
         self._original.answers.clear()  # no program meets these cases
         return asdict(certificate)
 
-    def compare(self, tree: Any, case: dict[str, Any], which: int, folder: str, previous: list[list[Any]]) -> dict[str, Any]:
+    def compare(
+        self, tree: Any, case: dict[str, Any], which: int, folder: str, previous: list[list[Any]], typical: bool = False
+    ) -> dict[str, Any]:  # fmt: skip
         """Judge an exported output against the original's answer to `case` in state `which`.
 
-        `previous`: (case, state) pairs this worker has seen earlier, to tell a cached answer from a merely wrong one.
+        `previous`: (case, state) pairs this worker has seen earlier, to tell a cached answer from a merely wrong one. `typical`: say as well how
+        large its errors are beside the original's typical ones.
         """
         bad = exchange.foreign(tree)
         if bad:
@@ -274,6 +278,8 @@ class JudgeWorker:
             earlier = self._earlier(drawn, which, previous)
             if earlier:
                 result = {**result, "check": "cached", "reason": f"the output is the right answer to an earlier call ({earlier}), not to this one"}
+        if typical and result["check"] in ("", "values"):
+            result = {**result, "shares": self.judgement.shares(self.last, drawn, which)}
         return result
 
     def _elsewhere(self, tree: Any, answer: Answer) -> str:
@@ -409,9 +415,9 @@ def _limit_memory(task: Task, device: str) -> None:
 
 
 def _budget_bytes(device: str) -> int:
-    """Return how much memory the float64 answers may take together: on CUDA a sixteenth, since several judges may share a GPU."""
+    """Return how much memory the float64 answers may take together: on CUDA a twelfth, since several judges may share a GPU."""
     if device.startswith("cuda"):
-        return int(torch.cuda.get_device_properties(device).total_memory) // 16
+        return int(torch.cuda.get_device_properties(device).total_memory) // 12
     import os
 
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 8

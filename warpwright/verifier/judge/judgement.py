@@ -10,8 +10,9 @@ from typing import Any
 import torch
 
 from warpwright.base import Case, Errors
+from warpwright.verifier.judge import parts
 from warpwright.verifier.judge.conditioning import examined
-from warpwright.verifier.judge.oracle import describe, errors_of, excess, same_non_finite, scale_of, tolerance
+from warpwright.verifier.judge.oracle import describe, errors_of, excess, same_non_finite, scale_of, shares, tolerance
 from warpwright.verifier.judge.reference import Answer, Key, Leaf, Original, as_tensor, key_of, widen
 from warpwright.workers.tensors import exchange
 
@@ -49,6 +50,17 @@ class Judgement:
         except torch.cuda.OutOfMemoryError:  # there is no room for a second look: the first one stands
             self.original.current = None
             return result
+
+    def shares(self, values: Sequence[Any], case: Case, which: int) -> dict[str, float]:
+        """Return each error of output leaves, of elements that are not sensitive, as a share of what the original's typical one would allow."""
+        found: dict[str, float] = {}
+        for value, leaf in zip(values, self._examine(case, which).leaves, strict=True):
+            tensor = as_tensor(value)
+            if leaf.is_real and tuple(tensor.shape) == leaf.shape:
+                kept = slice(None) if leaf.sensitive is None else ~leaf.sensitive
+                errors = errors_of(tensor[kept], leaf.exact[kept]) if leaf.exact.dim() else errors_of(tensor, leaf.exact)
+                found |= {f"{leaf.path} {kind}": min(share, 1e150) for kind, share in shares(errors, leaf.expected).items()}
+        return found
 
     def judge_state(self, seen: Mapping[str, torch.Tensor], case: Case, which: int) -> dict[str, Any]:
         """Return check and reason for parameters and buffers as one call on `case` from state `which` left them."""
@@ -108,9 +120,12 @@ def judge_leaf(value: Any, leaf: Leaf, strided: bool = False) -> dict[str, Any]:
     if leaf.own is not None and not same_non_finite(tensor, leaf.own, leaf.exact):
         return {**base, "check": "non_finite", "reason": f"{leaf.path}: Inf and NaN do not stand where the original has them"}
     ratio, errors = _ratio(tensor, leaf)
-    ratio /= COARSE_SLACK if strided else 1.0
-    reason = ""
-    if ratio > 1:
+    small = max((parts.excess(part, tensor, leaf.exact, leaf.dtype, leaf.sensitive) for part in leaf.small), default=(0.0, ""))
+    slack, reason = COARSE_SLACK if strided else 1.0, ""
+    ratio, in_part = max(ratio, small[0]) / slack, small[0] > ratio
+    if ratio > 1 and in_part:
+        reason = f"{leaf.path}: {small[1]}"
+    elif ratio > 1:
         limits = f"allowed {_show(leaf.allowed)}, the original's own {_show(leaf.original)}"
         reason = f"{leaf.path}: error {_show(errors)}, {limits}: {describe(errors, leaf.scale)}"
     return {**base, "excess": min(ratio, 1e300), "errors": _finite(asdict(errors)), "check": "values" if ratio > 1 else "", "reason": reason}

@@ -4,9 +4,10 @@
 
 Where the original was more exact than it usually is (the median of its relative error over the cases), its usual error stands in for it.
 The floor, in units in the last place of the output's dtype, is there because the original is sometimes exact by luck or by nature: 4 of the
-largest value for the maximum, 2 of the RMS for the RMS. Over few elements luck weighs more (one sum over a million terms may be off by 0.1
-or by 10 ulp), so the floor grows by 1 + 7 / sqrt(elements); and where all outputs are small, the original is also run on inputs moved by one
-ulp, and the worst of the runs counts. Where the answer is zero to rounding (`is_noise`), 8 x the original's error is allowed.
+largest value for the maximum, 2 of the RMS for the RMS. Of a type of 16 bits it is 2 and 1/2: a single rounding is 0.15 to 0.3 off there, and with
+the wider floor partial sums in bfloat16, seven times as far off as the original, passed. Over few elements luck weighs more (one sum over a million
+terms may be off by 0.1 or by 10 ulp), so the floor grows by 1 + 7 / sqrt(elements); and where all outputs are small, the original is also run on
+inputs moved by one ulp, and the worst of the runs counts. Where the answer is zero to rounding (`is_noise`), 8 x the original's error is allowed.
 For comparison, in ulp of float32: TF32 8192, fp16 8192, bf16 65536.
 """
 
@@ -23,8 +24,10 @@ import torch
 from warpwright.base import Errors
 
 SLACK = 2.0
-FLOOR_MAX_ULPS = 4.0
-FLOOR_RMS_ULPS = 2.0
+FLOOR_MAX_ULPS, FLOOR_RMS_ULPS, FLOOR_MEAN_ULPS = 4.0, 2.0, 0.5
+HALF_EPS = 2.0**-10
+HALF_SHARE = (0.5, 0.25, 0.25)
+"""Of these floors, for float16 and bfloat16."""
 SMALL_SAMPLE = 7.0
 NOISE, NOISE_SLACK = 1e4, 8.0
 """Where the original's error is this many times the float64 answer, the answer is zero and what comes out is rounding: the gradient of a bias before
@@ -82,9 +85,43 @@ def _moments(values: Any) -> tuple[float, float, float, int]:
     return largest, math.sqrt(variance + (mean + (first or 0.0)) ** 2), math.sqrt(variance), count
 
 
+CACHED = 1 << 22
+"""Elements that a GPU works on at once: 32 MiB of float64 stay in its cache for all that is asked of them."""
+
+NEARLY_CONSTANT = 1e-6
+"""Share of the mean's square: of a smaller variance, found without a shift, too few digits are left."""
+
+
+def _moments_on_gpu(values: torch.Tensor, less: torch.Tensor | None = None) -> tuple[float, float, float, int] | None:
+    """Return `_moments` of flat values, or of what they differ from `less` by, in float64: in few passes over memory, and with one wait for the GPU.
+
+    None where something is not finite, or too little of the variance would be left: then the longer way is gone.
+    """
+    count = values.numel()
+    if count == 0:
+        return 0.0, 0.0, 0.0, 0
+    found = []
+    for at in range(0, count, CACHED):
+        piece = values[at : at + CACHED]
+        piece = piece.double() if less is None else torch.sub(piece, less[at : at + CACHED])  # float64, whatever the values are
+        found.append(torch.stack([*torch.aminmax(piece), piece.sum(), torch.dot(piece, piece)]))
+    rows = torch.stack(found).tolist()
+    low, high = min(row[0] for row in rows), max(row[1] for row in rows)
+    total, squares = math.fsum(row[2] for row in rows if math.isfinite(row[2])), math.fsum(row[3] for row in rows if math.isfinite(row[3]))
+    if not all(math.isfinite(number) for row in rows for number in row):
+        return None
+    mean = total / count
+    variance = squares / count - mean * mean
+    if variance < NEARLY_CONSTANT * mean * mean:
+        return None
+    return max(-low, high), math.sqrt(variance + mean * mean), math.sqrt(max(0.0, variance)), count
+
+
 def scale_of(reference: torch.Tensor) -> Scale:
     """Return the size of a float64 answer, its non-finite elements left out."""
     flat = _flat(reference)
+    if flat.is_cuda and (quick := _moments_on_gpu(flat)) is not None:
+        return Scale(*quick)
     largest, rms, deviation, _ = _moments(_finite(flat[piece]) for piece in pieces(flat))
     return Scale(largest, rms, deviation, flat.numel())
 
@@ -98,6 +135,8 @@ def _finite(piece: torch.Tensor) -> torch.Tensor:
 def errors_of(values: torch.Tensor, reference: torch.Tensor) -> Errors:
     """Return the error of `values` against a float64 answer; infinite where a finite element came out as Inf or NaN."""
     flat, exact = _flat(values), _flat(reference)
+    if exact.is_cuda and flat.is_cuda and exact.dtype is torch.float64 and (quick := _moments_on_gpu(flat, exact)) is not None:
+        return Errors(*quick[:3])
 
     def differences() -> Any:
         for piece in pieces(exact):
@@ -130,6 +169,12 @@ def median(errors: Sequence[Errors]) -> Errors:
     return Errors(*(statistics.median(getattr(error, kind) for error in errors) for kind in ("max", "rms", "centred")))
 
 
+def root_mean_square(errors: Sequence[Errors]) -> Errors:
+    """Return the root mean square of each kind of error; of none, 0."""
+    size = math.sqrt(max(1, len(errors)))
+    return Errors(*(math.hypot(*(getattr(error, kind) for error in errors)) / size for kind in ("max", "rms", "centred")))
+
+
 def is_noise(original: Errors, scale: Scale) -> bool:
     """Is the answer zero to rounding, so that the original's output is nothing but its error?"""
     return original.rms > NOISE * scale.rms
@@ -141,17 +186,26 @@ def tolerance(original: Errors, scale: Scale, dtype: torch.dtype) -> Errors:
     eps = torch.finfo(dtype).eps if dtype.is_floating_point or dtype.is_complex else torch.finfo(torch.float32).eps
     tiny = torch.finfo(dtype).tiny if dtype.is_floating_point or dtype.is_complex else 0.0
     few = 1 + SMALL_SAMPLE / math.sqrt(max(1, scale.elements))
+    of_max, of_rms, of_mean = HALF_SHARE if eps >= HALF_EPS else (1.0, 1.0, 1.0)
     return Errors(
-        slack * original.max + few * FLOOR_MAX_ULPS * eps * scale.max + tiny,
-        slack * original.rms + few * FLOOR_RMS_ULPS * eps * scale.rms + tiny,
-        slack * original.centred + few * eps * (FLOOR_RMS_ULPS * scale.deviation + 0.5 * scale.rms) + tiny,
+        slack * original.max + few * of_max * FLOOR_MAX_ULPS * eps * scale.max + tiny,
+        slack * original.rms + few * of_rms * FLOOR_RMS_ULPS * eps * scale.rms + tiny,
+        slack * original.centred + few * eps * (of_rms * FLOOR_RMS_ULPS * scale.deviation + of_mean * FLOOR_MEAN_ULPS * scale.rms) + tiny,
     )
+
+
+def shares(error: Errors, allowed: Errors) -> dict[str, float]:
+    """Return the ratio of each kind of error to what is allowed."""
+    pairs = {"max": (error.max, allowed.max), "rms": (error.rms, allowed.rms), "centred": (error.centred, allowed.centred)}
+    return {
+        kind: math.inf if not math.isfinite(seen) else seen / limit if limit > 0 else (math.inf if seen > 0 else 0.0)
+        for kind, (seen, limit) in pairs.items()
+    }  # fmt: skip
 
 
 def excess(error: Errors, allowed: Errors) -> float:
     """Return the largest ratio of an error to what is allowed: at most 1 for a pass."""
-    pairs = ((error.max, allowed.max), (error.rms, allowed.rms), (error.centred, allowed.centred))
-    return max((math.inf if not math.isfinite(seen) else seen / limit if limit > 0 else (math.inf if seen > 0 else 0.0)) for seen, limit in pairs)
+    return max(shares(error, allowed).values())
 
 
 def describe(error: Errors, scale: Scale) -> str:

@@ -18,8 +18,9 @@ from warpwright.tasks import taskfile
 from warpwright.tasks.copying import copied
 from warpwright.tasks.padding import padded_as_on_devices
 from warpwright.verifier.draw import CHANGES, MIXED, STRIDED, Draw
-from warpwright.verifier.judge import discrete, distributions, oracle, tf32
+from warpwright.verifier.judge import discrete, distributions, oracle, parts, tf32
 from warpwright.verifier.judge.compensated import Compensated
+from warpwright.verifier.judge.products import WideProducts
 from warpwright.workers.tensors import variants
 from warpwright.workers.tensors.objects import fields_of, kinds_of
 
@@ -55,10 +56,14 @@ class Leaf:
     original: Errors
     scale: oracle.Scale
     allowed: Errors
+    expected: Errors = NO_ERROR
+    """What would be allowed if the original's typical error stood for its own in place of its worst, once the answer was examined."""
     sensitive: torch.Tensor | None = None
     """Elements that are compared apart from the others (`conditioning.py`), if the answer was examined and there are any."""
     allowed_there: Errors = NO_ERROR
     """How far they may be off, if they are real."""
+    small: tuple[parts.Part, ...] = ()
+    """Rows, columns and the like that are small beside the rest."""
     seen: tuple[torch.Tensor, ...] = ()
     """What they may be besides `own` and `exact`, if they are integers."""
 
@@ -200,6 +205,8 @@ class Original:
         self.current: int | None = None
         self.extra = {name: buffer.clone() for name, buffer in self.model.named_buffers() if name not in initial}
         self.answers: dict[Key, Answer] = {}
+        self.worked_out: dict[Key, Answer] = {}
+        """All that is known of answers that were worked out once, but for their float64 values."""
         self.found: Counter[Key] = Counter()
         """How often each answer was asked for and there."""
         self.may_use_tf32 = device.startswith("cuda") and bool(tf32.permitted())
@@ -235,9 +242,9 @@ class Original:
         changed = state[name].clone()
         if line in ("row", "column") and _exchange_two(changed, line == "row", bool(ends), self.secret + 7919 * number):
             return state | dict.fromkeys(tied, changed)
-        if changed.is_floating_point() and changed.numel():
+        if (changed.is_floating_point() or changed.is_complex()) and changed.numel():
             at = (self.secret + 7919 * number) % changed.numel()
-            changed.view(-1)[at] += 4 * changed.abs().max() + 0.1
+            changed.view(-1)[at] += (4 * changed.abs().max() + 0.1) * (1 + 1j if changed.is_complex() else 1)
         return state | dict.fromkeys(tied, changed)
 
     def set_state(self, which: int) -> None:
@@ -294,29 +301,31 @@ class Original:
         with torch.no_grad(), context:
             return self.model(*change(clone(inputs) if self.mutates_inputs else inputs))
 
-    def run_wide(self, inputs: Any, which: int) -> Any:
+    def run_wide(self, inputs: Any, which: int, rounding: tf32.RoundedOperands | None = None) -> Any:
         """Return the output in float64; where the program cannot run in float64, in its own precision (`wide_problem` says why)."""
         self.set_state(which)
         if self.wide is not None and not self.wide_problem:
             try:
-                return self._widely(inputs)
+                return self._widely(inputs, rounding)
             except torch.cuda.OutOfMemoryError:
                 pass  # what the failed run held is let go of at the end of this block
             except Exception as error:  # whatever a program raises
                 self.current = None
                 own = self.run_own(inputs, which)  # raises where it is the input that the program does not take
                 self.wide_problem = f"the original does not run in float64: {str(error)[:300]}"
+                self.worked_out.clear()
                 return own
             self.current = None
-            return self._widely_in_less_memory(inputs, which)
+            return self._widely_in_less_memory(inputs, which, rounding)
         return self.run_own(inputs, which)
 
-    def _widely(self, inputs: Any) -> Any:
+    def _widely(self, inputs: Any, rounding: tf32.RoundedOperands | None) -> Any:
         assert self.wide is not None
+        arithmetic = Compensated() if self.is_double(inputs) else WideProducts() if self.device.startswith("cuda") else contextlib.nullcontext()
         default = torch.get_default_dtype()
         torch.set_default_dtype(torch.float64)
         try:
-            with torch.no_grad(), padded_as_on_devices(), Widening(), Compensated() if self.is_double(inputs) else contextlib.nullcontext():
+            with torch.no_grad(), padded_as_on_devices(), Widening(), arithmetic, rounding or contextlib.nullcontext():
                 return self.wide(*widen(clone(inputs) if self.mutates_inputs else inputs))
         finally:
             torch.set_default_dtype(default)
@@ -325,13 +334,13 @@ class Original:
         """Whether float64 is the task's own type: then the oracle has to be wider."""
         return any(isinstance(item, torch.Tensor) and item.dtype is torch.float64 for item in (*self.initial.values(), *tree_leaves(inputs)))
 
-    def _widely_in_less_memory(self, inputs: Any, which: int) -> Any:
+    def _widely_in_less_memory(self, inputs: Any, which: int, rounding: tf32.RoundedOperands | None) -> Any:
         """Return the float64 output without cuDNN, whose float64 convolutions take workspaces of many times their operands."""
         self.answers.clear()
         torch.cuda.empty_cache()
         self.set_state(which)
         with torch.backends.cudnn.flags(enabled=False):
-            return self._widely(inputs)
+            return self._widely(inputs, rounding)
 
     # -- answers
 
@@ -342,13 +351,29 @@ class Original:
             self.found[key] += 1
             return self._with_usual_error(self.answers[key])
         self._make_room(max((answer.bytes for answer in self.answers.values()), default=0))  # the next is about as large
+        computed = self._answer_again(case, which) if key in self.worked_out else self._answer_anew(case, which)
+        self._make_room(computed.bytes)
+        self.answers[key] = computed
+        return self._with_usual_error(computed)
+
+    def _answer_anew(self, case: Case, which: int) -> Answer:
+        """Return an answer that is worked out for the first time, its error among the usual ones."""
         computed = self._answer(self.inputs(case), which)
         for leaf in computed.leaves:
             if leaf.is_real and computed.finite and computed.conditioned and leaf.scale.rms > 0 and not oracle.is_noise(leaf.original, leaf.scale):
                 self.usual.setdefault(leaf.path, []).append(oracle.relative(leaf.original, leaf.scale))
-        self._make_room(computed.bytes)
-        self.answers[key] = computed
-        return self._with_usual_error(computed)
+        if not computed.after and all(leaf.own is None for leaf in computed.leaves):
+            bare = tuple(replace(leaf, exact=leaf.exact.new_empty(0)) for leaf in computed.leaves)
+            self.worked_out[key_of(case, which)] = replace(computed, leaves=bare)
+        return computed
+
+    def _answer_again(self, case: Case, which: int) -> Answer:
+        """Return an answer that was forgotten: its float64 values are made again, and what its errors were is known."""
+        known = self.worked_out[key_of(case, which)]
+        exact = [as_tensor(value) for _, value in leaves_of(self.run_wide(self.inputs(case), which))]
+        if key_of(case, which) not in self.worked_out:  # it does not run in float64 after all
+            return self._answer_anew(case, which)
+        return replace(known, leaves=tuple(replace(leaf, exact=value) for leaf, value in zip(known.leaves, exact, strict=True)))
 
     def _make_room(self, wanted: int) -> None:
         """Forget answers until as many bytes as `wanted` are within the budget, or none is left: the newest of those found least often.
@@ -393,7 +418,8 @@ class Original:
             leaf = leaves[number]
             if leaf.is_real:
                 original = oracle.worst(leaf.original, oracle.errors_of(value, leaf.exact))
-                leaves[number] = replace(leaf, original=original, allowed=oracle.tolerance(original, leaf.scale, leaf.dtype))
+                small = tuple(parts.worse(part, value, leaf.exact) for part in leaf.small)
+                leaves[number] = replace(leaf, original=original, allowed=oracle.tolerance(original, leaf.scale, leaf.dtype), small=small)
         finite = all(leaf.own is None or not leaf.is_real for leaf in leaves)
         real = [leaf for leaf in leaves if leaf.is_real]
         telling = [leaf for leaf in real if not oracle.is_noise(leaf.original, leaf.scale)]
@@ -415,7 +441,7 @@ class Original:
         allowed = oracle.tolerance(original, scale, own.dtype) if real else NO_ERROR
         return Leaf(
             path, tuple(own.shape), tuple(own.stride()), own.dtype, str(own.device), isinstance(value, torch.Tensor),
-            wide, own.clone() if keep else None, original, scale, allowed,
+            wide, own.clone() if keep else None, original, scale, allowed, small=parts.of(wide, own, scale.rms) if real else (),
         )  # fmt: skip
 
     def permitted(self, inputs: Any, which: int) -> list[torch.Tensor]:
@@ -423,8 +449,7 @@ class Original:
         if not self.may_use_tf32 or self.wide_problem or self.is_double(inputs):
             return []
         rounding = tf32.RoundedOperands(tf32.permitted())
-        with rounding:
-            values = [as_tensor(value) for _, value in leaves_of(self.run_wide(inputs, which))]
+        values = [as_tensor(value) for _, value in leaves_of(self.run_wide(inputs, which, rounding))]
         self.may_use_tf32 = rounding.count > 0
         return values if rounding.count else []
 

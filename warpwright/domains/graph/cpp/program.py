@@ -185,7 +185,12 @@ class Program:
         """Return the elements of a tensor from outside."""
         if value(node).dtype not in (*FLOATS, torch.int64, torch.int32, torch.bool, torch.uint8):
             raise Unsupported(f"a tensor of {value(node).dtype}")
-        return self._new("load", "", (), axes, operand=self.operand(node, axes, tuple(w for w in self.frame if w.axes in axes)), cost=2)
+        return self._read(axes, self.operand(node, axes, tuple(w for w in self.frame if w.axes in axes)), 2)
+
+    def _read(self, axes: Axes, operand: int, cost: int) -> Value:
+        """Return an operand's elements: of all calls that read them the same value, so that a row that is kept is kept for each of them."""
+        known = (v for v in self.values if v.kind == "load" and v.operand == operand and v.axes == axes)
+        return next(known, None) or self._new("load", "", (), axes, operand=operand, cost=cost)
 
     def operand(self, node: fx.Node, axes: Axes, moves: tuple[Move, ...] = ()) -> int:
         """Return the number of the operand, which is a new one if it is not read so yet."""
@@ -207,7 +212,7 @@ class Program:
         if self.frame or any(len(axes[d]) != 1 for d, _ in shifts):
             raise Unsupported("a roll of a part, or along a dimension that is split")
         moves = tuple(Move("roll", shape(node)[d], axes[d], shift % shape(node)[d]) for d, shift in shifts)
-        return self._new("load", "", (), axes, operand=self.operand(node, axes, moves), cost=4)
+        return self._read(axes, self.operand(node, axes, moves), 4)
 
     def gathered(self, node: fx.Node, axes: Axes, own: Axes, indices: Sequence[tuple[int, fx.Node, Axes]], signed: bool) -> Value:
         """Return a tensor from outside over `axes`; its dimensions run over `own`, or have the places of a tensor of indices over its axes."""
@@ -217,7 +222,7 @@ class Program:
                 raise Unsupported("a gather by what are no indices, or by a single one, which may lie in the host's memory")
             places = self.operand(index, over, tuple(window for window in self.frame if window.axes in over))
             moves.append(Move("gather", shape(node)[dim], dim=dim, index=places, signed=signed))
-        return self._new("load", "", (), axes, operand=self.operand(node, own, tuple(moves)), cost=4)
+        return self._read(axes, self.operand(node, own, tuple(moves)), 4)
 
     def sampled(self, node: fx.Node, axes: Axes, places: Mapping[int, str]) -> Value:
         """Return a tensor from outside over `axes`; along some dimensions it has the places that expressions of an element's own give."""
@@ -226,7 +231,7 @@ class Program:
             if len(axes[d]) != 1 or any(window.axes == axes[d] for window in self.frame):
                 raise Unsupported("resampling along a dimension of size 1, or one that is split or part of another")
             moves.append(Move("sample", shape(node)[d], axes[d], text=text))
-        return self._new("load", "", (), axes, operand=self.operand(node, axes, tuple(moves)), cost=4)
+        return self._read(axes, self.operand(node, axes, tuple(moves)), 4)
 
     def function_of_place(self, dim: tuple[int, ...], text: str) -> Value:
         """Return a number that follows from an element's index {0} along a dimension."""

@@ -5,8 +5,9 @@
     rows     the last axis is reduced: a group of threads takes a row
     columns  the last axis is not reduced: neighbouring threads take neighbouring columns, and several share one
 
-A row (or column) that fits the registers of its threads is read once. A longer one is cut into parts, each the work of a block in each phase; what
-reads it again comes soon enough to find it in the L2 cache (`Chunks`).
+A row (or column) that fits the registers of its threads is read once; so is a row that fits those of TOGETHER blocks, which wait for one another's
+sums between phases. A longer one is cut into parts, each the work of a block in each phase; what reads it again comes soon enough to find it in the
+L2 cache (`Chunks`).
 """
 
 from __future__ import annotations
@@ -35,6 +36,10 @@ CHUNK_BYTES = 16 << 20
 LARGE, SMALL = 16384, 16
 """Elements of a part, and those of a thread in the smallest one. Each part draws its work and counts itself as done, by atomic additions to a few
 addresses: softmax of 4,096 rows of 1.6 MB took 6.3 ms on an H200 in parts of 4,096 elements and 5.5 in parts of 16,384."""
+TOGETHER, TOGETHER_BLOCK = 16, 512
+"""Blocks at most that share a row whose elements stay in their registers, and threads of each: two of them on a multiprocessor, so that one moves
+data while the other waits. A block waits for others of its row that may not have begun. They do begin: blocks draw their work in order, so only the
+last row drawn lacks some, and all other blocks end. So a GPU needs room for TOGETHER blocks, eight multiprocessors."""
 LONG = 16384
 """A row up to this is never split: a second launch would cost more than it saves."""
 SHARED_BYTES = 40 << 10
@@ -77,6 +82,11 @@ class Plan:
     """Crossed only: neighbours of a result in a tile."""
     loose: frozenset[int] = frozenset()
     """Operands whose rows do not begin at multiples of a vector: each element is read for itself."""
+
+    @property
+    def together(self) -> bool:
+        """Do several blocks keep a row in their registers?"""
+        return self.parts > 1 and self.items > 0
 
     @property
     def per_block(self) -> int:
@@ -204,6 +214,11 @@ def _rows(layout: Layout, tuning: Tuning, vector: int, phases: int) -> Plan:
     few = rows < MULTIPROCESSORS and length > LONG
     if items * vector <= HELD and not few:
         return Plan("rows", block, vector, block, items, 1, rows, length)
+    least = -(-length // (HELD * TOGETHER_BLOCK))
+    if phases > 1 and least <= TOGETHER and rows * TOGETHER >= MULTIPROCESSORS:
+        parts = max(least, min(TOGETHER, 2 * MULTIPROCESSORS // rows, vectors // TOGETHER_BLOCK, length // LONG))
+        share = -(-vectors // (parts * TOGETHER_BLOCK))
+        return Plan("rows", TOGETHER_BLOCK, vector, TOGETHER_BLOCK, share, parts, rows, length)
     return _parts(Plan("rows", tuning.block, vector, tuning.block, 0, 1, rows, length), tuning.unroll, phases)
 
 

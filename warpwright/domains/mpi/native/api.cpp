@@ -108,28 +108,78 @@ WARPWRIGHT_API int warpwright_copy_anywhere(const Layout* layout, void* base, vo
     return !gpu::copy(*cuda, *layout, static_cast<char*>(base), static_cast<char*>(packed), here, there, unpack);
 }
 
-// Many layouts on one GPU in as few launches as their number allows, awaited once; 0 on success.
+namespace {
+
+// Many objects whose packed bytes lie at places of their own, moved again and again.
+struct Group {
+    struct Member {
+        Layout layout;
+        char *base, *packed;
+    };
+    int device; // -1: all on the host
+    std::vector<Member> members;
+    std::vector<warpwright::mpi::gpu::Piece> pieces;
+    warpwright::mpi::gpu::Launches launches;
+
+    Group(Bytes count, const Layout* const* layouts, void* const* bases, void* const* packed, int device)
+        : device(device), members(members_of(count, layouts, bases, packed)), pieces(pieces_of(members, device)), launches(pieces) {}
+    Group(const Group&) = delete; // the launches point into the pieces
+
+    bool is(Bytes count, const Layout* const* layouts, void* const* bases, void* const* packed) const {
+        if (static_cast<std::size_t>(count) != members.size()) return false;
+        for (std::size_t i = 0; i < members.size(); ++i) {
+            const Member& member = members[i];
+            if (member.layout.node != layouts[i]->node || member.layout.offset != layouts[i]->offset) return false;
+            if (member.base != bases[i] || member.packed != packed[i]) return false;
+        }
+        return true;
+    }
+
+private:
+    static std::vector<Member> members_of(Bytes count, const Layout* const* layouts, void* const* bases, void* const* packed) {
+        std::vector<Member> members;
+        members.reserve(static_cast<std::size_t>(count));
+        for (Bytes i = 0; i < count; ++i) members.push_back({*layouts[i], static_cast<char*>(bases[i]), static_cast<char*>(packed[i])});
+        return members;
+    }
+    static std::vector<warpwright::mpi::gpu::Piece> pieces_of(const std::vector<Member>& members, int device) {
+        std::vector<warpwright::mpi::gpu::Piece> pieces;
+        for (const auto& [layout, base, packed] : members)
+            if (device >= 0 && layout.node) warpwright::mpi::gpu::cut(layout.node, base + layout.offset, packed, pieces);
+        return pieces;
+    }
+};
+
+// The device that all of these objects lie on and whose kernels reach their packed bytes: -1 where there are only empty ones, -2 where there is none.
+int device_of(warpwright::mpi::gpu::Driver& cuda, Bytes count, const Layout* const* layouts, void* const* bases, void* const* packed) {
+    using namespace warpwright::mpi;
+    gpu::Places places(cuda);
+    int device = -1;
+    for (Bytes i = 0; i < count; ++i) {
+        if (!layouts[i]->node) continue;
+        const auto here = places.of(static_cast<char*>(bases[i]) + layouts[i]->offset), there = places.of(packed[i]);
+        if (here.where != gpu::Where::device || there.where == gpu::Where::pageable || there.where == gpu::Where::foreign) return -2;
+        if (device >= 0 && device != here.device) return -2;
+        if (there.where == gpu::Where::device && there.device != here.device) return -2;
+        device = here.device;
+    }
+    return device;
+}
+
+} // namespace
+
+// Many layouts on one GPU in as few launches as their number allows, awaited once; 0 on success. A thread's last group is
+// kept: programs repeat themselves.
 WARPWRIGHT_API int warpwright_copy_group(Bytes count, const Layout* const* layouts, void* const* bases, void* const* packed, int unpack) {
     using namespace warpwright::mpi;
     gpu::Driver* cuda = gpu::driver();
     if (!cuda || gpu::avoided()) return 1;
-    std::vector<gpu::Piece> pieces;
-    pieces.reserve(static_cast<std::size_t>(count));
-    gpu::Places places(*cuda);
-    int device = -1;
-    for (Bytes i = 0; i < count; ++i) {
-        if (!layouts[i]->node) continue;
-        char* strided = static_cast<char*>(bases[i]) + layouts[i]->offset;
-        const auto here = places.of(strided), there = places.of(packed[i]);
-        if (here.where != gpu::Where::device || there.where == gpu::Where::pageable || there.where == gpu::Where::foreign) return 1;
-        if (device >= 0 && device != here.device) return 1;
-        if (there.where == gpu::Where::device && there.device != here.device) return 1;
-        device = here.device;
-        gpu::cut(layouts[i]->node, strided, static_cast<char*>(packed[i]), pieces);
-    }
-    if (device < 0) return 0;
+    const int device = device_of(*cuda, count, layouts, bases, packed); // asked each time: memory may have been freed since
+    if (device < 0) return device == -2;
+    thread_local std::unique_ptr<Group> kept;
+    if (!kept || kept->device != device || !kept->is(count, layouts, bases, packed)) kept = std::make_unique<Group>(count, layouts, bases, packed, device);
     gpu::Use use(*cuda, device);
-    return !use || !gpu::run(*cuda, *use, pieces, unpack);
+    return !use || !gpu::run(*cuda, *use, kept->launches, unpack);
 }
 
 // Contiguous memory of the host: pinned for a device, ordinary for -1. Null where there is none.
@@ -190,35 +240,14 @@ WARPWRIGHT_API void warpwright_unshare(void* memory, int device, int opened) {
     if (current) opened ? cuda.close_memory(address) : cuda.release(address);
 }
 
-namespace {
-
-// Many objects whose packed bytes lie at places of their own, moved again and again.
-struct Group {
-    struct Member {
-        Layout layout;
-        char *base, *packed;
-    };
-    int device; // -1: all on the host
-    std::vector<Member> members;
-    std::vector<warpwright::mpi::gpu::Piece> pieces;
-};
-
-} // namespace
-
 WARPWRIGHT_API Group* warpwright_group(Bytes count, const Layout* const* layouts, void* const* bases, void* const* packed, int device) {
-    auto* group = new Group{device, {}, {}};
-    for (Bytes i = 0; i < count; ++i) {
-        char *base = static_cast<char*>(bases[i]), *end = static_cast<char*>(packed[i]);
-        group->members.push_back({*layouts[i], base, end});
-        if (device >= 0 && layouts[i]->node) warpwright::mpi::gpu::cut(layouts[i]->node, base + layouts[i]->offset, end, group->pieces);
-    }
-    return group;
+    return new Group(count, layouts, bases, packed, device);
 }
 
 WARPWRIGHT_API void warpwright_group_free(Group* group) { delete group; }
 
 // Pack or unpack all; on a GPU on `stream`, in as few launches as their number allows. 0 on success.
-WARPWRIGHT_API int warpwright_group_run(const Group* group, int unpack, void* stream) {
+WARPWRIGHT_API int warpwright_group_run(Group* group, int unpack, void* stream) {
     using namespace warpwright::mpi;
     if (group->device < 0) {
         for (const auto& [layout, base, packed] : group->members) {
@@ -236,7 +265,7 @@ WARPWRIGHT_API int warpwright_group_run(const Group* group, int unpack, void* st
         if (place.where != gpu::Where::device || place.device != group->device) return 1;
     }
     gpu::Use use(*cuda, group->device);
-    return !use || !gpu::run(*cuda, *use, group->pieces, unpack, true, stream);
+    return !use || !gpu::run(*cuda, *use, group->launches, unpack, true, stream);
 }
 
 namespace {

@@ -292,33 +292,51 @@ inline bool launch_tree(Launch& launch, const Piece& piece, bool last) {
     return launch.start(launch.device.tree[log2_of(width)], blocks, arguments);
 }
 
+// The launches that move all pieces, with what their kernels take: nests in groups, in the order of the pieces. Divisors cost 20 ns each.
+struct Launches {
+    struct One {
+        GroupArguments group;
+        const Piece* tree = nullptr; // in place of a group
+    };
+    std::vector<One> all;
+
+    explicit Launches(const std::vector<Piece>& pieces) {
+        bool open = false; // the last group has room
+        for (const Piece& piece : pieces) {
+            if (piece.node->depth < 0 || piece.node->depth > deepest_nest) {
+                all.emplace_back().tree = &piece;
+                open = false;
+                continue;
+            }
+            if (!open) all.emplace_back();
+            GroupArguments& group = all.back().group;
+            RequestArguments& request = group.request[group.count];
+            request = request_of(*piece.node, piece.strided, piece.packed);
+            constexpr u32 each = threads * group_words;
+            group.first[group.count + 1] = group.first[group.count] + (request.words + each - 1) / each;
+            open = ++group.count < group_size;
+        }
+    }
+};
+
 // Move all pieces; both sides are memory that this device reaches. Returns after the last byte has arrived, if it is waited for. Without a stream
 // it is the device's own.
-inline bool run(Driver& cuda, Device& device, const std::vector<Piece>& pieces, bool unpack, bool waited = true, Opaque stream = nullptr) {
+inline bool run(Driver& cuda, Device& device, Launches& launches, bool unpack, bool waited = true, Opaque stream = nullptr) {
     const std::lock_guard lock(device.busy);
     Launch launch{cuda, device, unpack, stream ? stream : device.stream, waited};
     bool good = true;
-    GroupArguments group;
-    const auto flush = [&](bool last) {
-        if (group.count == 1) good = good && launch.nest(group.request[0], last);
-        else if (group.count) good = good && launch.group(group, last);
-        group.count = 0;
-    };
-    for (std::size_t i = 0; i < pieces.size() && good; ++i) {
-        const Piece& piece = pieces[i];
-        const bool last = i + 1 == pieces.size();
-        if (piece.node->depth < 0 || piece.node->depth > deepest_nest) {
-            flush(false);
-            good = good && launch_tree(launch, piece, last);
-            continue;
-        }
-        RequestArguments& request = group.request[group.count];
-        request = request_of(*piece.node, piece.strided, piece.packed);
-        constexpr u32 each = threads * group_words;
-        group.first[group.count + 1] = group.first[group.count] + (request.words + each - 1) / each;
-        if (++group.count == group_size || last) flush(last);
+    for (Launches::One& one : launches.all) {
+        if (!good) break;
+        const bool last = &one == &launches.all.back();
+        if (one.tree) good = launch_tree(launch, *one.tree, last);
+        else good = one.group.count == 1 ? launch.nest(one.group.request[0], last) : launch.group(one.group, last);
     }
     return launch.finish(good);
+}
+
+inline bool run(Driver& cuda, Device& device, const std::vector<Piece>& pieces, bool unpack, bool waited = true) {
+    Launches launches(pieces);
+    return run(cuda, device, launches, unpack, waited);
 }
 
 // Copy strided objects into others, which may be another process's or another device's memory that this one reaches; returns when all has arrived.

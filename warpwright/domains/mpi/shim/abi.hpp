@@ -21,7 +21,8 @@ struct Status {
 #define MPI_SONAME "libmpi.so.40"
 namespace mpi_constant {
 constexpr bool standard = false;
-constexpr Predefined packed{"ompi_mpi_packed", 0}, null_request{"ompi_request_null", 0}, world{"ompi_mpi_comm_world", 0}, null_comm{"ompi_mpi_comm_null", 0};
+constexpr Predefined packed{"ompi_mpi_packed", 0}, null_request{"ompi_request_null", 0}, world{"ompi_mpi_comm_world", 0};
+constexpr Predefined self{"ompi_mpi_comm_self", 0}, null_comm{"ompi_mpi_comm_null", 0};
 constexpr Predefined unweighted{nullptr, 2};
 constexpr int proc_null = -2, any_source = -1, undefined = -32766;
 constexpr int error_truncate = 15, error_other = 16, error_in_status = 18, error_pending = 19;
@@ -40,7 +41,8 @@ struct Status {
 #define MPI_SONAME "libmpi.so.12"
 namespace mpi_constant {
 constexpr bool standard = false;
-constexpr Predefined packed{nullptr, 0x4c00010f}, null_request{nullptr, 0x2c000000}, world{nullptr, 0x44000000}, null_comm{nullptr, 0x04000000};
+constexpr Predefined packed{nullptr, 0x4c00010f}, null_request{nullptr, 0x2c000000}, world{nullptr, 0x44000000};
+constexpr Predefined self{nullptr, 0x44000001}, null_comm{nullptr, 0x04000000};
 constexpr Predefined unweighted{"MPI_UNWEIGHTED", 0};
 constexpr int proc_null = -1, any_source = -2, undefined = -32766;
 constexpr int error_truncate = 14, error_other = 15, error_in_status = 17, error_pending = 18;
@@ -59,7 +61,8 @@ struct Status {
 #define MPI_SONAME "libmpi_abi.so.1"
 namespace mpi_constant {
 constexpr bool standard = true;
-constexpr Predefined packed{nullptr, 0x207}, null_request{nullptr, 0x180}, world{nullptr, 0x101}, null_comm{nullptr, 0x100};
+constexpr Predefined packed{nullptr, 0x207}, null_request{nullptr, 0x180}, world{nullptr, 0x101};
+constexpr Predefined self{nullptr, 0x102}, null_comm{nullptr, 0x100};
 constexpr Predefined unweighted{nullptr, 10};
 constexpr int proc_null = -3, any_source = -1, undefined = -32766;
 constexpr int error_truncate = 15, error_other = 16, error_in_status = 19, error_pending = 18;

@@ -124,7 +124,7 @@ bool stage_side(const void* base, int blocks, Get block, Side<Size, Place>& side
         }
         if (!derived) return false;
         side.types.assign(static_cast<std::size_t>(blocks), packed_handle());
-        return stage_layout(base, joined.of(std::move(parts)), worth * 2 >= total, side.staged);
+        return stage_layout(base, joined.of(std::move(parts)), [&] { return worth * 2 >= total && total >= least_on_host(); }, side.staged);
     } catch (const Overflow&) {
         return false;
     }

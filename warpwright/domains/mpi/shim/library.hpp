@@ -84,6 +84,10 @@ inline Handle world_handle() {
     static const Handle handle = handle_of(mpi_constant::world);
     return handle;
 }
+inline Handle self_handle() {
+    static const Handle handle = handle_of(mpi_constant::self);
+    return handle;
+}
 inline Handle null_comm_handle() {
     static const Handle handle = handle_of(mpi_constant::null_comm);
     return handle;

@@ -64,8 +64,8 @@ inline bool untouched(Handle datatype, Counter& counter) {
 inline bool hopeless(const Staged& staged) { return staged.hopeless && !knows_gpus(); }
 
 template <class Size>
-inline bool stage_message(const void* base, Size count, Handle datatype, int peer, Staged& staged) {
-    return !passed_on(datatype) && peer != mpi_constant::proc_null && stage(base, count, datatype, staged);
+inline bool stage_message(const void* base, Size count, Handle datatype, int peer, Staged& staged, bool learn = true) {
+    return !passed_on(datatype) && peer != mpi_constant::proc_null && stage(base, count, datatype, staged, learn);
 }
 
 // A buffer with the packed bytes, or with their header; where the GPU refuses, the message is the library's own.
@@ -106,8 +106,8 @@ inline void look_at(const void* base, Size count, Handle datatype, Staged& stage
 
 // A receive: bytes that are staged, or, where headers may come, an object that is looked at when its message has arrived. `staged.buffer` tells which.
 template <class Size>
-inline bool expect(const void* base, Size count, Handle datatype, int peer, Staged& staged) {
-    const bool served = receives.note(stage_message(base, count, datatype, peer, staged));
+inline bool expect(const void* base, Size count, Handle datatype, int peer, Staged& staged, bool learn = true) {
+    const bool served = receives.note(stage_message(base, count, datatype, peer, staged, learn));
     if (!enabled || !rings.on() || peer == mpi_constant::proc_null || count <= 0) return served;
     if (hopeless(staged)) return false;
     if (!served) look_at(base, count, datatype, staged);
@@ -234,7 +234,7 @@ template <class Size, class Base>
 int persistent(Original<int(Base*, Size, Handle, int, int, Handle, Handle*)>& original, bool is_receive, Base* base, Size count, Handle datatype, int peer,
                int tag, Handle comm, Handle* request) {
     Staged staged;
-    const bool staging = is_receive ? expect(base, count, datatype, peer, staged) : stage_message(base, count, datatype, peer, staged);
+    const bool staging = is_receive ? expect(base, count, datatype, peer, staged, false) : stage_message(base, count, datatype, peer, staged, false);
     persistents.note(staged.buffer != nullptr);
     if (!staging) return hopeless(staged) ? refused() : original(base, count, datatype, peer, tag, comm, request);
     const Wire wire(base, count, datatype, staged);

@@ -124,6 +124,7 @@ WARPWRIGHT_API int MPI_Type_free(Handle* handle) {
 
 WARPWRIGHT_API int MPI_Finalize() {
     orphans.poll(true);
+    alone.end();
     rings.end();
     report();
     return finalize_();
@@ -161,6 +162,30 @@ WARPWRIGHT_API int warpwright_read_datatype(Handle datatype, Bytes* extent) {
     const auto found = described(datatype);
     *extent = found ? found->extent : 0;
     return !found;
+}
+
+// How `count` objects of a datatype go as a message of host memory, 1 packed, and what is known of it: uses, trials, the library's time and ours (us),
+// whether the library's bytes differed. -1 for a type that is left to the library.
+WARPWRIGHT_API int warpwright_choice(Handle datatype, Count count, double* known) {
+    Type* type = types.get(datatype);
+    if (type->forwarded || !type->layout.node || count <= 0) return -1;
+    const Bytes bytes = type->layout.bytes() * count;
+    if (Seen* seen = type->choice.find(bytes)) {
+        const auto [uses, trials, library_us, ours_us, differs] = seen->known();
+        const double all[] = {static_cast<double>(uses), static_cast<double>(trials), library_us, ours_us, static_cast<double>(differs)};
+        std::copy(std::begin(all), std::end(all), known);
+    }
+    return type->choice.packs(bytes, type->block);
+}
+
+// One trial, whatever is known: the library's time and ours (us); 1 where there was none, 2 where the library's bytes differed.
+WARPWRIGHT_API int warpwright_try(Handle datatype, int count, void* base, int ours_first, double* times) {
+    Type* type = types.get(datatype);
+    if (type->forwarded || !type->layout.node || !type->tried || count <= 0) return 1;
+    const auto seen = alone.times(datatype, count, type->whole(count), static_cast<char*>(base), ours_first);
+    if (!seen) return 1;
+    times[0] = seen->library_us, times[1] = seen->ours_us;
+    return seen->same ? 0 : 2;
 }
 
 // Served and forwarded calls of each kind; returns the number of kinds.

@@ -92,15 +92,6 @@ private:
 
 inline Pool pool;
 
-// Messages of fewer bytes go through the library's own engine: there is nothing to gain. WARPWRIGHT_MPI_LEAST: what this machine's model says.
-inline Bytes least_on_host() {
-    static const Bytes least = [] {
-        const char* value = std::getenv("WARPWRIGHT_MPI_LEAST");
-        return value ? std::max<Bytes>(1, std::atoll(value)) : Bytes(512);
-    }();
-    return least;
-}
-
 // WARPWRIGHT_MPI_DEVICE: from how many bytes on a message of a GPU object stays on the GPU, packed, for a library that takes it there. Without it none
 // does: two processes on one H200 took 106 ms for a halo of 9 MB in this way (Open MPI 4.1.4), and 5 ms through host memory.
 inline Bytes least_on_device() {
@@ -156,9 +147,10 @@ private:
     }
 };
 
-// A buffer for the bytes of a layout at `base`, or nothing where the message is the library's own. `worth`: whether host buffers gain. `on_device`:
-// from how many bytes on the packed bytes of a GPU object may stay there.
-inline bool stage_layout(const void* base, Layout whole, bool worth, Staged& staged, Bytes on_device = std::numeric_limits<Bytes>::max()) {
+// A buffer for the bytes of a layout at `base`, or nothing where the message is the library's own. `worth()`: whether an object on the host gains.
+// `on_device`: from how many bytes on the packed bytes of a GPU object may stay there.
+template <class Worth>
+inline bool stage_layout(const void* base, Layout whole, Worth worth, Staged& staged, Bytes on_device = std::numeric_limits<Bytes>::max()) {
     if (!whole.node || gpu::avoided()) return false;
     int device = -1;
     if (gpu::Driver* cuda = gpu::driver()) {
@@ -167,7 +159,7 @@ inline bool stage_layout(const void* base, Layout whole, bool worth, Staged& sta
         if (place.where == gpu::Where::foreign) return false;
         if (place.where == gpu::Where::device) device = place.device;
     }
-    if (device < 0 && (!worth || whole.bytes() < least_on_host())) return false;
+    if (device < 0 && !worth()) return false;
     const auto room = static_cast<std::size_t>(whole.bytes());
     Buffer* buffer = device >= 0 && whole.bytes() >= on_device ? pool.take(room, Memory::device, device) : nullptr;
     if (!buffer && device >= 0) buffer = pool.take(room, Memory::pinned, device); // also where the GPU's memory is full
@@ -179,15 +171,19 @@ inline bool stage_layout(const void* base, Layout whole, bool worth, Staged& sta
 // A type that is the library's own business: one that is not understood, or contiguous where the library takes all memory that there is.
 inline bool left_alone(const Type& type) { return type.forwarded && !(type.known && gpu::present.load(std::memory_order_relaxed) && !knows_gpus()); }
 
-// The same for `count` objects of a datatype.
+// The same for `count` objects of a datatype. `learn`: the message goes or comes now, so that the object may be read.
 template <class Size>
-inline bool stage(const void* base, Size count, Handle datatype, Staged& staged) {
+inline bool stage(const void* base, Size count, Handle datatype, Staged& staged, bool learn) {
     Type* type = types.get(datatype);
     if (left_alone(*type) || count <= 0) return false;
     try {
-        Layout whole = type->whole(count);
+        const Layout whole = type->whole(count);
         if (whole.bytes() > static_cast<Bytes>(std::numeric_limits<Size>::max())) return false;
-        return stage_layout(base, std::move(whole), type->worth_on_host, staged, least_on_device());
+        char* object = const_cast<char*>(static_cast<const char*>(base));
+        const auto worth = [&] {
+            return !type->forwarded && type->choice.packs(whole.bytes(), type->block, learn && type->tried, datatype, count, whole, object);
+        };
+        return stage_layout(base, whole, worth, staged, least_on_device());
     } catch (const Overflow&) {
         return false;
     }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 
+#include "choice.hpp"
 #include "datatype.hpp"
 
 namespace warpwright::mpi {
@@ -14,9 +15,11 @@ struct Type {
     bool forwarded; // contiguous, or not understood: the library's own business
     Layout layout;  // of one object
     Bytes extent = 0;
-    bool worth_on_host = false;
-    bool known = false; // the layout is right, also of a contiguous type
-    Nest nest{};        // of one object, from the layout's offset on, where it is one
+    bool worth_on_host = false; // where MPI_Pack moves the bytes, or a collective
+    bool known = false;         // the layout is right, also of a contiguous type
+    Nest nest{};                // of one object, from the layout's offset on, where it is one
+    Bytes block = 0;            // its shortest, or a mean
+    bool tried = true;          // the library's engine may be tried on it
 
     // The layout of `count` objects. The last one is kept: programs repeat themselves, and tables on a GPU are kept by layout.
     Layout whole(Count count) {
@@ -29,21 +32,8 @@ struct Type {
     std::mutex guard{};
     Count kept_count = -1;
     Layout kept{};
+    Choice choice{}; // where a message of this type packs
 };
-
-// From here on a block is one memcpy for Open MPI as for us; MPICH copies byte vectors byte by byte whatever their length. WARPWRIGHT_MPI_BLOCK: what
-// this machine's model says.
-inline Bytes forwarded_block() {
-    static const Bytes least = [] {
-        if (const char* value = std::getenv("WARPWRIGHT_MPI_BLOCK")) return std::max<Bytes>(1, std::atoll(value));
-#ifdef WARPWRIGHT_OPENMPI
-        return Bytes(2048);
-#else
-        return std::numeric_limits<Bytes>::max();
-#endif
-    }();
-    return least;
-}
 
 inline Bytes shortest_block(const Node& node) {
     if (node.kind == Kind::dense) return node.bytes;
@@ -58,11 +48,13 @@ inline bool alike(const Type& a, const Type& b) {
 
 inline Type* understood(Handle handle) {
     try {
+        saw_empty = false;
         auto found = described(handle);
         if (!found) return new Type{true, {}};
         const bool contiguous = !found->layout.node || (found->layout.node->kind == Kind::dense && found->extent == found->layout.bytes());
-        const bool worth = !contiguous && shortest_block(*found->layout.node) < forwarded_block();
-        return new Type{contiguous, found->layout, found->extent, worth, true, found->layout.node ? nest_of(*found->layout.node) : Nest{}};
+        const Bytes block = found->layout.node ? shortest_block(*found->layout.node) : 0;
+        const bool worth = !contiguous && block < forwarded_block();
+        return new Type{contiguous, found->layout, found->extent, worth, true, found->layout.node ? nest_of(*found->layout.node) : Nest{}, block, !saw_empty};
     } catch (const Overflow&) {
         return new Type{true, {}};
     }

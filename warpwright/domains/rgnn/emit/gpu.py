@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from warpwright.domains.rgnn.emit import outer
+from warpwright.domains.rgnn.emit import gathered, outer
 from warpwright.domains.rgnn.emit.launch import Argument, Runner, array_of
 from warpwright.domains.rgnn.emit.rows import Kernel as RowKernel
 from warpwright.domains.rgnn.emit.rows import Schedule
@@ -116,9 +116,18 @@ class Rows(Runner):
             self.built[number, tuning] = build(self.schedule, kernel, tuning)
         return self.built[number, tuning]
 
-    def _ready(self, kernel: RowKernel, number: int, index: Index) -> Ready | outer.Ready:
+    def _own(self, kernel: RowKernel, index: Index) -> outer.Ready | gathered.Ready | None:
+        """Return the CUDA kernel that computes one over rows on a large graph; None where Triton's does."""
         alone = outer.outer_of(self.schedule, kernel) if self.tuning.gradients == "own" else None
-        own = None if alone is None else outer.ready(alone, kernel, index)
+        if alone is not None:
+            return outer.ready(alone, kernel, index)
+        gather = gathered.gather_of(self.schedule, kernel) if self.tuning.gathers == "own" else None
+        if gather is None or gather.sums in self.sums.of:  # sums that share memory are added to it
+            return None
+        return gathered.ready(gather, self.schedule, kernel, index)
+
+    def _made(self, kernel: RowKernel, number: int, index: Index) -> Ready | outer.Ready | gathered.Ready:
+        own = self._own(kernel, index)
         if own is not None:
             return own
         built = self._build(kernel, number, index)
@@ -130,9 +139,20 @@ class Rows(Runner):
         of_graph = [a.of if a.kind in {"value", "out"} else array_of(a, kernel, index, []) for a in built.arguments]
         return Ready(built, work.count * built.programs if work.row.numel() else 0, [*of_graph, *_table(work)])
 
+    def _ready(self, kernel: RowKernel, number: int, index: Index) -> Ready | outer.Ready | gathered.Ready:
+        return index.kept.get((self, number)) or index.keep((self, number), lambda: self._made(kernel, number, index))
+
+    def zero(self, memory: torch.Tensor, position: int, kernel: RowKernel, number: int, index: Index) -> None:
+        """Make a sum zero; of one whose kernel writes most rows whole, the others."""
+        ready = self._ready(kernel, number, index)
+        if isinstance(ready, gathered.Ready) and ready.gather.sums == position and ready.cut is not None:
+            memory.index_fill_(0, ready.cut, 0.0)
+        else:
+            memory.fill_(0.0)
+
     def launch(self, kernel: RowKernel, number: int, index: Index, values: list[Any]) -> None:
         """Run one kernel."""
-        ready = index.kept.get((self, number)) or index.keep((self, number), lambda: self._ready(kernel, number, index))
+        ready = self._ready(kernel, number, index)
         if not ready.count:
             return
         device = index.device.index or 0

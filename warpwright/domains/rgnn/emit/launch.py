@@ -139,7 +139,7 @@ class Runner:
                 if op.kind == "segmax":
                     values[position].fill_(-torch.inf)
                 elif added(op, position, kernel):
-                    values[position].fill_(0.0)
+                    self.zero(values[position], position, kernel, number, index)
                 if position in self.sums.of:
                     room[first] = values[position]
         self.launch(kernel, number, index, values)
@@ -150,6 +150,10 @@ class Runner:
     def memory(self, like: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
         """Return memory for a result."""
         return like.new_empty(shape)
+
+    def zero(self, memory: torch.Tensor, position: int, kernel: Kernel, number: int, index: Index) -> None:
+        """Make the memory of a sum, which a kernel adds to, zero where that has to be."""
+        memory.fill_(0.0)
 
     def launch(self, kernel: Kernel, number: int, index: Index, values: list[Any]) -> None:
         """Run one kernel, the `number`th step, into the memory that `values` has for its results."""

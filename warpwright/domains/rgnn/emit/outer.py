@@ -7,38 +7,24 @@ bytes take 0.46 and 0.24. Here a fragment is read from shared memory as the rows
 from __future__ import annotations
 
 import functools
-import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 
+from warpwright.domains.rgnn.emit.own import ALIGNED, MANY, Launch, Own, dense
 from warpwright.domains.rgnn.emit.rows import Kernel as RowKernel
 from warpwright.domains.rgnn.emit.rows import Schedule, is_gradient
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.ir import Op
 from warpwright.domains.rgnn.lattice import PAIRS, Domain
-from warpwright.errors import UsageError
-from warpwright.native import BuildError
-from warpwright.templates.driver import DriverError, Kernel, machine_code
 
-MANY = 1 << 17
-"""Rows from which the kernel is used: with fewer a GPU is not full."""
 WIDEST = 256
 """Numbers of a row: each tile of SIDE x SIDE of a result reads its columns of all rows."""
 SIDE, ROWS, PITCH, STAGES, THREADS, RESIDENT = 64, 32, 72, 3, 128, 4
 """Those of outer.cu, and the blocks that a multiprocessor holds."""
 SHARED = STAGES * (2 * ROWS * PITCH + ROWS) * 4
 """Bytes of a block: the rows of the steps under way, and their factors."""
-FORMATS = "PPPPPPPPPqqqqqqq"
-"""The kernel's parameters, in codes of the struct module."""
-ALIGNED = 16
-"""Bytes that a copy takes at once."""
-
-Launch = Callable[..., None]
-"""launch(blocks, *arguments): arguments are tensors, None and integers."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +105,7 @@ class Ready:
     def launch(self, device: int, values: list[Any]) -> None:
         """Launch on the current stream."""
         outer = self.outer
-        left, right = (_dense(values[side.value]) for side in (outer.left, outer.right))
+        left, right = (dense(values[side.value]) for side in (outer.left, outer.right))
         scale = None if outer.scale is None else values[outer.scale.value].contiguous()
         scaled = 0 if scale is None else 2 if outer.inverse else 1
         add(self.launch_, left, right, values[outer.result], None, self.indices, scale, scaled, self.rows)
@@ -157,57 +143,12 @@ def takes(x: torch.Tensor, g: torch.Tensor) -> bool:
     """Does the kernel take these rows as they lie?"""
     plain = all(y.is_cuda and y.dtype is torch.float32 and y.stride(1) == 1 and y.stride(0) % 4 == 0 and not y.data_ptr() % ALIGNED for y in (x, g))
     sizes = all(0 < y.shape[1] <= WIDEST and y.shape[1] % 4 == 0 for y in (x, g))
-    return plain and sizes and x.shape[0] >= MANY and launcher(x.device) is not None
-
-
-def _dense(rows: torch.Tensor) -> torch.Tensor:
-    rows = rows.contiguous()
-    return rows.clone() if rows.data_ptr() % ALIGNED else rows
+    return plain and sizes and launcher(x.device) is not None
 
 
 @functools.cache
 def _multiprocessors(device: torch.device) -> int:
     return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 2
-
-
-def text() -> str:
-    """Return the kernel's CUDA text."""
-    return Path(__file__).with_name("outer.cu").read_text()
-
-
-def launcher(device: torch.device) -> Launch | None:
-    """Return what launches the kernel on a GPU; None on a CPU, where sums have to be in a fixed order, or where it fails (warns once)."""
-    if device.type != "cuda" or torch.version.hip or torch.are_deterministic_algorithms_enabled():
-        return None
-    return _loaded(torch.cuda.current_device() if device.index is None else device.index)
-
-
-@functools.cache
-def _loaded(device: int) -> Launch | None:
-    """Return the launch of the kernel on a device, once its results there are right."""
-    try:
-        major, minor = torch.cuda.get_device_capability(device)
-        if major < 8:  # TF32 and copies to shared memory
-            return None
-        with torch.cuda.device(device):
-            kernel = Kernel(machine_code(text(), f"{major}{minor}"), "typed_outer", FORMATS, THREADS, SHARED)
-    except (UsageError, BuildError, DriverError) as problem:
-        warnings.warn(f"weight gradients of relational graphs are made by Triton, which is slower: {problem}", stacklevel=2)
-        return None
-
-    def launch(blocks: int, *arguments: torch.Tensor | int | None) -> None:
-        pointers = [x if isinstance(x, int) else 0 if x is None else x.data_ptr() for x in arguments]
-        stream = torch._C._cuda_getCurrentRawStream(device)
-        if torch.cuda.current_device() == device:
-            kernel(blocks, stream, *pointers)
-        else:
-            with torch.cuda.device(device):
-                kernel(blocks, stream, *pointers)
-
-    if right_on(launch, torch.device("cuda", device)):
-        return launch
-    warnings.warn("weight gradients of relational graphs are made by Triton, which is slower: the CUDA kernel's are wrong here", stacklevel=2)
-    return None
 
 
 def right_on(launch: Launch, device: torch.device) -> bool:
@@ -224,3 +165,11 @@ def right_on(launch: Launch, device: torch.device) -> bool:
     wanted = torch.stack([rows_of[0][relation == r].T @ rows_of[1][relation == r] for r in range(relations)])
     pairs = (out, wanted), (total, rows_of[1].sum(0))
     return all(float((a.double().cpu() - b).norm()) <= 1e-6 * float(b.norm()) for a, b in pairs)
+
+
+KERNEL = Own("outer.cu", "typed_outer", "PPPPPPPPPqqqqqqq", THREADS, SHARED, right_on, "weight gradients")
+
+
+def launcher(device: torch.device) -> Launch | None:
+    """Return what launches the kernel on a GPU; None where it is not used."""
+    return KERNEL.launcher(device)

@@ -84,7 +84,8 @@ class _Lowering:
 
     def __post_init__(self) -> None:
         self.of_nodes = frozenset() if self.general else frozenset(numbers_of_nodes(self.program))
-        self.of_edges = frozenset() if self.general or self.again else frozenset(numbers_of_edges(self.program))
+        if not self.general:
+            self.of_edges = frozenset(_outputs_of_edges(self.program) | (set() if self.again else numbers_of_edges(self.program)))
 
     def take(self, position: int) -> None:
         """Place one operation."""
@@ -323,6 +324,11 @@ def numbers_of_edges(program: Program) -> set[int]:
     sums = [op for op in program.ops if op.kind == "contract" and op.over is Domain.EDGE and op.sums]
     reading = [op for op in sums if op.shape or op.domain in {Domain.SRC, Domain.PAIR_SRC}]
     return {i for op in reading for i in op.inputs if i in inline and len(leaves(i)) > 1}
+
+
+def _outputs_of_edges(program: Program) -> set[int]:
+    """Return the numbers of edges among the results, such as the gradient of an edge's features."""
+    return {i for i in program.outputs if program.ops[i].domain is Domain.EDGE and place_of(program, program.ops[i]) == "inline"}
 
 
 def finished(schedule: Schedule, position: int) -> bool:

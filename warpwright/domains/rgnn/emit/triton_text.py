@@ -31,6 +31,8 @@ class Tuning:
     gradients: str = "own"
     """Who has the weight gradients of large graphs: a CUDA kernel of their own (outer.py), or Triton by three products of TF32 (tf32x3) or six of
     bfloat16 (bf16x6), or, where the rows are sums, the kernel that sums them (beside)."""
+    gathers: str = "own"
+    """Who sums rows over edges and multiplies the sums on large graphs: a CUDA kernel (gathered.py), or triton."""
     scout: str = ""
     """Kernels that ask for the rows of a step while the step before it is at work: those with products, all, or none (an empty string)."""
 
@@ -155,7 +157,8 @@ class Writer:
         parameters = ", ".join([*self.arguments, *TABLE])
         shared = f" // {self.blocks}" if self.blocks else ""
         lines = [
-            "import triton", "import triton.language as tl", "", *(ASK.splitlines() if asked else []), "", "@triton.jit", f"def kernel({parameters}):",
+            "import triton", "import triton.language as tl", "", *(ASK.splitlines() if asked else []), "", "@triton.jit",
+            f"def kernel({parameters}):",
             f"    tile = tl.program_id(0){shared}", "    relation = tl.load(tile_relation + tile).to(tl.int64)",
             "    tile_first, tile_last = tl.load(tile_begin + tile), tl.load(tile_end + tile)",
             *(f"    {x}" for x in self.head),

@@ -13,12 +13,14 @@ import torch
 
 from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn.index import Index
-from warpwright.domains.rgnn.nn.replay import Replays
+from warpwright.domains.rgnn.nn.replay import Call, Replays
 from warpwright.domains.rgnn.operator import Edges
 from warpwright.domains.rgnn.plan import Options
 from warpwright.errors import MissingExtra
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+TENSORS = {torch.Tensor, torch.nn.Parameter}
 
 
 def whole_call(forward: Function) -> Function:
@@ -71,30 +73,35 @@ class Layer(torch.nn.Module):
 
     def replayed(self, forward: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         """Return the result of a recorded call of tensors (x, edge_index, edge_type) or of dictionaries (x, edges); None where there is none."""
-        own = weakref.ref(self)  # a recording keeps what it calls: neither layer nor edges may live by it
-        if len(args) == 3 and all(type(x) in {torch.Tensor, torch.nn.Parameter} for x in args):
+        if len(args) == 3 and all(type(x) in TENSORS for x in args):
             x, *edges = args
-            ends = [weakref.ref(x) for x in edges]
-
-            def single(features: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-                return [forward(own(), features[0], *(x() for x in ends))]
-
-            results = self.replays.recorded(self, single, (x,), edges, (self.training, self.options))
+            results = self.replays.recorded(self, lambda: self._single(forward, edges), (x,), edges, (self.training, self.options))
             return None if results is None else results[0]
-        if len(args) != 2 or not all(type(x) is dict and x and all(type(y) in {torch.Tensor, torch.nn.Parameter} for y in x.values()) for x in args):
+        if len(args) != 2 or not all(type(x) is dict and x and all(type(y) in TENSORS for y in x.values()) for x in args):
             return None
         rows, graph = args
-        kinds, wanted = tuple(rows), self.results(tuple(rows))
-        by_kind = {kind: weakref.ref(x) for kind, x in graph.items()}
+        kinds = tuple(rows)
+        told = self.training, self.options, kinds, tuple(graph)
+        results = self.replays.recorded(
+            self, lambda: self._by_kind(forward, kinds, graph), tuple(rows.values()), tuple(graph.values()), told, lambda: self.constants(rows)
+        )
+        return None if results is None else dict(zip(self.results(kinds), results, strict=True))
+
+    def _single(self, forward: Callable[..., Any], edges: Sequence[torch.Tensor]) -> Call:
+        """Return a call as a function of x alone. A recording keeps what it calls: neither layer nor edges may live by it."""
+        own, ends = weakref.ref(self), [weakref.ref(x) for x in edges]
+        return lambda features: [forward(own(), features[0], *(x() for x in ends))]
+
+    def _by_kind(self, forward: Callable[..., Any], kinds: Sequence[str], graph: Mapping[Any, torch.Tensor]) -> Call:
+        """Return a call as a function of the node types' features alone."""
+        own, by_kind, wanted = weakref.ref(self), {kind: weakref.ref(x) for kind, x in graph.items()}, self.results(kinds)
 
         def call(features: Sequence[torch.Tensor]) -> list[torch.Tensor]:
             edges = {kind: x() for kind, x in by_kind.items()}
             result: dict[str, torch.Tensor] = forward(own(), dict(zip(kinds, features, strict=True)), edges)
             return [result[kind] for kind in wanted]
 
-        told = (self.training, self.options, kinds, tuple(graph))
-        results = self.replays.recorded(self, call, tuple(rows.values()), tuple(graph.values()), told, lambda: self.constants(rows))
-        return None if results is None else dict(zip(wanted, results, strict=True))
+        return call
 
     def constants(self, rows: Mapping[str, torch.Tensor]) -> Any:
         """Return what a call keeps apart from the graph's index, for a recording to keep too."""

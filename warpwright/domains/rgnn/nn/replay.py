@@ -7,6 +7,7 @@ so they may be kept and written. What does not fit the recording is computed as 
 
 from __future__ import annotations
 
+import itertools
 import threading
 import weakref
 from collections import OrderedDict
@@ -30,6 +31,8 @@ AFTER = 4
 """Calls before a recording is made."""
 EDGES = 1_000_000
 """Edges up to which launches count."""
+ALIGNED = 64
+"""Numbers: each of several results begins at a multiple of it."""
 MOST = 4
 """Graphs of a layer that are remembered."""
 
@@ -84,9 +87,13 @@ class Recording:
         self.live: list[torch.Tensor] = []
         self.graded: list[bool] = []
         """Which of `wanted` have a gradient."""
+        self.like: list[torch.Tensor] = []
+        """Those of `wanted` that have one."""
         warm(self._both)
         self.incoming = self._chosen([torch.zeros_like(x) for x in self._forward()]) if self.wanted else []
-        self.forward = capture(self._forward)
+        self.shapes: list[tuple[torch.Size, int]] = []
+        """Of the results, where there are several: shape and place in the one piece of memory that they are given in."""
+        self.forward = capture(self._forward_in_one)
         self.out = [x.detach() for x in self.forward.out]
         self.backward = capture(self._backward, self._pool()) if self.wanted else None
         self.live, self.forward.out = [], self.out
@@ -98,6 +105,25 @@ class Recording:
     def _forward(self) -> list[torch.Tensor]:
         self.live = self.call(self.features)
         return self.live
+
+    def _forward_in_one(self) -> list[torch.Tensor]:
+        """Return the result, or all results in one piece of memory: a copy of each is a launch."""
+        results = [x.detach() for x in self._forward()]
+        if len(results) == 1 or any(not x.is_contiguous() for x in results):
+            return results
+        ends = list(itertools.accumulate((-(-x.numel() // ALIGNED) * ALIGNED for x in results), initial=0))
+        self.shapes = [(x.shape, place) for x, place in zip(results, ends, strict=False)]
+        flat = results[0].new_empty(ends[-1])
+        torch._foreach_copy_([flat[place : place + x.numel()].view(x.shape) for x, (_, place) in zip(results, self.shapes, strict=True)], results)
+        return [flat]
+
+    def copies(self) -> tuple[torch.Tensor, ...]:
+        """Return the results of the last run in memory of their own. They are no views to autograd: programs may write them in place."""
+        if not self.shapes:
+            return tuple(x.clone() for x in self.out)
+        whole = self.out[0].clone()
+        memory = whole.untyped_storage()
+        return tuple(whole.new_empty(0).set_(memory, place, shape) for shape, place in self.shapes)  # type: ignore[call-overload]
 
     def _both(self) -> None:
         self._forward()
@@ -113,6 +139,7 @@ class Recording:
         """Return all gradients in one piece of memory."""
         gradients = torch.autograd.grad(self._chosen(self.live), self.wanted, self.incoming, allow_unused=True)
         self.graded, own = [x is not None for x in gradients], [x for x in gradients if x is not None]
+        self.like = [x for x, graded in zip(self.wanted, self.graded, strict=True) if graded]
         flat = self.live[0].new_empty(sum(x.numel() for x in own))
         torch._foreach_copy_(list(_unflatten_dense_tensors(flat, own)), own)
         return [flat]
@@ -137,11 +164,11 @@ class Recording:
         torch._foreach_copy_(self.incoming, self._chosen(incoming))
         self.backward.replay()
         self.number += 1  # the backward's values may lie where the forward's were
-        (flat,) = self.backward.out
-        shapes = [x for x, graded in zip(self.wanted, self.graded, strict=True) if graded]
-        pieces = iter(_unflatten_dense_tensors(flat.clone(), shapes))  # one call: a view apiece took milliseconds with 500 parameters
-        return [next(pieces) if graded else None for graded in self.graded]
-
+        pieces = _unflatten_dense_tensors(self.backward.out[0].clone(), self.like)  # one call: a view apiece took milliseconds with 500 parameters
+        if len(self.like) == len(self.graded):
+            return pieces
+        rest = iter(pieces)
+        return [next(rest) if graded else None for graded in self.graded]
 
     def _unrecorded(self, features: Sequence[torch.Tensor], incoming: Sequence[torch.Tensor | None]) -> Sequence[torch.Tensor | None]:
         """Return the gradients where some results have none: those of what only these depend on are None, not zeros."""
@@ -164,15 +191,18 @@ class _Replayed(torch.autograd.Function):
         ctx.save_for_backward(*tensors)
         with recording.turn:
             ctx.number = recording.run(tensors[:count])
-            return tuple(x.clone() for x in recording.out)
+            return recording.copies()
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *incoming: torch.Tensor) -> tuple[Any, ...]:
         tensors = ctx.saved_tensors
         with ctx.recording.turn:
-            gradients = iter(ctx.recording.gradients(ctx.number, tensors[: ctx.count], incoming))
-        return None, None, None, *(next(gradients) if wanted else None for wanted in ctx.needs_input_grad[3:])
+            gradients = ctx.recording.gradients(ctx.number, tensors[: ctx.count], incoming)
+        if len(gradients) == len(tensors):
+            return None, None, None, *gradients
+        rest = iter(gradients)
+        return None, None, None, *(next(rest) if wanted else None for wanted in ctx.needs_input_grad[3:])
 
 
 @dataclass
@@ -182,8 +212,6 @@ class State:
     edges: list[Any]
     """Weak references to the edge tensors."""
     key: Any = None
-    pointers: list[int] = field(default_factory=list)
-    """Where the parameters lie."""
     features: list[Any] = field(default_factory=list)
     """Weak references to the features of the last call, and where they lay."""
     same: bool = True
@@ -195,9 +223,20 @@ class State:
     recording: Recording | None = None
     stream: int = 0
 
-    def restart(self, key: Any, pointers: list[int]) -> None:
+    def restart(self, key: Any) -> None:
         """Begin to count again."""
-        self.key, self.pointers, self.calls, self.recording, self.features, self.given, self.others = key, pointers, 0, None, [], None, 0
+        self.key, self.calls, self.recording, self.features, self.given, self.others = key, 0, None, [], None, 0
+
+    def of_same(self, features: Sequence[torch.Tensor]) -> bool:
+        """Are the features the leaves of the last call, where they lay then? Remembers them."""
+        if not self.same:
+            return False
+        pairs = zip(self.features, features, strict=True) if len(self.features) == len(features) else ()
+        same = bool(self.features) and all(ref() is x and x.is_leaf and lies == _place(x) for (ref, lies), x in pairs)
+        known, self.features = bool(self.features), [(weakref.ref(x), _place(x)) for x in features]
+        if known and not same:
+            self.same, self.recording, self.calls = False, None, min(self.calls, AFTER - 1)
+        return same
 
 
 class Replays:
@@ -208,9 +247,12 @@ class Replays:
         self.refused = False
         """Has the layer computed something that cannot be recorded?"""
         self.owner: Any = None
-        self.parameters: list[torch.Tensor] = []
         self.tables: list[Any] = []
         self.children: list[tuple[Any, tuple[Any, ...]]] = []
+        self.plain: list[str] = []
+        """The layer's attributes that are numbers, strings or None."""
+        self.attributes = 0
+        """How many attributes it had."""
         self.turn = threading.RLock()
 
     def __reduce__(self) -> Any:
@@ -224,15 +266,22 @@ class Replays:
             self.children = [(module._modules, tuple(module._modules.values())) for module in modules if module._modules or module is layer]
         return [x for table in self.tables for x in table.values() if x is not None]
 
+    def settings(self, layer: torch.nn.Module) -> list[Any]:
+        """Return the values of the layer's plain attributes."""
+        own = vars(layer)
+        if len(own) != self.attributes:
+            self.attributes, self.plain = len(own), [name for name, value in own.items() if type(value) in PLAIN]
+        return [own.get(name) for name in self.plain]
+
     def recorded(
-        self, layer: torch.nn.Module, call: Call, features: Sequence[torch.Tensor], edges: Sequence[torch.Tensor], told: Any,
+        self, layer: torch.nn.Module, call: Callable[[], Call], features: Sequence[torch.Tensor], edges: Sequence[torch.Tensor], told: Any,
         held: Callable[[], Any] = lambda: None,
     ) -> list[torch.Tensor] | None:  # fmt: skip
         """Return the results of a recorded call; None where there is no recording, or none yet.
 
-        `told`: what else a call depends on, `held`: what else its launches read.
+        `call`: makes what is recorded, `told`: what else a call depends on, `held`: what else its launches read.
         """
-        if not suitable(features, edges) or computes_its_weights(layer):
+        if not suitable(features):
             return None
         parameters = self.of(layer)
         with self.turn:
@@ -240,39 +289,34 @@ class Replays:
         return None if recording is None else played(recording, features, parameters, (layer, *edges))
 
     def _recording(
-        self, layer: torch.nn.Module, call: Call, features: Sequence[torch.Tensor], edges: Sequence[torch.Tensor], told: Any, held: Callable[[], Any],
-        parameters: Sequence[torch.Tensor],
+        self, layer: torch.nn.Module, call: Callable[[], Call], features: Sequence[torch.Tensor], edges: Sequence[torch.Tensor], told: Any,
+        held: Callable[[], Any], parameters: Sequence[torch.Tensor],
     ) -> Recording | None:  # fmt: skip
         """Return the recording of a call, made now where it is time for it."""
-        self.owner = self.owner or weakref.ref(layer)
-        if self.owner() is not layer:
-            return None  # a replica, which shares this
-        growing = torch.is_grad_enabled()
-        place = (id(edges[0]), growing)
+        place = (id(edges[0]), torch.is_grad_enabled())
         state = self.states.get(place)
         if state is None or state.edges[0]() is not edges[0]:
-            self.states[place] = State([weakref.ref(x) for x in edges])
+            self.owner = self.owner or weakref.ref(layer)
+            if few(edges, features[0].device) and self.owner() is layer:
+                self.states[place] = State([weakref.ref(x) for x in edges])
             while len(self.states) > 2 * MOST:
                 self.states.popitem(last=False)
             return None
-        if any(x._backward_hooks for x in (*parameters, *features)):
-            return None  # a recorded backward would hold them, and autograd would call them once more
+        if self.owner() is not layer or layer._forward_pre_hooks or any(x._backward_hooks for x in (*parameters, *features)):
+            # a replica, which shares this; weights that are set anew for each call (pruning, weight norm); hooks, which a recorded backward would
+            # hold, and autograd would call once more
+            return None
         key = (
-            told, indices.forgotten(), [(id(x), x._version) for x in edges], [(x.shape, x.dtype, x.device, x.requires_grad) for x in features],
-            [(x.requires_grad, x.shape, x.stride(), x.dtype) for x in parameters], torch.are_deterministic_algorithms_enabled(),
-            torch.backends.cuda.matmul.allow_tf32, [item for item in vars(layer).items() if isinstance(item[1], str | int | float | None)],
+            told, indices.forgotten(), [x._version for x in edges], [(x.shape, x.dtype, x.device, x.requires_grad) for x in features],
+            [(x.data_ptr(), x.requires_grad, x.shape, x.stride(), x.dtype) for x in parameters], self.settings(layer),
+            torch.are_deterministic_algorithms_enabled(), torch._C._get_cublas_allow_tf32(),
         )  # fmt: skip
-        pointers = [x.data_ptr() for x in parameters]
-        if key != state.key or pointers != state.pointers:
-            state.restart(key, pointers)
+        if key != state.key or any(ref() is not x for ref, x in zip(state.edges, edges, strict=True)):
+            if not few(edges, features[0].device) or any(isinstance(value, torch.Tensor) for value in vars(layer).values()):
+                return None  # a weight that is no parameter
+            state.restart(key)
             state.edges = [weakref.ref(x) for x in edges]
-        same = len(state.features) == len(features) and all(
-            ref() is x and x.is_leaf and lies == _place(x) for (ref, lies), x in zip(state.features, features, strict=True)
-        )
-        if state.features and not same and state.same:
-            state.same = False
-            state.recording, state.calls = None, min(state.calls, AFTER - 1)
-        state.features = [(weakref.ref(x), _place(x)) for x in features]
+        state.of_same(features)
         state.calls += 1
         if state.calls <= AFTER:
             return None
@@ -284,7 +328,7 @@ class Replays:
         if state.recording is None:
             try:
                 kept = held()
-                state.recording, state.stream = Recording(call, features, [state.same] * len(features), parameters, state.given), stream
+                state.recording, state.stream = Recording(call(), features, [state.same] * len(features), parameters, state.given), stream
                 state.recording.held.append(kept)
             except RuntimeError:
                 self.refused = True  # a launch that cannot be captured
@@ -292,13 +336,11 @@ class Replays:
         return state.recording if state.stream == stream else None
 
 
+PLAIN = {str, int, float, bool, type(None)}
+
+
 def _place(x: torch.Tensor) -> tuple[Any, ...]:
     return x.data_ptr(), x.stride()  # `.data = ` gives a leaf other memory
-
-
-def computes_its_weights(layer: torch.nn.Module) -> bool:
-    """Does a layer set its weights anew for each call (pruning, weight norm), or hold one that is no parameter?"""
-    return bool(layer._forward_pre_hooks) or any(isinstance(value, torch.Tensor) for value in vars(layer).values())
 
 
 def played(
@@ -309,21 +351,22 @@ def played(
         return list(_Replayed.apply(recording, alive, len(features), *features, *parameters))
     with recording.turn:
         recording.run(features)
-        return [x.clone() for x in recording.out]
+        return list(recording.copies())
 
 
-def suitable(features: Sequence[torch.Tensor], edges: Sequence[torch.Tensor]) -> bool:
-    """Is it a call on one GPU, of float32, on a small graph, and not captured or traced by somebody else?"""
+def suitable(features: Sequence[torch.Tensor]) -> bool:
+    """Is it a call on this thread's GPU, of float32, and not captured or traced by somebody else?"""
     device = features[0].device
     if device.type != "cuda" or any(x.dtype is not torch.float32 or x.device != device for x in features):
         return False
     if torch.cuda.is_current_stream_capturing() or torch.is_inference_mode_enabled() or torch._C._cuda_getDevice() != (device.index or 0):
         return False
-    if any(x.is_inference() or x.device != device for x in edges):
-        return False
-    if torch._C._autograd._top_saved_tensors_default_hooks(True):
-        return False  # checkpointing counts a forward's saved tensors
-    return sum(x.shape[-1] for x in edges if x.dim() == 2) <= EDGES
+    return torch._C._autograd._top_saved_tensors_default_hooks(True) is None  # checkpointing counts a forward's saved tensors
+
+
+def few(edges: Sequence[torch.Tensor], device: torch.device) -> bool:
+    """Are the edges those of a small graph on this device?"""
+    return not any(x.is_inference() or x.device != device for x in edges) and sum(x.shape[-1] for x in edges if x.dim() == 2) <= EDGES
 
 
 def stream_of(x: torch.Tensor) -> int:

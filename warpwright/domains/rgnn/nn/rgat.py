@@ -7,15 +7,16 @@ from typing import Any
 import torch
 from torch.nn import Parameter
 
+from warpwright.domains.rgnn.index import uncompiled
 from warpwright.domains.rgnn.lattice import Domain
-from warpwright.domains.rgnn.nn.common import Layer, glorot, of_dtype, typed_edges, whole_call, wide
-from warpwright.domains.rgnn.operator import apply, apply_based
+from warpwright.domains.rgnn.nn.common import Layer, glorot, of_dtype, whole_call, wide
+from warpwright.domains.rgnn.operator import Edges, apply, apply_based
 
 
 class RGATConv(Layer):
     """Attention with scores leaky_relu(x_i W_r q + x_j W_r k), normalised over all incoming edges or over those of each relation.
 
-    Computed here: additive scores without `mod`, edge features and dropout in training, weights whole or of bases. `l2` is filled with
+    Computed here: additive scores without `mod` and dropout in training, edge features, weights whole or of bases. `l2` is filled with
     1 / out_channels (PyG leaves it as the allocator had it).
     """
 
@@ -50,7 +51,7 @@ class RGATConv(Layer):
         self.negative_slope, self.dropout, self.edge_dim = negative_slope, dropout, edge_dim
         reasons = {
             f"the arguments {', '.join(kwargs)}": bool(kwargs), f"mod={mod!r}": mod is not None, f"attention_mode={attention_mode!r}": dim != 1 or
-            attention_mode != "additive-self-attention", "edge features": edge_dim is not None, "num_blocks": num_blocks is not None,
+            attention_mode != "additive-self-attention", "num_blocks": num_blocks is not None,
         }  # fmt: skip
         self.unsupported = next((reason for reason, applies in reasons.items() if applies), "")
         self.replayable = heads == 1
@@ -110,13 +111,17 @@ class RGATConv(Layer):
         assert edge_type is not None
         weight = wide(self.att) @ wide(self.basis).flatten(1) if self.num_bases is not None else wide(self.weight)
         weight = weight.view(self.num_relations, self.in_channels, -1)
-        graph = typed_edges(edge_index, edge_type, x.shape[0], x.shape[0], self.num_relations)
+        graph = Edges((edge_index, edge_type), (x.shape[0], x.shape[0], self.num_relations), "typed" if edge_attr is None else "ordered")
         heads, width = self.heads, self.out_channels
         q, k = wide(self.q), wide(self.k)
         shapes = ((self.num_relations, self.in_channels, heads, width), (heads, width, heads)) if heads > 1 else (weight.shape, (width,))
         layer = ("attention", heads, self.negative_slope, self.attention_mechanism == "within-relation")
         tensors = {"x": (Domain.NODE, wide(x)), "weight": (Domain.ETYPE, weight.view(shapes[0])),
                  "query": (Domain.ONE, q.reshape(shapes[1])), "key": (Domain.ONE, k.reshape(shapes[1]))}  # fmt: skip
+        if edge_attr is not None:
+            assert self.lin_edge is not None and self.e is not None
+            features = wide(edge_attr if edge_attr.dim() > 1 else edge_attr[:, None]) @ (wide(self.lin_edge.weight).t() @ wide(self.e))
+            tensors["feature"] = (Domain.EDGE, _in_order(features if heads > 1 else features[:, 0], graph))
         if heads == 1 and self.bias is not None:
             return of_dtype(apply_based(layer, graph, tensors, wide(x), None, wide(self.bias), self.options), x.dtype)
         out = apply(layer, graph, tensors, self.options)
@@ -131,6 +136,14 @@ class RGATConv(Layer):
             return "dropout of attention in training"
         if isinstance(weights, bool):
             return "return_attention_weights"
-        if edge_attr is not None or size is not None or not x.is_floating_point():
-            return "edge features, a given size or node numbers"
-        return ""
+        if edge_attr is not None and (self.edge_dim is None or not edge_attr.is_floating_point() or edge_attr.shape[0] != edge_type.shape[0]):
+            return "features of other than all edges"
+        return "a given size or node numbers" if size is not None or not x.is_floating_point() else ""
+
+
+@uncompiled
+def _in_order(features: torch.Tensor, edges: Edges) -> torch.Tensor:
+    """Return what edges add to scores in the order in which their index has them."""
+    given = edges.index().given
+    assert given is not None
+    return features[given]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis.regions import Plan, changed
@@ -28,6 +28,12 @@ class Bounds:
 
     rows: list[str] = field(default_factory=list)
     """Conditions that a row of threads shares."""
+    rows_apart: list[str] = field(default_factory=list)
+    """Those of them that are no bounds of thread_y, ..."""
+    low_y: list[str] = field(default_factory=list)
+    """... and what the others come to: thread_y is at least each of these, ..."""
+    high_y: list[str] = field(default_factory=list)
+    """... and less than each of these."""
     low: list[str] = field(default_factory=list)
     """thread_x is at least each of these."""
     high: list[str] = field(default_factory=list)
@@ -102,6 +108,7 @@ def _place(part: Expr, plan: Plan, printer: Printer, result: Bounds) -> None:
         return
     if not mentions_x(whole):
         result.rows.append(printer.expr(whole))
+        _place_along_y(part, whole, plan, printer, result)
         return
     if whole.kind == "binary" and whole.name in _TURNED and len(whole.children) == 2 and _whole_numbers(part, plan):
         left, right = whole.children
@@ -118,6 +125,27 @@ def _place(part: Expr, plan: Plan, printer: Printer, result: Bounds) -> None:
         if operator == "<" and not mentions_x(fixed) and (limit := _by_factor(moving, fixed, unsigned, printer)) is not None:
             result.high.append(limit)  # the guard stays as well
     result.rest.append(part)
+
+
+def _place_along_y(part: Expr, whole: Expr, plan: Plan, printer: Printer, result: Bounds) -> None:
+    """Note what a condition that a row shares comes to as bounds of thread_y."""
+    turned = whole.map(lambda n: replace(n, name="x", parts=(n.children[0], ".x")) if _is_y(n) else None)
+    limits = Bounds()
+    if whole.kind == "binary" and whole.name in _TURNED and len(whole.children) == 2 and _whole_numbers(part, plan):
+        left, right = turned.children
+        unsigned = compared_unsigned(part, plan)
+        moving, fixed, operator = (left, right, whole.name) if mentions_x(left) else (right, left, _TURNED[whole.name])
+        both = ("<=", ">=") if operator == "==" else (operator,)
+        apart = mentions_x(moving) and not mentions_x(fixed) and _quotient(moving) is None and coefficient(moving) == 1
+        if apart and all(_bound(one, moving, fixed, unsigned, set(), printer, limits) for one in both):
+            result.low_y += limits.low
+            result.high_y += limits.high
+            return
+    result.rows_apart.append(printer.expr(whole))
+
+
+def _is_y(expr: Expr) -> bool:
+    return expr.kind == "member" and expr.name == "y" and bool(expr.children) and expr.children[0].name == "threadIdx"
 
 
 def _multiples(moving: Expr, fixed: Expr, printer: Printer) -> tuple[str, str] | None:

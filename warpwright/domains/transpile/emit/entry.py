@@ -28,15 +28,16 @@ def functions(kernel: Kernel, writer: Writer, line: int, row_writer: Writer | No
     parts = block_function(kernel, writer, line, f"{kernel.name}_block", counts)
     if row_writer is not None:
         parts += block_function(kernel, row_writer, line, f"{kernel.name}_rows", counts)
-    weight = f", {LONG}" if _is_long(writer.plan) else ""
+    down = writer.lowered.down
+    weight = f", {LONG}" if _is_long(writer.plan) else ", 1" if down else ""
     grid = [
         f"{kernel.template + ' ' if kernel.template else ''}static void {kernel.name}_launch(const ww::Launch& launch{''.join(', ' + p.text for p in kernel.parameters)}) {{",  # noqa: E501
         "  if (ww::failed() || !ww::acceptable(launch)) return;",
     ]
     size = row_writer.lowered.one_row if row_writer is not None else writer.lowered.one_row
     if size:
-        wide = f"{kernel.name}_{'block' if row_writer is None else 'rows'}<0, 0, 0{instance}>(wide{arguments.removeprefix('launch')});"
-        run = f"[&](const ww::Launch& wide, const uint3 index) {{ {wide} }}"
+        wide = f"{kernel.name}_{'block' if row_writer is None else 'rows'}<0, 0, 0{instance}>(ww_row{arguments.removeprefix('launch')});"
+        run = f"[&](const ww::Launch& ww_row, const uint3 index) {{ {wide} }}"
         grid.append(f"  if (launch.is_row({size})) return ww::each_stretch(launch, {run}{weight});")
     if writer.lowered.prologue is not None:
         grid.append("  ww::each_stretch(launch, [&](const ww::Launch& launch, const uint3 index) {")
@@ -48,7 +49,7 @@ def functions(kernel: Kernel, writer: Writer, line: int, row_writer: Writer | No
         keyword = "else if"
     general = f"{kernel.name}_block<0, 0, 0{instance}>({arguments});"
     grid.append(f"    else {general}" if writer.settings.blocks else f"    {general}")
-    return "\n".join([*parts, *grid, f"  }}{weight});", "}"])
+    return "\n".join([*parts, *grid, f"  }}{weight}{', true' if down else ''});", "}"])
 
 
 def _is_long(plan: Plan) -> bool:

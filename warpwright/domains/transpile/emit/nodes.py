@@ -50,9 +50,7 @@ def _node(writer: Writer, node: Node) -> None:
     elif isinstance(node, Branch):
         _branch(writer, node)
     elif isinstance(node, Loop):
-        control.open_steps(writer, node)
-        write(writer, node.body)
-        writer.close()
+        _loop(writer, node)
     elif isinstance(node, Masked):
         braces = control.open_masked(writer, node)
         _under(writer, node.cond, node.body)
@@ -66,6 +64,20 @@ def _node(writer: Writer, node: Node) -> None:
         _group(writer, node)
     elif isinstance(node, Leave):
         writer.line(f"{node.word};")
+
+
+def _loop(writer: Writer, node: Loop) -> None:
+    """Write a loop; one that is a tree over neighbours as one operation, for blocks of one row."""
+    tree = next((writer.lowered.trees[n.number] for n in node.body if isinstance(n, Region) and n.number in writer.lowered.trees), None)
+    if tree is not None:
+        writer.open("if (one_row)")
+        writer.line(f"ww::tree_of_neighbours<{'true' if tree.only_first else 'false'}>({tree.array.name}, dim_x);  // line {node.line}")
+        writer.otherwise()
+    control.open_steps(writer, node)
+    write(writer, node.body)
+    writer.close()
+    if tree is not None:
+        writer.close()
 
 
 def _under(writer: Writer, mask: ir.Expr, nodes: Sequence[Node]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from warpwright.domains.transpile.analysis import regions
 from warpwright.domains.transpile.analysis.bounds import Bounds
-from warpwright.domains.transpile.emit import segment_loops, warps
+from warpwright.domains.transpile.emit import plain_adds, segment_loops, warps
 from warpwright.domains.transpile.emit.writer import IN_COLUMNS, IN_ROWS, Writer
 from warpwright.domains.transpile.ir import Declare, Evaluate, For, Stmt
 from warpwright.domains.transpile.passes.loops import accumulators, registers, rows, segments
@@ -71,12 +71,12 @@ def _thread_loop(writer: Writer, loop: ThreadLoop) -> None:
     writer.vectorised += loop.simd
     if loop.registers is not None:
         _in_registers(writer, loop.registers, loop.region, loop.known)
-    if loop.sums is not None and loop.segments is None:
-        _in_vectors(writer, loop, loop.sums)
+    if loop.segments is None and (loop.sums is not None or loop.adds is not None):
+        _in_vectors(writer, loop)
         return
     writer.joined, writer.kept, writer.whole_values = loop.joined, loop.kept, loop.whole_values
     if loop.segments is not None:
-        segment_loops.write(writer, loop.segments, loop.limits, _inner(writer, loop.segments, loop.sums))
+        segment_loops.write(writer, loop.segments, loop.limits, _inner(writer, loop.segments, loop))
     if loop.segments is None or loop.segments.only_if:
         _rows(writer, loop)
     writer.joined, writer.kept, writer.whole_values = "", frozenset(), False
@@ -122,17 +122,21 @@ def _in_registers(writer: Writer, loop: For, stmts: Sequence[Stmt], known: tuple
     writer.otherwise()
 
 
-def _in_vectors(writer: Writer, loop: ThreadLoop, sums: accumulators.Sums) -> None:
+def _in_vectors(writer: Writer, loop: ThreadLoop) -> None:
     """Write the region as vectors of neighbouring threads."""
-    values = _values(writer, sums.stmts, regions.used(sums.stmts))
-    if sums.by_thread_rows and writer.same_in_rows(loop.limits):
+    sums = loop.sums
+    values = _values(writer, sums.stmts, regions.used(sums.stmts)) if sums is not None else []
+    if sums is not None and sums.by_thread_rows and writer.same_in_rows(loop.limits):
         _by_thread_rows(writer, loop.limits, sums, values)
         return
     bounded = bool(loop.limits.low or loop.limits.high or loop.limits.rows)
     writer.rows(loop.limits)
     if not bounded:
         writer.open("")
-    _lines(writer, sums.lines(writer.printer, values, *writer.row_ends(loop.limits)))
+    if sums is not None:
+        _lines(writer, sums.lines(writer.printer, values, *writer.row_ends(loop.limits)))
+    elif loop.adds is not None:
+        plain_adds.by_chunks(writer, loop.adds, *writer.row_ends(loop.limits))
     if bounded:
         writer.rows_end(loop.limits)
     else:
@@ -166,16 +170,20 @@ def _lines(writer: Writer, texts: Sequence[str]) -> None:
         writer.lines.append(text if text.strip().startswith("#") else INDENT * writer.depth + text)
 
 
-def _inner(writer: Writer, cut: segments.Segments, sums: accumulators.Sums | None) -> segment_loops.Inner | None:
-    """Return what writes a stretch as vectors of neighbouring threads; None where it is a plain loop."""
-    if sums is None:
-        return None
+def _inner(writer: Writer, cut: segments.Segments, loop: ThreadLoop) -> segment_loops.Inner | None:
+    """Return what writes a stretch in a form of its own; None where it is a plain loop."""
+    sums, adds = loop.sums, loop.adds
 
-    def write(low: str, high: str) -> None:
+    def in_vectors(low: str, high: str) -> None:
+        assert sums is not None
         values = _values(writer, cut.stmts, regions.used(cut.stmts))
         _lines(writer, sums.lines(writer.printer, values, low, high))
 
-    return write
+    def with_adds(low: str, high: str) -> None:
+        assert adds is not None
+        segment_loops.shared_first(writer, adds.stmts, low, high, lambda rest: plain_adds.by_chunks(writer, adds, low, high))
+
+    return in_vectors if sums is not None else with_adds if adds is not None else None
 
 
 def _values(writer: Writer, stmts: Sequence[Stmt], keys: set[int]) -> list[str]:

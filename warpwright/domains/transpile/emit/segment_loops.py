@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from warpwright.domains.transpile.analysis.bounds import Bounds
 from warpwright.domains.transpile.emit.writer import Writer
-from warpwright.domains.transpile.ir import Evaluate, Stmt
-from warpwright.domains.transpile.passes.loops import segments
+from warpwright.domains.transpile.ir import Declare, Evaluate, Stmt
+from warpwright.domains.transpile.passes.loops import segments, stretch_values
 
 Inner = Callable[[str, str], None]
 """Writes a stretch's threads, from the first to the one after the last."""
@@ -89,7 +89,29 @@ def _by_length(writer: Writer, cut: segments.Segments) -> None:
 
 
 def _one_segment(writer: Writer, cut: segments.Segments, end: str, inner: bool = False) -> None:
-    """Write the loop over a stretch's threads; `inner`: inside of another that is vectorised."""
+    """Write a stretch's threads, with what they share in front; `inner`: inside of another that is vectorised."""
+    if inner or cut.guards or cut.only:
+        _threads_of(writer, cut, end, inner)
+    else:
+        first = "first_in" if cut.low else "stretch_x"
+        shared_first(writer, cut.stmts, first, end, lambda stmts: _threads_of(writer, replace(cut, stmts=stmts), end))
+
+
+def shared_first(writer: Writer, stmts: Sequence[Stmt], low: str, high: str, write_rest: Callable[[list[Stmt]], None]) -> None:
+    """Write what all threads of a stretch share, where there are threads from `low` to `high`, and then the other statements."""
+    held, rest = stretch_values.apart(stmts, writer.plan)
+    if held:
+        writer.open("" if low == "stretch_x" and high.startswith("stretch_") else f"if ({low} < {high})")
+        writer.lines += writer.statements(held)
+        writer.ready = frozenset(s.var.key for s in held if isinstance(s, Declare))
+    write_rest(rest)
+    if held:
+        writer.ready = frozenset()
+        writer.close()
+
+
+def _threads_of(writer: Writer, cut: segments.Segments, end: str, inner: bool = False) -> None:
+    """Write the loop over a stretch's threads alone."""
     masks: list[Stmt] = [Evaluate(m) for m in cut.guards]
     threads = [only.partition(" = ")[0] for only in cut.only]
     begun = "first_in" if cut.low else "stretch_x"

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from warpwright.domains.transpile.analysis import bounds, regions, vectorise
-from warpwright.domains.transpile.analysis.lanes import Lanes, is_for_whole_warp, lane_of, only_lane
+from warpwright.domains.transpile.analysis.lanes import LANE, LANES, THREAD, Lanes, is_for_whole_warp, kind_of, lane_of, only_lane
+from warpwright.domains.transpile.emit import plain_adds
 from warpwright.domains.transpile.emit.writer import Writer
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, Stmt
-from warpwright.domains.transpile.passes.loops import warp_exchange
+from warpwright.domains.transpile.passes.loops import atomic_adds, warp_exchange
 from warpwright.domains.transpile.passes.loops.warp_invariant import Values
 from warpwright.domains.transpile.passes.loops.warp_vectors import Piece, WarpRegion, WarpValue
 from warpwright.domains.transpile.printing import declarator
@@ -88,11 +89,29 @@ def _lane_number(writer: Writer, moving: Expr, fixed: Expr) -> str:
     return f"(long)({writer.printer.expr(fixed)}) - (long)({writer.printer.expr(moving)})"
 
 
-def _side_by_side(writer: Writer, stmts: Sequence[Stmt], low: str, high: str, first: Sequence[str] = ()) -> None:
-    """Write a loop over lanes, in vectors where that is safe. `first`: lines at the head of its body."""
+def _side_by_side(
+    writer: Writer, stmts: Sequence[Stmt], low: str, high: str, first: Sequence[str] = (), moving: frozenset[int] = frozenset()
+) -> None:
+    """Write a loop over lanes, in vectors where that is safe. `first`: lines at the head of its body; `moving`: keys of what these declare."""
     lanes = writer.lanes
     assert lanes is not None
     stmts = [_exchanged(s, writer) for s in stmts]
+    linear = replace(lanes, linear=lanes.linear | moving)
+    adds = None if writer.masks else atomic_adds.apart(stmts, writer.plan, "lane_index", lambda index: kind_of(index, linear) in (THREAD, LANE))
+    if adds is None:
+        return _lanes(writer, stmts, low, high, first)
+    writer.open("" if adds.everywhere else "if (ww::alone())")
+    plain_adds.one_by_one(writer, adds, "lane_index", LANES, lambda loop: _lanes(writer, loop, low, high, first))
+    if not adds.everywhere:
+        writer.otherwise()
+        _lanes(writer, stmts, low, high, first)
+    writer.close()
+
+
+def _lanes(writer: Writer, stmts: Sequence[Stmt], low: str, high: str, first: Sequence[str]) -> None:
+    """Write one loop over lanes."""
+    lanes = writer.lanes
+    assert lanes is not None
     simd = not vectorise.unvectorisable(stmts, writer.plan, writer.settings.simple, writer.settings.own)
     writer.vectorised += simd
     line = next((s.line for s in stmts if s.line), 0)
@@ -170,9 +189,10 @@ def _steps(writer: Writer, stmt: For) -> None:
     writer.line(f"{kind} steps_at = {cast if kind == 'long' else ''}({show(counter.init)});")
     value = [f"{counter.var.type} {name} = steps_at + lane_index;"]
     writer.open("for (; (long)steps_at + lanes <= steps_end; steps_at += steps_by)")
-    _side_by_side(writer, stmt.body, "0", "lanes", value)
+    moving = frozenset([counter.var.key])
+    _side_by_side(writer, stmt.body, "0", "lanes", value, moving)
     writer.close()
     writer.open("for (; steps_at < steps_end; steps_at += steps_by)")
-    _side_by_side(writer, stmt.body, "0", "(int)std::min<long>(lanes, steps_end - steps_at)", value)
+    _side_by_side(writer, stmt.body, "0", "(int)std::min<long>(lanes, steps_end - steps_at)", value, moving)
     writer.close()
     writer.close()

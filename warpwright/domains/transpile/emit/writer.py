@@ -49,6 +49,8 @@ class Writer:
         """Threads have values of several numbers in the loop at hand."""
         self.number = IN_ROWS
         """A thread's number in its block."""
+        self.ready: frozenset[int] = frozenset()
+        """Keys of values that stand in front of the loop at hand."""
         self.kept: frozenset[int] = frozenset()
         """Keys of the thread's arrays that are copied in the loop at hand."""
 
@@ -177,9 +179,13 @@ class Writer:
             self.line("for (int thread_z = 0; thread_z < dim_z; ++thread_z)")
         else:
             self.line("for (int thread_z = 0; thread_z < dim_z; ++thread_z)")
-        self.open(f"for (int thread_y = 0; thread_y < {count}; ++thread_y)")
-        if limits.rows:
-            self.line(f"if (!({' && '.join(f'({row})' for row in limits.rows)})) continue;")
+        in_bounds = count == "dim_y" and bool(limits.low_y or limits.high_y)
+        first = f"(int)ww::largest<long>({{0, {', '.join(limits.low_y)}}})" if in_bounds and limits.low_y else "0"
+        last = f"(int)ww::smallest<long>({{{count}, {', '.join(limits.high_y)}}})" if in_bounds and limits.high_y else ""
+        self.open(f"for (int thread_y = {first}{f', last_y = {last}' if last else ''}; thread_y < {'last_y' if last else count}; ++thread_y)")
+        apart = limits.rows_apart if in_bounds else limits.rows
+        if apart:
+            self.line(f"if (!({' && '.join(f'({row})' for row in apart)})) continue;")
         if not once:
             for end in ends:
                 self.line(end)
@@ -203,7 +209,7 @@ class Writer:
         declared_here = {s.var.key for s in ir.walk(tuple(stmts)) if isinstance(s, Declare)}
         needed = self.plan.closure(keys - (declared_here - self.plan.arrays - self.lane_arrays))
         needed |= self.plan.closure({k for k in keys if k in self.plan.arrays or k in self.lane_arrays})
-        ready = self.lane_values(needed | keys)
+        ready = self.lane_values(needed | keys) | self.ready
         for key in sorted(needed - ready, key=lambda k: self.plan.order.get(k, 0)):
             var = self.plan.variables.get(key)
             if var is None:

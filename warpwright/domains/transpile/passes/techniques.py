@@ -9,6 +9,7 @@ from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis.regions import Branch, Loop, Masked, MaskedLoop, Node, Plan, Region, WarpGroup, changed_in
 from warpwright.domains.transpile.analysis.settings import Settings
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, Stmt
+from warpwright.domains.transpile.passes import trees
 from warpwright.domains.transpile.passes.block_fusion import FusedPrologue
 from warpwright.domains.transpile.passes.loops import warp_invariant
 from warpwright.domains.transpile.passes.loops.rows import WIDTH
@@ -26,12 +27,16 @@ class Lowered:
     """Size of the blocks that may run as one row of threads (`flatten_blocks.block_size`)."""
     prologue: FusedPrologue | None = None
     """What neighbouring blocks go through together (`block_fusion.py`)."""
+    down: bool = False
+    """Whether blocks follow one another along y."""
     forms: Mapping[int, Form] = field(default_factory=dict)
     """Number of a region, or of a masked loop (its condition) -> its loop over threads or lanes."""
     warp_regions: Mapping[int, WarpRegion] = field(default_factory=dict)
     """The same numbers -> how the lanes of a warp do it side by side."""
     once: Mapping[int, frozenset[int]] = field(default_factory=dict)
     """Number of a region -> keys of the arrays that it fills with what is the same in all threads."""
+    trees: Mapping[int, trees.Tree] = field(default_factory=dict)
+    """Number of the region that is the body of a loop -> the tree that the loop is."""
     groups: Mapping[int, warp_invariant.Values] = field(default_factory=dict)
     """Number of a group of warps that all do the same -> what it writes."""
 
@@ -47,7 +52,7 @@ def choose(lowered: Lowered, settings: Settings) -> Lowered:
     plan = lowered.plan
     printer = Printer(plan.variables, settings.calls, times=settings.choices.unroll)
     chooser.nodes(plan.nodes, Scope(plan, settings, printer, lowered.row, turns=lowered.prologue is None))
-    return replace(lowered, forms=chooser.forms, warp_regions=chooser.warp_regions, once=chooser.once, groups=chooser.groups)
+    return replace(lowered, forms=chooser.forms, warp_regions=chooser.warp_regions, once=chooser.once, trees=chooser.trees, groups=chooser.groups)
 
 
 class _Chooser:
@@ -58,6 +63,7 @@ class _Chooser:
         self.forms: dict[int, Form] = {}
         self.warp_regions: dict[int, WarpRegion] = {}
         self.once: dict[int, frozenset[int]] = {}
+        self.trees: dict[int, trees.Tree] = {}
         self.groups: dict[int, warp_invariant.Values] = {}
         self.same: set[int] = set()
         """Keys of arrays that have the same value in all threads here, where 32 divides the block's width."""
@@ -82,6 +88,8 @@ class _Chooser:
             self.nodes(node.then, scope)
             self.nodes(node.other, scope)
         elif isinstance(node, Loop):
+            if scope.vectors and not scope.masks and scope.row == WIDTH and (tree := trees.tree(node, self.plan)) is not None:
+                self.trees |= {inner.number: tree for inner in node.body if isinstance(inner, Region)}
             self.nodes(node.body, scope)
         elif isinstance(node, Masked):
             self.nodes(node.body, replace(scope, masks=(*scope.masks, node.cond)))

@@ -6,6 +6,9 @@ filter by least squares; labels and a handful of similar clean images give its m
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,12 +109,21 @@ def blind_responses(
     base = spectrum(clean) ** 2
     series = _cosines(base.shape, k)
     out = np.ones((classes, *base.shape))
-    for label in range(classes):
+
+    def estimate(label: int) -> None:
         members = protected[labels == label]
         if len(members):
             magnitude = np.sqrt(_fit_power(spectrum(members) ** 2 / np.maximum(base, 1e-9), series))
             out[label] = magnitude / max(magnitude[_low(magnitude.shape)].mean(), 1e-9)
+
+    _side_by_side(estimate, range(classes))
     return out
+
+
+def _side_by_side(work: Callable[[int], None], labels: Iterable[int]) -> None:
+    """Do the work of each class, several at once: the transforms run without the interpreter's lock."""
+    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+        list(pool.map(work, labels))
 
 
 def _cosines(shape: tuple[int, ...], k: int) -> NDArray[np.float64]:
@@ -136,12 +148,16 @@ def _fit_power(ratio: NDArray[np.float64], series: NDArray[np.float64]) -> NDArr
 def undo(images: NDArray[np.uint8], labels: NDArray[np.integer[Any]], responses: NDArray[np.float64]) -> NDArray[np.uint8]:
     """Return the images with each class's magnitude response divided out (phase unchanged, responses bounded below)."""
     out = np.empty_like(images)
-    for label in np.unique(labels):
+    size = images.shape[2:]
+
+    def restore(label: int) -> None:
         members = labels == label
-        divisor = np.maximum(responses[label], _FLOOR)
+        divisor = np.maximum(responses[label], _FLOOR)[:, : size[1] // 2 + 1]  # a real filter's response is symmetric
         divisor[0, 0] = 1.0  # keep brightness
-        restored = np.fft.ifft2(np.fft.fft2(images[members]) / divisor).real
+        restored = np.fft.irfft2(np.fft.rfft2(images[members]) / divisor, s=size, axes=(2, 3))
         out[members] = np.clip(np.rint(restored), 0, 255).astype(np.uint8)
+
+    _side_by_side(restore, np.unique(labels).tolist())
     return out
 
 

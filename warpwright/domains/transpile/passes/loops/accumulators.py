@@ -19,7 +19,8 @@ from warpwright.domains.transpile.analysis.bounds import coefficient, is_x, line
 from warpwright.domains.transpile.analysis.regions import Plan, used
 from warpwright.domains.transpile.analysis.uniform import PURE_CALLS
 from warpwright.domains.transpile.errors import DoesNotApply
-from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, Stmt, Var
+from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, If, Stmt, Var
+from warpwright.domains.transpile.passes.loops.distribution import distributed, stores
 from warpwright.domains.transpile.printing import Printer
 
 AT_ONCE = 4
@@ -41,6 +42,9 @@ _CALLS = {
 _MEMBERS = {"float2": "xy", "float3": "xyz", "float4": "xyzw"}
 
 _NULL = ("NULL", "nullptr", "__null")
+
+_NUMBERS = ("INFINITY", "FLT_MAX", "FLT_MIN", "CUDART_INF_F", "HUGE_VALF")
+"""Names of floats."""
 
 _WHOLE = frozenset(["int", "unsigned int", "unsigned", "uint", "long", "size_t", "unsigned long", "long long"])
 
@@ -114,6 +118,8 @@ class _Vectors:
         self.left = f", {left}" if left else ""
         """How many lanes of the vector are threads, as an argument; nothing where all are."""
         self.sums: set[int] = set()
+        self.doubles: set[int] = set()
+        """Keys of sums of doubles."""
         self.kept: set[int] = set()
         """Keys of float values that do not change, kept as vectors."""
         self.fixed: set[int] = set()
@@ -148,7 +154,9 @@ class _Vectors:
                 self.sum_loops += isinstance(stmt, For)
             except DoesNotApply:
                 del self.declared[declared:], self.repeated[repeated:]
-                lines += self.one_by_one(stmt)
+                for part in distributed(stmt):
+                    lines += self.one_by_one(part) if stores(part) else self.statement(part)
+                    self.sum_loops += not stores(part)
         if not self.sum_loops:
             raise DoesNotApply
         return lines
@@ -161,14 +169,15 @@ class _Vectors:
             raise DoesNotApply
         self.has_stores_to_rows = True
         used_here = used([stmt])
-        held = [self.plan.variables[key].name for key in sorted(used_here & (self.sums | self.kept))]
+        keys = sorted(used_here & (self.sums | self.kept | self.doubles))
+        held = [(self.plan.variables[key].name, "double" if key in self.doubles else "float") for key in keys]
         lanes = self.left.removeprefix(", ") or "ww::width"
         return [
             f"for (int nth = 0; nth < {self.count}; ++nth)",
-            f"for (int lane = 0; lane < {lanes}; ++lane) {{",
-            "  [[maybe_unused]] const int thread_x = at_x + nth * ww::width + lane;",
+            f"for (int nth_lane = 0; nth_lane < {lanes}; ++nth_lane) {{",
+            "  [[maybe_unused]] const int thread_x = at_x + nth * ww::width + nth_lane;",
             *(f"  {line}" for line in (*self.values, *self.declared)),
-            *(f"  const float {name} = {name}_r[nth][lane];" for name in held),
+            *(f"  const {kind} {name} = {name}_r[nth][nth_lane];" for name, kind in held),
             *self.printer.statement(stmt, 1),
             "}",
         ]
@@ -203,7 +212,24 @@ class _Vectors:
             return [line for part in stmt.expr.children for line in self.statement(Evaluate(part, stmt.line))]
         if isinstance(stmt, Evaluate) and stmt.expr.kind == "assign" and stmt.expr.name in ("=", "+=", "-=", "*="):
             return self.each(self.assignment(stmt.expr))
+        if isinstance(stmt, If):
+            return self.each(self.chosen(stmt))
         raise DoesNotApply
+
+    def chosen(self, stmt: If) -> str:
+        """Return `if (value > most) most = value;` for a sum of its own."""
+        cond = ir.bare(stmt.cond)
+        then = stmt.then[0] if len(stmt.then) == 1 else None
+        if stmt.other or stmt.constexpr or not isinstance(then, Evaluate) or then.expr.kind != "assign" or then.expr.name != "=":
+            raise DoesNotApply
+        place, value = then.expr.children
+        if cond.kind != "binary" or cond.name not in ("<", "<=", ">", ">=") or place.kind != "name" or place.var not in self.sums:
+            raise DoesNotApply
+        if any(child.type.removeprefix("const ") != "float" for child in cond.children):
+            raise DoesNotApply
+        left, right, new = (f"(({self.value(e)}) - ww::floats{{}})" for e in (*cond.children, value))
+        name = self.plan.variables[place.var or 0].name
+        return f"{name}_r[nth] = {left} {cond.name} {right} ? {new} : {name}_r[nth];"
 
     def each(self, text: str) -> list[str]:
         """Return a statement for each of the vectors."""
@@ -211,8 +237,8 @@ class _Vectors:
         if self.across != self.count:
             head = [f"[[maybe_unused]] const int thread_x = at_x + nth % {self.across} * ww::width, thread_y = group_y + nth / {self.across};"]
         times = max(AT_ONCE, self.count)
-        return [f"#pragma GCC unroll {times}", f"for (int nth = 0; nth < {self.count}; ++nth) {{", *(f"  {h}" for h in head), *(f"  {v}" for v in self.values),
-                *(f"  {d}" for d in (*self.declared, *self.repeated)), f"  {text}", "}"]  # fmt: skip
+        inside = (*head, *self.values, *self.declared, *self.repeated, text)
+        return [f"#pragma GCC unroll {times}", f"for (int nth = 0; nth < {self.count}; ++nth) {{", *(f"  {line}" for line in inside), "}"]
 
     # --- declarations -------------------------------------------------------------------------------------------------------------
 
@@ -225,6 +251,10 @@ class _Vectors:
             self.sums.add(var.key)
             start = self.each(f"{var.name}_r[nth] = ({self.value(stmt.init)}) - ww::floats{{}};")
             return [f"ww::floats {var.name}_r[{self.count}];", *start]
+        if var.type == "double" and changes and not self.counters:
+            start = self.each(f"{var.name}_r[nth] = {self.wide(stmt.init)};")
+            self.doubles.add(var.key)
+            return [f"ww::doubles {var.name}_r[{self.count}];", *start]
         if changes:
             raise DoesNotApply
         if var.type == "float" and self.counters:
@@ -315,6 +345,8 @@ class _Vectors:
 
     def assignment(self, expr: Expr) -> str:
         place, value = expr.children
+        if place.kind == "name" and place.var in self.doubles:
+            return f"{self.plan.variables[place.var or 0].name}_r[nth] {expr.name} {self.wide(value)};"
         text = self.value(value)
         if place.kind == "name" and place.var in self.sums:
             name = self.plan.variables[place.var or 0].name
@@ -333,7 +365,17 @@ class _Vectors:
         new = f"({text}) - ww::floats{{}}" if expr.name == "=" else f"{target} {expr.name[0]} ({text})"
         return f"ww::store({address}, {new}{self.left});"
 
+    def wide(self, expr: Expr) -> str:
+        """Return a number, or a float, as doubles."""
+        if expr.kind == "literal" and ir.text_of(expr).replace(".", "", 1).isdigit():
+            return f"(ww::doubles{{}} + (double){ir.text_of(expr)})"
+        if expr.type.removeprefix("const ") != "float":
+            raise DoesNotApply
+        return f"ww::widened(({self.value(expr)}) - ww::floats{{}})"
+
     def value(self, expr: Expr) -> str:
+        if expr.kind == "cast" and expr.type == "float" and (inner := ir.bare(expr.children[-1])).kind == "name" and inner.var in self.doubles:
+            return f"ww::narrowed({inner.name}_r[nth])"
         if expr.kind == "paren":
             return f"({self.value(expr.children[0])})"
         if expr.kind == "binary" and expr.name in ("+", "-", "*", "/") and len(expr.children) == 2:
@@ -345,6 +387,8 @@ class _Vectors:
         if expr.kind == "call" and expr.name in _CALLS and len(expr.children) == 2:
             return f"ww::each_lane([](const float v) {{ return {_CALLS[expr.name]}(v); }}, ({self.value(expr.children[1])}) - ww::floats{{}})"
         if expr.kind == "literal" and (ir.text_of(expr).endswith(("f", "F")) or ir.text_of(expr).isdigit()):
+            return f"(float){ir.text_of(expr)}"
+        if ir.text_of(expr) in _NUMBERS:
             return f"(float){ir.text_of(expr)}"
         if expr.kind == "name" and expr.var is not None:
             return self.name(expr.var)

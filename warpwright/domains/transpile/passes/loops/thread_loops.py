@@ -17,6 +17,7 @@ from warpwright.domains.transpile.analysis.settings import Settings
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, If, Stmt
 from warpwright.domains.transpile.passes.loops import (
     accumulators,
+    atomic_adds,
     if_conversion,
     index_set_splitting,
     neighbours,
@@ -65,7 +66,7 @@ class Parts:
 
 @dataclass(frozen=True)
 class Interior:
-    """Where the condition holds for a whole block, without the guards of `c ? a[i] : 0`; else with them."""
+    """Two forms of a region: one where the condition holds for a whole block (the guards of `c ? a[i] : 0`, say), and one where it does not."""
 
     condition: str
     inside: Form
@@ -98,6 +99,8 @@ class ThreadLoop:
     sums: accumulators.Sums | None = None
     """The region as explicit vectors of threads; what is left of a row follows as the loop."""
     segments: segments.Segments | None = None
+    adds: atomic_adds.Adds | None = None
+    """The region with its atomic adds as plain ones."""
     joined: str = ""
     """The width of the rows that run as one: `rows.width`."""
     whole_values: bool = False
@@ -166,7 +169,7 @@ def loop_form(stmts: Sequence[Stmt], scope: Scope) -> Form:
         parts = index_set_splitting.split(stmts, plan, scope.printer)
         if parts is not None:
             return Parts(tuple(region_form(part, scope) for part in parts))
-        apart = index_set_splitting.alternatives(stmts, plan)
+        apart = index_set_splitting.alternatives(stmts, plan, scope.printer)
         if apart is not None:
             return Parts(tuple(region_form(part, scope) for part in apart))
         stmts = if_conversion.guard_around(stmts, plan)
@@ -177,7 +180,29 @@ def loop_form(stmts: Sequence[Stmt], scope: Scope) -> Form:
         reduction = reductions.vectorised(stmts, plan)
         if reduction is not None:
             return Reduction(reduction)
-    return _thread_loop(stmts, scope) if scope.vectors else _plain_loop(stmts, scope)
+    if not scope.vectors:
+        return _plain_loop(stmts, scope)
+    plain = _plain_adds(stmts, scope)
+    if plain is None:
+        return _thread_loop(stmts, scope)
+    return plain if plain.adds is not None and plain.adds.everywhere else Interior("ww::alone()", plain, _thread_loop(stmts, scope))
+
+
+def _plain_adds(stmts: list[Stmt], scope: Scope) -> ThreadLoop | None:
+    """Return a loop whose atomic adds are plain ones; None where it has none, or they may meet."""
+    plan = scope.plan
+    if not any(e.kind == "call" and e.name == "atomicAdd" for e in ir.expressions(tuple(stmts))):
+        return None
+    inner, own = _peel(stmts, plan)
+    inner, limits = _opened(inner, stmts, bounds([*scope.masks, *own], plan, scope.printer), scope)
+    if limits.rest or limits.every is not None:
+        return None
+    cut = segments.split(inner, (), plan, scope.printer, scope.row)
+    if cut is not None and (cut.only or cut.inside or cut.plan is None):
+        return None
+    inside, within = (inner, plan) if cut is None or cut.plan is None else (cut.stmts, cut.plan)
+    adds = atomic_adds.apart(inside, within, "thread_x - chunk_x", atomic_adds.along_threads(inside, within))
+    return ThreadLoop(stmts, inner, limits, segments=cut, adds=adds) if adds is not None else None
 
 
 def _plain_loop(stmts: list[Stmt], scope: Scope) -> ThreadLoop:

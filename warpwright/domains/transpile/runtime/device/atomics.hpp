@@ -1,8 +1,21 @@
 // Atomic functions: correct between blocks, which run on different threads of the machine. Relaxed, as in CUDA.
 namespace ww {
+// Whether one thread of the machine runs all blocks that run now (`Alone` in launch.hpp): a plain operation does then, where a locked one takes 20 cycles.
+inline bool alone_now = false;
+static inline bool alone() { return __atomic_load_n(&alone_now, __ATOMIC_RELAXED); }
+// A rounded value: compilers would join a product and its sum, which atomic functions do not.
+template <class T> static inline __attribute__((always_inline)) T rounded(T v) {
+#ifdef __SSE2__
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) asm("" : "+x"(v));
+#else
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) asm("" : "+m"(v));
+#endif
+  return v;
+}
 template <class T> using atom_bits = std::conditional_t<sizeof(T) == 8, unsigned long long, std::conditional_t<sizeof(T) == 4, unsigned, unsigned short>>;
 
 template <class T, class F> static inline T atomic_update(T* p, F next) {  // compare-and-swap loop; returns the old value
+  if (alone()) { const T old = *p; *p = next(old); return old; }
   using B = atom_bits<T>;
   B old = __atomic_load_n((B*)p, __ATOMIC_RELAXED), wanted;
   do wanted = bits<B>(next(bits<T>(old)));
@@ -14,8 +27,15 @@ template <class T, class F> static inline T private_update(T* p, F next) { const
 }  // namespace ww
 
 template <class T, class V> static inline T atomicAdd(T* p, V v) {
-  if constexpr (std::is_integral_v<T>) return __atomic_fetch_add(p, (T)v, __ATOMIC_RELAXED);
-  else return ww::atomic_update(p, [=](T o) { return (T)(o + (T)v); });
+  if constexpr (std::is_integral_v<T>) {
+    if (!ww::alone()) return __atomic_fetch_add(p, (T)v, __ATOMIC_RELAXED);
+    const T old = *p;
+    *p = (T)(old + (T)v);
+    return old;
+  } else {
+    const T more = ww::rounded((T)v);
+    return ww::atomic_update(p, [=](T o) { return (T)(o + more); });
+  }
 }
 static inline float2 atomicAdd(float2* p, float2 v) { return {atomicAdd(&p->x, v.x), atomicAdd(&p->y, v.y)}; }
 static inline float4 atomicAdd(float4* p, float4 v) { return {atomicAdd(&p->x, v.x), atomicAdd(&p->y, v.y), atomicAdd(&p->z, v.z), atomicAdd(&p->w, v.w)}; }

@@ -207,6 +207,9 @@ static constexpr int width = 8;
 static constexpr int width = 4;
 #endif
 typedef float floats __attribute__((vector_size(width * 4)));
+typedef double doubles __attribute__((vector_size(width * 8)));
+static inline __attribute__((always_inline)) doubles widened(floats v) { return __builtin_convertvector(v, doubles); }
+static inline __attribute__((always_inline)) floats narrowed(doubles v) { return __builtin_convertvector(v, floats); }
 static inline floats load(const float* p) { floats v; __builtin_memcpy(&v, p, sizeof v); return v; }
 static inline void store(float* p, floats v) { __builtin_memcpy(p, &v, sizeof v); }
 // The same for the first `lanes` elements, at least one: others are not touched, and load as 0.

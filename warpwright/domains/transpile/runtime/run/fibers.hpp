@@ -345,6 +345,7 @@ template <class F> static void run_fibers(const Launch& launch, F body) {
   const Together at_once = std::exchange(together(), nullptr);
   if (failed() || !acceptable(launch)) return;
   const std::vector<int> order = thread_order(launch.threads());
+  const Alone alone(!at_once && !launch.worth_threads());
   if (at_once) {
     auto block = [&](long i) {
       const Inside kernel(launch);

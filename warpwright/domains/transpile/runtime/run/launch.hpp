@@ -7,8 +7,9 @@ struct Launch {
   template <class... Stream> Launch(dim3 g, dim3 b, size_t s = 0, Stream...) : grid(g), block(b), shared(s), row(b.x) {}
   long blocks() const { return (long)grid.x * grid.y * grid.z; }
   int threads() const { return (int)(block.x * block.y * block.z); }
-  uint3 block_index(long i) const {
+  uint3 block_index(long i, bool down = false) const {  // down: blocks follow one another along y
     if (grid.y * grid.z == 1) return {(unsigned)i, 0, 0};
+    if (down) return {(unsigned)(i / grid.y % grid.x), (unsigned)(i % grid.y), (unsigned)(i / grid.x / grid.y)};
     return {(unsigned)(i % grid.x), (unsigned)(i / grid.x % grid.y), (unsigned)(i / grid.x / grid.y)};
   }
   bool is(unsigned x, unsigned y, unsigned z) const { return block.x == x && block.y == y && block.z == z; }
@@ -85,12 +86,40 @@ inline __attribute__((noinline)) bool acceptable(const Launch& launch) {
   return true;
 }
 
+// Whether this is the only thread of the program that has launched kernels so far. A second one waits until the first runs no blocks alone.
+inline const char* first_host = nullptr;
+inline bool several_hosts = false;
+inline __attribute__((noinline)) bool is_only_host() {
+  static thread_local const char here = 0;
+  const char* none = nullptr;
+  if (__atomic_compare_exchange_n(&first_host, &none, &here, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) || none == &here) return !__atomic_load_n(&several_hosts, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&several_hosts, true, __ATOMIC_SEQ_CST);
+  while (__atomic_load_n(&alone_now, __ATOMIC_SEQ_CST)) {}
+  return false;
+}
+// While it lives, the blocks of a launch run on this thread alone, or on several.
+struct Alone {
+  const bool mine = is_only_host(), before = alone_now;
+  explicit Alone(bool one_thread) {
+    if (!mine) return;
+    __atomic_store_n(&alone_now, one_thread, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&several_hosts, __ATOMIC_SEQ_CST)) __atomic_store_n(&alone_now, false, __ATOMIC_SEQ_CST);
+  }
+  ~Alone() { if (mine) __atomic_store_n(&alone_now, before, __ATOMIC_SEQ_CST); }
+};
+
 // Blocks `first` to `last`, in order. The index is counted on: to divide for each block would cost as much as a small block does.
-template <class F> __attribute__((noinline)) static void blocks_from(const Launch& launch, long first, long last, F& block) {
-  uint3 index = launch.block_index(first);
+template <class F> __attribute__((noinline)) static void blocks_from(const Launch& launch, long first, long last, F& block, bool down) {
+  uint3 index = launch.block_index(first, down);
   const Inside kernel(launch);
   for (long i = first; i < last; ++i) {
     block(index);
+    if (down) {
+      if (++index.y < launch.grid.y) continue;
+      index.y = 0;
+      if (++index.x == launch.grid.x) { index.x = 0; ++index.z; }
+      continue;
+    }
     if (++index.x < launch.grid.x) continue;
     index.x = 0;
     if (++index.y == launch.grid.y) { index.y = 0; ++index.z; }
@@ -98,13 +127,14 @@ template <class F> __attribute__((noinline)) static void blocks_from(const Launc
 }
 // Runs block(index) for every block: on this thread where a team does not pay (a parallel region costs a microsecond even alone), else in one
 // stretch of blocks for each thread.
-template <class F> static void each_block(const Launch& launch, F block, int weight = 1) {
+template <class F> static void each_block(const Launch& launch, F block, int weight = 1, bool down = false) {
   const long all = launch.blocks();
-  if (!launch.worth_threads(weight)) return blocks_from(launch, 0, all, block);
+  const Alone alone(!launch.worth_threads(weight));
+  if (!launch.worth_threads(weight)) return blocks_from(launch, 0, all, block, down);
 #pragma omp parallel
   {
     const long team = omp_get_num_threads(), mine = omp_get_thread_num();
-    blocks_from(launch, all * mine / team, all * (mine + 1) / team, block);
+    blocks_from(launch, all * mine / team, all * (mine + 1) / team, block, down);
   }
 }
 // The same for blocks that may run as one row of threads along x: one call for all of a thread's blocks in a line. Of a sheet at most 2,048 threads:
@@ -122,6 +152,7 @@ template <class F> static void each_stretch(const Launch& launch, F run, int wei
       first += blocks;
     }
   };
+  const Alone alone(!launch.worth_threads(weight));
   if (!launch.worth_threads(weight)) return stretch(0, launch.blocks());
 #pragma omp parallel
   {

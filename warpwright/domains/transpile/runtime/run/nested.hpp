@@ -15,7 +15,7 @@ static inline void run_launched_apart() {
   std::vector<std::function<void()>> now = std::exchange(launched(), {});
   std::thread([&now] { launched() = std::move(now); run_launched(); }).join();
 }
-inline const bool nested_is_on = (after_block = run_launched, when_waiting = run_launched_apart, true);
+inline const bool nested_is_on = (after_block = run_launched, when_waiting = run_launched_apart, several_hosts = true);  // they launch on other threads while a block waits
 template <class F, class... A> static inline void from_device(F run, const Launch& launch, A... a) {
   if (inside()) launched().push_back([=]() mutable { run(launch, a...); });
   else run(launch, a...);

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 from torch import nn
-from torch.nn import functional as F
+
+from warpwright.domains.unlearnable.verification.nets.norm import Norm
 
 _GROWTH = 32
 _LAYERS = (6, 12, 24, 16)
@@ -15,12 +16,12 @@ class Dense(nn.Module):
 
     def __init__(self, inputs: int) -> None:
         super().__init__()
-        self.first_norm, self.first = nn.BatchNorm2d(inputs), nn.Conv2d(inputs, 4 * _GROWTH, 1, bias=False)
-        self.second_norm, self.second = nn.BatchNorm2d(4 * _GROWTH), nn.Conv2d(4 * _GROWTH, _GROWTH, 3, 1, 1, bias=False)
+        self.first_norm, self.first = Norm(inputs), nn.Conv2d(inputs, 4 * _GROWTH, 1, bias=False)
+        self.second_norm, self.second = Norm(4 * _GROWTH), nn.Conv2d(4 * _GROWTH, _GROWTH, 3, 1, 1, bias=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return `[B, inputs + 32, H, W]`."""
-        return torch.cat([x, self.second(F.relu(self.second_norm(self.first(F.relu(self.first_norm(x))))))], 1)
+        return torch.cat([x, self.second(self.second_norm(self.first(self.first_norm(x))))], 1)
 
 
 def densenet121(channels: int, classes: int) -> nn.Module:
@@ -32,6 +33,6 @@ def densenet121(channels: int, classes: int) -> nn.Module:
             layers.append(Dense(width))
             width += _GROWTH
         if stage < len(_LAYERS) - 1:
-            layers += [nn.BatchNorm2d(width), nn.ReLU(), nn.Conv2d(width, width // 2, 1, bias=False), nn.AvgPool2d(2, ceil_mode=True)]
+            layers += [Norm(width), nn.Identity(), nn.Conv2d(width, width // 2, 1, bias=False), nn.AvgPool2d(2, ceil_mode=True)]
             width //= 2
-    return nn.Sequential(*layers, nn.BatchNorm2d(width), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(width, classes))
+    return nn.Sequential(*layers, Norm(width), nn.Identity(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(width, classes))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 from torch import nn
-from torch.nn import functional as F
+
+from warpwright.domains.unlearnable.verification.nets.norm import Norm
 
 
 class Residual(nn.Module):
@@ -12,19 +13,19 @@ class Residual(nn.Module):
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()
-        self.first, self.first_norm = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False), nn.BatchNorm2d(outputs)
-        self.second, self.second_norm = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False), nn.BatchNorm2d(outputs)
+        self.first, self.first_norm = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False), Norm(outputs)
+        self.second, self.second_norm = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False), Norm(outputs)
         same = stride == 1 and inputs == outputs
-        self.shortcut = nn.Identity() if same else nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+        self.shortcut = nn.Identity() if same else nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), Norm(outputs, relu=False))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return `[B, outputs, H / stride, W / stride]`."""
-        y = F.relu(self.first_norm(self.first(x)))
-        return F.relu(self.second_norm(self.second(y)) + self.shortcut(x))
+        y = self.first_norm(self.first(x))
+        return self.second_norm(self.second(y), self.shortcut(x))
 
 
 def resnet18(channels: int, classes: int) -> nn.Module:
     """ResNet-18 in its 32-pixel form: a 3x3 first convolution and no first pool. 0.56 G multiply-adds at 32x32."""
     widths = ((64, 64, 1), (64, 64, 1), (64, 128, 2), (128, 128, 1), (128, 256, 2), (256, 256, 1), (256, 512, 2), (512, 512, 1))
-    head = [nn.Conv2d(channels, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
+    head = [nn.Conv2d(channels, 64, 3, 1, 1, bias=False), Norm(64), nn.Identity()]
     return nn.Sequential(*head, *(Residual(*w) for w in widths), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, classes))

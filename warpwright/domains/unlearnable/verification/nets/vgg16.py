@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from torch import nn
 
+from warpwright.domains.unlearnable.verification.nets.norm import Norm
+
 _STAGES = ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3))
 """Width and number of 3x3 convolutions before each pool."""
 
@@ -14,7 +16,7 @@ def vgg16(channels: int, classes: int) -> nn.Module:
     inputs = channels
     for width, count in _STAGES:
         for _ in range(count):
-            layers += [nn.Conv2d(inputs, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU()]
+            layers += [nn.Conv2d(inputs, width, 3, 1, 1, bias=False), Norm(width), nn.Identity()]
             inputs = width
         layers.append(nn.MaxPool2d(2, ceil_mode=True))
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, classes))

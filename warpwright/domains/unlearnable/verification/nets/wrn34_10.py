@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 from torch import nn
-from torch.nn import functional as F
+
+from warpwright.domains.unlearnable.verification.nets.norm import Norm
 
 _BLOCKS = 5
 """(34 - 4) / 6"""
@@ -17,14 +18,14 @@ class PreActivation(nn.Module):
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()
-        self.first_norm, self.first = nn.BatchNorm2d(inputs), nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
-        self.second_norm, self.second = nn.BatchNorm2d(outputs), nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
+        self.first_norm, self.first = Norm(inputs), nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
+        self.second_norm, self.second = Norm(outputs), nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
         self.shortcut = None if inputs == outputs and stride == 1 else nn.Conv2d(inputs, outputs, 1, stride, bias=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return `[B, outputs, H / stride, W / stride]`."""
-        active = F.relu(self.first_norm(x))
-        y = self.second(F.relu(self.second_norm(self.first(active))))
+        active = self.first_norm(x)
+        y = self.second(self.second_norm(self.first(active)))
         return y + (x if self.shortcut is None else self.shortcut(active))
 
 
@@ -36,4 +37,4 @@ def wrn34_10(channels: int, classes: int) -> nn.Module:
         for block in range(_BLOCKS):
             layers.append(PreActivation(inputs, width, 2 if stage and not block else 1))
             inputs = width
-    return nn.Sequential(*layers, nn.BatchNorm2d(inputs), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, classes))
+    return nn.Sequential(*layers, Norm(inputs), nn.Identity(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, classes))

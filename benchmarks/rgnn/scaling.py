@@ -1,0 +1,236 @@
+"""A training step of relational layers on one to eight GPUs of one host: time, memory, and the part of it that is communication nobody hides.
+
+    python -m benchmarks.rgnn.scaling --out FOLDER [--gpus 8] [--seconds 500]          # one process a GPU, NCCL
+    python -m benchmarks.rgnn.scaling --dry --out FOLDER --gpus 4                      # the same paths on a CPU: gloo, tiny graphs
+
+For 8, 4, 2 and 1 GPUs: RGCN, RGAT and HGT on graphs with the statistics of AM, MAG and wikikg2 (strong scaling: one graph, shared out by
+warpwright.domains.rgnn.partition), and `beyond`: RGCN on a graph of 2e9 edges between 4e8 nodes, whose rows fit no single card. Of its edges nine
+tenths begin in the process that they end in, as after a partitioner, and each process draws its own.
+
+A step is forward, backward and the sum of the parameters' gradients over the processes; its time is the median of what the slowest process takes.
+`exposed` is the share of the step that goes when nothing is sent (rows of others are zeros, gradients are not added up): communication that is not
+hidden behind computing. `error`: result and gradient of x against one process that has the whole graph, where every process can hold that.
+scaling.svg has the parallel efficiency in per cent, from one GPU on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import torch
+import torch.distributed as dist
+
+from benchmarks.rgnn.forward_training import layer_of
+from warpwright.domains.rgnn import synth
+from warpwright.domains.rgnn.nn.rgcn import RGCNConv
+from warpwright.domains.rgnn.partition import Part, Parted, sum_gradients
+from warpwright.reports import plots
+
+WIDTH, REPEATS = 64, 10
+GRAPHS = ("am", "mag", "wikikg2")
+BEYOND_NODES, BEYOND_EDGES, BEYOND_RELATIONS, BEYOND_LOCAL = 400_000_000, 2_000_000_000, 64, 0.9
+LEAST_GPUS_BEYOND = 4
+"""Rows, gradients and results of `BEYOND_NODES` take 300 GB, indices 50: half of them do not fit into two cards of 141 GB."""
+
+
+class Share:
+    """One process' layer, rows and step."""
+
+    def __init__(self, layer: torch.nn.Module, part: Part, x: torch.Tensor) -> None:
+        """Take the process' own rows."""
+        self.part, self.layer, self.x = part, Parted(layer, part), x.requires_grad_()
+        self.weights = torch.randn(x.shape[0], WIDTH, device=x.device, dtype=x.dtype)
+
+    def step(self, add_up: bool = True) -> torch.Tensor:
+        """Run forward and backward, add the gradients up, and return the result."""
+        self.x.grad = None
+        self.layer.zero_grad(set_to_none=True)
+        out: torch.Tensor = self.layer(self.x)
+        out.backward(self.weights)
+        if add_up:
+            sum_gradients(self.layer, self.part)
+        return out.detach()
+
+
+def silent(part: Part, x: torch.Tensor, back: bool = False) -> tuple[torch.Tensor, Any, torch.Tensor]:
+    """Stand in for `Part.exchange`: the same gathers and memory, nothing sent."""
+    rows, of = (x, part.sent) if back else (x.index_select(0, part.rows_sent), part.received)
+    return x.new_zeros(sum(of), *x.shape[1:]), SimpleNamespace(wait=lambda: None), rows
+
+
+def median_ms(step: Callable[[], Any], device: torch.device) -> float:
+    """Return the median over steps of the time of the slowest process."""
+    times = torch.zeros(REPEATS, device=device)
+    for repeat in range(-2, REPEATS):
+        dist.barrier()
+        wait(device)
+        begun = time.perf_counter()
+        step()
+        wait(device)
+        if repeat >= 0:
+            times[repeat] = time.perf_counter() - begun
+    dist.all_reduce(times, op=dist.ReduceOp.MAX)
+    return statistics.median(times.tolist()) * 1e3
+
+
+def wait(device: torch.device) -> None:
+    """Wait for the GPU."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def measured(share: Share, device: torch.device) -> dict[str, Any]:
+    """Return a row's times and memory; a process' peak counts, the largest of all."""
+    share.step()
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+    row: dict[str, Any] = {"step_ms": median_ms(share.step, device)}
+    peak = torch.tensor([torch.cuda.max_memory_allocated(device) / 1e9 if device.type == "cuda" else 0.0], device=device)
+    sent = torch.tensor([sum(share.part.sent) * WIDTH * 4 / 1e9], device=device)
+    dist.all_reduce(peak, op=dist.ReduceOp.MAX)
+    dist.all_reduce(sent)
+    with mock.patch.object(Part, "exchange", silent):
+        alone = median_ms(lambda: share.step(add_up=False), device)
+    return row | {"silent_ms": alone, "exposed": 1 - alone / row["step_ms"], "peak_gb": peak.item(), "sent_gb_each_way": sent.item()}
+
+
+def error(share: Share, whole: torch.nn.Module, graph: synth.Synthetic, places: torch.Tensor, x: torch.Tensor, weights: torch.Tensor) -> float:
+    """Return the largest relative difference of result and gradient of x from a layer that has the whole graph."""
+    share.weights = weights[places]
+    out = share.step()
+    x = x.clone().requires_grad_()
+    if hasattr(whole, "node_types"):
+        types, _, by_type = graph.hetero()
+        done = whole(dict(zip(types, x.split(graph.nodes), strict=True)), by_type)
+        rows = [done[t] if t in done else x.new_zeros(n, WIDTH) for t, n in zip(types, graph.nodes, strict=True)]
+        wanted = torch.cat(rows)
+    else:
+        wanted = whole(x, graph.edge_index, graph.edge_type)
+    (gradient,) = torch.autograd.grad(wanted, x, weights)
+    assert share.x.grad is not None
+    apart = torch.stack([((a - b[places]).norm() / b.norm()).detach() for a, b in ((out, wanted), (share.x.grad, gradient))]).max().reshape(1)
+    dist.all_reduce(apart, op=dist.ReduceOp.MAX)
+    return float(apart)
+
+
+def shared_out(name: str, model: str, device: torch.device, scale: float) -> dict[str, Any]:
+    """Return the row of one layer on one graph, which every process draws whole and keeps its part of."""
+    graph = synth.synthetic(name, scale, device)
+    layer = layer_of(model, graph, WIDTH, device)
+    part = Part(graph.edge_index, graph.edge_type, graph.nodes)
+    every = torch.arange(graph.count, device=device)
+    places = torch.cat([every[part.own(kind)] for kind in range(len(graph.nodes))])
+    random = torch.Generator(device=device).manual_seed(1)
+    x, weights = (torch.randn(graph.count, WIDTH, device=device, generator=random) for _ in range(2))
+    share = Share(layer, part, x[places])
+    row = {"nodes": graph.count, "edges": graph.edge_type.numel(), "error": error(share, layer, graph, places, x, weights)}
+    del graph, x, weights, every
+    return row | measured(share, device)
+
+
+def beyond(device: torch.device, scale: float) -> dict[str, Any]:
+    """Return the row of RGCN on a graph of which each process draws the edges into its own nodes."""
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    nodes, edges = int(BEYOND_NODES * scale), int(BEYOND_EDGES * scale) // ranks
+    first, end = nodes * rank // ranks, nodes * (rank + 1) // ranks
+    random = torch.Generator(device=device).manual_seed(rank)
+    into, kinds = (torch.randint(high, (edges,), device=device, generator=random) for high in (end - first, BEYOND_RELATIONS))
+    local = torch.rand(edges, device=device, generator=random) < BEYOND_LOCAL
+    near = torch.randint(end - first, (edges,), device=device, generator=random) + first
+    far = torch.randint(nodes, (edges,), device=device, generator=random)
+    part = Part(torch.stack([torch.where(local, near, far), into + first]), kinds, [nodes])
+    del into, kinds, local, near, far
+    torch.manual_seed(0)
+    layer = RGCNConv(WIDTH, WIDTH, BEYOND_RELATIONS).to(device)
+    share = Share(layer, part, torch.randn(end - first, WIDTH, device=device))
+    return {"nodes": nodes, "edges": edges * ranks} | measured(share, device)
+
+
+def one_rank(options: argparse.Namespace) -> None:
+    """Run the cells of one number of processes; the first process writes the rows."""
+    device = torch.device("cpu" if options.dry else f"cuda:{options.rank}")
+    if not options.dry:
+        torch.cuda.set_device(device)
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo" if options.dry else "nccl", init_method=f"file://{options.store}", rank=options.rank, world_size=options.gpus)
+    cells = [(name, model) for name in options.graphs.split(",") for model in options.models.split(",")]
+    scale = 0.001 if options.dry else 1.0
+    for name, model in [("beyond", "rgcn"), *cells] if options.gpus >= LEAST_GPUS_BEYOND or options.dry else cells:
+        row: dict[str, Any] = {"table": "scaling", "graph": name, "layer": model, "gpus": options.gpus, "device": str(device.type)}
+        try:
+            row |= beyond(device, scale / 100 if options.dry else scale) if name == "beyond" else shared_out(name, model, device, scale)
+        except Exception as problem:  # a cell that does not fit is a row
+            row["note"] = f"{type(problem).__name__}: {str(problem)[:200]}"
+        if device.type == "cuda":
+            torch.cuda.empty_cache()
+        if options.rank == 0:
+            with (options.out / "rows.jsonl").open("a") as file:
+                file.write(json.dumps(row) + "\n")
+            print(json.dumps(row), flush=True)
+        if "note" in row:
+            return  # the others may wait for this process in an exchange: whoever started them ends them all
+    dist.destroy_process_group()
+
+
+def processes(options: argparse.Namespace, gpus: int) -> Iterator[subprocess.Popen[bytes]]:
+    """Start one process a GPU."""
+    store = options.out / f".store{gpus}-{os.getpid()}"
+    for rank in range(gpus):
+        command = [sys.executable, "-m", "benchmarks.rgnn.scaling", "--out", str(options.out), "--gpus", str(gpus), "--rank", str(rank)]
+        command += ["--store", str(store), "--graphs", options.graphs, "--models", options.models, *(["--dry"] if options.dry else [])]
+        yield subprocess.Popen(command, env={**os.environ, "GLOO_SOCKET_IFNAME": "lo"})
+
+
+def efficiency(rows: Sequence[dict[str, Any]]) -> str:
+    """Return a picture of each cell's parallel efficiency: the time on one GPU over GPUs times theirs."""
+    cells: dict[str, dict[int, float]] = {}
+    for row in rows:
+        if "step_ms" in row:
+            cells.setdefault(f"{row['graph']} {row['layer']}", {})[row["gpus"]] = row["step_ms"]
+    lines = [(name, [100 * times[1] / (gpus * times[gpus]) for gpus in sorted(times)]) for name, times in cells.items() if 1 in times]
+    return plots.curves(lines, along="GPUs, doubled each time")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run every number of GPUs, the most first; 1 if a process failed or was ended."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--gpus", type=int, default=8, help="the most GPUs that are used")
+    parser.add_argument("--graphs", default=",".join(GRAPHS))
+    parser.add_argument("--models", default="rgcn,rgat,hgt")
+    parser.add_argument("--seconds", type=float, default=500.0, help="processes are ended then")
+    parser.add_argument("--dry", action="store_true")
+    parser.add_argument("--rank", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--store", help=argparse.SUPPRESS)
+    options = parser.parse_args(argv)
+    options.out = options.out.absolute()
+    options.out.mkdir(parents=True, exist_ok=True)
+    if options.rank is not None:
+        one_rank(options)
+        return 0
+    end, failed = time.time() + options.seconds, 0
+    for gpus in (n for n in (8, 4, 2, 1) if n <= options.gpus):
+        running = list(processes(options, gpus))
+        while any(process.poll() is None for process in running) and time.time() < end and not any(process.poll() for process in running):
+            time.sleep(0.2)
+        for process in running:
+            process.kill()
+            failed += process.wait() != 0
+    if (file := options.out / "rows.jsonl").exists():
+        (options.out / "scaling.svg").write_text(efficiency([json.loads(line) for line in file.read_text().splitlines()]))
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

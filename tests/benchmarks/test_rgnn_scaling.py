@@ -1,0 +1,37 @@
+"""benchmarks/rgnn/scaling.py: the picture, and a dry run of two processes whose results are those of one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from benchmarks.rgnn import scaling
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_efficiency_is_the_time_of_one_gpu_over_gpus_times_theirs() -> None:
+    times = {8: 2.0, 2: 5.0, 1: 10.0}
+    rows = [{"graph": "am", "layer": "rgcn", "gpus": gpus, "step_ms": ms} for gpus, ms in times.items()]
+    picture = scaling.efficiency([*rows, {"graph": "mag", "layer": "hgt", "gpus": 8, "note": "out of memory"}])
+    assert "am rgcn" in picture and "mag" not in picture
+    heights = [float(point.split(",")[1]) for point in picture.split('points="')[1].split('"')[0].split()]
+    assert heights[0] == heights[1] < heights[2]  # 100 %, 100 %, 62.5 %
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not torch.distributed.is_gloo_available(), reason="needs gloo")
+def test_a_dry_run_of_two_processes(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "benchmarks.rgnn.scaling", "--dry", "--gpus", "2", "--graphs", "am", "--models", "rgcn,hgt"]
+    command += ["--out", str(tmp_path)]
+    subprocess.run(command, check=True, timeout=500, cwd=ROOT, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
+    assert [(row["graph"], row["gpus"]) for row in rows] == [(graph, gpus) for gpus in (2, 1) for graph in ("beyond", "am", "am")]
+    assert all(row["error"] < 1e-5 for row in rows if row["graph"] == "am")
+    assert (tmp_path / "scaling.svg").read_text().startswith("<svg")

@@ -1,0 +1,160 @@
+// Sums of rows over the edges of a (relation, node) pair, times the relation's weight, added to a node's or the pair's row; in float32 by
+// three TF32 products. See gathered.py.
+//
+// A block has one tile of the work list: chunks of one relation, ROWS at a time. Sixteen threads sum a chunk's rows, four chunks at once, into shared
+// memory, and eight warps multiply what is there with the weight, which lies split in shared memory in the order of the fragments. RESIDENT blocks
+// are on a multiprocessor, so that some gather while others multiply. Which numbers of a row meet in a product is free, and so is the order of its
+// results: a thread takes and gives four neighbours at once.
+#define ROWS 64
+#define PITCH 80  // floats between rows: reads of 16 bytes by eight threads, two rows of four, meet no bank twice
+#define THREADS 256
+#ifndef RESIDENT
+#define RESIDENT 3  // blocks of a multiprocessor: 80 registers a thread
+#endif
+#define LONGEST 64  // edges of a chunk; shorter ones that are a row's first are the whole row
+typedef long long i64;
+
+__device__ inline void multiply(float* d, const unsigned* a, unsigned b0, unsigned b1) {
+  asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+// A number as two of TF32: the nearest one, and what is left.
+__device__ inline void split(float x, unsigned* high, unsigned* low) {
+  *high = (__float_as_uint(x) + 0x1000u) & 0xffffe000u;
+  *low = __float_as_uint(x - __uint_as_float(*high));
+}
+
+__device__ inline void add_4(float* to, float a, float b, float c, float d) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1,%2,%3,%4};" ::"l"(to), "f"(a), "f"(b), "f"(c), "f"(d) : "memory");
+#else
+  atomicAdd(to, a), atomicAdd(to + 1, b), atomicAdd(to + 2, c), atomicAdd(to + 3, d);
+#endif
+}
+
+__device__ inline float4 zero() { return make_float4(0.0f, 0.0f, 0.0f, 0.0f); }
+
+// `scaled`: 0 without a factor of each row, 1 with it, 2 with one over it (0 for 0), and 4 more where
+// `sums` are kept without it. A weight's number for row's number k
+// and result n is at k * k_step + n * n_step. `sums` gets the sums of a pair's rows: rows of LONGEST edges or more have to be zero there.
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
+    typed_gather(const float* x, const int* x_of, const float* number, const int* number_of, const float* scale, const int* scale_of,
+                 const float* weight, float* sums, float* out, const int* out_of, const int* chunk_row, const int* chunk_begin, const int* chunk_end,
+                 const int* chunk_first, const int* tile_relation, const int* tile_begin, const int* tile_end, i64 scaled, i64 depth, i64 width,
+                 i64 k_step, i64 n_step) {
+  extern __shared__ __align__(16) float room[];
+  uint4* fragments = (uint4*)room;              // [8 steps of k][8 tiles of n][32 lanes]: high and low parts of two numbers
+  float* held = room + 8 * 8 * 32 * 4;          // [ROWS][PITCH]
+  int* places = (int*)(held + ROWS * PITCH);    // [ROWS]: where the results go, -1: nowhere
+  int me = threadIdx.x, lane = me & 31, g = lane >> 2, t = lane & 3, warp = me >> 5;
+  int first = tile_begin[blockIdx.x], last = tile_end[blockIdx.x];
+  if (first >= last) return;
+  const float* matrix = weight + (i64)tile_relation[blockIdx.x] * depth * width;
+  for (int i = me; i < 8 * 8 * 32; i += THREADS) {
+    int k = 16 * (i >> 9) + 4 * (i & 3) + 2 * ((i >> 8) & 1);
+    int c = (i >> 2) & 7, tile = (i >> 5) & 7, n = 16 * (tile >> 1) + 4 * (c >> 1) + 2 * (tile & 1) + (c & 1);
+    bool ok = k < depth && n < width;
+    uint4 part;
+    split(ok ? matrix[k * k_step + n * n_step] : 0.0f, &part.x, &part.z);
+    split(ok ? matrix[(k + 1) * k_step + n * n_step] : 0.0f, &part.y, &part.w);
+    fragments[i] = part;
+  }
+  int group = me >> 4, column = 4 * (me & 15);
+  bool inside = column < depth;
+
+  for (int base = first; base < last; base += ROWS) {
+    int row[4], at[4], left[4];  // of four chunks: row, next edge, edges that are left
+    unsigned whole = 0;
+    for (int i = 0; i < 4; ++i) {
+      int chunk = base + 4 * group + i;
+      bool ok = chunk < last;
+      row[i] = ok ? chunk_row[chunk] : -1;
+      at[i] = ok ? chunk_begin[chunk] : 0;
+      left[i] = ok ? chunk_end[chunk] - at[i] : 0;
+      whole |= (ok && chunk_first[chunk] != 0 && left[i] < LONGEST ? 1u : 0u) << i;
+    }
+    float4 sum[4];
+    int of[4];
+    float factor[4];
+    int longest = 0;
+    for (int i = 0; i < 4; ++i) {
+      sum[i] = zero();
+      factor[i] = 1.0f;
+      of[i] = 0;
+      longest = left[i] > longest ? left[i] : longest;
+      if (left[i] > 0) {
+        of[i] = x_of[at[i]];
+        if (number) factor[i] = number[number_of ? number_of[at[i]] : at[i]];
+      }
+    }
+    for (int step = 0; step < longest; ++step) {
+      float4 given[4];
+      float by[4];
+      for (int i = 0; i < 4; ++i) {
+        given[i] = inside && left[i] > 0 ? *(const float4*)(x + (i64)of[i] * depth + column) : zero();
+        by[i] = factor[i];
+      }
+      for (int i = 0; i < 4; ++i) {
+        --left[i], ++at[i];
+        if (left[i] > 0) {
+          of[i] = x_of[at[i]];
+          if (number) factor[i] = number[number_of ? number_of[at[i]] : at[i]];
+        }
+      }
+      for (int i = 0; i < 4; ++i) {
+        sum[i].x += by[i] * given[i].x, sum[i].y += by[i] * given[i].y;
+        sum[i].z += by[i] * given[i].z, sum[i].w += by[i] * given[i].w;
+      }
+    }
+    for (int i = 0; i < 4; ++i) {
+      float own = 1.0f;
+      if (scaled && row[i] >= 0) {
+        own = scale[scale_of ? scale_of[row[i]] : row[i]];
+        own = !(scaled & 2) ? own : own == 0.0f ? 0.0f : 1.0f / own;
+      }
+      float before = scaled & 4 ? 1.0f : own, after = scaled & 4 ? own : 1.0f;
+      sum[i].x *= before, sum[i].y *= before, sum[i].z *= before, sum[i].w *= before;
+      if (sums && row[i] >= 0 && inside) {
+        float* to = sums + (i64)row[i] * depth + column;
+        if ((whole >> i) & 1u)
+          *(float4*)to = sum[i];
+        else
+          add_4(to, sum[i].x, sum[i].y, sum[i].z, sum[i].w);
+      }
+      sum[i].x *= after, sum[i].y *= after, sum[i].z *= after, sum[i].w *= after;
+      *(float4*)(held + (4 * group + i) * PITCH + column) = sum[i];
+      if (column == 0) places[4 * group + i] = row[i] < 0 ? -1 : out_of ? out_of[row[i]] : row[i];
+    }
+    __syncthreads();
+    float result[4][4];
+    for (int n = 0; n < 4; ++n)
+      for (int i = 0; i < 4; ++i) result[n][i] = 0.0f;
+    int own = 16 * (warp >> 1) + g, tiles = 4 * (warp & 1);
+    for (int j = 0; j < 4; ++j) {
+      float4 upper = *(const float4*)(held + own * PITCH + 16 * j + 4 * t), lower = *(const float4*)(held + (own + 8) * PITCH + 16 * j + 4 * t);
+      float a[2][4] = {{upper.x, lower.x, upper.y, lower.y}, {upper.z, lower.z, upper.w, lower.w}};
+      for (int half = 0; half < 2; ++half) {
+        unsigned high[4], low[4];
+        for (int i = 0; i < 4; ++i) split(a[half][i], &high[i], &low[i]);
+        for (int n = 0; n < 4; ++n) {
+          uint4 b = fragments[((2 * j + half) * 8 + tiles + n) * 32 + lane];
+          multiply(result[n], low, b.x, b.y);
+          multiply(result[n], high, b.z, b.w);
+          multiply(result[n], high, b.x, b.y);
+        }
+      }
+    }
+    for (int pair = 0; pair < 2; ++pair)
+      for (int half = 0; half < 2; ++half) {
+        int place = places[own + 8 * half], n = 16 * (tiles / 2 + pair) + 4 * t;
+        if (place < 0 || n >= width) continue;
+        float* to = out + (i64)place * width + n;
+        float* even = result[2 * pair] + 2 * half;
+        float* odd = result[2 * pair + 1] + 2 * half;
+        add_4(to, even[0], even[1], odd[0], odd[1]);
+      }
+    __syncthreads();
+  }
+}

@@ -1,0 +1,84 @@
+"""CUDA kernels of large graphs: loaded once on each device, and used there once their results on a small example are right."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from warpwright.errors import UsageError
+from warpwright.native import BuildError
+from warpwright.templates.driver import DriverError, Kernel, machine_code
+
+MANY = 1 << 17
+"""Rows from which such kernels are used: with fewer a GPU is not full."""
+ALIGNED = 16
+"""Bytes that a thread takes at once."""
+
+Launch = Callable[..., None]
+"""launch(blocks, *arguments): arguments are tensors, None and integers."""
+
+
+@dataclass(frozen=True)
+class Own:
+    """A kernel of a file beside this one."""
+
+    file: str
+    entry: str
+    formats: str
+    """Its parameters, in codes of the struct module."""
+    threads: int
+    shared: int
+    """Bytes of a block."""
+    right_on: Callable[[Launch, torch.device], bool]
+    """Are the results of a small example right?"""
+    work: str
+    """What it does, for a warning where it is not used."""
+
+    def text(self) -> str:
+        """Return its CUDA text."""
+        return Path(__file__).with_name(self.file).read_text()
+
+    def launcher(self, device: torch.device) -> Launch | None:
+        """Return what launches it on a GPU; None on a CPU, where sums have to be in a fixed order, or where it fails (warns once)."""
+        if device.type != "cuda" or torch.version.hip or torch.are_deterministic_algorithms_enabled():
+            return None
+        return _loaded(self, torch.cuda.current_device() if device.index is None else device.index)
+
+
+@functools.cache
+def _loaded(own: Own, device: int) -> Launch | None:
+    """Return the launch of a kernel on a device, once its results there are right."""
+    try:
+        major, minor = torch.cuda.get_device_capability(device)
+        if major < 8:  # TF32 and copies to shared memory
+            return None
+        with torch.cuda.device(device):
+            kernel = Kernel(machine_code(own.text(), f"{major}{minor}"), own.entry, own.formats, own.threads, own.shared)
+    except (UsageError, BuildError, DriverError) as problem:
+        warnings.warn(f"{own.work} of relational graphs are made by Triton, which is slower: {problem}", stacklevel=2)
+        return None
+
+    def launch(blocks: int, *arguments: torch.Tensor | int | None) -> None:
+        pointers = [x if isinstance(x, int) else 0 if x is None else x.data_ptr() for x in arguments]
+        stream = torch._C._cuda_getCurrentRawStream(device)
+        if torch.cuda.current_device() == device:
+            kernel(blocks, stream, *pointers)
+        else:
+            with torch.cuda.device(device):
+                kernel(blocks, stream, *pointers)
+
+    if own.right_on(launch, torch.device("cuda", device)):
+        return launch
+    warnings.warn(f"{own.work} of relational graphs are made by Triton, which is slower: the CUDA kernel's are wrong here", stacklevel=2)
+    return None
+
+
+def dense(rows: torch.Tensor) -> torch.Tensor:
+    """Return rows as kernels take them: without gaps, and where copies of 16 bytes may begin."""
+    rows = rows.contiguous()
+    return rows.clone() if rows.data_ptr() % ALIGNED else rows

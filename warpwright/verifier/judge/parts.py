@@ -1,0 +1,75 @@
+"""Small parts of an output beside large ones: two heads in one tensor, places in pixels and scores between 0 and 1.
+
+An output's error is held against the original's over the whole tensor, where the large part decides: the small one could be anything. So each index
+of each dimension (a row, a column, a channel) whose answer is small beside the whole is looked at by itself, too. Few elements vary more than many,
+and an original may be exact there, so that more is allowed than over the whole: SLACK times the original's own error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+
+from warpwright.verifier.judge import oracle
+
+SMALL = 1 / 16
+"""Share of the whole answer's RMS below which an index is looked at."""
+
+SLACK, FLOOR_ULPS = 16.0, 16.0
+LEAST_ELEMENTS, MOST_INDICES = 16, 1 << 16
+
+
+@dataclass(frozen=True)
+class Part:
+    """The small indices of one dimension."""
+
+    dimension: int
+    indices: torch.Tensor
+    size: torch.Tensor
+    """RMS of the float64 answer at each."""
+    own: torch.Tensor
+    """RMS of the original's error at each."""
+
+
+def of(exact: torch.Tensor, own: torch.Tensor, rms: float) -> tuple[Part, ...]:
+    """Return the parts of an answer whose RMS is `rms`."""
+    found = []
+    for dimension, count in enumerate(exact.shape):
+        if not (2 <= count <= MOST_INDICES and exact.numel() >= LEAST_ELEMENTS * count and 0 < rms < float("inf")):
+            continue
+        others = [other for other in range(exact.dim()) if other != dimension]
+        size = torch.linalg.vector_norm(exact, dim=others) / (exact.numel() // count) ** 0.5
+        indices = ((size > 0) & (size < SMALL * rms)).nonzero().squeeze(1)
+        if len(indices):
+            part = Part(dimension, indices, size[indices], size[indices])
+            found.append(replace(part, own=errors(part, own, exact)))
+    return tuple(found)
+
+
+def errors(part: Part, values: torch.Tensor, exact: torch.Tensor, apart: torch.Tensor | None = None) -> torch.Tensor:
+    """Return the RMS of the error at each index; elements of `apart` are left out. As many indices are compared at once as memory is meant for."""
+    each = exact.numel() // exact.shape[part.dimension]
+    others = [other for other in range(exact.dim()) if other != part.dimension]
+    found = []
+    for piece in part.indices.split(max(1, oracle.CHUNKS.get(exact.device.type, oracle.CHUNKS["cpu"]) // each)):
+        difference = values.index_select(part.dimension, piece).to(exact.dtype).sub_(exact.index_select(part.dimension, piece))
+        if apart is not None:
+            difference.masked_fill_(apart.index_select(part.dimension, piece), 0)
+        found.append(torch.linalg.vector_norm(difference, dim=others) / each**0.5)
+    return torch.cat(found)
+
+
+def worse(part: Part, values: torch.Tensor, exact: torch.Tensor, apart: torch.Tensor | None = None) -> Part:
+    """Return the part with the larger of its own error and that of `values`, the original's on other inputs; what is not finite says nothing."""
+    seen = torch.nan_to_num(errors(part, values, exact, apart), nan=0.0, posinf=0.0)
+    return replace(part, own=torch.maximum(part.own, seen))
+
+
+def excess(part: Part, values: torch.Tensor, exact: torch.Tensor, dtype: torch.dtype, apart: torch.Tensor | None = None) -> tuple[float, str]:
+    """Return the largest ratio of an error to what is allowed at an index, and where that is."""
+    found = errors(part, values, exact, apart)
+    allowed = SLACK * part.own + FLOOR_ULPS * torch.finfo(dtype).eps * part.size + torch.finfo(dtype).tiny
+    ratio, at = (torch.nan_to_num(found, nan=float("inf")) / allowed).max(0)
+    where = f"at index {int(part.indices[at])} of dimension {part.dimension}, which is small beside the rest (RMS {float(part.size[at]):.2e})"
+    return float(ratio), f"{where}: error RMS {float(found[at]):.2e}, allowed {float(allowed[at]):.2e}, the original's own {float(part.own[at]):.2e}"
