@@ -1,7 +1,8 @@
 """Sums of rows over the edges of pairs, times the relation's weight, by one CUDA kernel (gathered.cu), on large graphs.
 
-Triton holds a step's rows and the weight's fragments in registers, 158 to 222 a thread, so twelve warps are on a multiprocessor and gathers wait:
-1.2 ms on am's graph (RGCN, 5.7 million edges, an H200), whose bytes take 0.75. Here sums go through shared memory, and 24 warps are there.
+Triton holds a step's rows and the weight's fragments in registers, 158 to 222 a thread, so twelve warps are on a multiprocessor. Here sums go through
+shared memory, and 24 warps are there. On am's graph (5.7 million edges, an H200) a training step takes 4.45 ms so and 4.95 by Triton (RGCN), 9.0 and
+9.4 (RGAT), 19.4 and 20.1 (HGT); forwards, which add to rows of nodes and keep no sums, take as long.
 """
 
 from __future__ import annotations
