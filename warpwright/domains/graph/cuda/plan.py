@@ -145,6 +145,8 @@ def plan(program: Program, layout: Layout, tuning: Tuning, phases: int, strided:
         chosen = Plan("flat", tuning.block, vector, 1, 0, 1, layout.rows, layout.length, tuning.unroll)
     else:
         chosen = _rows(layout, tuning, vector, phases)
+        if phases > 1 and not chosen.items and any(move.kind == "sample" for moves in program.moves.values() for move in moves):
+            raise Unsupported("resampling that each reading of a row would work out again")
     return replace(chosen, loose=frozenset(loose))
 
 
