@@ -95,6 +95,21 @@ def test_blocks_together_keep_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(kernel.text.count("load<4>") == 1 for kernel in kernels)
 
 
+def test_a_sum_of_operands_is_kept_where_they_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "MULTIPROCESSORS", 2)
+    monkeypatch.setattr(plan, "HELD", 4)
+    monkeypatch.setitem(plan.REGISTERS, 512, 4)
+
+    class Model(torch.nn.Module):
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            return torch.softmax(x + y, -1)
+
+    x, y = torch.randn(3, 17000), torch.randn(3, 17000)
+    kernels, optimized = fused(captured(Model(), x, y))
+    assert [kernel.text.count("load<4>") for kernel in kernels] == [2] and kernels[0].generated.together
+    torch.testing.assert_close(optimized(x, y), torch.softmax(x + y, -1))
+
+
 def test_what_a_norm_reads_out_of_order_is_turned_by_a_kernel() -> None:
     """A convolution's result with its channels last, whose rows are reduced: torch's own copy would take longer than the norm."""
 
