@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.kernelbench import first_table
+from benchmarks.kernelbench import first_table, levels
 from warpwright.reports import summary
 
 RESULTS = Path(__file__).parent / "results"
@@ -43,6 +43,7 @@ def kernelbench(rows: Sequence[Row], of: str | None = None) -> str:
 
 VIEWS: Mapping[str, Callable[[Sequence[Row]], str]] = {
     "kernelbench": kernelbench,
+    "kernelbench-levels": levels.view,
     "kernelbench-drawn": partial(kernelbench, of="drawn"),
     "first-kernelbench": partial(first_table.view, of="kernelbench"),
     "first-modules": partial(first_table.view, of="tasks"),

@@ -288,7 +288,7 @@ def compared(programs: dict[str, Any], model: Any, inputs: list[Any], leaves: li
         state = copy.deepcopy(model.state_dict())
         original = flat(model(*given))
         few = samples_of(model, given, original)
-        original = [x[:few] for x in original]
+        original = [x[:few] if few else x for x in original]
         given_few = [x[:few] if few and isinstance(x, torch.Tensor) else x for x in given]
         large = not few and sum(x.nbytes for x in leaves) + sum(x.nbytes for x in original) > wide
         exact, rounded = original, None
@@ -316,7 +316,7 @@ def compared(programs: dict[str, Any], model: Any, inputs: list[Any], leaves: li
             if hasattr(program, "fits") and not program.fits(given):
                 found[name][kind] = "does not fit the guard"
                 continue
-            seen = [x[:few] for x in flat(program(*given))]
+            seen = [x[:few] if few else x for x in flat(program(*given))]
             nan = any(not torch.equal(x.isnan(), truth.isnan()) for x, truth in zip(seen, exact, strict=True))
             error = max(rms(x, truth) for x, truth in zip(seen, exact, strict=True))
             ratio = error / max(own, 1e-8 * scale, 1e-30)

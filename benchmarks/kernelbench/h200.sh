@@ -5,7 +5,7 @@
 #
 # KB has level1, level2, level3, and footprints.json (eager peaks, as `run --footprints` makes it). Parts:
 #
-#     verdicts   a draw through the verifier, of the tasks whose eager peak is 6 GB at most; SEED, COUNT and JOBS are the draw's
+#     verdicts   a draw through the verifier, of the tasks whose eager peak is 4 GB at most; SEED, COUNT and JOBS are the draw's
 #                (with the ARCHIVE of an earlier run what it finished is left out)
 #     first      first programs, no verdicts; MORE: further tasks
 #     host       three small kernels: what they take of the host
@@ -16,15 +16,15 @@ minutes=$(python3 -c "print($seconds / 60)")
 held=benchmarks/kernels/held_out
 case $part in
 verdicts)
-  python3 -m benchmarks.kernelbench.run --kernelbench "$kb" --levels 1,2,3 --footprints "$kb/footprints.json" --largest 6 \
-    --draw "${SEED:-47},${COUNT:-48}" --jobs-per-gpu "${JOBS:-9}" --prewarm skip --baselines eager,compile,cuda_graph \
+  python3 -m benchmarks.kernelbench.run --kernelbench "$kb" --levels 1,2,3 --footprints "$kb/footprints.json" --largest 4 \
+    --draw "${SEED:-47},${COUNT:-48}" --jobs-per-gpu "${JOBS:-6}" --prewarm skip --baselines eager,compile,cuda_graph \
     --budget "3000s,2 proposals,until faster" --budget-of all --timing-seconds 1 --minutes "$minutes" --grace 9 --trace --resume --out "$out" \
     ${archive:+--archive "$archive"}
   ;;
 first)
   tasks=benchmarks/kernels/tasks
   python3 -m benchmarks.kernelbench.first --kernelbench "$kb" --out "$out" --baselines compile --wide 8 --jobs 9 --seconds "$seconds" --kernels \
-    --tasks "$held/message_mean.py,$held/upsample_and_join.py,2:31,2:1,1:89,2:17,2:46,$tasks/smoothness_loss.py,2:35,1:63,2:5,1:91,3:31,3:43,2:52,1:93,2:16,2:100,2:93,2:26,1:50,2:19,$tasks/patch_merging.py,$tasks/gated_update.py,3:21${MORE:+,$MORE}"
+    --tasks "2:17,2:46,2:35,2:5,$tasks/smoothness_loss.py,$held/message_mean.py,$held/upsample_and_join.py,3:31,3:43,2:52,2:16,2:100,2:93,2:26,1:50,2:19,$tasks/patch_merging.py,$tasks/gated_update.py,3:21${MORE:+,$MORE}"
   ;;
 host)
   python3 -m benchmarks.kernelbench.first --kernelbench "$kb" --out "$out" --baselines compile,cuda_graph --jobs 1 --seconds "$seconds" --kernels \

@@ -106,8 +106,8 @@ def _without_launches(moves: Moves, recipe: Recipe) -> list[Recipe]:
     plain = moves.estimate(recipe)
     chosen = [longer for kind in schedules.values() for longer in kind[:LOOKED_AT]]
     pairs = _joined(moves, chosen)
-    with_graph = [longer for longer in _joined(moves, pairs) if moves.space.traits(longer[-1]).in_baselines]  # two kinds of kernels in a CUDA graph
-    every = distinct([*chosen, *pairs, *with_graph])
+    third = [(longer, moves.space.traits(longer[-1])) for longer in _joined(moves, pairs)]  # two kinds of kernels in a CUDA graph, or three kinds
+    every = distinct([*chosen, *pairs, *(longer for longer, traits in third if traits.in_baselines or traits.tried_first)])
     bound = [longer for longer in every if 0 < moves.estimate(longer) <= LAUNCH_BOUND * plain]
     bound.sort(key=lambda longer: moves.estimate(longer) * WORTH_A_STEP ** len(longer))
     soon = [longer for longer in bound if not any(moves.space.traits(action).slow_to_build(action) for action in longer)]

@@ -398,7 +398,7 @@ def _longest_build(bench: Workbench, candidate: Candidate, seconds: float) -> fl
 def _verdict_of(bench: Workbench, judge: verify.Judge, worker: Worker, name: str, baseline: Baseline) -> Verdict:
     """Verify a baseline; before a deadline one that passed in a worker that another one ended is not verified twice."""
     if bench.deadline is None or not baseline.verdict or not baseline.verdict.ok:
-        return _verify_baseline(bench.task, judge, worker, name)
+        return _verify_baseline(bench.task, judge, worker, name, bench.hurries)
     try:
         timed.load_timed_state(judge, worker, name)
     except Rejected as rejected:
@@ -406,13 +406,14 @@ def _verdict_of(bench: Workbench, judge: verify.Judge, worker: Worker, name: str
     return baseline.verdict
 
 
-def _verify_baseline(task: Task, judge: verify.Judge, worker: Worker, name: str) -> Verdict:
+def _verify_baseline(task: Task, judge: verify.Judge, worker: Worker, name: str, hurried: bool = False) -> Verdict:
     """Verify a baseline; again, some times, after an alarm that can only be a false one. The original is right in any case of that kind.
 
-    The original goes the whole way of a candidate: what refuses it would refuse any. Of the others, which are ours, the values count.
+    The original goes the whole way of a candidate: what refuses it would refuse any. Of the others, which are ours, the values count; of the original
+    too before a deadline, where a candidate that is refused for no fault of its own costs less than the time.
     """
     for _ in range(TRIES):
-        verdict = verify.verify(judge, worker, name, task, ours=name != ORIGINAL)
+        verdict = verify.verify(judge, worker, name, task, ours=name != ORIGINAL or hurried)
         if verdict.check not in AGAINST_MALICE or not worker.alive:
             return verdict
     if name == ORIGINAL:

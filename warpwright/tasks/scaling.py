@@ -237,7 +237,7 @@ def estimate_seconds(text: str, path: str = "<task>") -> float:
 
     task = Task(name="scaling", path=path)
     namespace = run_text(text, path, digest("scaling", text))
-    sys.modules.pop(namespace.__name__)  # one of about twenty tries
+    sys.modules.pop(namespace.__name__, None)  # one of about twenty tries
     reference = Reference(task, text, namespace, list(call(path, "get_init_inputs()", namespace.get_init_inputs)))
     model, inputs = reference.make_meta_model(), reference.make_inputs(0, "meta")
     traffic = _traffic_mode()

@@ -95,6 +95,28 @@ def test_blocks_together_keep_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(kernel.text.count("load<4>") == 1 for kernel in kernels)
 
 
+def test_what_a_norm_reads_out_of_order_is_turned_by_a_kernel() -> None:
+    """A convolution's result with its channels last, whose rows are reduced: torch's own copy would take longer than the norm."""
+
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = torch.nn.Conv2d(8, 16, 3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return F.instance_norm(self.conv(x)) / 2.0
+
+    torch.manual_seed(0)
+    model, x = Model(), torch.randn(2, 8, 66, 66)
+    ir = captured(model, x)
+    technique = ChannelsLast()
+    kernels, optimized = fused(technique.apply(ir, next(iter(technique.sites(ir)))))
+    assert not any(kernel.copied for kernel in kernels)
+    assert any(kernel.__name__.endswith("contiguous") and kernel.expected for kernel in kernels)
+    with torch.no_grad():
+        torch.testing.assert_close(optimized(x, *model.parameters()), model(x), rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.slow
 def test_chunks_of_rows_follow_one_another(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "CHUNK_BYTES", 3 << 18)  # two rows

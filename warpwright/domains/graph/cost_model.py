@@ -136,7 +136,7 @@ def bytes_of(node: fx.Node) -> float:
     if name == "tf32x3":
         return moved + 2.0 * _size(node) * math.ceil(shape(node.args[0])[-1] / 2 / node.args[2])  # type: ignore[arg-type, operator]
     if isinstance(node.target, CudaKernel):
-        moved += sum(_size(arg) for arg in node.all_input_nodes) * (1 if node.target.generated.workspace else 0) * 0.5  # half of it is still in L2
+        moved += sum(_size(arg) for arg in node.all_input_nodes) * (1 if node.target.generated.workspace and not node.target.generated.together else 0) * 0.5  # half of it is still in L2
         moved += sum(2 * TURNED * _size(arg) for arg in node.target.copied)
         if node.target.program.reduced and any(list(steps) != sorted(steps, reverse=True) for steps in node.target.placement.strides if steps):
             moved *= SCATTERED
@@ -148,7 +148,7 @@ def bytes_of(node: fx.Node) -> float:
         moved *= TURNED
     elif node.target in COPIES and node.target is not aten.clone.default:
         moved = 0.0
-    elif windows.read(node) is not None:
+    elif windows.read(node) is not None or is_op(node, *windows.MAX_POOLS, *windows.AVERAGE_POOLS):  # with the channels last, too
         moved *= WINDOWS_READ
     elif is_op(node, *SCANS):
         moved *= SCANS_READ
@@ -158,7 +158,7 @@ def bytes_of(node: fx.Node) -> float:
 def _planes(node: fx.Node) -> float:
     """Return the bytes of input and result of a 2D convolution that tensor cores could do, and whose channels do not come last; else 0."""
     conv = convolution_of(node)
-    if conv is None or conv.d != 2 or conv.groups != 1 or conv.transposed or shape(conv.x)[1] < FEW or shape(conv.x)[1] % 4 or conv.channels % 4:
+    if conv is None or conv.d != 2 or conv.groups != 1 or shape(conv.x)[1] < FEW or shape(conv.x)[1] % 4 or conv.channels % 4:
         return 0.0
     last = any(value(x).is_contiguous(memory_format=torch.channels_last) and not value(x).is_contiguous() for x in (conv.x, conv.weight))
     return 0.0 if last else float(_size(conv.x) + _size(node))

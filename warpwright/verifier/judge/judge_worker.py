@@ -138,6 +138,7 @@ class JudgeWorker:
             if original.strength != strength:
                 original.strength, original.current = strength, None
                 original.answers.clear()
+                original.worked_out.clear()
             try:
                 answer = original.answer(case, 0)
             except (RuntimeError, IndexError, ValueError, TaskError):
@@ -417,9 +418,9 @@ def _limit_memory(task: Task, device: str) -> None:
 
 
 def _budget_bytes(device: str) -> int:
-    """Return how much memory the float64 answers may take together: on CUDA a sixteenth, since several judges may share a GPU."""
+    """Return how much memory the float64 answers may take together: on CUDA a twelfth, since several judges may share a GPU."""
     if device.startswith("cuda"):
-        return int(torch.cuda.get_device_properties(device).total_memory) // 16
+        return int(torch.cuda.get_device_properties(device).total_memory) // 12
     import os
 
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 8

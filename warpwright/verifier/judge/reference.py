@@ -206,6 +206,8 @@ class Original:
         self.current: int | None = None
         self.extra = {name: buffer.clone() for name, buffer in self.model.named_buffers() if name not in initial}
         self.answers: dict[Key, Answer] = {}
+        self.worked_out: dict[Key, Answer] = {}
+        """All that is known of answers that were worked out once, but for their float64 values."""
         self.found: Counter[Key] = Counter()
         """How often each answer was asked for and there."""
         self.may_use_tf32 = device.startswith("cuda") and bool(tf32.permitted())
@@ -314,6 +316,7 @@ class Original:
                 self.current = None
                 own = self.run_own(inputs, which)  # raises where it is the input that the program does not take
                 self.wide_problem = f"the original does not run in float64: {str(error)[:300]}"
+                self.worked_out.clear()
                 return own
             self.current = None
             return self._widely_in_less_memory(inputs, which, rounding)
@@ -351,14 +354,30 @@ class Original:
             self.found[key] += 1
             return self._with_usual_error(self.answers[key])
         self._make_room(max((answer.bytes for answer in self.answers.values()), default=0))  # the next is about as large
+        computed = self._answer_again(case, which) if key in self.worked_out else self._answer_anew(case, which)
+        self._make_room(computed.bytes)
+        self.answers[key] = computed
+        return self._with_usual_error(computed)
+
+    def _answer_anew(self, case: Case, which: int) -> Answer:
+        """Return an answer that is worked out for the first time, its error among the usual ones."""
         computed = self._answer(self.inputs(case), which)
         for leaf in computed.leaves:
             if leaf.is_real and computed.finite and computed.conditioned and leaf.scale.rms > 0 and not oracle.is_noise(leaf.original, leaf.scale):
                 self.usual.setdefault(leaf.path, []).append(oracle.relative(leaf.original, leaf.scale))
                 parts.enlarge(self.largest.setdefault(leaf.path, {}), leaf.sizes)
-        self._make_room(computed.bytes)
-        self.answers[key] = computed
-        return self._with_usual_error(computed)
+        if not computed.after and all(leaf.own is None for leaf in computed.leaves):
+            bare = tuple(replace(leaf, exact=leaf.exact.new_empty(0)) for leaf in computed.leaves)
+            self.worked_out[key_of(case, which)] = replace(computed, leaves=bare)
+        return computed
+
+    def _answer_again(self, case: Case, which: int) -> Answer:
+        """Return an answer that was forgotten: its float64 values are made again, and what its errors were is known."""
+        known = self.worked_out[key_of(case, which)]
+        exact = [as_tensor(value) for _, value in leaves_of(self.run_wide(self.inputs(case), which))]
+        if key_of(case, which) not in self.worked_out:  # it does not run in float64 after all
+            return self._answer_anew(case, which)
+        return replace(known, leaves=tuple(replace(leaf, exact=value) for leaf, value in zip(known.leaves, exact, strict=True)))
 
     def _make_room(self, wanted: int) -> None:
         """Forget answers until as many bytes as `wanted` are within the budget, or none is left: the newest of those found least often.

@@ -10,6 +10,7 @@ import torch
 from warpwright.domains.graph.cpp.layout import Layout, Loop
 from warpwright.domains.graph.cpp.phases import Phases, closure
 from warpwright.domains.graph.cpp.program import MASK, Program, Unsupported, Value
+from warpwright.domains.graph.cuda.joins import EMPTY, SLOTS, Joins, added, names_of
 from warpwright.domains.graph.cuda.online import online
 from warpwright.domains.graph.cuda.placement import CONTIGUOUS, Placement
 from warpwright.domains.graph.cuda.plan import DEFAULT, REGISTERS, SHARED_BYTES, TILE, TYPES, Chunks, Plan, Tuning, chunks, counted, plan
@@ -17,13 +18,6 @@ from warpwright.domains.graph.ir import value
 
 KEPT_COST = 8
 """Cycles from which on keeping a value in registers beats computing it again."""
-SLOTS = {"Sum": 1, "Moments": 2, "Max": 1, "Min": 1, "Online": 2}
-"""Doubles of a reduction's partial result."""
-_EMPTY = {"Sum": ("0.0",), "Moments": ("0.0", "0.0"), "Max": ("-INF",), "Min": ("INF",), "Online": ("-INF", "0.f")}
-_JOIN = {"Sum": "{0} + {1}", "Moments": "{0} + {1}", "Max": "vmax({0}, {1})", "Min": "vmin({0}, {1})"}
-_FLOATS = ("Max", "Min", "Online")
-"""Reductions whose parts are floats."""
-
 
 @dataclass(frozen=True)
 class Launch:
@@ -70,7 +64,7 @@ def _passes(program: Program) -> int:
 
 
 @dataclass
-class _Writer(Phases):
+class _Writer(Joins):
     program: Program
     layout: Layout
     plan: Plan
@@ -111,11 +105,7 @@ class _Writer(Phases):
             steps.append(None)  # results of rows, from their parts
         order = chunks(shape, blocks, 4 * shape.length * shape.per_block)
         launch = Launch(self.name, order.grid(len(steps)), block)
-        return Generated(self._in_parts(steps, order, blocks), launch, self._doubles(), shape.vector, 1 + (len(steps) - 1) * blocks)
-
-    def _doubles(self) -> int:
-        """Return the size of the workspace: a place for each part's share of each reduction."""
-        return sum(SLOTS[r.text] for r in self.reductions) * self.plan.units * self.plan.parts
+        return Generated(self._in_parts(steps, order, blocks), launch, self.doubles(), shape.vector, 1 + (len(steps) - 1) * blocks)
 
     def _choose_kept(self) -> list[Value]:
         """Return the values that stay in registers from the phase that computes them to a later one."""
@@ -272,9 +262,6 @@ class _Writer(Phases):
                 lines.append(self._op(v))
         return lines
 
-    def _accumulators(self, r: Value) -> list[str]:
-        return [f"{_type(r)} r{r.number}_{i} = {empty};" for i, empty in enumerate(_EMPTY[r.text])]
-
     def _step(self, phase: int, width: int, kept: Sequence[Value]) -> list[str]:
         """Return the lines of one vector of a phase; `q` points at its first element."""
         values = self.elements_in(phase, kept)
@@ -289,7 +276,7 @@ class _Writer(Phases):
         inner = [self._element(v, phase, kept) for v in values]
         for r in reductions:
             text = self._name(r.args[0])
-            inner.append(f"t{r.number} += {text};" if r in sums else f"t{r.number}[e] = {text};" if r in packs else _add(r, text))
+            inner.append(f"t{r.number} += {text};" if r in sums else f"t{r.number}[e] = {text};" if r in packs else added(r, text))
         inner += [f"y{self.tensor(v)}[e] = v{v.number};" for v in results]
         lines += ["#pragma unroll", f"for (int e = 0; e < {width}; ++e) {{", *(f"    {line}" for line in inner), "}"]
         lines += [f"r{r.number}_0 += (double)t{r.number};" for r in sums]
@@ -455,24 +442,24 @@ class _Writer(Phases):
             body += self._scalars(phase + 1)
         body += self._row_results("member == 0 && part == 0")
         launch = Launch(self.name, shape.units * shape.parts, shape.block)
-        return Generated(self._text(body, True, 2), launch, self._doubles(), shape.vector, 1 + meetings * shape.units, together=True)
+        return Generated(self._text(body, True, 2), launch, self.doubles(), shape.vector, 1 + meetings * shape.units, together=True)
 
     def _met(self, reductions: Sequence[Value], flag: str) -> list[str]:
         """Return lines that store a block's results, wait for those of the row's other blocks, and join them all."""
-        lines = [*self._partials(reductions), "__threadfence();", "__syncthreads();", "if (threadIdx.x == 0) {", f"    atomicAdd(&{flag}, 1);"]
+        lines = [*self.partials(reductions), "__threadfence();", "__syncthreads();", "if (threadIdx.x == 0) {", f"    atomicAdd(&{flag}, 1);"]
         lines += [f"    while (atomicAdd(&{flag}, 0) < {self.plan.parts}) {{}}", "    __threadfence();", "}", "__syncthreads();"]
-        lines += [f"{name} = {empty};" for r in reductions for name, empty in zip(_parts(r), _EMPTY[r.text], strict=True)]
-        return lines + self._parts_joined(reductions)
+        lines += [f"{name} = {empty};" for r in reductions for name, empty in zip(names_of(r), EMPTY[r.text], strict=True)]
+        return lines + self.parts_joined(reductions)
 
     def _of_part(self, phase: int | None) -> list[str]:
         """Return the lines of one phase of a part: what earlier ones gave is joined first. None: the results of rows."""
         first = self.last if phase is None else phase
-        lines = self._joined([r for r in self.reductions if r.phase <= first])
+        lines = self.joined([r for r in self.reductions if r.phase <= first])
         for earlier in range(first + 1):
             lines += self._scalars(earlier)
         if phase is None:
             return lines + self._row_results("live && member == 0 && part == 0")
-        lines += self._phase(phase) + self._partials([r for r in self.reductions if r.args[0].phase == phase])
+        lines += self._phase(phase) + self.partials([r for r in self.reductions if r.args[0].phase == phase])
         ends = phase == self.last and any(v.phase == self.last and self.of_elements(v) for v in self.results)
         return lines + (self._row_results("live && member == 0 && part == 0") if ends else [])
 
@@ -502,7 +489,7 @@ class _Writer(Phases):
         """Return the loop of one phase over a thread's elements, and the reductions joined over its group."""
         shape, loops, width = self.plan, self.layout.inner, self.plan.vector
         reductions = [r for r in self.reductions if r.args[0].phase == phase]
-        lines = [line for r in reductions for line in self._accumulators(r)]
+        lines = [line for r in reductions for line in self.accumulators(r)]
         if self.elements_in(phase, self.kept):
             lines += self._loop(phase)
             inner = self._digits("k", loops, "k") + self._pointers(loops, "k", "p", "q", self._touched(phase, self.kept))
@@ -511,7 +498,7 @@ class _Writer(Phases):
             lines += [f"{'    ' * deep}{line}" for line in inner] + ["    }", "}"][2 - deep :]
         elif any(r.args[0].kind == "const" for r in reductions):
             raise Unsupported("a reduction of a constant")
-        return [*lines, *self._group_joined(reductions, "s")]
+        return [*lines, *self.group_joined(reductions, "s")]
 
     def _loop(self, phase: int) -> list[str]:
         shape, kind, parts = self.plan, self.index, self.plan.parts
@@ -529,95 +516,10 @@ class _Writer(Phases):
         lines = [f"const {kind} stop{phase} = {'!live ? 0 : ' if guard else ''}{end};"]
         return [*lines, "#pragma unroll 4", f"for ({kind} k = {start} + member * {shape.vector}; k < stop{phase}; k += {step}) {{"]
 
-    # --- reductions over threads -------------------------------------------------------------------------------------
-
-    def _group_joined(self, reductions: Sequence[Value], room: str) -> list[str]:
-        """Return lines after which every thread of a group has the group's result."""
-        if self.plan.group == 1 or not reductions:
-            return []
-        return self._columns_joined(reductions, room) if self.lanes is not None else self._warps_joined(reductions, room)
-
-    def _warps_joined(self, reductions: Sequence[Value], room: str) -> list[str]:
-        shape = self.plan
-        lines = self._shuffled(reductions, min(shape.group, 32))
-        warps = shape.group // 32
-        if warps <= 1:
-            return lines
-        names = [(r, name) for r in reductions for name in _parts(r)]
-        lines += [f"__shared__ {_type(r)} {room}{name}[{warps}];" for r, name in names]
-        lines += ["if (threadIdx.x % 32 == 0) {", *(f"    {room}{name}[threadIdx.x / 32] = {name};" for _, name in names), "}", "__syncthreads();"]
-        lines += [f"{name} = {room}{name}[threadIdx.x % {warps}];" for _, name in names]
-        return lines + self._shuffled(reductions, warps)
-
-    def _shuffled(self, reductions: Sequence[Value], width: int) -> list[str]:
-        if width == 1:
-            return []
-        steps = [step for r in reductions for step in _join(r, [f"__shfl_xor_sync(0xffffffffu, {name}, step)" for name in _parts(r)])]
-        return ["#pragma unroll", f"for (int step = {width // 2}; step > 0; step /= 2) {{", *(f"    {line}" for line in steps), "}"]
-
-    def _columns_joined(self, reductions: Sequence[Value], room: str) -> list[str]:
-        shape = self.plan
-        names = [(r, name) for r in reductions for name in _parts(r)]
-        lines = [f"__shared__ {_type(r)} {room}{name}[{shape.block}];" for r, name in names]
-        lines += [*(f"{room}{name}[threadIdx.x] = {name};" for _, name in names), "__syncthreads();"]
-        lines += [f"{name} = {room}{name}[column];" for _, name in names]
-        steps = [step for r in reductions for step in _join(r, [f"{room}{name}[j * {shape.per_block} + column]" for name in _parts(r)])]
-        return [*lines, "#pragma unroll", f"for (int j = 1; j < {shape.group}; ++j) {{", *(f"    {line}" for line in steps), "}"]
-
-    def _slot(self, r: Value, number: int, part: str) -> str:
-        before = sum(SLOTS[other.text] for other in self.reductions[: self.reductions.index(r)]) + number
-        units, parts = self.plan.units, self.plan.parts
-        if self.lanes is not None:
-            return f"w[((long long){before * parts} + {part}) * {units} + unit]"
-        return f"w[((long long){before * units} + unit) * {parts} + {part}]"
-
-    def _partials(self, reductions: Sequence[Value]) -> list[str]:
-        """Return lines that store a block's results."""
-        if not reductions:
-            return []
-        stores = [f"{self._slot(r, i, 'part')} = (double){name};" for r in reductions for i, name in enumerate(_parts(r))]
-        return ["if (member == 0 && live) {", *(f"    {line}" for line in stores), "}"]
-
-    def _joined(self, reductions: Sequence[Value]) -> list[str]:
-        """Return lines that join the parts of earlier phases."""
-        if not reductions:
-            return []
-        return [line for r in reductions for line in self._accumulators(r)] + self._parts_joined(reductions)
-
-    def _parts_joined(self, reductions: Sequence[Value]) -> list[str]:
-        """Return lines that join the results of a row's parts."""
-        steps = [step for r in reductions for step in _join(r, [f"({_type(r)})__ldcg(&{self._slot(r, i, 'j')})" for i in range(SLOTS[r.text])])]
-        lines = [f"for (int j = member; j < {self.plan.parts}; j += {self.plan.group}) {{", *(f"    {line}" for line in steps), "}"]
-        return lines + self._group_joined(reductions, "j")
-
     def _row_results(self, test: str) -> list[str]:
         rows = [v for v in self.results if not self.of_elements(v)]
         stores = [f"*p{self.tensor(v)} = v{v.number};" if v.type == MASK else f"put(p{self.tensor(v)}, v{v.number});" for v in rows]
         return [f"if ({test}) {{", *(f"    {line}" for line in stores), "}"] if stores else []
-
-
-def _type(r: Value) -> str:
-    return "float" if r.text in _FLOATS else "double"
-
-
-def _parts(r: Value) -> list[str]:
-    return [f"r{r.number}_{i}" for i in range(SLOTS[r.text])]
-
-
-def _join(r: Value, others: Sequence[str]) -> list[str]:
-    """Return the lines that join another partial result to this one."""
-    if r.text == "Online":
-        return [f"join(r{r.number}_0, r{r.number}_1, {others[0]}, {others[1]});"]
-    return [f"{name} = {_JOIN[r.text].format(name, other)};" for name, other in zip(_parts(r), others, strict=True)]
-
-
-def _add(r: Value, text: str) -> str:
-    name = f"r{r.number}"
-    if r.text == "Moments":
-        return f"{name}_0 += (double){text}; {name}_1 += (double){text} * (double){text};"
-    if r.text == "Sum":
-        return f"{name}_0 += (double){text};"
-    return f"{name}_0 = {_JOIN[r.text].format(f'{name}_0', text)};"
 
 
 __all__ = ["Generated", "Launch", "Tuning", "generate"]

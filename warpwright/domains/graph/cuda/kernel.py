@@ -33,6 +33,9 @@ class CudaKernel(Fused):
         strides = self.placement.strides[len(program.operands) :] or (None,) * len(program.outputs)
         self.laid = {i: steps for i, steps in enumerate(strides) if steps is not None}
 
+    turned: frozenset[int] = frozenset()
+    """Sources that a kernel of ours puts in order before this one."""
+
     @property
     def expected(self) -> dict[int, tuple[int, ...]]:
         """Source -> the strides that the kernel expects of it, where it is not contiguous."""
@@ -40,8 +43,9 @@ class CudaKernel(Fused):
 
     @property
     def copied(self) -> list[fx.Node]:
-        """The sources that are copied before the kernel runs."""
-        return [node for i, node in enumerate(self.sources) if i not in self.expected and is_tensor(node) and not value(node).is_contiguous()]
+        """The sources that are copied by torch before the kernel runs."""
+        sources = [node for i, node in enumerate(self.sources) if i not in self.expected and i not in self.turned]
+        return [node for node in sources if is_tensor(node) and not value(node).is_contiguous()]
 
     def python_text(self) -> str:
         """Return the Python function that allocates the results and launches the kernel. Each line costs time of the host: there are few."""

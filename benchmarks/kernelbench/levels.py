@@ -1,0 +1,55 @@
+"""The means of a drawn KernelBench run level by level, and over levels that count the same, however many tasks of each came to a verdict."""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from warpwright.reports import summary
+
+Row = Mapping[str, Any]
+
+
+def view(rows: Sequence[Row]) -> str:
+    """Return the table of levels, a line for all of them, and the tasks without a score."""
+    lines = [row for row in rows if "task" in row]
+    levels: dict[str, list[Row]] = {}
+    for line in sorted(lines, key=lambda line: str(line["task"])):
+        levels.setdefault(line["task"].partition("_")[0].removeprefix("level"), []).append(line)
+    columns = ("level", "tasks", "scored", "FASTER", "baseline kept", "against the best baseline", "against eager")
+    cells = [_cells(level, own) for level, own in levels.items()]
+    table = "\n".join(f"| {' | '.join(row)} |" for row in (columns, ["---"] * len(columns), *cells))
+    scored = [[line for line in own if line["status"] != "unscored"] for own in levels.values()]
+    means = [f"- {words}: {_over_levels([[summary.speedup(line, of) for line in own] for own in scored if own])}" for of, words in MEANS]
+    unscored = [f"- {line['task']}: {line['reason']}" for line in lines if line["status"] == "unscored"]
+    below = [f"{line['task']} ({summary.speedup(line, 'best'):.2f}x)" for own in scored for line in own if summary.speedup(line, "best") < 0.98]
+    more = ["Unscored:", "\n".join(unscored)] if unscored else []
+    return "\n\n".join([table, "\n".join(means), f"Below 0.98 of the best baseline: {', '.join(below) or 'none'}.", *more, summary.table(lines)])
+
+
+MEANS = (("best", "levels counting the same, against the best baseline"), ("eager", "against eager"))
+
+
+def _cells(level: str, lines: Sequence[Row]) -> list[str]:
+    scored = [line for line in lines if line["status"] != "unscored"]
+    verdicts = Counter(str(line.get("verdict")) for line in scored)
+    means = [summary.geometric_mean([summary.speedup(line, of) for line in scored]) for of, _ in MEANS]
+    shown = [f"{mean.value:.2f}x [{mean.low:.2f}, {mean.high:.2f}]" if mean else "" for mean in means]
+    return [level, str(len(lines)), str(len(scored)), str(verdicts["FASTER"]), str(len(scored) - verdicts["FASTER"]), *shown]
+
+
+def _over_levels(levels: Sequence[Sequence[float]], seed: int = 0) -> str:
+    """Return the geometric mean of the levels' geometric means, with the 95 % interval of drawing each level's tasks anew."""
+    rng = random.Random(seed)
+    logs = [[math.log(value) for value in own] for own in levels]
+
+    def mean(drawn: Sequence[Sequence[float]]) -> float:
+        return statistics.fmean(statistics.fmean(own) for own in drawn)
+
+    anew = sorted(mean([rng.choices(own, k=len(own)) for own in logs]) for _ in range(summary.RESAMPLES))
+    low, high = anew[int(0.025 * len(anew))], anew[int(0.975 * len(anew))]
+    return f"{math.exp(mean(logs)):.2f}x [{math.exp(low):.2f}, {math.exp(high):.2f}] over {sum(map(len, levels))} tasks"
