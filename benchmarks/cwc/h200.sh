@@ -15,6 +15,7 @@ mkdir -p "$out" "$work/out"
 out=$(cd "$out" && pwd)
 
 unpack() {
+    [ -f "$sets/$1.tar.xz" ] || { echo "expected the packs of $1 in $sets, saw none: its trainings are left out" && return 1; }
     mkdir -p "$work/out/$1"
     python3 - "$sets/$1.tar.xz" "$work" <<'EOF'
 import sys, tarfile

@@ -23,6 +23,7 @@ from warpwright.learn.policy import compare, config, rows
 from warpwright.learn.policy.recorded import RecordedTask, tasks_of
 from warpwright.learn.policy.train import split
 from warpwright.policy.model import Policy, rng_of
+from warpwright.search.moves import Recipe
 
 CONFIG = Path(__file__).parents[2] / "configs" / "graphs.toml"
 
@@ -121,9 +122,16 @@ BANDWIDTH = 0.5
 """Share of the bandwidth that the original needs for what every program moves, from which a task counts as bound by it."""
 
 
-def learnt(policies: Mapping[int, Policy], tasks: Sequence[RecordedTask], name: str) -> Iterator[dict[str, Any]]:
-    """Yield, for each class of tasks and technique, how often it is written first of all, at all, and how often it stands in the best recipe."""
-    written = {task.name: [one for seed, policy in policies.items() for one in habits.answers(policy, task, FIRST_ANSWERS, seed)] for task in tasks}
+def learnt(policies: Mapping[int, Policy], asked: Mapping[int, Sequence[RecordedTask]], name: str) -> Iterator[dict[str, Any]]:
+    """Yield, for each class of tasks and technique, how often it is written first of all, at all, and how often it stands in the best recipe.
+
+    `asked`: what each seed's policy is asked about.
+    """
+    written: dict[str, list[Recipe]] = {}
+    for seed, policy in policies.items():
+        for task in asked[seed]:
+            written.setdefault(task.name, []).extend(habits.answers(policy, task, FIRST_ANSWERS, seed))
+    tasks = list({task.name: task for own in asked.values() for task in own}.values())
     classes = {
         "bound by bandwidth": [task for task in tasks if (task.roof or 0.0) >= BANDWIDTH],
         "not bound by bandwidth": [task for task in tasks if (task.roof or 0.0) < BANDWIDTH],
@@ -155,9 +163,12 @@ def held_out(trained: Path, runs: int) -> Iterator[dict[str, Any]]:
     read = config.load(CONFIG)
     every = tasks_of(row for file in read.data.rows for row in rows.read(Path(read.folder) / file))
     seeds: dict[int, Any] = {}
+    after, asked = dict[int, Policy](), dict[int, list[RecordedTask]]()
     for seed, policies in policies_of(trained):
-        seeds[seed] = seed_shares(policies, split(every, read, seed)[1], runs, seed)
+        after[seed], asked[seed] = policies["policy"], split(every, read, seed)[1]
+        seeds[seed] = seed_shares(policies, asked[seed], runs, seed)
     yield from table_rows(seeds, "held-out")
+    yield from learnt(after, asked, "held-out")
     yield {"row": "held-out conditions", "tasks": sum(len(by["policy"]) for by in seeds.values()), "seeds": len(seeds), "runs": runs}
 
 
@@ -170,7 +181,7 @@ def elsewhere(trained: Path, tasks: Sequence[RecordedTask], runs: int, name: str
     read = [task for task in tasks if not strange[task.name]]
     yield from table_rows(only(seeds, read), name)
     yield from table_rows(seeds, f"{name}-all")
-    yield from learnt(after, tasks, name)
+    yield from learnt(after, dict.fromkeys(after, tasks), name)
     yield from by_task(seeds, tasks, name)
     yield {
         "row": f"{name} conditions", "tasks": len(tasks), "read": len(read), "seeds": len(seeds), "runs": runs,

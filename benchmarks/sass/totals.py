@@ -35,7 +35,7 @@ def totals(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Return a row for each kernel, and one of geometric means."""
     kernels: dict[str, list[Row]] = {}
     for row in rows:
-        if "error" not in row and (row.get("row") == "kernel" or row.get("table") == "variants"):
+        if "error" not in row and row.get("row") in ("kernel", "variants"):
             kernels.setdefault(row["kernel"].partition("__")[0], []).append(row)
     made, means = [], []
     for name, those in sorted(kernels.items()):
@@ -56,7 +56,7 @@ def totals(rows: Sequence[Row]) -> list[dict[str, Any]]:
             "schedule under flags, both %": told(both) if both else "",
         }
         best = fastest([said for said in (hinted, flags, both) if said])
-        us = next(row["original_us"] for row in reversed(own) if "original_us" in row)
+        us = next(row.get("final", row)["original_us"] for row in reversed(own) if "original_us" in row)
         made.append({"table": "totals", "kernel": name, "us": f"{us:.1f}", **shown, "total %": told(best)})
         means.append([said["speedup"] if said else 1.0 for said in (alone, hinted, flags, best)])
     names = ("schedule alone %", "with hints %", "flags alone %", "total %")
@@ -72,7 +72,7 @@ def apart(row: Row, name: str) -> Row | None:
 
 def flags_of(row: Row) -> list[Row]:
     """Return what a row says of flags that surely gain."""
-    if row.get("table") == "variants":
+    if row["row"] == "variants":
         return [{"name": row["fastest"], **row["epochs"][row["fastest"]]}] if "fastest" in row else []
     flags = row.get("flags")
     return [flags] if flags and gained(flags) else []

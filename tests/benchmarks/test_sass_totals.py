@@ -11,7 +11,7 @@ from benchmarks.sass.totals import kinds, totals
 
 
 def final(speedup: float, same: float = 1.001, differ: int = 0) -> dict[str, Any]:
-    return {"speedup": speedup, "interval": [speedup - 0.002, speedup + 0.002], "same_interval": [0.999, same], "differ": differ}
+    return {"speedup": speedup, "interval": [speedup - 0.002, speedup + 0.002], "same_interval": [0.999, same], "differ": differ, "original_us": 10.0}
 
 
 def kernel(name: str, **more: Any) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def test_totals() -> None:
 def test_hints_stand_apart_and_the_best_of_several_searches_counts() -> None:
     hinted = kernel("a__as", final=final(1.5), apart={"without hints": final(1.06), "cold": final(0.98)})
     unproven = kernel("a", final=final(1.2), apart={"without hints": final(1.001)})
-    variants = {"table": "variants", "kernel": "a", "fastest": "-O1", "epochs": {"-O1": {**final(1.3), "name": "-O1"}}}
+    variants = {"row": "variants", "kernel": "a", "fastest": "-O1", "epochs": {"-O1": {**final(1.3), "name": "-O1"}}}
     row, _ = totals([kernel("a", final=final(1.02)), hinted, unproven, variants])
     names = ("schedule alone %", "with hints %", "flags alone %", "total %")
     assert [row[name].split()[0] for name in names] == ["+6.00", "+50.00", "+30.00", "+50.00"]

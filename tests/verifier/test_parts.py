@@ -60,8 +60,18 @@ def test_what_is_not_small_or_has_few_elements_is_judged_with_the_whole(tmp_path
 def test_zeros_and_numbers_that_are_none_are_left_out() -> None:
     exact = torch.zeros(4, 64, dtype=torch.float64)
     exact[0], exact[2], exact[3] = 1e6, 1.0, float("inf")
-    [part] = parts.of(exact, exact.float(), 1e5)
+    [part] = parts.of(exact, exact.float(), 1e5, parts.sizes(exact, 1e5))
     assert (part.dimension, part.indices.tolist(), part.own.tolist()) == (0, [2], [0.0])
     other = parts.worse(part, torch.full((4, 64), float("nan")), exact)
     assert other.own.tolist() == [0.0]
     assert parts.excess(part, torch.full((4, 64), float("nan")), exact, torch.float32)[0] == float("inf")
+
+
+def test_what_is_small_in_one_case_by_chance_is_judged_with_the_whole(tmp_path: Path) -> None:
+    """Where the inputs are zero a column may be the difference of two roundings: nobody's digits mean anything there."""
+    judge, case = judgement(tmp_path, "y + torch.where(torch.arange(40) == 7, 1e-5, 1.0)")
+    original = judge.original
+    zeros = Case("zeros", 3)
+    assert [part.indices.tolist() for part in original.answer(zeros, 0).leaves[0].small] == [[7]]
+    assert original.answer(case, 0).leaves[0].small == ()
+    assert original.answer(zeros, 0).leaves[0].small == ()

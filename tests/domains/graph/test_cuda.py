@@ -95,6 +95,21 @@ def test_blocks_together_keep_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(kernel.text.count("load<4>") == 1 for kernel in kernels)
 
 
+def test_a_sum_of_operands_is_kept_where_they_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "MULTIPROCESSORS", 2)
+    monkeypatch.setattr(plan, "HELD", 4)
+    monkeypatch.setitem(plan.REGISTERS, 512, 4)
+
+    class Model(torch.nn.Module):
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            return torch.softmax(x + y, -1)
+
+    x, y = torch.randn(3, 17000), torch.randn(3, 17000)
+    kernels, optimized = fused(captured(Model(), x, y))
+    assert [kernel.text.count("load<4>") for kernel in kernels] == [2] and kernels[0].generated.together
+    torch.testing.assert_close(optimized(x, y), torch.softmax(x + y, -1))
+
+
 def test_what_a_norm_reads_out_of_order_is_turned_by_a_kernel() -> None:
     """A convolution's result with its channels last, whose rows are reduced: torch's own copy would take longer than the norm."""
 
@@ -298,7 +313,8 @@ def test_float16_rounds_as_torch_does(columns: int) -> None:
     """Every float16; and floats between two of them, at their ends, below the smallest and above the largest."""
     every = torch.arange(65536, dtype=torch.int32).to(torch.uint16).view(torch.float16)
     torch.manual_seed(0)
-    sizes = torch.cat([every.float().nan_to_num(), every.float().nan_to_num() * 1.00048828125, torch.randn(65536) * 2.0 ** torch.randint(-30, 20, (65536,))])
+    finite = every.float().nan_to_num()
+    sizes = torch.cat([finite, finite * 1.00048828125, torch.randn(65536) * 2.0 ** torch.randint(-30, 20, (65536,))])
     edges = torch.tensor([65504.0, 65519.9, 65520.0, 1e9, 2.0**-24, 2.0**-25, 2.0**-26, 5.96e-8, 0.0, -0.0, torch.inf, -torch.inf, torch.nan])
     rows = len(every) // columns
     x, y = every[: rows * columns].view(rows, columns), torch.cat([edges, sizes])[: rows * columns].view(rows, columns)

@@ -136,7 +136,8 @@ def bytes_of(node: fx.Node) -> float:
     if name == "tf32x3":
         return moved + 2.0 * _size(node) * math.ceil(shape(node.args[0])[-1] / 2 / node.args[2])  # type: ignore[arg-type, operator]
     if isinstance(node.target, CudaKernel):
-        moved += sum(_size(arg) for arg in node.all_input_nodes) * (1 if node.target.generated.workspace and not node.target.generated.together else 0) * 0.5  # half of it is still in L2
+        again = node.target.generated.workspace and not node.target.generated.together
+        moved += sum(_size(arg) for arg in node.all_input_nodes) * (0.5 if again else 0)  # half of it is still in L2
         moved += sum(2 * TURNED * _size(arg) for arg in node.target.copied)
         if node.target.program.reduced and any(list(steps) != sorted(steps, reverse=True) for steps in node.target.placement.strides if steps):
             moved *= SCATTERED

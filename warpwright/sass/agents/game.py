@@ -82,7 +82,7 @@ class ScheduleGame(gymnasium.Env[Observation, np.int64]):  # type: ignore[misc] 
         self.action_space = gymnasium.spaces.Discrete(self.stop + 1)
         nodes = gymnasium.spaces.Box(-1.0, 1.0, (self.count, FEATURES), np.float32)
         edges = gymnasium.spaces.Box(0, self.count, self.pairs.shape, np.int32)
-        self.observation_space = gymnasium.spaces.Dict({"nodes": nodes, "edges": edges})
+        self.observation_space: Any = gymnasium.spaces.Dict({"nodes": nodes, "edges": edges})
         self.measured: dict[str, float] = {}
         """Schedule -> speed-up over the original; 0.0 for one that failed."""
         self.schedule, self.taken = space.start, 0

@@ -62,7 +62,8 @@ class Graph(BaseFeaturesExtractor):  # type: ignore[misc]  # Any where stable-ba
     """An observation -> the features of all instructions, [B, N * WIDTH]."""
 
     def __init__(self, observation_space: spaces.Dict) -> None:
-        count = observation_space["nodes"].shape[0]
+        nodes: Any = observation_space["nodes"]
+        count = nodes.shape[0]
         super().__init__(observation_space, count * WIDTH)
         self.first = nn.Linear(FEATURES, WIDTH)
         self.layers = nn.ModuleList(_Layer() for _ in range(LAYERS))

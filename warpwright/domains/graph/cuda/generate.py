@@ -116,10 +116,16 @@ class _Writer(Joins):
             for v in self.elements_in(phase, ()):
                 seen.setdefault(v, set()).add(phase)
         again = [v for v, phases in seen.items() if len(phases) > 1 and v.type != MASK]
-        computed = [v for v in again if v.kind == "op" and v.cost >= KEPT_COST]
-        outermost = [v for v in computed if not any(v in closure([w]) and seen[w] >= seen[v] for w in computed if w is not v)]
-        wanted = [*(v for v in again if v.kind == "load" and self._moves(v.operand)), *outermost]
+        loads = [v for v in again if v.kind == "load" and self._moves(v.operand)]
+        ops = [v for v in again if v.kind == "op"]
+
+        def outermost(values: list[Value]) -> list[Value]:
+            return [v for v in values if not any(v in closure([w]) and seen[w] >= seen[v] for w in values if w is not v)]
+
+        wanted = [*loads, *outermost([v for v in ops if v.cost >= KEPT_COST])]
         room = max(1, REGISTERS.get(self.plan.block, 96 if self.plan.block < 256 else 32) // (self.plan.items * self.plan.vector))
+        if len(loads) > room:  # what is made of several stands for all of them
+            wanted = [*outermost([v for v in ops if len(closure([v]).intersection(loads)) > 1]), *wanted]
         kept: list[Value] = []
         for v in wanted:
             if all(sum(min(seen[k]) <= phase < max(seen[k]) for k in [*kept, v]) <= room for phase in range(self.last)):

@@ -133,7 +133,8 @@ def plan(program: Program, layout: Layout, tuning: Tuning, phases: int, strided:
         return _columns(layout, tuning, phases)
     if layout.order == "crossed":
         return _crossed(program, layout, strided)
-    vector = _vector(layout, 2 * tuning.vector if _halves(program) else tuning.vector, {*strided, *program.moves})
+    widest = 1 if program.sums else 2 * tuning.vector if _halves(program) else tuning.vector  # additions of a warp to neighbours are one transaction
+    vector = _vector(layout, widest, {*strided, *program.moves})
     loops = [*layout.outer, *layout.inner[:-1]]
     loose = {t for t, offset in strided.items() if offset % vector or any(loop.strides[t] % vector for loop in loops)}
     loose |= {t for t in program.moves if _uneven(program, layout, t, vector)}
@@ -144,6 +145,8 @@ def plan(program: Program, layout: Layout, tuning: Tuning, phases: int, strided:
         chosen = Plan("flat", tuning.block, vector, 1, 0, 1, layout.rows, layout.length, tuning.unroll)
     else:
         chosen = _rows(layout, tuning, vector, phases)
+        if phases > 1 and not chosen.items and any(move.kind == "sample" for moves in program.moves.values() for move in moves):
+            raise Unsupported("resampling that each reading of a row would work out again")
     return replace(chosen, loose=frozenset(loose))
 
 

@@ -15,7 +15,7 @@ def host_edits(source: Source) -> list[Edit]:
     dropped = _dropped(source)
     remaining = (text[start:end] for start, brace, end in source.pieces if (start, end) not in dropped and brace >= 0)
     kept = " ".join(piece for piece in remaining if "__global__" not in piece and "__device__" not in piece.partition("{")[0])
-    while needed := [piece for piece, name in dropped.items() if name and re.search(rf"\b{name}\s*[<(]", kept)]:  # by a method of a type, say
+    while needed := [piece for piece, name in dropped.items() if name and re.search(rf"\b{name}\b", kept)]:  # by a method of a type, say
         kept = " ".join(text[start:end] for start, end in needed)
         dropped = {piece: name for piece, name in dropped.items() if piece not in needed}
     edits = [Edit(start, end, "") for start, end in dropped]
