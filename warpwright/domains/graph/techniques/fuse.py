@@ -164,7 +164,8 @@ def _turn_back(e: Edit, kernels: dict[str, Fused], make: Maker) -> None:
             node = e.before(call).call(aten.contiguous.default, source)
             program = copy_of(node)
             try:
-                reads_it = bool(make("trial", program, [node]).expected)
+                trial: Any = make("trial", program, [node])
+                reads_it = bool(trial.expected)
             except Unsupported:
                 reads_it = False
             if not reads_it:
