@@ -276,7 +276,7 @@ class Local:
         except ImportError as error:
             raise MissingExtra(error.name or "transformers", "learn", "a model in a folder") from error
         device = "cuda" if torch.cuda.is_available() else "cpu"
-        model = AutoModelForCausalLM.from_pretrained(self.folder, dtype="auto", local_files_only=True)
+        model: Any = AutoModelForCausalLM.from_pretrained(self.folder, dtype="auto", local_files_only=True)
         return model.to(device).eval(), AutoTokenizer.from_pretrained(self.folder, local_files_only=True)
 
     def _text(self, tokenizer: Any, messages: Sequence[Message]) -> str:

@@ -25,7 +25,7 @@ from warpwright.domains.unlearnable.verification.training.recipe import Recipe
 
 KEY = bytes(range(32))
 
-RATES = {"resnet18": 5.5e13, "vgg16": 5e13, "wrn34-10": 1e14, "densenet121": 2e13, "small": 1e12}
+RATES = {"resnet18": 1.1e14, "vgg16": 5e13, "wrn34-10": 1e14, "densenet121": 2e13, "small": 1e12}
 """Multiply-adds a second that an H200 is expected to do in training; the part `speed` measures them, and estimates use what it saw."""
 
 CPU_RATE = 2e10

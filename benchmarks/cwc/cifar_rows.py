@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -154,7 +156,7 @@ TABLES = {
     "images": "How the images differ from the clean ones (every tenth)",
     "front": "The search: choices by their accuracy",
     "speed": "An epoch of each network, alone and side by side",
-    "agreement": "A recorded step against steps sent one by one: how far the weights are apart after 8 steps, relative to how far they moved",
+    "agreement": "A recorded step against steps sent one by one: how far the weights are apart after 1 or 8 steps, relative to how far they moved",
     "profile": "The kernels of a step of ResNet-18 that cost most, sent one by one",
     "parts": "Parts as they were run",
     "failures": "Failures",
@@ -162,22 +164,26 @@ TABLES = {
 
 
 def write(out: Path, name: str, machine: str) -> None:
-    """Write rows.jsonl, README.md and front.svg from what is known."""
+    """Write rows.jsonl, README.md and front.svg from what is known; other processes may do so at the same time."""
     found = {table: noted(out, table) for table in TABLES if table not in ("trainings", "singles")}
     for table in CURRENT:
         found[table] = list({tuple(list(row.values())[: 5 if table == "speed" else 1]): row for row in found[table]}.values())
     found["speed"] = [{**dict.fromkeys(_columns(found["speed"]), ""), **row} for row in found["speed"]]
     found["trainings"], found["singles"] = trainings(out, name), singles(out)
     lines = [json.dumps({"table": table, **row}) for table in TABLES for row in found[table]]
-    (out / "rows.jsonl").write_text("".join(f"{line}\n" for line in lines))
     marks = [f"{about}:\n\n<!-- table: {table} -->\n<!-- end -->" for table, about in TABLES.items() if found[table]]
     picture = ["![clean test accuracy over PSNR](front.svg)"] if found["front"] else []
-    if picture:
-        points = [(row["choice"], float(row["accuracy %"]), float(row["PSNR dB"]), row["on the front"]) for row in found["front"]]
-        (out / "front.svg").write_text(plot(points))
     head = [f"# CWC on {name}", f"- {machine}; `python -m benchmarks.cwc.cifar`; one key for all seeds"]
-    (out / "README.md").write_text("\n\n".join([*head, *picture, *marks]) + "\n")
-    (out / "README.md").write_text(tables.written(out))
+    with tempfile.TemporaryDirectory(dir=out) as own:
+        made = {"rows.jsonl": "".join(f"{line}\n" for line in lines), "README.md": "\n\n".join([*head, *picture, *marks]) + "\n"}
+        if picture:
+            points = [(row["choice"], float(row["accuracy %"]), float(row["PSNR dB"]), row["on the front"]) for row in found["front"]]
+            made["front.svg"] = plot(points)
+        for file, text in made.items():
+            (Path(own) / file).write_text(text)
+        (Path(own) / "README.md").write_text(tables.written(Path(own)))
+        for file in made:
+            os.replace(Path(own) / file, out / file)
 
 
 def _columns(rows: list[dict[str, Any]]) -> list[str]:

@@ -111,29 +111,32 @@ TORCH = "torch's normalisation"
 def _agreement(suite: Suite, recipe: Recipe) -> dict[str, float]:
     """Return how far other steps are from eager ones: recorded, without our kernels, eager again (what rounding does), with other crops.
 
-    What agrees is less than half as far from the eager steps as those with other crops are, which is what a wrong step would do.
+    What agrees is less than half as far from the eager steps as those with other crops are, which is what a wrong step would do. Another order of
+    sums is rounded otherwise in bfloat16, and eight steps make much of it: torch's normalisation is compared after the first step.
     """
     kind = Bench(suite.sets("gentle"), replace(recipe, epochs=18)).kind("plain", "clean")
 
-    def trained(stepping: str, seed: int, kernels: bool) -> tuple[torch.Tensor, torch.Tensor, int]:
+    def trained(stepping: str, seed: int, kernels: bool, steps: int) -> tuple[torch.Tensor, torch.Tensor, int]:
         plan, before = kind.plan(0), use_kernels(kernels)
         training = Training(replace(plan, recipe=replace(plan.recipe, stepping=stepping)), 0)  # type: ignore[arg-type]
         if seed:
             training.generator.manual_seed(seed)
         start = torch.cat([one.detach().flatten().clone() for one in training.parameters])
-        training.advance(min(_STEPS, training.per_epoch - 1))
+        training.advance(min(steps, training.per_epoch - 1))
         if torch.cuda.is_available():
             torch.cuda.synchronize()
         use_kernels(before)
         return start, torch.cat([one.detach().flatten() for one in training.parameters]), int(training.right)
 
-    start, expected, right = trained("eager", 0, True)
+    eager = {steps: trained("eager", 0, True, steps) for steps in (1, _STEPS)}
     apart = dict[str, float]()
-    cases = (("recorded", "auto", 0, True), (TORCH, "eager", 0, False), ("eager again", "eager", 0, True), ("eager, other crops", "eager", 1, True))
+    cases = (("recorded", "auto", 0, True), ("eager again", "eager", 0, True), ("eager, other crops", "eager", 1, True), (TORCH, "eager", 0, False))
     for name, stepping, seed, kernels in cases:
-        _, weights, seen = trained(stepping, seed, kernels)
+        steps = 1 if name == TORCH else _STEPS
+        start, expected, right = eager[steps]
+        _, weights, seen = trained(stepping, seed, kernels, steps)
         apart[name] = float((weights - expected).norm() / (expected - start).norm())
-        row = {"against eager": name, "weights apart": round(apart[name], 4), "right": seen, "right, eager": right}
+        row = {"against eager": name, "steps": steps, "weights apart": round(apart[name], 4), "right": seen, "right, eager": right}
         cifar_rows.note(suite.options.out, "agreement", row)
         print(f"        {row}", flush=True)
     return apart

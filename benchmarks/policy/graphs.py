@@ -1,6 +1,7 @@
-"""The policy of configs/graphs.toml on tasks of another kind than it learnt from: KernelBench's, or a package's, answered from recorded times.
+"""The policy of configs/graphs.toml on programs held out of its training, and on KernelBench's tasks or a package's, answered from recorded times.
 
-    python -m benchmarks.policy.graphs --trained out/graphs --tasks KB/tasks.jsonl --rate 2400 --out OUT [--runs 3] [--name kernelbench]
+    python -m benchmarks.policy.graphs --trained out/graphs --out OUT
+    python -m benchmarks.policy.graphs --trained out/graphs --tasks KB/tasks.jsonl --rate 4256 --out OUT [--runs 3] [--name kernelbench]
 
 Proposers at equal evaluations in the closed space of what was recorded of each task (benchmarks/policy/graph_rows.py): each seed's policy and the
 seed's own runs of every other search; the ladder, greedy and `cheapest first` may ask the cost model, as in the real space, and the ladder knows the
@@ -13,15 +14,18 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.policy import habits, records
-from warpwright.learn.policy import compare
+from warpwright.learn.policy import compare, config, rows
 from warpwright.learn.policy.recorded import RecordedTask, tasks_of
+from warpwright.learn.policy.train import split
 from warpwright.policy.model import Policy, rng_of
+from warpwright.search.moves import Recipe
+
+CONFIG = Path(__file__).parents[2] / "configs" / "graphs.toml"
 
 EVALUATIONS = (1, 2, 4, 8, 16)
 
@@ -118,25 +122,32 @@ BANDWIDTH = 0.5
 """Share of the bandwidth that the original needs for what every program moves, from which a task counts as bound by it."""
 
 
-def learnt(policies: Mapping[int, Policy], tasks: Sequence[RecordedTask], name: str) -> Iterator[dict[str, Any]]:
-    """Yield, for each class of tasks and technique, how often it is written first of all, at all, and how often it stands in the best recipe."""
-    written = {task.name: [one for seed, policy in policies.items() for one in habits.answers(policy, task, FIRST_ANSWERS, seed)] for task in tasks}
+def learnt(policies: Mapping[int, Policy], asked: Mapping[int, Sequence[RecordedTask]], name: str) -> Iterator[dict[str, Any]]:
+    """Yield, for each class of tasks and technique, how often it is written first of all, at all, and how often it stands in the best recipe.
+
+    `asked`: what each seed's policy is asked about.
+    """
+    written: dict[str, list[Recipe]] = {}
+    for seed, policy in policies.items():
+        for task in asked[seed]:
+            written.setdefault(task.name, []).extend(habits.answers(policy, task, FIRST_ANSWERS, seed))
+    tasks = list({task.name: task for own in asked.values() for task in own}.values())
     classes = {
         "bound by bandwidth": [task for task in tasks if (task.roof or 0.0) >= BANDWIDTH],
         "not bound by bandwidth": [task for task in tasks if (task.roof or 0.0) < BANDWIDTH],
     }
     for bound, own in classes.items():
         names = sorted({one for task in own for one in habits.offered(task)})
-        rows = []
+        told: list[dict[str, Any]] = []
         for technique in names:
             having = [task for task in own if technique in habits.offered(task)]
-            rows.append({
+            told.append({
                 "table": f"{name}-habits", "tasks": bound, "technique": technique, "tasks that have it": len(having),
                 "written": _mean([habits.stands_in(technique, written[task.name]) for task in having]),
                 "written first": _mean([habits.stands_in(technique, [one[:1] for one in written[task.name]]) for task in having]),
                 "in the best recipe": _mean([habits.stands_in(technique, [habits.winner(task)]) for task in having]),
             })  # fmt: skip
-        for row in sorted(rows, key=lambda row: (-row["tasks that have it"], row["technique"])):
+        for row in sorted(told, key=lambda row: (-row["tasks that have it"], row["technique"])):
             yield {key: f"{value:.2f}" if isinstance(value, float) else value for key, value in row.items()}
 
 
@@ -144,41 +155,64 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
+STAGES = {"policy": "contrastive", "supervised stage": "supervised"}
+
+
+def held_out(trained: Path, runs: int) -> Iterator[dict[str, Any]]:
+    """Yield the tables of the programs that each seed held out of its training."""
+    read = config.load(CONFIG)
+    every = tasks_of(row for file in read.data.rows for row in rows.read(Path(read.folder) / file))
+    seeds: dict[int, Any] = {}
+    after, asked = dict[int, Policy](), dict[int, list[RecordedTask]]()
+    for seed, policies in policies_of(trained):
+        after[seed], asked[seed] = policies["policy"], split(every, read, seed)[1]
+        seeds[seed] = seed_shares(policies, asked[seed], runs, seed)
+    yield from table_rows(seeds, "held-out")
+    yield from learnt(after, asked, "held-out")
+    yield {"row": "held-out conditions", "tasks": sum(len(by["policy"]) for by in seeds.values()), "seeds": len(seeds), "runs": runs}
+
+
+def elsewhere(trained: Path, tasks: Sequence[RecordedTask], runs: int, name: str) -> Iterator[dict[str, Any]]:
+    """Yield the tables of tasks of another kind, all of which each seed is asked about."""
+    policies = dict(policies_of(trained))
+    seeds = {seed: seed_shares(own, tasks, runs, seed) for seed, own in policies.items()}
+    after = {seed: own["policy"] for seed, own in policies.items()}
+    strange = {task.name: next(iter(after.values())).unread(task.asking().program) for task in tasks}
+    read = [task for task in tasks if not strange[task.name]]
+    yield from table_rows(only(seeds, read), name)
+    yield from table_rows(seeds, f"{name}-all")
+    yield from learnt(after, dict.fromkeys(after, tasks), name)
+    yield from by_task(seeds, tasks, name)
+    yield {
+        "row": f"{name} conditions", "tasks": len(tasks), "read": len(read), "seeds": len(seeds), "runs": runs,
+        "recipes": sum(len(task.speedups) - 1 for task in tasks), "unread": {task: words for task, words in strange.items() if words},
+    }  # fmt: skip
+
+
+def policies_of(trained: Path) -> Iterator[tuple[int, dict[str, Policy]]]:
+    """Yield each seed that is trained to the end, with what it was after the first stage and after the last."""
+    for folder in sorted(trained.glob("seed_*")):
+        if (folder / STAGES["policy"]).is_dir():
+            yield int(folder.name.partition("_")[2]), {name: Policy.load(folder / stage) for name, stage in STAGES.items()}
+
+
 def main() -> None:
-    """Write rows.jsonl."""
+    """Write OUT/NAME.jsonl."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--trained", type=Path, required=True, help="folder of `warpwright train`")
-    parser.add_argument("--tasks", type=Path, nargs="+", required=True)
-    parser.add_argument("--rate", type=float, required=True, help="GB/s")
+    parser.add_argument("--tasks", type=Path, nargs="*", default=[], help="lines of graph_rows; none: what each seed held out")
+    parser.add_argument("--rate", type=float, default=0.0, help="GB/s that copying moves on their GPU")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--runs", type=int, default=3, help="of each proposer on each task and seed (%(default)s)")
     parser.add_argument("--name", default="kernelbench")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    every = tasks_of((row for line in records.lines_of(options.tasks) for row in records.rows_of(line, options.rate)), LEAST)
-    tasks = [task for task in every if task.best > 0]
-    seeds: dict[int, Any] = {}
-    trained: dict[int, Policy] = {}
-    for folder in sorted(options.trained.glob("seed_*")):
-        if not (folder / "contrastive").is_dir():
-            continue
-        began, seed = time.monotonic(), int(folder.name.partition("_")[2])
-        stages = {"policy": "contrastive", "supervised stage": "supervised"}
-        policies = {name: Policy.load(folder / stage) for name, stage in stages.items()}
-        trained[seed], seeds[seed] = policies["policy"], seed_shares(policies, tasks, options.runs, seed)
-        strange = {task.name: policies["policy"].unread(task.asking().program) for task in tasks}
-        read = [task for task in tasks if not strange[task.name]]
-        found = [
-            *table_rows(only(seeds, read), options.name), *table_rows(seeds, f"{options.name}-all"), *learnt(trained, tasks, options.name),
-            *by_task(seeds, tasks, options.name),
-        ]  # fmt: skip
-        found.append({
-            "row": f"{options.name} conditions", "tasks": len(tasks), "read": len(read), "seeds": len(seeds), "runs": options.runs,
-            "recipes": sum(len(task.speedups) - 1 for task in tasks), "unread": {name: one for name, one in strange.items() if one},
-        })  # fmt: skip
-        (options.out / f"{options.name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in found))
-        print(f"seed {seed}: {time.monotonic() - began:.0f} s", flush=True)
-    print((options.out / f"{options.name}.jsonl").read_text())
+    tasks = tasks_of((row for line in records.lines_of(options.tasks) for row in records.rows_of(line, options.rate)), LEAST)
+    found = list(elsewhere(options.trained, tasks, options.runs, options.name) if tasks else held_out(options.trained, options.runs))
+    name = options.name if tasks else "held-out"
+    (options.out / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in found))
+    for row in found:
+        print(json.dumps(row))
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ def same_index(device: torch.device, dry: bool, write: Write) -> None:
         write({"table": "index_check", "graph": name, "edges": edges, "by_counting": ("work", Domain.PAIR_DST) in counted.kept, "wrong": wrong})
 
 
-def counted(function: Callable[[], Any], device: torch.device) -> dict[str, Any]:
+def counted(function: Callable[[], Any], device: torch.device, most: int = 8) -> dict[str, Any]:
     """Return what the profiler counts in one call: launches by kind, and the device's busy time in ms."""
     kinds = [torch.profiler.ProfilerActivity.CPU, *([torch.profiler.ProfilerActivity.CUDA] if device.type == "cuda" else [])]
     with torch.profiler.profile(activities=kinds) as profile:
@@ -83,8 +83,8 @@ def counted(function: Callable[[], Any], device: torch.device) -> dict[str, Any]
     names = ("LaunchKernel", "LaunchCooperative", "Memcpy", "Memset", "Synchronize")
     row: dict[str, Any] = {name: sum(e.count for e in events if name in e.key and e not in busy) for name in names}
     row["gpu_ms"] = sum(e.self_device_time_total for e in busy) / 1e3
-    longest = sorted(busy, key=lambda e: -e.self_device_time_total)[:8]
-    row["kernels"] = {e.key[:60]: [e.count, round(e.self_device_time_total / 1e3, 4)] for e in longest}
+    longest = sorted(busy, key=lambda e: -e.self_device_time_total)[:most]
+    row["kernels"] = {e.key[:100]: [e.count, round(e.self_device_time_total / 1e3, 4)] for e in longest}
     return row
 
 
@@ -280,6 +280,30 @@ def products(device: torch.device, dry: bool, write: Write) -> None:
                     write({"table": "products", "graph": "am", "model": model, "program": program, "kernel": rows[0]["kernel"], "ms": ms})
 
 
+def profile(device: torch.device, dry: bool, write: Write) -> None:
+    """List what a training step of HGT runs on the device, by time: kernels over rows and what torch and dense products take."""
+    for name in ("am", "wikikg2"):
+        graph = synth.synthetic(name, 0.001 if dry else 1.0, device)
+        layer = layer_of("hgt", graph, 64, device)
+        types, _, edges = graph.hetero()
+        parts = {kind: torch.randn(n, 64, device=device, requires_grad=True) for kind, n in zip(types, graph.nodes, strict=True)}
+
+        def step(layer: Any = layer, parts: Any = parts, edges: Any = edges) -> None:
+            for part in parts.values():
+                part.grad = None
+            layer.zero_grad(set_to_none=True)
+            out = list(layer(parts, edges).values())
+            torch.autograd.backward(out, [torch.ones_like(x) for x in out])
+
+        for _ in range(3):
+            step()
+        wait(device)
+        row = counted(step, device, 40)
+        for kernel, (count, ms) in row.pop("kernels").items():
+            write({"table": "profile", "graph": name, "layer": "hgt", "kernel": kernel, "count": count, "ms": ms})
+        write({"table": "profile", "graph": name, "layer": "hgt", "kernel": "all", "count": row["LaunchKernel"], "ms": row["gpu_ms"]})
+
+
 def each_kernel(function: Callable[[], Any], device: torch.device) -> list[dict[str, Any]]:
     """Return a row for each kernel over rows of one call of `function`, and one for the whole."""
     found: list[tuple[str, Any, Any]] = []
@@ -311,7 +335,7 @@ def each_kernel(function: Callable[[], Any], device: torch.device) -> list[dict[
     return [*rows, {"kernel": "whole step", "ms": begin.elapsed_time(end) if begin is not None else 0.0}]
 
 
-PARTS = {"index": same_index, "batch": batch, "small": small, "host": host, "kernels": kernels, "products": products}
+PARTS = {"index": same_index, "batch": batch, "small": small, "host": host, "kernels": kernels, "products": products, "profile": profile}
 
 
 def main(argv: Sequence[str] | None = None) -> None:

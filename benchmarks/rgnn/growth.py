@@ -3,13 +3,15 @@
     python -m benchmarks.rgnn.growth --out FOLDER          # one GPU, 1e4 to 1e8 edges, about 25 s
     python -m benchmarks.rgnn.growth --dry --out FOLDER    # the same paths on a CPU, small graphs
 
-`gb` is the peak above the inputs and the graph's index, which `index_gb` is. HGT ends at 1e7 edges.
+With --warm the kernels are compiled, side by side, and nothing is timed: Triton keeps them. `gb` is the peak above the inputs and the graph's index,
+which `index_gb` is. HGT ends at 1e7 edges.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import time
 import traceback
 from collections.abc import Sequence
@@ -57,20 +59,41 @@ def grown(clock: Clock, model: str, edges: int) -> dict[str, Any]:
     return row | {"training_bytes_per_edge": row["training_gb"] * 1e9 / count}
 
 
+def compiled(model: str, edges: int) -> None:
+    """Run a layer once on a graph of so many edges."""
+    grown(Clock(torch.device("cuda" if torch.cuda.is_available() else "cpu"), 0.0), model, edges)
+
+
+def warm(models: Sequence[str], sizes: Sequence[int], seconds: float) -> None:
+    """Compile what the graphs of these sizes take, in a process each; what is not ready after so many seconds is ended."""
+    context, ends = multiprocessing.get_context("spawn"), time.time() + seconds
+    processes = [context.Process(target=compiled, args=(model, edges), daemon=True) for edges in sizes for model in models]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(max(0.0, ends - time.time()))
+        process.kill()
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure each layer on each graph, the small ones first."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--models", default="rgcn,rgat,hgt")
     parser.add_argument("--seconds", type=float, default=30.0, help="nothing is begun later")
+    parser.add_argument("--warm", action="store_true")
     parser.add_argument("--dry", action="store_true")
     args = parser.parse_args(argv)
+    sizes = (1_000, 10_000) if args.dry else EDGES
+    if args.warm:
+        warm(args.models.split(","), sizes[:4], args.seconds)
+        return
     started, device = time.time(), torch.device("cpu" if args.dry or not torch.cuda.is_available() else "cuda")
     torch.backends.cuda.matmul.allow_tf32 = False
     args.out.mkdir(parents=True, exist_ok=True)
     clock = Clock(device, 0.02)
     with (args.out / "rows.jsonl").open("w") as file:
-        for edges in EDGES if not args.dry else (1_000, 10_000):
+        for edges in sizes:
             for model in args.models.split(","):
                 row: dict[str, Any] = {"table": "growth", "layer": model, "edges": edges}
                 if time.time() - started > args.seconds or (model == "hgt" and edges > 10_000_000):

@@ -6,7 +6,8 @@
 Preparing (kernels are compiled, results and gradients compared with torch.pairs in float64) takes most of a run, and needs the GPU little. What is
 not ready when the timing begins is ended and recorded as such, so nothing runs beside what is timed. Columns are those of forward_training;
 `ours: launches` is without the replay of recorded calls, `error_replayed` is of recorded calls; with `ours: caller's thread` backwards run there
-(torch.autograd.set_multithreading_enabled). PyG is timed on small graphs, where it is installed.
+(torch.autograd.set_multithreading_enabled). HGT is timed on the dictionaries that it takes and gives; `of one tensor` is with the copies that taking
+one tensor apart and putting the results together takes. PyG is timed on small graphs, where it is installed.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import torch
 
 from benchmarks.rgnn import pairs
 from benchmarks.rgnn.breakdown import each_kernel
-from benchmarks.rgnn.forward_training import Clock, bandwidth, error, gradients, layer_of, measure, runs
+from benchmarks.rgnn.forward_training import Clock, bandwidth, error, gradients, layer_of, measure, measure_parts, runs
 from warpwright.domains.rgnn import synth
 from warpwright.domains.rgnn.emit.triton_text import Tuning
 from warpwright.domains.rgnn.nn.replay import AFTER, Replays
@@ -38,8 +39,7 @@ COPY = 4.2e12
 """Bytes per second of a large copy on an H200, where a run does not measure it."""
 
 VARIANTS: dict[str, tuple[Options, tuple[str, ...]]] = {
-    "products by Triton": (Options(tuning=Tuning(gathers="triton")), ("am", "biokg", "wikikg2", "mag")),
-    "one kernel": (Options(fuse=True), ("biokg", "wikikg2", "mag")), "apart": (Options(fuse=False), ("am",)),
+    "products by Triton": (Options(tuning=Tuning(gathers="triton")), ("wikikg2",)), "one kernel": (Options(fuse=True), ("mag",)),
     "gradients by Triton": (Options(tuning=Tuning(gradients="tf32x3")), ("am",)),
 }  # fmt: skip
 """Other programs, and the graphs on which they are timed."""
@@ -60,6 +60,7 @@ class Cell:
     found: dict[str, Any]
     wanted: dict[str, torch.Tensor] | None
     small: bool
+    graph: Any = None
     errors: dict[str, tuple[float, str]] = field(default_factory=dict)
     chosen: dict[str, Options] = field(default_factory=dict)
     """The variants that are prepared."""
@@ -92,7 +93,7 @@ def prepared(name: str, model: str, args: argparse.Namespace, device: torch.devi
         "table": "times", "graph": name, "model": model, "d": 64, "nodes": graph.count, "edges": p.edges, "relations": p.relations,
         "source_pairs": p.sources, "target_pairs": p.targets, "forward_floor_ms": floors[0], "training_floor_ms": floors[1],
     }  # fmt: skip
-    cell = Cell(common, layer, x, weights, found, None, name not in LARGE)
+    cell = Cell(common, layer, x, weights, found, None, name not in LARGE, graph)
     narrow = name in {"mag", "wikikg2"} and device.type == "cuda" and torch.cuda.get_device_properties(device).total_memory < ROOM
     common["compared_with"] = "float32" if narrow else "float64"
     wide = layer_of(model, graph, 64, device).to(torch.float32 if narrow else torch.float64)
@@ -133,12 +134,14 @@ def whole_step(cell: Cell) -> None:
 def timed(cell: Cell, clock: Clock, write: Callable[[dict[str, Any]], None], own: bool) -> None:
     """Time ours and torch.pairs."""
     small = ["ours: caller's thread", "ours: launches"] if cell.small else []
+    small += ["ours: of one tensor"] if cell.common["model"] == "hgt" else []
     for label in ("ours", *small, *([] if own else ["torch.pairs"]), *(["pyg"] if "pyg" in cell.found else [])):
         row = cell.common | {"implementation": label}
         if label in cell.errors:
             row["error"], row["error_in"] = cell.errors[label]
         try:
-            replayed = label in {"ours", "ours: caller's thread"}
+            replayed = cell.small and label in {"ours", "ours: caller's thread", "ours: of one tensor"}
+            by_type = cell.common["model"] == "hgt" and label not in {"torch.pairs", "ours: of one tensor"}
             cell.layer.options = Options(replay=replayed)
             cell.layer.replays = Replays()
             module, run = cell.found[label if label in cell.found else "ours"]
@@ -151,7 +154,10 @@ def timed(cell: Cell, clock: Clock, write: Callable[[dict[str, Any]], None], own
                 row["recorded"] = sum(state.recording is not None for state in cell.layer.replays.states.values())
                 row["refused"] = cell.layer.replays.refused
             with torch.autograd.set_multithreading_enabled(label != "ours: caller's thread"):
-                row |= measure(clock, module, run, cell.x, cell.weights)
+                if by_type:
+                    row |= measure_parts(clock, module, cell.graph, cell.x, cell.weights)
+                else:
+                    row |= measure(clock, module, run, cell.x, cell.weights)
         except Exception as problem:
             traceback.print_exc()
             row["note"] = f"{type(problem).__name__}: {str(problem)[:300]}"
@@ -164,7 +170,10 @@ def variants(cell: Cell, clock: Clock, write: Callable[[dict[str, Any]], None]) 
         cell.layer.options = options
         row = cell.common | {"table": "variants", "implementation": label, "error": cell.errors[label][0], "error_in": cell.errors[label][1]}
         module, run = cell.found["ours"]
-        write(row | measure(clock, module, run, cell.x, cell.weights))
+        if cell.common["model"] == "hgt":
+            write(row | measure_parts(clock, module, cell.graph, cell.x, cell.weights))
+        else:
+            write(row | measure(clock, module, run, cell.x, cell.weights))
 
 
 def patiently(function: Callable[[], Cell], clock: Clock) -> Cell:

@@ -1,17 +1,20 @@
 #!/bin/bash
 # What the sass domain is measured by on a GPU, part by part: h200.sh PART FOLDER OUT. Parts may not run beside other GPU work.
-# FOLDER holds cubins/ (benchmarks.sass.variants --build), public/ (NAME.cubin with NAME.py) and start/ (schedules of earlier runs).
+# FOLDER holds cubins/ (benchmarks.sass.variants --build), public/ (NAME.cubin with NAME.py), start/
+# (schedules of earlier runs), second/ (the fastest settings, --keep, and what is to be searched again) and py/ (sb3-contrib, where it is not installed).
 #   variants   fourteen kernels under some twenty-five settings of the compiler each                                                        30 s
 #   suite      fourteen kernels with renamed registers, six of them with the compiler's too, launches of what is accepted compared         115 s
 #   public     ten public cubins                                                                                                           45 s
-#   flagged    on from the fastest settings and from the suite's schedules                                                                 80 s
+#   second     six kernels under their fastest settings, the convolution by the rule that its failures taught, three public cubins         65 s
 #   decorator  a Triton kernel that is bound by arithmetic, and one that is not                                                            35 s
 #   polish     a model's fused CUDA kernel, searched, then rescheduled                                                                     60 s
-#   agents     10,000 measurements each of random drawing, screening and PPO on the smallest kernel                                       100 s
+#   agents     10,000 measurements each of random drawing, screening and PPO on the smallest kernel                                        80 s
 part=$1 folder=$2 out=$3
 kernels=batched_matmul,convolution,feed_forward,flash_attention,flash_decoding,layernorm,matmul_bf16,matmul_fp8,matmul_leakyrelu,nbody,rmsnorm
 kernels=$kernels,sgemm,softmax,stencil
 compiled=convolution__as,layernorm__as,rmsnorm__as,sgemm__as,softmax__as,stencil__as
+second=convolution,convolution__as,flash_decoding__flags,layernorm__flags,nbody__flags,rmsnorm__flags,softmax__flags,stencil__flags
+second=$second,flash_minimal,llmc_permute,black_scholes
 mkdir -p "$out"
 case $part in
 variants) timeout 45 python3 -m benchmarks.sass.variants --folder "$folder/cubins" --only "$kernels" --out "$out/variants" --keep "$out/fastest" --limit 20 ;;
@@ -19,14 +22,14 @@ suite)
     timeout 140 python3 -m benchmarks.sass.suite --folder "$folder/cubins" --only "$kernels,$compiled" --registers "$kernels" --start "$folder/start" \
         --limit 100 --launches 5 --out "$out/suite" ;;
 public) timeout 60 python3 -m benchmarks.sass.suite --folder "$folder/public" --registers all --limit 36 --launches 2 --out "$out/public" ;;
-flagged)
-    timeout 100 python3 -m benchmarks.sass.suite --folder "$out/fastest" --registers all --start "$out/suite/schedules" --limit 70 --launches 4 \
-        --out "$out/flagged" ;;
+second)
+    timeout 80 python3 -m benchmarks.sass.suite --folder "$folder/second" --only "$second" --registers "$second" --start "$folder/start2" --limit 55 \
+        --launches 3 --out "$out/second" ;;
 decorator) timeout 60 python3 -m benchmarks.sass.decorated --out "$out/decorator" --only attraction,softmax --seconds 12 ;;
 polish)
     task=$PWD/benchmarks/sass/tasks/depthwise.py
     root=$PWD; cd "$out" && PYTHONPATH=$root timeout 90 python3 -m warpwright optimize "$task" --target cuda --budget 15s --polish 15s ;;
 agents)
-    timeout 120 python3 -m benchmarks.sass.agents --out "$out/agents" --folder "$folder/cubins" --only softmax --proposals 10000 --limit 100 \
+    PYTHONPATH=$folder/py:$PYTHONPATH timeout 95 python3 -m benchmarks.sass.agents --out "$out/agents" --folder "$folder/cubins" --only softmax --proposals 10000 --limit 75 \
         --agents random,screen,ppo ;;
 esac

@@ -23,6 +23,7 @@ import json
 import tempfile
 import time
 import traceback
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -34,7 +35,7 @@ from benchmarks.sass.replay import accepted, mended
 from benchmarks.sass.rows import percent, span
 from warpwright import domains
 from warpwright.base import Task
-from warpwright.domains.sass import control, script
+from warpwright.domains.sass import control, hints, script
 from warpwright.domains.sass.checker import Checker
 from warpwright.domains.sass.domain import checker_of, kernel_of
 from warpwright.domains.sass.harness import load
@@ -53,6 +54,9 @@ REASONS: Mapping[str, str] = {
     "exposed -": "scoreboard wait: fewer loads are waited for at once",
     "for others -": "scoreboard wait: instructions wait for fewer results that they do not need",
     "barrier": "scoreboard wait: a load rose above a barrier, so its latency passes while the block waits there",
+    "shuffles": "scoreboard wait: a load passed a shuffle, so its latency passes while the warp exchanges values",
+    "registers": "false dependence: values have registers of their own, so a load need not stay below the last use of the one that it fills",
+    "hints": "memory: what is read again stays in the caches, what is not leaves them first",
     "crowded -": "issue slot: memory operations stand apart, so the pipe takes each when it is issued",
     "issue -": "stall: a warp's own instructions take fewer cycles",
     "switches -": "issue slot: the warp is kept, its operand cache with it; fewer warps interleave their traffic",
@@ -125,10 +129,22 @@ def _for_others(schedule: Schedule, places: list[int]) -> int:
     return needless
 
 
-def kinds(before: Mapping[str, int], after: Mapping[str, int], barriers: int) -> list[str]:
-    """Return the kinds of change that a schedule shows, as REASONS calls them."""
+def kinds(before: Mapping[str, int], after: Mapping[str, int], others: Mapping[str, object]) -> list[str]:
+    """Return the kinds of change that a schedule shows, as REASONS calls them; `others`: those that are no counts, and whether it shows them."""
     signs = {name: "+" if after[name] > before[name] else "-" if after[name] < before[name] else "" for name in before}
-    return [kind for kind in (*(f"{name} {sign}" for name, sign in signs.items()), *(["barrier"] if barriers else [])) if kind in REASONS]
+    shown = [*(f"{name} {sign}" for name, sign in signs.items()), *(name for name, seen in others.items() if seen)]
+    return [kind for kind in shown if kind in REASONS]
+
+
+def hinted(schedule: Schedule) -> str:
+    """Return the hints that differ from the compiler's, and at how many loads and stores each."""
+    kernel, seen = schedule.kernel, Counter[str]()
+    for index, word in zip(schedule.order, schedule.words, strict=True):
+        instruction, before = kernel.instructions[index], kernel.words[index]
+        if (word ^ before) & hints.mask(instruction, before, kernel.cubin.arch):
+            hint = hints.read(word, instruction)
+            seen[f"{instruction.base} {hint.evict}{f', {hint.ahead} bytes ahead' if hint.ahead else ''}"] += 1
+    return "; ".join(f"{count} {name}" for name, count in seen.most_common())
 
 
 # --- what each kind is worth ---------------------------------------------------------------------------------------------------------------
@@ -227,9 +243,18 @@ def looked_at(schedule: Schedule, gain: float) -> tuple[dict[str, Any], list[str
     kernel: Kernel = schedule.kernel
     before, after = counted(kernel.original), counted(schedule)
     where = {index: place for place, index in enumerate(schedule.order)}
-    barriers = passed(kernel, [index for index in hot(kernel) if kernel.instructions[index].base in LOADS], where)
+    loads = [index for index in hot(kernel) if kernel.instructions[index].base in LOADS]
     told = {name: f"{before[name]} to {after[name]}" for name in before}
-    return {"gain %": percent(gain), **told, "loads past a barrier": barriers}, kinds(before, after, barriers)
+    compiled = kernel.compiled or kernel
+    others: dict[str, Any] = {
+        "barrier": passed(kernel, loads, where),
+        "shuffles": passed(kernel, loads, where, "SHFL"),
+        "registers": sum(mine != theirs for mine, theirs in zip(kernel.words, compiled.words, strict=True)),
+        "hints": hinted(schedule),
+    }
+    named = {"loads past a barrier": "barrier", "past a shuffle": "shuffles", "words with other registers": "registers", "hints": "hints"}
+    shown = {name: others[kind] for name, kind in named.items()}
+    return {"gain %": percent(gain), **told, **shown}, kinds(before, after, others)
 
 
 if __name__ == "__main__":

@@ -73,9 +73,9 @@ def hot(kernel: Kernel) -> list[int]:
     return [place for number, block in enumerate(kernel.blocks) if kernel.depth[number] == deepest for place in block]
 
 
-def passed(kernel: Kernel, loads: Sequence[int], where: dict[int, int]) -> int:
-    """Return how many loads stand on the other side of a barrier of their block."""
-    barriers = [instruction.index for instruction in kernel.instructions if instruction.base == "BAR"]
+def passed(kernel: Kernel, loads: Sequence[int], where: dict[int, int], base: str = "BAR") -> int:
+    """Return how many loads stand on the other side of a barrier (or another operation, `base`) of their block."""
+    barriers = [instruction.index for instruction in kernel.instructions if instruction.base == base]
     same = {barrier: kernel.block_of[barrier] for barrier in barriers}
     return sum(
         any(same[barrier] == kernel.block_of[load] and (load < barrier) != (where[load] < where[barrier]) for barrier in barriers) for load in loads

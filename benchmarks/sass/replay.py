@@ -138,7 +138,8 @@ def explained(failed: Path, folder: Path) -> list[dict[str, Any]]:
         if key not in checkers:
             task = domains.describe(build(row["kernel"], folder, flags=flags_of(row["flags"])), {})
             checkers[key] = checker_of(kernel_of(task))
-        found = checkers[key].all_violations(script.read(row["schedule"], checkers[key].kernel))
+        schedule = script.read(row["schedule"], checkers[key].kernel)
+        found = checker_of(schedule.kernel).all_violations(schedule)
         counted[row["run"], row["kernel"], row["status"], rule_of(found[0].rule, found[0].key) if found else "none"] += 1
     names = ("run", "kernel", "outcome", "refused today by")
     return [{"table": "explained", **dict(zip(names, key, strict=True)), "schedules": count} for key, count in sorted(counted.items())]

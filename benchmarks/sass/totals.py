@@ -1,10 +1,10 @@
-"""What flags and schedules gain over the shipped cubin, kernel by kernel, and each kind of edit: from the rows of `benchmarks.sass.suite`.
+"""What schedules, hints and flags gain over the shipped cubin, kernel by kernel, and each kind of edit: from the rows of `benchmarks.sass.suite`.
 
-    python -m benchmarks.sass.totals --run RUN --out OUT      RUN: of a folder that benchmarks.sass.flagged wrote; OUT/rows.jsonl is added to
-    python -m benchmarks.sass.totals --run FIRST SECOND --out OUT      of a kernel in both, the second's row counts
+    python -m benchmarks.sass.totals --run RUN [RUN ...] --out OUT      OUT/rows.jsonl is added to; rows of benchmarks.sass.variants count for flags
 
-A kernel's total is the greatest of three: the schedule's gain under the usual flags, the flags', and that of a schedule under those where one was
-accepted; what is not proven counts as nothing.
+A kernel may have been searched several times, also as NAME__as (with the compiler's registers) and as NAME__flags (under other flags, measured
+against the shipped cubin too); each column has the best of the final measurements, what is not proven counts as nothing. "Schedule alone" is without
+other hints to the caches: of a schedule that has some, what it gains without them.
 """
 
 from __future__ import annotations
@@ -33,27 +33,55 @@ def gained(said: Row | None) -> bool:
 
 def totals(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Return a row for each kernel, and one of geometric means."""
-    kernels = {row["kernel"]: row for row in rows if row.get("row") == "kernel" and "error" not in row}
+    kernels: dict[str, list[Row]] = {}
+    for row in rows:
+        if "error" not in row and row.get("row") in ("kernel", "variants"):
+            kernels.setdefault(row["kernel"].partition("__")[0], []).append(row)
     made, means = [], []
-    for name, row in kernels.items():
-        if name.endswith("__flags"):
+    for name, those in sorted(kernels.items()):
+        own = [row for row in those if not row["kernel"].endswith("__flags") and row.get("row") == "kernel"]
+        if not own:
             continue
-        other = kernels.get(f"{name}__flags", {})
-        alone, flags, both = row.get("final") if proven(row.get("final")) else None, other.get("flags"), other.get("both")
-        flags, both = (flags if gained(flags) else None), (both if gained(both) and proven(other.get("final")) else None)
-        best = max((said for said in (alone, flags, both) if said), key=lambda said: said["speedup"], default=None)
+        hinted = fastest([row["final"] | {"cold": apart(row, "cold")} for row in own if proven(row.get("final"))])
+        alone = fastest([apart(row, "without hints") or row["final"] for row in own if proven(row.get("final"))])
+        flags = fastest([said for row in those for said in flags_of(row)])
+        under = [row for row in those if proven(row.get("final")) and gained(row.get("both"))]
+        both = fastest([row["both"] for row in under])
         shown = {
             "schedule alone %": told(alone),
+            "with hints %": told(hinted),
+            "the same, cold %": told(hinted["cold"]) if hinted and hinted["cold"] else "",
             "flags": flags["name"] if flags else "-O3",
             "flags alone %": told(flags),
-            "schedule under them %": told(other["final"]) if both else "",
-            "total %": told(best),
+            "schedule under flags, both %": told(both) if both else "",
         }
-        made.append({"table": "totals", "kernel": name, "us": f"{row['original_us']:.1f}", **shown})
-        means.append([said["speedup"] if said else 1.0 for said in (alone, flags, best)])
-    names = ("schedule alone %", "flags alone %", "total %")
+        best = fastest([said for said in (hinted, flags, both) if said])
+        us = next(row.get("final", row)["original_us"] for row in reversed(own) if "original_us" in row)
+        made.append({"table": "totals", "kernel": name, "us": f"{us:.1f}", **shown, "total %": told(best)})
+        means.append([said["speedup"] if said else 1.0 for said in (alone, hinted, flags, best)])
+    names = ("schedule alone %", "with hints %", "flags alone %", "total %")
     mean = {name: percent(statistics.geometric_mean(column)) for name, column in zip(names, zip(*means, strict=True), strict=True)}
     return [*made, {"table": "totals", "kernel": f"geometric mean of {len(means)}", **mean}]
+
+
+def apart(row: Row, name: str) -> Row | None:
+    """Return what the suite measured apart of an accepted schedule, with the original against itself beside it; None where it did not."""
+    said = row.get("apart", {}).get(name)
+    return said | {"same_interval": row["final"]["same_interval"]} if said else None
+
+
+def flags_of(row: Row) -> list[Row]:
+    """Return what a row says of flags that surely gain."""
+    if row["row"] == "variants":
+        return [{"name": row["fastest"], **row["epochs"][row["fastest"]]}] if "fastest" in row else []
+    flags = row.get("flags")
+    return [flags] if flags and gained(flags) else []
+
+
+def fastest(said: Sequence[Row]) -> Row | None:
+    """Return what gains most of what surely gains."""
+    sure = [one for one in said if gained(one) and one["interval"][0] > one.get("same_interval", (1.0, 1.0))[1]]
+    return max(sure, key=lambda one: one["speedup"], default=None)
 
 
 def kinds(rows: Sequence[Row]) -> list[dict[str, Any]]:

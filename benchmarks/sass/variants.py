@@ -116,7 +116,7 @@ def measure(given: argparse.Namespace, kernels: list[str]) -> None:
     with ProcessPoolExecutor(max(1, len(here)), get_context("fork")) as pool, (given.out / "rows.jsonl").open("a") as rows:
         for done in as_completed([pool.submit(measured, kernel, given.folder, until) for kernel in here]):
             row = done.result()
-            rows.write(json.dumps(row) + "\n")
+            rows.writelines(json.dumps(one) + "\n" for one in (row, shown(row)))
             rows.flush()
             print(f"{time.monotonic() - began:6.1f} s  {row}", flush=True)
             if "fastest" in row:
@@ -125,9 +125,16 @@ def measure(given: argparse.Namespace, kernels: list[str]) -> None:
         keep(given.folder, given.keep, best)
 
 
+def shown(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the row of the result's table."""
+    slowest = min((speedup for speedup in row.get("tried", {}).values() if speedup), default=1.0)
+    counted = {"settings": row.get("settings", 0), "fastest": row.get("fastest", "-O3"), "gain %": row.get("gain %", "none")}
+    return {"table": "variants", "kernel": row["kernel"], **counted, "slowest setting %": percent(slowest)}
+
+
 def measured(kernel: str, folder: Path, until: float) -> dict[str, Any]:
     """Return the row of one kernel: what each setting gains at a glance, and the fastest three in epochs."""
-    row: dict[str, Any] = {"table": "variants", "kernel": kernel}
+    row: dict[str, Any] = {"row": "variants", "kernel": kernel}
     harness = folder / f"{kernel}.py"
     try:
         task = domains.describe(folder / f"{kernel}.cubin", {"harness": str(harness), "kernel": load(harness).kernel})

@@ -143,7 +143,7 @@ def in_parallel(
     programs: list[corpus.Program], secrets: list[int], device: str, end: float, out: Path, jobs: int, ask: Judged = judged,
     before: Mapping[str, int] = NEVER,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """Return the rows of all tasks, written as they are known; those with programs for CUDA begin first, then those judged least often before.
+    """Return the rows of all tasks, written as they are known; those judged least often before begin first, of these the programs for CUDA.
 
     `before`: how often a program was judged already, with so many secrets fewer now.
     """
@@ -153,7 +153,7 @@ def in_parallel(
     if jobs == 1:
         return [row for (task, done), own in of.items() for row in of_task(task, own, secrets[done:], device, end, out, ask)]
     parts = [(done, task, own[at : at + MOST_TOGETHER]) for (task, done), own in of.items() for at in range(0, len(own), MOST_TOGETHER)]
-    parts.sort(key=lambda part: (all("cuda" not in one.needs for one in part[2]), part[0], -len(part[2])))
+    parts.sort(key=lambda part: (part[0], all("cuda" not in one.needs for one in part[2]), -len(part[2])))
     rows: list[dict[str, Any]] = []
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         asked = [pool.submit(of_task, task, own, [secret], device, end, out, ask) for done, task, own in parts for secret in secrets[done:]]

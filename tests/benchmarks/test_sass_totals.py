@@ -1,4 +1,4 @@
-"""The totals of flags and schedules: what is not proven counts as nothing, and a schedule under other flags goes before either alone."""
+"""The totals of flags and schedules: what is not proven counts as nothing, a schedule under other flags counts with them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.sass.totals import kinds, totals
 
 
 def final(speedup: float, same: float = 1.001, differ: int = 0) -> dict[str, Any]:
-    return {"speedup": speedup, "interval": [speedup - 0.002, speedup + 0.002], "same_interval": [0.999, same], "differ": differ}
+    return {"speedup": speedup, "interval": [speedup - 0.002, speedup + 0.002], "same_interval": [0.999, same], "differ": differ, "original_us": 10.0}
 
 
 def kernel(name: str, **more: Any) -> dict[str, Any]:
@@ -25,16 +25,26 @@ ROWS = [
     kernel("b__flags", flags={"name": "-O1", **final(1.05)}),
     kernel("c", final=final(1.30, differ=1)),
     kernel("d", final=final(1.08)),
-    kernel("d__flags", flags={"name": "-O1", **final(1.04)}, final=final(1.0, same=1.1), both=final(1.09)),
+    kernel("d__flags", flags={"name": "-O1", **final(1.04)}, final=final(1.02), both=final(1.09)),
 ]
 
 
 def test_totals() -> None:
     *rows, mean = totals(ROWS)
-    assert [(row["kernel"], row["total %"].split()[0]) for row in rows] == [("a", "+11.00"), ("b", "+5.00"), ("c", "none"), ("d", "+8.00")]
+    assert [(row["kernel"], row["total %"].split()[0]) for row in rows] == [("a", "+11.00"), ("b", "+5.00"), ("c", "none"), ("d", "+9.00")]
     assert [row["schedule alone %"].split()[0] for row in rows] == ["+2.00", "none", "none", "+8.00"]
-    assert rows[0]["schedule under them %"].startswith("+1.00") and rows[3]["schedule under them %"] == ""
-    assert mean["total %"] == f"{100 * ((1.11 * 1.05 * 1.08) ** 0.25 - 1):+.2f}" and mean["kernel"] == "geometric mean of 4"
+    assert rows[0]["schedule under flags, both %"].startswith("+11.00") and rows[1]["schedule under flags, both %"] == ""
+    assert mean["total %"] == f"{100 * ((1.11 * 1.05 * 1.09) ** 0.25 - 1):+.2f}" and mean["kernel"] == "geometric mean of 4"
+
+
+def test_hints_stand_apart_and_the_best_of_several_searches_counts() -> None:
+    hinted = kernel("a__as", final=final(1.5), apart={"without hints": final(1.06), "cold": final(0.98)})
+    unproven = kernel("a", final=final(1.2), apart={"without hints": final(1.001)})
+    variants = {"row": "variants", "kernel": "a", "fastest": "-O1", "epochs": {"-O1": {**final(1.3), "name": "-O1"}}}
+    row, _ = totals([kernel("a", final=final(1.02)), hinted, unproven, variants])
+    names = ("schedule alone %", "with hints %", "flags alone %", "total %")
+    assert [row[name].split()[0] for name in names] == ["+6.00", "+50.00", "+30.00", "+50.00"]
+    assert row["flags"] == "-O1" and row["the same, cold %"] == "-2.00 (-2.20 to -1.80)"
 
 
 def test_kinds_of_edits() -> None:

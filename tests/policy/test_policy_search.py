@@ -12,11 +12,13 @@ import pytest
 from toy_space import BEST, STEPS, TASK, Toy, program
 
 from warpwright.errors import UsageError
+from warpwright.learn.policy import random_tasks
 from warpwright.loop import Course, optimize
-from warpwright.policy.model import Notes, Policy, Shape, Written, make
-from warpwright.policy.search import PolicySearch
+from warpwright.policy.model import SHIPPED, Notes, Policy, Shape, Written, make
+from warpwright.policy.search import Asking, PolicySearch
 from warpwright.policy.words import STOP, Places
 from warpwright.policy.writing import END, Writing
+from warpwright.run import Settings, open_space
 from warpwright.search import SEARCHES
 from warpwright.search.moves import Moves, Recipe
 from warpwright.space import Space
@@ -99,3 +101,19 @@ def test_a_folder_without_a_policy_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("transformers", reason="the policy's model needs transformers (extra learn)")
     with pytest.raises(UsageError, match=r"policy\.json"):
         Policy.load(tmp_path)
+
+
+def test_the_policy_that_ships_is_small_and_reads_a_program_of_its_kind(tmp_path: Path) -> None:
+    pytest.importorskip("transformers", reason="the policy's model needs transformers (extra learn)")
+    assert sum(file.stat().st_size for file in SHIPPED.iterdir()) < 10_000_000 and (SHIPPED / "README.md").is_file()
+    policy = Policy.load(SHIPPED)
+    words = {"@0", "input", "softmax", "linear", "conv2d", "e20", "axes2", "fuse_cuda", "block", "128"}
+    assert not policy.unread(words) and policy.unread(["cdist"]) == ["cdist"]
+    [file] = random_tasks.write(tmp_path, 1, 2, "large")
+    space = open_space(Settings(device="cuda").describe(file), "cuda")
+    asking = Asking(space)
+    known: dict[Recipe, float] = {(): 1.0}
+    for seed in range(3):
+        [one] = policy.write([asking.prompt(known, Random(seed), 0.5, "contrast")], [asking.writing], [known], seed)
+        assert one.recipe not in known and Moves(space).legal(one.recipe) and not policy.unread(one.words)
+        known[one.recipe] = 1.5

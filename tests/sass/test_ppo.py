@@ -22,7 +22,7 @@ from warpwright.sass.agents.network import whole_edits
 from warpwright.sass.agents.ppo import Ppo, copied, learner_of, load, pretrained, save
 from warpwright.space import Measuring
 
-PROPOSALS = 60
+PROPOSALS = 120
 
 
 @pytest.mark.parametrize("search", ["random", "greedy", "anneal", "evolve", "ppo"])

@@ -185,3 +185,23 @@ def test_integers_are_drawn_where_they_lie_and_the_same_for_a_seed(device: str) 
         for distinct in (False, True):
             one, other = (discrete.vary(inputs, name, 3, distinct) for _ in range(2))
             assert all(a.device.type == device and torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+SPARSE = ("padded", "masked", "infinite", "special", "edited")
+"""They change few elements, of 48 perhaps none."""
+
+
+def test_real_and_imaginary_parts_vary_each_by_itself() -> None:
+    """Of weights that begin as real numbers the imaginary parts stayed zero, and complex inputs had their own values under every name."""
+    weight = torch.linspace(1, 0.5, 9).to(torch.complex64)
+    states = [distributions.random_state({"weight": weight}, set(), seed)["weight"] for seed in (3, 4)]
+    for state in states:
+        assert state.dtype is torch.complex64 and bool((state.imag != 0).all()) and bool((state.real != weight.real).all())
+    x = torch.randn(8, 6, dtype=torch.complex64).t()
+    for name in distributions.DISTRIBUTIONS:
+        [drawn] = distributions.redistribute([x], name, 5)
+        assert (drawn.dtype, drawn.shape, drawn.stride()) == (x.dtype, x.shape, x.stride())
+        assert name in SPARSE or torch.equal(drawn, x) == (name == "nominal")
+    moved = distributions.move([x], 4.0)[0]
+    assert torch.allclose(moved, x * (1 + 4 * torch.finfo(torch.float32).eps), rtol=1e-7)
+    assert 0 < float((distributions.perturb([x], 1)[0] - x).abs().max()) < 1e-6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from warpwright.base import Case
+from warpwright.base import Case, to_json
 from warpwright.tasks import taskfile
 from warpwright.verifier.judge.judge_worker import JudgeWorker
 from warpwright.verifier.judge.reference import Original
@@ -61,3 +62,13 @@ def test_a_program_that_asserts_its_type_is_judged_in_it(tmp_path: Path) -> None
     judged = original(tmp_path, "assert x.dtype == torch.float32")
     assert judged.run_wide([torch.randn(2, 40), torch.tensor([40, 31])], 0).dtype == torch.float32
     assert "float64" in judged.wide_problem
+
+
+def test_a_call_that_takes_tensors_out_of_its_inputs_has_changed_them(tmp_path: Path) -> None:
+    """On a GPU, where the caller's dictionary is asked for what is left in it, that was a failure of the judge."""
+    file = tmp_path / "padded.py"
+    file.write_text(TASK.format(check="pass"))
+    judge = JudgeWorker({"device": "cpu", "exchange": str(tmp_path), "isolation": []})
+    judge.open(to_json(taskfile.describe(file)), "5", host_only=True)
+    answer = judge.compare_inputs({"list": []}, asdict(Case("nominal", 3)), 0, str(tmp_path))
+    assert answer["check"] == "input_mutated" and "held 0 tensors, before it 2" in answer["reason"]

@@ -82,10 +82,12 @@ class Policy:
         """Return the policy of a checkpoint's folder; raise UsageError where there is none."""
         try:
             from transformers import AutoModelForCausalLM, AutoTokenizer
+            from transformers.utils import logging
         except ImportError as error:
             raise MissingExtra(error.name or "transformers", "learn", "the policy") from error
         if not (folder / NOTES).is_file():
             raise UsageError(f"expected a policy in {folder}, saw no {NOTES}", "make one with `warpwright train`")
+        logging.disable_progress_bar()  # loading 0.5 MB needs none among the lines of a run
         notes = Notes(**json.loads((folder / NOTES).read_text()))
         return cls(AutoModelForCausalLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder), notes)
 

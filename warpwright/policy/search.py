@@ -1,7 +1,7 @@
 """`--search policy`: the model proposes recipes, and is shown two of the answers so far in each prompt. What it cannot do is drawn at random.
 
 Every recipe that the model writes is legal (`writing.py`) and new. Where it finds none, a random walk stands in. A program that has operators which
-the model never read, or techniques of which it knows none, is the ladder's.
+the model never read, or techniques of which it knows less than half, is the ladder's.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class PolicySearch:
 
 
     def _unread(self, asking: Asking) -> list[str]:
-        """Return what of a program the policy knows nothing of: some of its words, or all of the techniques that are legal."""
+        """Return what the policy knows too little of: words of the program, or most of the techniques that are legal."""
         techniques = self.policy.unread(asking.techniques)
-        return self.policy.unread(asking.program) or (techniques if len(techniques) == len(asking.techniques) else [])
+        return self.policy.unread(asking.program) or (techniques if 2 * len(techniques) > len(asking.techniques) else [])
 
 
 class Asking:

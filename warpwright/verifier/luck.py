@@ -32,6 +32,10 @@ REFUSED = 2
 """Of them: a program that is wrong in one call of three, and more exact than the original in the others, has a small typical error."""
 
 
+MOST = 2
+"""Calls of an audit that luck may have been against: of a program as good as the original it is one call in 1,000 at most."""
+
+
 def is_marginal(comparison: Comparison, case: Case) -> bool:
     """Whether an answer is refused for its values alone, by less than luck may bring. At unusual strides digits are not looked at."""
     return comparison.check == "values" and comparison.excess < MARGINAL and case.name != STRIDED

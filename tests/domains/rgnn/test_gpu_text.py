@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import pytest
 from domains.rgnn.layers import LARGE, LAYERS, SPARSE
 
-from warpwright.domains.rgnn.emit.rows import Kernel, Schedule, is_gradient, is_product, lower
+from warpwright.domains.rgnn.emit.rows import Kernel, Schedule, is_gradient, is_product, lower, multiplies_sums
 from warpwright.domains.rgnn.emit.triton_text import Writer
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.plan import Options, plan
@@ -116,6 +116,11 @@ def test_apart_no_kernel_has_both_products_and_gathers(name: str, rows: dict) ->
             assert not (wide and any(is_product(ops[i]) for i in kernel.ops))
             gathered += {(kernel.rows, i) for i in wide}
         assert len(gathered) == len(set(gathered))  # rows that are read for each edge are read once
+
+
+@pytest.mark.parametrize(("name", "fused"), [("rgcn", True), ("rgat_single", False), ("hgt_single", False)])
+def test_forwards_that_sum_rows_and_nothing_else_are_one_kernel_on_large_graphs(name: str, fused: bool) -> None:
+    assert multiplies_sums(schedules(name, LARGE, True)[1]) is fused
 
 
 def test_each_sum_over_the_edges_of_nodes_has_a_kernel() -> None:

@@ -257,6 +257,14 @@ def test_hgt_computes_few_nodes_as_it_does_many(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(hgt, "FEW", 0)
     used = [parameter for name, parameter in layer.named_parameters() if width == 4 or name != "skip.b"]  # b's own width may be another
     assert_equal(few, flat(layer(x, index)), [*x.values(), *used])
+    monkeypatch.setattr(hgt, "FEW", 1 << 18)
+    wanted = [*x.values(), *layer.kqv_lin.parameters(), layer.out_lin.lins["a"].weight]
+    of_few = torch.autograd.grad(layer(x, index)["a"].sin().sum(), wanted)
+    monkeypatch.setattr(hgt, "FEW", 0)
+    out = layer(x, index)["a"].sin().sum()
+    for one, other in zip(torch.autograd.grad(out, wanted, retain_graph=True), of_few, strict=True):
+        torch.testing.assert_close(one, other)
+    assert torch.autograd.grad(out, [layer.out_lin.lins["c"].weight], allow_unused=True) == (None,)
 
 
 def test_the_operator_keeps_its_contract() -> None:

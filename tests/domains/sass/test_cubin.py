@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 from sass_cubins import CUBINS, FOLDER, cubin
 
+from warpwright.domains.sass import disassembly
 from warpwright.domains.sass.cubin import Cubin, FatBinary, Parameter
+from warpwright.domains.sass.kernel import read_kernel
+from warpwright.domains.sass.renaming import with_registers
 from warpwright.errors import UsageError
 
 
@@ -42,6 +45,31 @@ def test_parameters_are_those_of_the_source() -> None:
 def test_exits_are_pinned() -> None:
     read = cubin("saxpy_90")
     assert len(read.pinned("saxpy")) == 2  # the early exit and the last
+
+
+@pytest.mark.parametrize("name", ["rmsnorm_80", "softmax_90", "layernorm_120"])
+def test_the_list_of_shuffles_follows_them_and_nothing_else_changes(name: str) -> None:
+    read = cubin(name)
+    [kernel] = read.kernels
+    listed = sorted(read.listed(kernel))
+    assert len(listed) >= 5 and not read.listed(kernel) & read.pinned(kernel) and not read.names_masks(kernel)
+    moved = {listed[0]: listed[0] - 2, listed[-1]: listed[-1] + 3}
+    changed = read.with_listed(kernel, moved)
+    assert sorted(changed.listed(kernel)) == sorted(moved.get(place, place) for place in listed)
+    assert sum(a != b for a, b in zip(read.data, changed.data, strict=True)) <= 8 and changed.words(kernel) == read.words(kernel)
+    back = {new: old for old, new in moved.items()}
+    assert changed.with_listed(kernel, back).data == read.data == read.with_listed(kernel, {}).data
+
+
+def test_a_mask_in_a_register_is_seen() -> None:
+    read = cubin("rmsnorm_90")
+    [kernel] = read.kernels
+    at, _, size = next(row for row in read._attributes(kernel) if row[1] == 0x29)
+    named = Cubin(read.data[:at] + (8).to_bytes(4, "little") + read.data[at + 4 :])
+    assert named.names_masks(kernel) and size == 20
+    disassembly.keep(named.data, disassembly.disassembly(read))  # the code is the same
+    kept = read_kernel(named, kernel)
+    assert read.listed(kernel) <= kept.pinned and with_registers(kept, 64).words == kept.words
 
 
 def test_a_fat_binary_holds_a_cubin_for_each_architecture() -> None:

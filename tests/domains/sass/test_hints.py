@@ -80,7 +80,8 @@ def test_a_text_keeps_hints_and_refuses_them_where_there_are_none() -> None:
         assert script.read(script.write(hinted), here).words == hinted.words and edits.without_hints(hinted).words == here.words
     document = json.loads(script.write(here.original))
     arithmetic = next(one.index for one in here.instructions if one.kind == "fixed")
-    for wrong in ({str(arithmetic): "first 0"}, {str(accesses("rmsnorm_90", "STG")[0]): "first 64"}, {str(accesses("rmsnorm_90", "LDG")[0]): "soon 0"}):
+    load, store = (str(accesses("rmsnorm_90", base)[0]) for base in ("LDG", "STG"))
+    for wrong in ({str(arithmetic): "first 0"}, {store: "first 64"}, {load: "soon 0"}):
         with pytest.raises(UsageError):
             script.read(json.dumps(document | {"hints": wrong}), here)
 

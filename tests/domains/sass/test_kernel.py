@@ -78,6 +78,16 @@ def test_a_label_beside_a_rule_of_the_table_is_read() -> None:
     assert ruled != text and disassembly.parse(ruled, name, words) == disassembly.parse(text, name, words)
 
 
+def test_a_label_that_nothing_jumps_to_cuts_no_block() -> None:
+    """nvdisasm from 13.2 on puts one at each shuffle."""
+    name = kernel("rmsnorm_90").name
+    lines, words = disassembly.disassembly(cubin("rmsnorm_90")).splitlines(), cubin("rmsnorm_90").words(name)
+    labelled = "\n".join(line for at, text in enumerate(lines) for line in ((f".L_x_9{at}:", text) if " SHFL" in text else (text,)))
+    assert ".L_x_9" in labelled and disassembly.parse(labelled, name, words) == disassembly.parse("\n".join(lines), name, words)
+    indirect = labelled.replace("BRA `(.L_x_0)", "BRX R2 -0x20 `(.L_x_0)")
+    assert indirect != labelled and any(label.startswith(".L_x_9") for label in disassembly.parse(indirect, name, words).labels)
+
+
 def test_a_branch_to_an_unknown_label_is_refused() -> None:
     name = kernel("stencil_90").name
     text = re.sub(r"^\.L_x_1:.*$", "", disassembly.disassembly(cubin("stencil_90")), flags=re.MULTILINE)

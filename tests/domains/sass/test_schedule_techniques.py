@@ -111,3 +111,18 @@ def test_yields_by_place_and_by_chance() -> None:
     assert yielding(some) == yielding(edits.scattered_holds(original, number, 0.3, 7) or original) != yielding(original)
     for schedule in (waits, stalls, some):
         assert rules.legal(schedule) and edits.unchanged_meaning(schedule)
+
+
+@pytest.mark.parametrize("name", ["rmsnorm_90", "softmax_80"])
+def test_shuffles_move_in_their_order_and_the_cubin_says_where_they_are(name: str) -> None:
+    here, rules = kernel(name), checker(name)
+    shuffles = [one.index for one in here.instructions if one.base == "SHFL"]
+    assert shuffles and not here.pinned & set(shuffles) and set(shuffles) == here.cubin.listed(here.name)
+    [relist] = [kind for kind in techniques(rules) if kind.name == "relist"]
+    listed = [relist.apply(here.original, action) for action in relist.sites(here.original)]
+    schedule = max(listed, key=lambda one: sum(one.place_of(index) != index for index in shuffles))
+    places = [schedule.place_of(index) for index in shuffles]
+    assert places == sorted(places) and places != shuffles and complaints(schedule, rules) == []
+    assert schedule.cubin.listed(here.name) == set(places)
+    opcodes = {here.words[index] & 0xFFF for index in shuffles}
+    assert all(schedule.cubin.words(here.name)[place] & 0xFFF in opcodes for place in places)

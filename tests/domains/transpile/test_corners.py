@@ -186,3 +186,18 @@ def test_a_constant_read_from_shared_memory_is_read_where_it_stands(kernels: dic
     x, y = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
     kernels["centred"][1, 8](x, y)
     assert y.tolist() == (x - 4 + 800 - 1000).tolist()
+
+
+def test_what_a_kept_types_method_calls_stays() -> None:
+    """Kernels alone: a function of the host goes, unless a type that stays calls it."""
+    text = """
+    static const char* text_of(const cudaError_t error) { return cudaGetErrorString(error); }
+    static void gone() { cudaDeviceSynchronize(); }
+    template <typename T> using convert_t = void (*)(const void* from, T* to, cudaStream_t stream);
+    typedef convert_t<float> (*choose_t)(int type);
+    struct Holder { int* p; void check() { if (cudaGetLastError() != cudaSuccess) puts(text_of(cudaGetLastError())); } };
+    __global__ void k(int* x) { x[0] = 1; }
+    """
+    source = transpile.compile_text(text).source
+    assert "text_of(const cudaError_t" in source and "void gone()" not in source
+    assert "using convert_t =" in source and "(*choose_t)(int type)" in source

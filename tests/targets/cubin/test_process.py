@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from warpwright.base import Budget, Candidate, Source
 from warpwright.errors import TaskError, UsageError, WorkerDied, WorkerTimeout
 from warpwright.loop import optimize
 from warpwright.space import Measuring
+from warpwright.targets.cubin import shipping
 from warpwright.targets.cubin.evaluator import CubinEvaluator, comparison, interval
 
 HERE = Path(__file__).parent
@@ -64,6 +66,16 @@ def test_a_search_runs_through_the_child(evaluator: CubinEvaluator) -> None:
     final = evaluator.confirm(outcome.records[-1].candidate, stress=0.01)
     assert final.differ == 0 and final.launches >= 40 and final.interval == (1.0, 1.0)
     assert len(evaluator.child.starts) == 2  # a process of its own
+
+
+def test_the_evidence_says_what_cold_caches_gain(evaluator: CubinEvaluator, driver: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome = optimize(evaluator.task, domains.space(evaluator.task, "cubin"), evaluator, "greedy", Budget(None, 4))
+    helpers = Path(evaluator.task.path)
+    monkeypatch.setattr(shipping, "CubinEvaluator", lambda *arguments: CubinEvaluator(*arguments, str(driver), helpers))
+    shipped = shipping.ship(replace(outcome.records[-1], device="cubin:0"), tmp_path)
+    evidence = json.loads((tmp_path / shipping.EVIDENCE).read_text())
+    assert evidence["cold"] == [1.0, 1.0, 1.0] and evidence["kept"] is False  # the fake driver takes as long for every schedule
+    assert shipped.read_bytes() == helpers.read_bytes() and isinstance(evidence["other_hints"], bool)
 
 
 def test_a_slower_candidate_is_slower(evaluator: CubinEvaluator) -> None:

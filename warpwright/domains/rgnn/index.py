@@ -58,7 +58,10 @@ class Index:
         """What `keep` keeps."""
         self.given: torch.Tensor | None = None
         launch = counting.launcher(self.device) if not order_kept and counting.fits(self.edges, sources + targets, relations) else None
-        pairs = self._sort(src, dst, etype, order_kept) if launch is None else self._take(counting.sort(launch, src, dst, etype, sources, targets, relations))
+        if launch is None:
+            pairs = self._sort(src, dst, etype, order_kept)
+        else:
+            pairs = self._take(counting.sort(launch, src, dst, etype, sources, targets, relations))
         self.rows = {
             Domain.ONE: 1, Domain.ETYPE: relations, Domain.TSRC: types, Domain.TDST: types, Domain.NTYPE: types, Domain.SRC: sources,
             Domain.DST: targets, Domain.NODE: sources, Domain.EDGE: self.edges, Domain.PAIR_DST: pairs[0], Domain.PAIR_SRC: pairs[1],

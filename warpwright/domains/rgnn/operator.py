@@ -26,8 +26,9 @@ Tensors = Mapping[str, tuple[Domain, torch.Tensor]]
 class Edges:
     """Edge tensors of a call, and how an index is made of them.
 
-    typed: edge_index, edge_type; sizes are sources, targets, relations; ordered: the same, with the order of the edges kept. Otherwise `form` has "relation source target" for each edge_index, the
-    relation's number and the node types' places; sizes are the nodes of each type, then the relations.
+    typed: edge_index, edge_type; sizes are sources, targets, relations; ordered: the same, with the order of the edges kept. Otherwise `form` has
+    "relation source target" for each edge_index, the relation's number and the node types' places; sizes are the nodes of each type, then the
+    relations.
     """
 
     tensors: tuple[torch.Tensor, ...]

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from warpwright.domains.sass import control, hazards, hints, isa
 from warpwright.domains.sass.distances import Distances
-from warpwright.domains.sass.hazards import OPERATION, State, Violation, Watch
+from warpwright.domains.sass.hazards import OPERATION, Fact, Key, State, Violation, Watch
 from warpwright.domains.sass.instruction import Instruction
 from warpwright.domains.sass.kernel import Kernel, Schedule
 
@@ -21,6 +21,14 @@ _PASSABLE = isa.GMMA | frozenset(("BAR", "LDGDEPBAR", "DEPBAR", "NOP"))
 sees: compilers themselves move read-only loads above barriers (the stencil, unrolled) and leave them in flight there (169 in six kernels)."""
 
 STACK_POINTER = 1
+
+
+Alarm = tuple[str, int, int, Fact | None, Key | None]
+"""Rule, instruction, register, what is in flight, and what a distance is learnt for."""
+
+
+def _alarm(violation: Violation) -> Alarm:
+    return violation.rule, violation.index, violation.register, violation.fact, violation.key
 
 
 def independent(first: Instruction, second: Instruction) -> bool:
@@ -77,9 +85,16 @@ class Checker:
         return in_flight
 
     @cached_property
-    def accepted(self) -> frozenset[tuple[str, int]]:
-        """(rule, instruction) of the false alarms."""
-        return frozenset((violation.rule, violation.index) for violation in self.false_alarms)
+    def accepted(self) -> Mapping[Alarm, int]:
+        """The false alarms, and the fewest cycles that each has: fewer, or another register or operation, is no false alarm."""
+        cycles: dict[Alarm, int] = {}
+        for violation in self.false_alarms:
+            cycles[_alarm(violation)] = min(violation.cycles, cycles.get(_alarm(violation), violation.cycles))
+        return cycles
+
+    def known(self, violation: Violation) -> bool:
+        """Is it one of the false alarms?"""
+        return _alarm(violation) in self.accepted and violation.cycles >= self.accepted[_alarm(violation)]
 
     @cached_property
     def false_alarms(self) -> list[Violation]:
@@ -111,7 +126,8 @@ class Checker:
 
     @cached_property
     def _movable(self) -> frozenset[int]:
-        fixed = self.kernel.pinned | {0} | {index for _, index in self.accepted}
+        fixed = self.kernel.pinned | {0} | {violation.index for violation in self.false_alarms}
+        fixed |= {violation.fact[2] for violation in self.false_alarms if violation.fact}
         return frozenset(one.index for one in self.kernel.instructions if one.index not in fixed and one.base not in isa.ENDS)
 
     def exchangeable(self, schedule: Schedule, place: int) -> bool:
@@ -227,7 +243,7 @@ class Checker:
         """Return a watch that puts what is not a false alarm into `violations`; `earlier`: the instructions of the block that were issued."""
 
         def report(violation: Violation) -> None:
-            if (violation.rule, violation.index) not in self.accepted:
+            if not self.known(violation):
                 violations.append(violation)
 
         instructions = self.kernel.instructions

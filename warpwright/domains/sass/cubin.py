@@ -1,7 +1,7 @@
 """Read and patch cubins (ELF64 machine code of NVIDIA kernels, CUDA 12 and 13) and fat binaries that hold them.
 
-Code words are replaced in place: no size, label or relocation ever changes, of offsets only those that list a kernel's shuffles and votes. ELF is read here with `struct` alone, because the processes
-that measure must start in milliseconds and on machines with nothing installed.
+Code words are replaced in place: no size, label or relocation ever changes, and of code offsets only the lists of a kernel's shuffles. ELF is read
+here with `struct` alone, because the processes that measure must start in milliseconds and on machines with nothing installed.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ _COMPRESSED = 0x2000 | 0x8000
 _PARAMETER, _REGISTERS = 0x17, 0x2F
 _PINNED = frozenset((0x1C, 0x1D, 0x34, 0x39, 0x46, 0x47))
 """Attributes of .nv.info that hold code offsets: exits, reads of block numbers, targets of indirect branches, barriers in memory."""
+
+_MASK_REGISTERS = 0x29
 
 _LISTED = frozenset((0x28, 0x31))
 """Attributes that list operations of the whole warp (cooperative groups, warp-wide operations) by their offsets, which are written anew."""
@@ -163,6 +165,11 @@ class Cubin:
     def listed(self, kernel: str) -> frozenset[int]:
         """Return the instructions that the cubin lists for being of the whole warp."""
         return frozenset(place for _, _, place in self._places(kernel, _LISTED))
+
+    def names_masks(self, kernel: str) -> bool:
+        """Does the cubin say of an operation of the warp which register its mask is in? Others have a constant mask."""
+        lists = ((at, size) for at, number, size in self._attributes(kernel) if number == _MASK_REGISTERS)
+        return any(self.data[at : at + size] != b"\xff" * size for at, size in lists)
 
     def with_listed(self, kernel: str, moved: Mapping[int, int]) -> Cubin:
         """Return the cubin with instructions of those lists at other places, instruction -> place; each list in the order of places."""

@@ -34,8 +34,8 @@ _LABEL = re.compile(r"^(\.L[\w.]*|[\w$.]+):\s*$")
 _LOCAL = re.compile(r"\.L_\w+")
 _INDIRECT = re.compile(r"\b(BRX|JMX|BRXU|JMXU)\b")
 _JUMP = re.compile(r"`\((\.L\w+)\)")
-_ANNOTATION = re.compile(r"\s{2,}[&?].*$")
-"""nvdisasm 12.8 prints the control fields of sm_120 after the instruction."""
+_ANNOTATION = re.compile(r"\s{2,}[&?].*$|\s*\(\*.*?\*\)")
+"""nvdisasm 12.8 prints the control fields of sm_120 after the instruction, 13.2 and later remarks such as (*"SpillRefill"*)."""
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ def _registers(options: Mapping[str, Scalar], cubin: Cubin, kernel: str) -> int:
     asked = str(options["registers"])
     if asked == MOST_REGISTERS:
         if "harness" not in options:
-            raise TaskError(f"expected a harness, by which the blocks are counted that are resident, for registers={MOST_REGISTERS}", "or give a number")
+            raise TaskError(f"expected a harness, by which resident blocks are counted, for registers={MOST_REGISTERS}", "or give a number")
         return most_registers(cubin, replace(load(str(options["harness"])), kernel=kernel))
     if not asked.isdigit() or not RESERVED < int(asked) <= MOST:
         raise TaskError(f"expected registers={MOST_REGISTERS} or a number up to {MOST}, saw {asked}", "see docs/sass.md")

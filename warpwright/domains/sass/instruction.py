@@ -142,8 +142,8 @@ class Instruction:
 
     @cached_property
     def producers(self) -> dict[int, str]:
-        """Register -> the class that writes it; the high half of a wide result comes later than the low one."""
-        low = min((register for register in self.defs if register < UR), default=0)
+        """Register -> the class that writes it; the high half of a wide result comes later than the low one, and is all that IMAD.HI gives."""
+        low = min((register for register in self.defs if register < UR), default=0) if ".HI" not in self.opcode else -1
         wide = self.latency_class in ("IMADW", "FP64")
         return {register: self.latency_class + ("h" if wide and low < register < UR else "") for register in self.defs}
 

@@ -187,5 +187,6 @@ def read_kernel(cubin: Cubin, name: str) -> Kernel:
     count = len(listed.lines)
     instructions = tuple(read(index, line) for index, line in enumerate(listed.lines))
     pinned = frozenset(index for index in cubin.pinned(name) if index < count)
-    pinned |= {index for index in cubin.listed(name) if index < count and instructions[index].base not in isa.SHUFFLES}
+    free = frozenset[str]() if cubin.names_masks(name) else isa.SHUFFLES
+    pinned |= {index for index in cubin.listed(name) if index < count and instructions[index].base not in free}
     return Kernel(cubin, name, instructions, words[:count], words[count:], listed.labels, pinned)

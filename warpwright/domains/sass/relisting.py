@@ -47,8 +47,8 @@ def relist(
 
     `by` says what decides among instructions that want to stand near one another: nothing more ("place"); "operands": products that read a register
     through one slot follow each other, so that it is kept in the operand cache; "cycles": what need not wait for its sources comes first; "time": of
-    all that is ready what may issue at once comes first, and of that the longest critical path, whatever its old place (pays where registers have been
-    renamed).
+    all that is ready what may issue at once comes first, and of that the longest critical path, whatever its old place (pays where registers have
+    been renamed).
     """
     block = schedule.kernel.blocks[number]
     order, rng = schedule.order[block.start : block.stop], Random(seed)

@@ -10,18 +10,18 @@ instruction. What the disassembler reads otherwise than meant keeps its old regi
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from warpwright.domains.sass import isa
+from warpwright.domains.sass import control, isa
 from warpwright.domains.sass.checker import Checker
 from warpwright.domains.sass.disassembly import P, R
 from warpwright.domains.sass.distances import Distances, shipped
+from warpwright.domains.sass.flow import NONE, PREDICATES, destinations, differences, file_base, named, sources, tokens
 from warpwright.domains.sass.instruction import Instruction
 from warpwright.domains.sass.kernel import Kernel, read_kernel
-from warpwright.errors import CaptureError
+from warpwright.errors import CaptureError, UsageError
 
 EARLIER = 90
 """Places that a load should be able to begin earlier, where there are registers for it."""
@@ -32,14 +32,11 @@ RESERVED = 2
 ATTEMPTS = 100
 """Times that the values of a block are dealt out, each time with one more that stays: blocks of two hundred instructions take some forty."""
 
-NONE, STACK = 255, 1
-"""The first is RZ; the second holds the stack's address."""
+STACK = 1
+"""It holds the stack's address."""
 
 ROUNDS = 12
 """Times that a renaming is tried, each time with more values left where they are."""
-
-PREDICATES = 7
-"""P0 to P6."""
 
 WRITTEN = {R: (16,), P: (81, 84)}
 READ = {R: (24, 32, 64), P: (12, 87, 77)}
@@ -51,8 +48,6 @@ WIDTH = {R: 8, P: 3}
 SMALLEST = 8
 """Blocks of fewer instructions keep their registers."""
 
-_REGISTER = re.compile(r"(?<![\w.])([RP])(\d+)\b")
-_PREDICATE = re.compile(r"^U?P(T|\d)$")
 ADDEND = 3
 """Which operand of a product and sum the addend is."""
 
@@ -92,15 +87,18 @@ def with_registers(kernel: Kernel, registers: int) -> Kernel:
 def renamed(kernel: Kernel, distances: Distances, limit: int) -> Kernel:
     """Return the kernel with its values in up to `limit` registers; the kernel itself where none can move.
 
-    `distances` are those of the compiler's schedule: what the renamed one would teach is not a compiler's.
+    `distances` are those of the compiler's schedule: what the renamed one would teach is not a compiler's. A cubin that names registers outside its
+    code (masks of shuffles) keeps its own.
     """
-    false_alarms = Checker(kernel, distances).accepted
+    if kernel.cubin.names_masks(kernel.name):
+        return kernel
+    false_alarms = frozenset((violation.rule, violation.index) for violation in Checker(kernel, distances).false_alarms)
     kept: set[int] = set()
     for _ in range(ROUNDS):
         moves = list(_moves(kernel, limit, kept))
         if not moves:
             return kernel
-        candidate = _with_words(kernel, _encoded(kernel, moves), max((register + delta for value, delta in moves for register in value.registers if register < NONE), default=0))
+        candidate = _with_words(kernel, _encoded(kernel, moves))
         wrong = set(differences(kernel, candidate)) or _too_early(candidate, distances, false_alarms)
         if not wrong:
             return candidate
@@ -114,57 +112,32 @@ def _too_early(kernel: Kernel, distances: Distances, known: frozenset[tuple[str,
     return {violation.index for violation in found} | {violation.fact[2] for violation in found if violation.fact}
 
 
-def _with_words(kernel: Kernel, words: list[int], highest: int) -> Kernel:
+def renamed_as(kernel: Kernel, words: Mapping[int, int], registers: int) -> Kernel:
+    """Return the kernel with the words that an earlier renaming gave some instructions; raise UsageError where they do something else."""
+    every = [words.get(index, word) for index, word in enumerate(kernel.words)]
+    controls = any((after ^ before) & control.MASK for after, before in zip(every, kernel.words, strict=True))
+    candidate = _with_words(kernel, every)
+    if controls or kernel.cubin.names_masks(kernel.name) or differences(kernel, candidate):
+        seen = "expected words that differ from the compiler's in their registers alone, saw others"
+        raise UsageError(seen, "give what `warpwright optimize` wrote")
+    return replace(candidate, registers=registers)
+
+
+def _with_words(kernel: Kernel, words: list[int]) -> Kernel:
     """Return the kernel with other words, disassembled anew; labels, and what did not change, are the compiler's."""
-    count = max(kernel.cubin.register_count(kernel.name), RESERVED + 1 + highest)
-    cubin = kernel.cubin.with_words(kernel.name, (*words, *kernel.padding)).with_register_count(kernel.name, count)
+    cubin = kernel.cubin.with_words(kernel.name, (*words, *kernel.padding))
     listed = read_kernel(cubin, kernel.name)
+    highest = max((register for one in listed.instructions for register in one.defs | one.uses if register < NONE), default=0)
+    cubin = cubin.with_register_count(kernel.name, max(kernel.cubin.register_count(kernel.name), RESERVED + 1 + highest))
     if len(listed.instructions) != len(kernel.instructions):
-        raise CaptureError(f"{kernel.name}: expected {len(kernel.instructions)} instructions, saw {len(listed.instructions)} with others' registers", "report this")
+        counts = f"expected {len(kernel.instructions)} instructions, saw {len(listed.instructions)} with others' registers"
+        raise CaptureError(f"{kernel.name}: {counts}", "report this")
     pairs = zip(kernel.instructions, listed.instructions, kernel.words, words, strict=True)
     instructions = tuple(mine if before == after else theirs for mine, theirs, before, after in pairs)
     return replace(kernel, cubin=cubin, instructions=instructions, words=listed.words, compiled=kernel)
 
 
 # --- values ----------------------------------------------------------------------------------------------------------------------------
-
-
-def _named(registers: Iterable[int]) -> list[int]:
-    """Return the registers of the files that are renamed: general ones and predicates."""
-    return [register for register in registers if register < NONE or P <= register < P + PREDICATES]
-
-
-def _file(register: int) -> int:
-    return register & ~255
-
-
-def _tokens(text: str) -> list[int]:
-    """Return the registers that a text names, in its order."""
-    return [(P if letter == "P" else R) + int(number) for letter, number in _REGISTER.findall(text)]
-
-
-def destinations(instruction: Instruction) -> list[int]:
-    """Return the registers that the instruction's text names as written: the first operands, as far as they are."""
-    found: list[int] = []
-    general = any(register < NONE for register in instruction.defs)
-    predicates = 0
-    for operand in instruction.operands:
-        tokens = _tokens(operand)
-        if _PREDICATE.match(operand) and predicates < 2 and all(token in instruction.defs for token in tokens):
-            predicates += 1
-        elif general and operand.startswith("R"):
-            general = False
-        else:
-            break
-        found += tokens
-    return found
-
-
-def sources(instruction: Instruction) -> list[int]:
-    """Return the registers that the instruction's text names as read, in its order: the guard first."""
-    every = _tokens(instruction.text)
-    guard = 1 if instruction.guard is not None and _file(instruction.guard) == P else 0
-    return every[:guard] + every[guard + len(destinations(instruction)) :]
 
 
 def live_at_entries(kernel: Kernel) -> list[set[int]]:
@@ -179,7 +152,7 @@ def live_at_entries(kernel: Kernel) -> list[set[int]]:
                 instruction = kernel.instructions[index]
                 if instruction.guard is None:
                     here -= instruction.defs
-                here |= set(_named(instruction.uses))
+                here |= set(named(instruction.uses))
             if here != live[number]:
                 live[number], changed = here, True
     return live
@@ -197,14 +170,14 @@ def values_of(kernel: Kernel, number: int, live: list[set[int]]) -> list[Value]:
     ended: list[Value] = []
     for index in block:
         instruction = kernel.instructions[index]
-        for register in _named(instruction.uses):
+        for register in named(instruction.uses):
             value = held.setdefault(register, Value(block.start, index, {register}, fixed=True))
             value.end = max(value.end, index if instruction.kind == "fixed" else _answered(kernel, block, index))
             value.read.add((index, register))
         for together in _side_by_side(sources(instruction), instruction.uses):
             _joined(held, together)
         before, goes_on = dict(held), _goes_on(instruction)
-        for register in _named(instruction.defs):
+        for register in named(instruction.defs):
             if goes_on and register in held:
                 held[register].written.add((index, register))
                 held[register].end = max(held[register].end, index)
@@ -218,9 +191,9 @@ def values_of(kernel: Kernel, number: int, live: list[set[int]]) -> list[Value]:
         for together in _side_by_side(destinations(instruction), instruction.defs):
             _joined(held, together)
         if _stays(kernel, instruction):
-            for register in _named(instruction.defs):
+            for register in named(instruction.defs):
                 held[register].fixed = True
-            for register in _named(instruction.uses):
+            for register in named(instruction.uses):
                 before[register].fixed = True
     for register, value in held.items():
         if register in after:
@@ -239,7 +212,7 @@ def _goes_on(instruction: Instruction) -> bool:
     if instruction.guard is not None:
         return True
     operands = instruction.operands
-    return instruction.base in _ACCUMULATES and len(operands) > ADDEND and _tokens(operands[ADDEND]) == _tokens(operands[0])
+    return instruction.base in _ACCUMULATES and len(operands) > ADDEND and tokens(operands[ADDEND]) == tokens(operands[0])
 
 
 def _stays(kernel: Kernel, instruction: Instruction) -> bool:
@@ -293,7 +266,10 @@ def _distinct(values: list[Value]) -> list[Value]:
 
 
 def _moves(kernel: Kernel, limit: int, kept: set[int]) -> Iterator[tuple[Value, int]]:
-    """Yield the values that move, and by how many registers; those of the instructions `kept` stay. Where there are loops, those of loops alone move."""
+    """Yield the values that move, and by how many registers; those of the instructions `kept` stay.
+
+    Where there are loops, those of loops alone move.
+    """
     live, inner = live_at_entries(kernel), min(1, max(kernel.depth))
     for number, block in enumerate(kernel.blocks):
         if len(block) >= SMALLEST and kernel.depth[number] >= inner:
@@ -301,7 +277,7 @@ def _moves(kernel: Kernel, limit: int, kept: set[int]) -> Iterator[tuple[Value, 
             for value in values:
                 value.fixed |= any(index in kept for index, _ in value.written | value.read)
             for file in (R, P):
-                yield from _allocated([value for value in values if _file(min(value.registers)) == file], block.start, limit)
+                yield from _allocated([value for value in values if file_base(min(value.registers)) == file], block.start, limit)
 
 
 def _allocated(values: list[Value], start: int, limit: int) -> list[tuple[Value, int]]:
@@ -359,7 +335,7 @@ def _distance(taken: _Timetable, wanted: _Timetable, value: Value, start: int, l
     To where nothing has been for longest, and, if there is such a place, where no load would like to begin earlier.
     """
     low, high = min(value.registers), max(value.registers)
-    file = _file(low)
+    file = file_base(low)
     step = 1 if file == P else 4 if value.wide else 2  # the bank stays, and the alignment
     first, last = (P, P + PREDICATES - 1) if file == P else (R, limit - 1)
     best: tuple[bool, int, bool, int] | None = None
@@ -393,108 +369,18 @@ def _encoded(kernel: Kernel, moves: list[tuple[Value, int]]) -> list[int]:
 
 
 def _word(instruction: Instruction, word: int, written: Mapping[Place, int], read: Mapping[Place, int]) -> int:
-    return _with_fields(_with_fields(word, instruction.index, destinations(instruction), WRITTEN, written), instruction.index, sources(instruction), READ, read)
+    with_results = _with_fields(word, instruction.index, destinations(instruction), WRITTEN, written)
+    return _with_fields(with_results, instruction.index, sources(instruction), READ, read)
 
 
 def _with_fields(word: int, index: int, registers: list[int], fields: Mapping[int, tuple[int, ...]], moved: Mapping[Place, int]) -> int:
     """Return the word with other registers in its fields, in the order of the text: a number or a uniform register may look the same in another."""
     left, changed = {file: list(places) for file, places in fields.items()}, word
     for register in registers:
-        file, number = _file(register), register & 255
+        file, number = file_base(register), register & 255
         mask = (1 << WIDTH[file]) - 1
         at = next((at for at in left[file] if word >> at & mask == number), None)
         if at is not None:
             left[file].remove(at)
             changed = changed & ~(mask << at) | (number + moved.get((index, register), 0)) << at
-    return changed
-
-
-# --- proof ------------------------------------------------------------------------------------------------------------------------------
-
-Definition = tuple[str, int, int]
-"""("entry", register, 0), or ("at", instruction, which of its registers)."""
-
-
-def differences(first: Kernel, second: Kernel) -> list[int]:
-    """Return the instructions of which the two kernels, both as disassembled, do not say the same: operation, operands, and which values they read."""
-    if len(first.instructions) != len(second.instructions) or first.blocks != second.blocks:
-        return list(range(len(first.instructions)))
-    wrong = [mine.index for mine, theirs in zip(first.instructions, second.instructions, strict=True) if _shape(mine) != _shape(theirs)]
-    return wrong or _flow_differs(first, second)
-
-
-def _shape(instruction: Instruction) -> tuple[object, ...]:
-    """Return what an instruction says but for the numbers of the registers that are renamed."""
-    others = (frozenset(registers) - frozenset(_named(registers)) for registers in (instruction.defs, instruction.uses))
-    counts = (len(_named(instruction.defs)), len(destinations(instruction)))
-    return _REGISTER.sub(r"\1#", instruction.text), *others, *counts
-
-
-def _flow_differs(first: Kernel, second: Kernel) -> list[int]:
-    return [index for index, (mine, theirs) in enumerate(zip(_reads(first), _reads(second), strict=True)) if mine != theirs]
-
-
-def _reads(kernel: Kernel) -> list[list[frozenset[Definition]]]:
-    """Return, for each instruction, which definitions may reach each register that it reads: operand by operand, in the order of the text."""
-    found: list[list[frozenset[Definition]]] = [[] for _ in kernel.instructions]
-    for number, reaching in enumerate(_reaching(kernel)):
-        state = dict(reaching)
-        for index in kernel.blocks[number]:
-            instruction = kernel.instructions[index]
-            found[index] = [state.get(register, frozenset([("entry", register, 0)])) for register in _read_in_order(instruction)]
-            _define(state, instruction)
-    return found
-
-
-def _read_in_order(instruction: Instruction) -> Iterator[int]:
-    """Yield the registers that an instruction reads, as its operands name them: each with those beside it unnamed; then what no source names."""
-    uses, named = set(_named(instruction.uses)), set(sources(instruction))
-    left = set(uses)
-    for register in sources(instruction):
-        yield register
-        left.discard(register)
-        beside = register + 1
-        while register < NONE and beside in uses and beside not in named:
-            yield beside
-            left.discard(beside)
-            beside += 1
-    yield from sorted(left)
-
-
-def _define(state: dict[int, frozenset[Definition]], instruction: Instruction) -> None:
-    """Let an instruction write: each register is known by the operand that names it and its place behind that."""
-    named = destinations(instruction)
-    for register in _named(instruction.defs):
-        base = max((one for one in named if one <= register and _file(one) == _file(register)), default=None)
-        mine = frozenset([("at", instruction.index, register if base is None else 1000 * (1 + named.index(base)) + register - base)])
-        older = state.get(register, frozenset([("entry", register, 0)]))
-        state[register] = mine if instruction.guard is None else mine | older
-
-
-def _reaching(kernel: Kernel) -> list[dict[int, frozenset[Definition]]]:
-    """Return the definitions that may reach the entry of each block."""
-    entries: list[dict[int, frozenset[Definition]]] = [{} for _ in kernel.blocks]
-    seen, waiting = [False] * len(kernel.blocks), [0]
-    seen[0] = True
-    while waiting:
-        number = waiting.pop()
-        state = dict(entries[number])
-        for index in kernel.blocks[number]:
-            _define(state, kernel.instructions[index])
-        for following in kernel.successors[number]:
-            if _merge(entries[following], state, seen[following]) or not seen[following]:
-                seen[following] = True
-                if following not in waiting:
-                    waiting.append(following)
-    return entries
-
-
-def _merge(into: dict[int, frozenset[Definition]], state: Mapping[int, frozenset[Definition]], seen: bool) -> bool:
-    changed = False
-    for register in into.keys() | state.keys():
-        entry = frozenset([("entry", register, 0)])
-        older = into.get(register, entry if seen else frozenset())
-        both = older | state.get(register, entry)
-        if both != into.get(register):
-            into[register], changed = both, True
     return changed

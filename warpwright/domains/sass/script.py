@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from warpwright.domains.sass import control, hints
 from warpwright.domains.sass.edits import unchanged_meaning
 from warpwright.domains.sass.kernel import Kernel, Schedule
-from warpwright.domains.sass.renaming import with_registers
+from warpwright.domains.sass.renaming import renamed_as, with_registers
 from warpwright.errors import UsageError
 
 VERSION = 1
@@ -25,7 +26,9 @@ def write(schedule: Schedule) -> str:
     if hinted:
         document["hints"] = hinted
     if kernel.compiled is not None:
-        document |= {"registers": kernel.registers, "compiled": kernel.compiled.digest}
+        pairs = zip(kernel.words, kernel.compiled.words, strict=True)
+        words = {str(index): f"{word:032x}" for index, (word, compiled) in enumerate(pairs) if word != compiled}
+        document |= {"registers": kernel.registers, "compiled": kernel.compiled.digest, "words": words}
     return json.dumps(document, indent=1) + "\n"
 
 
@@ -48,15 +51,24 @@ def _word(kernel: Kernel, index: int, controls: dict[str, str], hinted: dict[str
     return word
 
 
+def kernel_of(document: dict[str, Any], compiled: Kernel) -> Kernel:
+    """Return the kernel that a schedule's document is of: the compiler's, or that with the registers that it says."""
+    if document.get("compiled") != compiled.digest:
+        return compiled
+    if "words" not in document:
+        return with_registers(compiled, int(document["registers"]))
+    return renamed_as(compiled, {int(index): int(word, 16) for index, word in document["words"].items()}, int(document["registers"]))
+
+
 def read(text: str, kernel: Kernel) -> Schedule:
     """Return the schedule that a text describes; raise UsageError for another kernel's text, or one that changes what the code does.
 
-    One of renamed registers is read with the compiler's kernel too: its values are spread again in the same way.
+    One of renamed registers is read with the compiler's kernel too: it says which words have others.
     """
     try:
         document = json.loads(text)
-        if kernel.compiled is None and document.get("compiled") == kernel.digest:
-            kernel = with_registers(kernel, int(document["registers"]))
+        if kernel.compiled is None:
+            kernel = kernel_of(document, kernel)
         original, order, controls = document["original"], list(range(len(kernel.words))), dict(document["control"])
         for place, index in document["order"].items():
             order[int(place)] = int(index)

@@ -55,6 +55,9 @@ HINTS = {
 }
 """Operation -> the hints that it may be given: (evict, ahead)."""
 
+WHOLE = "k"
+"""Where an edit of the whole kernel stands."""
+
 DRAWS = 60
 REMEMBERED = 4096
 
@@ -399,7 +402,7 @@ def _hints() -> Kind:
         return edits.hinted(schedule, range(len(schedule.words)), str(_param(action, "of")), str(_param(action, "evict")), _int(action, "ahead"))
 
     def at(base: str, evict: str, ahead: int) -> Action:
-        return Action("hints", "k", (("of", base), ("evict", evict), ("ahead", ahead)))
+        return Action("hints", WHOLE, (("of", base), ("evict", evict), ("ahead", ahead)))
 
     def every(schedule: Schedule) -> Iterator[Action]:
         return (at(base, evict, ahead) for base, choices in HINTS.items() for evict, ahead in choices)

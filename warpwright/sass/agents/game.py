@@ -20,7 +20,8 @@ import gymnasium
 import numpy as np
 
 from warpwright.base import Action
-from warpwright.domains.sass import control
+from warpwright.domains.sass import control, isa
+from warpwright.domains.sass.domain import checker_of
 from warpwright.domains.sass.kernel import Kernel, Schedule
 from warpwright.errors import NotApplicable
 from warpwright.space import Evaluator, Space
@@ -28,11 +29,10 @@ from warpwright.space import Evaluator, Space
 STEPS = 32
 """Edits in an episode."""
 
-WINDOW = 12
-"""Places to either side of an edit whose edits are asked anew, where masks are quick."""
-
 CLASSES = ("fence", "memory", "variable", "fixed")
 FEATURES = 13 + len(CLASSES)
+MOVED = 12
+"""Which feature says how far an instruction stands from where the compiler put it."""
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Observation = dict[str, Array]
@@ -65,8 +65,8 @@ def dependences(kernel: Kernel) -> list[tuple[int, int]]:
 class ScheduleGame(gymnasium.Env[Observation, np.int64]):  # type: ignore[misc]  # Any where gymnasium is missing
     """One kernel. Episodes begin at the space's start and end after `steps` edits or at STOP.
 
-    With `quick` a mask costs a tenth: edits far from the last one are taken to be as legal as before it, and edits of whole blocks to be legal. One
-    that is not is refused when it is taken: nothing changes, nothing is measured, and it is masked until the schedule changes.
+    With `quick` a mask costs a millisecond: it forbids what dependences and the fields of the control words do. What the model of hazards refuses
+    beyond that is refused when it is taken: nothing changes, nothing is measured, and it is masked until the schedule changes.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (gymnasium's own form)
@@ -82,12 +82,14 @@ class ScheduleGame(gymnasium.Env[Observation, np.int64]):  # type: ignore[misc] 
         self.action_space = gymnasium.spaces.Discrete(self.stop + 1)
         nodes = gymnasium.spaces.Box(-1.0, 1.0, (self.count, FEATURES), np.float32)
         edges = gymnasium.spaces.Box(0, self.count, self.pairs.shape, np.int32)
-        self.observation_space = gymnasium.spaces.Dict({"nodes": nodes, "edges": edges})
+        self.observation_space: Any = gymnasium.spaces.Dict({"nodes": nodes, "edges": edges})
         self.measured: dict[str, float] = {}
         """Schedule -> speed-up over the original; 0.0 for one that failed."""
         self.schedule, self.taken = space.start, 0
         self.recipe: tuple[Action, ...] = ()
         self.masks = Masks(self)
+        self.rows: dict[tuple[int, int], Array] = {}
+        """Instruction and word -> its features."""
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observation, dict[str, Any]]:
         """Go back to the start."""
@@ -152,58 +154,60 @@ class ScheduleGame(gymnasium.Env[Observation, np.int64]):  # type: ignore[misc] 
     def _observed(self) -> Observation:
         places = np.empty(self.count, np.int32)
         places[list(self.schedule.order)] = np.arange(self.count, dtype=np.int32)
-        nodes = np.array([self._features(place) for place in range(self.count)], np.float32)
+        nodes = np.stack([self._features(index, word) for index, word in zip(self.schedule.order, self.schedule.words, strict=True)])
+        nodes[:, MOVED] = np.clip((np.arange(self.count) - np.array(self.schedule.order)) / 64, -1, 1)
         return {"nodes": nodes, "edges": places[self.pairs]}
 
-    def _features(self, place: int) -> list[float]:
-        """Return control fields, class, depth in loops and displacement of the instruction at a place, each from -1 to 1."""
-        instruction, fields = self.schedule.at(place), control.decode(self.schedule.words[place])
-        boards = [-1.0 if board == control.NO_BOARD else board / control.BOARDS for board in (fields.write, fields.read)]
-        waits = [float(fields.wait >> board & 1) for board in range(control.BOARDS)]
-        depth = min(2, self.kernel.depth[self.kernel.block_of[place]]) / 2
-        moved = max(-1.0, min(1.0, (place - instruction.index) / 64))
-        kind = [float(instruction.kind == name) for name in CLASSES]
-        return [fields.stall / control.MOST_STALL, float(fields.hold), fields.reuse / 7, *boards, *waits, depth, moved, *kind]
+    def _features(self, index: int, word: int) -> Array:
+        """Return control fields, class and depth in loops of an instruction, each from -1 to 1; how far it has moved is left at 0."""
+        row = self.rows.get((index, word))
+        if row is None:
+            fields, instruction = control.decode(word), self.kernel.instructions[index]
+            boards = [-1.0 if board == control.NO_BOARD else board / control.BOARDS for board in (fields.write, fields.read)]
+            waits = [float(fields.wait >> board & 1) for board in range(control.BOARDS)]
+            depth = min(2, self.kernel.depth[self.kernel.block_of[index]]) / 2
+            kind = [float(instruction.kind == name) for name in CLASSES]
+            told = [fields.stall / control.MOST_STALL, float(fields.hold), fields.reuse / 7, *boards, *waits, depth, 0.0, *kind]
+            row = self.rows[index, word] = np.array(told, np.float32)
+        return row
 
 
 class Masks:
-    """The mask of the schedule at hand, and the start's, which every episode needs again."""
+    """The mask of the schedule at hand."""
 
     def __init__(self, game: ScheduleGame) -> None:
-        self.game = game
-        self.known: dict[str, Array] = {}
-        """Identity of the code -> its mask: the start's and the newest."""
-        self.last: Schedule | None = None
+        self.game, self.checker = game, checker_of(game.kernel)
+        self.known: tuple[str, Array] | None = None
+        """Identity of the code, and its mask: the newest."""
 
     def of(self, schedule: Schedule) -> Array:
         """Return the mask of a schedule, which is the game's."""
-        if schedule.key not in self.known:
-            mask = self._quick(schedule, self.last) if self.game.quick and self.last is not None else self._whole()
-            kept = {key: known for key, known in self.known.items() if key == self.game.space.start.key}
-            self.known = {**kept, schedule.key: mask}
-        self.last = schedule
-        return self.known[schedule.key].copy()
+        if self.known is None or self.known[0] != schedule.key:
+            self.known = schedule.key, self._quick(schedule) if self.game.quick else self._whole()
+        return self.known[1].copy()
 
     def refuse(self, schedule: Schedule, number: int) -> bool:
         """Mask an action that was taken to be legal; False where it was masked already."""
-        mask = self.known.get(schedule.key)
-        if mask is None or not mask[number]:
+        if self.known is None or self.known[0] != schedule.key or not self.known[1][number]:
             return False
-        mask[number] = False
+        self.known[1][number] = False
         return True
 
     def _whole(self) -> Array:
         return np.array([self.game.legal(number) for number in range(self.game.stop + 1)])
 
-    def _quick(self, schedule: Schedule, last: Schedule) -> Array:
-        """Ask anew what stands near a place that differs from the last schedule; the start's mask is asked for as a whole."""
-        count, mask = self.game.count, self.known[last.key].copy()
-        differs = [place for place in range(count) if schedule.words[place] != last.words[place]]
-        near = sorted({place for here in differs for place in range(max(0, here - WINDOW), min(count, here + WINDOW + 1))})
-        for number in (kind * count + place for kind in range(KINDS) for place in near):
-            mask[number] = self.game.legal(number)
-        mask[KINDS * count :] = True
-        return mask
+    def _quick(self, schedule: Schedule) -> Array:
+        """Return what dependences and the fields of the control words allow: all that needs no run of the model of hazards."""
+        places, checker = range(self.game.count), self.checker
+        reached = np.array([checker.reachable(block) for block in self.game.kernel.block_of])
+        stalls = np.array([control.stall(word) for word in schedule.words])
+        fences = np.array([schedule.at(place).kind == "fence" for place in places])
+        ends = np.array([schedule.at(place).base in isa.ENDS for place in places])
+        exchanges = np.array([checker.exchangeable(schedule, place) for place in places])
+        shorter = reached & (stalls > 1) & ~fences
+        longer = reached & (stalls < control.MOST_STALL) & ~ends
+        holds = (stalls >= 1) & (stalls <= control.LONGEST_HELD_STALL)
+        return np.concatenate([exchanges, shorter, longer, holds, np.ones(self.game.stop + 1 - KINDS * self.game.count, bool)])
 
 
 def play(game: ScheduleGame, rng: Random) -> tuple[float, list[str]]:

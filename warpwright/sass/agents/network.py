@@ -20,6 +20,7 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import nn
 
 from warpwright.base import Action, digest
+from warpwright.domains.sass.techniques import WHOLE
 from warpwright.sass.agents.game import FEATURES, KINDS, ScheduleGame
 
 WIDTH, LAYERS, REACH = 32, 2, 5
@@ -34,7 +35,7 @@ def whole_edits(game: ScheduleGame) -> tuple[Whole, ...]:
     """Return what the policy knows of a game's edits of whole blocks."""
 
     def told(action: Action) -> Whole:
-        block = game.kernel.blocks[int(action.at.removeprefix("b"))]
+        block = game.kernel.blocks[int(action.at.removeprefix("b"))] if action.at != WHOLE else range(game.count)
         words = digest(action.technique, *(f"{name}={value}" for name, value in action.params))
         return block.start, block.stop, int(words[:8], 16) % WORDS
 
@@ -61,7 +62,8 @@ class Graph(BaseFeaturesExtractor):  # type: ignore[misc]  # Any where stable-ba
     """An observation -> the features of all instructions, [B, N * WIDTH]."""
 
     def __init__(self, observation_space: spaces.Dict) -> None:
-        count = observation_space["nodes"].shape[0]
+        nodes: Any = observation_space["nodes"]
+        count = nodes.shape[0]
         super().__init__(observation_space, count * WIDTH)
         self.first = nn.Linear(FEATURES, WIDTH)
         self.layers = nn.ModuleList(_Layer() for _ in range(LAYERS))

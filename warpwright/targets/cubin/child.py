@@ -251,14 +251,19 @@ class Session:
 
     def _together(
         self, functions: tuple[ctypes.c_void_p, ctypes.c_void_p], number: int, arguments: Any, inner: int
-    ) -> tuple[Callable[[int], object], Callable[[], None]]:
+    ) -> tuple[Callable[[int], None], Callable[[], None]]:
         """Return what starts the launches of one of two programs that stand between two events, and what cleans up behind.
 
         Several launches are one graph: a host that is busy with other searches does not keep the device waiting between them.
         """
         driver = self.driver
         if inner == 1 or not self.as_graphs:
-            return lambda which: [self.run(functions[which], arguments) for _ in range(inner)], lambda: None
+
+            def one_by_one(which: int) -> None:
+                for _ in range(inner):
+                    self.run(functions[which], arguments)
+
+            return one_by_one, lambda: None
 
         def graph_of(function: ctypes.c_void_p) -> ctypes.c_void_p:
             def launches(stream: ctypes.c_void_p) -> None:

@@ -3,7 +3,7 @@
 optimized.cubin   the faster schedule; the original's bytes where the final measurement does not bear the search out
 original.cubin    as it was given: the way back
 schedule.json     what differs (`warpwright sass apply` makes the cubin of it)
-evidence.json     the final measurement, in a process of its own, and what it was made on
+evidence.json     the final measurement, in a process of its own, and what it was made on; what is gained where the caches are cold
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from warpwright.base import Record, is_baseline
-from warpwright.domains.sass import domain, script
+from warpwright.domains.sass import domain, edits, script
+from warpwright.domains.sass.kernel import Schedule
 from warpwright.space import Measuring
-from warpwright.targets.cubin.evaluator import CubinEvaluator, Final
+from warpwright.targets.cubin.evaluator import CubinEvaluator, Final, Interval
 
 OPTIMIZED, ORIGINAL, SCHEDULE, EVIDENCE = "optimized.cubin", "original.cubin", "schedule.json", "evidence.json"
 
@@ -27,7 +28,7 @@ def ship(record: Record, folder: Path) -> Path:
     original = shipped.cubin.data
     schedule = shipped.original if is_baseline(record) else script.read(record.candidate.source.text, kernel)
     searched = schedule.cubin.data != original
-    final = _confirmed(record) if searched and record.device.partition(":")[2] != "sim" else None
+    final, cold = _confirmed(record, schedule) if searched and record.device.partition(":")[2] != "sim" else (None, None)
     kept = searched and (final is None or proven(final))
     (folder / ORIGINAL).write_bytes(original)
     (folder / OPTIMIZED).write_bytes(schedule.cubin.data if kept else original)
@@ -39,6 +40,8 @@ def ship(record: Record, folder: Path) -> Path:
         "device": record.device,
         "searched_speedup": record.speedup,
         "final": asdict(final) if final else None,
+        "cold": cold,
+        "other_hints": edits.without_hints(schedule) != schedule,
         "kept": kept,
         "actions": [str(action) for action in record.candidate.actions],
         "when": record.when,
@@ -52,6 +55,7 @@ def proven(final: Final) -> bool:
     return final.differ == 0 and final.interval[0] > max(1.0, final.same_interval[1])
 
 
-def _confirmed(record: Record) -> Final:
+def _confirmed(record: Record, schedule: Schedule) -> tuple[Final, Interval]:
+    """Return the final measurement, and the speed-up of single launches that find nothing in the caches, with its 99 % interval."""
     with CubinEvaluator(record.task, record.device, Measuring()) as evaluator:
-        return evaluator.confirm(record.candidate)
+        return evaluator.confirm(record.candidate), evaluator.against(schedule.cubin.data, cold=True)[0]

@@ -328,6 +328,9 @@ class JudgeWorker:
             original.current = None
             before = _tensors(inputs)
         after = _tensors(exchange.decode(tree, lambda item: exchange.take(item, self.device, folder=folder)))
+        if len(after) != len(before):
+            seen = f"after the call its inputs held {len(after)} tensors, before it {len(before)}: a list or dictionary of the caller's was changed"
+            return {"check": "input_mutated", "reason": seen}
         for number, (new, old) in enumerate(zip(after, before, strict=True)):
             if not (identical(new, old) or (original.mutates_inputs and near(new, old))):
                 return {"check": "input_mutated", "reason": f"input {number} was changed by the call, the original leaves it alone"}

@@ -7,9 +7,12 @@ and an original may be exact there, so that more is allowed than over the whole:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import torch
+
+from warpwright.verifier.judge import oracle
 
 SMALL = 1 / 16
 """Share of the whole answer's RMS below which an index is looked at."""
@@ -30,28 +33,61 @@ class Part:
     """RMS of the original's error at each."""
 
 
-def of(exact: torch.Tensor, own: torch.Tensor, rms: float) -> tuple[Part, ...]:
-    """Return the parts of an answer whose RMS is `rms`."""
-    found = []
+def sizes(exact: torch.Tensor, rms: float) -> dict[int, torch.Tensor]:
+    """Return the RMS of an answer at each index of each dimension, as a share of the whole answer's, which is `rms`."""
+    found = {}
     for dimension, count in enumerate(exact.shape):
-        if not (2 <= count <= MOST_INDICES and exact.numel() >= LEAST_ELEMENTS * count and 0 < rms < float("inf")):
-            continue
-        others = [other for other in range(exact.dim()) if other != dimension]
-        size = torch.linalg.vector_norm(exact, dim=others) / (exact.numel() // count) ** 0.5
-        indices = ((size > 0) & (size < SMALL * rms)).nonzero().squeeze(1)
+        if 2 <= count <= MOST_INDICES and exact.numel() >= LEAST_ELEMENTS * count and 0 < rms < float("inf"):
+            others = [other for other in range(exact.dim()) if other != dimension]
+            found[dimension] = torch.linalg.vector_norm(exact, dim=others) / ((exact.numel() // count) ** 0.5 * rms)
+    return found
+
+
+def of(exact: torch.Tensor, own: torch.Tensor, rms: float, shares: dict[int, torch.Tensor]) -> tuple[Part, ...]:
+    """Return the parts of an answer with these sizes."""
+    found = []
+    for dimension, share in shares.items():
+        indices = ((share > 0) & (share < SMALL)).nonzero().squeeze(1)
         if len(indices):
-            part = Part(dimension, indices, size[indices], size[indices])
+            part = Part(dimension, indices, share[indices] * rms, share[indices])
             found.append(replace(part, own=errors(part, own, exact)))
     return tuple(found)
 
 
+def enlarge(largest: dict[int, torch.Tensor], shares: Mapping[int, torch.Tensor]) -> None:
+    """Take in the sizes of a case: `largest` has those of the cases before."""
+    for dimension, share in shares.items():
+        before = largest.get(dimension, share)
+        largest[dimension] = torch.maximum(before, share) if len(before) == len(share) else share
+
+
+def always_small(parts: tuple[Part, ...], largest: Mapping[int, torch.Tensor]) -> tuple[Part, ...]:
+    """Return the parts at those indices alone that are small in every case met: `largest` has the largest share of each.
+
+    What is small in one case is so because large terms cancel there. An honest bfloat16 program that adds its bias in a step of its own was refused
+    for a column that was nothing but the difference of a bias and a product, 28 times the original's error off.
+    """
+    found = []
+    for part in parts:
+        if part.dimension not in largest:
+            continue
+        kept = largest[part.dimension][part.indices] < SMALL
+        if bool(kept.any()):
+            found.append(Part(part.dimension, part.indices[kept], part.size[kept], part.own[kept]))
+    return tuple(found)
+
+
 def errors(part: Part, values: torch.Tensor, exact: torch.Tensor, apart: torch.Tensor | None = None) -> torch.Tensor:
-    """Return the RMS of the error at each index; elements of `apart` are left out."""
-    difference = values.index_select(part.dimension, part.indices).to(exact.dtype) - exact.index_select(part.dimension, part.indices)
-    if apart is not None:
-        difference = difference.masked_fill(apart.index_select(part.dimension, part.indices), 0)
+    """Return the RMS of the error at each index; elements of `apart` are left out. As many indices are compared at once as memory is meant for."""
+    each = exact.numel() // exact.shape[part.dimension]
     others = [other for other in range(exact.dim()) if other != part.dimension]
-    return torch.linalg.vector_norm(difference, dim=others) / (exact.numel() // exact.shape[part.dimension]) ** 0.5
+    found = []
+    for piece in part.indices.split(max(1, oracle.CHUNKS.get(exact.device.type, oracle.CHUNKS["cpu"]) // each)):
+        difference = values.index_select(part.dimension, piece).to(exact.dtype).sub_(exact.index_select(part.dimension, piece))
+        if apart is not None:
+            difference.masked_fill_(apart.index_select(part.dimension, piece), 0)
+        found.append(torch.linalg.vector_norm(difference, dim=others) / each**0.5)
+    return torch.cat(found)
 
 
 def worse(part: Part, values: torch.Tensor, exact: torch.Tensor, apart: torch.Tensor | None = None) -> Part:

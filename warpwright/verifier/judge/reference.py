@@ -62,8 +62,9 @@ class Leaf:
     """Elements that are compared apart from the others (`conditioning.py`), if the answer was examined and there are any."""
     allowed_there: Errors = NO_ERROR
     """How far they may be off, if they are real."""
+    sizes: Mapping[int, torch.Tensor] = field(default_factory=dict)
     small: tuple[parts.Part, ...] = ()
-    """Rows, columns and the like that are small beside the rest."""
+    """Rows, columns and the like that are small beside the rest, and the sizes of all."""
     seen: tuple[torch.Tensor, ...] = ()
     """What they may be besides `own` and `exact`, if they are integers."""
 
@@ -211,6 +212,8 @@ class Original:
         """How often each answer was asked for and there."""
         self.may_use_tf32 = device.startswith("cuda") and bool(tf32.permitted())
         """The program's flags permit TF32 in an operator, and its device has the unit. Found out to be idle at the first answer, if it is."""
+        self.largest: dict[str, dict[int, torch.Tensor]] = {}
+        """The largest size of each row, column and the like over the cases met, by output."""
         self.usual: dict[str, list[Errors]] = {}
         """Relative errors of the original, one for each case met, by output."""
 
@@ -362,6 +365,7 @@ class Original:
         for leaf in computed.leaves:
             if leaf.is_real and computed.finite and computed.conditioned and leaf.scale.rms > 0 and not oracle.is_noise(leaf.original, leaf.scale):
                 self.usual.setdefault(leaf.path, []).append(oracle.relative(leaf.original, leaf.scale))
+                parts.enlarge(self.largest.setdefault(leaf.path, {}), leaf.sizes)
         if not computed.after and all(leaf.own is None for leaf in computed.leaves):
             bare = tuple(replace(leaf, exact=leaf.exact.new_empty(0)) for leaf in computed.leaves)
             self.worked_out[key_of(case, which)] = replace(computed, leaves=bare)
@@ -393,7 +397,10 @@ class Original:
         """
 
         def usual(leaf: Leaf) -> Leaf:
-            return replace(leaf, allowed=self.allowed(leaf.path, leaf.original, leaf.scale, leaf.dtype)) if leaf.is_real else leaf
+            if not leaf.is_real:
+                return leaf
+            small = parts.always_small(leaf.small, self.largest.get(leaf.path, leaf.sizes))
+            return replace(leaf, allowed=self.allowed(leaf.path, leaf.original, leaf.scale, leaf.dtype), small=small)
 
         return replace(answer, leaves=tuple(usual(leaf) for leaf in answer.leaves))
 
@@ -439,9 +446,10 @@ class Original:
         original = oracle.errors_of(own, wide) if real else NO_ERROR
         keep = not real or not bool(torch.isfinite(own).all() and torch.isfinite(wide).all())
         allowed = oracle.tolerance(original, scale, own.dtype) if real else NO_ERROR
+        sizes = parts.sizes(wide, scale.rms) if real else {}
         return Leaf(
             path, tuple(own.shape), tuple(own.stride()), own.dtype, str(own.device), isinstance(value, torch.Tensor),
-            wide, own.clone() if keep else None, original, scale, allowed, small=parts.of(wide, own, scale.rms) if real else (),
+            wide, own.clone() if keep else None, original, scale, allowed, sizes=sizes, small=parts.of(wide, own, scale.rms, sizes),
         )  # fmt: skip
 
     def permitted(self, inputs: Any, which: int) -> list[torch.Tensor]:

@@ -38,3 +38,33 @@ def test_sums_of_floats_may_be_words() -> None:
         c = start.copy()
         kernels[name][1, 32](a.view(np.uint32), np.ascontiguousarray(b.T).view(np.uint32), c.view(kind))
         np.testing.assert_allclose(c, right, rtol=1e-5, atol=1e-5)
+
+
+BYTES = r"""
+template <int I, typename T> struct Tile { T x[I]; };
+__device__ void mma(Tile<4, int>& D, const Tile<2, int>& A, const Tile<1, int>& B) {
+  asm("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+    : "+r"(D.x[0]), "+r"(D.x[1]), "+r"(D.x[2]), "+r"(D.x[3]) : "r"(A.x[0]), "r"(A.x[1]), "r"(B.x[0]));
+}
+__global__ void whole(const int* a, const int* b, int* c) {
+  const int g = threadIdx.x / 4, t = threadIdx.x % 4;
+  int *low = c + g * 8 + 2 * t, *high = low + 64;
+  Tile<4, int> D;
+  D.x[0] = low[0]; D.x[1] = low[1]; D.x[2] = high[0]; D.x[3] = high[1];
+  Tile<2, int> A;
+  A.x[0] = a[g * 4 + t]; A.x[1] = a[32 + g * 4 + t];
+  Tile<1, int> B;
+  B.x[0] = b[g * 4 + t];
+  mma(D, A, B);
+  low[0] = D.x[0]; low[1] = D.x[1]; high[0] = D.x[2]; high[1] = D.x[3];
+}
+"""
+
+
+def test_sums_of_bytes_are_kept_in_types_of_templates() -> None:
+    generator = np.random.default_rng(4)
+    a, b = generator.integers(-128, 128, (16, 16)).astype(np.int8), generator.integers(-128, 128, (16, 8)).astype(np.int8)
+    c = generator.integers(-9, 9, (16, 8)).astype(np.int32)
+    right = a.astype(np.int32) @ b.astype(np.int32) + c
+    transpile.compile_text(BYTES).load()["whole"][1, 32](a.view(np.int32), np.ascontiguousarray(b.T).view(np.int32), c)
+    np.testing.assert_array_equal(c, right)

@@ -62,7 +62,8 @@ def read(node: Any) -> Scan | None:
     if not isinstance(node, fx.Node) or not is_op(node, *ROOTS) or not is_tensor(node):
         return None
     reverse = exclusive = False
-    chain, core = [node], node
+    core: fx.Node | None = node
+    chain: list[Any] = [node]
     if is_op(node, aten.flip.default):
         core, reverse = _alone(node.args[0]), True
         chain.append(core)

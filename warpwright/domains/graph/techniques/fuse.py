@@ -163,8 +163,9 @@ def _turn_back(e: Edit, kernels: dict[str, Fused], make: Maker) -> None:
                 continue
             node = e.before(call).call(aten.contiguous.default, source)
             program = copy_of(node)
+            trial: Any
             try:
-                trial: Any = make("trial", program, [node])
+                trial = make("trial", program, [node])
                 reads_it = bool(trial.expected)
             except Unsupported:
                 reads_it = False

@@ -12,6 +12,12 @@ struct Described {
     Bytes extent;
 };
 
+// A type of one element: it has no types inside, so that its contents are not asked for.
+inline bool elementary(int combiner) {
+    using namespace mpi_constant;
+    return combiner == named || combiner == f90_real || combiner == f90_complex || combiner == f90_integer;
+}
+
 // The contents of a derived type. What a large-count constructor keeps in `counts` is moved to where the others keep it.
 struct Contents {
     int combiner = 0;
@@ -29,16 +35,14 @@ struct Contents {
     }
     static bool predefined(Handle type) {
         int integers, addresses, types, combiner;
-        if (type_get_envelope(type, &integers, &addresses, &types, &combiner)) return true;
-        using namespace mpi_constant;
-        return combiner == named || combiner == f90_real || combiner == f90_complex || combiner == f90_integer;
+        return type_get_envelope(type, &integers, &addresses, &types, &combiner) || elementary(combiner);
     }
 };
 
 inline void read_large(Handle type, Contents& contents) {
     Count integers, addresses, large, types;
     if (type_get_envelope_c(type, &integers, &addresses, &large, &types, &contents.combiner)) return;
-    if (contents.combiner == mpi_constant::named) {
+    if (elementary(contents.combiner)) {
         contents.valid = true;
         return;
     }
@@ -80,7 +84,7 @@ inline void read_large(Handle type, Contents& contents) {
 inline void read_small(Handle type, Contents& contents) {
     int integers, addresses, types;
     if (type_get_envelope(type, &integers, &addresses, &types, &contents.combiner)) return;
-    if (contents.combiner == mpi_constant::named) {
+    if (elementary(contents.combiner)) {
         contents.valid = true;
         return;
     }
@@ -218,9 +222,7 @@ inline std::optional<Described> described(Handle type) {
     static const bool large = type_get_contents_c.exists();
     large ? read_large(type, contents) : read_small(type, contents);
     if (!contents.valid) return std::nullopt;
-    using namespace mpi_constant;
-    const int combiner = contents.combiner;
-    const bool leaf = combiner == named || combiner == f90_real || combiner == f90_complex || combiner == f90_integer;
+    const bool leaf = elementary(contents.combiner);
     saw_empty = saw_empty || (!leaf && size == 0);
     const auto layout = leaf ? from_named(size, extent) : from_contents(contents);
     if (!layout || layout->bytes() != size) return std::nullopt; // the library is the authority: what disagrees with it is left to it

@@ -21,8 +21,9 @@ import torch.nn.functional as F
 from warpwright.domains.rgnn.emit import outer as rows_outer
 from warpwright.domains.rgnn.emit.gpu import load
 
-MANY = 1 << 17
-"""Rows from which a GPU is full."""
+MANY, SOME = 1 << 17, 1 << 15
+"""Rows from which a GPU is full; and those from which a node type of a large graph, and a weight's gradient, go the same way: am has three
+node types of 38,000 to 94,000 nodes."""
 WIDEST = 64
 """Numbers of a row, in and out: in wider ones a program would spill registers."""
 
@@ -154,7 +155,7 @@ def product(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, out: torch.Tensor | None = None, add: bool = False
 ) -> torch.Tensor:
     """Return x @ weight (+ bias); `out` is written where it is given (`add`: it is added to). Without gradients."""
-    if not _fits(x, weight.shape[1]) or not _usable(x.device):
+    if not _fits(x, weight.shape[1], MANY) or not _usable(x.device):
         if add and out is not None:
             return out.addmm_(x, weight)
         return torch.mm(x, weight, out=out) if bias is None else torch.addmm(bias, x, weight, out=out)
@@ -210,22 +211,23 @@ def mixes(x: torch.Tensor, out: torch.Tensor, weight: torch.Tensor) -> bool:
 
 
 def unmixed(
-    x: torch.Tensor, out: torch.Tensor, share: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, g: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return the gradients of what `mixed` takes, in its order; two passes over the rows where kernels can."""
+    x: torch.Tensor, out: torch.Tensor, share: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, g: torch.Tensor,
+    place: torch.Tensor | None = None,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
+    """Return the gradients of what `mixed` takes, in its order; two passes over the rows where kernels can. `place`: for that of out."""
     if mixes(x, out, weight):
-        return _unmixed(x, out, share, weight, bias, g)
+        return _unmixed(x, out, share, weight, bias, g, place=place)
     active, inner = F.gelu(out), g * share
     done = product(active, weight.t(), bias)
     of_share = torch.dot(g.flatten(), done.flatten()) - torch.dot(g.flatten(), x.flatten())
     matrix, total = outer(active, inner)
     of_out = torch.ops.aten.gelu_backward(product(inner, weight), out)
-    return g - inner, of_out, of_share, matrix.t(), total
+    return g - inner, of_out if place is None else place.copy_(of_out), of_share, matrix.t(), total
 
 
-def _fits(x: torch.Tensor, result: int) -> bool:
+def _fits(x: torch.Tensor, result: int, least: int = SOME) -> bool:
     plain = x.device.type == "cuda" and x.dtype is torch.float32 and x.stride(1) == 1 and not torch.backends.cuda.matmul.allow_tf32
-    return plain and x.shape[0] >= MANY and 0 < x.shape[1] <= WIDEST and 0 < result <= WIDEST
+    return plain and x.shape[0] >= least and 0 < x.shape[1] <= WIDEST and 0 < result <= WIDEST
 
 
 def _product(
@@ -260,10 +262,11 @@ def _mixed(x: torch.Tensor, out: torch.Tensor, share: torch.Tensor, weight: torc
 
 
 def _unmixed(
-    x: torch.Tensor, out: torch.Tensor, share: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, g: torch.Tensor, by: Schedule = UNMIXED
+    x: torch.Tensor, out: torch.Tensor, share: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, g: torch.Tensor, by: Schedule = UNMIXED,
+    place: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     rows, width = x.shape
-    of_x, of_out, total = x.new_empty(rows, width), x.new_empty(rows, width), x.new_zeros(1)
+    of_x, of_out, total = x.new_empty(rows, width), x.new_empty(rows, width) if place is None else place, x.new_zeros(1)
     with _on(x.device):
         steps = x.stride(0), out.stride(0)
         _module().unmixed[_grid(x, by)](x, out, share, weight, g, of_x, of_out, total, rows, *steps, **_square(width, by))

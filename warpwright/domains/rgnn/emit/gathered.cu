@@ -1,5 +1,5 @@
-// Sums of rows over the edges of a (relation, node) pair, times the relation's weight, added to a node's row or written for the pair; in float32 by
-// three TF32 products. Without edges a pair has one row. See gathered.py.
+// Sums of rows over the edges of a (relation, node) pair, times the relation's weight, added to a node's or the pair's row; in float32 by
+// three TF32 products. See gathered.py.
 //
 // A block has one tile of the work list: chunks of one relation, ROWS at a time. Sixteen threads sum a chunk's rows, four chunks at once, into shared
 // memory, and eight warps multiply what is there with the weight, which lies split in shared memory in the order of the fragments. RESIDENT blocks
@@ -36,15 +36,14 @@ __device__ inline void add_4(float* to, float a, float b, float c, float d) {
 
 __device__ inline float4 zero() { return make_float4(0.0f, 0.0f, 0.0f, 0.0f); }
 
-// `looping`: are there edges? `scaled`: 0 without a factor of each row, 1 with it, 2 with one over it (0 for 0), and 4 more where
+// `scaled`: 0 without a factor of each row, 1 with it, 2 with one over it (0 for 0), and 4 more where
 // `sums` are kept without it. A weight's number for row's number k
 // and result n is at k * k_step + n * n_step. `sums` gets the sums of a pair's rows: rows of LONGEST edges or more have to be zero there.
-// `adding`: are results added?
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
     typed_gather(const float* x, const int* x_of, const float* number, const int* number_of, const float* scale, const int* scale_of,
                  const float* weight, float* sums, float* out, const int* out_of, const int* chunk_row, const int* chunk_begin, const int* chunk_end,
-                 const int* chunk_first, const int* tile_relation, const int* tile_begin, const int* tile_end, i64 looping, i64 scaled, i64 depth,
-                 i64 width, i64 k_step, i64 n_step, i64 adding) {
+                 const int* chunk_first, const int* tile_relation, const int* tile_begin, const int* tile_end, i64 scaled, i64 depth, i64 width,
+                 i64 k_step, i64 n_step) {
   extern __shared__ __align__(16) float room[];
   uint4* fragments = (uint4*)room;              // [8 steps of k][8 tiles of n][32 lanes]: high and low parts of two numbers
   float* held = room + 8 * 8 * 32 * 4;          // [ROWS][PITCH]
@@ -67,16 +66,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
 
   for (int base = first; base < last; base += ROWS) {
     int row[4], at[4], left[4];  // of four chunks: row, next edge, edges that are left
-    unsigned whole = 0, once = 0;
+    unsigned whole = 0;
     for (int i = 0; i < 4; ++i) {
       int chunk = base + 4 * group + i;
       bool ok = chunk < last;
       row[i] = ok ? chunk_row[chunk] : -1;
-      bool begins = ok && chunk_first[chunk] != 0;
-      at[i] = ok && looping ? chunk_begin[chunk] : 0;
-      left[i] = !looping ? (begins ? 1 : 0) : ok ? chunk_end[chunk] - at[i] : 0;
-      once |= (begins ? 1u : 0u) << i;
-      whole |= (begins && left[i] < LONGEST ? 1u : 0u) << i;
+      at[i] = ok ? chunk_begin[chunk] : 0;
+      left[i] = ok ? chunk_end[chunk] - at[i] : 0;
+      whole |= (ok && chunk_first[chunk] != 0 && left[i] < LONGEST ? 1u : 0u) << i;
     }
     float4 sum[4];
     int of[4];
@@ -88,7 +85,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
       of[i] = 0;
       longest = left[i] > longest ? left[i] : longest;
       if (left[i] > 0) {
-        of[i] = looping ? x_of[at[i]] : x_of ? x_of[row[i]] : row[i];
+        of[i] = x_of[at[i]];
         if (number) factor[i] = number[number_of ? number_of[at[i]] : at[i]];
       }
     }
@@ -128,8 +125,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
       }
       sum[i].x *= after, sum[i].y *= after, sum[i].z *= after, sum[i].w *= after;
       *(float4*)(held + (4 * group + i) * PITCH + column) = sum[i];
-      bool gives = row[i] >= 0 && (looping || ((once >> i) & 1u));
-      if (column == 0) places[4 * group + i] = gives ? (out_of ? out_of[row[i]] : row[i]) : -1;
+      if (column == 0) places[4 * group + i] = row[i] < 0 ? -1 : out_of ? out_of[row[i]] : row[i];
     }
     __syncthreads();
     float result[4][4];
@@ -157,10 +153,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
         float* to = out + (i64)place * width + n;
         float* even = result[2 * pair] + 2 * half;
         float* odd = result[2 * pair + 1] + 2 * half;
-        if (adding)
-          add_4(to, even[0], even[1], odd[0], odd[1]);
-        else
-          *(float4*)to = make_float4(even[0], even[1], odd[0], odd[1]);
+        add_4(to, even[0], even[1], odd[0], odd[1]);
       }
     __syncthreads();
   }

@@ -352,6 +352,14 @@ def _over_edges(op: Op) -> bool:
     return op.domain is Domain.EDGE or (op.over is Domain.EDGE and op.kind in {"contract", "segmax"})
 
 
+def multiplies_sums(schedule: Schedule) -> bool:
+    """Has a schedule kernels that multiply what they sum over edges, and have all of those no other loop over edges?"""
+    ops = schedule.program.ops
+    kernels = [step for step in schedule.steps if isinstance(step, Kernel) and any(is_product(ops[i]) for i in step.ops)]
+    looping = [[ops[i] for i in kernel.ops if _over_edges(ops[i])] for kernel in kernels]
+    return any(looping) and all(op.domain is not Domain.EDGE and bool(op.shape) for loop in looping for op in loop)
+
+
 def is_product(op: Op) -> bool:
     """Is it a product of rows with a weight?"""
     return op.kind == "contract" and any(len(letters) == 2 for letters in op.subscripts[:-1])

@@ -132,20 +132,37 @@ def _projected(counts: list[int], rows: list[torch.Tensor], linears: list[tuple[
 
 
 class Mixed(torch.autograd.Function):
-    """The end of a layer for the nodes of one type on a large graph: as `Finish`, with no more reading of rows than it takes."""
+    """The end of a layer on a large graph for some node types: as `Finish`, with no more reading of rows than it takes."""
 
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, out: torch.Tensor, share: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-        """Take rows, the aggregate, the type's share [], weight [out, out] and bias."""
-        ctx.save_for_backward(x, out, share, weight, bias)
-        return mixed(x, out, share, weight, bias)
+    def forward(ctx: Any, counts: list[int], out: torch.Tensor, shares: torch.Tensor, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Take the aggregate [N, out] and shares of the types, then the types' rows, their weights [out, out] and their biases."""
+        ctx.save_for_backward(out, shares, *tensors)
+        ctx.set_materialize_grads(False)
+        ctx.counts = counts
+        kinds = len(counts)
+        each = zip(tensors[:kinds], out.split(counts), shares.unbind(), tensors[kinds : 2 * kinds], tensors[2 * kinds :], strict=True)
+        return tuple(mixed(*parts) for parts in each)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Return the gradients of what forward takes."""
-        x, out, share, weight, bias = ctx.saved_tensors
-        return unmixed(x, out, share, weight, bias, gradient.contiguous())
+    def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[Any, ...]:
+        """Return the gradients of what forward takes; None for a type whose rows no loss reads."""
+        (out, shares, *tensors), counts, kinds = ctx.saved_tensors, ctx.counts, len(ctx.counts)
+        of_out = torch.empty_like(out)
+        each = zip(
+            tensors[:kinds], out.split(counts), shares.unbind(), tensors[kinds : 2 * kinds], tensors[2 * kinds :], gradients, of_out.split(counts),
+            strict=True,
+        )  # fmt: skip
+        found: list[tuple[torch.Tensor | None, ...]] = []
+        for x, part, share, weight, bias, g, place in each:
+            if g is None:
+                place.zero_()
+                found.append((None, None, torch.zeros_like(share), None, None))
+            else:
+                found.append(unmixed(x, part, share, weight, bias, g.contiguous(), place))
+        of_x, _, of_shares, of_weights, of_biases = zip(*found, strict=True)
+        return None, of_out, torch.stack([x.reshape(()) for x in of_shares if x is not None]), *of_x, *of_weights, *of_biases
 
 
 class HGTConv(Layer):
@@ -253,18 +270,23 @@ class HGTConv(Layer):
             weights, biases = zip(*(self._linear(self.out_lin, kind) for kind in kinds), strict=True)
             parts: tuple[torch.Tensor, ...] = Finish.apply(tuple(counts), rows, out, gates, *weights, *biases)
             return {kind: part.to(x_dict[kind].dtype) for kind, part in zip(kinds, parts, strict=True)}
-        results = {}
-        mixed = [kind for kind in kinds if kind in self.dst_node_types and x_dict[kind].shape[-1] == self.out_channels]
-        shares = dict(zip(mixed, torch.cat([wide(self.skip[kind]) for kind in mixed]).sigmoid().unbind(), strict=True)) if mixed else {}
         large = sum(counts) >= FEW and not torch.compiler.is_compiling()
+        own = [kind for kind in kinds if kind in self.dst_node_types and x_dict[kind].shape[-1] == self.out_channels]
+        shares = torch.cat([wide(self.skip[kind]) for kind in own]).sigmoid() if own else out.new_zeros(0)
+        if large and own == kinds:
+            weights, biases = zip(*(self._linear(self.out_lin, kind) for kind in kinds), strict=True)
+            ends = Mixed.apply(counts, out, shares, *(wide(x_dict[kind]) for kind in kinds), *weights, *biases)
+            return {kind: part.to(x_dict[kind].dtype) for kind, part in zip(kinds, ends, strict=True)}
+        results, share_of = {}, dict(zip(own, shares.split(1), strict=True)) if own else {}
         for kind, part in zip(kinds, (out if large else F.gelu(out)).split(counts), strict=True):
             if kind not in self.dst_node_types:
                 continue
-            if large and kind in shares:
+            if large and kind in share_of:
                 weight, bias = self._linear(self.out_lin, kind)
-                results[kind] = Mixed.apply(wide(x_dict[kind]), part, shares[kind], weight, bias).to(x_dict[kind].dtype)
+                (end,) = Mixed.apply([part.shape[0]], part, share_of[kind], wide(x_dict[kind]), weight, bias)
+                results[kind] = end.to(x_dict[kind].dtype)
                 continue
             part = F.gelu(part) if large else part
             done = F.linear(part, *self._linear(self.out_lin, kind))
-            results[kind] = (torch.lerp(wide(x_dict[kind]), done, shares[kind]) if kind in shares else done).to(x_dict[kind].dtype)
+            results[kind] = (torch.lerp(wide(x_dict[kind]), done, share_of[kind]) if kind in share_of else done).to(x_dict[kind].dtype)
         return results

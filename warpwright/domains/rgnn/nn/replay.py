@@ -87,6 +87,8 @@ class Recording:
         self.live: list[torch.Tensor] = []
         self.graded: list[bool] = []
         """Which of `wanted` have a gradient."""
+        self.like: list[torch.Tensor] = []
+        """Those of `wanted` that have one."""
         warm(self._both)
         self.incoming = self._chosen([torch.zeros_like(x) for x in self._forward()]) if self.wanted else []
         self.shapes: list[tuple[torch.Size, int]] = []
@@ -137,6 +139,7 @@ class Recording:
         """Return all gradients in one piece of memory."""
         gradients = torch.autograd.grad(self._chosen(self.live), self.wanted, self.incoming, allow_unused=True)
         self.graded, own = [x is not None for x in gradients], [x for x in gradients if x is not None]
+        self.like = [x for x, graded in zip(self.wanted, self.graded, strict=True) if graded]
         flat = self.live[0].new_empty(sum(x.numel() for x in own))
         torch._foreach_copy_(list(_unflatten_dense_tensors(flat, own)), own)
         return [flat]
@@ -161,10 +164,11 @@ class Recording:
         torch._foreach_copy_(self.incoming, self._chosen(incoming))
         self.backward.replay()
         self.number += 1  # the backward's values may lie where the forward's were
-        (flat,) = self.backward.out
-        shapes = [x for x, graded in zip(self.wanted, self.graded, strict=True) if graded]
-        pieces = iter(_unflatten_dense_tensors(flat.clone(), shapes))  # one call: a view apiece took milliseconds with 500 parameters
-        return [next(pieces) if graded else None for graded in self.graded]
+        pieces = _unflatten_dense_tensors(self.backward.out[0].clone(), self.like)  # one call: a view apiece took milliseconds with 500 parameters
+        if len(self.like) == len(self.graded):
+            return pieces
+        rest = iter(pieces)
+        return [next(rest) if graded else None for graded in self.graded]
 
     def _unrecorded(self, features: Sequence[torch.Tensor], incoming: Sequence[torch.Tensor | None]) -> Sequence[torch.Tensor | None]:
         """Return the gradients where some results have none: those of what only these depend on are None, not zeros."""
@@ -194,8 +198,11 @@ class _Replayed(torch.autograd.Function):
     def backward(ctx: Any, *incoming: torch.Tensor) -> tuple[Any, ...]:
         tensors = ctx.saved_tensors
         with ctx.recording.turn:
-            gradients = iter(ctx.recording.gradients(ctx.number, tensors[: ctx.count], incoming))
-        return None, None, None, *(next(gradients) if wanted else None for wanted in ctx.needs_input_grad[3:])
+            gradients = ctx.recording.gradients(ctx.number, tensors[: ctx.count], incoming)
+        if len(gradients) == len(tensors):
+            return None, None, None, *gradients
+        rest = iter(gradients)
+        return None, None, None, *(next(rest) if wanted else None for wanted in ctx.needs_input_grad[3:])
 
 
 @dataclass

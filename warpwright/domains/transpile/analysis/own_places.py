@@ -1,4 +1,4 @@
-"""Arrays in global memory of which each thread touches places by its own number alone: `s[i]` and `s[i ^ j]`, i = blockIdx.x * blockDim.x + threadIdx.x.
+"""Arrays in global memory of which each thread touches places by its own number alone: `s[i]`, `s[i ^ j]`, i = blockIdx.x * blockDim.x + threadIdx.x.
 
 What such a thread has read and not changed, it may write back: the one other thread that could touch the place would race with the read. An array
 that is also touched by a number from memory (`seen[edge[i]] = 1`) is none of them: there the write would undo what another thread has set.

@@ -36,8 +36,8 @@ def functions(kernel: Kernel, writer: Writer, line: int, row_writer: Writer | No
     ]
     size = row_writer.lowered.one_row if row_writer is not None else writer.lowered.one_row
     if size:
-        wide = f"{kernel.name}_{'block' if row_writer is None else 'rows'}<0, 0, 0{instance}>(wide{arguments.removeprefix('launch')});"
-        run = f"[&](const ww::Launch& wide, const uint3 index) {{ {wide} }}"
+        wide = f"{kernel.name}_{'block' if row_writer is None else 'rows'}<0, 0, 0{instance}>(ww_row{arguments.removeprefix('launch')});"
+        run = f"[&](const ww::Launch& ww_row, const uint3 index) {{ {wide} }}"
         grid.append(f"  if (launch.is_row({size})) return ww::each_stretch(launch, {run}{weight});")
     if writer.lowered.prologue is not None:
         grid.append("  ww::each_stretch(launch, [&](const ww::Launch& launch, const uint3 index) {")

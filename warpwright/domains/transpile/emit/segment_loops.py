@@ -93,7 +93,8 @@ def _one_segment(writer: Writer, cut: segments.Segments, end: str, inner: bool =
     if inner or cut.guards or cut.only:
         _threads_of(writer, cut, end, inner)
     else:
-        shared_first(writer, cut.stmts, "first_in" if cut.low else "stretch_x", end, lambda stmts: _threads_of(writer, replace(cut, stmts=stmts), end))
+        first = "first_in" if cut.low else "stretch_x"
+        shared_first(writer, cut.stmts, first, end, lambda stmts: _threads_of(writer, replace(cut, stmts=stmts), end))
 
 
 def shared_first(writer: Writer, stmts: Sequence[Stmt], low: str, high: str, write_rest: Callable[[list[Stmt]], None]) -> None:

@@ -89,7 +89,9 @@ def _lane_number(writer: Writer, moving: Expr, fixed: Expr) -> str:
     return f"(long)({writer.printer.expr(fixed)}) - (long)({writer.printer.expr(moving)})"
 
 
-def _side_by_side(writer: Writer, stmts: Sequence[Stmt], low: str, high: str, first: Sequence[str] = (), moving: frozenset[int] = frozenset()) -> None:
+def _side_by_side(
+    writer: Writer, stmts: Sequence[Stmt], low: str, high: str, first: Sequence[str] = (), moving: frozenset[int] = frozenset()
+) -> None:
     """Write a loop over lanes, in vectors where that is safe. `first`: lines at the head of its body; `moving`: keys of what these declare."""
     lanes = writer.lanes
     assert lanes is not None

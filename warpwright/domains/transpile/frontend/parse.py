@@ -52,7 +52,8 @@ RESERVED = ("thread", "thread_x", "thread_y", "thread_z", "lane_index", "warp_in
             "nth_vector", "rows_at_once", "vectors_at_once", "first_x", "last_x",
             "stretch_x", "stretch_end", "threads", "threads_max", "one_row", "index",
             "first_block", "last_block", "blocks_end", "blocks_most", "blocks_at_once", "threads_most", "any_inside",
-            "warp_thread", "warp_x", "steps_at", "steps_by", "steps_end")  # fmt: skip
+            "warp_thread", "warp_x", "steps_at", "steps_by", "steps_end", "nth", "nth_lane", "nth_step", "at_x", "group_y", "rows_y",
+            "begun_x", "last_y", "first_in", "last_in", "chunk_x", "chunk_end")  # fmt: skip
 """Names that the output uses for itself: a variable of the kernel with such a name gets another."""
 
 _MEETS = re.compile(

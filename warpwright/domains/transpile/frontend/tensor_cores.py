@@ -144,4 +144,15 @@ def _function(name: str) -> str:
     for row in range(rows):
         sums = [f"__float_as_uint(s{row}{j})" if bits else f"s{row}{j}" for j in (0, 1)]
         lines += [f"d{row} = ww_as_halves({', '.join(sums)});"] if packed else [f"d{2 * row + j} = {sums[j]};" for j in (0, 1)]
-    return f"__device__ inline void ww_{name}({', '.join(parameters)}) {{ {' '.join(lines)} }}\n"
+    function = f"__device__ inline void ww_{name}({', '.join(parameters)}) {{ {' '.join(lines)} }}\n"
+    return function + (_of_words(name, parameters) if whole else "")
+
+
+def _of_words(name: str, parameters: Sequence[str]) -> str:
+    """Return the same function for sums that the program holds as unsigned words, as in a template whose type is not known yet."""
+    names = [parameter.split()[-1] for parameter in parameters]
+    sums = [one for one in names if one.startswith("d")]
+    words = ", ".join(f"unsigned{'&' if one in sums else ''} {one}" for one in names)
+    given = ", ".join(f"s{one}" if one in sums else f"(int){one}" if one.startswith("c") else one for one in names)
+    declared, back = " ".join(f"int s{one};" for one in sums), " ".join(f"{one} = (unsigned)s{one};" for one in sums)
+    return f"__device__ inline void ww_{name}({words}) {{ {declared} ww_{name}({given}); {back} }}\n"

@@ -2,9 +2,9 @@
 
     for (d = 1; d < blockDim.x; d *= 2) { if (t % (2 * d) == 0) s[t] += s[t + d]; __syncthreads(); }
 
-also with `t & (2 * d - 1)`, and with `at = 2 * d * t; if (at < blockDim.x) s[at] += s[at + d]`. Each step touches every second, fourth ... element;
-as one operation on whole vectors the steps are exchanges in registers (`runtime/device/trees.hpp`). The sums are the same, in the same order. (A block
-of 256 threads: 90 to 120 ns step by step.)
+also with `t & (2 * d - 1)` and with `at = 2 * d * t; if (at < blockDim.x) s[at] += s[at + d]`. Each step touches every second, fourth ... element;
+as one operation on whole vectors the steps are exchanges in registers (`runtime/device/trees.hpp`). The sums are the same, in the same order.
+(A block of 256 threads: 90 to 120 ns step by step, 18 so.)
 """
 
 from __future__ import annotations

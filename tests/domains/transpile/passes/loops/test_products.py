@@ -46,7 +46,8 @@ def test_axes_are_exchanged_where_neighbours_lie_along_the_other() -> None:
 def test_rows_through_pointers_and_stores_to_rows() -> None:
     text = written("const int r = blockIdx.x * blockDim.x + threadIdx.x; if (r >= n) return; const float* row = a + r * m; float s = 0; "
                    "for (int k = 0; k < m; ++k) s += row[k]; s = s / m; for (int k = 0; k < m; ++k) out[r * m + k] = row[k] - s;")  # fmt: skip
-    assert "ww::load_rows(" in text and "s_r[nth] = (s_r[nth] / (float)m)" in text and "for (int lane = 0; lane < last_x - at_x; ++lane)" in text
+    assert "ww::load_rows(" in text and "s_r[nth] = (s_r[nth] / (float)m)" in text
+    assert "for (int nth_lane = 0; nth_lane < last_x - at_x; ++nth_lane)" in text
 
 
 def test_rows_of_each_thread_are_read_whole() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
 
 import numpy as np
@@ -27,7 +28,7 @@ def program(bodies: dict[str, str], tier: str) -> transpile.Program:
 def heads(body: str) -> set[str]:
     """Return the heads of the loops over rows."""
     source = program({"k": body}, "vectors").source.partition("k_block")[2]
-    return {line.partition("<")[2].partition(";")[0].strip() for line in source.splitlines() if "int thread_y = 0" in line}
+    return set(re.findall(r"int thread_y = 0.*?; thread_y < (.*?);", source))
 
 
 @pytest.mark.parametrize(("body", "expected"), [
@@ -36,7 +37,7 @@ def heads(body: str) -> set[str]:
     ("int t = threadIdx.x + blockDim.x * threadIdx.y; if (t < n) out[t] = a[t];", {"1"}),
     ("int t = ty * 8 + tx; out[t] = a[tx];", {"dim_y"}), ("out[ty * 8 + tx] = a[ty * 4 + tx];", {"dim_y"}), ("out[tx] = a[tx];", {"dim_y"}),
     ("int t = ty * n + tx; out[t] = a[t];", {"dim_y"}), ("int t = ty * 8 - tx; out[t + 99] = 1;", {"dim_y"}),
-    ("if (ty < n) out[ty * 8 + tx] = 1;", {"dim_y"}), ("tx += 1; out[ty * 8 + tx] = 1;", {"dim_y"}),
+    ("if (ty < n) out[ty * 8 + tx] = 1;", {"last_y"}), ("tx += 1; out[ty * 8 + tx] = 1;", {"dim_y"}),
 ])  # fmt: skip
 def test_which_rows_are_joined(body: str, expected: set[str]) -> None:
     assert heads(body) == expected

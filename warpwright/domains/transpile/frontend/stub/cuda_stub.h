@@ -171,6 +171,10 @@ SMALL(__half, __half2) SMALL(__nv_bfloat16, __nv_bfloat162)
 typedef unsigned char __nv_fp8_storage_t; typedef unsigned short __nv_fp8x2_storage_t; typedef __half __half_raw; enum __nv_fp8_interpretation_t { __NV_E4M3, __NV_E5M2 }; enum __nv_saturation_t { __NV_NOSAT, __NV_SATFINITE };
 HD __half_raw __nv_cvt_fp8_to_halfraw(__nv_fp8_storage_t, __nv_fp8_interpretation_t); HD __nv_fp8_storage_t __nv_cvt_float_to_fp8(float, __nv_saturation_t, __nv_fp8_interpretation_t);
 HD __nv_fp8_storage_t __nv_cvt_double_to_fp8(double, __nv_saturation_t, __nv_fp8_interpretation_t); HD __nv_fp8_storage_t __nv_cvt_halfraw_to_fp8(__half_raw, __nv_saturation_t, __nv_fp8_interpretation_t);
+#define FP8(N) struct N { __nv_fp8_storage_t __x; N() = default; HD explicit N(float); HD explicit N(double); HD explicit N(int); HD explicit N(unsigned); HD explicit N(__half); HD explicit N(__nv_bfloat16); \
+  HD explicit operator float() const; HD explicit operator double() const; HD explicit operator int() const; HD explicit operator bool() const; HD explicit operator __half() const; HD explicit operator __nv_bfloat16() const; };
+FP8(__nv_fp8_e4m3) FP8(__nv_fp8_e5m2)
+#undef FP8
 typedef __half half; typedef __half2 half2; typedef __nv_bfloat16 nv_bfloat16; typedef __nv_bfloat162 nv_bfloat162;
 HD float __half2float(__half); HD __half __float2half(float); HD __half __float2half_rn(float); HD __half __double2half(double); HD __half __int2half_rn(int); HD int __half2int_rn(__half); HD int __half2int_rz(__half);
 HD __half2 __floats2half2_rn(float, float); HD __half2 __float22half2_rn(float2); HD __half2 __float2half2_rn(float); HD float2 __half22float2(__half2); HD __half2 __halves2half2(__half, __half); HD __half2 __half2half2(__half); HD __half2 make_half2(__half, __half);

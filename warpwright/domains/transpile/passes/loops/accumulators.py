@@ -11,15 +11,16 @@ is a row for each thread (`k[x * n + i]`): rows are read 4, 8 or 16 elements at 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis import tiles
 from warpwright.domains.transpile.analysis.bounds import coefficient, is_x, linear, mentions_x
-from warpwright.domains.transpile.analysis.regions import Plan, changed, used
+from warpwright.domains.transpile.analysis.regions import Plan, used
 from warpwright.domains.transpile.analysis.uniform import PURE_CALLS
 from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, If, Stmt, Var
+from warpwright.domains.transpile.passes.loops.distribution import distributed, stores
 from warpwright.domains.transpile.printing import Printer
 
 AT_ONCE = 4
@@ -153,9 +154,9 @@ class _Vectors:
                 self.sum_loops += isinstance(stmt, For)
             except DoesNotApply:
                 del self.declared[declared:], self.repeated[repeated:]
-                for part in distributed(stmt, self.plan):
-                    lines += self.one_by_one(part) if _stores(part) else self.statement(part)
-                    self.sum_loops += not _stores(part)
+                for part in distributed(stmt):
+                    lines += self.one_by_one(part) if stores(part) else self.statement(part)
+                    self.sum_loops += not stores(part)
         if not self.sum_loops:
             raise DoesNotApply
         return lines
@@ -168,14 +169,15 @@ class _Vectors:
             raise DoesNotApply
         self.has_stores_to_rows = True
         used_here = used([stmt])
-        held = [(self.plan.variables[key].name, "double" if key in self.doubles else "float") for key in sorted(used_here & (self.sums | self.kept | self.doubles))]
+        keys = sorted(used_here & (self.sums | self.kept | self.doubles))
+        held = [(self.plan.variables[key].name, "double" if key in self.doubles else "float") for key in keys]
         lanes = self.left.removeprefix(", ") or "ww::width"
         return [
             f"for (int nth = 0; nth < {self.count}; ++nth)",
-            f"for (int lane = 0; lane < {lanes}; ++lane) {{",
-            "  [[maybe_unused]] const int thread_x = at_x + nth * ww::width + lane;",
+            f"for (int nth_lane = 0; nth_lane < {lanes}; ++nth_lane) {{",
+            "  [[maybe_unused]] const int thread_x = at_x + nth * ww::width + nth_lane;",
             *(f"  {line}" for line in (*self.values, *self.declared)),
-            *(f"  const {kind} {name} = {name}_r[nth][lane];" for name, kind in held),
+            *(f"  const {kind} {name} = {name}_r[nth][nth_lane];" for name, kind in held),
             *self.printer.statement(stmt, 1),
             "}",
         ]
@@ -235,8 +237,8 @@ class _Vectors:
         if self.across != self.count:
             head = [f"[[maybe_unused]] const int thread_x = at_x + nth % {self.across} * ww::width, thread_y = group_y + nth / {self.across};"]
         times = max(AT_ONCE, self.count)
-        return [f"#pragma GCC unroll {times}", f"for (int nth = 0; nth < {self.count}; ++nth) {{", *(f"  {h}" for h in head), *(f"  {v}" for v in self.values),
-                *(f"  {d}" for d in (*self.declared, *self.repeated)), f"  {text}", "}"]  # fmt: skip
+        inside = (*head, *self.values, *self.declared, *self.repeated, text)
+        return [f"#pragma GCC unroll {times}", f"for (int nth = 0; nth < {self.count}; ++nth) {{", *(f"  {line}" for line in inside), "}"]
 
     # --- declarations -------------------------------------------------------------------------------------------------------------
 
@@ -498,28 +500,6 @@ class _Vectors:
     def linear(self, index: Expr) -> Expr:
         """Return an index with local values replaced; the loops' counters stay."""
         return linear(index, self.plan, self.counters)
-
-
-def distributed(stmt: Stmt, plan: Plan) -> list[Stmt]:
-    """Return `for (k) { o[k] = value; sum += o[k]; }` as a loop that stores and one that adds up what it stored; another statement as it is.
-
-    The stores need no sum, and the second loop reads what the first wrote in the same step alone.
-    """
-    if not isinstance(stmt, For) or not all(isinstance(s, Evaluate) and s.expr.kind == "assign" for s in stmt.body):
-        return [stmt]
-    stores = [s for s in stmt.body if _stores(s)]
-    rest = [s for s in stmt.body if not _stores(s)]
-    changes = {key for s in rest for key in changed(s)}
-    if not (stores and rest) or list(stmt.body) != [*stores, *rest] or changes & {key for s in stores for key in used([s])}:
-        return [stmt]
-    places = {ir.text_of(s.expr.children[0]) for s in stores if isinstance(s, Evaluate)}
-    if any(e.kind == "index" and ir.text_of(e) not in places for e in ir.expressions(tuple(rest))):
-        return [stmt]
-    return [replace(stmt, body=tuple(stores)), replace(stmt, body=tuple(rest))]
-
-
-def _stores(stmt: Stmt) -> bool:
-    return any((place := ir.assigned(e)) is not None and place.kind != "name" for e in ir.expressions((stmt,)))
 
 
 def affine(expr: Expr) -> bool:

@@ -1,4 +1,4 @@
-"""Atomic adds of neighbouring threads to places of their own, as loops of plain adds, where one CPU thread runs all blocks or the memory is the block's.
+"""Atomic adds of neighbouring threads to places of their own as plain adds, where one CPU thread runs all blocks or the memory is the block's.
 
     atomicAdd(&d[c], a[i] * b[i]);   ->   for (x) added[x] = a[i] * b[i];   for (x) d[c] += added[x];
 
@@ -70,7 +70,7 @@ def apart(stmts: Sequence[Stmt], plan: Plan, index: str, distinct: Callable[[Exp
         if others != 1 or not distinct(place.children[1]) or value.type.removeprefix("const ") != kind:
             return None
         everywhere &= _is_shared(var, plan)
-        name = f"added_{len(adds) + 1}"
+        name = f"ww_added_{len(adds) + 1}"
         adds.append(Add(place, value, kind, name))
         waits = Expr("other", (f"{name}[{index}]",), stmt.line, "", None, kind)
         rest.append(Evaluate(Expr("assign", (waits, " = ", value), stmt.line, "="), stmt.line))
@@ -79,7 +79,7 @@ def apart(stmts: Sequence[Stmt], plan: Plan, index: str, distinct: Callable[[Exp
 
 
 def atomic(expr: Expr, plan: Plan) -> tuple[Var, Expr, Expr] | None:
-    """Return array, element and value of `atomicAdd(&p[i], v)` or `atomicAdd(p + i, v)`, for a pointer or a shared array; None for another statement."""
+    """Return array, element and value of `atomicAdd(&p[i], v)` or `atomicAdd(p + i, v)`, for a pointer or a shared array; None for another call."""
     if expr.kind != "call" or expr.name != "atomicAdd" or len(expr.children) != 3:
         return None
     place = ir.bare(expr.children[1])

@@ -31,3 +31,18 @@ static inline __half_raw __nv_cvt_fp8_to_halfraw(__nv_fp8_storage_t v, __nv_fp8_
 static inline __nv_fp8_storage_t __nv_cvt_float_to_fp8(float v, __nv_saturation_t s, __nv_fp8_interpretation_t kind) { return ww::fp8_of(v, s, kind); }
 static inline __nv_fp8_storage_t __nv_cvt_double_to_fp8(double v, __nv_saturation_t s, __nv_fp8_interpretation_t kind) { return ww::fp8_of(v, s, kind); }
 static inline __nv_fp8_storage_t __nv_cvt_halfraw_to_fp8(__half_raw v, __nv_saturation_t s, __nv_fp8_interpretation_t kind) { return ww::fp8_of(__half2float(v), s, kind); }
+namespace ww {
+// A float of 8 bits: made from other numbers to the nearest, the largest finite one where they are beyond it.
+template <__nv_fp8_interpretation_t kind> struct Fp8 {
+  __nv_fp8_storage_t __x;
+  Fp8() = default;
+  template <class T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0> explicit Fp8(T v) : __x(fp8_of((double)v, __NV_SATFINITE, kind)) {}
+  explicit Fp8(__half v) : __x(fp8_of(__half2float(v), __NV_SATFINITE, kind)) {}
+  explicit Fp8(__nv_bfloat16 v) : __x(fp8_of(__bfloat162float(v), __NV_SATFINITE, kind)) {}
+  template <class T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0> explicit operator T() const { return (T)fp8_value(__x, kind); }
+  explicit operator __half() const { return __float2half(fp8_value(__x, kind)); }
+  explicit operator __nv_bfloat16() const { return __float2bfloat16(fp8_value(__x, kind)); }
+};
+}  // namespace ww
+using __nv_fp8_e4m3 = ww::Fp8<__NV_E4M3>;
+using __nv_fp8_e5m2 = ww::Fp8<__NV_E5M2>;

@@ -1,5 +1,5 @@
 // Launches by a call: cudaLaunchKernel and its relatives, for kernels that became values (values.hpp).
-struct cudaLaunchAttribute { int id; union { int cooperative; char pad[64]; } val; };
+struct cudaLaunchAttribute { int id; union { int cooperative; int programmaticStreamSerializationAllowed; int priority; char pad[64]; } val; };
 enum { cudaLaunchAttributeIgnore = 0, cudaLaunchAttributeAccessPolicyWindow, cudaLaunchAttributeCooperative, cudaLaunchAttributeSynchronizationPolicy, cudaLaunchAttributeClusterDimension, cudaLaunchAttributeProgrammaticStreamSerialization = 6, cudaLaunchAttributePriority = 8 };
 struct cudaLaunchConfig_t { dim3 gridDim, blockDim; size_t dynamicSmemBytes; cudaStream_t stream; cudaLaunchAttribute* attrs; unsigned numAttrs; };
 namespace ww {

@@ -1,12 +1,13 @@
-"""Many objects in one launch: the same group again, other layouts at the same places, more than one launch holds, irregular ones in between."""
+"""The kernels, thread by thread on the CPU and without an MPI: random layouts, and many objects in one launch."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
-from interpreters import HERE, environment
+from interpreters import HERE, KERNELS, environment, fake_driver
 
 pytestmark = pytest.mark.compiler
 
@@ -60,3 +61,29 @@ def test_groups_of_objects(fake_cuda: str) -> None:
     process = subprocess.run([sys.executable, "-c", GROUPS, fake_cuda], capture_output=True, text=True, timeout=100, env=chosen)
     told = ["(True, 1) (True, 1) (True, 1) (True, 1)", "(True, 3) (True, 4)", "(True, 1)"]
     assert process.stdout.splitlines() == told, process.stdout + process.stderr[-2000:]
+
+
+def random_layouts(driver: str, count: int) -> str:
+    """Return what random_layouts.py prints."""
+    chosen = environment(driver, WARPWRIGHT_NVRTC=driver)
+    command = [sys.executable, str(HERE / "random_layouts.py"), driver, str(count)]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=100, env=chosen)
+    assert process.stdout, process.stderr[-2000:]
+    return process.stdout
+
+
+def test_random_layouts_are_packed_and_unpacked(fake_cuda: str) -> None:
+    packed, unpacked, trees = map(int, random_layouts(fake_cuda, 400).split())
+    assert packed > 300 and unpacked > 100 and trees > 20, (packed, unpacked, trees)
+
+
+@pytest.mark.parametrize(("right", "wrong"), (
+    ("i64 at = (i64)(word - index * nest.block.by) * width;", "i64 at = 0;"),
+    ("u32 first = block * (blockDim.x * K) + threadIdx.x;", "u32 first = block * (blockDim.x * K) + threadIdx.x / 2 * 2;"),
+))  # fmt: skip
+def test_kernels_that_are_wrong_are_noticed(right: str, wrong: str, tmp_path: Path) -> None:
+    text = KERNELS.read_text()
+    assert right in text
+    kernels = tmp_path / "kernels.cu"
+    kernels.write_text(text.replace(right, wrong))
+    assert random_layouts(fake_driver(kernels), 400).startswith("wrong: pack")

@@ -1,0 +1,77 @@
+"""Small rows and columns of an output beside large ones: judged by themselves, and with room for honest rounding."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from warpwright.base import Case
+from warpwright.tasks import taskfile
+from warpwright.verifier.judge import parts
+from warpwright.verifier.judge.judgement import Judgement
+from warpwright.verifier.judge.reference import Original
+
+torch = pytest.importorskip("torch")
+
+TASK = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def forward(self, x, weight):
+        y = x @ weight
+        return {answer}
+
+def get_inputs():
+    return [torch.randn(48, 128), torch.randn(128, 40)]
+
+def get_init_inputs():
+    return []
+"""
+LAYOUTS = {"columns": "torch.cat([y * {scale}, y], 1)", "rows": "torch.cat([y * {scale}, y], 0)", "channels": "torch.stack([y * {scale}, y], 1)"}
+
+
+def judgement(tmp_path: Path, answer: str) -> tuple[Judgement, Case]:
+    file = tmp_path / "task.py"
+    file.write_text(TASK.format(answer=answer))
+    return Judgement(Original(taskfile.describe(file), "cpu", 5, 1 << 30)), Case("normal", 3)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_coarse_small_part_is_seen_and_an_honest_one_is_not(tmp_path: Path, layout: str) -> None:
+    judge, case = judgement(tmp_path, LAYOUTS[layout].format(scale=1000))
+    inputs = judge.original.inputs(case)
+    terms = [part @ rows for part, rows in zip(inputs[0].split(32, 1), inputs[1].split(32, 0), strict=True)]
+    y = terms[3] + terms[2] + terms[1] + terms[0]
+    answer = {"columns": lambda small: torch.cat([y * 1000, small], 1), "rows": lambda small: torch.cat([y * 1000, small], 0)}
+    answer["channels"] = lambda small: torch.stack([y * 1000, small], 1)
+    assert judge.judge([answer[layout](y)], case, 0)["check"] == ""
+    refused = judge.judge([answer[layout](y * (1 + 3e-5 * torch.randn_like(y)))], case, 0)
+    assert refused["check"] == "values" and "which is small beside the rest" in refused["reason"]
+
+
+@pytest.mark.parametrize("answer", ["torch.cat([y * 10, y], 1)", "torch.cat([y[:8] * 1000, y[:8]], 1)"])
+def test_what_is_not_small_or_has_few_elements_is_judged_with_the_whole(tmp_path: Path, answer: str) -> None:
+    judge, case = judgement(tmp_path, answer)
+    assert judge.original.answer(case, 0).leaves[0].small == ()
+
+
+def test_zeros_and_numbers_that_are_none_are_left_out() -> None:
+    exact = torch.zeros(4, 64, dtype=torch.float64)
+    exact[0], exact[2], exact[3] = 1e6, 1.0, float("inf")
+    [part] = parts.of(exact, exact.float(), 1e5, parts.sizes(exact, 1e5))
+    assert (part.dimension, part.indices.tolist(), part.own.tolist()) == (0, [2], [0.0])
+    other = parts.worse(part, torch.full((4, 64), float("nan")), exact)
+    assert other.own.tolist() == [0.0]
+    assert parts.excess(part, torch.full((4, 64), float("nan")), exact, torch.float32)[0] == float("inf")
+
+
+def test_what_is_small_in_one_case_by_chance_is_judged_with_the_whole(tmp_path: Path) -> None:
+    """Where the inputs are zero a column may be the difference of two roundings: nobody's digits mean anything there."""
+    judge, case = judgement(tmp_path, "y + torch.where(torch.arange(40) == 7, 1e-5, 1.0)")
+    original = judge.original
+    zeros = Case("zeros", 3)
+    assert [part.indices.tolist() for part in original.answer(zeros, 0).leaves[0].small] == [[7]]
+    assert original.answer(case, 0).leaves[0].small == ()
+    assert original.answer(zeros, 0).leaves[0].small == ()
