@@ -9,11 +9,14 @@ import functools
 import gzip
 from pathlib import Path
 
+import pytest
+
 from warpwright.domains.sass import disassembly
 from warpwright.domains.sass.checker import Checker
 from warpwright.domains.sass.cubin import Cubin
 from warpwright.domains.sass.domain import checker_of
 from warpwright.domains.sass.kernel import Kernel, read_kernel
+from warpwright.native import nvidia
 
 FOLDER = Path(__file__).parent / "fixtures" / "sass"
 CUBINS = tuple(sorted(path.stem for path in FOLDER.glob("*.cubin")))
@@ -39,6 +42,12 @@ def kernel(name: str) -> Kernel:
 def checker(name: str) -> Checker:
     """Return a kernel's rules."""
     return checker_of(kernel(name))
+
+
+def with_readable_ptxas(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have Triton build by the likeliest ptxas here: Triton 3.8's own builds a flavour that its nvdisasm cannot list."""
+    if tools := nvidia.tools("ptxas"):
+        monkeypatch.setenv("TRITON_PTXAS_PATH", str(tools[0]))
 
 
 def task_path(name: str, folder: Path) -> Path:

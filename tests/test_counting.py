@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils import _pytree as pytree
 
 from warpwright.base import Task
 from warpwright.tasks import taskfile
@@ -172,7 +173,7 @@ def test_every_task_is_counted(path: Path) -> None:
     task = taskfile.describe(path)
     work = counting.count(task)
     reference = taskfile.load(task)
-    given = [value for value in reference.make_inputs(0, "meta") if isinstance(value, Tensor)]
+    given = [value for value in pytree.tree_leaves(reference.make_inputs(0, "meta")) if isinstance(value, Tensor)]
     assert 0 <= work.bytes_read <= sum(tensor.numel() * tensor.element_size() for tensor in given)
     assert work.bytes > 0 and not work.note
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from sass_cubins import cubin
+from sass_cubins import cubin, with_readable_ptxas
 
 import warpwright.sass
 from tests.sass.simulated_measurement import Measured
@@ -57,10 +57,12 @@ def simulated(cubin: Path, harness: Path, kernel: str, seconds: float) -> Polish
 ARGUMENTS = (torch.zeros(1000), torch.zeros(1000), 1000)
 
 
-def test_the_first_launch_searches_and_the_next_loads_what_was_kept(tmp_path: Path) -> None:
+def test_the_first_launch_searches_and_the_next_loads_what_was_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not disassembly.is_available():
         pytest.skip("needs nvdisasm (pip install 'warpwright[sass]')")
     from triton import knobs
+
+    with_readable_ptxas(monkeypatch)
 
     before = knobs.cache.dir
     kernel = warpwright.sass.tune(seconds=900, folder=tmp_path, measure=simulated)(OnPaper())

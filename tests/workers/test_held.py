@@ -83,14 +83,14 @@ def test_a_timed_program_is_asked_for_it_too(fact: str, held: int) -> None:
     """In a call more than those that are timed, where such a call can be made on what lies there."""
     facts = {"mutated_inputs": [], "mutated_state": [], "stateful": False, "random": False} | ({fact: [True]} if fact else {})
     asked: list[Any] = []
-    judge = SimpleNamespace(facts=facts, compare=lambda *_: Comparison("values", "it was late"))
+    judge = SimpleNamespace(facts=facts, compare=lambda *_: Comparison("shape", "it was late"))
     worker = SimpleNamespace(
         device="cuda:0", role="candidate", reads=False, exchange="", waits=[],
         go=lambda **options: asked.append(options), request=lambda *_, **__: {"tree": {}},
     )  # fmt: skip
     program = TimedProgram(judge, worker, "candidate")  # type: ignore[arg-type]
     found = program._held_call(Case("nominal", 1))
-    assert asked == [{"hold": True}] * held and found.check == ("values" if held else "")
+    assert asked == [{"hold": True}] * held and found.check == ("shape" if held else "")
 
 
 def test_a_kernel_launched_when_the_call_is_over_is_waited_for(tmp_path: Path) -> None:

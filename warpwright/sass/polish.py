@@ -72,7 +72,7 @@ def polish(
             outcome = optimize(task, domains.space(task, "cubin"), opened, SEARCH, budget, course=Course(seed=seed))
             return _chosen(kernel, outcome, opened)
     except WarpwrightError as error:
-        return Polished(kernel, False, f"left as it is: {error.message}")
+        return Polished(kernel, False, f"left as it is: {error}")
     except BaseException as error:
         if not out_of_time(error):
             raise

@@ -131,7 +131,7 @@ class Tuned:
             taken, sizes = launched(self.original, compiled, grid, arguments, options)
             harness = triton_kernels.write_harness(folder, compiled, sizes, taken)
         except WarpwrightError as error:
-            return Polished(name, False, f"left as it is: {error.message}")
+            return Polished(name, False, f"left as it is: {error}")
         cubin = harness.with_suffix(".cubin")
         cubin.write_bytes(bytes(compiled.asm[triton_kernels.STAGE]))
         return (self.measure or _on_this_gpu)(cubin, harness, name, self.seconds)

@@ -42,7 +42,9 @@ def test_resampling_of_any_sizes(rows: int, before: int, after: int, mode: str) 
     x = torch.randn(7, rows * 16, before)
     model = Several([lambda x: F.interpolate(x, size=after, mode=name, align_corners=corners) * 2])
     _, optimized = fused(captured(model, x))
-    torch.testing.assert_close(optimized(x)[0], model(x)[0], rtol=1e-5, atol=1e-5)
+    seen, plain, exact = optimized(x)[0], model(x)[0], model(x.double())[0]
+    assert seen.shape == plain.shape
+    assert (seen - exact).abs().max() <= 2 * (plain - exact).abs().max() + 1e-6
 
 
 class Sums(torch.nn.Module):

@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 import torch
-from sass_cubins import checker, cubin, kernel
+from sass_cubins import checker, cubin, kernel, with_readable_ptxas
 
 from warpwright import domains
 from warpwright.domains.sass import disassembly, script
+from warpwright.domains.sass.checker import complaints
 from warpwright.domains.sass.harness import load, updated
+from warpwright.domains.sass.renaming import with_registers
 from warpwright.domains.sass.techniques import hot_blocks, techniques
 from warpwright.domains.sass.triton_kernels import hook, use, write_harness
 from warpwright.errors import UsageError
@@ -82,6 +84,26 @@ def test_a_harness_comes_of_a_launch(tmp_path: Path) -> None:
         write_harness(tmp_path, compiled, (16,), (2.0, torch.zeros(4, dtype=torch.float64), x, 64))
 
 
+def test_a_schedule_of_renamed_registers_is_used(tmp_path: Path) -> None:
+    """It is judged by the rules of the renamed kernel, not by those of the cubin that Triton built."""
+    image = cubin("softmax_90").data
+    renamed = with_registers(kernel("softmax_90"), 64)
+    assert renamed.compiled is not None and renamed.words != renamed.compiled.words
+    path = tmp_path / "task.cubin"
+    path.write_bytes(image)
+    space = domains.space(domains.describe(path, {"registers": 64}), "cubin")
+    assert space.draw is not None
+    action = space.draw(space.start, Random(0))
+    assert action is not None
+    schedule = space.apply(space.start, action)
+    assert compiled_by(tmp_path, image) == image
+    [kept] = tmp_path.glob("*_*.cubin")
+    kept.with_suffix(".json").write_text(script.write(schedule))
+    assert compiled_by(tmp_path, image) == schedule.cubin.data != image
+    with pytest.raises(ValueError, match="saw those of other words"):
+        complaints(schedule, checker("softmax_90"))
+
+
 def test_triton_compiles_through_the_hook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     triton = pytest.importorskip("triton")
     if not disassembly.is_available():
@@ -92,6 +114,7 @@ def test_triton_compiles_through_the_hook(tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(knobs.runtime, "add_stages_inspection_hook", None)
     monkeypatch.setattr(knobs.cache, "dir", str(tmp_path / "cache"))
+    with_readable_ptxas(monkeypatch)
     use(tmp_path / "kept")
     source = triton.compiler.ASTSource(twice, {"x": "*fp32", "y": "*fp32", "n": "i32", "SIZE": "constexpr"}, {(3,): 256})
     compiled = triton.compile(source, target=GPUTarget("cuda", 90, 32))

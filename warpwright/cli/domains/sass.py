@@ -59,7 +59,8 @@ def check(args: Arguments) -> int:
     from warpwright.domains.sass.domain import checker_of
 
     kernel = _kernel(args)
-    problems = complaints(_schedule(args, kernel), checker_of(kernel))
+    schedule = _schedule(args, kernel)
+    problems = complaints(schedule, checker_of(schedule.kernel))
     if args.json:
         print_json(args, {"kernel": kernel.name, "legal": not problems, "complaints": problems})
     else:
@@ -74,7 +75,7 @@ def apply(args: Arguments) -> int:
 
     kernel = _kernel(args)
     schedule = _schedule(args, kernel)
-    problems = complaints(schedule, checker_of(kernel))
+    problems = complaints(schedule, checker_of(schedule.kernel))
     if problems:
         raise UsageError(f"expected a legal schedule, saw {problems[0]}", "`warpwright sass check` lists all")
     Path(args.output).write_bytes(schedule.cubin.data)

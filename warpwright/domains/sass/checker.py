@@ -353,8 +353,13 @@ def _length(stretch: tuple[int, int]) -> int:
 
 
 def complaints(schedule: Schedule, checker: Checker) -> list[str]:
-    """Say everything that is wrong with a schedule, wherever it came from: what does not rely on how it was edited. Empty for a legal one."""
+    """Say everything that is wrong with a schedule, wherever it came from: what does not rely on how it was edited. Empty for a legal one.
+
+    The checker is that of the schedule's kernel, which is another than the cubin's where registers are renamed.
+    """
     kernel, problems = schedule.kernel, []
+    if checker.kernel.words != kernel.words:
+        raise ValueError(f"expected the rules of {kernel.name} as the schedule has it, saw those of other words")
     for block in kernel.blocks:
         order = schedule.order[block.start : block.stop]
         if sorted(order) != list(block):

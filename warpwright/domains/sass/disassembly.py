@@ -28,6 +28,11 @@ _PREFIXES = {R: "R", UR: "UR", P: "P", UP: "UP"}
 
 _OPTIONS = ("-c", "-hex", "-plr")
 
+_OTHER_FLAVOUR = (
+    "put the nvdisasm of the CUDA version that built it on the PATH, or build it with another: Triton takes the ptxas that TRITON_PTXAS_PATH names"
+)
+"""Triton 3.8 brings ptxas 12.9 and nvdisasm 13.1, which cannot list what the former builds."""
+
 _INSTRUCTION = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;")
 _HALF_WORD = re.compile(r"/\* 0x([0-9a-f]{16}) \*/")
 _LABEL = re.compile(r"^(\.L[\w.]*|[\w$.]+):\s*$")
@@ -100,7 +105,7 @@ def _disassemble(cubin: Cubin) -> str:
             if done.returncode == 0 and "not supported yet" not in done.stderr:
                 return done.stdout
             complaints.append(f"{tool}: {(done.stderr or done.stdout).strip()[:200]}")
-    raise CaptureError(f"no nvdisasm reads this cubin (ELF flavour {cubin.flavour}): {'; '.join(complaints)}", "install the one of its CUDA version")
+    raise CaptureError(f"no nvdisasm reads this cubin (ELF flavour {cubin.flavour}): {'; '.join(complaints)}", _OTHER_FLAVOUR)
 
 
 @functools.cache

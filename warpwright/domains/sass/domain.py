@@ -85,6 +85,11 @@ def beginning(task: Task, checker: Checker) -> Schedule:
     if not path:
         return checker.kernel.original
     schedule = script.read(Path(path).read_text(), checker.kernel)
+    if schedule.kernel.words != checker.kernel.words:
+        raise TaskError(
+            f"expected a schedule of the compiler's registers, saw {path} with {schedule.kernel.registers}",
+            f"give --option registers={schedule.kernel.registers} too",
+        )
     problems = complaints(schedule, checker)
     adopted = None if problems else checker.adopted(schedule)
     if adopted is None:

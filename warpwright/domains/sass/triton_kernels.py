@@ -123,7 +123,7 @@ def edited(image: bytes, folder: Path) -> bytes:
     try:
         kernel = read_kernel(Cubin(image), Cubin(image).kernels[0])
         schedule = script.read(text.read_text(), kernel)
-        refused = complaints(schedule, checker_of(kernel))
+        refused = complaints(schedule, checker_of(schedule.kernel))
     except WarpwrightError as error:
         refused = [str(error)]
     if refused:

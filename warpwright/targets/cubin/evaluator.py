@@ -138,7 +138,8 @@ class CubinEvaluator:
         """Return a candidate's schedule; raise NotApplicable when the rules refuse it. `anew`: though every edit of it was accepted here."""
         schedule = script.read(candidate.source.text, self.kernel)
         known = bool(candidate.actions) and schedule.key in self.checker.proven
-        problems = [] if known and not anew else complaints(schedule, self.checker)
+        checker = self.checker if schedule.kernel is self.kernel else domain.checker_of(schedule.kernel)
+        problems = [] if known and not anew else complaints(schedule, checker)
         if problems:
             raise NotApplicable(f"the model of hazards refuses the schedule: {problems[0]}", "see docs/sass.md")
         return schedule

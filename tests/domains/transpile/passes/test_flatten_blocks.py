@@ -67,7 +67,7 @@ def test_forms_that_allow_it(name: str) -> None:
 
 @pytest.mark.parametrize("name", WRITTEN_FOR_ROWS)
 def test_small_blocks_have_a_text_for_rows(name: str) -> None:
-    assert "k_rows<0, 0, 0>(wide" in program({"k": WRITTEN_FOR_ROWS[name]}).source
+    assert "k_rows<0, 0, 0>(ww_row" in program({"k": WRITTEN_FOR_ROWS[name]}).source
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -100,7 +100,7 @@ def test_random_kernels_agree_with_fibers(many: Callable[[int], int]) -> None:
     sizes = {f"k{i}": random.choice((1, 2, 12, 15, 24, 32, 96)) for i in range(many(100))}
     bodies = {name: random_body(random, size, name in list(sizes)[len(sizes) * 2 // 5 :]) for name, size in sizes.items()}
     made = program(bodies)
-    assert made.source.count("each_stretch(launch, [&]") > 0.6 * len(bodies) and made.source.count("_rows<0, 0, 0>(wide") > len(bodies) / 5
+    assert made.source.count("each_stretch(launch, [&]") > 0.6 * len(bodies) and made.source.count("_rows<0, 0, 0>(ww_row") > len(bodies) / 5
     rows, fibers = made.load(), program(bodies, "fibers").load(PLAIN)
     a = np.random.default_rng(0).integers(-99, 99, 64).astype(np.int32)
     for name, size in sizes.items():
