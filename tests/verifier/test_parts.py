@@ -75,3 +75,12 @@ def test_what_is_small_in_one_case_by_chance_is_judged_with_the_whole(tmp_path: 
     assert [part.indices.tolist() for part in original.answer(zeros, 0).leaves[0].small] == [[7]]
     assert original.answer(case, 0).leaves[0].small == ()
     assert original.answer(zeros, 0).leaves[0].small == ()
+
+
+def test_an_index_where_the_original_overflows_leaves_the_others_looked_at() -> None:
+    exact = torch.cat([torch.full((1, 64), 1e3, dtype=torch.float64), torch.ones(2, 64, dtype=torch.float64)])
+    own = exact.clone()
+    own[1, 0] = torch.inf
+    rms = float(exact.square().mean().sqrt())
+    [part] = [part for part in parts.of(exact, own, rms, parts.sizes(exact, rms)) if part.dimension == 0]
+    assert part.indices.tolist() == [2]

@@ -111,8 +111,10 @@ def test_the_units_own_rounding_passes_and_eight_times_as_much_does_not(tmp_path
     chosen = Case(case, seed + 1)
     found = made.answer(chosen, 0)
     assert ratio(found, output(made, chosen, keep_bits(10))) <= 1
-    if case not in ("coarse", "spikes") and "tanh" not in answer:  # operands of few digits round to themselves; a tanh may be saturated
-        assert ratio(found, output(made, chosen, keep_bits(7))) > 1
+    rounded = output(made, chosen, keep_bits(7))
+    telling = "tanh" not in answer and bool(rounded.any())  # a tanh may be saturated, a relu zero everywhere
+    if case not in ("coarse", "spikes") and telling:  # operands of few digits round to themselves
+        assert ratio(found, rounded) > 1
 
 
 @FEW
@@ -129,8 +131,9 @@ def test_the_rule_never_asks_for_more_and_does_nothing_where_the_flags_forbid(
     forbidden = strict.answer(chosen, 0)
     for kind in ("max", "rms", "centred"):
         assert getattr(permitted, kind) >= getattr(forbidden.leaves[0].allowed, kind)
-    if case in ("nominal", "normal", "offset", "heavy_tail") and "tanh" not in answer:
-        assert ratio(forbidden, output(strict, chosen, keep_bits(10))) > 1
+    rounded = output(strict, chosen, keep_bits(10))
+    if case in ("nominal", "normal", "offset", "heavy_tail") and "tanh" not in answer and bool(rounded.any()):
+        assert ratio(forbidden, rounded) > 1
 
 
 @pytest.mark.parametrize("answer", AFTER[3:])

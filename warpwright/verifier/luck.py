@@ -55,6 +55,8 @@ def on_other_draws(judge: Judge, refused: Comparison, case: Case, which: int, ca
         beyond += bool(comparison.check)
         if beyond >= REFUSED:
             return _again(refused, f"on two other draws of the inputs: {comparison.reason}")
+        if not comparison.shares:  # no memory to look closer: this draw says nothing
+            continue
         squares.update({name: share * share for name, share in comparison.shares.items()})
         made += 1
         if made >= FEWEST and time.monotonic() - began > SECONDS:

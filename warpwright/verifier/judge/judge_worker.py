@@ -5,6 +5,7 @@ It never imports a candidate. The seeds of hidden values come from the parent, o
 
 from __future__ import annotations
 
+import contextlib
 import time
 from dataclasses import asdict, replace
 from typing import Any
@@ -279,7 +280,10 @@ class JudgeWorker:
             if earlier:
                 result = {**result, "check": "cached", "reason": f"the output is the right answer to an earlier call ({earlier}), not to this one"}
         if typical and result["check"] in ("", "values"):
-            result = {**result, "shares": self.judgement.shares(self.last, drawn, which)}
+            shares: dict[str, float] = {}
+            with contextlib.suppress(torch.cuda.OutOfMemoryError):  # as where an answer is examined: what was seen first stands
+                shares = self.judgement.shares(self.last, drawn, which)
+            result = {**result, "shares": shares}
         return result
 
     def _elsewhere(self, tree: Any, answer: Answer) -> str:

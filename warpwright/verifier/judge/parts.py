@@ -50,15 +50,22 @@ def of(exact: torch.Tensor, own: torch.Tensor, rms: float, shares: dict[int, tor
         indices = ((share > 0) & (share < SMALL)).nonzero().squeeze(1)
         if len(indices):
             part = Part(dimension, indices, share[indices] * rms, share[indices])
-            found.append(replace(part, own=errors(part, own, exact)))
+            found += _finite(replace(part, own=errors(part, own, exact)))
     return tuple(found)
 
 
+def _finite(part: Part) -> list[Part]:
+    """Return the part without indices at which the original itself has no finite error: they would allow anything at the others."""
+    kept = torch.isfinite(part.own)
+    return [Part(part.dimension, part.indices[kept], part.size[kept], part.own[kept])] if bool(kept.any()) else []
+
+
 def enlarge(largest: dict[int, torch.Tensor], shares: Mapping[int, torch.Tensor]) -> None:
-    """Take in the sizes of a case: `largest` has those of the cases before."""
+    """Take in the sizes of a case: `largest` has those of the cases before. One whose answer has another shape says nothing of them."""
     for dimension, share in shares.items():
-        before = largest.get(dimension, share)
-        largest[dimension] = torch.maximum(before, share) if len(before) == len(share) else share
+        before = largest.setdefault(dimension, share)
+        if len(before) == len(share):
+            largest[dimension] = torch.maximum(before, share)
 
 
 def always_small(parts: tuple[Part, ...], largest: Mapping[int, torch.Tensor]) -> tuple[Part, ...]:
@@ -69,7 +76,7 @@ def always_small(parts: tuple[Part, ...], largest: Mapping[int, torch.Tensor]) -
     """
     found = []
     for part in parts:
-        if part.dimension not in largest:
+        if part.dimension not in largest or int(part.indices.max()) >= len(largest[part.dimension]):
             continue
         kept = largest[part.dimension][part.indices] < SMALL
         if bool(kept.any()):
