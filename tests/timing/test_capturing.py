@@ -39,6 +39,16 @@ class Devices:
             self.current = before
 
 
+@pytest.fixture(autouse=True)
+def collecting():
+    """The collector is on, whatever a runner of candidates in this process has left."""
+    was = gc.isenabled()
+    gc.enable()
+    yield
+    if not was:
+        gc.disable()
+
+
 @pytest.fixture
 def devices(monkeypatch):
     return Devices(monkeypatch)
