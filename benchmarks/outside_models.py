@@ -24,7 +24,7 @@ import textwrap
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from typing import Any
 import torch
 
 from benchmarks import third_outside_models
+from benchmarks.third_outside_models import Maker, normal, of, tokens
 from benchmarks.third_party import MOST, TECHNIQUES
 from warpwright.domains import graph
 from warpwright.domains.graph import results
@@ -39,20 +40,6 @@ from warpwright.errors import WarpwrightError
 from warpwright.tasks import saved_module, taskfile
 
 MOST_DIFFERENT = 1e-4
-
-Maker = Callable[[], tuple[torch.nn.Module, tuple[Any, ...]]]
-
-
-def _of(module: str, name: str, inputs: Callable[[], tuple[Any, ...]], *args: Any, **options: Any) -> Maker:
-    return lambda: (getattr(import_module(module), name)(*args, **options), inputs())
-
-
-def _tokens(*sizes: int) -> Callable[[], tuple[Any, ...]]:
-    return lambda: (torch.randint(0, 100, sizes),)
-
-
-def _normal(*sizes: int) -> Callable[[], tuple[Any, ...]]:
-    return lambda: (torch.randn(sizes),)
 
 
 def _x_transformer() -> tuple[torch.nn.Module, tuple[Any, ...]]:
@@ -62,44 +49,44 @@ def _x_transformer() -> tuple[torch.nn.Module, tuple[Any, ...]]:
 
 
 MODELS: Mapping[str, Maker] = {
-    "conformer": _of("conformer", "ConformerBlock", _normal(2, 32, 32), dim=32, dim_head=16, heads=2),
-    "performer": _of("performer_pytorch", "PerformerLM", _tokens(2, 32), num_tokens=100, max_seq_len=32, dim=32, depth=2, heads=2, causal=False),
-    "nystrom": _of("nystrom_attention", "Nystromformer", _normal(2, 64, 32), dim=32, dim_head=16, heads=2, depth=2, num_landmarks=16),
-    "perceiver": _of(
-        "perceiver_pytorch", "Perceiver", _normal(2, 8, 8, 3), input_channels=3, input_axis=2, num_freq_bands=4, max_freq=8.0, depth=2,
+    "conformer": of("conformer", "ConformerBlock", normal(2, 32, 32), dim=32, dim_head=16, heads=2),
+    "performer": of("performer_pytorch", "PerformerLM", tokens(2, 32), num_tokens=100, max_seq_len=32, dim=32, depth=2, heads=2, causal=False),
+    "nystrom": of("nystrom_attention", "Nystromformer", normal(2, 64, 32), dim=32, dim_head=16, heads=2, depth=2, num_landmarks=16),
+    "perceiver": of(
+        "perceiver_pytorch", "Perceiver", normal(2, 8, 8, 3), input_channels=3, input_axis=2, num_freq_bands=4, max_freq=8.0, depth=2,
         num_latents=16, latent_dim=32, latent_heads=2, latent_dim_head=16, cross_dim_head=16, num_classes=10,
     ),
-    "ft_transformer": _of(
+    "ft_transformer": of(
         "tab_transformer_pytorch", "FTTransformer", lambda: (torch.randint(0, 5, (4, 3)), torch.randn(4, 6)), categories=(5, 6, 7), num_continuous=6,
         dim=32, dim_out=1, depth=2, heads=2,
     ),
-    "egnn": _of("egnn_pytorch", "EGNN_Network", lambda: (torch.randint(0, 9, (1, 12)), torch.randn(1, 12, 3)), num_tokens=9, dim=16, depth=2),
-    "egnn_nearest": _of("egnn_pytorch", "EGNN", lambda: (torch.randn(1, 12, 16), torch.randn(1, 12, 3)), dim=16, num_nearest_neighbors=4),
-    "vector_quantize": _of("vector_quantize_pytorch", "VectorQuantize", _normal(2, 16, 32), dim=32, codebook_size=24),
-    "residual_fsq": _of("vector_quantize_pytorch", "ResidualFSQ", _normal(2, 16, 32), dim=32, levels=[8, 5, 5, 3], num_quantizers=2),
-    "mixture_of_experts": _of("mixture_of_experts", "MoE", _normal(2, 32, 32), dim=32, num_experts=4),
-    "tcn": _of("pytorch_tcn", "TCN", _normal(2, 4, 40), num_inputs=4, num_channels=[8, 8, 8], kernel_size=3),
-    "reformer": _of("reformer_pytorch", "Reformer", _normal(2, 64, 32), dim=32, depth=2, heads=2, bucket_size=16),
-    "local_attention": _of("local_attention", "LocalTransformer", _tokens(2, 32), num_tokens=100, dim=32, depth=2, max_seq_len=32,
+    "egnn": of("egnn_pytorch", "EGNN_Network", lambda: (torch.randint(0, 9, (1, 12)), torch.randn(1, 12, 3)), num_tokens=9, dim=16, depth=2),
+    "egnn_nearest": of("egnn_pytorch", "EGNN", lambda: (torch.randn(1, 12, 16), torch.randn(1, 12, 3)), dim=16, num_nearest_neighbors=4),
+    "vector_quantize": of("vector_quantize_pytorch", "VectorQuantize", normal(2, 16, 32), dim=32, codebook_size=24),
+    "residual_fsq": of("vector_quantize_pytorch", "ResidualFSQ", normal(2, 16, 32), dim=32, levels=[8, 5, 5, 3], num_quantizers=2),
+    "mixture_of_experts": of("mixture_of_experts", "MoE", normal(2, 32, 32), dim=32, num_experts=4),
+    "tcn": of("pytorch_tcn", "TCN", normal(2, 4, 40), num_inputs=4, num_channels=[8, 8, 8], kernel_size=3),
+    "reformer": of("reformer_pytorch", "Reformer", normal(2, 64, 32), dim=32, depth=2, heads=2, bucket_size=16),
+    "local_attention": of("local_attention", "LocalTransformer", tokens(2, 32), num_tokens=100, dim=32, depth=2, max_seq_len=32,
                            local_attn_window_size=8, causal=True),
     "x_transformers": _x_transformer,
-    "siren": _of("siren_pytorch", "SirenNet", _normal(64, 2), dim_in=2, dim_hidden=32, dim_out=3, num_layers=3),
+    "siren": of("siren_pytorch", "SirenNet", normal(64, 2), dim_in=2, dim_hidden=32, dim_out=3, num_layers=3),
     "efficientnet": lambda: (import_module("efficientnet_pytorch").EfficientNet.from_name("efficientnet-b0"), (torch.randn(1, 3, 64, 64),)),
     "resnest": lambda: (import_module("resnest.torch").resnest50(), (torch.randn(1, 3, 64, 64),)),
-    "linformer": _of("linformer", "Linformer", _normal(2, 64, 32), dim=32, seq_len=64, depth=2, heads=2, k=16),
-    "axial_attention": _of("axial_attention", "AxialAttention", _normal(1, 32, 12, 10), dim=32, dim_index=1, heads=2, num_dimensions=2),
-    "mlp_mixer": _of("mlp_mixer_pytorch", "MLPMixer", _normal(1, 3, 32, 32), image_size=32, channels=3, patch_size=8, dim=32, depth=2, num_classes=9),
-    "g_mlp": _of("g_mlp_pytorch", "gMLPVision", _normal(1, 3, 32, 32), image_size=32, patch_size=8, dim=32, depth=2, num_classes=9),
-    "lambda_layer": _of("lambda_networks", "LambdaLayer", _normal(1, 32, 16, 16), dim=32, dim_out=32, r=5, dim_k=16, heads=4, dim_u=2),
-    "halo_attention": _of("halonet_pytorch", "HaloAttention", _normal(1, 32, 16, 16), dim=32, block_size=4, halo_size=2, dim_head=16, heads=2),
-    "point_attention": _of("invariant_point_attention", "IPATransformer", _tokens(1, 16), dim=32, depth=2, num_tokens=100),
-    "segformer": _of(
-        "segformer_pytorch", "Segformer", _normal(1, 3, 64, 64), dims=(16, 32, 48, 64), heads=(1, 2, 2, 4), ff_expansion=(2, 2, 2, 2),
+    "linformer": of("linformer", "Linformer", normal(2, 64, 32), dim=32, seq_len=64, depth=2, heads=2, k=16),
+    "axial_attention": of("axial_attention", "AxialAttention", normal(1, 32, 12, 10), dim=32, dim_index=1, heads=2, num_dimensions=2),
+    "mlp_mixer": of("mlp_mixer_pytorch", "MLPMixer", normal(1, 3, 32, 32), image_size=32, channels=3, patch_size=8, dim=32, depth=2, num_classes=9),
+    "g_mlp": of("g_mlp_pytorch", "gMLPVision", normal(1, 3, 32, 32), image_size=32, patch_size=8, dim=32, depth=2, num_classes=9),
+    "lambda_layer": of("lambda_networks", "LambdaLayer", normal(1, 32, 16, 16), dim=32, dim_out=32, r=5, dim_k=16, heads=4, dim_u=2),
+    "halo_attention": of("halonet_pytorch", "HaloAttention", normal(1, 32, 16, 16), dim=32, block_size=4, halo_size=2, dim_head=16, heads=2),
+    "point_attention": of("invariant_point_attention", "IPATransformer", tokens(1, 16), dim=32, depth=2, num_tokens=100),
+    "segformer": of(
+        "segformer_pytorch", "Segformer", normal(1, 3, 64, 64), dims=(16, 32, 48, 64), heads=(1, 2, 2, 4), ff_expansion=(2, 2, 2, 2),
         reduction_ratio=(8, 4, 2, 1), num_layers=1, decoder_dim=32, num_classes=4,
     ),
-    "etsformer": _of("etsformer_pytorch", "ETSFormer", _normal(1, 64, 4), time_features=4, model_dim=32, embed_kernel_size=3, layers=2, heads=2, K=2),
-    "bottleneck_stack": _of("bottleneck_transformer_pytorch", "BottleStack", _normal(1, 32, 16, 16), dim=32, fmap_size=16, dim_out=64, heads=2),
-    "gated_attention": _of("flash_pytorch", "GAU", _normal(1, 64, 32), dim=32, query_key_dim=16),
+    "etsformer": of("etsformer_pytorch", "ETSFormer", normal(1, 64, 4), time_features=4, model_dim=32, embed_kernel_size=3, layers=2, heads=2, K=2),
+    "bottleneck_stack": of("bottleneck_transformer_pytorch", "BottleStack", normal(1, 32, 16, 16), dim=32, fmap_size=16, dim_out=64, heads=2),
+    "gated_attention": of("flash_pytorch", "GAU", normal(1, 64, 32), dim=32, query_key_dim=16),
 }  # fmt: skip
 
 

@@ -22,15 +22,18 @@ import torch
 Maker = Callable[[], tuple[torch.nn.Module, tuple[Any, ...]]]
 
 
-def _of(module: str, name: str, inputs: Callable[[], tuple[Any, ...]], *args: Any, **options: Any) -> Maker:
+def of(module: str, name: str, inputs: Callable[[], tuple[Any, ...]], *args: Any, **options: Any) -> Maker:
+    """Return what makes a class of a package and its inputs."""
     return lambda: (getattr(import_module(module), name)(*args, **options), inputs())
 
 
-def _tokens(*sizes: int) -> Callable[[], tuple[Any, ...]]:
+def tokens(*sizes: int) -> Callable[[], tuple[Any, ...]]:
+    """Return what draws numbers of tokens."""
     return lambda: (torch.randint(0, 100, sizes),)
 
 
-def _normal(*sizes: int) -> Callable[[], tuple[Any, ...]]:
+def normal(*sizes: int) -> Callable[[], tuple[Any, ...]]:
+    """Return what draws normal values."""
     return lambda: (torch.randn(sizes),)
 
 
@@ -53,32 +56,32 @@ def _filterbank() -> tuple[torch.nn.Module, tuple[Any, ...]]:
 
 
 MODELS: Mapping[str, Maker] = {
-    "ms_ssim": _of("pytorch_msssim", "MS_SSIM", lambda: (torch.rand(2, 3, 176, 176), torch.rand(2, 3, 176, 176)), data_range=1.0, channel=3),
+    "ms_ssim": of("pytorch_msssim", "MS_SSIM", lambda: (torch.rand(2, 3, 176, 176), torch.rand(2, 3, 176, 176)), data_range=1.0, channel=3),
     "deep_fm": _deep_fm,
-    "i_transformer": _of("iTransformer", "iTransformer", _normal(2, 32, 7), num_variates=7, lookback_len=32, dim=32, depth=2, heads=2, dim_head=16,
+    "i_transformer": of("iTransformer", "iTransformer", normal(2, 32, 7), num_variates=7, lookback_len=32, dim=32, depth=2, heads=2, dim_head=16,
                          pred_length=(4, 8)),
-    "slot_attention": _of("slot_attention", "SlotAttention", _normal(2, 64, 32), num_slots=5, dim=32, iters=3),
-    "point_transformer": _of("point_transformer_pytorch", "PointTransformerLayer", lambda: (torch.randn(1, 16, 32), torch.randn(1, 16, 3)), dim=32,
+    "slot_attention": of("slot_attention", "SlotAttention", normal(2, 64, 32), num_slots=5, dim=32, iters=3),
+    "point_transformer": of("point_transformer_pytorch", "PointTransformerLayer", lambda: (torch.randn(1, 16, 32), torch.randn(1, 16, 3)), dim=32,
                              pos_mlp_hidden_dim=16, attn_mlp_hidden_mult=2, num_neighbors=4),
-    "deformable_attention": _of("deformable_attention", "DeformableAttention", _normal(1, 32, 16, 16), dim=32, dim_head=16, heads=2, dropout=0.0,
+    "deformable_attention": of("deformable_attention", "DeformableAttention", normal(1, 32, 16, 16), dim=32, dim_head=16, heads=2, dropout=0.0,
                                 downsample_factor=4, offset_scale=4, offset_kernel_size=6),
-    "n_beats": _of("nbeats_pytorch.model", "NBeatsNet", _normal(4, 10), backcast_length=10, forecast_length=5, hidden_layer_units=32),
-    "tab_net": _of("pytorch_tabnet.tab_network", "TabNet", _normal(8, 12), input_dim=12, output_dim=3, group_attention_matrix=torch.eye(12)),
-    "linear_attention": _of("linear_attention_transformer", "LinearAttentionTransformerLM", _tokens(1, 64), num_tokens=100, dim=32, heads=2, depth=2,
+    "n_beats": of("nbeats_pytorch.model", "NBeatsNet", normal(4, 10), backcast_length=10, forecast_length=5, hidden_layer_units=32),
+    "tab_net": of("pytorch_tabnet.tab_network", "TabNet", normal(8, 12), input_dim=12, output_dim=3, group_attention_matrix=torch.eye(12)),
+    "linear_attention": of("linear_attention_transformer", "LinearAttentionTransformerLM", tokens(1, 64), num_tokens=100, dim=32, heads=2, depth=2,
                             max_seq_len=64),
-    "sinkhorn": _of("sinkhorn_transformer", "SinkhornTransformerLM", _tokens(1, 64), num_tokens=100, dim=32, heads=2, depth=2, bucket_size=16,
+    "sinkhorn": of("sinkhorn_transformer", "SinkhornTransformerLM", tokens(1, 64), num_tokens=100, dim=32, heads=2, depth=2, bucket_size=16,
                     max_seq_len=64, causal=False),
-    "vector_perceptron": _of("geometric_vector_perceptron", "GVP", lambda: ((torch.randn(4, 16), torch.randn(4, 8, 3)),), dim_vectors_in=8,
+    "vector_perceptron": of("geometric_vector_perceptron", "GVP", lambda: ((torch.randn(4, 16), torch.randn(4, 8, 3)),), dim_vectors_in=8,
                              dim_vectors_out=4, dim_feats_in=16, dim_feats_out=8),
-    "h_transformer": _of("h_transformer_1d", "HTransformer1D", _tokens(1, 64), num_tokens=100, dim=32, depth=2, causal=False, max_seq_len=64, heads=2,
+    "h_transformer": of("h_transformer_1d", "HTransformer1D", tokens(1, 64), num_tokens=100, dim=32, depth=2, causal=False, max_seq_len=64, heads=2,
                          dim_head=16, block_size=16),
     "tensor_product": _tensor_product,
-    "spherical_harmonics": _of("e3nn.o3", "SphericalHarmonics", _normal(16, 3), [0, 1, 2], True),
-    "recurrent_memory": _of("recurrent_memory_transformer_pytorch", "RecurrentMemoryTransformer", _tokens(1, 32), num_tokens=100, num_memory_tokens=8,
+    "spherical_harmonics": of("e3nn.o3", "SphericalHarmonics", normal(16, 3), [0, 1, 2], True),
+    "recurrent_memory": of("recurrent_memory_transformer_pytorch", "RecurrentMemoryTransformer", tokens(1, 32), num_tokens=100, num_memory_tokens=8,
                             dim=32, depth=2, causal=True, dim_head=16, heads=2, seq_len=32),
     "filterbank": _filterbank,
-    "ts_mixer": _of("torchtsmixer", "TSMixer", _normal(2, 32, 4), sequence_length=32, prediction_length=8, input_channels=4, output_channels=4),
-    "mel_spectrogram": _of("nnAudio.features", "MelSpectrogram", _normal(2, 4000), sr=8000, n_fft=256, n_mels=32, verbose=False),
-    "hard_net": _of("kornia.feature", "HardNet", _normal(2, 1, 32, 32), pretrained=False),
-    "u_net": _of("segmentation_models_pytorch", "Unet", _normal(1, 3, 64, 64), "resnet18", encoder_weights=None),
+    "ts_mixer": of("torchtsmixer", "TSMixer", normal(2, 32, 4), sequence_length=32, prediction_length=8, input_channels=4, output_channels=4),
+    "mel_spectrogram": of("nnAudio.features", "MelSpectrogram", normal(2, 4000), sr=8000, n_fft=256, n_mels=32, verbose=False),
+    "hard_net": of("kornia.feature", "HardNet", normal(2, 1, 32, 32), pretrained=False),
+    "u_net": of("segmentation_models_pytorch", "Unet", normal(1, 3, 64, 64), "resnet18", encoder_weights=None),
 }  # fmt: skip
