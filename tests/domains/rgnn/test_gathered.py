@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import Any
 
 import pytest
 import torch
 from domains.rgnn.layers import LAYERS, SPARSE, graph
+from domains.rgnn.translated import launch_of
 
 from warpwright.domains.rgnn.derive import GRADIENT
 from warpwright.domains.rgnn.emit import gathered
@@ -26,17 +26,7 @@ NAMES = ("rgcn", "rgcn_sum", "rgat_single", "hgt_single")
 
 @pytest.fixture(scope="module")
 def launch() -> Launch:
-    pytest.importorskip("clang", reason="libclang is not installed: pip install 'warpwright[transpile]'")
-    if shutil.which("c++") is None:
-        pytest.skip("needs a C++ compiler")
-    import warpwright.transpile
-
-    kernels = warpwright.transpile.loads(gathered.KERNEL.text())
-
-    def run(blocks: int, *arguments: Any) -> None:
-        kernels.typed_gather[blocks, gathered.THREADS, gathered.SHARED](*arguments)
-
-    return run
+    return launch_of(gathered, "typed_gather")
 
 
 @pytest.mark.compiler

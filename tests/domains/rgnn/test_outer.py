@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
-from typing import Any
-
 import pytest
 import torch
 from domains.rgnn.layers import LARGE, SPARSE, widened
+from domains.rgnn.translated import launch_of
 
 from warpwright.domains.rgnn.emit import outer
 from warpwright.domains.rgnn.emit.rows import Kernel, is_gradient, lower
@@ -18,17 +16,7 @@ from warpwright.domains.rgnn.plan import Options, plan
 
 @pytest.fixture(scope="module")
 def launch() -> outer.Launch:
-    pytest.importorskip("clang", reason="libclang is not installed: pip install 'warpwright[transpile]'")
-    if shutil.which("c++") is None:
-        pytest.skip("needs a C++ compiler")
-    import warpwright.transpile
-
-    kernels = warpwright.transpile.loads(outer.KERNEL.text())
-
-    def run(blocks: int, *arguments: Any) -> None:
-        kernels.typed_outer[blocks, outer.THREADS, outer.SHARED](*arguments)
-
-    return run
+    return launch_of(outer, "typed_outer")
 
 
 @pytest.mark.compiler
