@@ -16,7 +16,7 @@ from fake_programs import Fake, Machine
 from warpwright import run
 from warpwright.base import Build, Candidate, Source, Verdict
 from warpwright.targets import building, trusted
-from warpwright.workers import sandbox
+from warpwright.workers import environment
 
 
 def test_a_build_that_a_cache_made_short_is_remembered_as_long(tmp_path: Path) -> None:
@@ -36,26 +36,26 @@ def test_only_trusted_workers_beside_other_users_share_compile_caches(
     is_trusted: bool, apart: bool, kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WARPWRIGHT_CACHE", str(tmp_path / "cache"))
-    for name in sandbox.SHARED_CACHES:
+    for name in environment.SHARED_CACHES:
         monkeypatch.delenv(name, raising=False)
-    found = sandbox._environment("/work-folder", is_trusted, apart)
-    assert [value.startswith(str(tmp_path / "cache")) for name, value in found.items() if name in sandbox.SHARED_CACHES] == [kept] * 2
+    found = environment.of_worker("/work-folder", is_trusted, apart)
+    assert [value.startswith(str(tmp_path / "cache")) for name, value in found.items() if name in environment.SHARED_CACHES] == [kept] * 2
     assert all(value.startswith("/work-folder") for name, value in found.items() if name in ("HOME", "TMPDIR", "CUDA_CACHE_PATH"))
 
 
 def test_a_cache_whose_path_has_a_space_is_not_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """torch.compile gives its C++ compiler paths without quotes: no baseline would be built."""
     monkeypatch.setenv("WARPWRIGHT_CACHE", str(tmp_path / "my cache"))
-    for name in sandbox.SHARED_CACHES:
+    for name in environment.SHARED_CACHES:
         monkeypatch.delenv(name, raising=False)
-    found = sandbox._environment("/work-folder", trusted=True, apart=True)
-    assert all(found[name].startswith("/work-folder") for name in sandbox.SHARED_CACHES)
+    found = environment.of_worker("/work-folder", trusted=True, apart=True)
+    assert all(found[name].startswith("/work-folder") for name in environment.SHARED_CACHES)
 
 
 @pytest.mark.parametrize("is_trusted", [True, False])
 def test_only_trusted_workers_compile_in_several_processes(is_trusted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(sandbox.COMPILE_THREADS, "8")
-    assert sandbox._environment("/work-folder", is_trusted, True).get(sandbox.COMPILE_THREADS) == ("8" if is_trusted else None)
+    monkeypatch.setenv(environment.COMPILE_THREADS, "8")
+    assert environment.of_worker("/work-folder", is_trusted, True).get(environment.COMPILE_THREADS) == ("8" if is_trusted else None)
 
 
 def of_speeds(single: float, stream: float, both: bool) -> Any:

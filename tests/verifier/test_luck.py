@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -11,8 +12,8 @@ import pytest
 
 from warpwright.base import Case, Source, Verdict
 from warpwright.tasks import taskfile
-from warpwright.verifier import luck, verify
-from warpwright.verifier.judge_client import Comparison, Judge
+from warpwright.verifier import luck, timed, verify
+from warpwright.verifier.judge_client import Comparison, Judge, Shipment
 from warpwright.workers.sandbox import Worker
 
 pytest.importorskip("torch")
@@ -113,6 +114,36 @@ MISSED = Comparison("values", "again", 1.1, shares={"out max": 0.9})
 )
 def test_what_other_draws_say(answers: list[Comparison], sound: int, check: str) -> None:
     assert drawn(answers, sound).check == check
+
+
+def test_two_calls_may_have_been_bad_luck_and_each_counts_once() -> None:
+    others = lambda case, which, count: iter([Case(case.name, number) for number in range(count)])  # noqa: E731
+    counted = luck.Luck(cast(Judge, SimpleNamespace(others=others)), "timed calls")
+    refused, fine = Comparison("values", "a little", 1.2), lambda case: FINE
+    asked = [counted.asked(refused, case, which, fine) for case, which in [(Case("huge", 1), 0), (Case("huge", 1), 0), (Case("huge", 1), 1)]]
+    assert [comparison.check for comparison in asked] == [""] * 3
+    third = counted.asked(refused, Case("nominal", 4), 0, fine)
+    assert third.check == "values" and "3 timed calls were off by as little" in third.reason
+
+
+def test_other_draws_of_a_timed_call_are_waited_for_as_timed_calls_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU parent and worker wait busily: a program could tell by that which call is timed."""
+    monkeypatch.setattr(timed.os, "cpu_count", lambda: 16)
+    monkeypatch.setattr(timed.placement, "started_at", lambda pid, place: nullcontext())
+    monkeypatch.setattr(timed.placement, "aside", lambda place: nullcontext())
+    seen: list[tuple[str, Any]] = []
+    worker = SimpleNamespace(
+        device="cuda:0", role="candidate", pid=1, reads=False, exchange="", request=lambda *_, **__: {"tree": {}},
+        lay_out=lambda entry, inputs, **options: seen.append(("laid out", options["spin"])) or {},
+        go=lambda **options: seen.append(("went", options["spin"])),
+    )  # fmt: skip
+    judge = SimpleNamespace(
+        facts={"stateful": False, "mutated_state": False}, ship=lambda case: Shipment(case, None), compare=lambda *_, **__: FINE,
+        others=lambda case, which, count: iter([Case(case.name, 2), Case(case.name, 3)]),
+    )  # fmt: skip
+    program = timed.TimedProgram(judge, worker, "candidate")  # type: ignore[arg-type]
+    program._on_other_draws(Comparison("values", "a little", 1.2), Case("nominal", 1))
+    assert seen == [("laid out", timed.WORKER_WAITS), ("went", timed.PARENT_WAITS)] * 2
 
 
 def test_a_pass_names_the_error_that_came_nearest() -> None:

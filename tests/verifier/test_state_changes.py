@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import corpus
 import pytest
 
 from warpwright.base import to_json
@@ -103,3 +104,21 @@ def test_tied_parameters_stay_tied_and_are_not_taken_for_written_ones(tmp_path: 
         state = original.state(which)
         assert state["table.weight"] is state["head.weight"], "or whoever loads it is left with the last one"
     assert not torch.equal(original.state(0)["table.weight"], original.state(1)["table.weight"])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_nudge_is_small_and_moves_all_of_a_real_tensor(original: Original, name: str) -> None:
+    before, after = (state[name].double() for state in (original.state(1), original.state(mixed(NAMES.index(name), "nudge"))))
+    moved = (after - before).abs()
+    if name == "table":
+        assert moved.sum() == 1 and before.min() <= after.min() and after.max() <= before.max()
+    else:
+        assert bool((moved > 0).all()) and float((moved / before.abs()).max()) < 2**-16
+
+
+def test_counters_of_calls_begin_anywhere() -> None:
+    judging = JudgeWorker({"device": "cpu", "exchange": "", "isolation": {}})
+    judging.open(to_json(corpus.task("cumulative_norm")), "7", False)
+    original = judging._original
+    counts = [int(original.state(which)["norm.num_batches_tracked"]) for which in range(3)]
+    assert original.counters == ("norm.num_batches_tracked",) and len({0, *counts}) == 4 and max(counts) > 64

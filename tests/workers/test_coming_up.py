@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from warpwright.errors import JudgeFailed, WorkerDied
-from warpwright.verifier.verify import _build
-from warpwright.workers import sandbox
+from warpwright.verifier.building import _build
+from warpwright.workers import environment
 from warpwright.workers.sandbox import TRIES, Worker, up
 
 pytest.importorskip("torch")
@@ -48,6 +48,6 @@ def test_one_that_never_does_says_nothing_of_the_program() -> None:
 
 
 def test_what_its_own_main_raised_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sandbox.OWN_PLACES, "TMPDIR", f"..{os.sep}no{os.sep}such{os.sep}place")  # its main makes that folder: not permitted there
+    monkeypatch.setitem(environment.OWN_PLACES, "TMPDIR", f"..{os.sep}no{os.sep}such{os.sep}place")  # its main makes that folder: not permitted there
     with Worker("candidate", "cpu") as worker, pytest.raises(WorkerDied, match=r"(?s)exit code 70; the end of its log:.*PermissionError"):
         worker.greet()

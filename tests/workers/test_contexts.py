@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from warpwright.verifier import verify
+from warpwright.verifier import building
 from warpwright.verifier.aftermath import second_context
 from warpwright.verifier.rejections import Rejected
 from warpwright.workers import procfs
@@ -55,7 +55,7 @@ def test_a_context_of_its_own_is_seen(process: int) -> None:
     assert procfs.open_files(process, "/dev/null") >= 5 and procfs.threads_called(process, "cuda-EvtHandlr") == 2
     assert "2 CUDA contexts" in second_context(worker(process, Contexts(1, 0)))
     with pytest.raises(Rejected) as caught:
-        verify._expect_one_context(worker(process, Contexts(1, 0)), "normal")
+        building.expect_one_context(worker(process, Contexts(1, 0)), "normal")
     assert (caught.value.verdict.status, caught.value.verdict.check) == ("cheated", "background")
 
 
@@ -75,14 +75,14 @@ def test_files_that_are_hidden_are_told() -> None:
 
 @pytest.mark.parametrize("process", [1], indirect=True)
 def test_the_runners_own_context_is_none_of_the_programs(process: int) -> None:
-    verify._expect_one_context(worker(process, Contexts(1, 0)))
+    building.expect_one_context(worker(process, Contexts(1, 0)))
 
 
 @pytest.mark.parametrize("process", [2], indirect=True)
 def test_where_the_driver_shows_no_context_nothing_is_concluded(process: int) -> None:
     """On a CPU, and with a driver that names its threads otherwise."""
     for before in (None, Contexts(0, 23)):
-        verify._expect_one_context(worker(process, before))
+        building.expect_one_context(worker(process, before))
     trusted = worker(process, Contexts(1, 0))
     trusted.role = "baseline"
-    verify._expect_one_context(trusted)
+    building.expect_one_context(trusted)

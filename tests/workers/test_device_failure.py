@@ -16,8 +16,7 @@ from warpwright.base import Verdict
 from warpwright.errors import JudgeFailed, WorkerError
 from warpwright.verifier import rejections
 from warpwright.verifier.judge_client import READING, Judge
-from warpwright.verifier.rejections import Rejected
-from warpwright.verifier.verify import deliberate
+from warpwright.verifier.rejections import Rejected, deliberate
 
 pytest.importorskip("torch")
 

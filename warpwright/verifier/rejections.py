@@ -103,3 +103,16 @@ def census(worker: Worker) -> dict[str, Any]:
         if findings:
             raise Rejected(rejection(check, f"{'; '.join(map(str, findings[:5]))}. The rule: {CHECKS[check].meaning}"))
     return dict(reply["facts"])
+
+
+def deliberate(worker: Worker, verdict: Verdict) -> Verdict:
+    """Return the watch's own finding instead of a failure that a trick brought with it, if it has one."""
+    if verdict.status not in ("wrong", "not_built", "crashed") or worker.role != "candidate" or not worker.alive:
+        return verdict
+    try:
+        with as_rejections(verdict.case):
+            census(worker)
+    except Rejected as rejected:
+        if rejected.verdict.status == "cheated":
+            return rejected.verdict
+    return verdict

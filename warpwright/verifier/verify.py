@@ -1,6 +1,6 @@
 """Candidate against original, case by case: the verdict. Runs in the parent, which imports neither the task nor the candidate.
 
-    build     write, import, construct; load a throw-away state; warm-up calls; `lock` (no new processes, no network)
+    build     write, import, construct; load a throw-away state; warm-up calls; `lock` (no new processes, no network): `building.py`
     state 0   loaded with load_state_dict. Every case: inputs in, one call, output out, compared with float64.
               Around the first call: inputs and buffers compared too, the process watched while idle, the output exported again.
     state 1   written in place, as an optimizer does: whatever was folded or cached before is stale now
@@ -13,24 +13,33 @@ or another, at random, in both.
 
 from __future__ import annotations
 
-import contextlib
-import math
 import os
 import random
-import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from warpwright.base import Build, Case, Source, Task, Verdict
-from warpwright.errors import CallRaised, JudgeFailed, WorkerDied
+from warpwright.errors import CallRaised, JudgeFailed
 from warpwright.tasks import taskfile
 from warpwright.verifier import aftermath, luck
+from warpwright.verifier.building import WARM_UP_STATE, build, expect_one_context
 from warpwright.verifier.checks import CHECKS, DISTRIBUTIONS, Certificate, Check
 from warpwright.verifier.draw import EXCHANGES, STRIDED, VARIATIONS, Draw, mixed, with_draw
 from warpwright.verifier.judge_client import TIMED_STATE, Comparison, Judge, Shipment, cases
-from warpwright.verifier.rejections import Rejected, as_rejections, census, exported, good, load_state, prepare_call, rejection, write_state
+from warpwright.verifier.rejections import (
+    Rejected,
+    as_rejections,
+    census,
+    deliberate,
+    exported,
+    good,
+    load_state,
+    prepare_call,
+    rejection,
+    write_state,
+)
 from warpwright.workers.limits import Limits
 from warpwright.workers.process import Activity
 from warpwright.workers.sandbox import Worker, up
@@ -40,11 +49,7 @@ __all__ = [
     "verify",
 ]  # fmt: skip
 
-WARM_UP_STATE = 9
 MINIMUM_CASES = 3
-WARM_UPS = 3  # torch.compile's CUDA graphs are recorded at the second call and replayed from the third
-COMPILERS = ("compile", "triton", "cpp_extension", "nvrtc", "cuda_on_cpu", "subprocess")
-"""In a program's text: it may compile in its first call, which takes up to minutes. Another that takes so long hangs."""
 WAKEUPS = 4  # of one thread in the quiet interval; threads that wait for work go to sleep once and do not wake up
 QUIET_SHARE = 0.5  # of one core over the quiet interval; OpenMP threads spin for about 2 ms after a call
 SECOND_STATE_CASES = 3
@@ -68,107 +73,6 @@ FILLS = (0, 0x55, 0xFF)
 """Bytes that fresh memory is filled with before a checked call, drawn; 0: it is left as it was."""
 
 POISONS = (0x11, 0x66, 0x66, 0x11, 0x11, 0x66)  # three times each, so that dice are not taken for memory; not in turns, as the addresses are
-FORBIDDEN_TEXT = (
-    (r"/proc/[^\s\"']*/mem\b", "the memory of a process"),
-    (r"\bprocess_vm_(read|write)v\b", "the memory of another process"),
-    (r"\bptrace\s*\(", "tracing of another process"),
-    (r"\bLD_PRELOAD\b", "replacement of library functions"),
-)
-FRAMES = ((r"\b(f_back|tb_frame|f_locals|gi_frame|cr_frame)\b", "the frames of whoever calls"),)
-"""Looked for after the warm-up, when the watch has seen what `sys._getframe` was asked for: there are roads to a frame that it does not see."""
-
-
-# --- build --------------------------------------------------------------------------------------------------------------------------
-
-
-def build(judge: Judge, worker: Worker, entry: str, source: Source) -> tuple[Build, Verdict | None]:
-    """Build `source` in `worker` under the name `entry`, warm it up, and end a candidate's build phase. A verdict is a rejection."""
-    start = time.monotonic()
-    try:
-        with as_rejections():
-            resources = _build(judge, worker, entry, source)
-    except Rejected as rejected:
-        verdict = deliberate(worker, rejected.verdict)
-        return Build(False, f"{verdict.reason}\n{worker.log()}".strip(), time.monotonic() - start), verdict
-    return Build(True, worker.log(), time.monotonic() - start, resources), None
-
-
-def _build(judge: Judge, worker: Worker, entry: str, source: Source) -> dict[str, float]:
-    untrusted = worker.role == "candidate"
-    if untrusted:
-        scan(source)
-    limit = worker.limits.build_seconds
-    facts = judge.facts
-    try:
-        greeting = good(worker.greet(), "build")
-    except WorkerDied as error:  # no line of the program has run yet
-        raise JudgeFailed(f"a worker did not come up: {error}") from error
-    worker.isolation = tuple(greeting["isolation"])
-    if worker.freezes:
-        worker.memory.probe(greeting["probe"])
-    judge.probe(worker)
-    files = [list(pair) for pair in source.files]
-    about = {"init": facts["init"], "training": facts["training"], "stateful": bool(facts["mutated_state"])}
-    reply = worker.with_tensors("build", limit, entry=entry, files=files, class_name=source.entry, **about)
-    seconds = float(good(reply, "build")["seconds"])
-    if untrusted:
-        _expect_no_children(worker)  # before the first call too: it might wait for such a process for ever
-    load_state(judge, worker, entry, WARM_UP_STATE if untrusted else TIMED_STATE)
-    _warm_up(judge, worker, entry, source)
-    if untrusted:
-        filtered = good(worker.request("lock", filtered=worker.filtered, random=not facts["random"]), "build")["filter"]
-        worker.isolation += ("filter",) if filtered == "" else ()
-        census(worker)
-        scan(source, FRAMES)
-        _expect_no_children(worker)
-        _expect_one_context(worker)
-    return {"import_seconds": seconds}
-
-
-def _expect_no_children(worker: Worker) -> None:
-    children = worker.children()
-    if children:
-        raise Rejected(rejection("background", f"{children} processes are left from the build; end them before the constructor returns"))
-
-
-def _expect_one_context(worker: Worker, case: str = "") -> None:
-    shown = aftermath.second_context(worker) if worker.device != "cpu" and worker.role == "candidate" else ""
-    if shown:
-        raise Rejected(rejection("background", shown, case))
-
-
-def _warm_up(judge: Judge, worker: Worker, entry: str, source: Source) -> None:
-    shipment, shipments = None, 0
-    for number in range(WARM_UPS):
-        with judge.turn:
-            if shipment is None or judge.shipments != shipments:  # another thread's have come since
-                shipment = judge.ship(judge.warm_up)
-                shipments = judge.shipments
-            prepare_call(worker, entry, shipment)
-        patient = worker.role != "candidate" or (number == 0 and any(name in source.text for name in COMPILERS))
-        longest, usual = worker.limits.build_seconds, min(worker.limits.warm_up_seconds, worker.limits.build_seconds)
-        try:
-            worker.go(longest if patient else usual, idle=usual if worker.role == "candidate" else math.inf)
-        except CallRaised as error:
-            raise Rejected(rejection("build", f"the warm-up call raised: {error}")) from error
-    if worker.role == "candidate" and any(name in source.text for name in COMPILERS):
-        for case in judge.kinds_of_call():
-            with judge.turn:
-                prepare_call(worker, entry, judge.ship(case))
-            with contextlib.suppress(CallRaised):  # as it may at unusual strides
-                worker.go(worker.limits.build_seconds, idle=worker.limits.warm_up_seconds)
-
-
-def scan(source: Source, patterns: tuple[tuple[str, str], ...] = FORBIDDEN_TEXT) -> None:
-    """Reject texts that can only be meant to get at other processes or at the harness."""
-    for name, text in source.files:
-        for pattern, what in patterns:
-            match = re.search(pattern, text)
-            if match:
-                raise Rejected(rejection("source", f"{name} names {match[0]!r}: {what}"))
-
-
-# --- verify -------------------------------------------------------------------------------------------------------------------------
 
 
 def verify(judge: Judge, worker: Worker, entry: str, task: Task, ours: bool = False) -> Verdict:
@@ -193,19 +97,6 @@ def _too_few(judge: Judge) -> str:
         return ""
     dropped = "; ".join(f"{name}: {problem}" for name, problem in judge.dropped.items())
     return f"{len(judge.cases)} of its cases are sound, {MINIMUM_CASES} are needed ({dropped})"
-
-
-def deliberate(worker: Worker, verdict: Verdict) -> Verdict:
-    """Return the watch's own finding instead of a failure that a trick brought with it, if it has one."""
-    if verdict.status not in ("wrong", "not_built", "crashed") or worker.role != "candidate" or not worker.alive:
-        return verdict
-    try:
-        with as_rejections(verdict.case):
-            census(worker)
-    except Rejected as rejected:
-        if rejected.verdict.status == "cheated":
-            return rejected.verdict
-    return verdict
 
 
 def afterwards(judge: Judge, worker: Worker, entry: str) -> Verdict | None:
@@ -344,7 +235,7 @@ class _Verification:
         if self.judge.facts["state_tensors"] and self.judge.viable(nominal, 1):
             write_state(self.worker, self.entry, self.judge.state(1), "set_state")
             self.call(nominal, 1, check="stale_state", loaded=True)
-        _expect_one_context(self.worker)
+        expect_one_context(self.worker)
 
     def write(self, name: str, which: int, how: str = "set_state") -> None:
         """Write one tensor of a state in place, or through `.data`; all of them where calls change some, or where the state is loaded."""
@@ -491,7 +382,7 @@ class _Verification:
             raise Rejected(rejection("background", text, case))
         if seen.children and self.worker.role == "candidate":  # torch.compile's own processes live as long as a baseline's
             raise Rejected(rejection("background", f"after the call had returned {seen.children} child processes were alive", case))
-        _expect_one_context(self.worker, case)
+        expect_one_context(self.worker, case)
 
     def export(self, what: str = "outputs") -> dict[str, Any]:
         return exported(self.worker, what)

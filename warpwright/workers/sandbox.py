@@ -18,16 +18,15 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from importlib import metadata
 from typing import Any, Literal, TypeVar, cast
 
-from warpwright import native
 from warpwright.errors import CallRaised, WorkerDied, WorkerProtocol, WorkerTimeout
-from warpwright.workers import bubblewrap, caches, device_yield, leftovers, vector_code
+from warpwright.workers import bubblewrap, caches, device_yield, environment, leftovers
 from warpwright.workers.fork_server import ForkServer, the_fork_server
 from warpwright.workers.freezer import Freezer
+from warpwright.workers.guard import Guard
 from warpwright.workers.limits import Limits
-from warpwright.workers.process import Process, printable
+from warpwright.workers.process import Process
 from warpwright.workers.procfs import parent_of, state_of
 from warpwright.workers.tensors import exchange
 from warpwright.workers.tensors.turns import Turn
@@ -67,11 +66,6 @@ class Worker(Process):
     def __init__(self, role: Role, device: str = "cpu", limits: Limits | None = None) -> None:
         limits = (limits or Limits()).filled()
         self.role, self.device, self.limits = role, device, limits
-        self.exit_code: int | None = None
-        self.reason = ""
-        self._final_log: str | None = None
-        self._buffer = b""
-        self._control_buffer = b""
         self._closed = False
         self.away = 0.0
         """Seconds for which this process was stopped, while its answer was awaited, for somebody else's timing."""
@@ -99,8 +93,7 @@ class Worker(Process):
         self.isolation: tuple[str, ...] = ()
         self.filtered = limited and limits.isolation == "auto"
         """Whether the system call filter is to be set at `lock`."""
-        message = self._control_message(max(limits.call_seconds, START_SECONDS))
-        self.pid = int(message["pid"])
+        self.pid = int(self.guard.message(max(limits.call_seconds, START_SECONDS))["pid"])
         self._guard_pid = parent_of(self.pid)
         self.call_seconds = 0.0
         self.calm_seconds = 0.0
@@ -112,7 +105,7 @@ class Worker(Process):
         device_yield.living.add(self)
 
     def _start(self, server: ForkServer, user: int | None, limited: bool) -> None:
-        control, guard_control = socket.socketpair()
+        own_end, guards_end = socket.socketpair()
         request_read, self._request = os.pipe()
         self._reply, reply_write = os.pipe()
         order = {
@@ -121,15 +114,15 @@ class Worker(Process):
             "disk": self.limits.disk_bytes, "filter": limited and self.limits.isolation == "auto",
             "log_bytes": self.limits.log_bytes, "stops": self.freezes, "bubblewrap": self.role == "candidate" and not self._unwrapped,
             "reads": list(self.limits.reads),
-            "environment": _environment(self.folder, self.role != "candidate", server.can_change_user),
+            "environment": environment.of_worker(self.folder, self.role != "candidate", server.can_change_user),
         }  # fmt: skip
         try:
-            socket.send_fds(server.socket, [json.dumps(order).encode()], [guard_control.fileno(), request_read, reply_write])
+            socket.send_fds(server.socket, [json.dumps(order).encode()], [guards_end.fileno(), request_read, reply_write])
         finally:
-            guard_control.close()
+            guards_end.close()
             os.close(request_read)
             os.close(reply_write)
-        self._control = control
+        self.guard = Guard(own_end)
         os.set_blocking(self._reply, False)
 
     @property
@@ -379,14 +372,12 @@ class Worker(Process):
         return WorkerTimeout(f"expected an answer to {what}{took}, saw none; the process was killed", "raise the time limit if it is honestly slow")
 
     def _died(self) -> WorkerDied:
-        with contextlib.suppress(WorkerDied, WorkerTimeout):
-            while self.exit_code is None:
-                self._control_message(5.0)
+        self.guard.wait_for_the_end()
         self.close()
-        return WorkerDied(f"the worker process ended: {self._ending()}", self.reason)
+        return WorkerDied(f"the worker process ended: {self._ending()}", self.guard.reason)
 
     def _ending(self) -> str:
-        code = self.exit_code
+        code = self.guard.exit_code
         if code is None:
             return "exit code unknown"
         if code == OWN_FAILURE:
@@ -395,55 +386,23 @@ class Worker(Process):
             return f"exit code {code}"
         return f"signal {next((known.name for known in signal.Signals if known == -code), -code)}"
 
-    def _control_message(self, timeout: float) -> dict[str, Any]:
-        """Return the guard's next message and take in what it says."""
-        deadline = time.monotonic() + timeout
-        while b"\n" not in self._control_buffer:
-            self._control.settimeout(max(0.01, deadline - time.monotonic()))
-            try:
-                data = self._control.recv(1 << 20)
-            except TimeoutError as error:
-                raise WorkerTimeout("the guard of a worker process did not answer") from error
-            except OSError:
-                data = b""
-            if not data:
-                raise WorkerDied("the guard of a worker process ended")
-            self._control_buffer += data
-        line, _, self._control_buffer = self._control_buffer.partition(b"\n")
-        message: dict[str, Any] = json.loads(line)
-        if "exit" in message:
-            self.exit_code, self.reason = message["exit"], message["reason"]
-        if "log" in message:
-            self._final_log = printable(message["log"])
-        return message
-
     @property
     def alive(self) -> bool:
         """Whether the process still runs."""
-        if self._closed or self.exit_code is not None:
+        if self._closed or self.guard.exit_code is not None:
             return False
         return state_of(f"/proc/{self.pid}") not in ("", "Z", "X")
 
     def log(self) -> str:
         """Return what the worker printed so far, its middle left out beyond the limit."""
-        if not self._closed and self.exit_code is None:
-            with contextlib.suppress(OSError, WorkerDied, WorkerTimeout):
-                self._control.sendall(b"l")
-                while "log" not in self._control_message(5.0):
-                    pass
-        return self._final_log or ""
+        return self.guard.log(ended=self._closed)
 
     def close(self) -> None:
         """Kill the worker with all its descendants and remove its folders. May be called again."""
         if self._closed:
             return
         self._closed = True
-        with contextlib.suppress(OSError):
-            self._control.sendall(b"k")
-        with contextlib.suppress(OSError, WorkerDied, WorkerTimeout):
-            while True:
-                self._control_message(10.0)
-        self._control.close()
+        self.guard.kill()
         os.close(self._request)
         os.close(self._reply)
         for folder in (self.folder, self.exchange, self.scratch):
@@ -470,44 +429,6 @@ def up(start: Callable[[], Worker]) -> Worker:
             worker.close()
             time.sleep(number * TRY_SECONDS)
     return start()
-
-
-OWN_PLACES = {
-    "HOME": ".", "TMPDIR": "tmp", "TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton",
-    "TORCH_EXTENSIONS_DIR": "extensions", "CUDA_CACHE_PATH": "cuda", "XDG_CACHE_HOME": "cache", "MPLCONFIGDIR": "cache",
-}  # fmt: skip
-
-COMPILE_THREADS = "TORCHINDUCTOR_COMPILE_THREADS"
-"""1 in a candidate, whose processes would be taken for ones that it leaves behind (`ForkServer`)."""
-
-SHARED_CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
-
-
-def _trusted_caches(apart: bool) -> dict[str, str]:
-    """Return the variables of the compile caches that trusted workers share; `apart`: candidates have users of their own."""
-    environment = {name: os.path.abspath(os.environ[name]) for name in SHARED_CACHES if os.environ.get(name)}
-    if not apart:
-        return environment
-    kept = native.cache_folder() / f"torch-{metadata.version('torch')}"
-    if " " in str(kept):  # torch.compile does not quote the paths that it gives to the C++ compiler
-        return environment
-    return {name: str(kept / OWN_PLACES[name]) for name in SHARED_CACHES} | environment
-
-
-def _environment(folder: str, trusted: bool, apart: bool) -> dict[str, str]:
-    """Return the variables that keep every cache of a worker in its own folder.
-
-    A trusted worker uses the compile caches that this process was given, or, where candidates have users of their own (`apart`), those of the
-    package: compiling a baseline anew takes 15 s, up to minutes. An untrusted one never does, because it could leave a slow or a wrong program there.
-    """
-    own = {name: os.path.normpath(os.path.join(folder, place)) for name, place in OWN_PLACES.items()}
-    environment = _trusted_caches(apart) if trusted else {}
-    if trusted and COMPILE_THREADS in os.environ:
-        environment[COMPILE_THREADS] = os.environ[COMPILE_THREADS]
-    name = {"USER": "warpwright", "LOGNAME": "warpwright"}  # inductor asks for one, and a dropped user has no entry in passwd
-    if not trusted:  # the package's own cache cannot be written by another user, or below a root that cannot be written
-        environment["WARPWRIGHT_CACHE"] = os.path.join(folder, "cache", "warpwright")
-    return own | environment | vector_code.environment() | name
 
 
 @contextlib.contextmanager

@@ -112,9 +112,9 @@ def errors(part: Part, values: torch.Tensor, exact: torch.Tensor, apart: torch.T
 def _known(part: Part, values: torch.Tensor, exact: torch.Tensor, apart: torch.Tensor | None = None) -> torch.Tensor:
     """Return what is known of the original's error at each index, of which `values` is one answer.
 
-    Where the elements of an index err together, as they do where all rows of a batch are the same, an index is a single draw, and may be right by luck:
-    there the median over the indices counts where it is larger. (The last layer of a deep MLP, on inputs that are all zero: float32 sums in another
-    order, with 0.9 times the original's error over the whole, were refused for a column of which the original had 1/50 of its usual error.)
+    Where the elements of an index err together, as they do where all rows of a batch are the same, an index is a single draw, and may be right by
+    luck: there the median over the indices counts where it is larger. (The last layer of a deep MLP, on inputs that are all zero: float32 sums in
+    another order, with 0.9 times the original's error over the whole, were refused for a column of which the original had 1/50 of its usual error.)
     """
     found, means = errors(part, values, exact, apart)
     told = torch.isfinite(found) & (found > 0)

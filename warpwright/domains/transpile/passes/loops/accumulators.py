@@ -15,12 +15,13 @@ from dataclasses import dataclass
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis import tiles
-from warpwright.domains.transpile.analysis.bounds import coefficient, is_x, linear, mentions_x
+from warpwright.domains.transpile.analysis.bounds import coefficient
 from warpwright.domains.transpile.analysis.regions import Plan, used
 from warpwright.domains.transpile.analysis.uniform import PURE_CALLS
 from warpwright.domains.transpile.errors import DoesNotApply
-from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, If, Stmt, Var
+from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, If, Stmt
 from warpwright.domains.transpile.passes.loops.distribution import distributed, stores
+from warpwright.domains.transpile.passes.loops.vector_values import VectorValues
 from warpwright.domains.transpile.printing import Printer
 
 AT_ONCE = 4
@@ -33,18 +34,6 @@ two sums of 16 numbers on AVX-512, which wait for each other. (A product of 512 
 ROWS_AT_ONCE = 2
 """The same where rows of each thread are exchanged in registers, of which 8 are needed for each vector. (Causal scores of attention, 256 positions of
 64 numbers, AVX2: 1.00 ms by two, 1.03 by four; 2.5 where the exchange crossed the halves of registers; a plain OpenMP loop takes 1.09.)"""
-
-_CALLS = {
-    "sqrtf": "sqrtf", "rsqrtf": "rsqrtf", "fabsf": "fabsf", "expf": "ww::exp_f", "__expf": "ww::exp_f", "logf": "ww::log_f", "__logf": "ww::log_f",
-}  # fmt: skip
-"""Functions of one float that may be computed for each lane."""
-
-_MEMBERS = {"float2": "xy", "float3": "xyz", "float4": "xyzw"}
-
-_NULL = ("NULL", "nullptr", "__null")
-
-_NUMBERS = ("INFINITY", "FLT_MAX", "FLT_MIN", "CUDART_INF_F", "HUGE_VALF")
-"""Names of floats."""
 
 _WHOLE = frozenset(["int", "unsigned int", "unsigned", "uint", "long", "size_t", "unsigned long", "long long"])
 
@@ -108,42 +97,8 @@ def _needed(stmts: Sequence[Stmt]) -> list[Stmt]:
     return kept
 
 
-class _Vectors:
+class _Vectors(VectorValues):
     """Prints the statements for a number of vectors of threads."""
-
-    def __init__(self, plan: Plan, printer: Printer, values: Sequence[str], count: int, left: str = "", rows: int = 1) -> None:
-        self.plan, self.printer, self.values, self.count = plan, printer, values, count
-        self.across = count // rows
-        """Vectors of one row of threads."""
-        self.left = f", {left}" if left else ""
-        """How many lanes of the vector are threads, as an argument; nothing where all are."""
-        self.sums: set[int] = set()
-        self.doubles: set[int] = set()
-        """Keys of sums of doubles."""
-        self.kept: set[int] = set()
-        """Keys of float values that do not change, kept as vectors."""
-        self.fixed: set[int] = set()
-        """Keys of float values that do not change; each may be one number or a vector."""
-        self.declared: list[str] = []
-        """Declarations of whole numbers inside the region, which each vector repeats."""
-        self.repeated: list[str] = []
-        """Declarations of floats inside a loop, which stores nothing: they are repeated too."""
-        self.counters: set[int] = set()
-        self.counter = 0
-        """Of the innermost loop."""
-        self.rows: dict[str, str] = {}
-        """Address of a row's element -> name of the vectors that it is read into; only while a loop over whole rows is written."""
-        self.by_rows = False
-        self.found_rows = False
-        self.has_rows = False
-        self.has_stores_to_rows = False
-        self.same_in_rows = False
-        """Whether neighbours are read in a loop that are the same for each row of threads, ..."""
-        self.apart_in_rows = False
-        """... and something that is not."""
-        self.sum_loops = 0
-        self.before: dict[str, str] = {}
-        """Value that a loop's steps do not change -> name of the vectors that it is read into before the innermost loop."""
 
     def region(self, stmts: Sequence[Stmt]) -> list[str]:
         lines: list[str] = []
@@ -341,7 +296,7 @@ class _Vectors:
             "}",
         ]
 
-    # --- values -------------------------------------------------------------------------------------------------------------------
+    # --- assignments -------------------------------------------------------------------------------------------------------------------
 
     def assignment(self, expr: Expr) -> str:
         place, value = expr.children
@@ -364,152 +319,3 @@ class _Vectors:
         address = target.removeprefix("ww::load(").removesuffix(f"{self.left})")
         new = f"({text}) - ww::floats{{}}" if expr.name == "=" else f"{target} {expr.name[0]} ({text})"
         return f"ww::store({address}, {new}{self.left});"
-
-    def wide(self, expr: Expr) -> str:
-        """Return a number, or a float, as doubles."""
-        if expr.kind == "literal" and ir.text_of(expr).replace(".", "", 1).isdigit():
-            return f"(ww::doubles{{}} + (double){ir.text_of(expr)})"
-        if expr.type.removeprefix("const ") != "float":
-            raise DoesNotApply
-        return f"ww::widened(({self.value(expr)}) - ww::floats{{}})"
-
-    def value(self, expr: Expr) -> str:
-        if expr.kind == "cast" and expr.type == "float" and (inner := ir.bare(expr.children[-1])).kind == "name" and inner.var in self.doubles:
-            return f"ww::narrowed({inner.name}_r[nth])"
-        if expr.kind == "paren":
-            return f"({self.value(expr.children[0])})"
-        if expr.kind == "binary" and expr.name in ("+", "-", "*", "/") and len(expr.children) == 2:
-            return f"{self.value(expr.children[0])} {expr.name} {self.value(expr.children[1])}"
-        if expr.kind == "unary" and expr.name == "-":
-            return f"-({self.value(expr.children[0])})"
-        if expr.kind == "conditional" and len(expr.children) == 3:
-            return self.choice(expr)
-        if expr.kind == "call" and expr.name in _CALLS and len(expr.children) == 2:
-            return f"ww::each_lane([](const float v) {{ return {_CALLS[expr.name]}(v); }}, ({self.value(expr.children[1])}) - ww::floats{{}})"
-        if expr.kind == "literal" and (ir.text_of(expr).endswith(("f", "F")) or ir.text_of(expr).isdigit()):
-            return f"(float){ir.text_of(expr)}"
-        if ir.text_of(expr) in _NUMBERS:
-            return f"(float){ir.text_of(expr)}"
-        if expr.kind == "name" and expr.var is not None:
-            return self.name(expr.var)
-        if expr.kind == "index" and expr.type.removeprefix("const ") == "float":
-            return self.element(expr)
-        if self.is_member(expr):
-            return self.member(expr)
-        raise DoesNotApply
-
-    def is_member(self, expr: Expr) -> bool:
-        """Is this `a[i].x` of an array of float2, float3 or float4?"""
-        inner = expr.children[0] if expr.kind == "member" and len(expr.children) == 1 else None
-        return inner is not None and inner.kind == "index" and expr.name in _MEMBERS.get(inner.type.removeprefix("const "), "")
-
-    def member(self, expr: Expr) -> str:
-        """Return one number of an array's element: one for all threads, or one of each thread's own element."""
-        _, whole = self.place(expr.children[0])
-        text = self.printer.expr(expr)
-        if not mentions_x(whole):
-            return text
-        if not affine(whole):
-            raise DoesNotApply
-        inside = " ".join([*self.values, *self.declared])
-        gathered = f"ww::gathered([&](const int thread_x) {{ {inside} return {text}; }}, thread_x{self.left})"
-        if not self.counters:
-            return gathered
-        if any(node.var in self.counters for node in whole.walk()):
-            raise DoesNotApply
-        return f"{self.before.setdefault(gathered, f'before_{len(self.before) + 1}')}[nth]"
-
-    def name(self, key: int) -> str:
-        var = self.plan.variables.get(key)
-        if var is None:
-            raise DoesNotApply
-        if key in self.sums | self.kept:
-            return f"{var.name}_r[nth]"
-        kind, same = var.type.removeprefix("const "), not var.dims and (var.space == "parameter" or key in self.plan.scalars)
-        if key in self.fixed or (kind == "float" and same):
-            return var.name
-        if kind == "int" and same:
-            return f"(float){var.name}"
-        raise DoesNotApply
-
-    def choice(self, expr: Expr) -> str:
-        """Return `c ? a : b` where all threads agree on c."""
-        cond, one, other = expr.children
-        names = [n for n in cond.walk() if n.var is not None]
-        same = all(n.var in self.plan.scalars or self.plan.variables[n.var or 0].space == "parameter" for n in names)
-        if not same or not ir.is_quiet(cond) or any(n.name == "threadIdx" or (n.kind == "other" and ir.text_of(n) not in _NULL) for n in cond.walk()):
-            raise DoesNotApply
-        return f"(({self.printer.expr(cond)}) ? ({self.value(one)}) - ww::floats{{}} : ({self.value(other)}) - ww::floats{{}})"
-
-    def offset(self, base: Expr) -> tuple[Var, Expr | None] | None:
-        """Return the array that a pointer points into, and how far behind its start; None where that is not known."""
-        whole: Expr | None = None
-        inner = ir.bare(base)
-        for _ in range(8):
-            var = self.plan.variables.get(inner.var) if inner.kind == "name" and inner.var is not None else None
-            if var is None or var.dims:
-                return None
-            if var.space == "parameter" or var.key in self.plan.scalars:
-                return var, whole
-            declaration = self.plan.facts.declared.get(var.key)
-            if declaration is None or declaration.init is None or self.plan.facts.assigned.get(var.key) or var.key in self.plan.facts.addressed:
-                return None
-            inner = ir.bare(declaration.init)
-            while inner.kind == "binary" and inner.name == "+" and len(inner.children) == 2:
-                inner, more = ir.bare(inner.children[0]), inner.children[1]
-                whole = more if whole is None else Expr("binary", (ir.paren(more), " + ", whole), more.line, "+", None, "long")
-        return None
-
-    def element(self, expr: Expr) -> str:
-        """Return an array element: one for all threads, as many as a vector holds, or one of each thread's row."""
-        _, whole = self.place(expr)
-        text = self.printer.expr(expr)
-        along_y = any(n.kind == "member" and n.name == "y" and n.children[0].name == "threadIdx" for n in whole.walk() if n.children)
-        if self.counter:
-            self.apart_in_rows |= along_y
-            self.same_in_rows |= not along_y and coefficient(whole) == 1
-        if not mentions_x(whole):
-            return text
-        if coefficient(whole) == 1:
-            return f"ww::load(&{text}{self.left})"
-        if not affine(whole) or (self.counter and tiles.step(whole, self.counter) != 1):
-            raise DoesNotApply
-        if self.counter:
-            self.found_rows = self.has_rows = True
-        if not self.by_rows:
-            inside = " ".join([*self.values, *self.declared])
-            return f"ww::gathered([&](const int thread_x) {{ {inside} return {text}; }}, thread_x{self.left})"
-        row = self.rows.setdefault(f"&{text}", f"row_{len(self.rows) + 1}")
-        return f"{row}[nth][nth_step]"
-
-    def place(self, expr: Expr) -> tuple[Var, Expr]:
-        """Return the array of an element, and its index with local values replaced."""
-        base, index = expr.children
-        if base.kind == "name" and (behind := self.offset(base)) is not None and behind[1] is not None:
-            base, index = ir.name_of(behind[0]), Expr("binary", (ir.paren(behind[1]), " + ", index), index.line, "+", None, index.type)
-        whole = self.linear(index)
-        while base.kind == "index":
-            if mentions_x(self.linear(base.children[1])):
-                raise DoesNotApply
-            base = base.children[0]
-        var = self.plan.variables.get(base.var) if base.kind == "name" and base.var is not None else None
-        if var is None or (var.space == "local" and (var.dims or var.key not in self.plan.scalars)):
-            raise DoesNotApply
-        return var, whole
-
-    def linear(self, index: Expr) -> Expr:
-        """Return an index with local values replaced; the loops' counters stay."""
-        return linear(index, self.plan, self.counters)
-
-
-def affine(expr: Expr) -> bool:
-    """Say whether an expanded expression moves by the same from thread to thread along x."""
-    if is_x(expr) or not mentions_x(expr):
-        return True
-    if (expr.kind == "paren" and len(expr.children) == 1) or expr.kind == "cast":
-        return affine(expr.children[-1])
-    if expr.kind == "binary" and expr.name in ("+", "-"):
-        return all(map(affine, expr.children))
-    if expr.kind == "binary" and expr.name == "*":
-        return any(not mentions_x(one) and affine(other) for one, other in (expr.children, expr.children[::-1]))
-    return False
