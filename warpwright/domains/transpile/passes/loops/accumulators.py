@@ -43,7 +43,7 @@ _MEMBERS = {"float2": "xy", "float3": "xyz", "float4": "xyzw"}
 
 _NULL = ("NULL", "nullptr", "__null")
 
-_NUMBERS = ("INFINITY", "FLT_MAX", "FLT_MIN", "CUDART_INF_F", "HUGE_VALF")
+NUMBERS = ("INFINITY", "FLT_MAX", "FLT_MIN", "CUDART_INF_F", "HUGE_VALF")
 """Names of floats."""
 
 _WHOLE = frozenset(["int", "unsigned int", "unsigned", "uint", "long", "size_t", "unsigned long", "long long"])
@@ -388,7 +388,7 @@ class _Vectors:
             return f"ww::each_lane([](const float v) {{ return {_CALLS[expr.name]}(v); }}, ({self.value(expr.children[1])}) - ww::floats{{}})"
         if expr.kind == "literal" and (ir.text_of(expr).endswith(("f", "F")) or ir.text_of(expr).isdigit()):
             return f"(float){ir.text_of(expr)}"
-        if ir.text_of(expr) in _NUMBERS:
+        if ir.text_of(expr) in NUMBERS:
             return f"(float){ir.text_of(expr)}"
         if expr.kind == "name" and expr.var is not None:
             return self.name(expr.var)
