@@ -117,6 +117,8 @@ class _Vectors:
         self.loops: list[_Loop | None] = []
         """The loops around; None where threads leave together."""
         self.depth = 0
+        self.guarded = 0
+        """How many conditions are around the value at hand: what is one for all threads must not be read there."""
         self.number = 0
 
     def region(self, stmts: Sequence[Stmt], mask: str) -> list[str]:
@@ -327,7 +329,7 @@ class _Vectors:
         expr = ir.bare(expr)
         kind = _type(expr.type)
         if self.is_uniform(expr):
-            if kind not in _VECTORS:
+            if kind not in _VECTORS or (self.guarded and any(n.kind == "index" for n in expr.walk())):
                 raise DoesNotApply
             return Value(f"({self.printer.expr(expr)})", kind, False)
         if ir.text_of(expr) in NUMBERS:
@@ -348,10 +350,11 @@ class _Vectors:
         if expr.kind == "binary" and len(expr.children) == 2:
             left, right = (self.value(child, mask) for child in expr.children)
             return self.operation(expr.name, left, right)
-        if expr.kind == "conditional" and len(expr.children) == 3 and all(map(ir.is_quiet, expr.children[1:])):
-            cond = self.truth(expr.children[0], mask)
-            one, other = (self.as_type(self.value(child, mask), kind) for child in expr.children[1:])
-            return Value(f"({cond.text} ? {one} : {other})", kind, True)
+        if expr.kind == "conditional" and len(expr.children) == 3:
+            cond = self.as_mask(self.truth(expr.children[0], mask))
+            one = self.as_type(self.where(cond, expr.children[1], mask), kind)
+            other = self.as_type(self.where(f"~{cond}", expr.children[2], mask), kind)
+            return Value(f"({cond} ? {one} : {other})", kind, True)
         if expr.kind == "call":
             return self.call(expr, mask)
         raise DoesNotApply
@@ -366,12 +369,17 @@ class _Vectors:
         return Value(self.as_type(self.value(declaration.init), kind), kind, True)
 
     def both(self, expr: Expr, mask: str) -> Value:
-        """Return `a && b`, of which both are computed: b must read no memory that a may guard."""
-        left, right = expr.children
-        if not ir.is_quiet(right):
-            raise DoesNotApply
-        one, other = (self.as_mask(self.truth(child, mask)) for child in (left, right))
+        """Return `a && b`, of which both are computed; what b reads, it reads for the threads that a leaves."""
+        one = self.as_mask(self.truth(expr.children[0], mask))
+        other = self.as_mask(self.where(one if expr.name == "&&" else f"~{one}", expr.children[1], mask, truth=True))
         return Value(f"({one} {expr.name[0]} {other})", "bool", True)
+
+    def where(self, cond: str, expr: Expr, mask: str, truth: bool = False) -> Value:
+        """Return a value that only threads compute for which a condition holds, of which there may be none."""
+        self.guarded += 1
+        value = (self.truth if truth else self.value)(expr, f"({mask} & {cond})" if mask else f"({cond})")
+        self.guarded -= 1
+        return value
 
     def operation(self, operator: str, left: Value, right: Value) -> Value:
         kind = max((left.type, right.type, "int"), key=_RANK.index)
@@ -451,7 +459,7 @@ class _Vectors:
         if kind not in _VECTORS or kind == "bool":
             raise DoesNotApply
         where, step = f", {mask}" if mask else "", self.step(expr)
-        if step == 0:
+        if step == 0 and not self.guarded:
             return Value(f"({self.printer.expr(expr)})", kind, False)
         if step == 1:
             return Value(f"ww::load_lanes<{_VECTORS[kind]}>(&{self.printer.expr(expr)}{where})", kind, True)
