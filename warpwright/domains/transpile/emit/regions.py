@@ -127,7 +127,7 @@ def _in_vectors(writer: Writer, loop: ThreadLoop) -> None:
     """Write the region as vectors of neighbouring threads."""
     sums = loop.sums
     values = _values(writer, sums.stmts, regions.used(sums.stmts)) if sums is not None else []
-    if sums is not None and sums.by_thread_rows and writer.same_in_rows(loop.limits):
+    if isinstance(sums, accumulators.Sums) and sums.by_thread_rows and writer.same_in_rows(loop.limits):
         _by_thread_rows(writer, loop.limits, sums, values)
         return
     bounded = bool(loop.limits.low or loop.limits.high or loop.limits.rows)

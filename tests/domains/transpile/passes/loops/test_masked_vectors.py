@@ -1,4 +1,4 @@
-"""Threads that leave loops at different times, as vectors under masks: the form, what is left alone, and random kernels against one fiber a thread."""
+"""Threads that leave loops at different times, as vectors under masks: the form, what is left alone, random kernels against one fiber a thread."""
 
 from __future__ import annotations
 
@@ -54,23 +54,53 @@ class _Maker:
 
     def whole(self, depth: int = 0) -> str:
         pick = self.rng.choice
-        options = [pick(["u", "v", "w"]), pick(["u", "v", "w"]), str(self.rng.randrange(-4, 9)), pick(self.counted), "a[i]", "(int)threadIdx.x", "(int)q"]
+        options = [
+            pick(["u", "v", "w"]),
+            pick(["u", "v", "w"]),
+            str(self.rng.randrange(-4, 9)),
+            pick(self.counted),
+            "a[i]",
+            "(int)threadIdx.x",
+            "(int)q",
+        ]
         if depth < 2:
             one, other = self.whole(depth + 1), self.whole(depth + 1)
-            options += [f"({one} {pick('+-*&|^')} {other})", f"({one} % 7)", f"({one} >> 2)", f"min({one}, {other})", f"({self.truth(depth + 1)} ? {one} : {other})"]
+            options += [
+                f"({one} {pick('+-*&|^')} {other})",
+                f"({one} % 7)",
+                f"({one} >> 2)",
+                f"min({one}, {other})",
+                f"({self.truth(depth + 1)} ? {one} : {other})",
+            ]
         return pick(options)
 
     def truth(self, depth: int = 0) -> str:
         pick = self.rng.choice
-        simple = pick([f"{self.whole(depth + 1)} {pick(['<', '>', '<=', '!=', '=='])} {self.whole(depth + 1)}", "x > y", "x * 0.5f < f[i]", f"(q & 3u) == {self.rng.randrange(3)}u"])
+        simple = pick(
+            [
+                f"{self.whole(depth + 1)} {pick(['<', '>', '<=', '!=', '=='])} {self.whole(depth + 1)}",
+                "x > y",
+                "x * 0.5f < f[i]",
+                f"(q & 3u) == {self.rng.randrange(3)}u",
+            ]
+        )
         return simple if depth or self.rng.random() < 0.6 else f"({self.truth(2)} {pick(['&&', '||'])} !({self.truth(2)}))"
 
     def real(self) -> str:
-        return self.rng.choice(["x * 0.5f + y", "fmaxf(x, f[i] - y)", "fabsf(y) * 0.25f", f"(float)({self.whole(1)} & 15)", "x > y ? 1.5f : x * 0.125f"])
+        return self.rng.choice(
+            ["x * 0.5f + y", "fmaxf(x, f[i] - y)", "fabsf(y) * 0.25f", f"(float)({self.whole(1)} & 15)", "x > y ? 1.5f : x * 0.125f"]
+        )
 
     def change(self) -> str:
         pick = self.rng.choice
-        return pick([f"{pick('uvw')} {pick(['=', '+=', '^=', '-='])} {self.whole()};", f"{pick('xy')} = {self.real()};", f"q = q * 5u + {self.whole(1)};", "++v;"])
+        return pick(
+            [
+                f"{pick('uvw')} {pick(['=', '+=', '^=', '-='])} {self.whole()};",
+                f"{pick('xy')} = {self.real()};",
+                f"q = q * 5u + {self.whole(1)};",
+                "++v;",
+            ]
+        )
 
     def branch(self, depth: int, jump: bool) -> str:
         other = f" else {{ {self.change()} }}" if self.rng.random() < 0.4 else ""

@@ -27,9 +27,9 @@ AT_ONCE = 4
 """Vectors at once: as many sums as hide the time of a product."""
 
 ROWS = "rows_at_once"
-"""Rows of threads at once (`ww::thread_rows`), where what neighbours read is the same for each row: it is read once for all of them. With one row of 32
-threads there are two sums of 16 numbers on AVX-512, which wait for each other. (A product of 512 rows, one thread an element: 10.7 ms by one row, 2.9
-by four on one processor; 6.6 by four and 2.8 by eight on another, whose MKL takes 3.0.)"""
+"""Rows of threads at once (`ww::thread_rows`), where what neighbours read is the same for each row: it is read once for all of them. With one row of
+32 threads there are two sums of 16 numbers on AVX-512, which wait for each other. (A product of 512 rows, one thread an element: 10.7 ms by one row,
+2.9 by four on one processor; 6.6 by four and 2.8 by eight on another, whose MKL takes 3.0. Its second operand by rows: 8.6 and 2.8.)"""
 
 ROWS_AT_ONCE = 2
 """The same where rows of each thread are exchanged in registers, of which 8 are needed for each vector. (Causal scores of attention, 256 positions of
