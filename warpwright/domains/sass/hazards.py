@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
 
 from warpwright.domains.sass import control, isa
 from warpwright.domains.sass.instruction import Instruction, file_of
@@ -326,26 +327,47 @@ def items(schedule: Schedule, places: Sequence[int]) -> list[tuple[Instruction, 
     return [(instructions[schedule.order[place]], schedule.words[place]) for place in places]
 
 
-def entries(schedule: Schedule) -> list[State | None]:
-    """Return the state at the entry of every block, by iteration to a fixed point; None for a block that nothing reaches."""
-    kernel = schedule.kernel
-    states: list[State | None] = [None] * len(kernel.blocks)
-    states[0] = State(spacing=isa.spacing(kernel.cubin.arch))
+class _Known(Protocol):
+    """A state, of whatever model."""
+
+    def copy(self) -> Any: ...
+
+    def join(self, other: Any) -> bool: ...
+
+
+S = TypeVar("S", bound=_Known)
+
+
+def fixed_point(kernel: Kernel, start: S, after: Callable[[int, S], S]) -> list[S | None]:
+    """Return the state at the entry of every block, None for one that nothing reaches; `after`: what a block makes of the state at its entry."""
+    states: list[S | None] = [None] * len(kernel.blocks)
+    states[0] = start
     waiting = [0]
     while waiting:
         number = waiting.pop(0)
         entry = states[number]
         assert entry is not None
-        after = run(entry.copy(), items(schedule, kernel.blocks[number]))
+        left = after(number, entry)
         for following in kernel.successors[number]:
             known = states[following]
             if known is None:
-                states[following] = after.copy()
-            elif not known.join(after):
+                states[following] = left.copy()
+            elif not known.join(left):
                 continue
             if following not in waiting:
                 waiting.append(following)
     return states
+
+
+def at_start(kernel: Kernel) -> State:
+    """Return the state at a kernel's first instruction."""
+    return State(spacing=isa.spacing(kernel.cubin.arch))
+
+
+def entries(schedule: Schedule) -> list[State | None]:
+    """Return the state at the entry of every block, by iteration to a fixed point; None for a block that nothing reaches."""
+    kernel = schedule.kernel
+    return fixed_point(kernel, at_start(kernel), lambda number, entry: run(entry.copy(), items(schedule, kernel.blocks[number])))
 
 
 def learn_from(kernel: Kernel, learn: Learn) -> None:

@@ -21,18 +21,14 @@ from types import MappingProxyType
 from warpwright.domains.sass import control, hazards, isa
 from warpwright.domains.sass.checker import Checker
 from warpwright.domains.sass.edits import block_of, operands_of_product, repaired, with_reuse, without_stale_reuse
-from warpwright.domains.sass.hazards import Violation
 from warpwright.domains.sass.instruction import Instruction
 from warpwright.domains.sass.kernel import Schedule
+from warpwright.domains.sass.model import ROUNDS, lengthened
 
 LATENCIES: Mapping[str, float] = {"LDG": 200.0, "LDS": 28.0, "LDSM": 32.0, "SHFL": 26.0, "MUFU": 20.0, "LDC": 30.0, "HMMA": 24.0, "S2R": 24.0}
 """Cycles until a result is there (published measurements on an H100, rounded), for priorities alone: a wrong one makes a slow schedule."""
 
 OTHER_LATENCY, FIXED_LATENCY = 20.0, 5.0
-ROUNDS = 6
-"""Times that one instruction is examined, each time with more waits or later."""
-
-
 AHEAD, NEAR = 12, {"operands": 6.0, "cycles": 24.0, "time": math.inf}
 """Among the first so many of what is ready, and so many places, the next instruction is chosen; "time": among all that is ready."""
 
@@ -311,22 +307,10 @@ def _latency(instruction: Instruction) -> float:
 
 def settle(checker: Checker, schedule: Schedule, number: int, least: bool = False) -> Schedule | None:
     """Return `schedule` with the waits and stalls that a block lacks; None where that does not make it legal, or changes nothing."""
-    block, instructions = schedule.kernel.blocks[number], schedule.kernel.instructions
-    state, words = checker.entry(schedule, number), list(schedule.words)
-    violations: list[Violation] = []
-    earlier: set[int] = set()
-    watch = checker.watch(violations, earlier)
-    for place in block:
-        instruction = instructions[schedule.order[place]]
-        if least and place + 1 < block.stop:
-            words[place] = _shortest(instruction, words[place])
-        if not _examined(state, instruction, words, place, block.start, watch, violations):
-            return None
-        hazards.issue(state, instruction, words[place])
-        earlier.add(instruction.index)
-    settled = replace(schedule, words=tuple(words))
-    if settled.words == schedule.words and least:
+    words = checker.model.settled(schedule, number, checker.entry(schedule.assumed, number), least)
+    if words is None or (least and words == schedule.words):
         return None
+    settled = replace(schedule, words=words)
     return checker.accept(settled, number) or repaired(checker, settled, number) or _later(checker, settled, number)
 
 
@@ -335,55 +319,12 @@ def _later(checker: Checker, schedule: Schedule, number: int) -> Schedule | None
     block = schedule.kernel.blocks[number]
     end = block.stop - (schedule.at(block.stop - 1).base in isa.ENDS)
     for _ in range(ROUNDS // 2):
-        missing = [violation.needed - violation.cycles for violation in checker.all_violations(schedule) if violation.rule == "DISTANCE"]
+        missing = [violation.needed - violation.cycles for violation in checker.all_violations(schedule, checker.model) if violation.rule == "DISTANCE"]
         words = list(schedule.words)
-        if not missing or not _lengthened(words, end, block.start, max(missing)):
+        if not missing or not lengthened(words, end, block.start, max(missing)):
             return None
         schedule = replace(schedule, words=tuple(words))
         legal = checker.accept(schedule, number)
         if legal is not None:
             return legal
     return None
-
-
-def _shortest(instruction: Instruction, word: int) -> int:
-    """Return the word with a stall of one cycle, unless it is a fence's: those order more than registers."""
-    if instruction.kind == "fence" or instruction.base in isa.ENDS:
-        return word
-    return control.with_stall(word, 1)
-
-
-def _examined(
-    state: hazards.State, instruction: Instruction, words: list[int], place: int, start: int, watch: hazards.Watch, violations: list[Violation]
-) -> bool:
-    """Add waits to a word and cycles before it until the model finds nothing; return whether that is so."""
-    for _ in range(ROUNDS):
-        violations.clear()
-        hazards.examine(state, instruction, words[place], watch)
-        if not violations:
-            return True
-        missing = max((violation.needed - violation.cycles for violation in violations if violation.rule == "DISTANCE"), default=0)
-        for violation in violations:
-            if violation.rule == "DISTANCE":
-                continue
-            if not violation.cover:
-                return False
-            words[place] = control.with_wait(words[place], (violation.cover & -violation.cover).bit_length() - 1)
-        if missing:
-            if not _lengthened(words, place, start, missing):
-                return False
-            state.now += missing
-    return False
-
-
-def _lengthened(words: list[int], place: int, start: int, cycles: int) -> bool:
-    """Lengthen the stalls before a place; return whether there was room."""
-    for before in range(place - 1, start - 1, -1):
-        stall = control.stall(words[before])
-        more = min(cycles, control.MOST_STALL - stall)
-        if more:
-            words[before] = control.with_stall(words[before], stall + more)
-            cycles -= more
-        if not cycles:
-            return True
-    return False
