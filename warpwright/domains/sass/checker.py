@@ -61,7 +61,7 @@ class Checker:
     kernel: Kernel
     distances: Distances
     proven: set[str] = field(default_factory=set)
-    """Identities of code that the domain's own edits made, each accepted here; proven anew before one is kept (`complaints`)."""
+    """Keys of candidates that the domain's own edits made, each accepted here; proven anew before one is kept (`complaints`)."""
 
     @cached_property
     def entries(self) -> list[State | None]:
@@ -131,6 +131,11 @@ class Checker:
         fixed |= {violation.fact[2] for violation in self.false_alarms if violation.fact}
         return frozenset(one.index for one in self.kernel.instructions if one.index not in fixed and one.base not in isa.ENDS)
 
+    @cached_property
+    def arithmetic(self) -> frozenset[int]:
+        """The instructions that touch registers alone and may move: their waits protect nothing else."""
+        return frozenset(one.index for one in self.kernel.instructions if one.kind == "fixed" and not one.opaque and self.movable(one.index))
+
     def exchangeable(self, schedule: Schedule, place: int) -> bool:
         """May the instruction at `place` and its successor be exchanged, as far as dependences go?"""
         block = self.kernel.blocks[self.kernel.block_of[place]]
@@ -195,7 +200,7 @@ class Checker:
                 assumed[following] = wider
                 if following not in waiting:
                     waiting.append(following)
-        return replace(schedule, assumed=assumed)
+        return Schedule(schedule.kernel, schedule.order, schedule.words, assumed)
 
     def all_violations(self, schedule: Schedule, model: Model | None = None) -> list[Violation]:
         """Return the first thing that a model, the judge, finds in each block of a whole schedule, from its own states, without its false alarms."""

@@ -5,15 +5,13 @@ Waits of fences, branches and memory are only ever added: one that looks redunda
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from random import Random
 
 from warpwright.domains.sass import control, hints, isa
 from warpwright.domains.sass.checker import Checker
 from warpwright.domains.sass.hazards import Violation
-from warpwright.domains.sass.instruction import Instruction
 from warpwright.domains.sass.kernel import Schedule
 
 REPAIRS = 24
@@ -21,14 +19,6 @@ REPAIRS = 24
 
 _REUSE_REACH = 34
 """A reuse flag is kept when its reader stands at most this far behind: compilers' own do."""
-
-_SECOND_IN_C = ("FADD", "HADD2")
-"""Their second operand has the flag of slot c, and its register's number where slot b's stands: so in each of 337 flags of compilers."""
-
-_SLOTS = {"FFMA": (0, 1, 2), "IMAD": (0, 1, 2), "FMUL": (0, 1), "FADD": (0, 2)}
-"""The slots of their operands, in order."""
-
-_PLAIN = re.compile(r"^-?R(\d+)(?:\.reuse)?$")
 
 FLOAT = ("FFMA", "FADD", "FMUL")
 LOADS: dict[str, tuple[str, ...]] = {"all": ("LDG", "LDS", "LDSM", "LDGSTS", "LDC"), "shared": ("LDS", "LDSM"), "global": ("LDG", "LDGSTS")}
@@ -111,12 +101,12 @@ def _with_stalls_of(schedule: Schedule, before: Schedule, places: Iterable[int])
 
 def without_stale_reuse(schedule: Schedule, low: int, high: int) -> Schedule:
     """Drop the reuse flags around some places whose operand is not read again, through the same slot, before it is written."""
-    block, changes = block_of(schedule, low), {}
+    block, changes, words = block_of(schedule, low), {}, schedule.words
     for place in range(max(block.start, low - _REUSE_REACH), min(block.stop, high + 1)):
-        word = schedule.words[place]
-        stale = sum(1 << slot for slot in range(3) if control.reused(word) >> slot & 1 and not _read_again(schedule, place, slot, block.stop))
+        reused = control.reused(words[place])
+        stale = sum(1 << slot for slot in range(3) if reused >> slot & 1 and not _read_again(schedule, place, slot, block.stop)) if reused else 0
         if stale:
-            changes[place] = control.without_reuse(word, stale)
+            changes[place] = control.without_reuse(words[place], stale)
     return schedule.with_words(changes) if changes else schedule
 
 
@@ -126,41 +116,26 @@ def with_reuse(schedule: Schedule, places: Iterable[int]) -> Schedule:
     Compilers set every such flag (in ten kernels not one was left to be set).
     """
     changes, stop = {}, block_of(schedule, next(iter(places))).stop
+    products, order = schedule.kernel.products, schedule.order
     for place in places:
-        word = schedule.words[place]
-        here, there = operands_of_product(schedule, place), operands_of_product(schedule, place + 1) if place + 1 < stop else None
-        if here is None or there is None or not control.held(word) or control.stall(word) > control.LONGEST_HELD_STALL:
+        here, there = products[order[place]], products[order[place + 1]] if place + 1 < stop else None
+        if here is None or there is None:
             continue
-        defined = schedule.at(place).defs
+        word, defined = schedule.words[place], schedule.at(place).defs
+        if not control.held(word) or control.stall(word) > control.LONGEST_HELD_STALL:
+            continue
         slots = sum(1 << slot for slot in here if here[slot] == there.get(slot) and here[slot] not in defined)
         if slots & ~control.reused(word):
             changes[place] = control.with_reuse(word, slots)
     return schedule.with_words(changes) if changes else schedule
 
 
-def operands_of_product(schedule: Schedule, place: int) -> Mapping[int, int] | None:
-    """Return slot -> register of a product or sum whose operands are all plain registers."""
-    instruction = schedule.at(place)
-    slots = _SLOTS.get(instruction.opcode)
-    if slots is None or not all(_PLAIN.match(operand) for operand in instruction.operands):
-        return None
-    named = [int(match[1]) for operand in instruction.operands[1:] if (match := _PLAIN.match(operand))]
-    operands = {slot: _register_in(instruction, schedule.words[place], slot) for slot in slots}
-    return operands if list(operands.values()) == named else None
-
-
-def _register_in(instruction: Instruction, word: int, slot: int) -> int:
-    """Return the register that an instruction reads through a slot; where it reads none, any number."""
-    if instruction.base in _SECOND_IN_C:
-        return control.slot_register(word, 1) if slot == 2 else control.slot_register(word, 0) if slot == 0 else -1
-    return control.slot_register(word, slot)
-
-
 def _read_again(schedule: Schedule, place: int, slot: int, end: int) -> bool:
-    register = _register_in(schedule.at(place), schedule.words[place], slot)
+    registers, order = schedule.kernel.slot_registers, schedule.order
+    register = registers[order[place]][slot]
     for later in range(place + 1, min(end, place + 1 + _REUSE_REACH)):
         instruction = schedule.at(later)
-        if register in instruction.uses and _register_in(instruction, schedule.words[later], slot) == register:
+        if register in instruction.uses and registers[order[later]][slot] == register:
             return True
         if register in instruction.defs:
             return False

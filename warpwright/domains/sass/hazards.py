@@ -37,7 +37,7 @@ _NONE: frozenset[str] = frozenset()
 Fact = tuple[bool, str, int]
 """(is it a pending write?, what it is in order with, instruction): a register's use by an operation in flight.
 
-The second is the group of results (`group_of`) for a write, the opcode (`reader_of`) for a read."""
+The second is the group of results (`Instruction.group`) for a write, the opcode (`Instruction.reader`) for a read."""
 
 Key = tuple[str, str, str, str]
 """What a distance is learnt for: (hazard, producer's class, consumer's class and slot, register file)."""
@@ -270,11 +270,11 @@ def _launch(state: State, instruction: Instruction, write: int, cover: int) -> N
     written = 1 << write if write < control.BOARDS else 0
     if cover:
         _cover_earlier(facts, instruction, cover, written)
-    result: Fact = (True, group_of(instruction), index)
+    result: Fact = (True, instruction.group, index)
     for register in instruction.defs:
         facts.setdefault(register, {})[result] = written
         state.ages.pop(register, None)
-    reading: Fact = (False, reader_of(instruction), index)
+    reading: Fact = (False, instruction.reader, index)
     for register in instruction.tracked_reads:
         facts.setdefault(register, {})[reading] = cover
     if instruction.kind in ("memory", "variable"):
@@ -282,7 +282,7 @@ def _launch(state: State, instruction: Instruction, write: int, cover: int) -> N
 
 
 def _cover_earlier(facts: dict[int, dict[Fact, int]], instruction: Instruction, cover: int, written: int) -> None:
-    group, read = group_of(instruction), isa.READ_BEFORE.get(instruction.base, _NONE)
+    group, read = instruction.group, isa.READ_BEFORE.get(instruction.base, _NONE)
     for pending in facts.values():
         for fact, known in pending.items():
             if fact[0]:
@@ -299,16 +299,6 @@ def _execute(state: State, instruction: Instruction) -> None:
             state.ages[register] = {instruction.producers[register]: state.now}
         else:
             state.ages.setdefault(register, {})[instruction.producers[register]] = state.now
-
-
-def group_of(instruction: Instruction) -> str:
-    """Return the group within which results come back in order; an operation of no group is one by itself."""
-    return isa.RETURNS.get(instruction.base, f"#{instruction.index}")
-
-
-def reader_of(instruction: Instruction) -> str:
-    """Return what says which later operations show that the sources have been read (isa.READ_BEFORE); nothing does for an operation by itself."""
-    return instruction.base if instruction.base in isa.READ_BEFORE else f"#{instruction.index}"
 
 
 # --- whole kernels ---------------------------------------------------------------------------------------------------------------------------

@@ -28,9 +28,6 @@ HAZARDS = ("RAW", "WAW", "WAR", "SET", "AFTER")
 KINDS = ("fence", "memory", "variable", "fixed")
 READERS = tuple(isa.READ_BEFORE)
 
-SHIFT, FIELDS = 105, (1 << 20) - 1
-"""Where the control fields stand in a word; C++ sees these twenty bits alone."""
-
 _WAIT = ("wait", "SB")
 """What a `SET` distance is learnt for: the first consumer."""
 
@@ -129,7 +126,7 @@ class NativeModel(Model):
             return None
         words = list(schedule.words)
         for place, fields in zip(places, controls, strict=True):
-            words[place] = words[place] & ~control.MASK | fields << SHIFT
+            words[place] = words[place] & ~control.MASK | fields << control.SHIFT
         return tuple(words)
 
 
@@ -146,9 +143,9 @@ def _address(numbers: array[int]) -> int:
 
 
 def _packed(schedule: Schedule, places: range) -> tuple[array[int], array[int]]:
-    """Return the instructions of a block and their control fields."""
-    span = slice(places.start, places.stop)
-    return array("i", schedule.order[span]), array("i", [word >> SHIFT & FIELDS for word in schedule.words[span]])
+    """Return the instructions of a block and their control fields: C++ sees these twenty bits of a word alone."""
+    span, shift, fields = slice(places.start, places.stop), control.SHIFT, control.FIELDS
+    return array("i", schedule.order[span]), array("i", [word >> shift & fields for word in schedule.words[span]])
 
 
 class _Numbers:
@@ -210,7 +207,7 @@ class Tables:
         scalars = [
             KINDS.index(one.kind), sum(flag << bit for bit, flag in enumerate(flags)), one.drained, self.names(one.latency_class),
             self.names("<" + one.latency_class), self.names(pipe) if pipe else -1, self.spacing[pipe] if pipe else 0,
-            self.groups(hazards.group_of(one)), READERS.index(one.base) if one.base in READERS else -1, read, fence, self.consumers((one.kind, "M")),
+            self.groups(one.group), READERS.index(one.base) if one.base in READERS else -1, read, fence, self.consumers((one.kind, "M")),
         ]  # fmt: skip
         uses: list[int] = []
         for register in one.uses:
@@ -256,7 +253,7 @@ class Tables:
         fact: Fact | None = None
         if other >= 0:
             instruction = self.kernel.instructions[other]
-            fact = (bool(pending), hazards.group_of(instruction) if pending else hazards.reader_of(instruction), other)
+            fact = (bool(pending), instruction.group if pending else instruction.reader, other)
         return Violation(RULES[rule], index, real, fact, cover, key, cycles, needed)
 
 
