@@ -17,7 +17,7 @@ from warpwright.domains.sass.hazards import State, Violation, Watch
 from warpwright.domains.sass.instruction import Instruction
 from warpwright.domains.sass.kernel import Kernel, Schedule
 from warpwright.domains.sass.model import Alarm, Model, alarm
-from warpwright.domains.sass.native_model import NativeModel, library
+from warpwright.domains.sass.native_model import NativeModel
 
 _PASSABLE = isa.GMMA | frozenset(("BAR", "LDGDEPBAR", "DEPBAR", "NOP"))
 """Fences that arithmetic on registers may pass; rule 7 keeps the waits that it carries before them. A barrier is passed too by what no other thread
@@ -93,9 +93,9 @@ class Checker:
         return Model(self.kernel, self.distances, self.flights, self.accepted)
 
     @cached_property
-    def model(self) -> Model:
-        """The model that edits ask: in C++ where there is a compiler."""
-        return NativeModel(self.kernel, self.distances, self.flights, self.accepted) if library() is not None else self.judge
+    def model(self) -> NativeModel:
+        """The same in C++, which edits ask."""
+        return NativeModel(self.kernel, self.distances, self.flights, self.accepted)
 
     @cached_property
     def false_alarms(self) -> list[Violation]:
@@ -202,10 +202,13 @@ class Checker:
                     waiting.append(following)
         return Schedule(schedule.kernel, schedule.order, schedule.words, assumed)
 
-    def all_violations(self, schedule: Schedule, model: Model | None = None) -> list[Violation]:
-        """Return the first thing that a model, the judge, finds in each block of a whole schedule, from its own states, without its false alarms."""
-        model = model or self.judge
-        walks = [model.walk(schedule, block, entry) for block, entry in enumerate(model.entries(schedule)) if entry is not None]
+    def all_violations(self, schedule: Schedule, model: NativeModel | None = None) -> list[Violation]:
+        """Return the first thing that the judge finds in each block of a whole schedule, from its own states, without its false alarms.
+
+        With `model`, that one's word is taken instead.
+        """
+        asked: Any = model or self.judge
+        walks = [asked.walk(schedule, block, entry) for block, entry in enumerate(asked.entries(schedule)) if entry is not None]
         return [found for found, _ in walks if found is not None]
 
     def entry(self, assumed: Mapping[int, Any], block: int) -> Any:

@@ -11,14 +11,7 @@ from random import Random
 
 from warpwright.domains.sass import control, hints, isa
 from warpwright.domains.sass.checker import Checker
-from warpwright.domains.sass.hazards import Violation
 from warpwright.domains.sass.kernel import Schedule
-
-REPAIRS = 24
-"""Waits and stalls that one edit may add."""
-
-_REUSE_REACH = 34
-"""A reuse flag is kept when its reader stands at most this far behind: compilers' own do."""
 
 FLOAT = ("FFMA", "FADD", "FMUL")
 LOADS: dict[str, tuple[str, ...]] = {"all": ("LDG", "LDS", "LDSM", "LDGSTS", "LDC"), "shared": ("LDS", "LDSM"), "global": ("LDG", "LDGSTS")}
@@ -36,7 +29,7 @@ def exchange(checker: Checker, schedule: Schedule, place: int) -> Schedule | Non
     """Exchange the instruction at `place` and its successor; their control words go with them, or their stalls stay, whichever is legal."""
     if not checker.exchangeable(schedule, place):
         return None
-    travelled = without_stale_reuse(schedule.exchanged(place), place, place + 1)
+    travelled = checker.model.without_stale_reuse(schedule.exchanged(place), place, place + 1)
     for candidate in (travelled, _with_stalls_of(travelled, schedule, (place, place + 1))):
         legal = checker.accept(candidate, schedule.kernel.block_of[place])
         if legal is not None:
@@ -51,7 +44,7 @@ def move(checker: Checker, schedule: Schedule, place: int, distance: int) -> Sch
     number = schedule.kernel.block_of[place]
     while length:
         low, high = sorted((place, place + sign * length))
-        candidate = without_stale_reuse(schedule.moved(place, place + sign * length), low, min(high, block.stop - 1))
+        candidate = checker.model.without_stale_reuse(schedule.moved(place, place + sign * length), low, min(high, block.stop - 1))
         legal = checker.accept(candidate, number) or repaired(checker, candidate, number)
         if legal is not None:
             return legal
@@ -82,7 +75,7 @@ def shuffle(checker: Checker, schedule: Schedule, places: Iterable[int]) -> Sche
             low, high = touched.get(number, (place, place))
             touched[number] = min(low, place), max(high, place)
     for number, (low, high) in touched.items():
-        changed = without_stale_reuse(changed, low, high + 1)
+        changed = checker.model.without_stale_reuse(changed, low, high + 1)
         legal = checker.accept(changed, number) or repaired(checker, changed, number)
         if legal is None:
             return None
@@ -99,87 +92,13 @@ def _with_stalls_of(schedule: Schedule, before: Schedule, places: Iterable[int])
     return schedule.with_words(changes)
 
 
-def without_stale_reuse(schedule: Schedule, low: int, high: int) -> Schedule:
-    """Drop the reuse flags around some places whose operand is not read again, through the same slot, before it is written."""
-    block, changes, words = block_of(schedule, low), {}, schedule.words
-    for place in range(max(block.start, low - _REUSE_REACH), min(block.stop, high + 1)):
-        reused = control.reused(words[place])
-        stale = sum(1 << slot for slot in range(3) if reused >> slot & 1 and not _read_again(schedule, place, slot, block.stop)) if reused else 0
-        if stale:
-            changes[place] = control.without_reuse(words[place], stale)
-    return schedule.with_words(changes) if changes else schedule
-
-
-def with_reuse(schedule: Schedule, places: Iterable[int]) -> Schedule:
-    """Keep an operand for the next instruction where that reads it through the same slot; among arithmetic on plain registers alone.
-
-    Compilers set every such flag (in ten kernels not one was left to be set).
-    """
-    changes, stop = {}, block_of(schedule, next(iter(places))).stop
-    products, order = schedule.kernel.products, schedule.order
-    for place in places:
-        here, there = products[order[place]], products[order[place + 1]] if place + 1 < stop else None
-        if here is None or there is None:
-            continue
-        word, defined = schedule.words[place], schedule.at(place).defs
-        if not control.held(word) or control.stall(word) > control.LONGEST_HELD_STALL:
-            continue
-        slots = sum(1 << slot for slot in here if here[slot] == there.get(slot) and here[slot] not in defined)
-        if slots & ~control.reused(word):
-            changes[place] = control.with_reuse(word, slots)
-    return schedule.with_words(changes) if changes else schedule
-
-
-def _read_again(schedule: Schedule, place: int, slot: int, end: int) -> bool:
-    registers, order = schedule.kernel.slot_registers, schedule.order
-    register = registers[order[place]][slot]
-    for later in range(place + 1, min(end, place + 1 + _REUSE_REACH)):
-        instruction = schedule.at(later)
-        if register in instruction.uses and registers[order[later]][slot] == register:
-            return True
-        if register in instruction.defs:
-            return False
-    return False
-
-
 # --- repairs ---------------------------------------------------------------------------------------------------------------------------
 
 
 def repaired(checker: Checker, schedule: Schedule, number: int) -> Schedule | None:
     """Add waits and stalls to a block until it is legal; None where that does not help."""
-    for _ in range(REPAIRS):
-        violation = checker.first_violation(schedule, number)
-        if violation is None:
-            return checker.accept(schedule, number)
-        changed = _repair_of(checker, schedule, number, violation)
-        if changed is None:
-            return None
-        schedule = changed
-    return None
-
-
-def _repair_of(checker: Checker, schedule: Schedule, number: int, violation: Violation) -> Schedule | None:
-    block = schedule.kernel.blocks[number]
-    place = schedule.order.index(violation.index, block.start, block.stop)
-    if violation.rule == "DISTANCE":
-        return _with_cycles(schedule, block.start, place, violation)
-    boards = [board for board in range(control.BOARDS) if violation.cover >> board & 1]
-    return schedule.with_words({place: control.with_wait(schedule.words[place], boards[0])}) if boards else None
-
-
-def _with_cycles(schedule: Schedule, start: int, place: int, violation: Violation) -> Schedule | None:
-    """Lengthen the stalls before `place` by what is missing."""
-    missing, changes = violation.needed - violation.cycles, {}
-    for before in range(place - 1, start - 1, -1):
-        word = schedule.words[before]
-        if schedule.at(before).base in isa.ENDS:
-            return None
-        stall = min(control.MOST_STALL, control.stall(word) + missing)
-        missing -= stall - control.stall(word)
-        changes[before] = control.with_stall(word, stall)
-        if missing <= 0:
-            return schedule.with_words(changes)
-    return None
+    changed = checker.model.repaired(schedule, number, checker.entry(schedule.assumed, number))
+    return None if changed is None else checker.accept(changed, number)
 
 
 # --- control words -----------------------------------------------------------------------------------------------------------------------

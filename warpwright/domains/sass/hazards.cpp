@@ -12,7 +12,9 @@
 
 namespace {
 
-constexpr int HORIZON = 40, BOARDS = 6, NO_BOARD = 7, MOST_STALL = 15, LONGEST_HELD_STALL = 11, ROUNDS = 6;
+constexpr int HORIZON = 40, BOARDS = 6, NO_BOARD = 7, MOST_STALL = 15, LONGEST_HELD_STALL = 11;
+constexpr int ROUNDS = 6, REPAIRS = 24;  // times that one instruction is examined; waits and stalls that one edit may add
+constexpr int REUSE_REACH = 34;          // a reuse flag is kept when its reader stands at most this far behind: compilers' own do
 enum Kind { FENCE_KIND, MEMORY, VARIABLE, FIXED };
 enum Rule { RAW, WAW, WAR, GMMA, DISTANCE, FLIGHT };
 enum Hazard { H_RAW, H_WAW, H_WAR, H_SET, H_AFTER };
@@ -23,6 +25,7 @@ struct Definition { int register_, producer, consumer; };
 
 struct Instruction {
     int kind, flags, drained, latency_class, late_class, pipe, spacing, group, reader, read_before, fence_name, kind_consumer;
+    int slots[3], product;  // registers of the operand slots, by their own numbers; the slots of a product of plain registers, one bit each
     std::vector<Use> uses;
     std::vector<Definition> definitions;
     std::vector<int> tracked, late, allowed, gmma;  // allowed: operations in flight here in the original, ascending
@@ -49,6 +52,7 @@ struct Engine {
     std::vector<int> needed;            // [hazard][name][consumer]
     std::vector<Violation> accepted;    // false alarms; `cycles`: the fewest
     std::vector<char> is_late;          // is a name that of a late reader?
+    std::vector<int> general;           // general register -> its number here, -1 for one that the kernel does not name
     int least(int hazard, int name, int consumer) const { return needed[(static_cast<size_t>(hazard) * names + name) * consumers + consumer]; }
 };
 
@@ -321,6 +325,64 @@ bool settled_at(State &state, int index, int *controls, int place, Watch &watch)
     return false;
 }
 
+// Add a wait or cycles for what a walk found first; is that possible?
+bool repaired(const Engine &engine, int count, const int *order, int *controls, const Violation &found) {
+    const int place = static_cast<int>(std::find(order, order + count, found.index) - order);
+    if (found.rule != DISTANCE) {
+        for (int board = 0; board < BOARDS; ++board)
+            if (found.cover >> board & 1) {
+                controls[place] |= 1 << (11 + board);
+                return true;
+            }
+        return false;
+    }
+    int missing = found.needed - found.cycles;
+    for (int before = place - 1; before >= 0; --before) {
+        if (engine.instructions[order[before]].has(IS_END)) return false;
+        const int stall = stall_of(controls[before]), longer = std::min(MOST_STALL, stall + missing);
+        missing -= longer - stall;
+        controls[before] = with_stall(controls[before], longer);
+        if (missing <= 0) return true;
+    }
+    return false;
+}
+
+template <class Accesses> bool touches(const Accesses &accesses, int register_) {
+    return std::any_of(accesses.begin(), accesses.end(), [&](const auto &one) { return one.register_ == register_; });
+}
+
+// Is an operand read again, through the same slot, before it is written?
+bool read_again(const Engine &engine, int count, const int *order, int place, int slot) {
+    const int own = engine.instructions[order[place]].slots[slot], register_ = own < 0 ? -1 : engine.general[own];
+    if (register_ < 0) return false;
+    for (int later = place + 1; later < std::min(count, place + 1 + REUSE_REACH); ++later) {
+        const Instruction &instruction = engine.instructions[order[later]];
+        if (instruction.slots[slot] == own && touches(instruction.uses, register_)) return true;
+        if (touches(instruction.definitions, register_)) return false;
+    }
+    return false;
+}
+
+void drop_stale_reuse(const Engine &engine, int count, const int *order, int *controls, int first, int last) {
+    for (int place = first; place < last; ++place)
+        for (int slot = 0; slot < 3; ++slot)
+            if (controls[place] >> (17 + slot) & 1 && !read_again(engine, count, order, place, slot)) controls[place] &= ~(1 << (17 + slot));
+}
+
+// Keep an operand for the next instruction where that reads it through the same slot; among arithmetic on plain registers alone. Compilers set every
+// such flag: in ten kernels not one was left to be set.
+void add_reuse(const Engine &engine, int count, const int *order, int *controls) {
+    for (int place = 0; place + 1 < count; ++place) {
+        const Instruction &here = engine.instructions[order[place]], &there = engine.instructions[order[place + 1]];
+        const bool held = controls[place] >> 4 & 1 && stall_of(controls[place]) <= LONGEST_HELD_STALL;
+        for (int slot = 0; held && slot < 3; ++slot) {
+            if (!(here.product & there.product & 1 << slot) || here.slots[slot] != there.slots[slot]) continue;
+            const int register_ = engine.general[here.slots[slot]];
+            if (register_ < 0 || !touches(here.definitions, register_)) controls[place] |= 1 << (17 + slot);
+        }
+    }
+}
+
 struct Reader {
     const int *at;
     int next() { return *at++; }
@@ -341,11 +403,12 @@ Engine *engine_make(const int *data) {
     engine->registers = read.next(), engine->names = read.next(), engine->consumers = read.next();
     engine->board = read.next(), engine->fence = read.next(), engine->pipes = read.next();
     for (int late : read.list()) engine->is_late.push_back(static_cast<char>(late));
+    engine->general = read.list();
     engine->needed = read.list();
     engine->instructions.resize(read.next());
     for (auto &one : engine->instructions) {
         for (int *value : {&one.kind, &one.flags, &one.drained, &one.latency_class, &one.late_class, &one.pipe, &one.spacing, &one.group, &one.reader,
-                           &one.read_before, &one.fence_name, &one.kind_consumer})
+                           &one.read_before, &one.fence_name, &one.kind_consumer, &one.slots[0], &one.slots[1], &one.slots[2], &one.product})
             *value = read.next();
         one.uses.resize(read.next());
         for (auto &use : one.uses) use.register_ = read.next(), use.consumers = read.list();
@@ -441,9 +504,17 @@ int block_run(const Engine *engine, State *state, int count, const int *order, c
     return 1;
 }
 
-// Add the waits and stalls that a block lacks; `shortest`: cut stalls to one cycle first, but of fences and of the last. Returns whether that was possible.
-int block_settle(const Engine *engine, State *state, int count, const int *order, int *controls, int shortest) {
+// Drop the reuse flags of some places whose operand is not read again; what comes behind them is there to be looked at.
+void block_reuse(const Engine *engine, int count, const int *order, int *controls, int last) { drop_stale_reuse(*engine, count, order, controls, 0, last); }
+
+// Add the waits and stalls that a block lacks. `shortest`: cut stalls to one cycle first, but of fences and of the last, which order more than
+// registers; `listed`: the block has another order, so reuse flags are settled first. Returns whether that was possible.
+int block_settle(const Engine *engine, State *state, int count, const int *order, int *controls, int shortest, int listed) {
     Watch watch(*engine, false);
+    if (listed) {
+        drop_stale_reuse(*engine, count, order, controls, 0, count);
+        add_reuse(*engine, count, order, controls);
+    }
     for (int place = 0; place < count; ++place) {
         const int index = order[place];
         const Instruction &instruction = engine->instructions[index];
@@ -453,5 +524,16 @@ int block_settle(const Engine *engine, State *state, int count, const int *order
         watch.issued[index] = 1;
     }
     return 1;
+}
+
+// Add waits and stalls, one by one, for what a walk from the block's start finds first; returns whether it finds nothing in the end.
+int block_repair(const Engine *engine, const State *entry, int count, const int *order, int *controls) {
+    for (int round = 0; round < REPAIRS; ++round) {
+        State state(*entry);
+        Violation found;
+        if (block_run(engine, &state, count, order, controls, 0, &found)) return 1;
+        if (!repaired(*engine, count, order, controls, found)) return 0;
+    }
+    return 0;
 }
 }

@@ -1,22 +1,18 @@
-"""What is asked of the model of hazards about one kernel's schedules: does a block pass, what does it lack, what is in flight where.
+"""The model of hazards asked about one kernel's schedules: does a block pass, and what is in flight where? It judges whatever is kept.
 
-`Model` answers by hazards.py and judges what is kept; `NativeModel` (native_model.py) answers the same much faster, for searches.
+Searches ask native_model.py, which answers the same much faster.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from warpwright.domains.sass import control, hazards, isa
+from warpwright.domains.sass import hazards
 from warpwright.domains.sass.distances import Distances
 from warpwright.domains.sass.hazards import OPERATION, Fact, Key, State, Violation, Watch
 from warpwright.domains.sass.instruction import Instruction
 from warpwright.domains.sass.kernel import Kernel, Schedule
-
-ROUNDS = 6
-"""Times that one instruction is examined, each time with more waits or later."""
 
 Alarm = tuple[str, int, int, Fact | None, Key | None]
 """Rule, instruction, register, what is in flight, and what a distance is learnt for."""
@@ -38,11 +34,7 @@ class Model:
     accepted: Mapping[Alarm, int] = field(default_factory=dict)
     """The false alarms, and the fewest cycles that each has: fewer, or another register or operation, is no false alarm."""
 
-    def state(self, state: State) -> Any:
-        """Return a state as this model has them: they can be copied, joined and compared."""
-        return state
-
-    def walk(self, schedule: Schedule, block: int, entry: Any) -> tuple[Violation | None, Any]:
+    def walk(self, schedule: Schedule, block: int, entry: State) -> tuple[Violation | None, State]:
         """Issue a block from the state at its entry, to its end or its first violation; return that, and the state there."""
         violations: list[Violation] = []
         earlier: set[int] = set()
@@ -54,28 +46,9 @@ class Model:
             earlier.add(instruction.index)
         return None, state
 
-    def entries(self, schedule: Schedule) -> list[Any]:
+    def entries(self, schedule: Schedule) -> list[State | None]:
         """Return the state at the entry of every block; None where nothing leads."""
         return hazards.entries(schedule)
-
-    def settled(self, schedule: Schedule, block: int, entry: Any, shortest: bool) -> tuple[int, ...] | None:
-        """Return a schedule's words with the waits and stalls that a block lacks; None where that is not to be had.
-
-        `shortest`: with stalls of one cycle first, but of fences and of the block's last, which order more than registers.
-        """
-        places, state, words = self.kernel.blocks[block], entry.copy(), list(schedule.words)
-        violations: list[Violation] = []
-        earlier: set[int] = set()
-        watch = self.watch(violations, earlier)
-        for place in places:
-            instruction = schedule.at(place)
-            if shortest and place + 1 < places.stop and instruction.kind != "fence" and instruction.base not in isa.ENDS:
-                words[place] = control.with_stall(words[place], 1)
-            if not _examined(state, instruction, words, place, places.start, watch, violations):
-                return None
-            hazards.issue(state, instruction, words[place])
-            earlier.add(instruction.index)
-        return tuple(words)
 
     def known(self, violation: Violation) -> bool:
         """Is it one of the false alarms?"""
@@ -98,39 +71,3 @@ class Model:
                     report(Violation("FLIGHT", instruction.index, OPERATION + operation, fact, cover))
 
         return Watch(report, self.distances.needed, None, flight)
-
-
-def _examined(
-    state: State, instruction: Instruction, words: list[int], place: int, start: int, watch: Watch, violations: list[Violation]
-) -> bool:
-    """Add waits to a word and cycles before it until the model finds nothing; return whether that is so."""
-    for _ in range(ROUNDS):
-        violations.clear()
-        hazards.examine(state, instruction, words[place], watch)
-        if not violations:
-            return True
-        missing = max((violation.needed - violation.cycles for violation in violations if violation.rule == "DISTANCE"), default=0)
-        for violation in violations:
-            if violation.rule == "DISTANCE":
-                continue
-            if not violation.cover:
-                return False
-            words[place] = control.with_wait(words[place], (violation.cover & -violation.cover).bit_length() - 1)
-        if missing:
-            if not lengthened(words, place, start, missing):
-                return False
-            state.now += missing
-    return False
-
-
-def lengthened(words: list[int], place: int, start: int, cycles: int) -> bool:
-    """Lengthen the stalls before a place; return whether there was room."""
-    for before in range(place - 1, start - 1, -1):
-        stall = control.stall(words[before])
-        more = min(cycles, control.MOST_STALL - stall)
-        if more:
-            words[before] = control.with_stall(words[before], stall + more)
-            cycles -= more
-        if not cycles:
-            return True
-    return False

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,7 @@ from warpwright.domains.sass.distances import Distances
 from warpwright.domains.sass.hazards import BOARD, FENCE, OPERATION, PIPES, Fact, Key, State, Violation
 from warpwright.domains.sass.instruction import Instruction, file_of
 from warpwright.domains.sass.kernel import Kernel, Schedule
-from warpwright.domains.sass.model import Alarm, Model
-from warpwright.errors import UsageError
+from warpwright.domains.sass.model import Alarm
 
 FLAGS = ("-O2", "-std=c++17", "-shared", "-fPIC")
 
@@ -28,17 +28,17 @@ HAZARDS = ("RAW", "WAW", "WAR", "SET", "AFTER")
 KINDS = ("fence", "memory", "variable", "fixed")
 READERS = tuple(isa.READ_BEFORE)
 
+REUSE_REACH = 34
+"""A reuse flag is kept when its reader stands at most this far behind, as hazards.cpp has it."""
+
 _WAIT = ("wait", "SB")
 """What a `SET` distance is learnt for: the first consumer."""
 
 
 @cache
-def library() -> ctypes.CDLL | None:
-    """Return the built library; None where there is no compiler."""
-    try:
-        found = ctypes.CDLL(str(native.build(Path(__file__).with_name("hazards.cpp").read_text(), flags=FLAGS)))
-    except (UsageError, OSError):
-        return None
+def library() -> ctypes.CDLL:
+    """Return the built library; raise UsageError where there is no C++ compiler."""
+    found = ctypes.CDLL(str(native.build(Path(__file__).with_name("hazards.cpp").read_text(), flags=FLAGS)))
     for name in ("engine_make", "state_make", "state_copy"):
         getattr(found, name).restype = ctypes.c_void_p
     pointer, number = ctypes.c_void_p, ctypes.c_int
@@ -49,7 +49,9 @@ def library() -> ctypes.CDLL | None:
     for name in ("state_join", "state_within"):
         getattr(found, name).argtypes = [pointer, pointer]
     found.block_run.argtypes = [pointer, pointer, number, pointer, pointer, number, pointer]
-    found.block_settle.argtypes = [pointer, pointer, number, pointer, pointer, number]
+    found.block_settle.argtypes = [pointer, pointer, number, pointer, pointer, number, number]
+    found.block_repair.argtypes = [pointer, pointer, number, pointer, pointer]
+    found.block_reuse.argtypes = [pointer, number, pointer, pointer, number]
     return found
 
 
@@ -75,8 +77,14 @@ class NativeState:
         return bool(self.functions.state_within(self.pointer, other.pointer))
 
 
-class NativeModel(Model):
-    """The model of one kernel, by hazards.cpp."""
+@dataclass(frozen=True, eq=False)
+class NativeModel:
+    """The model of one kernel, by hazards.cpp; the fields are those of Model."""
+
+    kernel: Kernel
+    distances: Distances
+    flights: Mapping[int, frozenset[int]]
+    accepted: Mapping[Alarm, int]
 
     @cached_property
     def tables(self) -> Tables:
@@ -86,9 +94,7 @@ class NativeModel(Model):
     @cached_property
     def engine(self) -> _Engine:
         """The C++ side's kernel."""
-        functions = library()
-        assert functions is not None
-        return _Engine(functions, self.tables.numbers())
+        return _Engine(library(), self.tables.numbers())
 
     def state(self, state: State) -> NativeState:
         """Return a state of hazards.py as one of C++."""
@@ -117,17 +123,43 @@ class NativeModel(Model):
 
         return hazards.fixed_point(self.kernel, self.state(hazards.at_start(self.kernel)), after)
 
-    def settled(self, schedule: Schedule, block: int, entry: NativeState, shortest: bool) -> tuple[int, ...] | None:
-        """Return a schedule's words with the waits and stalls that a block lacks; None where that is not to be had."""
+    def settled(self, schedule: Schedule, block: int, entry: NativeState, shortest: bool = False, listed: bool = False) -> Schedule | None:
+        """Return a schedule with the waits and stalls that a block lacks, added in one pass; None where that is not to be had.
+
+        `shortest`: with stalls of one cycle first, but of fences and of the block's last, which order more than registers. `listed`: the block has a
+        new order, so reuse flags come first.
+        """
         places, state = self.kernel.blocks[block], entry.copy()
         order, controls = _packed(schedule, places)
         settle = self.engine.functions.block_settle
-        if not settle(self.engine.pointer, state.pointer, len(order), _address(order), _address(controls), int(shortest)):
-            return None
-        words = list(schedule.words)
-        for place, fields in zip(places, controls, strict=True):
-            words[place] = words[place] & ~control.MASK | fields << control.SHIFT
-        return tuple(words)
+        done = settle(self.engine.pointer, state.pointer, len(order), _address(order), _address(controls), int(shortest), int(listed))
+        return _with_controls(schedule, places, controls) if done else None
+
+    def repaired(self, schedule: Schedule, block: int, entry: NativeState) -> Schedule | None:
+        """Return a schedule with waits and stalls added, one by one, for what a block's walk finds first; None where that does not help."""
+        places = self.kernel.blocks[block]
+        order, controls = _packed(schedule, places)
+        repair = self.engine.functions.block_repair
+        done = repair(self.engine.pointer, entry.pointer, len(order), _address(order), _address(controls))
+        return _with_controls(schedule, places, controls) if done else None
+
+    def without_stale_reuse(self, schedule: Schedule, low: int, high: int) -> Schedule:
+        """Drop the reuse flags around some places of a block whose operand is not read again, through the same slot, before it is written."""
+        block = self.kernel.blocks[self.kernel.block_of[low]]
+        first, last = max(block.start, low - REUSE_REACH), min(block.stop, high + 1)
+        places = range(first, min(block.stop, last + REUSE_REACH))
+        order, controls = _packed(schedule, places)
+        self.engine.functions.block_reuse(self.engine.pointer, len(order), _address(order), _address(controls), last - first)
+        return _with_controls(schedule, places, controls)
+
+
+def _with_controls(schedule: Schedule, places: range, controls: array[int]) -> Schedule:
+    """Return a schedule with other control fields at some places; the same where they are the same."""
+    shift, mask = control.SHIFT, control.MASK
+    span = slice(places.start, places.stop)
+    before = schedule.words[span]
+    after = tuple([word if word & mask == fields << shift else word & ~mask | fields << shift for word, fields in zip(before, controls, strict=True)])
+    return schedule if after == before else schedule.with_all(schedule.words[: span.start] + after + schedule.words[span.stop :])
 
 
 class _Engine:
@@ -191,7 +223,8 @@ class Tables:
         ]  # fmt: skip
         head = [self.count, len(late), len(self.consumers.known), self.board, self.registers(FENCE), self.registers(PIPES)]
         body = [number for row in rows for number in row] + [len(alarms), *(number for row in alarms for number in row)]
-        return array("i", [*head, *_list(late), *_list(needed), len(rows), *body])
+        general = [self.registers.known.get(register, -1) for register in range(256)]
+        return array("i", [*head, *_list(late), *_list(general), *_list(needed), len(rows), *body])
 
     @staticmethod
     def _asked(hazard: str, consumer: tuple[str, str]) -> bool:
@@ -208,6 +241,7 @@ class Tables:
             KINDS.index(one.kind), sum(flag << bit for bit, flag in enumerate(flags)), one.drained, self.names(one.latency_class),
             self.names("<" + one.latency_class), self.names(pipe) if pipe else -1, self.spacing[pipe] if pipe else 0,
             self.groups(one.group), READERS.index(one.base) if one.base in READERS else -1, read, fence, self.consumers((one.kind, "M")),
+            *self.kernel.slot_registers[one.index], sum(1 << slot for slot in self.kernel.products[one.index] or ()),
         ]  # fmt: skip
         uses: list[int] = []
         for register in one.uses:
@@ -234,9 +268,8 @@ class Tables:
 
     def state(self, state: State) -> array[int]:
         """Return all that `state_make` reads."""
-        facts = [
-            (self._register(register, ""), int(fact[0]), fact[2], cover) for register, pending in state.facts.items() for fact, cover in pending.items()
-        ]
+        pairs = [(register, fact, cover) for register, pending in state.facts.items() for fact, cover in pending.items()]
+        facts = [(self._register(register, ""), int(fact[0]), fact[2], cover) for register, fact, cover in pairs]
         ages = [(self.registers(register), self.names(name), cycle) for register, known in state.ages.items() for name, cycle in known.items()]
         flat = [len(facts), *(number for row in facts for number in row), len(ages), *(number for row in ages for number in row)]
         return array("i", [state.now, *flat, *_list(sorted(state.gmma))])

@@ -12,15 +12,17 @@ One pass over the block settles what an exchange by exchange repair would check 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from random import Random
 
 from warpwright.domains.sass import control, isa
 from warpwright.domains.sass.checker import Checker
-from warpwright.domains.sass.edits import block_of, repaired, with_reuse, without_stale_reuse
+from warpwright.domains.sass.edits import block_of, repaired
 from warpwright.domains.sass.kernel import Schedule
 from warpwright.domains.sass.listing import links_of
-from warpwright.domains.sass.model import ROUNDS, lengthened
+
+LATER = 3
+"""Times that a block is lengthened for what comes after it."""
+
 
 def relist(
     checker: Checker, schedule: Schedule, number: int, push: float, jitter: float, seed: int, least: bool, by: str = "place"
@@ -56,8 +58,8 @@ def towards(checker: Checker, other: Schedule) -> Schedule:
         order, words = list(schedule.order), list(schedule.words)
         order[span] = new
         words[span] = [words[index] & ~control.MASK | controls[index] & control.MASK for index in new]
-        moved = without_stale_reuse(replace(schedule, order=tuple(order), words=tuple(words)), block.start, block.stop - 1)
-        schedule = settle(checker, moved, number) or schedule
+        moved = Schedule(schedule.kernel, tuple(order), tuple(words), schedule.assumed)
+        schedule = settle(checker, checker.model.without_stale_reuse(moved, block.start, block.stop - 1), number) or schedule
     return schedule
 
 
@@ -147,8 +149,8 @@ def _settled(
     order, words = list(schedule.order), list(schedule.words)
     order[block.start : block.stop] = new
     words[block.start : block.stop] = [word_of[index] for index in new]
-    moved = replace(schedule, order=tuple(order), words=tuple(words))
-    return settle(checker, with_reuse(without_stale_reuse(moved, block.start, block.stop - 1), block), number, least)
+    moved = Schedule(schedule.kernel, tuple(order), tuple(words), schedule.assumed)
+    return settle(checker, moved, number, least, listed=True)
 
 
 def _with_boards(checker: Checker, schedule: Schedule, block: range) -> dict[int, int]:
@@ -170,12 +172,14 @@ def _with_boards(checker: Checker, schedule: Schedule, block: range) -> dict[int
     return words
 
 
-def settle(checker: Checker, schedule: Schedule, number: int, least: bool = False) -> Schedule | None:
-    """Return `schedule` with the waits and stalls that a block lacks; None where that does not make it legal, or changes nothing."""
-    words = checker.model.settled(schedule, number, checker.entry(schedule.assumed, number), least)
-    if words is None or (least and words == schedule.words):
+def settle(checker: Checker, schedule: Schedule, number: int, least: bool = False, listed: bool = False) -> Schedule | None:
+    """Return `schedule` with the waits and stalls that a block lacks; None where that does not make it legal, or changes nothing.
+
+    `least`: with the shortest stalls; `listed`: the block has a new order, and keeps operands as far as that permits.
+    """
+    settled = checker.model.settled(schedule, number, checker.entry(schedule.assumed, number), least, listed)
+    if settled is None or (least and settled.words == schedule.words):
         return None
-    settled = schedule.with_all(words)
     return checker.accept(settled, number) or repaired(checker, settled, number) or _later(checker, settled, number)
 
 
@@ -183,13 +187,27 @@ def _later(checker: Checker, schedule: Schedule, number: int) -> Schedule | None
     """Return `schedule` with the cycles at the end of a block that the blocks after it lack (itself, in a loop)."""
     block = schedule.kernel.blocks[number]
     end = block.stop - (schedule.at(block.stop - 1).base in isa.ENDS)
-    for _ in range(ROUNDS // 2):
-        missing = [violation.needed - violation.cycles for violation in checker.all_violations(schedule, checker.model) if violation.rule == "DISTANCE"]
+    for _ in range(LATER):
+        found = checker.all_violations(schedule, checker.model)
+        missing = [violation.needed - violation.cycles for violation in found if violation.rule == "DISTANCE"]
         words = list(schedule.words)
-        if not missing or not lengthened(words, end, block.start, max(missing)):
+        if not missing or not _lengthened(words, end, block.start, max(missing)):
             return None
         schedule = schedule.with_all(words)
         legal = checker.accept(schedule, number)
         if legal is not None:
             return legal
     return None
+
+
+def _lengthened(words: list[int], place: int, start: int, cycles: int) -> bool:
+    """Lengthen the stalls before a place; return whether there was room."""
+    for before in range(place - 1, start - 1, -1):
+        stall = control.stall(words[before])
+        more = min(cycles, control.MOST_STALL - stall)
+        if more:
+            words[before] = control.with_stall(words[before], stall + more)
+            cycles -= more
+        if not cycles:
+            return True
+    return False
