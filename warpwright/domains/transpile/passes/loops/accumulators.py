@@ -27,10 +27,6 @@ from warpwright.domains.transpile.printing import Printer
 AT_ONCE = 4
 """Vectors at once: as many sums as hide the time of a product."""
 
-THREAD_ROWS = 4
-"""Rows of threads at once, where what neighbours read is the same for each row: it is read once for all of them. With one row of 32 threads there are
-two sums of 16 numbers on AVX-512, which wait for each other. (A product of 512 rows, one thread an element: 10.7 ms by one row, 2.9 by four.)"""
-
 ROWS_AT_ONCE = 2
 """The same where rows of each thread are exchanged in registers, of which 8 are needed for each vector. (Causal scores of attention, 256 positions of
 64 numbers, AVX2: 1.00 ms by two, 1.03 by four; 2.5 where the exchange crossed the halves of registers; a plain OpenMP loop takes 1.09.)"""
@@ -50,10 +46,10 @@ class Sums:
     """Whether several rows of threads read the same neighbours."""
 
     def of_thread_rows(self, printer: Printer, values: Sequence[str], low: str, high: str) -> list[str]:
-        """Return the loops over vectors of THREAD_ROWS rows of threads from `group_y` on; what is left of the rows begins at `begun_x`."""
+        """Return the loops over vectors of several rows of threads from `group_y` on; what is left of the rows begins at `begun_x`."""
         lines = [f"begun_x = {low};"]
-        for across in (2, 1):
-            worker = _Vectors(self.plan, printer, values, across * THREAD_ROWS, rows=THREAD_ROWS)
+        for across in (1,) if self.rows else (2, 1):  # rows that are exchanged take a register for each of their elements
+            worker = _Vectors(self.plan, printer, values, across, rows=True)
             size = f"{across} * ww::width"
             lines += [f"for (; begun_x + {size} <= {high}; begun_x += {size}) {{", "  const int at_x = begun_x;", *(f"  {t}" for t in worker.region(self.stmts)), "}"]  # noqa: E501
         return lines
@@ -81,7 +77,7 @@ def suits(stmts: Sequence[Stmt], plan: Plan, printer: Printer) -> Sums | None:
         worker.region(stmts)
     except DoesNotApply:
         return None
-    by_thread_rows = not worker.has_rows and not worker.has_stores_to_rows and worker.same_in_rows and worker.apart_in_rows
+    by_thread_rows = not worker.has_stores_to_rows and not worker.rows_apart and worker.same_in_rows and worker.apart_in_rows
     return Sums(tuple(stmts), plan, worker.has_rows, by_thread_rows) if worker.sums else None
 
 
@@ -186,14 +182,14 @@ class _Vectors(VectorValues):
         name = self.plan.variables[place.var or 0].name
         return f"{name}_r[nth] = {left} {cond.name} {right} ? {new} : {name}_r[nth];"
 
-    def each(self, text: str) -> list[str]:
-        """Return a statement for each of the vectors."""
+    def each(self, text: str, count: str = "") -> list[str]:
+        """Return a statement for each of the vectors; `count`: for so many of them."""
         head = ["[[maybe_unused]] const int thread_x = at_x + nth * ww::width;"]
-        if self.across != self.count:
+        if self.in_rows:
             head = [f"[[maybe_unused]] const int thread_x = at_x + nth % {self.across} * ww::width, thread_y = group_y + nth / {self.across};"]
-        times = max(AT_ONCE, self.count)
+        times = 16 if self.in_rows else AT_ONCE
         inside = (*head, *self.values, *self.declared, *self.repeated, text)
-        return [f"#pragma GCC unroll {times}", f"for (int nth = 0; nth < {self.count}; ++nth) {{", *(f"  {line}" for line in inside), "}"]
+        return [f"#pragma GCC unroll {times}", f"for (int nth = 0; nth < {count or self.count}; ++nth) {{", *(f"  {line}" for line in inside), "}"]
 
     # --- declarations -------------------------------------------------------------------------------------------------------------
 
@@ -271,11 +267,13 @@ class _Vectors(VectorValues):
         self.by_rows, self.rows = True, {}
         body = [line for one in stmt.body for line in self.statement(one)]
         del self.repeated[repeated:]  # values of one step
-        reads = [f"ww::floats {row}[{self.count}][ww::width];" for row in self.rows.values()]
+        count = str(self.across) if self.in_rows else self.count
+        reads = [f"ww::floats {row}[{count}][ww::width];" for row in self.rows.values()]
         for address, row in self.rows.items():
             reads += self.each(
                 f"const auto {row}_at = [&](const int thread_x) {{ {' '.join([*self.values, *self.declared])} return {address}; }}; "
-                f"ww::load_rows({row}_at(thread_x), {row}_at(thread_x + 1) - {row}_at(thread_x), {row}[nth]{self.left});"
+                f"ww::load_rows({row}_at(thread_x), {row}_at(thread_x + 1) - {row}_at(thread_x), {row}[nth]{self.left});",
+                count,
             )
         self.by_rows = False
         del self.declared[declared:], self.repeated[repeated:]
