@@ -135,7 +135,7 @@ def board(checker: Checker, schedule: Schedule, place: int, to: int) -> Schedule
     """Release another scoreboard with the result of a load; the waits for it are added."""
     word = schedule.words[place]
     old = control.write_board(word)
-    if old >= control.BOARDS or old == to or (1 << old | 1 << to) & checker.counted_boards or schedule.at(place).kind == "fence":
+    if old >= control.BOARDS or old == to or (1 << old | 1 << to) & checker.kernel.counted_boards or schedule.at(place).kind == "fence":
         return None
     number = schedule.kernel.block_of[place]
     candidate = schedule.with_words({place: control.with_write_board(word, to)})

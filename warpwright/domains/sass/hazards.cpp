@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <bitset>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -25,6 +26,7 @@ struct Definition { int register_, producer, consumer; };
 
 struct Instruction {
     int kind, flags, drained, latency_class, late_class, pipe, spacing, group, reader, read_before, fence_name, kind_consumer;
+    int original;  // the compiler's control fields
     int slots[3], product;  // registers of the operand slots, by their own numbers; the slots of a product of plain registers, one bit each
     std::vector<Use> uses;
     std::vector<Definition> definitions;
@@ -42,12 +44,12 @@ struct State {
     std::vector<Fact> facts;
     std::vector<Age> ages;
     std::vector<uint16_t> pending, young;  // how many facts and ages each register has
-    int now = 0;
+    int now = 0, tidied = 0;  // tidied: when ages that are over were last dropped
     std::bitset<256> gmma;
 };
 
 struct Engine {
-    int registers, names, consumers, board, fence, pipes;
+    int registers, names, consumers, board, fence, pipes, counted;  // counted: the scoreboards that some DEPBAR counts
     std::vector<Instruction> instructions;
     std::vector<int> needed;            // [hazard][name][consumer]
     std::vector<Violation> accepted;    // false alarms; `cycles`: the fewest
@@ -89,6 +91,7 @@ void forget_over(State &state) {
         else --state.young[age.register_];
     }
     ages.resize(kept);
+    state.tidied = state.now;
 }
 
 void drop_ages(State &state, int register_) {
@@ -288,7 +291,7 @@ void issue(State &state, const Engine &engine, int index, int control) {
     if (instruction.fence_name >= 0) put_age(state, engine.fence, instruction.fence_name, state.now);
     for (int register_ : instruction.late) put_age(state, register_, instruction.late_class, taken);
     state.now += std::max(1, stall_of(control));
-    if (state.ages.size() > 96) forget_over(state);
+    if (state.now - state.tidied > HORIZON / 2) forget_over(state);
 }
 
 bool lengthened(int *controls, int place, int cycles) {
@@ -383,6 +386,24 @@ void add_reuse(const Engine &engine, int count, const int *order, int *controls)
     }
 }
 
+// Give a result that a later operation's scoreboard covers (rule 2) that scoreboard itself: the later one may come later still, or after what reads the
+// result. Reuse flags that an earlier edit dropped are back: another order may bear them again.
+void complete_boards(const Engine &engine, int count, const int *order, int *controls) {
+    std::vector<std::pair<int, int>> boards;  // group of results, scoreboard: few
+    for (int place = count - 1; place >= 0; --place) {
+        const Instruction &one = engine.instructions[order[place]];
+        const int board = write_board(controls[place]);
+        const auto known = std::find_if(boards.begin(), boards.end(), [&](const auto &pair) { return pair.first == one.group; });
+        if (board < BOARDS) {
+            if (known == boards.end()) boards.push_back({one.group, board});
+            else known->second = board;
+        } else if (known != boards.end() && !one.definitions.empty() && !(engine.counted >> known->second & 1) && one.kind != FENCE_KIND) {
+            controls[place] = (controls[place] & ~(7 << 5)) | known->second << 5;
+        }
+        if (controls[place] >> 4 & 1) controls[place] |= one.original & 7 << 17;
+    }
+}
+
 struct Reader {
     const int *at;
     int next() { return *at++; }
@@ -401,14 +422,14 @@ Engine *engine_make(const int *data) {
     Reader read{data};
     auto *engine = new Engine;
     engine->registers = read.next(), engine->names = read.next(), engine->consumers = read.next();
-    engine->board = read.next(), engine->fence = read.next(), engine->pipes = read.next();
+    engine->board = read.next(), engine->fence = read.next(), engine->pipes = read.next(), engine->counted = read.next();
     for (int late : read.list()) engine->is_late.push_back(static_cast<char>(late));
     engine->general = read.list();
     engine->needed = read.list();
     engine->instructions.resize(read.next());
     for (auto &one : engine->instructions) {
         for (int *value : {&one.kind, &one.flags, &one.drained, &one.latency_class, &one.late_class, &one.pipe, &one.spacing, &one.group, &one.reader,
-                           &one.read_before, &one.fence_name, &one.kind_consumer, &one.slots[0], &one.slots[1], &one.slots[2], &one.product})
+                           &one.read_before, &one.fence_name, &one.kind_consumer, &one.original, &one.slots[0], &one.slots[1], &one.slots[2], &one.product})
             *value = read.next();
         one.uses.resize(read.next());
         for (auto &use : one.uses) use.register_ = read.next(), use.consumers = read.list();
@@ -508,13 +529,9 @@ int block_run(const Engine *engine, State *state, int count, const int *order, c
 void block_reuse(const Engine *engine, int count, const int *order, int *controls, int last) { drop_stale_reuse(*engine, count, order, controls, 0, last); }
 
 // Add the waits and stalls that a block lacks. `shortest`: cut stalls to one cycle first, but of fences and of the last, which order more than
-// registers; `listed`: the block has another order, so reuse flags are settled first. Returns whether that was possible.
-int block_settle(const Engine *engine, State *state, int count, const int *order, int *controls, int shortest, int listed) {
+// registers. Returns whether that was possible.
+int block_settle(const Engine *engine, State *state, int count, const int *order, int *controls, int shortest) {
     Watch watch(*engine, false);
-    if (listed) {
-        drop_stale_reuse(*engine, count, order, controls, 0, count);
-        add_reuse(*engine, count, order, controls);
-    }
     for (int place = 0; place < count; ++place) {
         const int index = order[place];
         const Instruction &instruction = engine->instructions[index];
@@ -524,6 +541,17 @@ int block_settle(const Engine *engine, State *state, int count, const int *order
         watch.issued[index] = 1;
     }
     return 1;
+}
+
+// The same of a block that goes from the order `old` to the order `order`; `controls` come in the old order and leave in the new one.
+int block_relist(const Engine *engine, State *state, int count, const int *old, const int *order, int *controls, int shortest) {
+    complete_boards(*engine, count, old, controls);
+    std::vector<int> of(engine->instructions.size());
+    for (int place = 0; place < count; ++place) of[old[place]] = controls[place];
+    for (int place = 0; place < count; ++place) controls[place] = of[order[place]];
+    drop_stale_reuse(*engine, count, order, controls, 0, count);
+    add_reuse(*engine, count, order, controls);
+    return block_settle(engine, state, count, order, controls, shortest);
 }
 
 // Add waits and stalls, one by one, for what a walk from the block's start finds first; returns whether it finds nothing in the end.

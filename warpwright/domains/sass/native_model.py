@@ -49,7 +49,8 @@ def library() -> ctypes.CDLL:
     for name in ("state_join", "state_within"):
         getattr(found, name).argtypes = [pointer, pointer]
     found.block_run.argtypes = [pointer, pointer, number, pointer, pointer, number, pointer]
-    found.block_settle.argtypes = [pointer, pointer, number, pointer, pointer, number, number]
+    found.block_settle.argtypes = [pointer, pointer, number, pointer, pointer, number]
+    found.block_relist.argtypes = [pointer, pointer, number, pointer, pointer, pointer, number]
     found.block_repair.argtypes = [pointer, pointer, number, pointer, pointer]
     found.block_reuse.argtypes = [pointer, number, pointer, pointer, number]
     return found
@@ -123,17 +124,30 @@ class NativeModel:
 
         return hazards.fixed_point(self.kernel, self.state(hazards.at_start(self.kernel)), after)
 
-    def settled(self, schedule: Schedule, block: int, entry: NativeState, shortest: bool = False, listed: bool = False) -> Schedule | None:
+    def settled(self, schedule: Schedule, block: int, entry: NativeState, shortest: bool) -> Schedule | None:
         """Return a schedule with the waits and stalls that a block lacks, added in one pass; None where that is not to be had.
 
-        `shortest`: with stalls of one cycle first, but of fences and of the block's last, which order more than registers. `listed`: the block has a
-        new order, so reuse flags come first.
+        `shortest`: with stalls of one cycle first, but of fences and of the block's last, which order more than registers.
         """
         places, state = self.kernel.blocks[block], entry.copy()
         order, controls = _packed(schedule, places)
         settle = self.engine.functions.block_settle
-        done = settle(self.engine.pointer, state.pointer, len(order), _address(order), _address(controls), int(shortest), int(listed))
+        done = settle(self.engine.pointer, state.pointer, len(order), _address(order), _address(controls), int(shortest))
         return _with_controls(schedule, places, controls) if done else None
+
+    def relisted(self, schedule: Schedule, block: int, entry: NativeState, new: Sequence[int], shortest: bool) -> Schedule | None:
+        """Return a schedule with a block in another order: every result has a scoreboard of its own, operands are kept, and then as `settled`."""
+        places, state = self.kernel.blocks[block], entry.copy()
+        span = slice(places.start, places.stop)
+        (old, controls), order = _packed(schedule, places), array("i", new)
+        relist = self.engine.functions.block_relist
+        addresses = (_address(old), _address(order), _address(controls))
+        if not relist(self.engine.pointer, state.pointer, len(order), *addresses, int(shortest)):
+            return None
+        word_of, shift, others = dict(zip(old, schedule.words[span], strict=True)), control.SHIFT, ~control.MASK
+        words = tuple([word_of[index] & others | fields << shift for index, fields in zip(order, controls, strict=True)])
+        orders = (schedule.order[: span.start], tuple(new), schedule.order[span.stop :])
+        return Schedule(schedule.kernel, sum(orders, ()), schedule.words[: span.start] + words + schedule.words[span.stop :], schedule.assumed)
 
     def repaired(self, schedule: Schedule, block: int, entry: NativeState) -> Schedule | None:
         """Return a schedule with waits and stalls added, one by one, for what a block's walk finds first; None where that does not help."""
@@ -221,7 +235,8 @@ class Tables:
             self.distances.needed((hazard, name, *consumer)) if self._asked(hazard, consumer) else 0
             for hazard in HAZARDS for name in self.names.known for consumer in self.consumers.known
         ]  # fmt: skip
-        head = [self.count, len(late), len(self.consumers.known), self.board, self.registers(FENCE), self.registers(PIPES)]
+        specials = [self.board, self.registers(FENCE), self.registers(PIPES), self.kernel.counted_boards]
+        head = [self.count, len(late), len(self.consumers.known), *specials]
         body = [number for row in rows for number in row] + [len(alarms), *(number for row in alarms for number in row)]
         general = [self.registers.known.get(register, -1) for register in range(256)]
         return array("i", [*head, *_list(late), *_list(general), *_list(needed), len(rows), *body])
@@ -241,7 +256,8 @@ class Tables:
             KINDS.index(one.kind), sum(flag << bit for bit, flag in enumerate(flags)), one.drained, self.names(one.latency_class),
             self.names("<" + one.latency_class), self.names(pipe) if pipe else -1, self.spacing[pipe] if pipe else 0,
             self.groups(one.group), READERS.index(one.base) if one.base in READERS else -1, read, fence, self.consumers((one.kind, "M")),
-            *self.kernel.slot_registers[one.index], sum(1 << slot for slot in self.kernel.products[one.index] or ()),
+            self.kernel.words[one.index] >> control.SHIFT & control.FIELDS, *self.kernel.slot_registers[one.index],
+            sum(1 << slot for slot in self.kernel.products[one.index] or ()),
         ]  # fmt: skip
         uses: list[int] = []
         for register in one.uses:
