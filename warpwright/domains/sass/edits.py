@@ -246,9 +246,11 @@ def without_hints(schedule: Schedule) -> Schedule:
 
 def unchanged_meaning(schedule: Schedule) -> bool:
     """Does every instruction do what it did, whatever its place, control word and hints?"""
-    kernel = schedule.kernel
-    pairs = zip(schedule.words, schedule.order, strict=True)
-    same = all(hints.means_the_same(kernel.instructions[index], kernel.words[index], word, kernel.cubin.arch) for word, index in pairs)
+    kernel, others = schedule.kernel, ~control.MASK
+    before = [kernel.words[index] for index in schedule.order]
+    pairs = zip(schedule.order, before, schedule.words, strict=True)
+    different = [(index, old, new) for index, old, new in pairs if (old ^ new) & others]
+    same = all(hints.means_the_same(kernel.instructions[index], old, new, kernel.cubin.arch) for index, old, new in different)
     return same and all(sorted(schedule.order[block.start : block.stop]) == list(block) for block in kernel.blocks)
 
 

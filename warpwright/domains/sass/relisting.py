@@ -67,15 +67,16 @@ def lift(checker: Checker, schedule: Schedule, place: int, distance: int) -> Sch
     """Move an instruction by `distance` places with its dependence chain."""
     number, block = schedule.kernel.block_of[place], block_of(schedule, place)
     order, before = schedule.order[block.start : block.stop], checker.before(number)
-    chain, target = {schedule.order[place]}, place - block.start + distance
+    target, chain = place - block.start + distance, {schedule.order[place]}
+    needed = set(before[schedule.order[place]])
     for index in reversed(order) if distance < 0 else order:
-        if (distance < 0 and any(index in before[other] for other in chain)) or (distance > 0 and before[index] & chain):
+        if index in needed if distance < 0 else not before[index].isdisjoint(chain):
             chain.add(index)
-    sign = -1 if distance < 0 else 1
+            needed |= before[index]
     wanted = {index: float(at) for at, index in enumerate(order)}
     for index in chain:
         at = wanted[index]
-        wanted[index] = min(at, target - 0.5) if sign < 0 else max(at, target + 0.5)
+        wanted[index] = min(at, target - 0.5) if distance < 0 else max(at, target + 0.5)
     return _settled(checker, schedule, number, wanted, False)
 
 
