@@ -1,4 +1,4 @@
-"""The model of hazards in C++ (hazards.cpp), for searches: the same answers as hazards.py, some hundred times as fast; built once, by g++ or clang++.
+"""The model of hazards in C++ (hazards.hpp, settling.cpp), for searches: the same answers as hazards.py, some hundred times as fast; built once, by g++ or clang++.
 
 This file tells the C++ what it needs of a kernel as numbers: registers, classes of latency, consumers, and the distance that each pair needs.
 """
@@ -29,7 +29,7 @@ KINDS = ("fence", "memory", "variable", "fixed")
 READERS = tuple(isa.READ_BEFORE)
 
 REUSE_REACH = 34
-"""A reuse flag is kept when its reader stands at most this far behind, as hazards.cpp has it."""
+"""A reuse flag is kept when its reader stands at most this far behind, as settling.cpp has it."""
 
 _WAIT = ("wait", "SB")
 """What a `SET` distance is learnt for: the first consumer."""
@@ -38,7 +38,8 @@ _WAIT = ("wait", "SB")
 @cache
 def library() -> ctypes.CDLL:
     """Return the built library; raise UsageError where there is no C++ compiler."""
-    found = ctypes.CDLL(str(native.build(Path(__file__).with_name("hazards.cpp").read_text(), flags=FLAGS)))
+    text = "".join(Path(__file__).with_name(name).read_text() for name in ("hazards.hpp", "settling.cpp"))
+    found = ctypes.CDLL(str(native.build(text, flags=FLAGS)))
     for name in ("engine_make", "state_make", "state_copy"):
         getattr(found, name).restype = ctypes.c_void_p
     pointer, number = ctypes.c_void_p, ctypes.c_int
@@ -80,7 +81,7 @@ class NativeState:
 
 @dataclass(frozen=True, eq=False)
 class NativeModel:
-    """The model of one kernel, by hazards.cpp; the fields are those of Model."""
+    """The model of one kernel, by hazards.hpp; the fields are those of Model."""
 
     kernel: Kernel
     distances: Distances
