@@ -1,6 +1,7 @@
-"""The model of hazards in C++ (hazards.hpp, settling.cpp), for searches: the same answers as hazards.py, some hundred times as fast; built once, by g++ or clang++.
+"""The model of hazards in C++ (hazards.hpp, settling.cpp), for searches: the answers of hazards.py, some hundred times as fast.
 
-This file tells the C++ what it needs of a kernel as numbers: registers, classes of latency, consumers, and the distance that each pair needs.
+It is built once, by g++ or clang++. This file tells it what it needs of a kernel as numbers: registers, classes of latency, consumers, and the
+distance that each pair needs.
 """
 
 from __future__ import annotations
