@@ -17,7 +17,7 @@ import json
 import os
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from itertools import product
@@ -124,6 +124,7 @@ def played(job: Job) -> dict[str, Any]:
             raise outcome.failure
         row = reached(outcome)
         if isinstance(opened, CubinEvaluator):
+            row["ms of the device each"] = each(opened.spent)
             row[f"best of {EARLY}, anew"] = confirmed(opened, outcome.records[: EARLY + 1])
             row["best of all, anew"] = confirmed(opened, outcome.records)
     return row
@@ -148,6 +149,12 @@ def reached(outcome: Outcome) -> dict[str, Any]:
     failed = sum(record.status != "ok" for record in outcome.records)
     rate = f"{outcome.proposals / outcome.seconds:.0f}"
     return {"measurements": outcome.proposals, "a second": rate, "failed": failed, **best, "best of all": percent(best_of(outcome.records))}
+
+
+def each(spent: Mapping[str, float]) -> str:
+    """Return the milliseconds that the child took for a candidate, part by part."""
+    parts = [f"{what} {1e3 * seconds / spent['candidates']:.2f}" for what, seconds in spent.items() if what != "candidates"]
+    return ", ".join(parts)
 
 
 def confirmed(evaluator: CubinEvaluator, records: tuple[Record, ...]) -> str:

@@ -8,8 +8,14 @@
 #   second     six kernels under their fastest settings, the convolution by the rule that its failures taught, three public cubins         65 s
 #   decorator  a Triton kernel that is bound by arithmetic, and one that is not                                                            35 s
 #   polish     a model's fused CUDA kernel, searched, then rescheduled                                                                     60 s
-#   agents     10,000 measurements each of random drawing, screening and PPO on the smallest kernel                                        80 s
+#   agents     10,000 measurements each of random drawing, screening and PPO on the smallest kernel                                        95 s
+#   rest       what no run has shown yet, within 150 s: screening and random drawing up to 10,000 measurements and where the device's time goes
+#              (70 s), the decorator with renamed registers (35 s), a polish with something to polish (35 s); each writes its rows as they come
 part=$1 folder=$2 out=$3
+if [ "$part" = rest ]; then
+    for one in agents_rest decorator_rest polish_rest; do bash "$0" "$one" "$folder" "$out" || echo "$one ended with $?"; done
+    exit
+fi
 kernels=batched_matmul,convolution,feed_forward,flash_attention,flash_decoding,layernorm,matmul_bf16,matmul_fp8,matmul_leakyrelu,nbody,rmsnorm
 kernels=$kernels,sgemm,softmax,stencil
 compiled=convolution__as,layernorm__as,rmsnorm__as,sgemm__as,softmax__as,stencil__as
@@ -29,6 +35,12 @@ decorator) timeout 60 python3 -m benchmarks.sass.decorated --out "$out/decorator
 polish)
     task=$PWD/benchmarks/sass/tasks/depthwise.py
     root=$PWD; cd "$out" && PYTHONPATH=$root timeout 90 python3 -m warpwright optimize "$task" --target cuda --budget 15s --polish 15s ;;
+agents_rest)
+    timeout 78 python3 -m benchmarks.sass.agents --out "$out/agents" --folder "$folder/cubins" --only softmax --proposals 10000 --limit 68 --agents screen,random ;;
+decorator_rest) timeout 36 python3 -m benchmarks.sass.decorated --out "$out/decorator" --only attraction --seconds 10 ;;
+polish_rest)
+    task=$PWD/benchmarks/sass/tasks/rowwise.py
+    root=$PWD; cd "$out" && PYTHONPATH=$root timeout 36 python3 -m warpwright optimize "$task" --target cuda --budget 8s --baselines eager --polish 12s ;;
 agents)
     PYTHONPATH=$folder/py:$PYTHONPATH timeout 95 python3 -m benchmarks.sass.agents --out "$out/agents" --folder "$folder/cubins" --only softmax --proposals 10000 --limit 75 \
         --agents random,screen,ppo ;;

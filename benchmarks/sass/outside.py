@@ -1,8 +1,8 @@
 """Read the cubins of a folder, wherever they come from: are they read, written byte for byte, legal by the model, and how much may move?
 
-    python -m benchmarks.sass.outside --folder CUBINS --out benchmarks/results/sass_outside      NAME.cubin, each with its harness NAME.py
+    python -m benchmarks.sass.outside --folder CUBINS --out benchmarks/results/sass_outside      NAME.cubin, with its harness NAME.py or without
 
-No GPU is needed; `benchmarks.sass.suite --folder CUBINS` searches them on one.
+Of a cubin without a harness the longest kernel is taken. No GPU is needed; `benchmarks.sass.suite --folder CUBINS` searches them on one.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from random import Random
 from typing import Any
 
 from warpwright import domains
+from warpwright.base import Task
 from warpwright.domains.sass import script
 from warpwright.domains.sass.checker import complaints
+from warpwright.domains.sass.cubin import Cubin
 from warpwright.domains.sass.domain import checker_of, kernel_of
 from warpwright.domains.sass.harness import load
 from warpwright.search.moves import Moves, Recipe
@@ -43,8 +45,7 @@ def main() -> None:
 
 def looked_at(cubin: Path) -> dict[str, Any]:
     """Return the row of one cubin."""
-    harness = cubin.with_suffix(".py")
-    task = domains.describe(cubin, {"harness": str(harness), "kernel": load(harness).kernel})
+    task = task_of(cubin)
     kernel = kernel_of(task)
     checker, space = checker_of(kernel), domains.space(task, "cubin")
     exchanges = space.technique("exchange")
@@ -54,6 +55,7 @@ def looked_at(cubin: Path) -> dict[str, Any]:
     return {
         "table": "outside",
         "kernel": cubin.stem,
+        "architecture": f"sm_{kernel.cubin.arch}",
         "CUDA's format": "13" if kernel.cubin.flavour[0] == 65 else "12",
         "instructions": len(kernel.words),
         "blocks": len(kernel.blocks),
@@ -65,6 +67,17 @@ def looked_at(cubin: Path) -> dict[str, Any]:
         "complaints of them": sum(len(complaints(schedule, checker)) for schedule in schedules),
         "texts read back": f"{sum(back)} of {WALKS}",
     }
+
+
+def task_of(cubin: Path) -> Task:
+    """Return the task of a cubin: of its harness's kernel, or of its longest one."""
+    harness = cubin.with_suffix(".py")
+    if harness.exists():
+        task = domains.describe(cubin, {"harness": str(harness), "kernel": load(harness).kernel})
+    else:
+        read = Cubin(cubin.read_bytes())
+        task = domains.describe(cubin, {"kernel": max(read.kernels, key=lambda name: read.code(name).size)})
+    return task
 
 
 def walked(moves: Moves, seed: int) -> Recipe:

@@ -25,9 +25,10 @@ import numpy as np
 from benchmarks.sass.agents import AGENTS, search_of, task_of
 from benchmarks.sass.build import KERNELS
 from warpwright import domains
-from warpwright.base import Budget, digest
+from warpwright.base import Budget, Task, digest
+from warpwright.domains.sass import domain
 from warpwright.domains.sass.cubin import Cubin
-from warpwright.loop import Course, optimize
+from warpwright.loop import Course, Outcome, optimize
 from warpwright.space import Measuring
 from warpwright.targets.cubin.evaluator import CubinEvaluator
 
@@ -97,23 +98,27 @@ def main() -> None:
 
 
 def row_of(given: argparse.Namespace, kernel: str, agent: str) -> dict[str, Any]:
-    """Return an agent's rate on a kernel, and the digest of its trail."""
+    """Return an agent's rate on a kernel, and the digest of its trail; what is made once (tables, imports) is made by one proposal before."""
     task = task_of(given.folder, kernel)
-    task_path = Path(task.path)
-    with CubinEvaluator(task, "cubin:0", Measuring(seed=given.seed), helpers=Path()) as evaluator:
-        stand_in = StandIn(evaluator.shipped.cubin, evaluator.kernel.name)
-        evaluator.child = stand_in  # type: ignore[assignment]
-        space = domains.space(task, "cubin")
-        began = time.process_time()
-        outcome = optimize(task, space, evaluator, search_of(agent), Budget(None, given.proposals), course=Course(seed=given.seed))
-        seconds = time.process_time() - began - stand_in.seconds(task_path)
-    trail = digest(*(record.candidate.key for record in outcome.records))
-    instructions, different = len(evaluator.kernel.words), len({record.candidate.key for record in outcome.records})
+    played(task, agent, given.seed, 1)
+    outcome, seconds = played(task, agent, given.seed, given.proposals)
+    keys = [record.candidate.key for record in outcome.records]
     rate = round(outcome.proposals / seconds, 1)
     return {
-        "table": "proposing", "kernel": kernel, "instructions": instructions, "agent": agent, "proposals": outcome.proposals, "different": different,
-        "a second": rate, "trail": trail,
+        "table": "proposing", "kernel": kernel, "instructions": len(domain.kernel_of(task).words), "agent": agent, "proposals": outcome.proposals,
+        "different": len(set(keys)), "a second": rate, "trail": digest(*keys),
     }  # fmt: skip
+
+
+def played(task: Task, agent: str, seed: int, proposals: int) -> tuple[Outcome, float]:
+    """Return what an agent proposed, and the seconds of a core that it took."""
+    with CubinEvaluator(task, "cubin:0", Measuring(seed=seed), helpers=Path()) as evaluator:
+        stand_in = StandIn(evaluator.shipped.cubin, evaluator.kernel.name)
+        evaluator.child = stand_in  # type: ignore[assignment]
+        space, search = domains.space(task, "cubin"), search_of(agent)
+        began = time.process_time()
+        outcome = optimize(task, space, evaluator, search, Budget(None, proposals), course=Course(seed=seed))
+        return outcome, time.process_time() - began - stand_in.seconds(Path(task.path))
 
 
 def profiled(given: argparse.Namespace, kernel: str, agent: str) -> None:

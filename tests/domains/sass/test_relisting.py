@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
+from random import Random
 
 import pytest
 from sass_cubins import checker, kernel
 
-from warpwright.domains.sass import control, relisting
-from warpwright.domains.sass.checker import complaints, dependences
+from warpwright.domains.sass import control, listing, relisting
+from warpwright.domains.sass.checker import Checker, complaints, dependences
 from warpwright.domains.sass.disassembly import Line
-from warpwright.domains.sass.edits import with_reuse, without_stale_reuse
 from warpwright.domains.sass.instruction import read
 from warpwright.domains.sass.kernel import Schedule
 from warpwright.domains.sass.techniques import hot_blocks
@@ -40,15 +41,33 @@ def test_what_decides_among_neighbours_gives_legal_blocks(name: str, by: str) ->
 
 def test_instructions_that_need_not_wait_come_first() -> None:
     """The line of a block is no longer than in the compiler's order, for which the same distances hold."""
-    here, name = kernel("stencil_90"), "stencil_90"
-    number = hot_blocks(checker(name))[0]
-    lengths = []
-    for order in (here.blocks[number], listed_by_cycles(name, number)):
-        line = relisting.Line(checker(name), here.original, number)
-        for index in order:
-            line.issue(index)
-        lengths.append(line.now)
+    number = hot_blocks(checker("stencil_90"))[0]
+    lengths = [line("stencil_90", number, order) for order in (kernel("stencil_90").blocks[number], listed_by_cycles("stencil_90", number))]
     assert lengths[1] <= lengths[0]
+
+
+def line(name: str, number: int, order: Iterable[int]) -> float:
+    """The cycle in which the last of a block's instructions issues, one a cycle, each as soon as it may."""
+    rules, instructions = checker(name), kernel(name).instructions
+    issued: dict[int, float] = {}
+    now = 0.0
+    for index in order:
+        soonest = (issued[one] + listing.apart(rules, instructions[one], instructions[index]) for one in rules.before(number)[index])
+        issued[index] = max([now, *soonest])
+        now = issued[index] + 1
+    return now
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_of_what_is_ready_the_first_that_is_wanted_is_listed(name: str) -> None:
+    number, rng = hot_blocks(checker(name))[0], Random(name)
+    block, before = kernel(name).blocks[number], checker(name).before(number)
+    wanted = {index: rng.random() for index in block}
+    left, expected = set(block), list[int]()
+    while left:
+        expected.append(min((index for index in left if not before[index] & left), key=lambda index: wanted[index]))
+        left.remove(expected[-1])
+    assert listing.links_of(checker(name), number).listed(block, wanted) == expected
 
 
 def listed_by_cycles(name: str, number: int) -> list[int]:
@@ -62,7 +81,8 @@ def listed_by_cycles(name: str, number: int) -> list[int]:
 def test_the_compilers_order_keeps_the_compilers_flags(name: str) -> None:
     original = kernel(name).original
     for block in kernel(name).blocks:
-        assert without_stale_reuse(original, block.start, block.stop - 1).words[block.start : block.stop] == original.words[block.start : block.stop]
+        kept = checker(name).model.without_stale_reuse(original, block.start, block.stop - 1)
+        assert kept.words[block.start : block.stop] == original.words[block.start : block.stop]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -126,7 +146,7 @@ def test_operands_are_kept_for_the_next_product_of_a_new_order() -> None:
     for number in hot_blocks(checker("stencil_90")):
         block = here.blocks[number]
         bare = here.original.with_words({place: control.without_reuse(here.words[place]) for place in block})
-        made = with_reuse(bare, block)
+        made = listed_as_it_is(checker("stencil_90"), bare, number)
         kept = {place: control.reused(made.words[place]) for place in block}
         assert all(flags & ~control.reused(here.words[place]) == 0 for place, flags in kept.items())
         assert not complaints(made, checker("stencil_90"))
@@ -138,8 +158,17 @@ def test_an_operand_that_is_overwritten_is_not_kept() -> None:
     factors = [map(int, re.findall(r"R(\d+)", text)[1:]) for text in texts]
     words = [control.encode(sum(n << bit for n, bit in zip(numbers, control.SLOT_BITS, strict=True)), HELD) for numbers in factors]
     instructions = tuple(read(index, Line(text, 0, frozenset(), frozenset())) for index, text in enumerate(texts))
-    code = replace(kernel("saxpy_90"), instructions=instructions, words=tuple(words), labels={})
-    assert [control.reused(word) for word in with_reuse(code.original, range(3)).words] == [0, 0b101, 0]
+    code = replace(kernel("saxpy_90"), instructions=instructions, words=tuple(words), labels={}, pinned=frozenset())
+    made = listed_as_it_is(Checker(code, checker("saxpy_90").distances), code.original, 0)
+    assert [control.reused(word) for word in made.words] == [0, 0b101, 0]
+
+
+def listed_as_it_is(rules: Checker, schedule: Schedule, number: int) -> Schedule:
+    """A block in the order that it has: operands are kept as far as that permits."""
+    block = schedule.kernel.blocks[number]
+    made = rules.model.relisted(schedule, number, rules.entry({}, number), schedule.order[block.start : block.stop], False)
+    assert made is not None
+    return made
 
 
 HELD = control.Control(4, True, 7, 7, 0, 0)

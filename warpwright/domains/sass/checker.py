@@ -104,14 +104,6 @@ class Checker:
         self._scan(self.kernel.original, self.entries, Watch(report=violations.append, needed=self.distances.needed))
         return violations
 
-    @cached_property
-    def counted_boards(self) -> int:
-        """The scoreboards that some DEPBAR counts: their operations keep them."""
-        boards = 0
-        for instruction in self.kernel.instructions:
-            boards |= instruction.counted
-        return boards
-
     def _scan(self, schedule: Schedule, entries: list[State | None], watch: Watch) -> None:
         for entry, block in zip(entries, self.kernel.blocks, strict=True):
             if entry is not None:

@@ -72,6 +72,11 @@ def text_of(fields: int) -> str:
 
 
 @cache
+def fields_of(text: str) -> int:
+    """Return the bits of a word that the control word which prints as `text` has; raise ValueError for what none prints as."""
+    return encode(0, parse(text))
+
+
 def parse(text: str) -> Control:
     """Return the control word that prints as `text`; raise ValueError for what none prints as."""
     waits_, read, write, hold, stall_, reuse = text.split(":")

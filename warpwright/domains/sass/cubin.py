@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from warpwright.errors import UsageError
@@ -81,6 +81,12 @@ class Cubin:
     def _text(self, offset: int) -> str:
         return self.data[offset : self.data.index(0, offset)].decode()
 
+    def _with(self, data: bytes) -> Cubin:
+        """Return a cubin whose sections stand where they stand here: they need not be read again."""
+        edited = Cubin(data)
+        edited.__dict__["sections"] = self.sections
+        return edited
+
     def section(self, name: str) -> Section | None:
         """Return a section by name."""
         return next((section for section in self.sections if section.name == name), None)
@@ -111,7 +117,7 @@ class Cubin:
         if len(words) * WORD != section.size:
             raise UsageError(f"expected {section.size // WORD} instruction words for {kernel}, saw {len(words)}", "an edit never changes the size")
         code = b"".join(word.to_bytes(WORD, "little") for word in words)
-        return replace(self, data=self.data[: section.offset] + code + self.data[section.offset + section.size :])
+        return self._with(self.data[: section.offset] + code + self.data[section.offset + section.size :])
 
     def _attributes(self, kernel: str) -> Iterator[tuple[int, int, int]]:
         """Yield (where its value stands in the file, number, bytes of its value) of each attribute of the kernel's .nv.info."""
@@ -136,7 +142,7 @@ class Cubin:
         data = bytearray(self.data)
         for at in self._counts(kernel):
             data[at] = count
-        return replace(self, data=bytes(data))
+        return self._with(bytes(data))
 
     def _counts(self, kernel: str) -> Iterator[int]:
         """Yield where the kernel's number of registers stands: in .nv.info, and in CUDA 12's cubins in the header of its code too."""
@@ -180,7 +186,7 @@ class Cubin:
         for entries in lists.values():
             for (at, _), place in zip(entries, sorted(place for _, place in entries), strict=True):
                 struct.pack_into("<I", data, at, place * WORD)
-        return replace(self, data=bytes(data))
+        return self._with(bytes(data))
 
     def _places(self, kernel: str, attributes: frozenset[int]) -> Iterator[tuple[int, int, int]]:
         """Yield each code offset in some attributes: where its list starts and where it stands in the file, and the instruction."""

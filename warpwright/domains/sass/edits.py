@@ -135,7 +135,7 @@ def board(checker: Checker, schedule: Schedule, place: int, to: int) -> Schedule
     """Release another scoreboard with the result of a load; the waits for it are added."""
     word = schedule.words[place]
     old = control.write_board(word)
-    if old >= control.BOARDS or old == to or (1 << old | 1 << to) & checker.counted_boards or schedule.at(place).kind == "fence":
+    if old >= control.BOARDS or old == to or (1 << old | 1 << to) & checker.kernel.counted_boards or schedule.at(place).kind == "fence":
         return None
     number = schedule.kernel.block_of[place]
     candidate = schedule.with_words({place: control.with_write_board(word, to)})
@@ -246,9 +246,11 @@ def without_hints(schedule: Schedule) -> Schedule:
 
 def unchanged_meaning(schedule: Schedule) -> bool:
     """Does every instruction do what it did, whatever its place, control word and hints?"""
-    kernel = schedule.kernel
-    pairs = zip(schedule.words, schedule.order, strict=True)
-    same = all(hints.means_the_same(kernel.instructions[index], kernel.words[index], word, kernel.cubin.arch) for word, index in pairs)
+    kernel, others = schedule.kernel, ~control.MASK
+    before = [kernel.words[index] for index in schedule.order]
+    pairs = zip(schedule.order, before, schedule.words, strict=True)
+    different = [(index, old, new) for index, old, new in pairs if (old ^ new) & others]
+    same = all(hints.means_the_same(kernel.instructions[index], old, new, kernel.cubin.arch) for index, old, new in different)
     return same and all(sorted(schedule.order[block.start : block.stop]) == list(block) for block in kernel.blocks)
 
 

@@ -107,6 +107,14 @@ class Kernel:
         return frozenset(register for registers in uses for register in registers if register < 256)
 
     @cached_property
+    def counted_boards(self) -> int:
+        """The scoreboards that some DEPBAR counts, one bit each: their operations keep them."""
+        boards = 0
+        for instruction in self.instructions:
+            boards |= instruction.counted
+        return boards
+
+    @cached_property
     def slot_registers(self) -> tuple[tuple[int, int, int], ...]:
         """Instruction -> the registers that it reads through its operand slots."""
         return tuple(operands.slot_registers(one, word) for one, word in zip(self.instructions, self.words, strict=True))

@@ -94,8 +94,8 @@ def _nodes(checker: Checker, number: int) -> tuple[array[int], array[float]]:
     numbers, cycles = array("i"), array("d")
     for index in block:
         one, product = instructions[index], checker.kernel.products[index]
-        apart = [(earlier, _apart(checker, instructions[earlier], one)) for earlier in before[index]]
-        told = [(earlier, needed) for earlier, needed in apart if needed > 1.0 or earlier in direct[index]]
+        pairs = [(earlier, apart(checker, instructions[earlier], one)) for earlier in before[index]]
+        told = [(earlier, needed) for earlier, needed in pairs if needed > 1.0 or earlier in direct[index]]
         registers = [(product or {}).get(slot, -1) for slot in range(3)]
         numbers.extend([len(direct[index]), int(product is not None), *registers, pipes.setdefault(one.latency_class, len(pipes))])
         numbers.extend([len(after[index]), *(later - block.start for later in after[index])])
@@ -124,7 +124,7 @@ def _latency(instruction: Instruction) -> float:
     return LATENCIES.get(instruction.base, OTHER_LATENCY)
 
 
-def _apart(checker: Checker, first: Instruction, second: Instruction) -> float:
+def apart(checker: Checker, first: Instruction, second: Instruction) -> float:
     """Return the cycles from one instruction to another that depends on it."""
     shared = first.defs & second.uses
     if not shared:

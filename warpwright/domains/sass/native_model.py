@@ -1,6 +1,7 @@
-"""The model of hazards in C++ (hazards.cpp), for searches: the same answers as hazards.py, some hundred times as fast; built once, by g++ or clang++.
+"""The model of hazards in C++ (hazards.hpp, settling.cpp), for searches: the answers of hazards.py, some hundred times as fast.
 
-This file tells the C++ what it needs of a kernel as numbers: registers, classes of latency, consumers, and the distance that each pair needs.
+It is built once, by g++ or clang++. This file tells it what it needs of a kernel as numbers: registers, classes of latency, consumers, and the
+distance that each pair needs.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ KINDS = ("fence", "memory", "variable", "fixed")
 READERS = tuple(isa.READ_BEFORE)
 
 REUSE_REACH = 34
-"""A reuse flag is kept when its reader stands at most this far behind, as hazards.cpp has it."""
+"""A reuse flag is kept when its reader stands at most this far behind, as settling.cpp has it."""
 
 _WAIT = ("wait", "SB")
 """What a `SET` distance is learnt for: the first consumer."""
@@ -38,7 +39,8 @@ _WAIT = ("wait", "SB")
 @cache
 def library() -> ctypes.CDLL:
     """Return the built library; raise UsageError where there is no C++ compiler."""
-    found = ctypes.CDLL(str(native.build(Path(__file__).with_name("hazards.cpp").read_text(), flags=FLAGS)))
+    text = "".join(Path(__file__).with_name(name).read_text() for name in ("hazards.hpp", "settling.cpp"))
+    found = ctypes.CDLL(str(native.build(text, flags=FLAGS)))
     for name in ("engine_make", "state_make", "state_copy"):
         getattr(found, name).restype = ctypes.c_void_p
     pointer, number = ctypes.c_void_p, ctypes.c_int
@@ -49,7 +51,8 @@ def library() -> ctypes.CDLL:
     for name in ("state_join", "state_within"):
         getattr(found, name).argtypes = [pointer, pointer]
     found.block_run.argtypes = [pointer, pointer, number, pointer, pointer, number, pointer]
-    found.block_settle.argtypes = [pointer, pointer, number, pointer, pointer, number, number]
+    found.block_settle.argtypes = [pointer, pointer, number, pointer, pointer, number]
+    found.block_relist.argtypes = [pointer, pointer, number, pointer, pointer, pointer, number]
     found.block_repair.argtypes = [pointer, pointer, number, pointer, pointer]
     found.block_reuse.argtypes = [pointer, number, pointer, pointer, number]
     return found
@@ -79,7 +82,7 @@ class NativeState:
 
 @dataclass(frozen=True, eq=False)
 class NativeModel:
-    """The model of one kernel, by hazards.cpp; the fields are those of Model."""
+    """The model of one kernel, by hazards.hpp; the fields are those of Model."""
 
     kernel: Kernel
     distances: Distances
@@ -123,17 +126,30 @@ class NativeModel:
 
         return hazards.fixed_point(self.kernel, self.state(hazards.at_start(self.kernel)), after)
 
-    def settled(self, schedule: Schedule, block: int, entry: NativeState, shortest: bool = False, listed: bool = False) -> Schedule | None:
+    def settled(self, schedule: Schedule, block: int, entry: NativeState, shortest: bool) -> Schedule | None:
         """Return a schedule with the waits and stalls that a block lacks, added in one pass; None where that is not to be had.
 
-        `shortest`: with stalls of one cycle first, but of fences and of the block's last, which order more than registers. `listed`: the block has a
-        new order, so reuse flags come first.
+        `shortest`: with stalls of one cycle first, but of fences and of the block's last, which order more than registers.
         """
         places, state = self.kernel.blocks[block], entry.copy()
         order, controls = _packed(schedule, places)
         settle = self.engine.functions.block_settle
-        done = settle(self.engine.pointer, state.pointer, len(order), _address(order), _address(controls), int(shortest), int(listed))
+        done = settle(self.engine.pointer, state.pointer, len(order), _address(order), _address(controls), int(shortest))
         return _with_controls(schedule, places, controls) if done else None
+
+    def relisted(self, schedule: Schedule, block: int, entry: NativeState, new: Sequence[int], shortest: bool) -> Schedule | None:
+        """Return a schedule with a block in another order: every result has a scoreboard of its own, operands are kept, and then as `settled`."""
+        places, state = self.kernel.blocks[block], entry.copy()
+        span = slice(places.start, places.stop)
+        (old, controls), order = _packed(schedule, places), array("i", new)
+        relist = self.engine.functions.block_relist
+        addresses = (_address(old), _address(order), _address(controls))
+        if not relist(self.engine.pointer, state.pointer, len(order), *addresses, int(shortest)):
+            return None
+        word_of, shift, others = dict(zip(old, schedule.words[span], strict=True)), control.SHIFT, ~control.MASK
+        words = tuple([word_of[index] & others | fields << shift for index, fields in zip(order, controls, strict=True)])
+        orders = (schedule.order[: span.start], tuple(new), schedule.order[span.stop :])
+        return Schedule(schedule.kernel, sum(orders, ()), schedule.words[: span.start] + words + schedule.words[span.stop :], schedule.assumed)
 
     def repaired(self, schedule: Schedule, block: int, entry: NativeState) -> Schedule | None:
         """Return a schedule with waits and stalls added, one by one, for what a block's walk finds first; None where that does not help."""
@@ -221,7 +237,8 @@ class Tables:
             self.distances.needed((hazard, name, *consumer)) if self._asked(hazard, consumer) else 0
             for hazard in HAZARDS for name in self.names.known for consumer in self.consumers.known
         ]  # fmt: skip
-        head = [self.count, len(late), len(self.consumers.known), self.board, self.registers(FENCE), self.registers(PIPES)]
+        specials = [self.board, self.registers(FENCE), self.registers(PIPES), self.kernel.counted_boards]
+        head = [self.count, len(late), len(self.consumers.known), *specials]
         body = [number for row in rows for number in row] + [len(alarms), *(number for row in alarms for number in row)]
         general = [self.registers.known.get(register, -1) for register in range(256)]
         return array("i", [*head, *_list(late), *_list(general), *_list(needed), len(rows), *body])
@@ -241,7 +258,8 @@ class Tables:
             KINDS.index(one.kind), sum(flag << bit for bit, flag in enumerate(flags)), one.drained, self.names(one.latency_class),
             self.names("<" + one.latency_class), self.names(pipe) if pipe else -1, self.spacing[pipe] if pipe else 0,
             self.groups(one.group), READERS.index(one.base) if one.base in READERS else -1, read, fence, self.consumers((one.kind, "M")),
-            *self.kernel.slot_registers[one.index], sum(1 << slot for slot in self.kernel.products[one.index] or ()),
+            self.kernel.words[one.index] >> control.SHIFT & control.FIELDS, *self.kernel.slot_registers[one.index],
+            sum(1 << slot for slot in self.kernel.products[one.index] or ()),
         ]  # fmt: skip
         uses: list[int] = []
         for register in one.uses:

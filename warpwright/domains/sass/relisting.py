@@ -67,15 +67,16 @@ def lift(checker: Checker, schedule: Schedule, place: int, distance: int) -> Sch
     """Move an instruction by `distance` places with its dependence chain."""
     number, block = schedule.kernel.block_of[place], block_of(schedule, place)
     order, before = schedule.order[block.start : block.stop], checker.before(number)
-    chain, target = {schedule.order[place]}, place - block.start + distance
+    target, chain = place - block.start + distance, {schedule.order[place]}
+    needed = set(before[schedule.order[place]])
     for index in reversed(order) if distance < 0 else order:
-        if (distance < 0 and any(index in before[other] for other in chain)) or (distance > 0 and before[index] & chain):
+        if index in needed if distance < 0 else not before[index].isdisjoint(chain):
             chain.add(index)
-    sign = -1 if distance < 0 else 1
+            needed |= before[index]
     wanted = {index: float(at) for at, index in enumerate(order)}
     for index in chain:
         at = wanted[index]
-        wanted[index] = min(at, target - 0.5) if sign < 0 else max(at, target + 0.5)
+        wanted[index] = min(at, target - 0.5) if distance < 0 else max(at, target + 0.5)
     return _settled(checker, schedule, number, wanted, False)
 
 
@@ -85,7 +86,7 @@ def share(checker: Checker, schedule: Schedule, number: int, size: int, seed: in
     Old waits stay; what the new boards need is added.
     """
     block, words = schedule.kernel.blocks[number], list(schedule.words)
-    counted = {board for board in range(control.BOARDS) if checker.counted_boards >> board & 1}
+    counted = {board for board in range(control.BOARDS) if checker.kernel.counted_boards >> board & 1}
     taken = counted | {control.read_board(words[place]) for place in block}
     boards = [board for board in range(control.BOARDS) if board not in taken]
     own = {place: control.write_board(words[place]) for place in block if schedule.at(place).kind != "fence"}
@@ -145,42 +146,23 @@ def _settled(
     new = links_of(checker, number).listed(old, wanted, by)
     if new == list(old) and not least:
         return None
-    word_of = _with_boards(checker, schedule, block)
-    order, words = list(schedule.order), list(schedule.words)
-    order[block.start : block.stop] = new
-    words[block.start : block.stop] = [word_of[index] for index in new]
-    moved = Schedule(schedule.kernel, tuple(order), tuple(words), schedule.assumed)
-    return settle(checker, moved, number, least, listed=True)
+    made = checker.model.relisted(schedule, number, checker.entry(schedule.assumed, number), new, least)
+    return _accepted(checker, schedule, made, number, least)
 
 
-def _with_boards(checker: Checker, schedule: Schedule, block: range) -> dict[int, int]:
-    """Return instruction -> word, where a result that a later operation's scoreboard covers (hazards, rule 2) has that scoreboard itself.
-
-    The later operation may come later still, or after what reads the result. Reuse flags that an earlier edit dropped are back: the new order may
-    bear them again.
-    """
-    kernel, counted = schedule.kernel, checker.counted_boards
-    words, boards = {}, dict[str, int]()
-    for place in reversed(block):
-        index, word = schedule.order[place], schedule.words[place]
-        instruction, board = kernel.instructions[index], word >> 110 & 7
-        if board < control.BOARDS:
-            boards[instruction.group] = board
-        elif instruction.group in boards and instruction.defs and not counted >> boards[instruction.group] & 1 and instruction.kind != "fence":
-            word = control.with_write_board(word, boards[instruction.group])
-        words[index] = word | kernel.words[index] & control.REUSE if word >> 109 & 1 else word
-    return words
-
-
-def settle(checker: Checker, schedule: Schedule, number: int, least: bool = False, listed: bool = False) -> Schedule | None:
+def settle(checker: Checker, schedule: Schedule, number: int, least: bool = False) -> Schedule | None:
     """Return `schedule` with the waits and stalls that a block lacks; None where that does not make it legal, or changes nothing.
 
-    `least`: with the shortest stalls; `listed`: the block has a new order, and keeps operands as far as that permits.
+    `least`: with the shortest stalls.
     """
-    settled = checker.model.settled(schedule, number, checker.entry(schedule.assumed, number), least, listed)
-    if settled is None or (least and settled.words == schedule.words):
+    made = checker.model.settled(schedule, number, checker.entry(schedule.assumed, number), least)
+    return _accepted(checker, schedule, made, number, least)
+
+
+def _accepted(checker: Checker, before: Schedule, made: Schedule | None, number: int, least: bool) -> Schedule | None:
+    if made is None or (least and made.words == before.words):
         return None
-    return checker.accept(settled, number) or repaired(checker, settled, number) or _later(checker, settled, number)
+    return checker.accept(made, number) or repaired(checker, made, number) or _later(checker, made, number)
 
 
 def _later(checker: Checker, schedule: Schedule, number: int) -> Schedule | None:

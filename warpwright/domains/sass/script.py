@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import Any
 
 from warpwright.domains.sass import control, hints
@@ -26,9 +27,7 @@ def write(schedule: Schedule) -> str:
     if hinted:
         fields.append(f'"hints": {_object(hinted)}')
     if kernel.compiled is not None:
-        pairs = zip(kernel.words, kernel.compiled.words, strict=True)
-        words = [f'"{index}": "{word:032x}"' for index, (word, compiled) in enumerate(pairs) if word != compiled]
-        fields += [f'"registers": {kernel.registers}', f'"compiled": "{kernel.compiled.digest}"', f'"words": {_object(words)}']
+        fields += [f'"registers": {kernel.registers}', f'"compiled": "{kernel.compiled.digest}"', f'"words": {_renamed(kernel)}']
     return "{\n " + ",\n ".join(fields) + "\n}\n"
 
 
@@ -36,18 +35,26 @@ def _object(pairs: list[str]) -> str:
     return "{\n  " + ",\n  ".join(pairs) + "\n }" if pairs else "{}"
 
 
+@lru_cache(2)
+def _renamed(kernel: Kernel) -> str:
+    """Return the words in which a kernel differs from the compiler's."""
+    assert kernel.compiled is not None
+    pairs = zip(kernel.words, kernel.compiled.words, strict=True)
+    return _object([f'"{index}": "{word:032x}"' for index, (word, compiled) in enumerate(pairs) if word != compiled])
+
+
 def _hint(kernel: Kernel, index: int, word: int) -> str:
     """Return the hint of a word, "" where it is the compiler's or there is none."""
-    differs = (word ^ kernel.words[index]) & ~control.MASK
-    instruction = kernel.instructions[index]
-    return str(hints.read(word, instruction)) if differs & hints.mask(instruction, kernel.words[index], kernel.cubin.arch) else ""
+    differs, instruction = (word ^ kernel.words[index]) & ~control.MASK, kernel.instructions[index]
+    hinted = differs and differs & hints.mask(instruction, kernel.words[index], kernel.cubin.arch)
+    return str(hints.read(word, instruction)) if hinted else ""
 
 
 def _words(kernel: Kernel, controls: dict[str, str], hinted: dict[str, str]) -> list[int]:
     """Return the instructions' words, in the original order, with the control fields and the hints that a text gives them."""
     words = list(kernel.words)
     for name, fields in controls.items():
-        words[int(name)] = control.encode(words[int(name)], control.parse(fields))
+        words[int(name)] = words[int(name)] & ~control.MASK | control.fields_of(fields)
     for name, hint in hinted.items():
         index = int(name)
         if not hints.mask(kernel.instructions[index], words[index], kernel.cubin.arch):

@@ -302,23 +302,29 @@ class Session:
     def evaluate(self, image: str, seeds: Sequence[int], rounds: Sequence[int], worth: float, fresh: Sequence[int] = ()) -> dict[str, Any]:
         """Compare a candidate with the original, then time it: the first number of rounds, and the next while it may still be worth it.
 
-        What reaches the last rounds is compared on the inputs of `fresh` before them.
+        What reaches the last rounds is compared on the inputs of `fresh` before them. `seconds` of the answer says where the time went.
         """
+        began = time.perf_counter()
         module = self.driver.module(Path(image).read_bytes())
         candidate = self.driver.function(module, self.launch.kernel, self.launch.shared)
+        loaded = time.perf_counter()
         differ = [self.differing(candidate, place % len(self.sets), seed) for place, seed in enumerate(seeds)]
+        compared = time.perf_counter()
         timed_so_far: dict[str, Any] = {"differ": differ, "original_us": [], "candidate_us": []}
         for stage, count in enumerate(rounds):
             if stage and stage == len(rounds) - 1:
                 differ += [self.differing(candidate, len(self.sets) - 1, seed) for seed in fresh]  # the first set keeps its inputs
             if any(differ):
                 break
-            original, timed = self.pairs(candidate, count, self.inner, stage)
-            timed_so_far["original_us"] += original
-            timed_so_far["candidate_us"] += timed
+            pairs = self.pairs(candidate, count, self.inner, stage)
+            timed_so_far["original_us"] += pairs[0]
+            timed_so_far["candidate_us"] += pairs[1]
             if upper([a / b for a, b in zip(timed_so_far["original_us"], timed_so_far["candidate_us"], strict=True)]) < worth:
                 break
+        timed = time.perf_counter()
         self.driver.call("cuModuleUnload", module)
+        parts = {"load": loaded - began, "compare": compared - loaded, "time": timed - compared, "unload": time.perf_counter() - timed}
+        timed_so_far["seconds"] = parts
         return timed_so_far
 
     def epochs(self, image: str, epochs: int, pairs: int, cold: bool = False) -> dict[str, Any]:

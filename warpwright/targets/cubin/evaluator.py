@@ -91,6 +91,8 @@ class CubinEvaluator:
         """The greatest speed-up so far."""
         self.noise = 0.0
         """Log-ratio that the original had against itself at most."""
+        self.spent: dict[str, float] = {"candidates": 0.0}
+        """Seconds that the child took to load, compare, time and unload candidates, and how many they were."""
 
     def __enter__(self) -> CubinEvaluator:
         return self
@@ -147,6 +149,8 @@ class CubinEvaluator:
     def _evaluated(self, candidate: Candidate) -> Record:
         image = self._write(self.schedule(candidate).cubin.data)
         answer = self._timed(image, self.rounds, max(1.0, NEAR_BEST * self.best))
+        for what, seconds in {"candidates": 1.0, **answer.get("seconds", {})}.items():
+            self.spent[what] = self.spent.get(what, 0.0) + seconds
         if any(answer["differ"]):
             other = sum(map(bool, answer["differ"]))
             reason = f"expected the original's bits, saw {sum(answer['differ'])} other words on {other} of {len(answer['differ'])} inputs"

@@ -1,7 +1,7 @@
-// The model of hazards.py in C++, for what a search asks of it thousands of times a second: does a block pass, and what does it lack?
+// The model of hazards.py in C++, for what a search asks of it thousands of times a second (settling.cpp): does a block pass, and what does it lack?
 //
-// Tables come from native_hazards.py, which says what each number is; the rules are numbered there and in hazards.py, and are the same. A test holds
-// the two against one another over random edits. What a search keeps in the end is judged by hazards.py.
+// Tables come from native_model.py, which says what each number is; the rules are hazards.py's, by their numbers there. A test holds the two against one
+// another over random edits. What a search keeps in the end is judged by hazards.py.
 //
 // Registers are numbered from 0: those that the kernel names, then six scoreboards, the last fences, the pipes; an operation i is `registers + i`.
 
@@ -13,8 +13,6 @@
 namespace {
 
 constexpr int HORIZON = 40, BOARDS = 6, NO_BOARD = 7, MOST_STALL = 15, LONGEST_HELD_STALL = 11;
-constexpr int ROUNDS = 6, REPAIRS = 24;  // times that one instruction is examined; waits and stalls that one edit may add
-constexpr int REUSE_REACH = 34;          // a reuse flag is kept when its reader stands at most this far behind: compilers' own do
 enum Kind { FENCE_KIND, MEMORY, VARIABLE, FIXED };
 enum Rule { RAW, WAW, WAR, GMMA, DISTANCE, FLIGHT };
 enum Hazard { H_RAW, H_WAW, H_WAR, H_SET, H_AFTER };
@@ -25,6 +23,7 @@ struct Definition { int register_, producer, consumer; };
 
 struct Instruction {
     int kind, flags, drained, latency_class, late_class, pipe, spacing, group, reader, read_before, fence_name, kind_consumer;
+    int original;  // the compiler's control fields
     int slots[3], product;  // registers of the operand slots, by their own numbers; the slots of a product of plain registers, one bit each
     std::vector<Use> uses;
     std::vector<Definition> definitions;
@@ -42,12 +41,12 @@ struct State {
     std::vector<Fact> facts;
     std::vector<Age> ages;
     std::vector<uint16_t> pending, young;  // how many facts and ages each register has
-    int now = 0;
+    int now = 0, tidied = 0;  // tidied: when ages that are over were last dropped
     std::bitset<256> gmma;
 };
 
 struct Engine {
-    int registers, names, consumers, board, fence, pipes;
+    int registers, names, consumers, board, fence, pipes, counted;  // counted: the scoreboards that some DEPBAR counts
     std::vector<Instruction> instructions;
     std::vector<int> needed;            // [hazard][name][consumer]
     std::vector<Violation> accepted;    // false alarms; `cycles`: the fewest
@@ -89,6 +88,7 @@ void forget_over(State &state) {
         else --state.young[age.register_];
     }
     ages.resize(kept);
+    state.tidied = state.now;
 }
 
 void drop_ages(State &state, int register_) {
@@ -288,252 +288,7 @@ void issue(State &state, const Engine &engine, int index, int control) {
     if (instruction.fence_name >= 0) put_age(state, engine.fence, instruction.fence_name, state.now);
     for (int register_ : instruction.late) put_age(state, register_, instruction.late_class, taken);
     state.now += std::max(1, stall_of(control));
-    if (state.ages.size() > 96) forget_over(state);
+    if (state.now - state.tidied > HORIZON / 2) forget_over(state);
 }
-
-bool lengthened(int *controls, int place, int cycles) {
-    for (int before = place - 1; before >= 0 && cycles; --before) {
-        const int stall = stall_of(controls[before]), more = std::min(cycles, MOST_STALL - stall);
-        if (more) controls[before] = with_stall(controls[before], stall + more);
-        cycles -= more;
-    }
-    return !cycles;
-}
-
-// Add waits to a control word and cycles before it until the model finds nothing.
-bool settled_at(State &state, int index, int *controls, int place, Watch &watch) {
-    for (int round = 0; round < ROUNDS; ++round) {
-        watch.found.clear();
-        examine(state, index, controls[place], watch);
-        if (watch.found.empty()) return true;
-        int missing = 0;
-        for (const Violation &violation : watch.found) {
-            if (violation.rule == DISTANCE) {
-                missing = std::max(missing, violation.needed - violation.cycles);
-                continue;
-            }
-            if (!violation.cover) return false;
-            int board = 0;
-            while (!(violation.cover >> board & 1)) ++board;
-            controls[place] |= 1 << (11 + board);
-        }
-        if (missing) {
-            if (!lengthened(controls, place, missing)) return false;
-            state.now += missing;
-        }
-    }
-    return false;
-}
-
-// Add a wait or cycles for what a walk found first; is that possible?
-bool repaired(const Engine &engine, int count, const int *order, int *controls, const Violation &found) {
-    const int place = static_cast<int>(std::find(order, order + count, found.index) - order);
-    if (found.rule != DISTANCE) {
-        for (int board = 0; board < BOARDS; ++board)
-            if (found.cover >> board & 1) {
-                controls[place] |= 1 << (11 + board);
-                return true;
-            }
-        return false;
-    }
-    int missing = found.needed - found.cycles;
-    for (int before = place - 1; before >= 0; --before) {
-        if (engine.instructions[order[before]].has(IS_END)) return false;
-        const int stall = stall_of(controls[before]), longer = std::min(MOST_STALL, stall + missing);
-        missing -= longer - stall;
-        controls[before] = with_stall(controls[before], longer);
-        if (missing <= 0) return true;
-    }
-    return false;
-}
-
-template <class Accesses> bool touches(const Accesses &accesses, int register_) {
-    return std::any_of(accesses.begin(), accesses.end(), [&](const auto &one) { return one.register_ == register_; });
-}
-
-// Is an operand read again, through the same slot, before it is written?
-bool read_again(const Engine &engine, int count, const int *order, int place, int slot) {
-    const int own = engine.instructions[order[place]].slots[slot], register_ = own < 0 ? -1 : engine.general[own];
-    if (register_ < 0) return false;
-    for (int later = place + 1; later < std::min(count, place + 1 + REUSE_REACH); ++later) {
-        const Instruction &instruction = engine.instructions[order[later]];
-        if (instruction.slots[slot] == own && touches(instruction.uses, register_)) return true;
-        if (touches(instruction.definitions, register_)) return false;
-    }
-    return false;
-}
-
-void drop_stale_reuse(const Engine &engine, int count, const int *order, int *controls, int first, int last) {
-    for (int place = first; place < last; ++place)
-        for (int slot = 0; slot < 3; ++slot)
-            if (controls[place] >> (17 + slot) & 1 && !read_again(engine, count, order, place, slot)) controls[place] &= ~(1 << (17 + slot));
-}
-
-// Keep an operand for the next instruction where that reads it through the same slot; among arithmetic on plain registers alone. Compilers set every
-// such flag: in ten kernels not one was left to be set.
-void add_reuse(const Engine &engine, int count, const int *order, int *controls) {
-    for (int place = 0; place + 1 < count; ++place) {
-        const Instruction &here = engine.instructions[order[place]], &there = engine.instructions[order[place + 1]];
-        const bool held = controls[place] >> 4 & 1 && stall_of(controls[place]) <= LONGEST_HELD_STALL;
-        for (int slot = 0; held && slot < 3; ++slot) {
-            if (!(here.product & there.product & 1 << slot) || here.slots[slot] != there.slots[slot]) continue;
-            const int register_ = engine.general[here.slots[slot]];
-            if (register_ < 0 || !touches(here.definitions, register_)) controls[place] |= 1 << (17 + slot);
-        }
-    }
-}
-
-struct Reader {
-    const int *at;
-    int next() { return *at++; }
-    std::vector<int> list() {
-        std::vector<int> values(next());
-        for (int &value : values) value = next();
-        return values;
-    }
-};
 
 }  // namespace
-
-extern "C" {
-
-Engine *engine_make(const int *data) {
-    Reader read{data};
-    auto *engine = new Engine;
-    engine->registers = read.next(), engine->names = read.next(), engine->consumers = read.next();
-    engine->board = read.next(), engine->fence = read.next(), engine->pipes = read.next();
-    for (int late : read.list()) engine->is_late.push_back(static_cast<char>(late));
-    engine->general = read.list();
-    engine->needed = read.list();
-    engine->instructions.resize(read.next());
-    for (auto &one : engine->instructions) {
-        for (int *value : {&one.kind, &one.flags, &one.drained, &one.latency_class, &one.late_class, &one.pipe, &one.spacing, &one.group, &one.reader,
-                           &one.read_before, &one.fence_name, &one.kind_consumer, &one.slots[0], &one.slots[1], &one.slots[2], &one.product})
-            *value = read.next();
-        one.uses.resize(read.next());
-        for (auto &use : one.uses) use.register_ = read.next(), use.consumers = read.list();
-        one.definitions.resize(read.next());
-        for (auto &definition : one.definitions)
-            definition.register_ = read.next(), definition.producer = read.next(), definition.consumer = read.next();
-        one.tracked = read.list(), one.late = read.list(), one.allowed = read.list(), one.gmma = read.list();
-    }
-    engine->accepted.resize(read.next());
-    for (auto &one : engine->accepted) {
-        one = {};
-        for (int *value : {&one.rule, &one.index, &one.register_, &one.pending, &one.fact, &one.hazard, &one.name, &one.consumer, &one.cycles})
-            *value = read.next();
-    }
-    return engine;
-}
-
-void engine_free(Engine *engine) { delete engine; }
-
-State *state_make(const Engine *engine, const int *data) {
-    Reader read{data};
-    auto *state = new State;
-    state->pending.resize(engine->registers + engine->instructions.size());
-    state->young.resize(engine->registers);
-    state->now = read.next();
-    for (int count = read.next(); count; --count) {
-        const int register_ = read.next(), pending = read.next(), index = read.next(), cover = read.next();
-        put_fact(*state, register_, pending, index, cover);
-    }
-    for (int count = read.next(); count; --count) {
-        const int register_ = read.next(), name = read.next(), cycle = read.next();
-        put_age(*state, register_, name, cycle);
-    }
-    for (int register_ : read.list()) state->gmma.set(register_);
-    return state;
-}
-
-State *state_copy(const State *state) { return new State(*state); }
-
-void state_free(State *state) { delete state; }
-
-// Rule 6: take in what may be in flight on another path; was that anything new?
-int state_join(State *mine, const State *other) {
-    bool changed = false;
-    for (const Fact &fact : other->facts) {
-        Fact *known = find_fact(*mine, fact.register_, fact.pending, fact.index);
-        const int both = known ? known->cover & fact.cover : fact.cover;
-        if (known && known->cover == both) continue;
-        put_fact(*mine, fact.register_, fact.pending, fact.index, both);
-        changed = true;
-    }
-    for (const Age &age : other->ages) {
-        const int cycles = other->now - age.cycle;
-        if (cycles >= HORIZON) continue;
-        const Age *known = find_age(*mine, age.register_, age.name);
-        if (known && cycles >= mine->now - known->cycle) continue;
-        put_age(*mine, age.register_, age.name, mine->now - cycles);
-        changed = true;
-    }
-    const auto both = mine->gmma | other->gmma;
-    changed |= both != mine->gmma;
-    mine->gmma = both;
-    return changed;
-}
-
-int state_within(State *mine, State *other) {
-    for (const Fact &fact : mine->facts) {
-        const Fact *known = find_fact(*other, fact.register_, fact.pending, fact.index);
-        if (!known || known->cover & ~fact.cover) return false;
-    }
-    for (const Age &age : mine->ages) {
-        const int cycles = mine->now - age.cycle;
-        if (cycles >= HORIZON) continue;
-        const Age *known = find_age(*other, age.register_, age.name);
-        if (!known || other->now - known->cycle > cycles) return false;
-    }
-    return (mine->gmma & ~other->gmma).none();
-}
-
-// Issue a block until its first violation, which is told, or to its end; returns whether it passed. `state` is changed.
-int block_run(const Engine *engine, State *state, int count, const int *order, const int *controls, int silent, Violation *first) {
-    Watch watch(*engine, silent);
-    for (int place = 0; place < count; ++place) {
-        const int index = order[place];
-        examine(*state, index, controls[place], watch);
-        if (!watch.found.empty()) {
-            *first = watch.found[0];
-            return 0;
-        }
-        issue(*state, *engine, index, controls[place]);
-        watch.issued[index] = 1;
-    }
-    return 1;
-}
-
-// Drop the reuse flags of some places whose operand is not read again; what comes behind them is there to be looked at.
-void block_reuse(const Engine *engine, int count, const int *order, int *controls, int last) { drop_stale_reuse(*engine, count, order, controls, 0, last); }
-
-// Add the waits and stalls that a block lacks. `shortest`: cut stalls to one cycle first, but of fences and of the last, which order more than
-// registers; `listed`: the block has another order, so reuse flags are settled first. Returns whether that was possible.
-int block_settle(const Engine *engine, State *state, int count, const int *order, int *controls, int shortest, int listed) {
-    Watch watch(*engine, false);
-    if (listed) {
-        drop_stale_reuse(*engine, count, order, controls, 0, count);
-        add_reuse(*engine, count, order, controls);
-    }
-    for (int place = 0; place < count; ++place) {
-        const int index = order[place];
-        const Instruction &instruction = engine->instructions[index];
-        if (shortest && place + 1 < count && instruction.kind != FENCE_KIND && !instruction.has(IS_END)) controls[place] = with_stall(controls[place], 1);
-        if (!settled_at(*state, index, controls, place, watch)) return 0;
-        issue(*state, *engine, index, controls[place]);
-        watch.issued[index] = 1;
-    }
-    return 1;
-}
-
-// Add waits and stalls, one by one, for what a walk from the block's start finds first; returns whether it finds nothing in the end.
-int block_repair(const Engine *engine, const State *entry, int count, const int *order, int *controls) {
-    for (int round = 0; round < REPAIRS; ++round) {
-        State state(*entry);
-        Violation found;
-        if (block_run(engine, &state, count, order, controls, 0, &found)) return 1;
-        if (!repaired(*engine, count, order, controls, found)) return 0;
-    }
-    return 0;
-}
-}
