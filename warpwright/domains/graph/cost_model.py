@@ -45,9 +45,8 @@ class Rates:
 CONVOLUTIONS = {"direct tf32": 68e12, "direct tf32x3": 39e12, "few channels": 60e12, "few channels, 3 axes": 12e12, "3 axes": 40e12}
 """`direct_convolution`: 16 channels to 64 of 128 x 254 x 254 (L2-25) took 2.24 and 3.86 ms on an H200. And cuDNN's where they are not near the
 tensor cores' rate: 8 channels to 64 in TF32 (L2-57) took 0.31 ms; over three axes it has no TF32 kernel, and with few channels 8 to 14 TFLOPS."""
-LIBRARY_TRANSPOSED = 4.0
-"""Times that torch's transposed convolutions with strides take on a CPU, of an ordinary one with as many terms, or in a plan: 2 x 16 x 8^3 to
-32 channels took 1.8 ms of one AMD core and 0.5 in a plan, 4 x 64 x 16^2 to 64 2.4 and 1.1."""
+PLANNED_TRANSPOSED = 2.3
+"""Times that a plan's transposed convolutions with strides are as fast as those of torch's library, on a CPU: 1.4 to 4 on one AMD core."""
 FEW_TERMS = 16
 """Channels of the input up to which that is so."""
 RATES: Mapping[str, Rates] = {
@@ -110,8 +109,8 @@ def call_seconds(node: fx.Node, rates: Rates) -> float:
     kind, operations = operations_of(node)
     arithmetic = operations / rates.arithmetic.get(kind, rates.arithmetic["float32"])
     again = PLANES_READ * _planes(node) if rates is RATES["cuda"] else 0.0
-    if rates is RATES["cpu"] and (conv := convolution_of(node)) is not None and conv.transposed and max(conv.stride) > 1:
-        arithmetic *= LIBRARY_TRANSPOSED
+    if is_op(node, aten.convolution.default) and node.args[6] and max(node.args[3]) > 1:  # type: ignore[arg-type, operator, type-var]
+        arithmetic /= PLANNED_TRANSPOSED
     return max(bytes_of(node) / rates.memory, arithmetic) + again / rates.memory + launches(node) * rates.launch
 
 

@@ -13,9 +13,9 @@ from warpwright.domains.graph.plan.memory import Place
 
 SMALL = 1 << 20
 """Multiplications below which a loop of ours is faster than a call of torch's library, which costs about 2 us."""
-LARGEST, ROWS_TO_TURN = 1 << 27, 48
-"""Multiplications up to which it may be on an AMD processor too; and rows of a from which on that holds where b lies as its transpose, which takes
-as long as 16 rows (16 x 512 x 512 took 131 us of MKL and 170 of ours, 92 where b lay in order; 64 x 512 x 512 took 360 to 505 and 320 to 445)."""
+LARGEST, MANY_ROWS = 1 << 27, 192
+"""Multiplications up to which it may be on an AMD processor too, and rows from which on: with fewer, reading b takes longest, which MKL does better
+where the caches do not hold it (64 x 512 x 512 took MKL 733 us and ours 880; 197 x 768 x 192 took 872 and 865, and 808 and 574 with b at hand)."""
 SMALL_CONVOLUTION = 1 << 21
 """Of a convolution, all images together, where oneDNN's call costs 30 us or more: it lays weights out anew in each."""
 DEEPEST = 2048
@@ -47,7 +47,7 @@ def product(to: Place, a: Place, b: Place, bias: Place | None, handle: Handle) -
     (rows, inner), columns = a.sizes, b.sizes[1]
     if rows * inner * columns <= SMALL and inner <= DEEPEST and to.strides[1] in (0, 1):
         return [_call(to, a, b, bias)]
-    own = _wide(to, a, b, bias) if rows * inner * columns <= LARGEST and (b.strides[1] == 1 or rows >= ROWS_TO_TURN) else []
+    own = _wide(to, a, b, bias) if rows * inner * columns <= LARGEST and rows >= MANY_ROWS else []
     if bias is None:
         return [*own, f"if (f_mm_out({handle(to)}, {handle(a)}, {handle(b)})) throw Failure{{@STEP}};"]
     return [*own, f"if (f_addmm_out({handle(to)}, {handle(bias)}, {handle(a)}, {handle(b)}, 1., 1.)) throw Failure{{@STEP}};"]

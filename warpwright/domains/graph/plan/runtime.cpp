@@ -177,7 +177,7 @@ static void product(const float* a, long row, long along, const float* b, long a
                                 c + m * out + n, out, count);
     }
 }
-// The same by several threads, for products that torch's library would do as well: MKL reaches 0.6 to 0.8 of an AMD core's peak, this 0.8 to 1.
+// The same by several threads, for products that torch's library would do as well.
 static void wide_product(const float* a, long row, long along, const float* b, long along_k, long along_n, const float* bias, float* c, long out, long M, long N, long K, int threads) {
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (long n = 0; n < N; n += PANEL)
@@ -185,7 +185,7 @@ static void wide_product(const float* a, long row, long along, const float* b, l
 }
 static bool is_amd() {
 #if defined(__x86_64__)
-    return __builtin_cpu_is("amd");
+    return __builtin_cpu_init(), __builtin_cpu_is("amd");
 #else
     return false;
 #endif
