@@ -32,6 +32,7 @@ template <float (*op)(const float, const float), int times, class T, class... Mo
   *y = sum;
 }
 template <class T> void launch(T* y) { unknown_to_all(y); fold<add, 3><<<1, 1>>>(y, y); }
+extern template void launch<int>(int*);
 template <> void launch<float>(float* y) { fold<add, 3><<<1, 1>>>(y, y); }
 void all(float* y) { launch<float>(y); }
 template void launch<double>(double*);
@@ -48,7 +49,8 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> warpwright.transpile.Ke
     (folder / "include").mkdir()
     (folder / "include" / "scale.h").write_text("#define FACTOR 10\n")
     (folder / "kernels.cu").write_text(TEXT)
-    return warpwright.transpile.load(folder / "kernels.cu", include=[folder / "include"], instances=["fill<double>", "fold<add, FACTOR, float, float>"])
+    instances = ["fill<double>", "fold<add, FACTOR, float, float>"]
+    return warpwright.transpile.load(folder / "kernels.cu", include=[folder / "include"], instances=instances)
 
 
 class Elsewhere:

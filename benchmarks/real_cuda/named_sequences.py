@@ -21,7 +21,8 @@ def short_convolution(long: bool, silu: bool) -> Case:
     right = functional.conv1d(x.double(), weight.double()[:, None], bias.double(), groups=channels).transpose(1, 2)
     right = functional.silu(right) if silu else right
     width = 4 * (steps + taps - 1)
-    arguments = [x, weight, bias, 4, width, channels * width, 4 * taps, empty(F, sequences, steps, channels), 4, 4 * channels, 4 * channels * steps, steps]
+    of_y = [4, 4 * channels, 4 * channels * steps]
+    arguments = [x, weight, bias, 4, width, channels * width, 4 * taps, empty(F, sequences, steps, channels), *of_y, steps]
     head = "true" if silu else "false"
     if long:
         return Case((sequences, 2, 3), (128,), arguments, {7: right}, 1e-5, f"{head}, 128, 4, 32", 4 * 128 * 35)

@@ -52,7 +52,7 @@ def _dropped(source: Source) -> dict[tuple[int, int], _Left]:
         bare = re.sub(r"/\*.*?\*/|//[^\n]*", "", head, flags=re.S)
         if "__global__" in bare or "__device__" in bare or "__constant__" in bare or "constexpr" in bare or "__shared__" in bare:
             continue
-        instance = bool(re.match(r"\s*template\b(?!\s*<)", bare)) and "(" in bare  # of a function of the host
+        instance = bool(re.match(r"\s*(extern\s+)?template\b(?!\s*<)", bare)) and "(" in bare  # of a function of the host
         if is_type(bare) or (_ALIAS.match(bare) and not _PYTHON.search(bare)):
             continue
         if brace < 0 and not instance and not _mentions_framework(text[start:end]):
