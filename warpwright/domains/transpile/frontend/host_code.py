@@ -16,7 +16,7 @@ def host_edits(source: Source) -> list[Edit]:
     text = source.text
     dropped = _dropped(source)
     kept = [(piece.brace, text[piece.start : piece.end]) for piece in source.pieces if (piece.start, piece.end) not in dropped]
-    bodies = [body for brace, body in kept if brace >= 0 or "=" in body]  # a mere declaration needs nothing
+    bodies = [body for brace, body in kept if brace >= 0 or "=" in body.partition("(")[0]]  # a mere declaration needs nothing
     words = _words(bodies)
     of_host = _words(body for body in bodies if "__global__" not in body and "__device__" not in body.partition("{")[0])
     while needed := [piece for piece, one in dropped.items() if one.name and one.name in (of_host if one.host_only else words)]:
