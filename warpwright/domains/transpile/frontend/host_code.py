@@ -58,14 +58,14 @@ def _dropped(source: Source) -> dict[tuple[int, int], _Left]:
         if brace < 0 and not instance and not _mentions_framework(text[start:end]):
             continue
         body = text[start:end]
-        name = _function(bare) if (brace >= 0 or instance) and not _PYTHON.search(body) else ""
+        name = function_of(bare) if (brace >= 0 or instance) and not _PYTHON.search(body) else ""
         if brace >= 0 and "(" in bare and not name and not _is_host_only(body):
             continue
         dropped[start, end] = _Left("" if name == "main" else name, "(" not in bare or _is_host_only(body))
     return dropped
 
 
-def _function(head: str) -> str:
+def function_of(head: str) -> str:
     """Return the name of the function that a head declares, also of a template or an instance of one; empty where there is none."""
     found = scan.tokens(head)
     at = 0
