@@ -135,9 +135,9 @@ def linear_attention(kind: str) -> Case:
     return Case((sequences * heads,), (size,), [*numbers, *given], {10: right}, 1e-5, "64")
 
 
-def attention(quantised: bool) -> Case:
+def attention(quantised: bool, size: int = 64) -> Case:
     """Return a case of attention of 3 tokens, 4 heads, on 256 keys of 2 heads, as halves or as blocks of q8_0."""
-    tokens, heads, shared, length, size, scale = 3, 4, 2, 256, 64, 0.125
+    tokens, heads, shared, length, scale = 3, 4, 2, 256, 0.125
     q, k, v = random(F, heads, tokens, size), random(H, shared, length, size), random(H, shared, length, size)
     given = [k, v]
     if quantised:
@@ -156,7 +156,7 @@ def attention(quantised: bool) -> Case:
                  4 * size, 4 * size * tokens, 4 * size * tokens * heads, size, length, shared, 1, *of_kv, *of_kv, tokens, 1, 1, 2 * length,
                  2 * length * tokens, 2 * length * tokens]  # fmt: skip
     kind = "GGML_TYPE_Q8_0" if quantised else "GGML_TYPE_F16"
-    return Case((tokens, 1, heads), (32, 4), arguments, {6: right}, 0.02 if quantised else 5e-3, f"64, 1, {kind}, {kind}, false")
+    return Case((tokens, 1, heads), (32, 4), arguments, {6: right}, 0.02 if quantised else 5e-3, f"{size}, 1, {kind}, {kind}, false")
 
 
 def delta_rule(by_key: bool) -> Case:
@@ -210,6 +210,6 @@ SEQUENCES: dict[str, Callable[[], Case | list[Case]]] = {
     "rwkv_wkv7_f32": lambda: linear_attention("wkv7"), "rwkv_wkv7_f32_t1_warp_row": lambda: linear_attention("wkv7 one"),
     "gated_linear_attn_f32": lambda: linear_attention("gla"), "gated_delta_net_cuda": all_of(lambda: delta_rule(False), lambda: delta_rule(True)),
     "dsv4_hc_comb_f32": lambda: streams_mixed("comb"), "dsv4_hc_pre_f32": lambda: streams_mixed("pre"),
-    "flash_attn_ext_vec": all_of(lambda: attention(False), *([lambda: attention(True)] if QUANTISED else [])),
+    "flash_attn_ext_vec": all_of(lambda: attention(False), *([lambda: attention(True, 128), lambda: attention(True)] if QUANTISED else [])),
     "dsv4_hc_post_f32": lambda: streams_mixed("post"),
 }  # fmt: skip

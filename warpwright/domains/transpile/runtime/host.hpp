@@ -254,6 +254,7 @@ WW_C cudaError_t cudaThreadExit() { return cudaSuccess; }
 static inline cudaError_t cudaSetDeviceFlags(unsigned) { return cudaSuccess; }
 static inline cudaError_t cudaDeviceSetCacheConfig(int) { return cudaSuccess; }
 static inline cudaError_t cudaDeviceSetSharedMemConfig(int) { return cudaSuccess; }
+static inline cudaError_t cudaDeviceGetSharedMemConfig(cudaSharedMemConfig* config) { *config = cudaSharedMemBankSizeFourByte; return cudaSuccess; }
 template <class F> static inline cudaError_t cudaFuncSetCacheConfig(F, int) { return cudaSuccess; }
 template <class F> static inline cudaError_t cudaFuncSetSharedMemConfig(F, int) { return cudaSuccess; }
 template <class F> static inline cudaError_t cudaFuncSetAttribute(F, int attribute, int value) {
