@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.compiler, pytest.mark.skipif(shutil.which("c++") is No
 TEXT = """
 #include "scale.h"
 #include <cub/cub.cuh>
+#include <cooperative_groups.h>
 __global__ void scale(const float* x, float* y, int n, unsigned char times, bool twice) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) y[i] = FACTOR * times * x[i] * (twice ? 2 : 1);
@@ -32,12 +33,25 @@ template <float (*op)(const float, const float), int times, class T, class... Mo
   *y = sum;
 }
 template <class T> void launch(T* y) { unknown_to_all(y); fold<add, 3><<<1, 1>>>(y, y); }
+extern template void launch<int>(int*);
+void after(float* y, int times = 3);
+void elsewhere(float*);
+void after(float* y, int times) { elsewhere(y); }
 template <> void launch<float>(float* y) { fold<add, 3><<<1, 1>>>(y, y); }
 void all(float* y) { launch<float>(y); }
 template void launch<double>(double*);
 int helper(int n);
 __host__ __device__ int also(int n) { return helper(n); }
 int helper(int n) { return n; }
+template <class T> static __device__ void share(T* x, T* sums) {
+  const cooperative_groups::grid_group grid = cooperative_groups::this_grid();
+  if (threadIdx.x == 0) sums[blockIdx.x] = x[blockIdx.x];
+  grid.sync();
+  T sum = 0;
+  for (unsigned i = 0; i < gridDim.x; ++i) sum += sums[i];
+  if (threadIdx.x == 0) x[blockIdx.x] /= sum;
+}
+__global__ void shares(double* x, double* sums) { share(x, sums); }
 void run(float* y) { scale<<<1, 32>>>(y, y, 1, 2, false); fill<<<1, 1>>>(y, 1.f); fold<add, 3><<<1, 1>>>(y, y); printf("host"); }
 """
 
@@ -48,7 +62,8 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> warpwright.transpile.Ke
     (folder / "include").mkdir()
     (folder / "include" / "scale.h").write_text("#define FACTOR 10\n")
     (folder / "kernels.cu").write_text(TEXT)
-    return warpwright.transpile.load(folder / "kernels.cu", include=[folder / "include"], instances=["fill<double>", "fold<add, FACTOR, float, float>"])
+    instances = ["fill<double>", "fold<add, FACTOR, float, float>"]
+    return warpwright.transpile.load(folder / "kernels.cu", include=[folder / "include"], instances=instances)
 
 
 class Elsewhere:
@@ -72,8 +87,16 @@ def test_an_instance_has_functions_macros_and_packs_for_arguments(kernels: warpw
         warpwright.transpile.loads("template <class T> __global__ void fill(T* y) { *y = 1; }", instances=["fill<Unknown>"])
 
 
+def test_blocks_of_a_kernel_that_waits_for_its_grid_run_together(kernels: warpwright.transpile.Kernels) -> None:
+    x = np.array([1.0, 2.0, 5.0])
+    kernels.shares[3, 32](x, np.zeros(3))
+    assert list(x) == [0.125, 0.25, 0.625]
+    with pytest.raises(warpwright.transpile.LaunchFailed, match="expected at most 1024 blocks"):
+        kernels.shares[1025, 32](np.ones(1025), np.zeros(1025))
+
+
 def test_kernels_are_functions_with_signatures(kernels: warpwright.transpile.Kernels) -> None:
-    assert list(kernels) == ["scale", "fill<double>", "fold<add, FACTOR, float, float>"]
+    assert list(kernels) == ["scale", "shares", "fill<double>", "fold<add, FACTOR, float, float>"]
     assert kernels.scale.signature == "void scale(const float* x, float* y, int n, unsigned char times, bool twice)"
     assert list(inspect.signature(kernels.scale).parameters) == ["x", "y", "n", "times", "twice"]
     with pytest.raises(AttributeError, match="expected one of the kernels scale"):

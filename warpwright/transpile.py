@@ -153,9 +153,13 @@ def _built(
     """Return the kernels of a text; those that the C++ compiler does not take are left out, with its words, as those that reach a refusal are."""
     broken: list[Refusal] = []
     while True:
-        program = transpile.compile_text(text, name, define, tier, instances, folders, sanitize=sanitize, broken=broken)
         try:
+            program = transpile.compile_text(text, name, define, tier, instances, folders, sanitize=sanitize, broken=broken)
             return Kernels(program)
+        except Refusal as why:
+            if why.code != "not-cuda" or any((why.file, why.line) == (one.file, one.line) for one in broken):
+                raise
+            broken.append(why)
         except BuildError:
             known = {(why.file, why.line, why.reason) for why in broken}
             fresh = [why for why in program.errors() if (why.file, why.line, why.reason) not in known]

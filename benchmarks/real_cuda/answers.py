@@ -29,7 +29,7 @@ import torch
 
 import warpwright.transpile
 from benchmarks.real_cuda import families, programs
-from benchmarks.real_cuda.kernels import TENSOR, body_of
+from benchmarks.real_cuda.kernels import TENSOR, body_of, has_kernels
 from benchmarks.real_cuda.named import NAMED
 from warpwright.domains import transpile
 from warpwright.domains.transpile.frontend import scan
@@ -180,7 +180,7 @@ def main() -> None:
     folder = given.folder.resolve()
     for path in sorted(folder.rglob("*.cu")):
         name = str(path.relative_to(folder))
-        if name in seen or not re.search(given.only, name) or "__global__" not in path.read_text(errors="replace"):
+        if name in seen or not re.search(given.only, name) or not has_kernels(path, folder, given.include):
             continue
         examine(path, name, given)
         rows = [json.loads(line) for line in given.out.read_text().splitlines()]

@@ -233,7 +233,8 @@ def experts_chosen(bias: bool) -> Case:
     indices = torch.full((tokens, count), -77, dtype=torch.float64)
     indices[:, :used] = best
     config = bytes([0, 0, 1, 0])
-    arguments = [logits, empty(F, tokens, used), torch.full((tokens, count), -77, dtype=WORDS), offset if bias else None, tokens, used, 1e-6, 1.0, config]
+    ids = torch.full((tokens, count), -77, dtype=WORDS)
+    arguments = [logits, empty(F, tokens, used), ids, offset if bias else None, tokens, used, 1e-6, 1.0, config]
     return Case((blocks(tokens, 4),), (32, 4), arguments, {1: right, 2: indices}, 1e-5, f"{count}, {'true' if bias else 'false'}")
 
 

@@ -98,7 +98,7 @@ def copied() -> Case:
 def copied_in_tiles() -> Case:
     x = random(F, 10, 70, 50)
     right = x.double().transpose(1, 2)
-    rest = [0] * 13
+    rest = [0] * 14
     rest[0], rest[1], rest[2] = 70, 50, 10
     return Case((2, 3, 2), (32, 8), [x, empty(F, 10, 50, 70), x.numel(), *rest], {1: right}, EXACT, "float")
 
@@ -165,7 +165,8 @@ def triangle(lower: bool) -> Case:
     x = random(F, 2, 3, 40, 40)
     sizes = strides(40, 40, 3, 2)
     right = x.double().tril(-1) if lower else x.double().triu(1)
-    return Case((40, 3, 2), (64,), [x, empty(F, *x.shape), 40, 40, 3, 2, *sizes, *sizes], {1: right}, EXACT, "float, true, 0" if lower else "float, false, 1")
+    instance = "float, true, 0" if lower else "float, false, 1"
+    return Case((40, 3, 2), (64,), [x, empty(F, *x.shape), 40, 40, 3, 2, *sizes, *sizes], {1: right}, EXACT, instance)
 
 
 def addresses() -> Case:

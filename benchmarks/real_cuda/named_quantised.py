@@ -91,7 +91,8 @@ def rows_taken(kind: str) -> Case:
     columns = 512 if super_block else 128
     data, values, stride = row_of_blocks(kind, 10, columns)
     index = torch.randint(0, 10, (7,), dtype=torch.int32)
-    arguments = [data, index, empty(F, 7, columns), columns, 1, fast_divisor(1), columns, 7 * columns, 7 * columns, stride, 10 * stride, 10 * stride, 1, 7, 7]
+    where = [columns, 7 * columns, 7 * columns, stride, 10 * stride, 10 * stride, 1, 7, 7]
+    arguments = [data, index, empty(F, 7, columns), columns, 1, fast_divisor(1), *where]
     name = kind.lower().replace("_k", "_K") if super_block else kind.lower()
     instance = f"float, dequantize_{name}<float>" if super_block else f"QK{kind[1:]}, QR{kind[1:]}, dequantize_{name}, float"
     grid, block = ((7, 2, 1), 64 if kind in ("Q2_K", "Q3_K", "Q5_K", "Q6_K") else 32) if super_block else ((7, 1, 1), 256)

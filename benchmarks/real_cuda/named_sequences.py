@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from benchmarks.real_cuda.families import Case, blocks, empty, random
 from benchmarks.real_cuda.named_layout import CLOSE, EXACT, WORDS, F, H
-from benchmarks.real_cuda.named_quantised import all_of, fast_divisor
+from benchmarks.real_cuda.named_quantised import QUANTISED, all_of, fast_divisor, random_blocks, values_of
 
 D = torch.float64
 
@@ -21,7 +21,8 @@ def short_convolution(long: bool, silu: bool) -> Case:
     right = functional.conv1d(x.double(), weight.double()[:, None], bias.double(), groups=channels).transpose(1, 2)
     right = functional.silu(right) if silu else right
     width = 4 * (steps + taps - 1)
-    arguments = [x, weight, bias, 4, width, channels * width, 4 * taps, empty(F, sequences, steps, channels), 4, 4 * channels, 4 * channels * steps, steps]
+    of_y = [4, 4 * channels, 4 * channels * steps]
+    arguments = [x, weight, bias, 4, width, channels * width, 4 * taps, empty(F, sequences, steps, channels), *of_y, steps]
     head = "true" if silu else "false"
     if long:
         return Case((sequences, 2, 3), (128,), arguments, {7: right}, 1e-5, f"{head}, 128, 4, 32", 4 * 128 * 35)
@@ -134,6 +135,30 @@ def linear_attention(kind: str) -> Case:
     return Case((sequences * heads,), (size,), [*numbers, *given], {10: right}, 1e-5, "64")
 
 
+def attention(quantised: bool, size: int = 64) -> Case:
+    """Return a case of attention of 3 tokens, 4 heads, on 256 keys of 2 heads, as halves or as blocks of q8_0."""
+    tokens, heads, shared, length, scale = 3, 4, 2, 256, 0.125
+    q, k, v = random(F, heads, tokens, size), random(H, shared, length, size), random(H, shared, length, size)
+    given = [k, v]
+    if quantised:
+        blocks_of = [random_blocks("Q8_0", shared * length * size // 32) for _ in range(2)]
+        for one in blocks_of:
+            one[:, :2] = torch.full((len(one), 1), 0.01, dtype=H).view(torch.uint8)
+        k, v = (values_of(one, "Q8_0").reshape(shared, length, size) for one in blocks_of)
+        given = blocks_of
+    mask = random(H, tokens, length)
+    wide_k, wide_v = (one.double().repeat_interleave(heads // shared, 0) for one in (k, v))
+    scores = q.double() @ wide_k.transpose(1, 2) * scale + mask.double()
+    right = (scores.softmax(2) @ wide_v).transpose(0, 1)
+    row = 2 * size if not quantised else size // 32 * 34
+    of_kv = [row, length * row, shared * length * row]
+    arguments = [q, *given, mask, None, None, empty(F, *right.shape), None, scale, 0.0, 1.0, 1.0, heads, 0.0, size, fast_divisor(tokens), heads, 1,
+                 4 * size, 4 * size * tokens, 4 * size * tokens * heads, size, length, shared, 1, *of_kv, *of_kv, tokens, 1, 1, 2 * length,
+                 2 * length * tokens, 2 * length * tokens]  # fmt: skip
+    kind = "GGML_TYPE_Q8_0" if quantised else "GGML_TYPE_F16"
+    return Case((tokens, 1, heads), (32, 4), arguments, {6: right}, 0.02 if quantised else 5e-3, f"{size}, 1, {kind}, {kind}, false")
+
+
 def delta_rule(by_key: bool) -> Case:
     """Return a case of the gated delta rule, with a gate a head or a gate a key."""
     sequences, steps, heads, size, scale = 2, 5, 3, 64, 0.125
@@ -185,5 +210,6 @@ SEQUENCES: dict[str, Callable[[], Case | list[Case]]] = {
     "rwkv_wkv7_f32": lambda: linear_attention("wkv7"), "rwkv_wkv7_f32_t1_warp_row": lambda: linear_attention("wkv7 one"),
     "gated_linear_attn_f32": lambda: linear_attention("gla"), "gated_delta_net_cuda": all_of(lambda: delta_rule(False), lambda: delta_rule(True)),
     "dsv4_hc_comb_f32": lambda: streams_mixed("comb"), "dsv4_hc_pre_f32": lambda: streams_mixed("pre"),
+    "flash_attn_ext_vec": all_of(lambda: attention(False), *([lambda: attention(True, 128), lambda: attention(True)] if QUANTISED else [])),
     "dsv4_hc_post_f32": lambda: streams_mixed("post"),
 }  # fmt: skip

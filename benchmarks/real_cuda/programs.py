@@ -109,7 +109,7 @@ def _of_cmake(file: Path, root: Path) -> list[Program]:
         for output, source in re.findall(r"-o\s+\$\{(\w+)\}\s+-(?:fatbin|ptx|cubin)\s+\$\{(\w+)\}", text)
         if output in sets and source in sets
     )
-    common = _paths(re.findall(r"\binclude_directories\s*\(([^()]*)\)", text), here, root)
+    common = _common(here, root)
     programs = []
     for name, rest in re.findall(r"\badd_executable\s*\(\s*([\w${}.+-]+)\s+([^()]*)\)", text):
         words = [one for word in rest.split() for one in sets.get(word.strip("${}"), [word])]
@@ -123,6 +123,19 @@ def _of_cmake(file: Path, root: Path) -> list[Program]:
             folders = (here, *common, *_paths(own, here, root))
             programs.append(Program(name, here, tuple(dict.fromkeys(sources)), folders, kept, modules, tuple(_TOOLKIT.findall(text))))
     return programs
+
+
+def _common(here: Path, root: Path) -> tuple[Path, ...]:
+    """Return the include folders of a folder's CMakeLists.txt and of those above it, which it inherits."""
+    found: tuple[Path, ...] = ()
+    for folder in (here, *here.parents):
+        file = folder / "CMakeLists.txt"
+        if file.is_file():
+            text = re.sub(r"#[^\n]*", "", file.read_text(errors="replace"))
+            found += _paths(re.findall(r"\binclude_directories\s*\(([^()]*)\)", text), folder, root)
+        if folder == root:
+            break
+    return found
 
 
 def _path(word: str, here: Path, root: Path) -> Path:

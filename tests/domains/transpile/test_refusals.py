@@ -18,6 +18,34 @@ REFUSED = {
 }
 
 
+GOOD = "__global__ void good(int* x) { x[0] = 1; }\n"
+NOT_CUDA = {
+    "the host's function": "int add(int a) { return a + 1; }\n" + GOOD + "__global__ void k(int* x) { x[0] = add(1); }",
+    "the host's constructor": "struct P { int a; P(int v) : a(v) {} };\n" + GOOD + "__global__ void k(int* x) { P p(1); }",
+    "a shared value": GOOD + "__global__ void k(int* x) {\n  __shared__ int n = 3; x[0] = n; }",
+    "a result": GOOD + "\n__global__ int k(int* x) { return x[0]; }",
+    "a vector": GOOD + "__global__ void k(int* x) {\n  std::vector<int> v(3); x[0] = v.size(); }",
+}
+
+
+@pytest.mark.parametrize("what", NOT_CUDA)
+def test_what_no_cuda_compiler_takes_is_refused(what: str) -> None:
+    with pytest.raises(transpile.Refusal) as caught:
+        transpile.compile_text(NOT_CUDA[what], name="kernel.cu", host=True)
+    assert (caught.value.line, caught.value.code) == (3, "not-cuda")
+    program = transpile.compile_text(NOT_CUDA[what], name="kernel.cu", broken=[caught.value])
+    assert {name: info.tier == "refused" for name, info in program.kernels.items()} == {"good": False, "k": True}
+
+
+def test_what_may_run_on_both_sides_is_not_refused() -> None:
+    text = """constexpr int three() { return 3; }
+        struct Q { int a; Q() = default; constexpr int twice() const { return 2 * a; } };
+        __host__ __device__ int both(int n) { std::vector<int>* none = nullptr; return none ? 1 : n; }
+        template <class F> __global__ void with(int* x, F f) { __shared__ Q q; q.a = 2; x[0] = f(x[1]) + three() + q.twice() + both(2); }
+        void run(int* x) { with<<<1, 1>>>(x, [] __device__ (int v) { return v; }); }"""
+    transpile.compile_text(text, host=True)
+
+
 @pytest.mark.parametrize("code", REFUSED)
 def test_refused_with_its_line(code: str) -> None:
     with pytest.raises(transpile.Refusal) as caught:
@@ -64,7 +92,7 @@ def test_a_source_without_kernels_is_refused() -> None:
 def test_every_code_is_documented_and_tested() -> None:
     from warpwright.domains.transpile.errors import CODES
 
-    assert set(CODES) == set(REFUSED) | {"front-end", "compiler"}
+    assert set(CODES) == set(REFUSED) | {"front-end", "compiler", "not-cuda"}
 
 
 def test_wrong_tier_and_instance_are_named() -> None:

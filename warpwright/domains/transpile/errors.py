@@ -25,6 +25,7 @@ CODES = {
     "divergent-barrier": "a barrier that only some threads of a block reach",
     "cluster": "thread block clusters and distributed shared memory",
     "compiler": "source that the C++ compiler does not accept once it is translated",
+    "not-cuda": "source that every CUDA compiler rejects, though a C++ compiler would take it",
     "front-end": "source that the parser or the preprocessor does not accept",
 }
 """Code of a refusal -> what it is about."""

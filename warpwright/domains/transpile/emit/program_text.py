@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from warpwright.domains.transpile.frontend.host_code import function_of
+from warpwright.domains.transpile.frontend.refusals import words_of
 from warpwright.domains.transpile.frontend.source import Source
 from warpwright.domains.transpile.launch.runtime_text import ALWAYS, runtime
 from warpwright.native.headers import MARK
@@ -124,12 +126,26 @@ def tidy(text: str) -> str:
     return re.sub(r"[ \t]+\n", "\n", re.sub(r"\n(?:[ \t]*\n){2,}", "\n\n", text)).strip("\n")
 
 
+def _wait_for_grid(source: Source) -> set[str]:
+    """Return the kernels that reach a group of the whole grid, by themselves or through functions."""
+    if not re.search(r"\b(this_grid|grid_group)\b", source.text):
+        return set()
+    bodies = {k.name: words_of(source.text[k.start : k.end]) for k in source.kernels if k.defined}
+    heads = [(source.text[start:brace], source.text[start:end]) for start, brace, end in source.pieces if brace >= 0]
+    named = {name: words_of(text) for head, text in heads if "__device__" in head and (name := function_of(head))}
+    reach = {"this_grid", "grid_group"}
+    while more := {name for name, words in named.items() if name not in reach and words & reach}:
+        reach |= more
+    return {name for name, words in bodies.items() if words & reach}
+
+
 def entries(exports: Mapping[str, int], source: Source, final: bool = True) -> list[str]:
     """Return the functions through which Python launches each exported kernel. Unless the text is final, an instance is a file of its own to the C++
     compiler, so that its errors name it."""
     if not exports:
         return []
     scopes = {k.name: k.scope for k in source.kernels}
+    waiting = _wait_for_grid(source)
     lines = ["\n// ---- entries for a foreign caller; weak, since each source of a program has its own ----"]
     outside = 'extern "C" __attribute__((weak))'
     named = "".join(f'"{name}\\n"' for name in exports)
@@ -141,7 +157,8 @@ def entries(exports: Mapping[str, int], source: Source, final: bool = True) -> l
             lines.append(f'#line 1 "instance {name.replace("::", ".")}"')
         function = f"&{scopes[base]}{base}_launch{angle}{arguments}"
         lines.append(
-            f'{outside} int ww_run_{number}(const unsigned* shape, size_t shared, void** a) {{ return ww::enter({function}, shape, shared, a); }}'
+            f'{outside} int ww_run_{number}(const unsigned* shape, size_t shared, void** a) '
+            f'{{ return ww::enter{"_together" if base in waiting else ""}({function}, shape, shared, a); }}'
         )
         lines.append(f'{outside} const char* ww_signature_{number}() {{ return ww::signature({function}); }}')
         lines.append(f'{outside} const char* ww_layout_{number}() {{ return ww::layout({function}); }}')

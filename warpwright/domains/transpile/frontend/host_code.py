@@ -16,7 +16,7 @@ def host_edits(source: Source) -> list[Edit]:
     text = source.text
     dropped = _dropped(source)
     kept = [(piece.brace, text[piece.start : piece.end]) for piece in source.pieces if (piece.start, piece.end) not in dropped]
-    bodies = [body for brace, body in kept if brace >= 0 or "=" in body]  # a mere declaration needs nothing
+    bodies = [body for brace, body in kept if brace >= 0 or "=" in body.partition("(")[0]]  # a mere declaration needs nothing
     words = _words(bodies)
     of_host = _words(body for body in bodies if "__global__" not in body and "__device__" not in body.partition("{")[0])
     while needed := [piece for piece, one in dropped.items() if one.name and one.name in (of_host if one.host_only else words)]:
@@ -52,20 +52,20 @@ def _dropped(source: Source) -> dict[tuple[int, int], _Left]:
         bare = re.sub(r"/\*.*?\*/|//[^\n]*", "", head, flags=re.S)
         if "__global__" in bare or "__device__" in bare or "__constant__" in bare or "constexpr" in bare or "__shared__" in bare:
             continue
-        instance = bool(re.match(r"\s*template\b(?!\s*<)", bare)) and "(" in bare  # of a function of the host
+        instance = bool(re.match(r"\s*(extern\s+)?template\b(?!\s*<)", bare)) and "(" in bare  # of a function of the host
         if is_type(bare) or (_ALIAS.match(bare) and not _PYTHON.search(bare)):
             continue
         if brace < 0 and not instance and not _mentions_framework(text[start:end]):
             continue
         body = text[start:end]
-        name = _function(bare) if (brace >= 0 or instance) and not _PYTHON.search(body) else ""
+        name = function_of(bare) if (brace >= 0 or instance) and not _PYTHON.search(body) else ""
         if brace >= 0 and "(" in bare and not name and not _is_host_only(body):
             continue
         dropped[start, end] = _Left("" if name == "main" else name, "(" not in bare or _is_host_only(body))
     return dropped
 
 
-def _function(head: str) -> str:
+def function_of(head: str) -> str:
     """Return the name of the function that a head declares, also of a template or an instance of one; empty where there is none."""
     found = scan.tokens(head)
     at = 0

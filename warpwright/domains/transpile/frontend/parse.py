@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from warpwright.domains.transpile.errors import DoesNotApply
+from warpwright.domains.transpile.errors import DoesNotApply, Refusal
 from warpwright.domains.transpile.frontend import scan, shifts
 from warpwright.domains.transpile.frontend.cursors import LEAVES, Cursors, kind
 from warpwright.domains.transpile.frontend.open_types import OPEN, closed
@@ -74,12 +74,36 @@ def parse(source: Source) -> list[Function]:
     ascii_text = source.text.encode("ascii", "replace").decode()
     arguments = [*ARGUMENTS, "-include", str(STUB)]
     unit = cindex.Index.create().parse("input.cu", args=arguments, unsaved_files=[("input.cu", ascii_text)])
+    _refuse_wrong_side(unit, source)
     problems = [
         (d.location.offset, d.spelling) for d in unit.diagnostics if d.severity >= 3 and d.location.file and d.location.file.name == "input.cu"
     ]
     functions: list[Function] = []
     _declarations(unit.cursor, Cursors(unit, "input.cu", ascii_text), ascii_text, source, problems, functions)
     return functions
+
+
+def _refuse_wrong_side(unit: Any, source: Source) -> None:
+    """Raise for what every CUDA compiler rejects and a C++ compiler would take: a kernel with a result, a shared variable with a value, a call of the
+    host's function in device code."""
+    for one in unit.diagnostics:
+        said, at = one.spelling, one.location.offset
+        if one.severity < 3 or not one.location.file or one.location.file.name != "input.cu":
+            continue
+        if said.startswith("initialization is not supported for __shared__"):
+            rest = source.text[at : source.text.find(";", at)]
+            wrong = "=" in rest and f"expected {rest.partition('=')[0].strip()} without a value, since it is shared, saw {' '.join(rest.split())}"
+        elif said.startswith("kernel function type"):
+            wrong = "expected a kernel that returns void, saw " + said.partition("'")[2].partition("'")[0]
+        elif any(_FROM_DEVICE.search(note.spelling) for note in one.children):
+            wrong = f"{said}: it is the host's, and device code calls it"
+        else:
+            continue
+        if wrong:
+            raise Refusal(*source.place(at), "not-cuda", wrong, "no CUDA compiler takes it")
+
+
+_FROM_DEVICE = re.compile(r"call to __host__ function from __(global|device)__ function")
 
 
 def _declarations(cursor: Any, cursors: Cursors, text: str, source: Source, problems: Sequence[tuple[int, str]], functions: list[Function]) -> None:

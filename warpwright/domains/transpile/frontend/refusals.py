@@ -24,6 +24,9 @@ _REFUSED: Mapping[str, re.Pattern[str]] = {
 }
 """What no tier translates, by code, as it looks in device code."""
 
+_HOST_CLASS = re.compile(r"\bstd\s*::\s*(vector|string|map|set|unordered_map|unordered_set|deque|list|cout|cerr|ofstream|ifstream)\b")
+"""Classes of the standard library none of whose functions is one for the device."""
+
 _WHAT: Mapping[str, str] = {
     "library-call": "device code uses {0!r}, of a library that is not there on a CPU", "tma": "device code uses {0!r}, of Hopper's asynchronous copies",  # noqa: E501
     "texture": "device code uses {0!r}: of textures and surfaces, those of one mip level are offered, and no surface references",
@@ -46,6 +49,11 @@ def refused_by_place(source: Source) -> dict[tuple[int, int], Refusal]:
         text = re.sub(r"//[^\n]*|/\*.*?\*/|\"(?:\\\\.|[^\"\\\\])*\"", lambda m: re.sub(r"[^\n]", " ", m[0]), source.text[start:end], flags=re.S)
         if not re.search(r"\b__(global|device)__\b", text):
             continue
+        head, brace, body = text.partition("{")
+        if match := _HOST_CLASS.search(body if re.search(r"\b__(global|device)__\b", head) and "__host__" not in head else ""):
+            file, line = source.place(start + len(head + brace) + match.start())
+            wrong = f"expected device code, saw {match[0]}, whose functions are the host's"
+            refused.setdefault((start, end), Refusal(file, line, "not-cuda", wrong, "no CUDA compiler takes it"))
         for code, pattern in _REFUSED.items():
             if match := pattern.search(text):
                 file, line = source.place(start + match.start())

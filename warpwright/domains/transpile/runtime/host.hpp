@@ -18,6 +18,20 @@
   X(ErrorHostMemoryAlreadyRegistered, 712) X(ErrorHostMemoryNotRegistered, 713) X(ErrorHardwareStackError, 714) X(ErrorIllegalInstruction, 715) \
   X(ErrorMisalignedAddress, 716) X(ErrorInvalidAddressSpace, 717) X(ErrorInvalidPc, 718) X(ErrorLaunchFailure, 719) \
   X(ErrorCooperativeLaunchTooLarge, 720) X(ErrorNotPermitted, 800) X(ErrorNotSupported, 801) X(ErrorSystemNotReady, 802) \
+  X(ErrorProfilerNotInitialized, 6) X(ErrorProfilerAlreadyStarted, 7) X(ErrorProfilerAlreadyStopped, 8) X(ErrorAddressOfConstant, 22) \
+  X(ErrorTextureFetchFailed, 23) X(ErrorTextureNotBound, 24) X(ErrorSynchronizationError, 25) X(ErrorMixedDeviceExecution, 28) \
+  X(ErrorNotYetImplemented, 31) X(ErrorMemoryValueTooLarge, 32) X(ErrorStubLibrary, 34) X(ErrorCallRequiresNewerDriver, 36) \
+  X(ErrorInvalidSurface, 37) X(ErrorDuplicateTextureName, 44) X(ErrorDuplicateSurfaceName, 45) X(ErrorIncompatibleDriverContext, 49) \
+  X(ErrorPriorLaunchFailure, 53) X(ErrorLaunchFileScopedTex, 66) X(ErrorLaunchFileScopedSurf, 67) X(ErrorSyncDepthExceeded, 68) \
+  X(ErrorLaunchPendingCountExceeded, 69) X(ErrorDeviceNotLicensed, 102) X(ErrorSoftwareValidityNotEstablished, 103) \
+  X(ErrorUnmapBufferObjectFailed, 206) X(ErrorArrayIsMapped, 207) X(ErrorAlreadyMapped, 208) X(ErrorAlreadyAcquired, 210) X(ErrorNotMapped, 211) \
+  X(ErrorNotMappedAsArray, 212) X(ErrorNotMappedAsPointer, 213) X(ErrorUnsupportedLimit, 215) X(ErrorDeviceAlreadyInUse, 216) \
+  X(ErrorInvalidGraphicsContext, 219) X(ErrorNvlinkUncorrectable, 220) X(ErrorJitCompilerNotFound, 221) X(ErrorUnsupportedPtxVersion, 222) \
+  X(ErrorJitCompilationDisabled, 223) X(ErrorSharedObjectSymbolNotFound, 302) X(ErrorSharedObjectInitFailed, 303) \
+  X(ErrorLaunchIncompatibleTexturing, 703) X(ErrorSystemDriverMismatch, 803) X(ErrorCompatNotSupportedOnDevice, 804) \
+  X(ErrorStreamCaptureMerge, 902) X(ErrorStreamCaptureUnmatched, 903) X(ErrorStreamCaptureUnjoined, 904) X(ErrorStreamCaptureIsolation, 905) \
+  X(ErrorStreamCaptureImplicit, 906) X(ErrorCapturedEvent, 907) X(ErrorStreamCaptureWrongThread, 908) X(ErrorTimeout, 909) \
+  X(ErrorApiFailureBase, 10000) \
   X(ErrorStreamCaptureUnsupported, 900) X(ErrorStreamCaptureInvalidated, 901) X(ErrorGraphExecUpdateFailure, 910) X(ErrorUnknown, 999)
 #define WW_ERROR(NAME, CODE) cuda##NAME = CODE,
 enum cudaError { WW_ERRORS(WW_ERROR) };
@@ -30,7 +44,8 @@ enum CUresult {
   CUDA_ERROR_FILE_NOT_FOUND = 301, CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND = 302, CUDA_ERROR_SHARED_OBJECT_INIT_FAILED = 303, CUDA_ERROR_OPERATING_SYSTEM = 304, CUDA_ERROR_INVALID_HANDLE = 400, CUDA_ERROR_ILLEGAL_STATE = 401,
   CUDA_ERROR_NOT_FOUND = 500, CUDA_ERROR_NOT_READY = 600, CUDA_ERROR_ILLEGAL_ADDRESS = 700, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES = 701, CUDA_ERROR_LAUNCH_TIMEOUT = 702, CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED = 704, CUDA_ERROR_PEER_ACCESS_NOT_ENABLED = 705,
   CUDA_ERROR_CONTEXT_IS_DESTROYED = 709, CUDA_ERROR_ASSERT = 710, CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED = 712, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED = 713, CUDA_ERROR_ILLEGAL_INSTRUCTION = 715, CUDA_ERROR_MISALIGNED_ADDRESS = 716,
-  CUDA_ERROR_LAUNCH_FAILED = 719, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE = 720, CUDA_ERROR_NOT_PERMITTED = 800, CUDA_ERROR_NOT_SUPPORTED = 801, CUDA_ERROR_UNKNOWN = 999
+  CUDA_ERROR_LAUNCH_FAILED = 719, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE = 720, CUDA_ERROR_NOT_PERMITTED = 800, CUDA_ERROR_NOT_SUPPORTED = 801, CUDA_ERROR_UNKNOWN = 999,
+  CUDA_ERROR_ALREADY_ACQUIRED = 210, CUDA_ERROR_ARRAY_IS_MAPPED = 207, CUDA_ERROR_CONTEXT_ALREADY_IN_USE = 216, CUDA_ERROR_HARDWARE_STACK_ERROR = 714, CUDA_ERROR_INVALID_ADDRESS_SPACE = 717, CUDA_ERROR_INVALID_GRAPHICS_CONTEXT = 219, CUDA_ERROR_INVALID_PC = 718, CUDA_ERROR_JIT_COMPILER_NOT_FOUND = 221, CUDA_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING = 703, CUDA_ERROR_NOT_MAPPED_AS_ARRAY = 212, CUDA_ERROR_NOT_MAPPED_AS_POINTER = 213, CUDA_ERROR_NVLINK_UNCORRECTABLE = 220, CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE = 708, CUDA_ERROR_PROFILER_NOT_INITIALIZED = 6, CUDA_ERROR_PROFILER_ALREADY_STARTED = 7, CUDA_ERROR_PROFILER_ALREADY_STOPPED = 8, CUDA_ERROR_TOO_MANY_PEERS = 711
 };
 enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice, cudaMemcpyDefault };
 enum cudaFuncCache { cudaFuncCachePreferNone, cudaFuncCachePreferShared, cudaFuncCachePreferL1, cudaFuncCachePreferEqual };
@@ -239,6 +254,7 @@ WW_C cudaError_t cudaThreadExit() { return cudaSuccess; }
 static inline cudaError_t cudaSetDeviceFlags(unsigned) { return cudaSuccess; }
 static inline cudaError_t cudaDeviceSetCacheConfig(int) { return cudaSuccess; }
 static inline cudaError_t cudaDeviceSetSharedMemConfig(int) { return cudaSuccess; }
+static inline cudaError_t cudaDeviceGetSharedMemConfig(cudaSharedMemConfig* config) { *config = cudaSharedMemBankSizeFourByte; return cudaSuccess; }
 template <class F> static inline cudaError_t cudaFuncSetCacheConfig(F, int) { return cudaSuccess; }
 template <class F> static inline cudaError_t cudaFuncSetSharedMemConfig(F, int) { return cudaSuccess; }
 template <class F> static inline cudaError_t cudaFuncSetAttribute(F, int attribute, int value) {

@@ -36,4 +36,13 @@ static void run_together(const Launch& launch, void (*block)(void*, long), void*
     threads.emplace_back([&grid, block, argument, i] { the_grid = &grid; block(argument, i); grid.leave(); });
   for (std::thread& thread : threads) thread.join();
 }
+// A launch from outside of a kernel that waits for its grid: such a caller has no other kind of launch.
+template <class... P> static int enter_together(void (*f)(const Launch&, P...), const unsigned* shape, size_t shared, void** a) {
+  const long blocks = (long)shape[0] * shape[1] * shape[2];
+  if (blocks > most_blocks_together) { error_text() = "expected at most 1024 blocks, since they wait for one another at grid.sync()"; return 1; }
+  if (blocks > 1) together() = run_together;
+  const int failed = enter(f, shape, shared, a);
+  together() = nullptr;
+  return failed;
+}
 }  // namespace ww
