@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+
 from warpwright.domains.rgnn import index as indices
 from warpwright.timing.capturing import _recording as recording
 
