@@ -1,5 +1,6 @@
 """Relational graph neural networks: `accelerate(model)` swaps PyG's layers for compiled ones (docs/rgnn.md)."""
 
+from warpwright.domains.rgnn.index import forget
 from warpwright.domains.rgnn.nn import FastRGCNConv, HGTConv, RGATConv, RGCNConv, accelerate
 
-__all__ = ["FastRGCNConv", "HGTConv", "RGATConv", "RGCNConv", "accelerate"]
+__all__ = ["FastRGCNConv", "HGTConv", "RGATConv", "RGCNConv", "accelerate", "forget"]

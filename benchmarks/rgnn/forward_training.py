@@ -121,21 +121,25 @@ def runs(model: str, layer: Any, graph: synth.Synthetic, p: pairs.Pairs, pyg: bo
             other.load_state_dict(layer.state_dict())
             found["pyg"] = other, lambda x: other(x, edges, kinds)
         return found
-    types, _, by_type = graph.hetero()
-
-    def with_parts(module: Any) -> Run:
-        def run(x: torch.Tensor) -> torch.Tensor:
-            out = module(dict(zip(types, x.split(graph.nodes), strict=True)), by_type)
-            return torch.cat([out[t] for t in types if t in out])
-
-        return run
-
-    found = {"ours": (layer, with_parts(layer)), "torch.pairs": (layer, lambda x: pairs.hgt(p, layer, x, types, offsets))}
+    types = graph.hetero()[0]
+    found = {"ours": (layer, of_one_tensor(layer, graph)), "torch.pairs": (layer, lambda x: pairs.hgt(p, layer, x, types, offsets))}
     if pyg:
         other = layer.original().to(x_device(layer))
         other.load_state_dict(layer.state_dict())
-        found["pyg"] = other, with_parts(other)
+        found["pyg"] = other, of_one_tensor(other, graph)
     return found
+
+
+def of_one_tensor(module: Any, graph: synth.Synthetic, lacking: bool = False) -> Run:
+    """Return an HGT as a function of the rows of all node types, its results one after another; `lacking`: zeros for types that have none."""
+    types, _, by_type = graph.hetero()
+
+    def run(x: torch.Tensor) -> torch.Tensor:
+        out = module(dict(zip(types, x.split(graph.nodes), strict=True)), by_type)
+        given = [(kind, n) for kind, n in zip(types, graph.nodes, strict=True) if kind in out or lacking]
+        return torch.cat([out[kind] if kind in out else x.new_zeros(n, module.out_channels) for kind, n in given])
+
+    return run
 
 
 def x_device(layer: torch.nn.Module) -> torch.device:

@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.rgnn.forward_training import Clock, layer_of, measure
+from benchmarks.rgnn.forward_training import Clock, layer_of, measure, of_one_tensor
 from warpwright.domains.rgnn import synth
 
 EDGES = (10_000, 100_000, 1_000_000, 10_000_000, 100_000_000)
@@ -32,15 +32,7 @@ def grown(clock: Clock, model: str, edges: int) -> dict[str, Any]:
     layer = layer_of(model, graph, 64, clock.device)
     x = torch.randn(graph.count, 64, device=clock.device, requires_grad=True)
     weights = torch.randn(graph.count, 64, device=clock.device)
-    types, _, by_type = graph.hetero() if model == "hgt" else ([], [], {})
-
-    def run(x: torch.Tensor) -> torch.Tensor:
-        if model != "hgt":
-            result: torch.Tensor = layer(x, graph.edge_index, graph.edge_type)
-            return result
-        out = layer(dict(zip(types, x.split(graph.nodes), strict=True)), by_type)
-        return torch.cat([out[t] for t in types if t in out])
-
+    run = of_one_tensor(layer, graph) if model == "hgt" else lambda x: layer(x, graph.edge_index, graph.edge_type)
     clock.clean()
     before = torch.cuda.memory_allocated() if clock.on_gpu else 0
     started = time.perf_counter()

@@ -31,7 +31,7 @@ from unittest import mock
 import torch
 import torch.distributed as dist
 
-from benchmarks.rgnn.forward_training import layer_of
+from benchmarks.rgnn.forward_training import layer_of, of_one_tensor
 from warpwright.domains.rgnn import synth
 from warpwright.domains.rgnn.nn.rgcn import RGCNConv
 from warpwright.domains.rgnn.partition import Part, Parted, sum_gradients
@@ -111,10 +111,7 @@ def error(share: Share, whole: torch.nn.Module, graph: synth.Synthetic, places: 
     out = share.step()
     x = x.clone().requires_grad_()
     if hasattr(whole, "node_types"):
-        types, _, by_type = graph.hetero()
-        done = whole(dict(zip(types, x.split(graph.nodes), strict=True)), by_type)
-        rows = [done[t] if t in done else x.new_zeros(n, WIDTH) for t, n in zip(types, graph.nodes, strict=True)]
-        wanted = torch.cat(rows)
+        wanted = of_one_tensor(whole, graph, lacking=True)(x)
     else:
         wanted = whole(x, graph.edge_index, graph.edge_type)
     (gradient,) = torch.autograd.grad(wanted, x, weights)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 from domains.rgnn.layers import LARGE, SPARSE, widened
@@ -26,8 +28,14 @@ def test_the_check_of_a_device_passes_with_the_kernel_and_not_without(launch: ou
 
 
 @pytest.mark.compiler
-@pytest.mark.parametrize("shape", [(33, 64, 64, 1), (200, 64, 64, 40), (130, 20, 36, 3), (70, 32, 128, 2)], ids=str)
-@pytest.mark.parametrize("scaled", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("shape", "scaled"),
+    [
+        *itertools.product([(33, 64, 64, 1), (130, 20, 36, 3), (70, 32, 128, 2)], [0, 1, 2]), ((200, 64, 64, 40), 2),
+        *(pytest.param((200, 64, 64, 40), scaled, marks=pytest.mark.slow) for scaled in (0, 1)),
+    ],
+    ids=str,
+)  # fmt: skip
 def test_sums_are_those_of_float64(launch: outer.Launch, shape: tuple[int, int, int, int], scaled: int) -> None:
     rows, height, width, relations = shape
     random = torch.Generator().manual_seed(rows)

@@ -271,3 +271,12 @@ def test_a_recording_keeps_neither_its_layer_nor_the_edges(name: str) -> None:
         assert gone() is None  # by its last reference, not by a collection of cycles
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("many", [True, False])
+def test_pieces_of_memory_are_tensors_of_their_shapes(many: bool) -> None:
+    like = [torch.empty(2, 3), torch.empty(1, 1), torch.empty(()), *[torch.empty(1, 1) for _ in range(20 * many)], torch.empty(0, 4)]
+    pieces = replay.Pieces(like)
+    parts = pieces.apart(torch.arange(float(sum(pieces.sizes))))
+    assert pieces.alike == many and [x.shape for x in parts] == [x.shape for x in like]
+    assert sorted(torch.cat([x.flatten() for x in parts]).tolist()) == list(range(sum(pieces.sizes)))

@@ -22,8 +22,16 @@ ROWS = {Domain.PAIR_DST: (Domain.DST, "dst"), Domain.PAIR_SRC: (Domain.SRC, "src
 
 Kept = TypeVar("Kept")
 
+INTEGERS = frozenset({torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8})
+
+ENDS = ("sources", "targets", "relations")
+
 LONGEST = counting.LONGEST
 """Edges of a row that one step of a kernel takes; a longer row is cut, so that a hub is worked on by many."""
+
+
+class OutOfRange(UsageError):
+    """An edge has an end, or a type, that the graph does not have."""
 
 
 class Index:
@@ -48,6 +56,8 @@ class Index:
         """
         if not src.shape == dst.shape == etype.shape or src.dim() != 1:
             raise UsageError(f"expected source, destination and type of each edge, saw {tuple(src.shape)}, {tuple(dst.shape)}, {tuple(etype.shape)}")
+        if any(x.dtype not in INTEGERS for x in (src, dst, etype)):
+            raise UsageError(f"expected integers for the ends and types of edges, saw {src.dtype}, {dst.dtype}, {etype.dtype}")
         self.device, self.edges = src.device, src.numel()
         self.sources, self.targets, self.relations, self.types = sources, targets, relations, types
         self.types_of = {Domain.SRC: src_types, Domain.DST: dst_types}
@@ -68,7 +78,8 @@ class Index:
         }  # fmt: skip
 
     def _sort(self, src: torch.Tensor, dst: torch.Tensor, etype: torch.Tensor, order_kept: bool) -> tuple[int, int]:
-        """Fill the maps of edges by torch's sorts; return the numbers of pairs."""
+        """Fill the maps of edges by torch's sorts; return the numbers of pairs. Raises UsageError where a number is out of range."""
+        limits = self.sources, self.targets, self.relations
         key, perm = torch.sort(etype.long() * max(self.targets, 1) + dst.long(), stable=True)
         self.given = perm if order_kept else None
         for domain, ends in ((Domain.SRC, src), (Domain.DST, dst), (Domain.ETYPE, etype)):
@@ -77,7 +88,14 @@ class Index:
         by_source, order = torch.sort(by_source, stable=True)
         self.orders[Domain.PAIR_SRC] = order.int()
         to_dst, to_src = _ranks(key), _ranks(by_source)
-        counts = torch.stack([to_dst[-1:].sum(), to_src[-1:].sum()]).tolist() if self.edges else [-1, -1]
+        counts = [-1, -1]
+        if self.edges:
+            ranges = [end.long() for x in (src, dst, etype) for end in torch.aminmax(x)]
+            *counts, low, high, first, last, least, most = torch.stack([to_dst[-1], to_src[-1], *ranges]).tolist()
+            seen = (low, high), (first, last), (least, most)
+            for what, (lowest, highest), rows in zip(ENDS, seen, limits, strict=True):
+                if lowest < 0 or highest >= rows:
+                    raise OutOfRange(f"expected edges of {what} 0 to {rows - 1}, saw numbers from {lowest} to {highest}; is x of this graph?")
         self.maps[Domain.EDGE, Domain.PAIR_DST] = to_dst.int()
         self.maps[Domain.EDGE, Domain.PAIR_SRC] = torch.empty_like(to_src, dtype=torch.int32).index_copy_(0, order, to_src.int())
         return counts[0] + 1, counts[1] + 1

@@ -15,9 +15,10 @@ import torch
 from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn import models
 from warpwright.domains.rgnn.front import trace
-from warpwright.domains.rgnn.index import Index
+from warpwright.domains.rgnn.index import Index, OutOfRange
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.plan import Inputs, Layer, Options, based_on, gradients, run, run_based, run_now
+from warpwright.errors import UsageError
 
 Tensors = Mapping[str, tuple[Domain, torch.Tensor]]
 
@@ -36,23 +37,42 @@ class Edges:
     form: str = "typed"
 
     def index(self) -> Index:
-        """Return the graph's index, kept for the same tensors."""
+        """Return the graph's index, kept for the same tensors. Raises UsageError for edges that are no pairs of numbers in range."""
         if self.form in {"typed", "ordered"}:
             (edge_index, edge_type), (sources, targets, relations), kept = self.tensors, self.sizes, self.form == "ordered"
             return indices.of(
                 self.tensors, (*self.sizes, *[1] * kept),
-                lambda: Index(edge_index[0], edge_index[1], edge_type, sources, targets, relations, order_kept=kept),
+                lambda: Index(*ends_of(edge_index), edge_type, sources, targets, relations, order_kept=kept),
             )  # fmt: skip
         return indices.of(self.tensors, (*self.sizes, hash(self.form)), self._of_parts)
 
     def _of_parts(self) -> Index:
         *counts, relations = self.sizes
-        start = [sum(counts[:kind]) for kind in range(len(counts))]
         parts = [tuple(map(int, part.split())) for part in self.form.split(",")]
-        src = torch.cat([edges[0] + start[source] for edges, (_, source, _) in zip(self.tensors, parts, strict=True)])
-        dst = torch.cat([edges[1] + start[target] for edges, (_, _, target) in zip(self.tensors, parts, strict=True)])
-        numbers = [torch.full((edges.shape[1],), number, device=src.device) for edges, (number, _, _) in zip(self.tensors, parts, strict=True)]
-        return Index(src, dst, torch.cat(numbers), sum(counts), sum(counts), relations)
+        ends = [ends_of(edges) for edges in self.tensors]
+        device, lengths = ends[0][0].device, torch.tensor([src.numel() for src, _ in ends])
+        part_of = torch.repeat_interleave(torch.arange(len(parts)), lengths).to(device)
+        numbers = torch.tensor([number for number, _, _ in parts], device=device)[part_of]
+        src, dst = (_among_all([pair[side] for pair in ends], part_of, [part[1 + side] for part in parts], counts) for side in (0, 1))
+        try:
+            return Index(src, dst, numbers, sum(counts), sum(counts), relations)
+        except OutOfRange as problem:
+            raise OutOfRange(f"{problem} (-1: a node that its type does not have; nodes are counted through all types)") from None
+
+
+def ends_of(edge_index: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return sources and targets of an edge_index [2, E]."""
+    if edge_index.dim() != 2 or edge_index.shape[0] != 2:
+        raise UsageError(f"expected edge_index of shape (2, edges), saw {tuple(edge_index.shape)}")
+    return edge_index[0], edge_index[1]
+
+
+def _among_all(ends: list[torch.Tensor], part_of: torch.Tensor, kinds: list[int], counts: list[int]) -> torch.Tensor:
+    """Return the ends of all parts' edges among the nodes of all types; -1, which an index refuses, for one that its type does not have."""
+    numbers, device = torch.cat(ends), part_of.device
+    start = torch.tensor([sum(counts[:kind]) for kind in kinds], device=device)[part_of]
+    size = torch.tensor([counts[kind] for kind in kinds], device=device)[part_of]
+    return torch.where((numbers >= 0) & (numbers < size), numbers + start, -1)
 
 
 _KNOWN: dict[str, tuple[Layer, tuple[str, ...], tuple[Domain, ...], Options]] = {}

@@ -128,7 +128,7 @@ def read_at_edges(backward: Program) -> frozenset[int]:
     for position, op in enumerate(backward.ops):
         of = [same[value] for value in op.inputs if value in same]
         if op.kind == "view" or (op.kind == "map" and op.function == "detach"):
-            same |= {position: value for value in of}
+            same.update((position, value) for value in of)
         elif op.kind != "map" or op.domain is not Domain.EDGE:
             beyond |= set(of)
     return frozenset(number[position] for position in number if not any(value in beyond for value, first in same.items() if first == position))

@@ -31,8 +31,8 @@ class Argument:
         return f"{self.kind}_{self.of.name.lower() if isinstance(self.of, Domain) else self.of}" if self.of is not None else self.kind
 
 
-ZEROED = 1 << 22
-"""Numbers in sums that are made zero by one launch: they are then all in memory from the start."""
+ZEROED = 1 << 23
+"""Numbers in sums that are made zero by one launch: they are then all in memory from the start, in a second cache of 50 MB."""
 
 
 class Runner:

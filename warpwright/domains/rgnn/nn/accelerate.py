@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -24,19 +25,26 @@ def accelerate(model: Model) -> Model:
     The parameters are the same objects, so optimisers and state dictionaries stay. A subclass of a PyG layer is left alone: it may compute
     something else. A model that is itself such a layer is returned as a new module.
     """
-    swapped = _swapped(model)
-    if swapped is not model:
-        return swapped  # type: ignore[return-value]
-    for name, child in model.named_children():
-        replaced = accelerate(child)
-        if replaced is not child:
-            model._modules[name] = replaced
-    return model
+    return _accelerated(model, {})  # type: ignore[return-value]
+
+
+def _accelerated(model: torch.nn.Module, done: dict[torch.nn.Module, torch.nn.Module]) -> torch.nn.Module:
+    """Return what takes the place of a module; one that has several names is replaced once, under all of them."""
+    if model not in done:
+        done[model] = _swapped(model)
+        if done[model] is model:
+            for name, child in model._modules.items():
+                if child is not None:
+                    model._modules[name] = _accelerated(child, done)
+    return done[model]
 
 
 def _swapped(module: torch.nn.Module) -> torch.nn.Module:
     kind = LAYERS.get(f"{type(module).__module__}.{type(module).__qualname__}")
     if kind is None:
+        return module
+    if any(torch.nn.parameter.is_lazy(x) for x in module.parameters()):
+        warnings.warn(f"{kind.__name__} stays PyG's: its widths are not known yet; call accelerate after the first forward", stacklevel=4)
         return module
     with torch.device("meta"):
         layer = kind(**_arguments(kind, module))
@@ -59,4 +67,10 @@ def _arguments(kind: type[Layer], module: torch.nn.Module) -> dict[str, Any]:
         kept["flow"] = module.flow
     if "metadata" in names:
         kept["metadata"] = (module.node_types, module.edge_types)
+        kept["in_channels"] = _widths(module)  # a lazy one stays -1 in the attribute
     return kept
+
+
+def _widths(module: Any) -> dict[str, int]:
+    """Return the widths of the node types' features that PyG's HGTConv has weights for."""
+    return {kind: linear.weight.shape[1] for kind, linear in module.kqv_lin.lins.items()}

@@ -16,7 +16,7 @@ from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.nn.replay import Call, Replays
 from warpwright.domains.rgnn.operator import Edges
 from warpwright.domains.rgnn.plan import Options
-from warpwright.errors import MissingExtra
+from warpwright.errors import MissingExtra, UsageError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -24,10 +24,15 @@ TENSORS = {torch.Tensor, torch.nn.Parameter}
 
 
 def whole_call(forward: Function) -> Function:
-    """Keep autocast out of a layer's forward, whose sums are made in float32, and replay calls that have been recorded."""
+    """Keep autocast out of a layer's forward, whose sums are made in float32, and replay calls that have been recorded.
+
+    Under the transforms of torch.func (grad, vmap, ...), which take no autograd function such as ours, PyG computes.
+    """
 
     @functools.wraps(forward)
     def run(self: Layer, *args: Any, **kwargs: Any) -> Any:
+        if not torch.compiler.is_compiling() and torch._C._functorch.peek_interpreter_stack() is not None:
+            return self.fall_back("a transform of torch.func", *args, **kwargs)
         if not torch.is_autocast_enabled("cuda") and not torch.is_autocast_enabled("cpu"):
             if not torch.compiler.is_compiling() and not kwargs and self.replayable and self.options.replay and not self.replays.refused:
                 done = self.replayed(forward, args)
@@ -151,6 +156,14 @@ def glorot(parameter: torch.Tensor | None) -> None:
         bound = (6.0 / (parameter.shape[-2] + parameter.shape[-1])) ** 0.5
         with torch.no_grad():
             parameter.uniform_(-bound, bound)
+
+
+def check_rows(x: Any, width: int, name: str = "x") -> None:
+    """Raise UsageError for features that are no rows [nodes, width] of numbers."""
+    if not isinstance(x, torch.Tensor):
+        raise UsageError(f"expected {name} of shape (nodes, {width}), saw {type(x).__name__}")
+    if x.dim() != 2 or x.shape[1] != width:
+        raise UsageError(f"expected {name} of shape (nodes, {width}), saw {tuple(x.shape)}")
 
 
 def wide(x: torch.Tensor) -> torch.Tensor:

@@ -13,8 +13,9 @@ from torch.nn import Parameter, ParameterDict
 
 from warpwright.domains.rgnn.emit.dense import mixed, outer, products, summed, unmixed
 from warpwright.domains.rgnn.lattice import Domain
-from warpwright.domains.rgnn.nn.common import Layer, of_dtype, whole_call, wide
+from warpwright.domains.rgnn.nn.common import Layer, check_rows, of_dtype, whole_call, wide
 from warpwright.domains.rgnn.operator import Edges, apply
+from warpwright.errors import UsageError
 
 EdgeType = tuple[str, str, str]
 
@@ -70,10 +71,11 @@ class Project(torch.autograd.Function):
             every = torch.cat(gradients, 1)
             whole = every.split(ctx.counts)
             of_biases = (of_kinds(tuple(ctx.counts), every.device, every.dtype)[1] @ every).unbind()
-            of_given = [torch.empty_like(x) if any(wanted) else None for x in given]
-            for g, w, place in zip(whole, weights, _by_kind(of_given, ctx.counts) if any(wanted) else (), strict=any(wanted)):
+            of_given = [torch.empty_like(x) for x in given] if any(wanted) else []
+            for g, w, place in zip(whole, weights, _by_kind(of_given, ctx.counts), strict=True) if of_given else ():
                 torch.mm(g, w, out=place)
-            return None, *of_given, *(g.t() @ x for g, x in zip(whole, rows, strict=True)), *of_biases
+            nothing: list[None] = [None] * len(given)
+            return None, *(of_given or nothing), *(g.t() @ x for g, x in zip(whole, rows, strict=True)), *of_biases
         of_rows, of_weights, of_bias = [], [], []
         for x, weight, one, *parts in zip(rows, weights, wanted, *(g.split(ctx.counts) for g in gradients), strict=True):
             of_rows.append(summed(parts, weight.unflatten(0, (3, -1))) if one else None)
@@ -206,8 +208,11 @@ class HGTConv(Layer):
         depth, relations = out_channels // heads, len(self.edge_types)
         self.kqv_lin, self.out_lin = _Linears(widths, 3 * out_channels), _Linears(dict.fromkeys(self.node_types, out_channels), out_channels)
         self.k_rel, self.v_rel = _Relations(heads * relations, depth), _Relations(heads * relations, depth)
-        self.skip = ParameterDict({kind: Parameter(torch.empty(1)) for kind in self.node_types})
-        self.p_rel = ParameterDict({"__".join(kind): Parameter(torch.empty(1, heads)) for kind in self.edge_types})
+        self.skip, self.p_rel = ParameterDict(), ParameterDict()
+        for kind in self.node_types:  # one by one: a dictionary would be sorted, and optimisers count parameters
+            self.skip[kind] = Parameter(torch.empty(1))
+        for name in self.edge_names:
+            self.p_rel[name] = Parameter(torch.empty(1, heads))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -222,13 +227,14 @@ class HGTConv(Layer):
 
     @whole_call
     def forward(self, x_dict: dict[str, torch.Tensor], edge_index_dict: dict[EdgeType, Any]) -> dict[str, torch.Tensor]:
-        """Return [N, out] for each node type that is a destination."""
+        """Return [N, out] for each node type that is a destination; node types that the metadata lack are left out, as PyG does."""
         edges = list(edge_index_dict.values())
         strange = any(not isinstance(e, torch.Tensor) or e.layout != torch.strided for e in edges)
         if self.unsupported or strange:
             result: dict[str, torch.Tensor] = self.fall_back(self.unsupported or "edges that are no tensors", x_dict, edge_index_dict)
             return result
-        kinds = list(x_dict)
+        kinds = [kind for kind in x_dict if kind in self.skip]
+        self._check(x_dict, kinds, edge_index_dict)
         counts = [x_dict[kind].shape[0] for kind in kinds]
         rows = [wide(x_dict[kind]) for kind in kinds]
         if together := self._all_mixed(x_dict, kinds, counts):
@@ -244,10 +250,19 @@ class HGTConv(Layer):
             return self._all_finished(x_dict, kinds, counts, rows[0], out.flatten(1))
         return self._finished(x_dict, kinds, counts, out.flatten(1))
 
+    def _check(self, x_dict: dict[str, torch.Tensor], kinds: list[str], edge_index_dict: dict[EdgeType, torch.Tensor]) -> None:
+        for kind in kinds:
+            check_rows(x_dict[kind], self.in_channels[kind], f"x_dict[{kind!r}]")
+        for relation in edge_index_dict:
+            if relation not in self.edge_types_map:
+                raise UsageError(f"expected relations of the metadata, saw {relation}; they are {', '.join(map(str, self.edge_types))}")
+            if lacking := [kind for kind in (relation[0], relation[-1]) if kind not in kinds]:
+                raise UsageError(f"expected rows of {lacking[0]!r} in x_dict, which {relation} has as an end, saw rows of {', '.join(kinds)}")
+
     def constants(self, rows: Mapping[str, torch.Tensor]) -> Any:
         """Return each node's type and the members of each type."""
         first = next(iter(rows.values()))
-        return of_kinds(tuple(x.shape[0] for x in rows.values()), first.device, first.dtype)
+        return of_kinds(tuple(x.shape[0] for kind, x in rows.items() if kind in self.skip), first.device, first.dtype)
 
     def results(self, kinds: Sequence[str]) -> list[str]:
         """Return the destinations among the node types."""

@@ -9,7 +9,7 @@ from torch.nn import Parameter
 
 from warpwright.domains.rgnn.index import uncompiled
 from warpwright.domains.rgnn.lattice import Domain
-from warpwright.domains.rgnn.nn.common import Layer, glorot, of_dtype, whole_call, wide
+from warpwright.domains.rgnn.nn.common import Layer, check_rows, glorot, of_dtype, whole_call, wide
 from warpwright.domains.rgnn.operator import Edges, apply, apply_based
 
 
@@ -68,8 +68,9 @@ class RGATConv(Layer):
             self.weight = Parameter(torch.empty(num_relations, num_blocks, in_channels // num_blocks, width // num_blocks))
         else:
             self.weight = Parameter(torch.empty(num_relations, in_channels, width))
-        self.w, self.l2 = Parameter(torch.empty(out_channels)), Parameter(torch.empty(out_channels, out_channels))
-        self.l1, self.b1, self.b2 = (Parameter(torch.empty(1, out_channels)) for _ in range(3))
+        self.w = Parameter(torch.empty(out_channels))  # in PyG's order: optimisers count parameters
+        self.l1, self.b1 = (Parameter(torch.empty(1, out_channels)) for _ in range(2))
+        self.l2, self.b2 = Parameter(torch.empty(out_channels, out_channels)), Parameter(torch.empty(1, out_channels))
         self.reset_parameters()
 
     @staticmethod
@@ -109,6 +110,7 @@ class RGATConv(Layer):
         if reason:
             return self.fall_back(reason, x, edge_index, edge_type, edge_attr, size, return_attention_weights)
         assert edge_type is not None
+        check_rows(x, self.in_channels)
         weight = wide(self.att) @ wide(self.basis).flatten(1) if self.num_bases is not None else wide(self.weight)
         weight = weight.view(self.num_relations, self.in_channels, -1)
         graph = Edges((edge_index, edge_type), (x.shape[0], x.shape[0], self.num_relations), "typed" if edge_attr is None else "ordered")

@@ -10,7 +10,7 @@ from torch.nn import Parameter
 
 from warpwright.domains.rgnn.index import uncompiled
 from warpwright.domains.rgnn.lattice import Domain
-from warpwright.domains.rgnn.nn.common import Layer, glorot, of_dtype, typed_edges, whole_call, wide
+from warpwright.domains.rgnn.nn.common import Layer, check_rows, glorot, of_dtype, typed_edges, whole_call, wide
 from warpwright.domains.rgnn.operator import Edges, apply, apply_based
 from warpwright.domains.rgnn.plan import based_on
 
@@ -50,17 +50,17 @@ class RGCNConv(Layer):
             raise ValueError("Can not apply both basis-decomposition and block-diagonal-decomposition at the same time.")
         self.in_channels, self.out_channels, self.num_relations = in_channels, out_channels, num_relations
         self.num_bases, self.num_blocks, self.aggr = num_bases, num_blocks, aggr
-        self.unsupported = f"the arguments {', '.join(kwargs)}" if kwargs else "" if aggr in LAYERS else f"aggr={aggr!r}"
+        self.unsupported = f"the arguments {', '.join(kwargs)}" if kwargs else "" if isinstance(aggr, str) and aggr in LAYERS else f"aggr={aggr!r}"
         self.replayable = num_blocks is None and aggr != "max"
         pair = (in_channels, in_channels) if isinstance(in_channels, int) else in_channels
-        self.in_channels_l = pair[0]
-        self.comp = Parameter(torch.empty(num_relations, num_bases)) if num_bases is not None else None
+        self.in_channels_l, self.in_channels_r = pair
         if num_blocks is not None:
             if pair[0] % num_blocks or out_channels % num_blocks:
                 raise AssertionError(f"expected channels that {num_blocks} blocks divide, saw {pair[0]} and {out_channels}")
             self.weight = Parameter(torch.empty(num_relations, num_blocks, pair[0] // num_blocks, out_channels // num_blocks))
         else:
             self.weight = Parameter(torch.empty(num_bases or num_relations, pair[0], out_channels))
+        self.comp = Parameter(torch.empty(num_relations, num_bases)) if num_bases is not None else None  # in PyG's order: optimisers count parameters
         self.root = Parameter(torch.empty(pair[1], out_channels)) if root_weight else None
         self.bias = Parameter(torch.empty(out_channels)) if bias else None
         self.reset_parameters()
@@ -84,6 +84,9 @@ class RGCNConv(Layer):
         target = source if target is None else target
         if self.num_blocks is not None and not target.is_floating_point():
             raise ValueError("Block-diagonal decomposition not supported for non-continuous input features.")
+        for rows, width, name in ((source, self.in_channels_l, "x"), (target, self.in_channels_r, "x of the targets")):
+            if rows.is_floating_point() and (rows is source or self.root is not None):
+                check_rows(rows, width, name)
         graph = typed_edges(edge_index, edge_type, source.shape[0], target.shape[0], self.num_relations)
         weight = wide(self.weight)
         if self.comp is not None:
