@@ -101,7 +101,7 @@ def test_program_defines_the_entry(program: corpus.Program) -> None:
 
 
 def test_shared_files_of_other_programs_are_left_alone(tmp_path: Path) -> None:
-    """The cheat that fills shared files must not damage what else runs: `benchmarks.verifier.draws --folder cheats` runs it as the user, without walls."""
+    """The cheat that fills shared files must not damage what else runs: `benchmarks.verifier.draws --folder cheats` runs it as the user."""
     program = next(program for program in CHEATS if program.name == "changed_shared_file")
     tree = ast.parse(program.path.read_text())
     tree.body = [node for node in tree.body if not isinstance(node, ast.ClassDef) and "torch" not in ast.unparse(node)]

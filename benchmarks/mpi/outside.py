@@ -116,8 +116,17 @@ PROGRAMS = {
         "stencil, MPI_Isend and MPI_Irecv of structs of absolute addresses from MPI_BOTTOM", "oahul14/Parallel-Game-of-Life-MPI 3d316c50",
         "Parallel-Game-of-Life-MPI", ("Source.cpp",), ("2400", "2000", "40", "1"), 4, times=r", 2400, 2000|(?i:time|sec)",
     ),
+    "cart_exchange": Program(
+        "stencil in 3-D, MPI_Neighbor_alltoallw of subarrays", "essentialsofparallelcomputing/Chapter8 12f1645",
+        "Chapter8/GhostExchange/CartExchange3D_Neighbor", ("CartExchange.cc", "malloc3D.c", "timer.c"),
+        ("-x", "2", "-y", "2", "-z", "1", "-i", "40", "-j", "40", "-k", "24", "-h", "2", "-c"), 4, times=r"(?i)timing",
+    ),
+    "life": Program(
+        "stencil, MPI_Isend and MPI_Irecv of columns", "radix-io/hands-on 3b06081", "hands-on/mpi2tutorial/examples/life",
+        ("mlife2d.c", "mlife2d-pt2pt.c", "mlife2d-io-stdout.c"), ("-x", "64", "-y", "600", "-i", "12", "-a", "2", "-b", "2"), 4,
+    ),
 }  # fmt: skip
-"""Those of the first run, from `ludwig` on five that were opened a day later, the last two after them."""
+"""Those of the first run, from `ludwig` on five that were opened a day later, the others after them, two at a time."""
 
 
 def environment(more: Mapping[str, str]) -> dict[str, str]:

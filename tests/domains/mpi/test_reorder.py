@@ -52,14 +52,14 @@ def test_hosts_stay_as_full_and_never_more_passes_between_them(graph: tuple[list
     assert cut == between(found, edges) <= between(hosts, edges)
 
 
-@pytest.mark.parametrize("side", [4, 8])
-def test_blocks_of_a_grid_that_are_scattered_over_hosts_come_together(side: int) -> None:
-    """A periodic grid of processes, dealt out in turns to hosts of `side` processes each: a strip for each host cuts at most 2 * side edges."""
+@pytest.mark.parametrize(("side", "most"), [(4, 16), (8, 52), (16, 144)])
+def test_blocks_of_a_grid_that_are_scattered_over_hosts_come_together(side: int, most: int) -> None:
+    """A periodic grid of processes, dealt out in turns to hosts of `side` processes each: rows cut `size` edges, blocks 16, 48, 128."""
     size = side * side
     edges = [(v, (v + side) % size, 1) for v in range(size)] + [(v, v - v % side + (v + 1) % side, 1) for v in range(size)]
     hosts = [(v // side + v) % side for v in range(size)]  # every edge goes to another host
     found, cut = placed(hosts, edges)
-    assert Counter(found) == Counter(hosts) and between(hosts, edges) == 2 * size and cut <= 1.25 * size
+    assert Counter(found) == Counter(hosts) and between(hosts, edges) == 2 * size and cut <= most
 
 
 def told(python: str, hosts: int, **more: str) -> dict[str, Any]:

@@ -117,8 +117,10 @@ class Model:
         return "packed" if times["library"].low >= _WORTH * times["packed"].low else "library"
 
     def table(self) -> str | None:
-        """Return the shims' table: microseconds by each of METHODS and of ALONE, by bytes and block; the lower quartiles, which what else runs disturbs
-        least. None without trials."""
+        """Return the shims' table: microseconds by each of METHODS and of ALONE, by bytes and block. None without trials.
+
+        They are the lower quartiles, which what else runs disturbs least.
+        """
         methods = (*METHODS, *ALONE)
         if not all(method in self._curves for method in methods):
             return None

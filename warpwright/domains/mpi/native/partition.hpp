@@ -6,6 +6,8 @@
 #include <map>
 #include <vector>
 
+#include "bisection.hpp"
+
 namespace warpwright::mpi {
 
 struct Edge {
@@ -31,11 +33,16 @@ public:
         }
     }
 
-    // The host of each vertex: the better of what lies now and what grows from scratch, each refined by swaps. Never worse than it lies now.
+    // The host of each vertex: the best of what lies now, what grows host by host and what halving finds, each refined by swaps. Never worse than it
+    // lies now.
     std::vector<int> solved() const {
-        std::vector<int> stays = hosts_, grows = grown();
-        refine(stays), refine(grows);
-        return cut(grows) < cut(stays) ? grows : stays;
+        std::vector<int> best = hosts_;
+        refine(best);
+        for (std::vector<int> other : {grown(), Bisection(neighbours_, room_).solved()}) {
+            refine(other);
+            if (cut(other) < cut(best)) best = std::move(other);
+        }
+        return best;
     }
 
     // What passes between hosts.
@@ -100,7 +107,7 @@ private:
     }
 
     std::vector<int> hosts_, room_;
-    std::vector<std::vector<std::pair<int, std::int64_t>>> neighbours_; // by vertex, in the order of the peers
+    Bisection::Neighbours neighbours_; // by vertex, in the order of the peers
 };
 
 // The vertex of each process: those that stay on their host keep their process, the rest fill what is left in order.
