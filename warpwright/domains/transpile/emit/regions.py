@@ -53,8 +53,9 @@ def _reshaped(writer: Writer, chosen: Reshaped) -> None:
     writer.open("")
     writer.line("[[maybe_unused]] const int dim_x = width, dim_y = height;")
     writer.plan, writer.number = shape.plan, IN_COLUMNS if shape.swapped else IN_ROWS
+    writer.height = shape.known[1] if shape.known is not None else "0"
     form(writer, chosen.inside)
-    writer.plan, writer.number = plan, IN_ROWS
+    writer.plan, writer.number, writer.height = plan, IN_ROWS, "BY"
     writer.close()
     writer.otherwise()
     form(writer, chosen.general)
@@ -126,7 +127,7 @@ def _in_vectors(writer: Writer, loop: ThreadLoop) -> None:
     """Write the region as vectors of neighbouring threads."""
     sums = loop.sums
     values = _values(writer, sums.stmts, regions.used(sums.stmts)) if sums is not None else []
-    if sums is not None and sums.by_thread_rows and writer.same_in_rows(loop.limits):
+    if isinstance(sums, accumulators.Sums) and sums.by_thread_rows and writer.same_in_rows(loop.limits):
         _by_thread_rows(writer, loop.limits, sums, values)
         return
     bounded = bool(loop.limits.low or loop.limits.high or loop.limits.rows)
@@ -152,7 +153,8 @@ def _by_thread_rows(writer: Writer, limits: Bounds, sums: accumulators.Sums, val
         writer.line(end)
     writer.line("for (int thread_z = 0; thread_z < dim_z; ++thread_z)")
     writer.open("for (int group_y = 0, rows_y; group_y < dim_y; group_y += rows_y)")
-    writer.line(f"rows_y = ww::rows_from<{accumulators.THREAD_ROWS}>(group_y, dim_y, [&](const int thread_y) {{ return {holds}; }});")
+    writer.line(f"constexpr int {accumulators.ROWS} = ww::thread_rows({writer.height});")
+    writer.line(f"rows_y = ww::rows_from<{accumulators.ROWS}>(group_y, dim_y, [&](const int thread_y) {{ return {holds}; }});")
     writer.line(f"int begun_x = {ends[0]};")
     writer.open("if (rows_y > 1)")
     _lines(writer, sums.of_thread_rows(writer.printer, values, *ends))

@@ -49,6 +49,8 @@ class Writer:
         """Threads have values of several numbers in the loop at hand."""
         self.number = IN_ROWS
         """A thread's number in its block."""
+        self.height = "BY"
+        """How many rows of threads the compiler knows of, as the output writes it; 0 where it does not."""
         self.ready: frozenset[int] = frozenset()
         """Keys of values that stand in front of the loop at hand."""
         self.kept: frozenset[int] = frozenset()

@@ -26,9 +26,10 @@ from warpwright.domains.transpile.printing import Printer
 AT_ONCE = 4
 """Vectors at once: as many sums as hide the time of a product."""
 
-THREAD_ROWS = 4
-"""Rows of threads at once, where what neighbours read is the same for each row: it is read once for all of them. With one row of 32 threads there are
-two sums of 16 numbers on AVX-512, which wait for each other. (A product of 512 rows, one thread an element: 10.7 ms by one row, 2.9 by four.)"""
+ROWS = "rows_at_once"
+"""Rows of threads at once (`ww::thread_rows`), where what neighbours read is the same for each row: it is read once for all of them. With one row of
+32 threads there are two sums of 16 numbers on AVX-512, which wait for each other. (A product of 512 rows, one thread an element: 10.7 ms by one row,
+2.9 by four on one processor; 6.6 by four and 2.8 by eight on another, whose MKL takes 3.0. Its second operand by rows: 8.6 and 2.8.)"""
 
 ROWS_AT_ONCE = 2
 """The same where rows of each thread are exchanged in registers, of which 8 are needed for each vector. (Causal scores of attention, 256 positions of
@@ -43,7 +44,7 @@ _MEMBERS = {"float2": "xy", "float3": "xyz", "float4": "xyzw"}
 
 _NULL = ("NULL", "nullptr", "__null")
 
-_NUMBERS = ("INFINITY", "FLT_MAX", "FLT_MIN", "CUDART_INF_F", "HUGE_VALF")
+NUMBERS = ("INFINITY", "FLT_MAX", "FLT_MIN", "CUDART_INF_F", "HUGE_VALF")
 """Names of floats."""
 
 _WHOLE = frozenset(["int", "unsigned int", "unsigned", "uint", "long", "size_t", "unsigned long", "long long"])
@@ -61,10 +62,10 @@ class Sums:
     """Whether several rows of threads read the same neighbours."""
 
     def of_thread_rows(self, printer: Printer, values: Sequence[str], low: str, high: str) -> list[str]:
-        """Return the loops over vectors of THREAD_ROWS rows of threads from `group_y` on; what is left of the rows begins at `begun_x`."""
+        """Return the loops over vectors of several rows of threads from `group_y` on; what is left of the rows begins at `begun_x`."""
         lines = [f"begun_x = {low};"]
-        for across in (2, 1):
-            worker = _Vectors(self.plan, printer, values, across * THREAD_ROWS, rows=THREAD_ROWS)
+        for across in (1,) if self.rows else (2, 1):  # rows that are exchanged take a register for each of their elements
+            worker = _Vectors(self.plan, printer, values, across, rows=True)
             size = f"{across} * ww::width"
             lines += [f"for (; begun_x + {size} <= {high}; begun_x += {size}) {{", "  const int at_x = begun_x;", *(f"  {t}" for t in worker.region(self.stmts)), "}"]  # noqa: E501
         return lines
@@ -92,7 +93,7 @@ def suits(stmts: Sequence[Stmt], plan: Plan, printer: Printer) -> Sums | None:
         worker.region(stmts)
     except DoesNotApply:
         return None
-    by_thread_rows = not worker.has_rows and not worker.has_stores_to_rows and worker.same_in_rows and worker.apart_in_rows
+    by_thread_rows = not worker.has_stores_to_rows and not worker.rows_apart and worker.same_in_rows and worker.apart_in_rows
     return Sums(tuple(stmts), plan, worker.has_rows, by_thread_rows) if worker.sums else None
 
 
@@ -111,9 +112,11 @@ def _needed(stmts: Sequence[Stmt]) -> list[Stmt]:
 class _Vectors:
     """Prints the statements for a number of vectors of threads."""
 
-    def __init__(self, plan: Plan, printer: Printer, values: Sequence[str], count: int, left: str = "", rows: int = 1) -> None:
-        self.plan, self.printer, self.values, self.count = plan, printer, values, count
-        self.across = count // rows
+    def __init__(self, plan: Plan, printer: Printer, values: Sequence[str], count: int, left: str = "", rows: bool = False) -> None:
+        self.plan, self.printer, self.values, self.across = plan, printer, values, count
+        self.count = f"{count} * {ROWS}" if rows else str(count)
+        """Vectors at once, as it is written."""
+        self.in_rows = rows
         """Vectors of one row of threads."""
         self.left = f", {left}" if left else ""
         """How many lanes of the vector are threads, as an argument; nothing where all are."""
@@ -141,6 +144,8 @@ class _Vectors:
         """Whether neighbours are read in a loop that are the same for each row of threads, ..."""
         self.apart_in_rows = False
         """... and something that is not."""
+        self.rows_apart = False
+        """Whether rows of the threads' own differ between rows of threads."""
         self.sum_loops = 0
         self.before: dict[str, str] = {}
         """Value that a loop's steps do not change -> name of the vectors that it is read into before the innermost loop."""
@@ -231,14 +236,14 @@ class _Vectors:
         name = self.plan.variables[place.var or 0].name
         return f"{name}_r[nth] = {left} {cond.name} {right} ? {new} : {name}_r[nth];"
 
-    def each(self, text: str) -> list[str]:
-        """Return a statement for each of the vectors."""
+    def each(self, text: str, count: str = "") -> list[str]:
+        """Return a statement for each of the vectors; `count`: for so many of them."""
         head = ["[[maybe_unused]] const int thread_x = at_x + nth * ww::width;"]
-        if self.across != self.count:
+        if self.in_rows:
             head = [f"[[maybe_unused]] const int thread_x = at_x + nth % {self.across} * ww::width, thread_y = group_y + nth / {self.across};"]
-        times = max(AT_ONCE, self.count)
+        times = 16 if self.in_rows else AT_ONCE
         inside = (*head, *self.values, *self.declared, *self.repeated, text)
-        return [f"#pragma GCC unroll {times}", f"for (int nth = 0; nth < {self.count}; ++nth) {{", *(f"  {line}" for line in inside), "}"]
+        return [f"#pragma GCC unroll {times}", f"for (int nth = 0; nth < {count or self.count}; ++nth) {{", *(f"  {line}" for line in inside), "}"]
 
     # --- declarations -------------------------------------------------------------------------------------------------------------
 
@@ -316,11 +321,13 @@ class _Vectors:
         self.by_rows, self.rows = True, {}
         body = [line for one in stmt.body for line in self.statement(one)]
         del self.repeated[repeated:]  # values of one step
-        reads = [f"ww::floats {row}[{self.count}][ww::width];" for row in self.rows.values()]
+        count = str(self.across) if self.in_rows else self.count
+        reads = [f"ww::floats {row}[{count}][ww::width];" for row in self.rows.values()]
         for address, row in self.rows.items():
             reads += self.each(
                 f"const auto {row}_at = [&](const int thread_x) {{ {' '.join([*self.values, *self.declared])} return {address}; }}; "
-                f"ww::load_rows({row}_at(thread_x), {row}_at(thread_x + 1) - {row}_at(thread_x), {row}[nth]{self.left});"
+                f"ww::load_rows({row}_at(thread_x), {row}_at(thread_x + 1) - {row}_at(thread_x), {row}[nth]{self.left});",
+                count,
             )
         self.by_rows = False
         del self.declared[declared:], self.repeated[repeated:]
@@ -388,7 +395,7 @@ class _Vectors:
             return f"ww::each_lane([](const float v) {{ return {_CALLS[expr.name]}(v); }}, ({self.value(expr.children[1])}) - ww::floats{{}})"
         if expr.kind == "literal" and (ir.text_of(expr).endswith(("f", "F")) or ir.text_of(expr).isdigit()):
             return f"(float){ir.text_of(expr)}"
-        if ir.text_of(expr) in _NUMBERS:
+        if ir.text_of(expr) in NUMBERS:
             return f"(float){ir.text_of(expr)}"
         if expr.kind == "name" and expr.var is not None:
             return self.name(expr.var)
@@ -476,11 +483,13 @@ class _Vectors:
             raise DoesNotApply
         if self.counter:
             self.found_rows = self.has_rows = True
+            self.rows_apart |= along_y
+            self.same_in_rows |= not along_y
         if not self.by_rows:
             inside = " ".join([*self.values, *self.declared])
             return f"ww::gathered([&](const int thread_x) {{ {inside} return {text}; }}, thread_x{self.left})"
         row = self.rows.setdefault(f"&{text}", f"row_{len(self.rows) + 1}")
-        return f"{row}[nth][nth_step]"
+        return f"{row}[nth{f' % {self.across}' if self.in_rows else ''}][nth_step]"
 
     def place(self, expr: Expr) -> tuple[Var, Expr]:
         """Return the array of an element, and its index with local values replaced."""

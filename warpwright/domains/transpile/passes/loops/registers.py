@@ -138,9 +138,9 @@ def lines(
     loads = " ".join(f"{n}_r[nth_row][nth_vector] = ww::load(&{n}_t{place});" for n in names)
     stores = " ".join(f"ww::store(&{n}_t{place}, {n}_r[nth_row][nth_vector]);" for n in names)
     each = [
-        "#pragma GCC unroll 8",
+        "#pragma GCC unroll 16",
         "for (int nth_row = 0; nth_row < rows_at_once; ++nth_row)",
-        "#pragma GCC unroll 8",
+        "#pragma GCC unroll 16",
         "for (int nth_vector = 0; nth_vector < vectors_at_once; ++nth_vector)",
     ]
     return [

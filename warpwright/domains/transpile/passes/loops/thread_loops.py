@@ -20,6 +20,7 @@ from warpwright.domains.transpile.passes.loops import (
     atomic_adds,
     if_conversion,
     index_set_splitting,
+    masked_vectors,
     neighbours,
     private_tiles,
     reductions,
@@ -96,7 +97,7 @@ class ThreadLoop:
     """The loop whose sums are in registers, for blocks that are known to fit."""
     known: tuple[str, str] = ("BX", "BY")
     """Width and height of such a block, as the output writes them."""
-    sums: accumulators.Sums | None = None
+    sums: accumulators.Sums | masked_vectors.Masked | None = None
     """The region as explicit vectors of threads; what is left of a row follows as the loop."""
     segments: segments.Segments | None = None
     adds: atomic_adds.Adds | None = None
@@ -230,6 +231,9 @@ def _thread_loop(stmts: list[Stmt], scope: Scope) -> ThreadLoop:
     kept = private_tiles.kept(stmts, plan)
     if private_tiles.along(stmts, kept, plan):
         return ThreadLoop(stmts, inner, limits, kept=kept)
+    alone = not limits.rest and cut is None and not kept and scope.settings.choices.lanes <= 0
+    if alone and (masked := masked_vectors.suits(inner, plan, scope.printer)) is not None:
+        return ThreadLoop(stmts, inner, limits, True, sums=masked)
     scalar = vectorise.unvectorisable(cut.stmts if cut is not None else stmts, plan, scope.settings.simple, scope.settings.own)
     if scalar:
         return ThreadLoop(stmts, inner, limits, scalar=scalar, kept=kept)

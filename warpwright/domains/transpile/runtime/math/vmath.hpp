@@ -283,8 +283,18 @@ template <class F> static inline __attribute__((always_inline)) floats each_lane
   __builtin_memcpy(&v, out, sizeof v);
   return v;
 }
-// How many registers a row of threads takes at once, and how many rows: at most 8 values live in registers.
+// How many registers a row of threads takes at once, and how many rows: 8 values live in registers, of 32 of them 16; of one vector 4 (16: 8 % slower).
+#if defined(__AVX512F__)
+constexpr int sums_at_once = 16;
+#else
+constexpr int sums_at_once = 8;
+#endif
 constexpr int vectors_of(int bx) { return bx / width >= 4 ? 4 : bx / width; }
-constexpr int rows_of(int bx, int by) { const int most = vectors_of(bx) >= 4 ? 2 : 4; return by % most == 0 ? most : (by % 2 == 0 ? 2 : 1); }
+constexpr int rows_of(int bx, int by) {
+  int rows = vectors_of(bx) >= 4 ? sums_at_once / 4 : vectors_of(bx) == 2 ? sums_at_once / 2 : 4;
+  while (rows > 1 && by % rows) rows /= 2;
+  return rows;
+}
+constexpr int thread_rows(int by) { return by > 0 && by % (sums_at_once / 2) == 0 ? sums_at_once / 2 : 4; }  // two vectors of each
 constexpr bool fits_registers(int bx) { return bx >= width && bx % (width * vectors_of(bx)) == 0; }
 }  // namespace ww

@@ -1,0 +1,249 @@
+"""Values of the threads of one vector, as they are written: what is one for all of them, and what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from warpwright.domains.transpile import ir
+from warpwright.domains.transpile.analysis.bounds import coefficient, is_x, linear
+from warpwright.domains.transpile.analysis.regions import Plan
+from warpwright.domains.transpile.analysis.uniform import PURE_CALLS
+from warpwright.domains.transpile.errors import DoesNotApply
+from warpwright.domains.transpile.integers import LAUNCH
+from warpwright.domains.transpile.ir import Expr
+from warpwright.domains.transpile.passes.loops.accumulators import NUMBERS
+from warpwright.domains.transpile.printing import Printer
+
+VECTORS = {"float": "ww::floats", "int": "ww::ints", "unsigned int": "ww::uints", "bool": "ww::ints"}
+"""Type of a thread's value -> type of a vector of them. Truth is all bits or none."""
+
+_RANK = ("bool", "int", "unsigned int", "float")
+"""Of two types in one operation, the later one is the operation's."""
+
+_FUNCTIONS = {
+    "sqrtf": "sqrtf", "rsqrtf": "rsqrtf", "fabsf": "fabsf", "expf": "ww::exp_f", "__expf": "ww::exp_f", "logf": "ww::log_f", "__logf": "ww::log_f",
+    "tanhf": "ww::tanh_f", "floorf": "floorf", "ceilf": "ceilf",
+}  # fmt: skip
+"""Functions of one float, and what computes them without branches."""
+
+_COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
+
+
+@dataclass(frozen=True)
+class Value:
+    """Text of a value, its type, and whether it is a vector; else it is one for all threads."""
+
+    text: str
+    type: str
+    wide: bool
+
+
+class Values:
+    """Prints values for one vector of threads."""
+
+    def __init__(self, plan: Plan, printer: Printer) -> None:
+        self.plan, self.printer = plan, printer
+        self.types: dict[int, str] = {}
+        """Key of a value that each thread has for itself -> its type."""
+        self.counters: set[int] = set()
+        """Keys of counters that are the same for all threads."""
+        self.places: set[int] = set()
+        """Keys of whole numbers and pointers that stand, for the first thread, beside their vectors."""
+        self.depth = 0
+        """Loops around."""
+        self.guarded = 0
+        """How many conditions are around the value at hand: what is one for all threads must not be read there."""
+
+    def is_place(self, init: Expr) -> bool:
+        """May a whole number, or a pointer, be computed for the first thread alone to say where a vector begins?"""
+        known = self.places | self.counters
+        return all(
+            n.kind in ("name", "member", "binary", "literal", "paren", "cast", "type") and (n.var is None or n.var in known or self.is_fixed(n.var))
+            for n in init.walk()
+        )
+
+    def is_fixed(self, key: int) -> bool:
+        """Has the variable one value for all threads?"""
+        var = self.plan.variables.get(key)
+        return var is not None and not var.dims and (var.space in ("parameter", "constant") or key in self.plan.scalars) and key not in self.types
+
+    def is_uniform(self, expr: Expr, also: frozenset[int] = frozenset()) -> bool:
+        for node in expr.walk():
+            if node.kind in ("lambda", "lane", "assign", "other", "conditional") or (node.kind == "unary" and node.name in ("*", "&", "++", "--")):
+                return False
+            if node.kind == "call" and node.name not in PURE_CALLS:
+                return False
+            if node.kind == "member" and node.children and node.children[0].name == "threadIdx" and node.name == "x":
+                return False
+            if node.kind == "name" and node.var is None and node.name not in LAUNCH and node.name not in PURE_CALLS:
+                return False
+            if node.var is not None and not (node.var in self.counters or node.var in also or self.is_array(node.var) or self.is_fixed(node.var)):
+                return False
+        return True
+
+    def is_array(self, key: int) -> bool:
+        var = self.plan.variables.get(key)
+        return var is not None and bool(var.dims) and var.space in ("shared", "constant", "dynamic")
+
+    def value(self, expr: Expr, mask: str = "") -> Value:
+        expr = ir.bare(expr)
+        kind = plain_type(expr.type)
+        if self.is_uniform(expr):
+            if kind not in VECTORS or (self.guarded and any(n.kind == "index" for n in expr.walk())):
+                raise DoesNotApply
+            return Value(f"({self.printer.expr(expr)})", kind, False)
+        if ir.text_of(expr) in NUMBERS:
+            return Value(f"({ir.text_of(expr)})", "float", False)
+        if is_x(expr):
+            return Value("ww::from_lane(at_x)", "int", True)
+        if expr.kind == "name" and expr.var is not None:
+            return self.named(expr.var)
+        if expr.kind == "index":
+            return self.element(expr, mask)
+        if expr.kind == "cast":
+            return Value(self.as_type(self.value(expr.children[-1], mask), kind), kind, True)
+        if expr.kind == "unary" and expr.name in ("-", "~", "!"):
+            inner = self.truth(expr.children[0], mask) if expr.name == "!" else self.value(expr.children[0], mask)
+            return Value(f"({'~' if expr.name == '!' else expr.name}{inner.text})", inner.type, True)
+        if expr.kind == "binary" and expr.name in ("&&", "||"):
+            return self.both(expr, mask)
+        if expr.kind == "binary" and len(expr.children) == 2:
+            left, right = (self.value(child, mask) for child in expr.children)
+            return self.operation(expr.name, left, right)
+        if expr.kind == "conditional" and len(expr.children) == 3:
+            cond = self.as_mask(self.truth(expr.children[0], mask))
+            one = self.as_type(self.where(cond, expr.children[1], mask), kind)
+            other = self.as_type(self.where(f"~{cond}", expr.children[2], mask), kind)
+            return Value(f"({cond} ? {one} : {other})", kind, True)
+        if expr.kind == "call":
+            return self.call(expr, mask)
+        raise DoesNotApply
+
+    def named(self, key: int) -> Value:
+        if key in self.types:
+            return Value(f"{self.plan.variables[key].name}_lanes", self.types[key], True)
+        declaration = self.plan.facts.declared.get(key)
+        if key not in self.plan.recomputed or declaration is None or declaration.init is None:
+            raise DoesNotApply
+        kind = plain_type(self.plan.variables[key].type)
+        return Value(self.as_type(self.value(declaration.init), kind), kind, True)
+
+    def both(self, expr: Expr, mask: str) -> Value:
+        """Return `a && b`, of which both are computed; what b reads, it reads for the threads that a leaves."""
+        one = self.as_mask(self.truth(expr.children[0], mask))
+        other = self.as_mask(self.where(one if expr.name == "&&" else f"~{one}", expr.children[1], mask, truth=True))
+        return Value(f"({one} {expr.name[0]} {other})", "bool", True)
+
+    def where(self, cond: str, expr: Expr, mask: str, truth: bool = False) -> Value:
+        """Return a value that only threads compute for which a condition holds, of which there may be none."""
+        self.guarded += 1
+        value = (self.truth if truth else self.value)(expr, f"({mask} & {cond})" if mask else f"({cond})")
+        self.guarded -= 1
+        return value
+
+    def operation(self, operator: str, left: Value, right: Value) -> Value:
+        kind = max((left.type, right.type, "int"), key=_RANK.index)
+        whole = kind != "float"
+        number = right.text.strip("()")
+        if operator in ("/", "%") and whole and not (number.isdigit() and int(number)):
+            raise DoesNotApply  # a lane that is left out may divide by 0
+        if operator in ("<<", ">>"):
+            if not number.isdigit() or int(number) > 31:
+                raise DoesNotApply
+            kind = max((left.type, "int"), key=_RANK.index)
+        elif operator not in ("+", "-", "*", "/", *_COMPARISONS) and not (whole and operator in ("%", "&", "|", "^")):
+            raise DoesNotApply
+        one, other = self.as_type(left, kind), self.as_type(right, kind)
+        if operator in ("/", "%", "<<", ">>") and whole:
+            other = number + ("u" if kind == "unsigned int" else "")  # compilers look for a number here before they inline what spreads it
+        return Value(f"({one} {operator} {other})", "bool" if operator in _COMPARISONS else kind, True)
+
+    def call(self, expr: Expr, mask: str) -> Value:
+        arguments = [self.value(child, mask) for child in expr.children[1:]]
+        if expr.name in _FUNCTIONS and len(arguments) == 1:
+            text = f"ww::each_lane([](const float v) {{ return {_FUNCTIONS[expr.name]}(v); }}, {self.as_type(arguments[0], 'float')})"
+            return Value(text, "float", True)
+        kind = max((a.type for a in arguments), key=_RANK.index, default="bool")
+        if expr.name in ("min", "max", "fminf", "fmaxf") and len(arguments) == 2 and kind != "bool":
+            one, other = (self.as_type(a, "float" if expr.name.startswith("f") else kind) for a in arguments)
+            return Value(f"ww::{'least' if 'min' in expr.name else 'most'}_of({one}, {other})", "float" if expr.name.startswith("f") else kind, True)
+        raise DoesNotApply
+
+    def truth(self, expr: Expr, mask: str) -> Value:
+        """Return a condition: a bool for all threads, or a mask."""
+        value = self.value(expr, mask)
+        if value.type == "bool" or not value.wide:
+            return value
+        return Value(f"({value.text} != 0)", "bool", True)
+
+    def as_mask(self, value: Value) -> str:
+        return value.text if value.wide else f"ww::mask_if({value.text})"
+
+    def as_type(self, value: Value, kind: str) -> str:
+        """Return the value as a vector of a type."""
+        if kind not in VECTORS:
+            raise DoesNotApply
+        if not value.wide:
+            element = "int" if kind == "bool" else kind.replace("unsigned int", "unsigned")
+            return f"ww::mask_if({value.text})" if kind == "bool" else f"ww::spread<{VECTORS[kind]}>(({element}){value.text})"
+        if value.type == kind:
+            return value.text
+        if kind == "bool":
+            return f"({value.text} != 0)"
+        text = f"({value.text} & 1)" if value.type == "bool" else value.text
+        return f"__builtin_convertvector({text}, {VECTORS[kind]})"
+
+    # --- memory -------------------------------------------------------------------------------------------------------------------
+
+    def step(self, place: Expr) -> int | None:
+        """Return how far apart neighbouring threads' elements lie; None where they do not lie evenly."""
+        parts, base = [place.children[1]], place.children[0]
+        while base.kind == "index":
+            if not self.is_uniform(base.children[1]):
+                return None
+            base = base.children[0]
+        if base.kind != "name" or base.var is None:
+            return None
+        if base.var in self.places:
+            parts.append(base)
+        elif not (self.is_array(base.var) or self.is_fixed(base.var)):
+            return None
+        if not all(map(self.is_place, parts)):
+            return None
+        steps = [coefficient(linear(part, self.plan, self.counters)) for part in parts]
+        return None if None in steps else sum(step or 0 for step in steps)
+
+    def element(self, expr: Expr, mask: str) -> Value:
+        """Return an element of memory for each thread: side by side, or, outside of loops, wherever each thread reads."""
+        kind = plain_type(expr.type)
+        if kind not in VECTORS or kind == "bool":
+            raise DoesNotApply
+        where, step = f", {mask}" if mask else "", self.step(expr)
+        if step == 0 and not self.guarded:
+            return Value(f"({self.printer.expr(expr)})", kind, False)
+        if step == 1:
+            return Value(f"ww::load_lanes<{VECTORS[kind]}>(&{self.printer.expr(expr)}{where})", kind, True)
+        if self.depth:
+            raise DoesNotApply
+        array, index = self.array(expr, mask)
+        return Value(f"ww::gather_lanes<{VECTORS[kind]}>({array}, {index}{where})", kind, True)
+
+    def array(self, place: Expr, mask: str) -> tuple[str, str]:
+        """Return an array that is one for all threads, and a vector of places in it."""
+        base, index = place.children
+        if not self.is_uniform(base):
+            raise DoesNotApply
+        value = self.value(index, mask)
+        if value.type not in ("int", "unsigned int"):
+            raise DoesNotApply
+        return self.printer.expr(base), self.as_type(value, value.type)
+
+
+_NAMES: Mapping[str, str] = {"unsigned": "unsigned int", "uint": "unsigned int"}
+
+
+def plain_type(text: str) -> str:
+    """Return a type without const."""
+    plain = text.removeprefix("const ").strip()
+    return _NAMES.get(plain, plain)

@@ -1,0 +1,51 @@
+// Vectors of neighbouring threads under masks: a mask has all bits of a lane, or none.
+namespace ww {
+typedef int ints __attribute__((vector_size(width * 4)));
+typedef unsigned uints __attribute__((vector_size(width * 4)));
+#define WW_LANES static inline __attribute__((always_inline))
+template <class V, class T> WW_LANES V spread(T x) { return x - V{}; }
+WW_LANES ints mask_if(bool all) { return -(int)all - ints{}; }
+WW_LANES ints every_lane() { return ~ints{}; }
+WW_LANES ints from_lane(int first) {
+  ints v;
+  for (int i = 0; i < width; ++i) v[i] = i;
+  return v + first;
+}
+WW_LANES bool some_lane(ints mask) {
+#if defined(__AVX512F__) && defined(__GNUC__) && !defined(__clang__)
+  return __builtin_ia32_ptestmd512(mask, mask, -1) != 0;
+#elif defined(__AVX__) && !defined(__AVX512F__)
+  typedef float Eight __attribute__((vector_size(32)));
+  return __builtin_ia32_movmskps256((Eight)mask) != 0;
+#else
+  int any = 0;
+  for (int i = 0; i < width; ++i) any |= mask[i];
+  return any != 0;
+#endif
+}
+template <class V> WW_LANES V least_of(V a, V b) { return a < b ? a : b; }
+template <class V> WW_LANES V most_of(V a, V b) { return a > b ? a : b; }
+WW_LANES floats least_of(floats a, floats b) { return ((a < b) | (b != b)) ? a : b; }  // one that is no number is the other
+WW_LANES floats most_of(floats a, floats b) { return ((a > b) | (b != b)) ? a : b; }
+template <class V, class T> WW_LANES V load_lanes(const T* p) { V v; __builtin_memcpy(&v, p, sizeof v); return v; }
+template <class V, class T> WW_LANES V load_lanes(const T* p, ints mask) {
+  T v[width];
+  for (int i = 0; i < width; ++i) v[i] = mask[i] ? p[i] : T();
+  return load_lanes<V>(v);
+}
+template <class V, class T> WW_LANES void store_lanes(T* p, V v) { __builtin_memcpy(p, &v, sizeof v); }
+template <class V, class T> WW_LANES void store_lanes(T* p, V v, ints mask) {
+  for (int i = 0; i < width; ++i) if (mask[i]) p[i] = v[i];
+}
+template <class V, class T, class I> WW_LANES V gather_lanes(const T* p, I at, ints mask) {
+  V v;
+  for (int i = 0; i < width; ++i) v[i] = mask[i] ? p[at[i]] : T();
+  return v;
+}
+template <class V, class T, class I> WW_LANES V gather_lanes(const T* p, I at) { return gather_lanes<V>(p, at, every_lane()); }
+template <class V, class T, class I> WW_LANES void scatter_lanes(T* p, I at, V v, ints mask) {
+  for (int i = 0; i < width; ++i) if (mask[i]) p[at[i]] = v[i];
+}
+template <class V, class T, class I> WW_LANES void scatter_lanes(T* p, I at, V v) { scatter_lanes(p, at, v, every_lane()); }
+#undef WW_LANES
+}  // namespace ww
