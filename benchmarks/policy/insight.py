@@ -94,8 +94,8 @@ def techniques(tasks: Sequence[RecordedTask], written: Written, all_tasks: Seque
             yield {
                 "table": "techniques", "bound by": kind, "technique": name, "programs": len(having),
                 "as first action": _factor(first), "added later": _factor(later), "wrong": f"{wrong} of {count}",
-                "written": _share(mass(written[task.name], lambda recipe, name=name: _has(recipe, name)) for task in having),
-                "written first": _share(mass(written[task.name], lambda recipe, name=name: recipe[0].technique == name) for task in having),
+                "written": _share(mass(written[task.name], _with(name)) for task in having),
+                "written first": _share(mass(written[task.name], _opening(name)) for task in having),
                 "in the best recipe": _share(float(_has(winner(task), name)) for task in having),
                 "without it": _factor([math.exp(one) for one in without if one is not None]),
             }  # fmt: skip
@@ -105,6 +105,14 @@ def _loss(task: RecordedTask, written: Mapping[Recipe, float], name: str) -> flo
     """Return the logarithm of what is left of the first answer's speed without a technique; None where nothing else can be written."""
     there, left = expected(task, written), expected(task, written, lambda recipe: not _has(recipe, name))
     return None if there is None or left is None else left - there
+
+
+def _with(name: str) -> Callable[[Recipe], bool]:
+    return lambda recipe: _has(recipe, name)
+
+
+def _opening(name: str) -> Callable[[Recipe], bool]:
+    return lambda recipe: recipe[0].technique == name
 
 
 def _has(recipe: Recipe, name: str) -> bool:

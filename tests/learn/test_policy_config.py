@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from drawn_rows import drawn, write_config
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warpwright.errors import UsageError
@@ -40,6 +40,7 @@ def test_every_task_is_held_out_by_one_of_the_first_seeds_and_never_trained_on_t
 
 
 @given(st.floats(0.01, 100), st.floats(0.01, 100))
+@settings(deadline=None)
 def test_a_faster_program_is_never_paid_less_and_a_failure_least(one: float, two: float) -> None:
     for pay in rewards.REWARDS.values():
         slower, faster = sorted((one, two))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warpwright.base import Action
@@ -17,6 +17,7 @@ KNOWN = st.dictionaries(RECIPES, st.sampled_from((0.0, 0.5, 0.52, 1.0, 3.0, 3.1,
 
 
 @given(KNOWN, st.integers(0, 10))
+@settings(deadline=None)
 def test_exemplars_passed_stand_far_apart_and_the_fastest_is_first(known: dict[prompt.Recipe, float], seed: int) -> None:
     shown = prompt.draw(known, Random(seed))
     steps = [speed_step(speedup) for _, speedup in shown]

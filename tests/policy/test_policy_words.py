@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warpwright.base import Action
@@ -23,6 +23,7 @@ NAMES = st.from_regex(r"[a-z]{3,8}_[a-z]{2,5}", fullmatch=True).filter(lambda na
 
 
 @given(st.lists(NAMES, min_size=5, max_size=5, unique=True))
+@settings(deadline=None)
 def test_other_names_and_other_layout_are_the_same_words(names: list[str]) -> None:
     text = KERNEL
     for old, new in zip(("scale", "input", "output", "factor", "count"), names, strict=True):
@@ -47,12 +48,14 @@ SCALARS = st.one_of(st.booleans(), st.integers(-5000, 5000), st.sampled_from(("d
 
 
 @given(SCALARS, SCALARS)
+@settings(deadline=None)
 def test_different_values_have_different_words(first: object, second: object) -> None:
     if first != second and type(first) is type(second):
         assert value_words(first) != value_words(second)  # type: ignore[arg-type]
 
 
 @given(st.integers(0, 10**9))
+@settings(deadline=None)
 def test_every_number_and_speed_is_in_the_fixed_words(number: int) -> None:
     fixed = set(words.fixed_words())
     assert set(value_words(number)) <= fixed and words.size_word(number) in fixed

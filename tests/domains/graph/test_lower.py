@@ -52,6 +52,15 @@ def test_generated_file_passes_its_own_test(tmp_path, name, recipe):
     load(space.candidate(actions))["self_test"]()
 
 
+def test_recipes_that_make_one_program_are_alike_and_no_others(tmp_path):
+    space = graph.space(models.task(tmp_path, SOURCES["normed"]))
+    first, second = space.actions(space.start)[:2]
+    alone, both, turned = (space.alike(space.candidate(recipe)) for recipe in ((first,), (first, second), (second, first)))
+    assert both == turned != alone, "in another order the same program"
+    assert str(first) not in both and len({space.alike(space.candidate((action,))) for action in space.actions(space.start)}) == 7
+    assert space.alike(space.candidate(())) == "", "the original's own is measured as it is"
+
+
 @pytest.mark.parametrize("name", SOURCES)
 def test_golden_text(tmp_path, name, golden):
     space = graph.space(models.task(tmp_path, SOURCES[name], name))

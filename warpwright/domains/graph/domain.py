@@ -40,7 +40,7 @@ def space(task: Task, target: str = "cpu") -> Space[Any]:
     deadline.load(*LOADED)
     from warpwright.domains.graph import cost_model
     from warpwright.domains.graph.capture import capture
-    from warpwright.domains.graph.lower import Original, lower
+    from warpwright.domains.graph.lower import Original, body, lower
     from warpwright.domains.graph.techniques import techniques
     from warpwright.domains.graph.training import capture_step
     from warpwright.domains.graph.words import words
@@ -58,14 +58,14 @@ def space(task: Task, target: str = "cpu") -> Space[Any]:
         start = replace(start, unreadable=f"{start.unreadable}; nor was a part of it that has two operators or more")
     return Space(
         start, techniques(target, form.backward), lambda ir, actions: lower(ir, actions, original),
-        estimate=lambda ir: cost_model.seconds(ir, target), limited=start.unreadable, words=words,
+        estimate=lambda ir: cost_model.seconds(ir, target), limited=start.unreadable, words=words, alike=body,
     )  # fmt: skip
 
 
 def _assembled(starts: Sequence[GraphIR], references: Sequence[taskfile.Reference], original: Original) -> Space[Assembly] | None:
     """Return the space of several programs: the model's in each declared shape, or those of its parts; None where no part was captured."""
     from warpwright.domains.graph import assembly, assembly_text, pieces
-    from warpwright.domains.graph.lower import program_text
+    from warpwright.domains.graph.lower import body, program_text
     from warpwright.domains.graph.techniques import techniques
 
     reason = next((start.unreadable for start in starts if start.unreadable), "")
@@ -77,7 +77,7 @@ def _assembled(starts: Sequence[GraphIR], references: Sequence[taskfile.Referenc
     places = [path for piece in start.pieces for path in piece.paths]
     return Space(
         start, tuple(map(assembly.InPieces, techniques(original.target))), lambda ir, actions: assembly_text.lower(ir, actions, original),
-        estimate=lambda ir: assembly.seconds(ir, original.target), words=assembly.words,
+        estimate=lambda ir: assembly.seconds(ir, original.target), words=assembly.words, alike=body,
         note=f"not captured whole ({reason}): only {len(places)} parts are changed, {_some(places)}" if reason else "",
     )  # fmt: skip
 

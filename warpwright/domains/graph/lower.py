@@ -125,14 +125,27 @@ def _training_parts(ir: GraphIR, original: Original) -> list[str]:
     return [*head, *step.lines, *table, *_class(ir, original, call), *template.class_tail(folds=False)]
 
 
+RECIPE = "# recipe:"
+"""The line after which a file names its actions, a line each."""
+
+
 def head(assumptions: Sequence[str], actions: Sequence[Action], original: Original, about: Sequence[str] = ()) -> str:
     """Return a file's first lines."""
     lines = [f"# {original.name}: the original program, then ModelNew, which computes the same. Needs only torch."]
     lines += ["# Run this file to compare the two and to time them."]
-    lines += ["# recipe:"] + [f"#     {action}" for action in actions] if actions else ["# recipe: none"]
+    lines += [RECIPE] + [f"#     {action}" for action in actions] if actions else ["# recipe: none"]
     lines += [f"# {line}" for line in about]
     lines += ["# takes for granted:"] + [f"#     {text}" for text in assumptions] if assumptions else []
     return "\n".join([*lines, ""])
+
+
+def body(candidate: Candidate) -> str:
+    """Return a program's text without its recipe, which recipes share that make one program; "" for the original's own, which is timed as it is."""
+    lines = candidate.source.text.split("\n")
+    if not candidate.actions or RECIPE not in lines:
+        return ""
+    began = lines.index(RECIPE)
+    return "\n".join([*lines[:began], *lines[began + 1 + len(candidate.actions) :]])
 
 
 # --- the class -------------------------------------------------------------------------------------------------------

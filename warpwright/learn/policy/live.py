@@ -18,7 +18,7 @@ from warpwright.learn.policy.collect import rows_of
 from warpwright.learn.policy.recorded import task_of
 from warpwright.policy.search import Asking
 from warpwright.run import Evaluators, Settings, kind_of_machine, open_evaluator, open_space
-from warpwright.search.moves import Proposer, Recipe, ask, distinct
+from warpwright.search.moves import Proposer, Recipe, distinct
 from warpwright.space import Space
 
 STRIKING = 3.0
@@ -56,16 +56,18 @@ class LiveTask:
         if not recipes:
             return {}
 
+        answers: dict[Recipe, Record] = {}
+
         def listed(space: Space[Any], rng: Random, batch: int) -> Proposer:
-            yield from ask(recipes, 1)
+            for recipe in recipes:  # a program that another recipe made before is answered with the record of that one
+                [answers[recipe]] = yield [recipe]
 
         with self.evaluators(self.settings, self.task) as evaluator:
             kept = self.archive if remember else None
-            outcome = loop.optimize(self.task, self.space, evaluator, listed, Budget(None, len(recipes)), kept)
-        return {recipe: _speedup(outcome.records, recipe) for recipe in recipes}
+            loop.optimize(self.task, self.space, evaluator, listed, Budget(), kept)
+        return {recipe: _speedup(answers[recipe]) if recipe in answers else 0.0 for recipe in recipes}
 
 
-def _speedup(records: Sequence[Record], recipe: Recipe) -> float:
-    own = [record for record in records if record.candidate.actions == recipe]
-    of_record = rows.of_records(own, ())
-    return of_record[-1].speedup if of_record else 0.0
+def _speedup(record: Record) -> float:
+    of_record = rows.of_records([record], ())
+    return of_record[0].speedup if of_record else 0.0
