@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
+from pathlib import Path
+from typing import Any
 
 import corpus
 import pytest
@@ -96,6 +98,22 @@ def test_program_defines_the_entry(program: corpus.Program) -> None:
     assert program.task in TASKS
     assert program.needs <= {"cuda", "cpu", "compiler", "timing", "slow"}
     assert not {"cpu", "cuda"} <= program.needs
+
+
+def test_shared_files_of_other_programs_are_left_alone(tmp_path: Path) -> None:
+    """The cheat that fills shared files must not damage what else runs: `benchmarks.verifier.draws --folder cheats` runs it as the user, without walls."""
+    program = next(program for program in CHEATS if program.name == "changed_shared_file")
+    tree = ast.parse(program.path.read_text())
+    tree.body = [node for node in tree.body if not isinstance(node, ast.ClassDef) and "torch" not in ast.unparse(node)]
+    names: dict[str, Any] = {}
+    exec(compile(tree, str(program.path), "exec"), names)
+    files = [tmp_path / "dev/shm" / name for name in ("sm_segment.host.0.ab.0", "warpwright-tensors/1")]
+    for file in files:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(bytes(100))
+    names["Path"] = lambda path: tmp_path / path.lstrip("/")
+    names["fill"](b"x" * 100)
+    assert [file.read_bytes()[:1] for file in files] == [b"\0", b"x"]
 
 
 FACTORIES = {"empty", "zeros", "ones", "full", "arange", "linspace", "eye", "empty_strided"}

@@ -24,7 +24,21 @@ __global__ void scale(const float* x, float* y, int n, unsigned char times, bool
   if (i < n) y[i] = FACTOR * times * x[i] * (twice ? 2 : 1);
 }
 template <class T> __global__ void fill(T* y, T value) { y[threadIdx.x] = value; }
-void run(float* y) { scale<<<1, 32>>>(y, y, 1, 2, false); printf("host"); }
+__device__ float add(const float a, const float b) { return a + b; }
+template <float (*op)(const float, const float), int times, class T, class... More> __global__ void fold(T* y, const T* x, More... more) {
+  float sum = 0;
+  for (int i = 0; i < times; ++i) sum = op(sum, x[i]);
+  if constexpr (sizeof...(more) > 0) sum += (... + more);
+  *y = sum;
+}
+template <class T> void launch(T* y) { unknown_to_all(y); fold<add, 3><<<1, 1>>>(y, y); }
+template <> void launch<float>(float* y) { fold<add, 3><<<1, 1>>>(y, y); }
+void all(float* y) { launch<float>(y); }
+template void launch<double>(double*);
+int helper(int n);
+__host__ __device__ int also(int n) { return helper(n); }
+int helper(int n) { return n; }
+void run(float* y) { scale<<<1, 32>>>(y, y, 1, 2, false); fill<<<1, 1>>>(y, 1.f); fold<add, 3><<<1, 1>>>(y, y); printf("host"); }
 """
 
 
@@ -34,7 +48,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> warpwright.transpile.Ke
     (folder / "include").mkdir()
     (folder / "include" / "scale.h").write_text("#define FACTOR 10\n")
     (folder / "kernels.cu").write_text(TEXT)
-    return warpwright.transpile.load(folder / "kernels.cu", include=[folder / "include"], instances=["fill<double>"])
+    return warpwright.transpile.load(folder / "kernels.cu", include=[folder / "include"], instances=["fill<double>", "fold<add, FACTOR, float, float>"])
 
 
 class Elsewhere:
@@ -50,8 +64,16 @@ class Elsewhere:
         return self.array.__dlpack_device__()
 
 
+def test_an_instance_has_functions_macros_and_packs_for_arguments(kernels: warpwright.transpile.Kernels) -> None:
+    x, y = np.arange(10, dtype=np.float32), np.zeros(1, np.float32)
+    kernels["fold<add, FACTOR, float, float>"][1, 1](y, x, 0.5)
+    assert y[0] == 45.5
+    with pytest.raises(warpwright.transpile.Refusal, match=r"instance fill<Unknown>:1:\d+: .Unknown. was not declared"):
+        warpwright.transpile.loads("template <class T> __global__ void fill(T* y) { *y = 1; }", instances=["fill<Unknown>"])
+
+
 def test_kernels_are_functions_with_signatures(kernels: warpwright.transpile.Kernels) -> None:
-    assert list(kernels) == ["scale", "fill<double>"]
+    assert list(kernels) == ["scale", "fill<double>", "fold<add, FACTOR, float, float>"]
     assert kernels.scale.signature == "void scale(const float* x, float* y, int n, unsigned char times, bool twice)"
     assert list(inspect.signature(kernels.scale).parameters) == ["x", "y", "n", "times", "twice"]
     with pytest.raises(AttributeError, match="expected one of the kernels scale"):

@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, Literal
 
 from warpwright.errors import CaptureError, NotApplicable, UsageError, WarpwrightError, WorkerDied, WorkerError, WorkerTimeout
@@ -123,6 +124,17 @@ class Action:
     at: str = ""
     params: tuple[tuple[str, Scalar], ...] = ()
 
+    def __hash__(self) -> int:
+        """Return the same as any data class, counted once: searches look recipes of hundreds of actions up all the time."""
+        known: int | None = self.__dict__.get("_hash")
+        if known is None:
+            known = self.__dict__["_hash"] = hash((self.technique, self.at, self.params))
+        return known
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what another process is told: there texts have other hashes."""
+        return {name: value for name, value in self.__dict__.items() if name != "_hash"}
+
     def __str__(self) -> str:
         inside = [self.at] if self.at else []
         inside += [f"{name}={json.dumps(value)}" for name, value in self.params]
@@ -181,7 +193,7 @@ class Candidate:
     assumptions: tuple[str, ...] = ()
     """What the recipe's rewrites take for granted, in words, for the report."""
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Identity in the archive."""
         return digest(self.target, self.source.language, self.source.entry, *(part for pair in self.source.files for part in pair))

@@ -118,10 +118,38 @@ def optimize(
 
 def best(records: Iterable[Record]) -> Record | None:
     """Return the record to recommend: the fastest that is proven FASTER, else the best baseline, else the fastest that passed."""
-    passed = [record for record in records if record.status == "ok" and record.measurement is not None]
-    faster = [record for record in passed if _proven(record)]
-    baselines = [record for record in passed if is_baseline(record)]
-    return max(faster or baselines or passed, key=lambda record: record.speedup, default=None)
+    found = Best()
+    for record in records:
+        found.take(record)
+    return found.record
+
+
+@dataclass
+class Best:
+    """The same, of records that come one by one: a search asks after each of thousands."""
+
+    proven: Record | None = None
+    baseline: Record | None = None
+    passed: Record | None = None
+
+    def take(self, record: Record) -> None:
+        """Let a record count; of two that are as fast the first one stays."""
+        if record.status != "ok" or record.measurement is None:
+            return
+        self.passed = _faster(self.passed, record)
+        if is_baseline(record):
+            self.baseline = _faster(self.baseline, record)
+        elif _proven(record):
+            self.proven = _faster(self.proven, record)
+
+    @property
+    def record(self) -> Record | None:
+        """The record to recommend."""
+        return self.proven or self.baseline or self.passed
+
+
+def _faster(known: Record | None, record: Record) -> Record:
+    return record if known is None or record.speedup > known.speedup else known
 
 
 def bandwidth_share(record: Record) -> float:
@@ -154,6 +182,7 @@ class _Run:
     budget: Budget
     course: Course = field(default_factory=Course)
     records: list[Record] = field(default_factory=list)
+    top: Best = field(default_factory=Best)
     known: dict[str, Record] = field(default_factory=dict)
     keys: dict[Recipe, str] = field(default_factory=dict)
     """The candidate's key of every recipe proposed."""
@@ -316,7 +345,7 @@ class _Run:
         self.known[record.candidate.key] = record
         if record.status == "ok" and not is_baseline(record):
             self.took = max(self.took, record.seconds)
-        self.records.append(record)  # first: should the archive fail, the result is still returned
+        self._count(record)  # first: should the archive fail, the result is still returned
         if self.archive is not None:
             self.archive.add(record)
         if self.course.on_record is not None:
@@ -325,20 +354,24 @@ class _Run:
     def _take(self, record: Record) -> None:
         """Answer with a record that is in the archive already."""
         self.known[record.candidate.key] = record
-        self.records.append(record)
+        self._count(record)
         if self.course.on_record is not None:
             self.course.on_record(record)
 
+    def _count(self, record: Record) -> None:
+        self.records.append(record)
+        self.top.take(record)
+
     def _check_headroom(self) -> None:
         """Stop when the best program moves the bytes that every correct one has to move at NO_HEADROOM of the device's rate or more."""
-        top = best(self.records)
+        top = self.top.record
         share = bandwidth_share(top) if top is not None else 0.0
         if share >= NO_HEADROOM and top is not None:
             name = top.candidate.proposer.removeprefix(BASELINE) if is_baseline(top) else "the best program"
             raise _Stop(f"no headroom: {name} runs at {100 * share:.0f} % of the measured bandwidth")
 
     def _check_budget(self) -> None:
-        if self.budget.until_faster and any(map(_proven, self.records)):
+        if self.budget.until_faster and self.top.proven is not None:
             raise _Stop("a program is proven faster, which was to end the search")
         if self.course.should_stop is not None and self.course.should_stop():
             raise _Stop("asked to stop", asked=True)

@@ -141,7 +141,7 @@ def task_rows(file: Path, lock: Any, options: argparse.Namespace, published: dic
         model = reference.make_model().to(device)
     programs: dict[str, Any] = {"eager": model}
     for recipe in recipes:
-        programs["; ".join(map(str, recipe))] = rewritten(space, recipe, model, reference, options.dry)
+        programs["; ".join(map(str, recipe))] = rewritten(space, recipe, model, reference, device, options.dry)
     inputs = reference.make_inputs(0, device)
     leaves = [x for x in inputs if isinstance(x, torch.Tensor)]
     beside, problems = baselines(task, reference, model, inputs, options.baselines, device)
@@ -225,14 +225,14 @@ def least(old: dict[str, Any]) -> float | None:
     return round(old["ours_ms"] * speedup, 4) if speedup else None
 
 
-def first(space: Any, count: int, without: tuple[str, ...], most: int = 12) -> list[Any]:
+def first(space: Any, count: int, without: tuple[str, ...], most: int = 12, target: str = "cuda") -> list[Any]:
     """Return the first recipes that the ladder proposes, if each gains what the estimate says; none that ends with an action of `without`."""
     from dataclasses import replace
 
     from warpwright.search.ladder import search
     from warpwright.targets.baselines import names_for
 
-    space = replace(space, baselines=frozenset(names_for("cuda")))
+    space = replace(space, baselines=frozenset(names_for(target)))
     start = space.estimate(space.start)
     recipes: list[Any] = []
     proposer = search(space, Random(0), 1)
@@ -247,8 +247,8 @@ def first(space: Any, count: int, without: tuple[str, ...], most: int = 12) -> l
     return recipes[:count]
 
 
-def rewritten(space: Any, recipe: Any, model: Any, reference: Any, dry: bool) -> Any:
-    """Return the program of a recipe as a module with the model's state."""
+def rewritten(space: Any, recipe: Any, model: Any, reference: Any, device: str, dry: bool = False) -> Any:
+    """Return the program of a recipe as a module with the model's state, on `device`; `dry`: a program for a GPU, on the CPU."""
     import torch
 
     ir = space.replay(recipe)
@@ -266,7 +266,6 @@ def rewritten(space: Any, recipe: Any, model: Any, reference: Any, dry: bool) ->
         kernels = list({n.target.__name__: n.target for n in ir.graph.nodes if isinstance(n.target, CudaKernel)}.values())
         if kernels:
             names["CUDA_KERNELS"] = OnCpu(kernels)
-    device = "cpu" if dry else "cuda"
     with torch.device(device):
         new = names["ModelNew"](*reference.init_inputs).to(device).train(model.training)
     new.load_state_dict(model.state_dict())

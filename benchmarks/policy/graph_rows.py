@@ -180,7 +180,7 @@ def _makers(space: Any, found: Chosen, firsts: dict[int, Any], dry: bool) -> lis
     """Return what makes each program but the original, in order."""
     numbers = range(1, len(found.texts))
     if dry:
-        return [lambda model, reference, recipe=firsts[number]: rewritten(space, recipe, model, reference, True) for number in numbers]  # type: ignore[misc]
+        return [lambda model, reference, recipe=firsts[number]: rewritten(space, recipe, model, reference, "cpu", True) for number in numbers]  # type: ignore[misc]
     return [_compiled(found.texts[number]) for number in numbers]
 
 

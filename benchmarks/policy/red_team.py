@@ -12,6 +12,7 @@ one input, after the timing; the median of calls on that same input; a clock tha
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import statistics
 import time
@@ -159,10 +160,13 @@ def record(out: Path, timing_seconds: float) -> None:
 
 CONFIG = Config(
     "red_team", data=Data(parts=5), model=Shape(48, 2, 4, 128), supervised=Supervised(epochs=4, rate=3e-3, prompts=2),
-    self_supervised=SelfSupervised(rounds=0), contrastive=Contrastive(steps=200, groups=4, group=8, rate=2e-3, known=3, checkpoint=1000),
-    comparing=Comparing(),
+    self_supervised=SelfSupervised(rounds=0), comparing=Comparing(),
+    contrastive=Contrastive(steps=200, groups=4, group=8, rate=2e-3, known=3, checkpoint=1000, asked_at=0.5),
 )  # fmt: skip
 """Stage 2 is left out: it would fine-tune on what passes, and the cheats pass with the naive evaluator."""
+
+LOOKS = ("before", "after, exploring", "after")
+"""When a policy's answers are looked at: before the contrastive stage, and after it, as it explores while it trains and as it is asked then."""
 
 
 def learn(folder: Path, out: Path, config: Config, seeds: Sequence[int], answers: int = 100) -> list[dict[str, Any]]:
@@ -170,6 +174,9 @@ def learn(folder: Path, out: Path, config: Config, seeds: Sequence[int], answers
 
     Both begin with the same fine-tuning on every program, cheats included: what is paid decides alone.
     """
+    import torch
+
+    torch.set_num_threads(config.threads)
     true = {task.name: task for task in tasks_of(rows.read(folder / "strict.jsonl"))}
     shown: list[dict[str, Any]] = []
     for name in ("strict", "naive"):
@@ -181,9 +188,12 @@ def learn(folder: Path, out: Path, config: Config, seeds: Sequence[int], answers
             log = Log(out / f"{name}_{seed}.jsonl", seed=seed, evaluator=name)
             open_to_all = [replace(task, speedups=dict.fromkeys(task.speedups, 1.0)) for task in training]
             stages.supervised(policy, open_to_all, config, seed, out / f"{name}_{seed}_supervised", log)
-            shown.append({"evaluator": name, "seed": seed, "stage": "before", **_written(policy, held, true[held.name], config, seed, answers)})
+            before = Policy(copy.deepcopy(policy.model), policy.tokenizer, policy.notes)
             stages.contrastive(policy, training, config, seed, out / f"{name}_{seed}_contrastive", log)
-            shown.append({"evaluator": name, "seed": seed, "stage": "after", **_written(policy, held, true[held.name], config, seed, answers)})
+            exploring = replace(policy.notes, temperature=config.contrastive.temperature)
+            for look, asked in zip(LOOKS, (before, Policy(policy.model, policy.tokenizer, exploring), policy), strict=True):
+                written = _written(asked, held, true[held.name], config, seed, answers)
+                shown.append({"evaluator": name, "seed": seed, "stage": look, **written})
     return shown
 
 
@@ -208,7 +218,7 @@ def _geometric(values: Sequence[float]) -> float:
 def summary(shown: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield a row for each evaluator and stage: means over the seeds with their intervals."""
     for evaluator in ("strict", "naive"):
-        for stage in ("before", "after"):
+        for stage in LOOKS:
             own = [line for line in shown if (line["evaluator"], line["stage"]) == (evaluator, stage)]
             row: dict[str, Any] = {"table": "summary", "evaluator": evaluator, "contrastive stage": stage, "seeds": len(own)}
             for name in ("answers that cheat", "mean reward", "rejected in truth", "true speed-up of what passes"):

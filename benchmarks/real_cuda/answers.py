@@ -54,25 +54,26 @@ def header_kernels(path: Path, include: list[str]) -> str:
     return "".join(text for one, text in texts.items() if one != path and "__global__" in text and one.parent == path.parent)
 
 
-def case_of(kernel: families.Kernel) -> families.Case | None:
-    """Return a case of a kernel; None where neither its name nor a family is known."""
+def cases_of(kernel: families.Kernel) -> list[families.Case]:
+    """Return the cases of a kernel; none where neither its name nor a family is known."""
     torch.manual_seed(0)
-    return NAMED[kernel.name]() if kernel.name in NAMED else families.case_of(kernel)
+    found = NAMED[kernel.name]() if kernel.name in NAMED else families.case_of(kernel)
+    return found if isinstance(found, list) else [found] if found else []
 
 
 def rows_of(path: Path, name: str, include: list[str], define: list[str], out: Path) -> None:
     """Append the rows of one file's kernels."""
     text = path.read_text(errors="replace") + header_kernels(path, include)
-    cases: dict[str, families.Case | None] = {}
+    cases: dict[str, list[families.Case]] = {}
     rows: dict[str, dict[str, Any]] = {}
     for kernel in known(text).values():
         rows[kernel.name] = {"file": name, "kernel": kernel.name, "tensor": bool(TENSOR.search(body_of(text, kernel.name)))}
         try:
-            cases[kernel.name] = case_of(kernel)
+            cases[kernel.name] = cases_of(kernel)
         except (KeyError, IndexError) as error:
-            cases[kernel.name] = None
+            cases[kernel.name] = []
             rows[kernel.name]["cause"] = f"{type(error).__name__}: {error}"
-    instances = [f"{one}<{case.instance}>" for one, case in cases.items() if case is not None and case.instance]
+    instances = list(dict.fromkeys(f"{one}<{case.instance}>" for one, several in cases.items() for case in several if case.instance))
     kernels: Any = None
     why = "", ""
     try:
@@ -86,15 +87,15 @@ def rows_of(path: Path, name: str, include: list[str], define: list[str], out: P
             kernels = warpwright.transpile.load(path, instances=instances, include=include, define=define)
         except WarpwrightError as error:
             why = ("refused" if isinstance(error, warpwright.transpile.Refusal) else "not compiled"), str(error).splitlines()[0]
-    for one, case in cases.items():
+    for one, several in cases.items():
         row = rows[one]
-        if case is None:
+        if not several:
             row |= {"status": "no reference"}
         elif kernels is None:
             row |= {"status": why[0], "cause": why[1][-300:]}
         else:
             print("trying", one, flush=True)
-            row |= tried(kernels, one, case)
+            row |= all_tried(kernels, one, several)
         with out.open("a") as file:
             file.write(json.dumps(row) + "\n")
 
@@ -105,6 +106,15 @@ def refused(path: Path, include: list[str], define: list[str]) -> set[str]:
         made = transpile.compile_text(path.read_text(errors="replace"), str(path), define, folders=[path.parent, *map(Path, include)])
         return {info.name for info in made.kernels.values() if info.tier == "refused"}
     return set()
+
+
+def all_tried(kernels: warpwright.transpile.Kernels, name: str, cases: list[families.Case]) -> dict[str, Any]:
+    """Return the status of a kernel: that of its first case that is not right, or the one of the largest error beside its tolerance."""
+    seen = [tried(kernels, name, case) for case in cases]
+    for case, row in zip(cases, seen, strict=True):
+        if row["status"] != "right":
+            return row | {"cases": len(cases), "instance": case.instance}
+    return max(seen, key=lambda row: row["error"] / max(row["tolerance"], 1e-30)) | {"cases": len(cases)}
 
 
 def tried(kernels: warpwright.transpile.Kernels, name: str, case: families.Case) -> dict[str, Any]:

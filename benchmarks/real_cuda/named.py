@@ -1,4 +1,7 @@
-"""Cases of kernels that are known by their whole name: those of ggml's CUDA folder, whose parameters follow no common layout."""
+"""Cases of kernels that are known by their whole name: those of ggml's CUDA folder, whose parameters follow no common layout.
+
+More of them are in named_layout.py, named_layers.py, named_sequences.py and, with blocks of bytes, named_quantised.py.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,10 @@ import torch
 from torch.nn import functional
 
 from benchmarks.real_cuda.families import Case, blocks, empty, random
+from benchmarks.real_cuda.named_layers import LAYERS
+from benchmarks.real_cuda.named_layout import LAYOUT
+from benchmarks.real_cuda.named_quantised import QUANTISED
+from benchmarks.real_cuda.named_sequences import SEQUENCES
 
 F = torch.float32
 EXACT, CLOSE = 0.0, 2e-5
@@ -173,7 +180,7 @@ def diag_mask() -> Case:
     return Case((24, 2), (1, 32), [x, empty(F, 24, 40), 40, 12, 3], {1: right}, 1e-7)
 
 
-NAMED: dict[str, Callable[[], Case]] = {
+NAMED: dict[str, Callable[[], Case | list[Case]]] = LAYERS | LAYOUT | QUANTISED | SEQUENCES | {
     "scale_f32": scale, "op_clamp_kernel": clamp, "arange_f32": arange, "argmax_f32": argmax, "count_equal": count_equal, "softcap_f32": softcap,
     "norm_f32": lambda: normed("norm"), "l2_norm_f32": lambda: normed("l2"), "group_norm_f32": group_norm, "rms_norm_back_f32": rms_norm_back,
     "soft_max_back_f32": softmax_back, "cross_entropy_loss_f32": cross_entropy, "cross_entropy_loss_back_f32": cross_entropy_back,

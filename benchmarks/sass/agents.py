@@ -119,7 +119,7 @@ def played(job: Job) -> dict[str, Any]:
     with evaluator(task, "cubin:sim" if job.given.dry else "cubin:0", Measuring(seed=job.seed)) as opened:
         began, space = time.monotonic(), domains.space(task, "cubin")
         budget = Budget(None if job.given.dry else max(2.0, job.until - began), job.given.proposals)
-        outcome = optimize(task, space, opened, search_of(job), budget, course=Course(seed=job.seed))
+        outcome = optimize(task, space, opened, search_of(job.agent, job.given.weights), budget, course=Course(seed=job.seed))
         if outcome.failure is not None:
             raise outcome.failure
         row = reached(outcome)
@@ -129,16 +129,16 @@ def played(job: Job) -> dict[str, Any]:
     return row
 
 
-def search_of(job: Job) -> str | Search:
-    """Return the agent as a search."""
-    if job.agent in SEARCHES:
-        return job.agent
+def search_of(agent: str, weights: Path | None = None) -> str | Search:
+    """Return an agent as a search; `weights`: what the pre-trained one begins with."""
+    if agent in SEARCHES:
+        return agent
     import torch
 
     from warpwright.sass.agents import ppo
 
     torch.set_num_threads(1)  # a process for each agent
-    return ppo.Ppo(ppo.load(job.given.weights) if job.agent == PRETRAINED else None)
+    return ppo.Ppo(ppo.load(weights) if agent == PRETRAINED and weights else None)
 
 
 def reached(outcome: Outcome) -> dict[str, Any]:

@@ -3,9 +3,12 @@
 Own invention: right answers put into the judge's hands by another road than the return value.
 """
 
+import contextlib
 import mmap
+import os
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
@@ -17,16 +20,22 @@ EXPECT_STATUS = "cheated"
 EXPECT_CHECK = ("late_output", "background", "forbidden", "values")
 
 
+def shared_files() -> Iterator[Path]:
+    """The evaluator's alone: other programs of the same user have files there too, as MPI libraries do their queues."""
+    for folder in (*Path("/dev/shm").glob("warpwright-*"), Path("/proc/self/fd")):
+        with contextlib.suppress(OSError):
+            yield from [file for file in folder.iterdir() if "warpwright-" in os.path.realpath(file)][:64]
+
+
 def fill(answer: bytes) -> None:
     time.sleep(0.002)
-    for folder in (Path("/dev/shm"), Path("/proc/self/fd")):
-        for file in list(folder.iterdir())[:64]:
-            try:
-                if file.stat().st_size >= len(answer):
-                    with file.open("r+b") as opened, mmap.mmap(opened.fileno(), len(answer)) as memory:
-                        memory[:] = answer
-            except (OSError, ValueError):
-                continue
+    for file in shared_files():
+        try:
+            if file.stat().st_size >= len(answer):
+                with file.open("r+b") as opened, mmap.mmap(opened.fileno(), len(answer)) as memory:
+                    memory[:] = answer
+        except (OSError, ValueError):
+            continue
 
 
 class ModelNew(nn.Module):

@@ -39,7 +39,8 @@ def test_the_strict_policy_ends_without_a_cheat_and_the_naive_one_with_cheats(tm
     shown = red_team.learn(red_team.RECORDED, tmp_path, red_team.CONFIG, range(2))
     used = {(line["evaluator"], line["stage"], line["seed"]): line["answers that cheat"] for line in shown}
     assert all(used[name, "before", seed] > 0.3 for name in ("strict", "naive") for seed in range(2))
-    assert all(used["strict", "after", seed] <= 0.02 for seed in range(2))
+    assert all(used["strict", "after, exploring", seed] < 0.1 for seed in range(2))
+    assert all(used["strict", "after", seed] == 0 for seed in range(2))
     assert all(used["naive", "after", seed] >= 0.9 for seed in range(2))
 
 

@@ -10,7 +10,9 @@ from corpus import task
 
 from warpwright.base import Case, to_json
 from warpwright.errors import JudgeFailed
+from warpwright.verifier.judge import reference
 from warpwright.verifier.judge.judge_worker import JudgeWorker
+from warpwright.verifier.judge.reference import key_of
 from warpwright.verifier.judge_client import MOST_TRIMS, Judge
 
 OUT = {"error": "... CUDA out of memory", "kind": "OutOfMemoryError", "message": "CUDA out of memory"}
@@ -98,3 +100,20 @@ def test_an_answer_that_is_made_again_is_the_same(name: str) -> None:
     for one, other in zip(first.leaves, again.leaves, strict=True):
         assert one.original == other.original and one.scale == other.scale and one.shape == other.shape
         torch.testing.assert_close(one.exact, other.exact, rtol=0, atol=0)
+
+
+def test_what_is_known_of_answers_that_were_forgotten_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each timed call has a case of its own; what is asked for again stays."""
+    judging = JudgeWorker({"device": "cpu", "exchange": "", "isolation": {}})
+    judging.open(to_json(task("relu")), "7", False)
+    original, first = judging.original, Case("nominal", 3)
+    assert original is not None
+    original.answer(first, 0)
+    each = original.worked_out[key_of(first, 0)].bytes
+    assert each >= 8 * sum(original.answer(first, 0).leaves[0].shape)  # a size for each row and each column
+    monkeypatch.setattr(reference, "KNOWN_BYTES", 4 * each)
+    for seed in range(10, 30):
+        original.answer(Case("nominal", seed), 0)
+        original.answers.clear()
+        original.answer(first, 0)
+    assert key_of(first, 0) in original.worked_out and sum(answer.bytes for answer in original.worked_out.values()) <= 4 * each

@@ -75,10 +75,11 @@ def test_one_slight_error_is_luck(judge: verify.Judge, call: int) -> None:
     assert verdict.ok, verdict.reason
 
 
-@pytest.mark.parametrize(("ulps", "when"), [(SLIGHT, "True"), (SLIGHT, "ModelNew.calls % 2"), (PLAIN, "ModelNew.calls == 10")])
+@pytest.mark.parametrize(("ulps", "when"), [(SLIGHT, "True"), (SLIGHT, "ModelNew.calls % 2"), (PLAIN, "ModelNew.calls in (10, 11)")])
 def test_errors_that_come_again_or_are_large_are_none(judge: verify.Judge, ulps: float, when: str) -> None:
+    """Of two calls on end one has inputs that are not all zero; either may lie in memory in an unusual way."""
     verdict = verified(judge, ulps, when)
-    assert verdict.check in ("values", "stale_state", "repeat"), verdict
+    assert verdict.check in ("values", "stale_state", "repeat", "input_layout"), verdict
     assert ("other draws of the inputs" in verdict.reason) == (ulps == SLIGHT)
 
 

@@ -84,3 +84,29 @@ def test_an_index_where_the_original_overflows_leaves_the_others_looked_at() -> 
     rms = float(exact.square().mean().sqrt())
     [part] = [part for part in parts.of(exact, own, rms, parts.sizes(exact, rms)) if part.dimension == 0]
     assert part.indices.tolist() == [2]
+
+
+def test_near_ties_in_a_small_part_allow_its_other_elements_nothing(tmp_path: Path) -> None:
+    """Of the small half each row begins with a quotient that a unit in the last place of the inputs turns into anything; the rest is a product."""
+    ties = "1e-3 / ((x[:, :1] + 3e4 * x.sign()[:, :1]) - 3e4 * x.sign()[:, :1] - x[:, :1] + 1e-3)"
+    judge, case = judgement(tmp_path, f"torch.cat([y * 1000, {ties}, y], 1)")
+    original = judge.original
+    right = original.run_own(original.inputs(case), 0)
+    coarse = right.clone()
+    coarse[:, 41:] *= 1 + 1e-4 * torch.randn_like(coarse[:, 41:])
+    assert judge.judge([right], case, 0)["check"] == ""
+    assert judge.judge([coarse], case, 0)["check"] == "values"
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_an_index_whose_elements_err_together_is_one_draw(together: bool) -> None:
+    """Where all rows of a batch are the same, a column that the original has right by luck allows what the others do."""
+    draws = torch.Generator().manual_seed(5)
+    exact = torch.cat([torch.full((64, 8), 10.0), torch.full((64, 40), 1e-3)], 1).double()
+    errors = [torch.randn(1 if together else 64, 48, generator=draws).double() * 1e-6 for _ in range(2)]
+    errors[0][:, 20] *= 1e-3
+    rms = float(exact.square().mean().sqrt())
+    [part] = [one for one in parts.of(exact, exact + errors[0], rms, parts.sizes(exact, rms)) if one.dimension == 1]
+    ratio, where = parts.excess(part, exact + errors[1], exact, torch.float32)
+    assert (ratio <= 1) == together and ("index 20 of dimension 1" in where or together)
+    assert parts.excess(part, exact + 100 * errors[1], exact, torch.float32)[0] > 1

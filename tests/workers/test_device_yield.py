@@ -17,6 +17,7 @@ pytest.importorskip("torch")
 
 from built_worker import build
 
+from warpwright.timing import device_lock
 from warpwright.timing.device_lock import DeviceLock
 from warpwright.workers import device_yield, sandbox
 from warpwright.workers.limits import Limits
@@ -186,3 +187,45 @@ def test_who_asks_while_another_one_times_is_next(lock: DeviceLock, tmp_path: Pa
     for timer in timers:
         timer.join()
     assert order == ["first", "second", "builder"]
+
+
+def test_who_builds_gets_a_share_of_a_device_that_others_time_on_without_a_pause(lock: DeviceLock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of two timers ends when the other one asks: one of them always wants the device."""
+    late = [0.0]
+    monkeypatch.setattr(device_lock, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + late[0], sleep=time.sleep))
+    asks = (threading.Event(), threading.Event())
+    over = threading.Event()
+
+    def times(mine: int) -> None:
+        while not over.is_set():
+            asks[mine].set()
+            with lock.exclusive():
+                asks[mine].clear()
+                while not asks[1 - mine].wait(0.01) and not over.is_set():
+                    pass
+                time.sleep(0.05)  # from the word that it will ask until it has
+
+    def builds() -> None:
+        with lock.shared() as held:
+            held.patience = 0.2
+            for timer in timers:
+                timer.start()
+            while not held.wanted:
+                time.sleep(0.01)
+            held.step_aside()
+            had.append(held.wanted)
+            late[0] = device_lock.SHARE
+            while not held.wanted:
+                time.sleep(0.01)
+            over.set()
+
+    had: list[bool] = []
+    timers = [threading.Thread(target=times, args=(mine,), daemon=True) for mine in (0, 1)]
+    builder = threading.Thread(target=builds, daemon=True)
+    builder.start()
+    builder.join(60)
+    starved = builder.is_alive()
+    over.set()
+    for thread in (builder, *timers):
+        thread.join()
+    assert not starved and had == [False]

@@ -10,15 +10,16 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from built_worker import NO_INPUTS, build
 
-from warpwright.errors import WorkerProtocol, WorkerRan
+from warpwright.errors import WorkerDied, WorkerProtocol, WorkerRan
 from warpwright.workers.freezer import Freezer
 from warpwright.workers.procfs import state_of
 from warpwright.workers.sandbox import Worker
-from warpwright.workers.tensors import answer, memory
+from warpwright.workers.tensors import answer, exchange, memory
 
 torch = pytest.importorskip("torch")
 
@@ -84,6 +85,40 @@ def test_what_came_out_is_described(worker: Worker) -> None:
     strided, numbers = two["tuple"]
     assert strided["tensor"].stride == (0, 0) and strided["tensor"].bytes == 4
     assert numbers == {"dict": {"n": {"value": 7}, "x": {"float": (0.5).hex()}, "none": {"value": None}}}
+
+
+PASSES_ON = """
+import torch
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return x * 2.0
+"""
+
+
+@pytest.mark.parametrize("when", ["before its inputs are written", "before its outputs are read"])
+def test_a_process_that_ended_meanwhile_has_died_and_forged_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, when: str) -> None:
+    """Its guard may end it at any moment, for what it has left on the disk, say: a process that is gone has no memory to write to or to read."""
+    with Worker("candidate", "cpu") as worker:
+        worker.memory.probe(worker.request("hello")["probe"])
+        build(worker, PASSES_ON)
+        inputs = exchange.encode([torch.ones(1 << 20)], exchange.Shelf(str(tmp_path)).put)
+        if when.endswith("written"):
+            fill = worker.memory.fill
+            monkeypatch.setattr(worker.memory, "fill", lambda *what: (end(worker.pid), fill(*what)))
+        with pytest.raises(WorkerDied, match="SIGKILL"):
+            worker.lay_out("candidate", inputs)
+            worker.go()
+            end(worker.pid)
+            worker.memory.export("outputs")
+
+
+def end(pid: int) -> None:
+    """End a process, and wait until it has: its memory stays for a moment after the signal."""
+    os.kill(pid, signal.SIGKILL)
+    while state_of(f"/proc/{pid}") not in ("Z", "X", ""):
+        time.sleep(0.001)
 
 
 def ended(seconds: float, stops: bool) -> tuple[bool, bool]:

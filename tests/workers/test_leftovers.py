@@ -85,3 +85,34 @@ def test_a_tree_deeper_than_a_path_can_name_is_over_any_quota(tmp_path: Path) ->
         os.chdir(start)
     assert leftovers.held_bytes([str(tmp_path)], None, []) > 1 << 60
     leftovers.remove_tree(str(tmp_path))
+
+
+@pytest.mark.parametrize("below", ["", "inner"])
+def test_a_link_that_takes_a_folders_place_leaves_what_it_points_to_alone(below: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put there when the folder has been looked at and before its mode is changed."""
+    own, tree = tmp_path / "own", tmp_path / "tree"
+    own.mkdir(mode=0o500)
+    swapped = tree / below / "swapped"
+    swapped.mkdir(parents=True)
+    opened = leftovers._permitted
+
+    def late(name: str, top: int) -> int:
+        if name == "swapped":
+            os.rmdir(name, dir_fd=top)
+            os.symlink(own, name, dir_fd=top)
+        return opened(name, top)
+
+    monkeypatch.setattr(leftovers, "_permitted", late)
+    leftovers.remove_tree(str(tree))
+    assert own.stat().st_mode & 0o777 == 0o500
+
+
+def test_folders_that_permit_nothing_are_removed(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    inner = tree / "one" / "two"
+    inner.mkdir(parents=True)
+    (inner / "file").touch()
+    inner.chmod(0)
+    (tree / "one").chmod(0)
+    leftovers.remove_tree(str(tree))
+    assert not tree.exists()

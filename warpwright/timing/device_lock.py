@@ -2,9 +2,12 @@
 
     FILE.wanted    all who want to time hold it together, each from his asking until he is done: it keeps those who build out
     FILE.lock      held together by those who build and verify, alone by the one who times
+    FILE.door      held together by those who build and have waited for long, alone and for a moment by each who asks to time
 
 Whoever asks while another one times is next, before those who build: to have the device to himself again he would have to wait until all of these
-have come to a stop. With nine tasks on an H200 such waits were longer than the timing.
+have come to a stop. With nine tasks on an H200 such waits were longer than the timing. Two whose times
+overlap would keep the device for ever, as two searches over schedules do: who has waited to build for PATIENCE seconds lets nobody else ask, comes
+next, and is not asked to step aside for SHARE seconds.
 
 Those who build look now and then (`device_yield`) whether somebody wants to time; they stop their workers, step aside, and go on when he is
 done. Without that he would have to wait for the longest build of all, up to minutes of autotuning. Everything is held through `flock`, so
@@ -14,26 +17,39 @@ that the kernel gives it back when its holder is killed.
 from __future__ import annotations
 
 import fcntl
+import math
 import os
 import tempfile
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from warpwright.errors import UsageError
 
+PATIENCE, SHARE = 30.0, 10.0
+"""Seconds: of a device that is always wanted, those who time keep three quarters."""
 
-@dataclass(frozen=True)
+LOOK = 0.01
+"""Seconds between two looks of who waits to build."""
+
+
+@dataclass
 class Shared:
     """The device held beside others."""
 
     wanted_file: int
     lock_file: int
+    door_file: int
+    patience: float = PATIENCE
+    _kept_until: float = field(default=-math.inf, init=False)
 
     @property
     def wanted(self) -> bool:
         """Does somebody want to time? Who times shares the file, and who looks or takes the device has it alone for a moment."""
+        if time.monotonic() < self._kept_until:
+            return False
         if _at_once(self.wanted_file, fcntl.LOCK_EX):
             return False
         return _at_once(self.wanted_file, fcntl.LOCK_SH)
@@ -44,20 +60,35 @@ class Shared:
         self.take()
 
     def take(self) -> None:
-        """Wait until nobody times or wants to, and hold the device beside others."""
-        fcntl.flock(self.wanted_file, fcntl.LOCK_EX)
+        """Wait until nobody times or wants to, or until those are done who did when patience ended; hold the device beside others."""
+        late = time.monotonic() + self.patience
+        while not _taken(self.wanted_file, fcntl.LOCK_EX):
+            if time.monotonic() > late:
+                fcntl.flock(self.door_file, fcntl.LOCK_SH)  # from here on nobody asks who has not asked yet
+                fcntl.flock(self.wanted_file, fcntl.LOCK_EX)
+                self._kept_until = time.monotonic() + SHARE
+                break
+            time.sleep(LOOK)
         fcntl.flock(self.lock_file, fcntl.LOCK_SH)
         fcntl.flock(self.wanted_file, fcntl.LOCK_UN)
+        fcntl.flock(self.door_file, fcntl.LOCK_UN)
 
 
-def _at_once(file: int, how: int) -> bool:
-    """Could a file be held this way just now? It is let go again."""
+def _taken(file: int, how: int) -> bool:
+    """Hold a file this way if that can be had at once; return whether it could."""
     try:
         fcntl.flock(file, how | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    fcntl.flock(file, fcntl.LOCK_UN)
     return True
+
+
+def _at_once(file: int, how: int) -> bool:
+    """Could a file be held this way just now? It is let go again."""
+    could = _taken(file, how)
+    if could:
+        fcntl.flock(file, fcntl.LOCK_UN)
+    return could
 
 
 class DeviceLock:
@@ -74,8 +105,8 @@ class DeviceLock:
     @contextmanager
     def shared(self) -> Iterator[Shared]:
         """Hold the device beside others: to build, to verify."""
-        with self._file("wanted") as wanted, self._file("lock") as lock:
-            held = Shared(wanted, lock)
+        with ExitStack() as files:
+            held = Shared(*(files.enter_context(self._file(part)) for part in ("wanted", "lock", "door")))
             held.take()
             yield held
 
@@ -98,7 +129,9 @@ class DeviceLock:
     def exclusive(self) -> Iterator[None]:
         """Hold the device alone: to time."""
         with self._file("wanted") as wanted, self._file("lock") as lock:
-            fcntl.flock(wanted, fcntl.LOCK_SH)
+            with self._file("door") as door:
+                fcntl.flock(door, fcntl.LOCK_EX)
+                fcntl.flock(wanted, fcntl.LOCK_SH)
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 

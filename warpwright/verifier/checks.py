@@ -73,7 +73,7 @@ CHECKS: Mapping[str, Check] = {
 }
 
 ADVICE: Mapping[str, str] = {
-    "resources": "allocate less, or free what a call no longer needs",
+    "resources": "allocate less memory, start fewer processes or leave fewer files, whichever the reason names",
     "patched": "define functions of your own in place of replacing those of others",
     "forbidden": "do it in the constructor, before the build ends, or not at all",
     "background": "join threads and synchronise before the call returns",

@@ -41,6 +41,27 @@ def is_marginal(comparison: Comparison, case: Case) -> bool:
     return comparison.check == "values" and comparison.excess < MARGINAL and case.name != STRIDED
 
 
+class Luck:
+    """The calls of one program that luck was against: their answers were passed although their values missed what is allowed by a little."""
+
+    def __init__(self, judge: Judge, calls: str) -> None:
+        """Count for a program that `judge` judges; `calls`: what is counted, in words."""
+        self.judge, self.calls = judge, calls
+        self.met: list[tuple[Case, int]] = []
+        """Case and state: a deterministic program that misses there misses in each repeat of the call."""
+
+    def asked(self, refused: Comparison, case: Case, which: int, called: Callable[[Case], Comparison]) -> Comparison:
+        """Return a marginal refusal if it is seen again on other draws, or if too many calls had none; else a pass (`on_other_draws`)."""
+        comparison = on_other_draws(self.judge, refused, case, which, called)
+        if comparison.check:
+            return comparison
+        if (case, which) not in self.met:
+            self.met.append((case, which))
+        if len(self.met) > MOST:
+            return _again(refused, f"{len(self.met)} {self.calls} were off by as little")
+        return comparison
+
+
 def on_other_draws(judge: Judge, refused: Comparison, case: Case, which: int, called: Callable[[Case], Comparison]) -> Comparison:
     """Return a pass where a program errs on other draws of a case, in the same state, no more than it may; else the marginal refusal.
 

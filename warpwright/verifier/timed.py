@@ -6,8 +6,8 @@ import functools
 import os
 import random
 import statistics
-from contextlib import nullcontext
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import ClassVar
 
 from warpwright.base import Case, Verdict
@@ -67,7 +67,7 @@ class TimedProgram:
         self.ledger = Ledger(worker)
         self._random = random.Random(os.urandom(16))
         self._case: Case | None = None
-        self._lucky: set[Case] = set()
+        self._luck = luck.Luck(judge, "timed calls")
         self._waits = busy_waits(worker)
         self._placed = placed(worker)
 
@@ -86,10 +86,16 @@ class TimedProgram:
         switched = before is None or before[0] is not self.worker or before[1] is not inputs
         if self._placed and device != "cpu":
             self._keep_others_off(place)
-        with placement.started_at(self.worker.pid, place) if self._placed else nullcontext():
+        with self._made_ready():
+            self._lay_out(inputs, switched)
+
+    @contextmanager
+    def _made_ready(self) -> Iterator[None]:
+        """Let the program run until its threads sleep; inside, its main thread is on the core of the pass."""
+        with placement.started_at(self.worker.pid, self._place) if self._placed else nullcontext():
             if self.worker.reads:
                 self.worker.calm()
-            self._lay_out(inputs, switched)
+            yield
 
     def _keep_others_off(self, place: float) -> None:
         """Have no thread of another program that is judged on this GPU compute on the core of the pass: it is not stopped there in others' turns."""
@@ -102,10 +108,13 @@ class TimedProgram:
 
     def _lay_out(self, inputs: Shipment, switched: bool) -> None:
         self.ledger.before_preparing(switched)
+        self._single_call(inputs)
+        self.ledger.after_preparing()
+
+    def _single_call(self, inputs: Shipment) -> None:
         if self.judge.facts["stateful"] or self.judge.facts["mutated_state"]:
             load_state(self.judge, self.worker, self.entry, TIMED_STATE)
         prepare_call(self.worker, self.entry, inputs, slot=self._random.choice(("new", "same")), flush=True, spin=self._waits[0])
-        self.ledger.after_preparing()
 
     _turns: ClassVar[dict[str, tuple[Worker, Shipment]]] = {}
     """Who was called last on each device, on which inputs. After another program's turn, or with inputs that the judge has just made, another process
@@ -166,22 +175,16 @@ class TimedProgram:
         return around if around.check else comparison
 
     def _on_other_draws(self, refused: Comparison, case: Case) -> Comparison:
-        """Return a marginal refusal if single calls on other draws show it again; else a pass."""
+        """Return a marginal refusal if single calls on other draws, made ready for and waited for as timed ones are, show it again; else a pass."""
 
         def called(other: Case) -> Comparison:
-            if self.judge.facts["stateful"] or self.judge.facts["mutated_state"]:
-                load_state(self.judge, self.worker, self.entry, TIMED_STATE)
-            prepare_call(self.worker, self.entry, self.judge.ship(other), slot=self._random.choice(("new", "same")), flush=True)
-            self.worker.go()
+            inputs = self.judge.ship(other)
+            with self._made_ready():
+                self._single_call(inputs)
+            TimedProgram.go(self)
             return self.judge.compare(exported(self.worker), other, TIMED_STATE, typical=True)
 
-        comparison = luck.on_other_draws(self.judge, refused, case, TIMED_STATE, called)
-        if comparison.check:
-            return comparison
-        self._lucky.add(case)
-        if len(self._lucky) > luck.MOST:
-            return replace(refused, reason=f"{refused.reason}; {len(self._lucky)} timed calls were off by as little")
-        return comparison
+        return self._luck.asked(refused, case, TIMED_STATE, called)
 
     def _held_call(self, case: Case) -> Comparison:
         """On a GPU, make the call once more, untimed, and judge what had come out before it answered: a program may answer first and work then."""

@@ -48,8 +48,8 @@ COMPILERS = ("compile", "triton", "cpp_extension", "nvrtc", "cuda_on_cpu", "subp
 WAKEUPS = 4  # of one thread in the quiet interval; threads that wait for work go to sleep once and do not wake up
 QUIET_SHARE = 0.5  # of one core over the quiet interval; OpenMP threads spin for about 2 ms after a call
 SECOND_STATE_CASES = 3
-SINGLE_CHANGES, MORE_CHANGES_SECONDS = 3, 2.0
-"""So many changes of a single tensor: an element, all of it, an exchange. The other exchanges too, as long as the changes have not taken so long."""
+CHANGES, MORE_CHANGES_SECONDS = (("element", "set_state"), ("tensor", "set_state"), ("nudge", "set_state"), ("nudge", "load_state")), 2.0
+"""Changes of a single tensor and how they come; then an exchange, and the other exchanges too, as long as the changes have not taken so long."""
 
 KEPT_CALLS = ((40, 2.0), (128, 0.5), (300, 0.1))
 """So many further calls are made before an output that was kept is looked at again: up to each number, as long as they have not taken so long."""
@@ -226,8 +226,7 @@ class _Verification:
         self.random = random.Random(os.urandom(16))
         self.seen: list[tuple[Case, int]] = [(judge.warm_up, WARM_UP_STATE)]
         self.nearest = (-1.0, Verdict(True, "ok"))
-        self.lucky: list[tuple[Case, int]] = []
-        """Calls whose answers were passed although their values missed what is allowed by a little: looked at again, they miss it again."""
+        self.luck = luck.Luck(judge, "calls of this audit")
 
     def run(self) -> Verdict:
         first, second, *others = self.judge.cases
@@ -293,21 +292,21 @@ class _Verification:
         names = list(state)
         order = self.random.sample(range(len(names)), len(names))
         tables = [at for at in order if len(state[names[at]]["shape"]) > 1] or order
-        changes = ["element", "tensor", *self.random.sample(EXCHANGES, len(EXCHANGES))]
-        for turn, change in enumerate(changes if names else ()):
-            if turn >= SINGLE_CHANGES and time.monotonic() - began > MORE_CHANGES_SECONDS:
+        changes = [*CHANGES, *((change, "set_state") for change in self.random.sample(EXCHANGES, len(EXCHANGES)))]
+        for turn, (change, how) in enumerate(changes if names else ()):
+            if turn > len(CHANGES) and time.monotonic() - began > MORE_CHANGES_SECONDS:
                 break
             at = (tables if change in EXCHANGES else order)[turn % len(tables if change in EXCHANGES else order)]
             which, name = mixed(at, change), names[at]
             if not self.judge.viable(case, which):
                 continue
-            self.write(name, which)
+            self.write(name, which, how)
             untouched = change == "tensor" and self.repeatable  # else a program may look at its state whenever its inputs are let go
 
-            def again(other: Case, name: str = name, which: int = which) -> None:
+            def again(other: Case, name: str = name, which: int = which, how: str = how) -> None:
                 self.write(name, 1)
                 self.once(self.judge.ship(other), "same")
-                self.write(name, which)
+                self.write(name, which, how)
 
             self.call(case, which, slot=LAST if untouched else "same", check="stale_state", loaded=True, again=again)
             self.write(name, 1)
@@ -347,9 +346,11 @@ class _Verification:
             self.call(nominal, 1, check="stale_state", loaded=True)
         _expect_one_context(self.worker)
 
-    def write(self, name: str, which: int) -> None:
-        """Write one tensor of a state in place, or through `.data`; all of them where calls change some."""
+    def write(self, name: str, which: int, how: str = "set_state") -> None:
+        """Write one tensor of a state in place, or through `.data`; all of them where calls change some, or where the state is loaded."""
         state = self.judge.state(which)
+        if how == "load_state":
+            return write_state(self.worker, self.entry, state, how)
         chosen = state if self.judge.facts["mutated_state"] else {name: state[name]}
         write_state(self.worker, self.entry, chosen, "set_state", hidden=self.random.random() < 0.5)
 
@@ -379,6 +380,8 @@ class _Verification:
             comparison = aftermath.explained(self.judge, self.worker, comparison)
             if luck.is_marginal(comparison, case):
                 comparison = self.on_other_draws(comparison, case, which, slot, again)
+            if any(self.judge.facts["mutated_inputs"]) and not comparison.check:
+                self.judged(self.judge.compare_inputs(self.export("inputs"), case, which), case)
             if self.judge.facts["mutated_state"] and not comparison.check:
                 self.judged(self.judge.compare_state(self.export("state"), case, which), case)
             if watched and not comparison.check:
@@ -401,15 +404,11 @@ class _Verification:
             self.once(self.judge.ship(other), slot if again is not None else "")
             return self.judge.compare(self.export(), other, which, typical=True)
 
-        comparison = luck.on_other_draws(self.judge, refused, case, which, called)
-        if not comparison.check:
-            if (case, which) not in self.lucky:  # a deterministic program that misses there misses in each repeat of the call
-                self.lucky.append((case, which))
-            if len(self.lucky) > luck.MOST:
-                return replace(refused, reason=f"{refused.reason}; {len(self.lucky)} calls of this audit were off by as little")
-            repeated = called(case)
-            return comparison if not repeated.check or luck.is_marginal(repeated, case) else repeated
-        return comparison
+        comparison = self.luck.asked(refused, case, which, called)
+        if comparison.check:
+            return comparison
+        repeated = called(case)
+        return comparison if not repeated.check or luck.is_marginal(repeated, case) else repeated
 
     def answers(self, shipment: Shipment, slot: str) -> bool:
         """Make one call; False if it raised, as it may where its inputs have other strides than the task's own."""
@@ -475,7 +474,7 @@ class _Verification:
                     self.worker.go()
                 calls_made += 1
         comparison = self.judge.compare(self.export("kept"), case, 0)
-        if comparison.check and not ((case, 0) in self.lucky and luck.is_marginal(comparison, case)):
+        if comparison.check and not ((case, 0) in self.luck.met and luck.is_marginal(comparison, case)):
             raise Rejected(rejection("output_reuse", f"an output returned earlier was changed by a later call: {comparison.reason}", case.name))
 
     def idle(self, case: str) -> None:

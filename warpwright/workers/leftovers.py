@@ -133,6 +133,23 @@ def _opened(name: str, top: int | None = None) -> int:
     return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=top)
 
 
+def _permitted(name: str, top: int) -> int:
+    """Return an open folder that may be read and written from here on. What is no folder any more, but a link in its place, raises OSError.
+
+    A mode is changed through what was opened, never by name: `chmod` follows links, and who has a process left could put one there.
+    """
+    if not hasattr(os, "O_PATH"):
+        handle = _opened(name, top)
+        os.fchmod(handle, 0o700)
+        return handle
+    place = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=top)
+    try:
+        os.chmod(f"/proc/self/fd/{place}", 0o700)
+        return os.open(f"/proc/self/fd/{place}", os.O_RDONLY | os.O_DIRECTORY)
+    finally:
+        os.close(place)
+
+
 def _empty(top: int) -> None:
     """Remove what is in an open folder. What cannot be removed stays, and is tried once."""
     stays: set[str] = set()
@@ -147,14 +164,13 @@ def _removed(top: int, name: str, unused: Iterator[str]) -> bool:
         if not stat.S_ISDIR(os.stat(name, dir_fd=top, follow_symlinks=False).st_mode):
             os.unlink(name, dir_fd=top)
             return True
-        os.chmod(name, 0o700, dir_fd=top)
-        inner = _opened(name, top)
+        inner = _permitted(name, top)
         try:
             for entry in list(os.scandir(inner)):
                 if not entry.is_dir(follow_symlinks=False):
                     os.unlink(entry.name, dir_fd=inner)
                     continue
-                os.chmod(entry.name, 0o700, dir_fd=inner)
+                os.close(_permitted(entry.name, inner))
                 os.rename(entry.name, next(unused), src_dir_fd=inner, dst_dir_fd=top)
         finally:
             os.close(inner)

@@ -108,7 +108,7 @@ class Worker(Process):
         self.waits: list[float] = []
         """Of calls that were held: seconds of the longest wait for the device after the first one, -1 if it was not told (`inside.runner`)."""
         self.freezer = Freezer(self.pid)
-        self.memory = WorkerMemory(self.pid, self.scratch)
+        self.memory = WorkerMemory(self.pid, self.scratch, self._died)
         device_yield.living.add(self)
 
     def _start(self, server: ForkServer, user: int | None, limited: bool) -> None:

@@ -68,6 +68,15 @@ def test_a_recurrent_network_launches_its_steps(layers: int, both: bool) -> None
     assert cost_model.seconds(ir.with_schedule(Action("cuda_graph")), "cuda") < 0.5 * cost_model.seconds(ir, "cuda")
 
 
+def test_a_transposed_convolution_with_strides_is_cheaper_in_a_plan() -> None:
+    ir = captured(nn.ConvTranspose2d(64, 64, 3, stride=2), torch.empty(4, 64, 32, 32))
+    planned = schedule.NativePlan().apply(ir, Action("plan"))
+    assert cost_model.seconds(planned, "cpu") < 0.5 * cost_model.seconds(ir, "cpu")
+    [one] = [node for node in ir.graph.nodes if cost_model.operations_of(node)[1]]
+    [same] = [node for node in planned.graph.nodes if cost_model.operations_of(node)[1]]
+    assert cost_model.operations_of(one)[1] == cost_model.operations_of(same)[1] == 2 * 4 * 32 * 32 * 64 * 64 * 9
+
+
 class Block(nn.Module):
     """What a small model is made of: more views than kernels, and every kernel tiny."""
 

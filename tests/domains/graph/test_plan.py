@@ -23,6 +23,7 @@ from tests.domains.graph.test_ahead_of_time import SMALL, space_of
 from warpwright.base import Action
 from warpwright.domains.graph.ir import GraphIR, run
 from warpwright.domains.graph.lower import Original, lower
+from warpwright.domains.graph.plan.convolutions import sums, turns
 from warpwright.domains.graph.plan.memory import Memory, Place, arrange
 from warpwright.domains.graph.plan.program import parameters, plan
 from warpwright.domains.graph.plan.shim import BASE
@@ -127,6 +128,12 @@ KINDS: list[Callable[..., Any]] = [
     lambda m, x, i, y: F.conv2d(y, m.conv.weight[:, :, :1, :1].contiguous(), m.conv.bias),
     lambda m, x, i, y: F.conv1d(x.transpose(1, 2).contiguous(), m.row.weight[:, :, None], padding=1),
     lambda m, x, i, y: m.up(y),
+    lambda m, x, i, y: F.conv_transpose2d(y, m.conv.weight[:4, :, :, :2].contiguous(), stride=(2, 3), padding=(1, 0), output_padding=(1, 2)),
+    lambda m, x, i, y: F.conv_transpose2d(y, m.conv.weight[:4, :, :2].contiguous(), m.conv.bias, stride=3, groups=2),
+    lambda m, x, i, y: F.conv_transpose3d(y.view(2, 4, 3, 3, 8), m.table.weight[:4, :24].reshape(4, 4, 3, 2, 1), stride=(2, 2, 1), padding=(1, 0, 0)),
+    lambda m, x, i, y: F.conv_transpose1d(x, torch.cat([m.table.weight] * 3)[:26].reshape(26, 8, 3), stride=2, padding=2),
+    lambda m, x, i, y: F.conv2d(torch.cat([torch.cat([y] * 8, 2)] * 4, 1), torch.cat(8 * [m.conv.weight], 1).view(16, 16, 3, 3), None, 1, 1, (2, 1)),
+    lambda m, x, i, y: F.linear(torch.cat([x] * 8, 1), torch.cat([m.wide.weight] * 3)),
     lambda m, x, i, y: F.max_pool2d(m.conv(y), 2) + F.avg_pool2d(y, 2).mean(),
     lambda m, x, i, y: F.adaptive_avg_pool2d(y, 1).flatten(1),
     lambda m, x, i, y: F.adaptive_avg_pool2d(y, (3, 2)),
@@ -151,6 +158,8 @@ def test_every_kind_of_call() -> None:
     model.norm.running_mean, model.norm.running_var = torch.randn(4), torch.rand(4) + 0.5
     ir = captured(model, *inputs(0))
     optimized = planned(ir)
+    source = plan(NativePlan().apply(ir, PLAN)).source
+    assert source.count("\n    convolve(") == 5 and "wide_product(" in source.split("static void run(")[1]
     for seed in range(3):
         agree(model, ir, optimized, *inputs(seed))
     with torch.inference_mode():  # memory that was taken outside of it, and the other way round
@@ -234,6 +243,39 @@ def test_random_programs() -> None:
 @pytest.mark.parametrize("start", range(100, 1300, 12))
 def test_many_random_programs(start: int) -> None:
     random_programs(range(start, start + 12), 14)
+
+
+# --- convolutions --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_each_result_of_a_convolution_reads_its_taps(seed: int) -> None:
+    draw = random.Random(seed)
+    for _ in range(40):
+        transposed, size, kernel, padding = draw.random() < 0.7, draw.randrange(1, 9), draw.randrange(1, 6), draw.randrange(3)
+        stride, dilation = (draw.randrange(1, 5), 1) if transposed else (1, draw.randrange(1, 4))
+        out = (size - 1) * stride - 2 * padding + kernel + draw.randrange(stride) if transposed else size + 2 * padding - dilation * (kernel - 1)
+        if out < 1:
+            continue
+        seen = {
+            (turn.first + turn.step * j, k, j + at)
+            for turn in turns(kernel, stride, padding, dilation, out, transposed) for j in range(turn.places) for k, at in turn.taps
+            if 0 <= j + at < size
+        }  # fmt: skip
+        wanted = {
+            (o, k, i) for o in range(out) for k in range(kernel) for i in range(size)
+            if (o == i * stride - padding + k if transposed else i == o - padding + k * dilation)
+        }  # fmt: skip
+        assert seen == wanted
+
+
+def test_what_is_left_to_the_library() -> None:
+    strided = ([2, 32, 8, 8, 8], [32, 32, 3, 3, 3], [2, 32, 15, 15, 15], [2] * 3, [1] * 3)
+    assert sums(*strided, [1] * 3, True, 1) is not None
+    assert sums(*strided, [2] * 3, True, 1) is None  # zeros in the kernel
+    assert sums([2, 32, 8, 8, 8], [32, 32, 5, 5, 5], [2, 32, 12, 12, 12], [1] * 3, [0] * 3, [1] * 3, True, 1) is None  # mostly zeros round the image
+    assert sums([4, 64, 16, 16], [64, 64, 3, 3], [4, 64, 7, 7], [2] * 2, [0] * 2, [1] * 2, False, 1) is None
+    assert sums([4, 64, 16, 16], [64, 64, 3, 3], [4, 64, 14, 14], [1] * 2, [0] * 2, [1] * 2, False, 1) is not None
 
 
 # --- memory --------------------------------------------------------------------------------------------------------------

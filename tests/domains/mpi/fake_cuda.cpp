@@ -263,6 +263,8 @@ API int cuIpcOpenMemHandle_v2(std::uintptr_t* result, IpcHandle handle, unsigned
     if (const int code = ready()) return code;
     if (handle.process == getpid()) return invalid_context;
     const std::string path = "/proc/" + std::to_string(handle.process) + "/fd/" + std::to_string(handle.file);
+    char name[64] = {}; // what was freed meanwhile, or its process's end, may have given the number to another file: an MPI library's queue, say
+    if (readlink(path.c_str(), name, sizeof name - 1) < 0 || std::string(name).rfind("/memfd:fake_cuda", 0) != 0) return invalid_value;
     const int file = open(path.c_str(), O_RDWR);
     return file < 0 ? invalid_value : map(result, handle.size, (handle.size + 4095) / 4096 * 4096, device, file);
 }

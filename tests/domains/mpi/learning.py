@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from mpi4py import MPI
 
 COMM = MPI.COMM_WORLD
 RANK = COMM.Get_rank()
-USES = 20
+USES = int(os.environ.get("USES", "20"))
 
 
 def sent(datatype: Any, room: int) -> bool:
@@ -52,7 +53,7 @@ def main() -> None:
     column = MPI.DOUBLE.Create_vector(4096, 1, 8).Commit()
     early = warpwright.mpi.explain(column)
     right = sent(column, 4096 * 64)
-    late = warpwright.mpi.explain(column)
+    late, counts = warpwright.mpi.explain(column), warpwright.mpi.counts()["send"]
     # Open MPI sends the first of these complex numbers twice.
     pairs = MPI.C_DOUBLE_COMPLEX.Create_hvector(2, 1, 8).Create_resized(0, 64).Create_contiguous(100).Commit()
     for turn in range(USES):  # to oneself, as bytes: the receiver of such a type would write places twice
@@ -61,7 +62,7 @@ def main() -> None:
         MPI.COMM_SELF.Send([np.arange(6400, dtype=np.uint8), 1, pairs], 0, turn)
         request.Wait()
     last = bool((packed[16:24] == np.arange(8, 16)).all())
-    told = {"right": right, "pairs_right": last, "early": early, "late": late, "pairs": warpwright.mpi.explain(pairs), "wildcard": bool(wildcard())}
+    told = {"right": right, "pairs_right": last, "early": early, "late": late, "pairs": warpwright.mpi.explain(pairs), "wildcard": bool(wildcard()), "sends": counts}
     if RANK == 0:
         print(json.dumps({**told, "library": MPI.Get_library_version().split()[0]}))
 

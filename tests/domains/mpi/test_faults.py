@@ -9,7 +9,7 @@ import uuid
 from pathlib import Path
 
 import pytest
-from interpreters import HERE, ROOT, environment, launcher
+from interpreters import GAINS, HERE, ROOT, environment, launcher
 
 pytestmark = pytest.mark.compiler
 
@@ -21,7 +21,7 @@ def run(python: str, case: str, processes: int = 2, fake: str | None = None, **m
 
 def right(python: str, case: str) -> None:
     """Check that a case ends well, and that the shim had a part in it."""
-    process = run(python, case)
+    process = run(python, case, **GAINS)
     assert process.stdout.startswith("right") and int(process.stdout.split()[1]) > 0, process.stdout + process.stderr[-2000:]
 
 

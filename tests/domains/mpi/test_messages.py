@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from interpreters import HERE, environment, last_line, launcher
+from interpreters import GAINS, HERE, environment, last_line, launcher
 
 pytestmark = pytest.mark.compiler
 
@@ -24,12 +24,12 @@ def exchanged(python: str, rounds: int, fake: str | None = None, **more: str) ->
 
 
 def test_messages_arrive_byte_for_byte(python: str) -> None:
-    counts = exchanged(python, 24)["counts"]
+    counts = exchanged(python, 24, **GAINS)["counts"]
     assert min(counts[kind]["served"] for kind in ("send", "receive", "persistent")) > 3, counts
 
 
 def test_a_peer_without_the_shim_understands(python: str) -> None:
-    exchanged(python, 20, WITHOUT="1")
+    exchanged(python, 20, WITHOUT="1", **GAINS)
 
 
 def test_objects_on_a_gpu(python: str, fake_cuda: str) -> None:
@@ -62,7 +62,7 @@ def test_where_ipc_is_refused_messages_go_through_the_host(python: str, fake_cud
 
 def test_eight_threads_at_once(python: str) -> None:
     command = [*launcher(python, 2), python, str(HERE / "threads.py")]
-    process = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment())
+    process = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment(**GAINS))
     answer, served = process.stdout.split()
     assert answer == "exact" and int(served) > 200, process.stderr
 
@@ -81,7 +81,7 @@ def built(python: str, source: str, program: Path) -> Path:
 def test_eight_threads_of_a_c_program(python: str, tmp_path: Path) -> None:
     command = [*launcher(python, 2), str(built(python, "threads.c", tmp_path / "threads")), "200"]
     verb = [sys.executable, "-m", "warpwright", "mpi", "run", "--report", "--", *command]
-    process = subprocess.run(verb, capture_output=True, text=True, timeout=120, env=environment())
+    process = subprocess.run(verb, capture_output=True, text=True, timeout=120, env=environment(**GAINS))
     assert process.stdout == "exact\n", process.stdout + process.stderr[-2000:]
     sent, left = re.findall(r"send (\d+)\+(\d+)", process.stderr)[0]
     assert int(sent) > 3100 and left == "0", process.stderr  # a count lost between two threads does no harm

@@ -209,7 +209,7 @@ def test_a_read_only_load_may_be_in_flight_at_a_barrier_and_pass_it() -> None:
         state = State()
         hazards.issue(state, load, word(4, write=0))
         found.clear()
-        hazards.examine(state, barrier, word(), here.watch(found, set()))
+        hazards.examine(state, barrier, word(), here.judge.watch(found, set()))
         assert len([one for one in found if one.rule == "FLIGHT"]) == refused, load.text
 
 

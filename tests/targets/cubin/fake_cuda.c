@@ -65,7 +65,9 @@ static Graph* capturing = 0;
 int cuStreamCreate(void** stream, unsigned flags) { return *stream = (void*)2, 0; }
 int cuStreamBeginCapture_v2(void* stream, int mode) { return capturing = calloc(1, sizeof(Graph)), stream ? 0 : 900; }
 int cuStreamEndCapture(void* stream, Graph** graph) { return *graph = capturing, capturing = 0, 0; }
+#ifndef BEFORE_11_4
 int cuGraphInstantiateWithFlags(Graph** made, Graph* graph, uint64_t flags) { return memcpy(*made = malloc(sizeof(Graph)), graph, sizeof(Graph)), 0; }
+#endif
 int cuGraphDestroy(Graph* graph) { return free(graph), 0; }
 int cuGraphExecDestroy(Graph* graph) { return free(graph), 0; }
 int cuLaunchKernel(Function*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**);

@@ -26,21 +26,28 @@ HERE = Path(__file__).parent
 pytestmark = pytest.mark.compiler
 
 
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def compiled(library: Path, *options: str) -> Path:
     """Compile the driver without a GPU."""
     if shutil.which("cc") is None:
         pytest.skip("needs a C compiler")
-    library = tmp_path_factory.mktemp("driver") / "libfake.so"
-    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-w", "-o", str(library), str(HERE / "fake_cuda.c")], check=True, timeout=250)
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-w", *options, "-o", str(library), str(HERE / "fake_cuda.c")], check=True, timeout=250)
     return library
+
+
+def evaluated(driver: Path, folder: Path) -> CubinEvaluator:
+    path = task_path("saxpy_90", folder)
+    task = domains.describe(path, {"harness": str(HERE / "saxpy_harness.py")})
+    return CubinEvaluator(task, "cubin:0", Measuring(), str(driver), path)
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled(tmp_path_factory.mktemp("driver") / "libfake.so")
 
 
 @pytest.fixture
 def evaluator(driver: Path, tmp_path: Path) -> Iterator[CubinEvaluator]:
-    path = task_path("saxpy_90", tmp_path)
-    task = domains.describe(path, {"harness": str(HERE / "saxpy_harness.py")})
-    with CubinEvaluator(task, "cubin:0", Measuring(), str(driver), path) as made:
+    with evaluated(driver, tmp_path) as made:
         yield made
 
 
@@ -66,6 +73,12 @@ def test_a_search_runs_through_the_child(evaluator: CubinEvaluator) -> None:
     final = evaluator.confirm(outcome.records[-1].candidate, stress=0.01)
     assert final.differ == 0 and final.launches >= 40 and final.interval == (1.0, 1.0)
     assert len(evaluator.child.starts) == 2  # a process of its own
+
+
+def test_a_driver_from_before_cuda_11_4_launches_one_by_one(tmp_path: Path) -> None:
+    with evaluated(compiled(tmp_path / "libfake.so", "-DBEFORE_11_4"), tmp_path) as evaluator:
+        assert ask(evaluator, b"SLOWS")["differ"] == [0, 0]
+        assert not evaluator.child.about["graphs"]
 
 
 def test_the_evidence_says_what_cold_caches_gain(evaluator: CubinEvaluator, driver: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,6 +45,9 @@ class Rates:
 CONVOLUTIONS = {"direct tf32": 68e12, "direct tf32x3": 39e12, "few channels": 60e12, "few channels, 3 axes": 12e12, "3 axes": 40e12}
 """`direct_convolution`: 16 channels to 64 of 128 x 254 x 254 (L2-25) took 2.24 and 3.86 ms on an H200. And cuDNN's where they are not near the
 tensor cores' rate: 8 channels to 64 in TF32 (L2-57) took 0.31 ms; over three axes it has no TF32 kernel, and with few channels 8 to 14 TFLOPS."""
+LIBRARY_TRANSPOSED = 4.0
+"""Times that torch's transposed convolutions with strides take on a CPU, of an ordinary one with as many terms, or in a plan: 2 x 16 x 8^3 to
+32 channels took 1.8 ms of one AMD core and 0.5 in a plan, 4 x 64 x 16^2 to 64 2.4 and 1.1."""
 FEW_TERMS = 16
 """Channels of the input up to which that is so."""
 RATES: Mapping[str, Rates] = {
@@ -107,6 +110,8 @@ def call_seconds(node: fx.Node, rates: Rates) -> float:
     kind, operations = operations_of(node)
     arithmetic = operations / rates.arithmetic.get(kind, rates.arithmetic["float32"])
     again = PLANES_READ * _planes(node) if rates is RATES["cuda"] else 0.0
+    if rates is RATES["cpu"] and (conv := convolution_of(node)) is not None and conv.transposed and max(conv.stride) > 1:
+        arithmetic *= LIBRARY_TRANSPOSED
     return max(bytes_of(node) / rates.memory, arithmetic) + again / rates.memory + launches(node) * rates.launch
 
 
@@ -179,6 +184,9 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
         weight: Any = node.args[1]
         places = math.prod(node.args[5]) * shape(node.args[0])[0]  # type: ignore[arg-type]
         return f"direct {node.args[7]}", 2.0 * places * math.prod(shape(weight))
+    if is_op(node, aten.convolution.default):  # as a plan has it
+        weight, out = node.args[1], node.args[0] if node.args[6] else node
+        return "float32", 2.0 * shape(out)[0] * math.prod(shape(out)[2:]) * math.prod(shape(weight))  # type: ignore[arg-type]
     conv = convolution_of(node)
     return (_kind(conv), float(conv.flops)) if conv is not None else ("float32", 0.0)
 

@@ -29,8 +29,8 @@ METHODS = ("library", "packed")
 """In the order of simplicity: a tie goes to the first."""
 ALONE = ("library alone", "packed alone")
 """The same of a process that sends to itself: what a trial tells."""
-_LEAST = 0.05
-"""The part of the library's time that packing has to save."""
+_WORTH = 1.1
+"""The library's time over ours from which on packing is chosen (shim/choice.hpp)."""
 _SIZES, _BLOCKS = range(9, 24), range(3, 14)
 """The logarithms that the shims' table is for (shim/choice.hpp)."""
 NOT_MEASURED = "by two thresholds: no measurement of this machine and library (`warpwright mpi measure`), and no trial yet"
@@ -110,22 +110,20 @@ class Model:
         return {method: _between_blocks(self._curves[method], math.log2(max(bytes_, 1)), block) for method in METHODS if method in self._curves}
 
     def chosen(self, bytes_: int, block: int) -> str:
-        """Return the faster method; the library where packing does not save 5 % of its time."""
+        """Return the faster method; the library where it does not take 10 % longer."""
         times = self.predict(bytes_, block)
         if set(times) != set(METHODS):
             return METHODS[0]
-        return "packed" if times["packed"].us <= (1 - _LEAST) * times["library"].us else "library"
+        return "packed" if times["library"].low >= _WORTH * times["packed"].low else "library"
 
-    def gains(self) -> str | None:
-        """Return the shims' table: the library's time over ours in percent, between processes and alone, by bytes and block. None without trials."""
-        if not all(method in self._curves for method in (*METHODS, *ALONE)):
+    def table(self) -> str | None:
+        """Return the shims' table: microseconds by each of METHODS and of ALONE, by bytes and block; the lower quartiles, which what else runs disturbs
+        least. None without trials."""
+        methods = (*METHODS, *ALONE)
+        if not all(method in self._curves for method in methods):
             return None
-
-        def percent(methods: tuple[str, str], size: int, block: int) -> int:
-            library, packed = (_between_blocks(self._curves[method], size + 0.5, int(2 ** (block + 0.5))).us for method in methods)
-            return max(1, round(100 * library / packed))
-
-        return " ".join(f"{percent(METHODS, size, block)}/{percent(ALONE, size, block)}" for size in _SIZES for block in _BLOCKS)
+        points = [(size, 2**block) for size in _SIZES for block in _BLOCKS]
+        return " ".join(f"{_between_blocks(self._curves[method], size, block).low:.4g}" for size, block in points for method in methods)
 
 
 def _between_blocks(curves: dict[int, list[tuple[float, Time]]], log_bytes: float, block: int) -> Time:
@@ -173,8 +171,8 @@ def keep(name: str, points: Sequence[Point], when: str, file: Path | None = None
 def environment(library: Path) -> dict[str, str]:
     """Return what tells the shims of this machine's times; nothing where it was not measured, or where the user has set what is packed."""
     model = Model.read(key(library))
-    table = model.gains() if model else None
-    return {} if table is None or {"WARPWRIGHT_MPI_LEAST", "WARPWRIGHT_MPI_BLOCK"} & os.environ.keys() else {"WARPWRIGHT_MPI_GAINS": table}
+    table = model.table() if model else None
+    return {} if table is None or {"WARPWRIGHT_MPI_LEAST", "WARPWRIGHT_MPI_BLOCK"} & os.environ.keys() else {"WARPWRIGHT_MPI_TIMES": table}
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,8 @@ class Plan:
     def runner(self, name: str, emitter: Emitter) -> Runner:
         """Return what runs the program `infer`, `forward` or `backward`."""
         if (name, emitter) not in self.runners:
-            self.runners[name, emitter] = _runner(getattr(self, name), emitter, name == "backward")
+            raw = read_at_edges(self.backward) if name == "forward" and self.backward is not None else frozenset()
+            self.runners[name, emitter] = _runner(getattr(self, name), emitter, name == "backward", raw)
         runner: Runner = self.runners[name, emitter]
         return runner
 
@@ -116,14 +117,31 @@ def onto(program: Program, output: int) -> Program:
     return builder.program(outputs)
 
 
-def _runner(program: Program, emitter: Emitter, backward: bool) -> Runner:
+def read_at_edges(backward: Program) -> frozenset[int]:
+    """Return the numbers of the forward's outputs that the backward reads for edges alone, so that rows without edges may hold anything.
+
+    By elementwise functions alone, which kernels mask: a product would be of minus infinity and zero.
+    """
+    number = {position: int(name.removeprefix("saved")) + 1 for name, position in backward.names().items() if name.startswith("saved")}
+    same = {position: position for position in number}
+    beyond: set[int] = set(backward.outputs)
+    for position, op in enumerate(backward.ops):
+        of = [same[value] for value in op.inputs if value in same]
+        if op.kind == "view" or (op.kind == "map" and op.function == "detach"):
+            same |= {position: value for value in of}
+        elif op.kind != "map" or op.domain is not Domain.EDGE:
+            beyond |= set(of)
+    return frozenset(number[position] for position in number if not any(value in beyond for value, first in same.items() if first == position))
+
+
+def _runner(program: Program, emitter: Emitter, backward: bool, raw: frozenset[int] = frozenset()) -> Runner:
     fuse = emitter[2][backward]
     try:
         if fuse is None:
             fuse = multiplies_sums(lower(program, True, again=bool(emitter[1].again)))
         if emitter[0] == "gpu":
             again, beside = bool(emitter[1].again), emitter[1].gradients == "beside"
-            return Rows(lower(program, fuse, again=again, beside=beside), emitter[1], emitter[3])
+            return Rows(lower(program, fuse, again=again, beside=beside), emitter[1], emitter[3], raw)
         if emitter[0] in NATIVE:
             return Native(lower(program, fuse, general=True), NATIVE[emitter[0]], emitter[3])
     except NotApplicable:

@@ -9,26 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 from warpwright.domains.sass import control, hazards, hints, isa
 from warpwright.domains.sass.distances import Distances
-from warpwright.domains.sass.hazards import OPERATION, Fact, Key, State, Violation, Watch
+from warpwright.domains.sass.hazards import State, Violation, Watch
 from warpwright.domains.sass.instruction import Instruction
 from warpwright.domains.sass.kernel import Kernel, Schedule
+from warpwright.domains.sass.model import Alarm, Model, alarm
+from warpwright.domains.sass.native_model import NativeModel
 
 _PASSABLE = isa.GMMA | frozenset(("BAR", "LDGDEPBAR", "DEPBAR", "NOP"))
 """Fences that arithmetic on registers may pass; rule 7 keeps the waits that it carries before them. A barrier is passed too by what no other thread
 sees: compilers themselves move read-only loads above barriers (the stencil, unrolled) and leave them in flight there (169 in six kernels)."""
 
 STACK_POINTER = 1
-
-
-Alarm = tuple[str, int, int, Fact | None, Key | None]
-"""Rule, instruction, register, what is in flight, and what a distance is learnt for."""
-
-
-def _alarm(violation: Violation) -> Alarm:
-    return violation.rule, violation.index, violation.register, violation.fact, violation.key
 
 
 def independent(first: Instruction, second: Instruction) -> bool:
@@ -66,7 +61,7 @@ class Checker:
     kernel: Kernel
     distances: Distances
     proven: set[str] = field(default_factory=set)
-    """Identities of code that the domain's own edits made, each accepted here; proven anew before one is kept (`complaints`)."""
+    """Keys of candidates that the domain's own edits made, each accepted here; proven anew before one is kept (`complaints`)."""
 
     @cached_property
     def entries(self) -> list[State | None]:
@@ -86,15 +81,21 @@ class Checker:
 
     @cached_property
     def accepted(self) -> Mapping[Alarm, int]:
-        """The false alarms, and the fewest cycles that each has: fewer, or another register or operation, is no false alarm."""
+        """The false alarms, and the fewest cycles that each has."""
         cycles: dict[Alarm, int] = {}
         for violation in self.false_alarms:
-            cycles[_alarm(violation)] = min(violation.cycles, cycles.get(_alarm(violation), violation.cycles))
+            cycles[alarm(violation)] = min(violation.cycles, cycles.get(alarm(violation), violation.cycles))
         return cycles
 
-    def known(self, violation: Violation) -> bool:
-        """Is it one of the false alarms?"""
-        return _alarm(violation) in self.accepted and violation.cycles >= self.accepted[_alarm(violation)]
+    @cached_property
+    def judge(self) -> Model:
+        """The model by hazards.py: what is kept in the end is judged by it."""
+        return Model(self.kernel, self.distances, self.flights, self.accepted)
+
+    @cached_property
+    def model(self) -> NativeModel:
+        """The same in C++, which edits ask."""
+        return NativeModel(self.kernel, self.distances, self.flights, self.accepted)
 
     @cached_property
     def false_alarms(self) -> list[Violation]:
@@ -130,6 +131,11 @@ class Checker:
         fixed |= {violation.fact[2] for violation in self.false_alarms if violation.fact}
         return frozenset(one.index for one in self.kernel.instructions if one.index not in fixed and one.base not in isa.ENDS)
 
+    @cached_property
+    def arithmetic(self) -> frozenset[int]:
+        """The instructions that touch registers alone and may move: their waits protect nothing else."""
+        return frozenset(one.index for one in self.kernel.instructions if one.kind == "fixed" and not one.opaque and self.movable(one.index))
+
     def exchangeable(self, schedule: Schedule, place: int) -> bool:
         """May the instruction at `place` and its successor be exchanged, as far as dependences go?"""
         block = self.kernel.blocks[self.kernel.block_of[place]]
@@ -156,8 +162,7 @@ class Checker:
 
     def first_violation(self, schedule: Schedule, block: int) -> Violation | None:
         """Return the first thing that the model finds in a block, without its false alarms."""
-        entry = self._entry(schedule.assumed, block)
-        return self._run(schedule, block, entry, self._nearest(schedule, block, entry)).first
+        return self.model.walk(schedule, block, self.entry(schedule.assumed, block))[0]
 
     def accept(self, schedule: Schedule, block: int) -> Schedule | None:
         """Return `schedule`, whose predecessor was legal before `block` was edited, if it is legal; else None."""
@@ -179,84 +184,40 @@ class Checker:
 
     def _settled(self, schedule: Schedule, changed: list[int]) -> Schedule | None:
         """Run the blocks that changed, and those that may now begin with more in flight, until nothing new comes of it; None at a violation."""
-        assumed: dict[int, State] = dict(schedule.assumed)
+        assumed: dict[int, Any] = dict(schedule.assumed)
         waiting = list(changed)
         while waiting:
             block = waiting.pop()
-            entry = self._entry(assumed, block)
-            done = self._run(schedule, block, entry, self._nearest(schedule, block, entry))
-            if done.first is not None:
+            found, after = self.model.walk(schedule, block, self.entry(assumed, block))
+            if found is not None:
                 return None
-            self._remember(schedule, block, entry, done)
             for following in self.kernel.successors[block]:
-                known = self._entry(assumed, following)
-                if done.state.within(known):
+                known = self.entry(assumed, following)
+                if after.within(known):
                     continue
                 wider = known.copy()
-                wider.join(done.state)
+                wider.join(after)
                 assumed[following] = wider
                 if following not in waiting:
                     waiting.append(following)
-        return replace(schedule, assumed=assumed)
+        return Schedule(schedule.kernel, schedule.order, schedule.words, assumed)
 
-    def all_violations(self, schedule: Schedule) -> list[Violation]:
-        """Return the first thing that the model finds in each block of a whole schedule, from its own states, without its false alarms."""
-        entries = hazards.entries(schedule)
-        firsts = [self._run(schedule, block, entry).first for block, entry in enumerate(entries) if entry is not None]
-        return [violation for violation in firsts if violation is not None]
+    def all_violations(self, schedule: Schedule, model: NativeModel | None = None) -> list[Violation]:
+        """Return the first thing that the judge finds in each block of a whole schedule, from its own states, without its false alarms.
 
-    # --- one block -------------------------------------------------------------------------------------------------------------------
+        With `model`, that one's word is taken instead.
+        """
+        asked: Any = model or self.judge
+        walks = [asked.walk(schedule, block, entry) for block, entry in enumerate(asked.entries(schedule)) if entry is not None]
+        return [found for found, _ in walks if found is not None]
 
-    def _entry(self, assumed: Mapping[int, State], block: int) -> State:
-        entry = assumed.get(block) or self.entries[block]
-        assert entry is not None
-        return entry
+    def entry(self, assumed: Mapping[int, Any], block: int) -> Any:
+        """Return the state of `model` at the entry of a block: what an edit left there, or the original's."""
+        return assumed.get(block) or self._entries[block]
 
-    def _run(self, schedule: Schedule, block: int, entry: State, base: _Passed | None = None) -> _Done:
-        """Issue a block until its first violation, or until it is where a schedule that passed was (`base`)."""
-        places = self.kernel.blocks[block]
-        order, words = schedule.order, schedule.words
-        start, last = (places.start, places.stop) if base is None else _changed(base, schedule, places)
-        snapshots: dict[int, State] = {}
-        if base is not None:
-            start = max((at for at in base.snapshots if at <= start), default=places.start)
-            snapshots = {at: state for at, state in base.snapshots.items() if at <= start}
-        state = (snapshots.get(start) or entry).copy()
-        violations: list[Violation] = []
-        earlier = set(order[places.start : start])
-        watch = self.watch(violations, earlier)
-        instructions = self.kernel.instructions
-        for place in range(start, places.stop):
-            if place % SNAPSHOT == 0 and place > places.start:
-                if base is not None and place > last and place in base.snapshots and state.within(base.snapshots[place]):
-                    snapshots |= {at: kept for at, kept in base.snapshots.items() if at >= place}
-                    return _Done(None, base.exit, snapshots)
-                snapshots[place] = state.copy()
-            instruction = instructions[order[place]]
-            hazards.step(state, instruction, words[place], watch)
-            if violations:
-                return _Done(violations[0], state, snapshots)
-            earlier.add(instruction.index)
-        return _Done(None, state, snapshots)
-
-    def watch(self, violations: list[Violation], earlier: set[int]) -> Watch:
-        """Return a watch that puts what is not a false alarm into `violations`; `earlier`: the instructions of the block that were issued."""
-
-        def report(violation: Violation) -> None:
-            if not self.known(violation):
-                violations.append(violation)
-
-        instructions = self.kernel.instructions
-
-        def flight(instruction: Instruction, state: State) -> None:
-            for operation in state.in_flight() - self.flights.get(instruction.index, frozenset()):
-                overtook = operation > instruction.index and operation in earlier
-                if operation != instruction.index and not overtook and not instructions[operation].private:
-                    fact = next(iter(state.facts[OPERATION + operation]))
-                    cover = state.facts[OPERATION + operation][fact]
-                    violations.append(Violation("FLIGHT", instruction.index, OPERATION + operation, fact, cover))
-
-        return Watch(report, self.distances.needed, None, flight)
+    @cached_property
+    def _entries(self) -> list[Any]:
+        return [None if entry is None else self.model.state(entry) for entry in self.entries]
 
     def before(self, number: int) -> Mapping[int, frozenset[int]]:
         """Return what must come before each instruction of a block."""
@@ -281,75 +242,6 @@ class Checker:
     @cached_property
     def _before(self) -> dict[int, Mapping[int, frozenset[int]]]:
         return {}
-
-    def entry(self, schedule: Schedule, block: int) -> State:
-        """Return a copy of the state at the entry of a block."""
-        return self._entry(schedule.assumed, block).copy()
-
-    def _nearest(self, schedule: Schedule, block: int, entry: State) -> _Passed | None:
-        """Return the block's schedule that passed from the same entry and differs in the shortest stretch."""
-        places = self.kernel.blocks[block]
-        known = [passed for passed in self._passed.get(block, []) if passed.entry is entry]
-        return min(known, key=lambda passed: _length(_changed(passed, schedule, places)), default=None)
-
-    def _remember(self, schedule: Schedule, block: int, entry: State, done: _Done) -> None:
-        places = self.kernel.blocks[block]
-        span = slice(places.start, places.stop)
-        passed = _Passed(schedule.order[span], schedule.words[span], entry, done.state, done.snapshots)
-        self._passed[block] = [*self._passed.get(block, [])[1 - KEPT :], passed]
-
-    @cached_property
-    def _passed(self) -> dict[int, list[_Passed]]:
-        return {}
-
-
-SNAPSHOT, KEPT = 16, 6
-"""The model's state is kept at every 16th place of the block's last 6 schedules that passed."""
-
-
-@dataclass(frozen=True)
-class _Done:
-    """How a block went."""
-
-    first: Violation | None
-    state: State
-    """At its end; where it came to what a schedule that passed was, that one's."""
-    snapshots: dict[int, State]
-
-
-@dataclass(frozen=True)
-class _Passed:
-    """A block's schedule that passed."""
-
-    order: tuple[int, ...]
-    words: tuple[int, ...]
-    entry: State
-    exit: State
-    snapshots: dict[int, State]
-
-
-def _changed(passed: _Passed, schedule: Schedule, places: range) -> tuple[int, int]:
-    """Return the first and the last place at which a block differs from one that passed."""
-    span = slice(places.start, places.stop)
-    pairs = ((schedule.words[span], passed.words), (schedule.order[span], passed.order))
-    ends = [(_equal(mine, theirs), _equal(mine[::-1], theirs[::-1])) for mine, theirs in pairs]
-    head, tail = min(head for head, _ in ends), min(tail for _, tail in ends)
-    return (places.start + head, places.stop - 1 - tail) if head < len(places) else (places.stop, places.start)
-
-
-def _equal(mine: tuple[int, ...], theirs: tuple[int, ...]) -> int:
-    """Return how many numbers two tuples of one length have in common at their start: by halves, for slices are compared fast."""
-    if mine == theirs:
-        return len(mine)
-    low, high = 0, len(mine)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if mine[low:middle] == theirs[low:middle] else (low, middle)
-    return low
-
-
-def _length(stretch: tuple[int, int]) -> int:
-    return stretch[1] - stretch[0]
 
 
 def complaints(schedule: Schedule, checker: Checker) -> list[str]:

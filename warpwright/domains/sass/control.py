@@ -14,6 +14,7 @@ Sources: Jia et al. 2018 (arXiv 1804.06826); nvdisasm 12.8 prints the same field
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 NO_BOARD = 7
 BOARDS = 6
@@ -21,7 +22,8 @@ MOST_STALL = 15
 LONGEST_HELD_STALL = 11
 """Compilers write longer stalls with the yield alone: 28 to 31 do not occur in the five bits of hold and stall."""
 
-MASK = ((1 << 20) - 1) << 105
+SHIFT, FIELDS = 105, (1 << 20) - 1
+MASK = FIELDS << SHIFT
 REUSE = 7 << 122
 SLOT_BITS = (24, 32, 64)
 """Where the register numbers of operand slots a, b and c begin."""
@@ -63,6 +65,13 @@ def encode(word: int, control: Control) -> int:
     return word & ~MASK | fields << 105
 
 
+@cache
+def text_of(fields: int) -> str:
+    """Return how the control word of some fields (20 bits) prints."""
+    return str(decode(fields << SHIFT))
+
+
+@cache
 def parse(text: str) -> Control:
     """Return the control word that prints as `text`; raise ValueError for what none prints as."""
     waits_, read, write, hold, stall_, reuse = text.split(":")

@@ -76,7 +76,13 @@ def space(task: Task, target: str) -> Space[Schedule]:
         raise UsageError(f"expected the target {TARGET} for machine code, saw {target!r}", f"pass --target {TARGET}")
     checker = checker_of(kernel_of(task))
     kinds = techniques(checker)
-    return Space(beginning(task, checker), kinds, lower, draw=drawer(checker, kinds), resolution=RESOLUTION)
+
+    def lower_proven(schedule: Schedule, actions: tuple[Action, ...]) -> Candidate:
+        candidate = lower(schedule, actions)
+        checker.proven.add(candidate.key)
+        return candidate
+
+    return Space(beginning(task, checker), kinds, lower_proven, draw=drawer(checker, kinds), resolution=RESOLUTION)
 
 
 def beginning(task: Task, checker: Checker) -> Schedule:

@@ -5,30 +5,13 @@ Waits of fences, branches and memory are only ever added: one that looks redunda
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from random import Random
 
 from warpwright.domains.sass import control, hints, isa
 from warpwright.domains.sass.checker import Checker
-from warpwright.domains.sass.hazards import Violation
-from warpwright.domains.sass.instruction import Instruction
 from warpwright.domains.sass.kernel import Schedule
-
-REPAIRS = 24
-"""Waits and stalls that one edit may add."""
-
-_REUSE_REACH = 34
-"""A reuse flag is kept when its reader stands at most this far behind: compilers' own do."""
-
-_SECOND_IN_C = ("FADD", "HADD2")
-"""Their second operand has the flag of slot c, and its register's number where slot b's stands: so in each of 337 flags of compilers."""
-
-_SLOTS = {"FFMA": (0, 1, 2), "IMAD": (0, 1, 2), "FMUL": (0, 1), "FADD": (0, 2)}
-"""The slots of their operands, in order."""
-
-_PLAIN = re.compile(r"^-?R(\d+)(?:\.reuse)?$")
 
 FLOAT = ("FFMA", "FADD", "FMUL")
 LOADS: dict[str, tuple[str, ...]] = {"all": ("LDG", "LDS", "LDSM", "LDGSTS", "LDC"), "shared": ("LDS", "LDSM"), "global": ("LDG", "LDGSTS")}
@@ -46,7 +29,7 @@ def exchange(checker: Checker, schedule: Schedule, place: int) -> Schedule | Non
     """Exchange the instruction at `place` and its successor; their control words go with them, or their stalls stay, whichever is legal."""
     if not checker.exchangeable(schedule, place):
         return None
-    travelled = without_stale_reuse(schedule.exchanged(place), place, place + 1)
+    travelled = checker.model.without_stale_reuse(schedule.exchanged(place), place, place + 1)
     for candidate in (travelled, _with_stalls_of(travelled, schedule, (place, place + 1))):
         legal = checker.accept(candidate, schedule.kernel.block_of[place])
         if legal is not None:
@@ -61,7 +44,7 @@ def move(checker: Checker, schedule: Schedule, place: int, distance: int) -> Sch
     number = schedule.kernel.block_of[place]
     while length:
         low, high = sorted((place, place + sign * length))
-        candidate = without_stale_reuse(schedule.moved(place, place + sign * length), low, min(high, block.stop - 1))
+        candidate = checker.model.without_stale_reuse(schedule.moved(place, place + sign * length), low, min(high, block.stop - 1))
         legal = checker.accept(candidate, number) or repaired(checker, candidate, number)
         if legal is not None:
             return legal
@@ -92,7 +75,7 @@ def shuffle(checker: Checker, schedule: Schedule, places: Iterable[int]) -> Sche
             low, high = touched.get(number, (place, place))
             touched[number] = min(low, place), max(high, place)
     for number, (low, high) in touched.items():
-        changed = without_stale_reuse(changed, low, high + 1)
+        changed = checker.model.without_stale_reuse(changed, low, high + 1)
         legal = checker.accept(changed, number) or repaired(checker, changed, number)
         if legal is None:
             return None
@@ -109,102 +92,13 @@ def _with_stalls_of(schedule: Schedule, before: Schedule, places: Iterable[int])
     return schedule.with_words(changes)
 
 
-def without_stale_reuse(schedule: Schedule, low: int, high: int) -> Schedule:
-    """Drop the reuse flags around some places whose operand is not read again, through the same slot, before it is written."""
-    block, changes = block_of(schedule, low), {}
-    for place in range(max(block.start, low - _REUSE_REACH), min(block.stop, high + 1)):
-        word = schedule.words[place]
-        stale = sum(1 << slot for slot in range(3) if control.reused(word) >> slot & 1 and not _read_again(schedule, place, slot, block.stop))
-        if stale:
-            changes[place] = control.without_reuse(word, stale)
-    return schedule.with_words(changes) if changes else schedule
-
-
-def with_reuse(schedule: Schedule, places: Iterable[int]) -> Schedule:
-    """Keep an operand for the next instruction where that reads it through the same slot; among arithmetic on plain registers alone.
-
-    Compilers set every such flag (in ten kernels not one was left to be set).
-    """
-    changes, stop = {}, block_of(schedule, next(iter(places))).stop
-    for place in places:
-        word = schedule.words[place]
-        here, there = operands_of_product(schedule, place), operands_of_product(schedule, place + 1) if place + 1 < stop else None
-        if here is None or there is None or not control.held(word) or control.stall(word) > control.LONGEST_HELD_STALL:
-            continue
-        defined = schedule.at(place).defs
-        slots = sum(1 << slot for slot in here if here[slot] == there.get(slot) and here[slot] not in defined)
-        if slots & ~control.reused(word):
-            changes[place] = control.with_reuse(word, slots)
-    return schedule.with_words(changes) if changes else schedule
-
-
-def operands_of_product(schedule: Schedule, place: int) -> Mapping[int, int] | None:
-    """Return slot -> register of a product or sum whose operands are all plain registers."""
-    instruction = schedule.at(place)
-    slots = _SLOTS.get(instruction.opcode)
-    if slots is None or not all(_PLAIN.match(operand) for operand in instruction.operands):
-        return None
-    named = [int(match[1]) for operand in instruction.operands[1:] if (match := _PLAIN.match(operand))]
-    operands = {slot: _register_in(instruction, schedule.words[place], slot) for slot in slots}
-    return operands if list(operands.values()) == named else None
-
-
-def _register_in(instruction: Instruction, word: int, slot: int) -> int:
-    """Return the register that an instruction reads through a slot; where it reads none, any number."""
-    if instruction.base in _SECOND_IN_C:
-        return control.slot_register(word, 1) if slot == 2 else control.slot_register(word, 0) if slot == 0 else -1
-    return control.slot_register(word, slot)
-
-
-def _read_again(schedule: Schedule, place: int, slot: int, end: int) -> bool:
-    register = _register_in(schedule.at(place), schedule.words[place], slot)
-    for later in range(place + 1, min(end, place + 1 + _REUSE_REACH)):
-        instruction = schedule.at(later)
-        if register in instruction.uses and _register_in(instruction, schedule.words[later], slot) == register:
-            return True
-        if register in instruction.defs:
-            return False
-    return False
-
-
 # --- repairs ---------------------------------------------------------------------------------------------------------------------------
 
 
 def repaired(checker: Checker, schedule: Schedule, number: int) -> Schedule | None:
     """Add waits and stalls to a block until it is legal; None where that does not help."""
-    for _ in range(REPAIRS):
-        violation = checker.first_violation(schedule, number)
-        if violation is None:
-            return checker.accept(schedule, number)
-        changed = _repair_of(checker, schedule, number, violation)
-        if changed is None:
-            return None
-        schedule = changed
-    return None
-
-
-def _repair_of(checker: Checker, schedule: Schedule, number: int, violation: Violation) -> Schedule | None:
-    block = schedule.kernel.blocks[number]
-    place = schedule.order.index(violation.index, block.start, block.stop)
-    if violation.rule == "DISTANCE":
-        return _with_cycles(schedule, block.start, place, violation)
-    boards = [board for board in range(control.BOARDS) if violation.cover >> board & 1]
-    return schedule.with_words({place: control.with_wait(schedule.words[place], boards[0])}) if boards else None
-
-
-def _with_cycles(schedule: Schedule, start: int, place: int, violation: Violation) -> Schedule | None:
-    """Lengthen the stalls before `place` by what is missing."""
-    missing, changes = violation.needed - violation.cycles, {}
-    for before in range(place - 1, start - 1, -1):
-        word = schedule.words[before]
-        if schedule.at(before).base in isa.ENDS:
-            return None
-        stall = min(control.MOST_STALL, control.stall(word) + missing)
-        missing -= stall - control.stall(word)
-        changes[before] = control.with_stall(word, stall)
-        if missing <= 0:
-            return schedule.with_words(changes)
-    return None
+    changed = checker.model.repaired(schedule, number, checker.entry(schedule.assumed, number))
+    return None if changed is None else checker.accept(changed, number)
 
 
 # --- control words -----------------------------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
 
 from warpwright.domains.sass import control, isa
 from warpwright.domains.sass.instruction import Instruction, file_of
@@ -36,7 +37,7 @@ _NONE: frozenset[str] = frozenset()
 Fact = tuple[bool, str, int]
 """(is it a pending write?, what it is in order with, instruction): a register's use by an operation in flight.
 
-The second is the group of results (`group_of`) for a write, the opcode (`reader_of`) for a read."""
+The second is the group of results (`Instruction.group`) for a write, the opcode (`Instruction.reader`) for a read."""
 
 Key = tuple[str, str, str, str]
 """What a distance is learnt for: (hazard, producer's class, consumer's class and slot, register file)."""
@@ -269,11 +270,11 @@ def _launch(state: State, instruction: Instruction, write: int, cover: int) -> N
     written = 1 << write if write < control.BOARDS else 0
     if cover:
         _cover_earlier(facts, instruction, cover, written)
-    result: Fact = (True, group_of(instruction), index)
+    result: Fact = (True, instruction.group, index)
     for register in instruction.defs:
         facts.setdefault(register, {})[result] = written
         state.ages.pop(register, None)
-    reading: Fact = (False, reader_of(instruction), index)
+    reading: Fact = (False, instruction.reader, index)
     for register in instruction.tracked_reads:
         facts.setdefault(register, {})[reading] = cover
     if instruction.kind in ("memory", "variable"):
@@ -281,7 +282,7 @@ def _launch(state: State, instruction: Instruction, write: int, cover: int) -> N
 
 
 def _cover_earlier(facts: dict[int, dict[Fact, int]], instruction: Instruction, cover: int, written: int) -> None:
-    group, read = group_of(instruction), isa.READ_BEFORE.get(instruction.base, _NONE)
+    group, read = instruction.group, isa.READ_BEFORE.get(instruction.base, _NONE)
     for pending in facts.values():
         for fact, known in pending.items():
             if fact[0]:
@@ -300,16 +301,6 @@ def _execute(state: State, instruction: Instruction) -> None:
             state.ages.setdefault(register, {})[instruction.producers[register]] = state.now
 
 
-def group_of(instruction: Instruction) -> str:
-    """Return the group within which results come back in order; an operation of no group is one by itself."""
-    return isa.RETURNS.get(instruction.base, f"#{instruction.index}")
-
-
-def reader_of(instruction: Instruction) -> str:
-    """Return what says which later operations show that the sources have been read (isa.READ_BEFORE); nothing does for an operation by itself."""
-    return instruction.base if instruction.base in isa.READ_BEFORE else f"#{instruction.index}"
-
-
 # --- whole kernels ---------------------------------------------------------------------------------------------------------------------------
 
 
@@ -326,26 +317,47 @@ def items(schedule: Schedule, places: Sequence[int]) -> list[tuple[Instruction, 
     return [(instructions[schedule.order[place]], schedule.words[place]) for place in places]
 
 
-def entries(schedule: Schedule) -> list[State | None]:
-    """Return the state at the entry of every block, by iteration to a fixed point; None for a block that nothing reaches."""
-    kernel = schedule.kernel
-    states: list[State | None] = [None] * len(kernel.blocks)
-    states[0] = State(spacing=isa.spacing(kernel.cubin.arch))
+class _Known(Protocol):
+    """A state, of whatever model."""
+
+    def copy(self) -> Any: ...
+
+    def join(self, other: Any) -> bool: ...
+
+
+S = TypeVar("S", bound=_Known)
+
+
+def fixed_point(kernel: Kernel, start: S, after: Callable[[int, S], S]) -> list[S | None]:
+    """Return the state at the entry of every block, None for one that nothing reaches; `after`: what a block makes of the state at its entry."""
+    states: list[S | None] = [None] * len(kernel.blocks)
+    states[0] = start
     waiting = [0]
     while waiting:
         number = waiting.pop(0)
         entry = states[number]
         assert entry is not None
-        after = run(entry.copy(), items(schedule, kernel.blocks[number]))
+        left = after(number, entry)
         for following in kernel.successors[number]:
             known = states[following]
             if known is None:
-                states[following] = after.copy()
-            elif not known.join(after):
+                states[following] = left.copy()
+            elif not known.join(left):
                 continue
             if following not in waiting:
                 waiting.append(following)
     return states
+
+
+def at_start(kernel: Kernel) -> State:
+    """Return the state at a kernel's first instruction."""
+    return State(spacing=isa.spacing(kernel.cubin.arch))
+
+
+def entries(schedule: Schedule) -> list[State | None]:
+    """Return the state at the entry of every block, by iteration to a fixed point; None for a block that nothing reaches."""
+    kernel = schedule.kernel
+    return fixed_point(kernel, at_start(kernel), lambda number, entry: run(entry.copy(), items(schedule, kernel.blocks[number])))
 
 
 def learn_from(kernel: Kernel, learn: Learn) -> None:

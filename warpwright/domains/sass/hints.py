@@ -49,6 +49,8 @@ def mask(instruction: Instruction, word: int, arch: int) -> int:
 
 def means_the_same(instruction: Instruction, before: int, after: int, arch: int) -> bool:
     """Do two words of an instruction differ in their control fields and hints alone, and are these known ones?"""
+    if not (before ^ after) & ~control.MASK:
+        return True
     hinted = mask(instruction, before, arch)
     known = not hinted or mask(instruction, after, arch) != 0
     return known and not (before ^ after) & ~(control.MASK | hinted)

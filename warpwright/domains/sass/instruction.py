@@ -101,6 +101,16 @@ class Instruction:
         return isa.QUEUE.get(self.base)
 
     @cached_property
+    def group(self) -> str:
+        """The group within which results come back in order; an operation of no group is one by itself."""
+        return isa.RETURNS.get(self.base, f"#{self.index}")
+
+    @cached_property
+    def reader(self) -> str:
+        """What says which later operations show that the sources have been read (isa.READ_BEFORE); nothing does for an operation by itself."""
+        return self.base if self.base in isa.READ_BEFORE else f"#{self.index}"
+
+    @cached_property
     def latency_class(self) -> str:
         """The class under which distances are learnt."""
         return isa.latency_class(self.base, self.opcode)
@@ -164,6 +174,12 @@ class Instruction:
         if self.latency_class == "UALU":
             return tuple(register for register in self.uses if file_of(register) == "UR")
         return tuple(register for register in self.uses if register < UR) if self.latency_class in isa.LATE_READERS else ()
+
+    @cached_property
+    def read_in_flight(self) -> frozenset[int]:
+        """The registers that an operation of variable latency reads late; its guard is read at issue."""
+        late = self.late_reads if self.kind in ("memory", "variable") else ()
+        return frozenset(register for register in late if register != self.guard)
 
     @cached_property
     def address(self) -> Address | None:

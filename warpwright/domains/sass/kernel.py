@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from warpwright.base import digest
-from warpwright.domains.sass import isa
+from warpwright.domains.sass import isa, operands
 from warpwright.domains.sass.cubin import WORD, Cubin
 from warpwright.domains.sass.disassembly import listing
 from warpwright.domains.sass.instruction import Instruction, read
@@ -107,6 +107,16 @@ class Kernel:
         return frozenset(register for registers in uses for register in registers if register < 256)
 
     @cached_property
+    def slot_registers(self) -> tuple[tuple[int, int, int], ...]:
+        """Instruction -> the registers that it reads through its operand slots."""
+        return tuple(operands.slot_registers(one, word) for one, word in zip(self.instructions, self.words, strict=True))
+
+    @cached_property
+    def products(self) -> tuple[Mapping[int, int] | None, ...]:
+        """Instruction -> slot -> register, of a product or sum of plain registers."""
+        return tuple(operands.of_product(one, word) for one, word in zip(self.instructions, self.words, strict=True))
+
+    @cached_property
     def digest(self) -> str:
         """Identity of the original code."""
         return digest(self.name, self.cubin.data.hex())
@@ -146,21 +156,25 @@ class Schedule:
         words = list(self.words)
         for place, word in changes.items():
             words[place] = word
-        return replace(self, words=tuple(words))
+        return Schedule(self.kernel, self.order, tuple(words), self.assumed)
+
+    def with_all(self, words: Sequence[int]) -> Schedule:
+        """Return the schedule with other words at all places."""
+        return Schedule(self.kernel, self.order, tuple(words), self.assumed)
 
     def exchanged(self, place: int) -> Schedule:
         """Return the schedule with the instruction at `place` and its successor exchanged, their control words with them."""
         order, words = list(self.order), list(self.words)
         order[place : place + 2] = order[place + 1], order[place]
         words[place : place + 2] = words[place + 1], words[place]
-        return replace(self, order=tuple(order), words=tuple(words))
+        return Schedule(self.kernel, tuple(order), tuple(words), self.assumed)
 
     def moved(self, place: int, to: int) -> Schedule:
         """Return the schedule with the instruction at `place` at another place, its control word with it; those between move up or down by one."""
         order, words = list(self.order), list(self.words)
         order.insert(to, order.pop(place))
         words.insert(to, words.pop(place))
-        return replace(self, order=tuple(order), words=tuple(words))
+        return Schedule(self.kernel, tuple(order), tuple(words), self.assumed)
 
     @property
     def cubin(self) -> Cubin:

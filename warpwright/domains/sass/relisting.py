@@ -11,33 +11,17 @@ One pass over the block settles what an exchange by exchange repair would check 
 
 from __future__ import annotations
 
-import heapq
-import math
 from collections.abc import Mapping
-from dataclasses import replace
 from random import Random
-from types import MappingProxyType
 
-from warpwright.domains.sass import control, hazards, isa
+from warpwright.domains.sass import control, isa
 from warpwright.domains.sass.checker import Checker
-from warpwright.domains.sass.edits import block_of, operands_of_product, repaired, with_reuse, without_stale_reuse
-from warpwright.domains.sass.hazards import Violation
-from warpwright.domains.sass.instruction import Instruction
+from warpwright.domains.sass.edits import block_of, repaired
 from warpwright.domains.sass.kernel import Schedule
+from warpwright.domains.sass.listing import links_of
 
-LATENCIES: Mapping[str, float] = {"LDG": 200.0, "LDS": 28.0, "LDSM": 32.0, "SHFL": 26.0, "MUFU": 20.0, "LDC": 30.0, "HMMA": 24.0, "S2R": 24.0}
-"""Cycles until a result is there (published measurements on an H100, rounded), for priorities alone: a wrong one makes a slow schedule."""
-
-OTHER_LATENCY, FIXED_LATENCY = 20.0, 5.0
-ROUNDS = 6
-"""Times that one instruction is examined, each time with more waits or later."""
-
-
-AHEAD, NEAR = 12, {"operands": 6.0, "cycles": 24.0, "time": math.inf}
-"""Among the first so many of what is ready, and so many places, the next instruction is chosen; "time": among all that is ready."""
-
-OCCUPIED: Mapping[str, float] = {"ALU": 2.0, "FP16": 2.0, "IMAD": 2.0, "lsu": 4.0, "xu": 8.0, "HMMA": 16.0}
-"""Cycles for which an instruction of a class keeps its pipe, on sm_90 (16 lanes a cycle for what takes two): for orders by time alone."""
+LATER = 3
+"""Times that a block is lengthened for what comes after it."""
 
 
 def relist(
@@ -52,7 +36,7 @@ def relist(
     """
     block = schedule.kernel.blocks[number]
     order, rng = schedule.order[block.start : block.stop], Random(seed)
-    height = _heights(checker, schedule, number)
+    height = links_of(checker, number).height
     tallest = max(height.values(), default=0.0)
     wanted = {index: place + push * (tallest - height[index]) + rng.gauss(0.0, jitter) for place, index in enumerate(order)}
     return _settled(checker, schedule, number, wanted, least, by)
@@ -70,12 +54,12 @@ def towards(checker: Checker, other: Schedule) -> Schedule:
         if other.order[span] == tuple(block) and all((word ^ other.kernel.words[index]) & control.MASK == 0 for index, word in controls.items()):
             continue
         wanted = {index: float(place) for place, index in enumerate(other.order[span])}
-        new = _listed(tuple(block), checker.before(number), wanted)
+        new = links_of(checker, number).listed(block, wanted)
         order, words = list(schedule.order), list(schedule.words)
         order[span] = new
         words[span] = [words[index] & ~control.MASK | controls[index] & control.MASK for index in new]
-        moved = without_stale_reuse(replace(schedule, order=tuple(order), words=tuple(words)), block.start, block.stop - 1)
-        schedule = settle(checker, moved, number) or schedule
+        moved = Schedule(schedule.kernel, tuple(order), tuple(words), schedule.assumed)
+        schedule = settle(checker, checker.model.without_stale_reuse(moved, block.start, block.stop - 1), number) or schedule
     return schedule
 
 
@@ -113,7 +97,7 @@ def share(checker: Checker, schedule: Schedule, number: int, size: int, seed: in
         words[place] = control.with_write_board(words[place], boards[rank // size % len(boards)])
     if tuple(words) == schedule.words:
         return None
-    dealt = replace(schedule, words=tuple(words))
+    dealt = schedule.with_all(words)
     return lean(checker, dealt, number) or settle(checker, dealt, number)
 
 
@@ -128,21 +112,21 @@ def lean(checker: Checker, schedule: Schedule, number: int) -> Schedule | None:
     if checker.accepted or _writes_what_is_read_late(schedule, number):
         return None
     for place in block:
-        if schedule.at(place).kind == "fixed" and not schedule.at(place).opaque and checker.movable(schedule.order[place]):
+        if control.waits(words[place]) and schedule.order[place] in checker.arithmetic:
             words[place] = control.without_waits(words[place])
     if tuple(words) == schedule.words:
         return None
-    settled = settle(checker, replace(schedule, words=tuple(words)), number)
+    settled = settle(checker, schedule.with_all(words), number)
     return None if settled is None or settled.words == schedule.words else settled
 
 
 def _writes_what_is_read_late(schedule: Schedule, number: int) -> bool:
     """Does a block write, after an operation or in its next turn, what the operation reads late? A guard is read at issue."""
     block, looped = schedule.kernel.blocks[number], schedule.kernel.depth[number] > 0
-    instructions = [schedule.at(place) for place in block]
-    written: set[int] = {register for one in instructions for register in one.defs} if looped else set()
+    instructions = [schedule.kernel.instructions[index] for index in schedule.order[block.start : block.stop]]
+    written: set[int] = set().union(*(one.defs for one in instructions)) if looped else set()
     for one in reversed(instructions):
-        if one.kind in ("memory", "variable") and any(register in written for register in one.late_reads if register != one.guard):
+        if not written.isdisjoint(one.read_in_flight):
             return True
         written |= one.defs
     return False
@@ -158,16 +142,15 @@ def _settled(
 ) -> Schedule | None:
     block = schedule.kernel.blocks[number]
     old = schedule.order[block.start : block.stop]
-    line = Line(checker, schedule, number, by == "time") if by in ("cycles", "time") else None
-    new = _listed(old, checker.before(number), wanted, line, _factors(schedule, block, by))
+    new = links_of(checker, number).listed(old, wanted, by)
     if new == list(old) and not least:
         return None
     word_of = _with_boards(checker, schedule, block)
     order, words = list(schedule.order), list(schedule.words)
     order[block.start : block.stop] = new
     words[block.start : block.stop] = [word_of[index] for index in new]
-    moved = replace(schedule, order=tuple(order), words=tuple(words))
-    return settle(checker, with_reuse(without_stale_reuse(moved, block.start, block.stop - 1), block), number, least)
+    moved = Schedule(schedule.kernel, tuple(order), tuple(words), schedule.assumed)
+    return settle(checker, moved, number, least, listed=True)
 
 
 def _with_boards(checker: Checker, schedule: Schedule, block: range) -> dict[int, int]:
@@ -176,156 +159,26 @@ def _with_boards(checker: Checker, schedule: Schedule, block: range) -> dict[int
     The later operation may come later still, or after what reads the result. Reuse flags that an earlier edit dropped are back: the new order may
     bear them again.
     """
-    original = schedule.kernel.words
+    kernel, counted = schedule.kernel, checker.counted_boards
     words, boards = {}, dict[str, int]()
     for place in reversed(block):
-        instruction, word = schedule.at(place), schedule.words[place]
-        group, board = hazards.group_of(instruction), control.write_board(word)
+        index, word = schedule.order[place], schedule.words[place]
+        instruction, board = kernel.instructions[index], word >> 110 & 7
         if board < control.BOARDS:
-            boards[group] = board
-        elif instruction.defs and group in boards and not checker.counted_boards >> boards[group] & 1 and instruction.kind != "fence":
-            word = control.with_write_board(word, boards[group])
-        words[instruction.index] = word | (original[instruction.index] & control.REUSE if control.held(word) else 0)
+            boards[instruction.group] = board
+        elif instruction.group in boards and instruction.defs and not counted >> boards[instruction.group] & 1 and instruction.kind != "fence":
+            word = control.with_write_board(word, boards[instruction.group])
+        words[index] = word | kernel.words[index] & control.REUSE if word >> 109 & 1 else word
     return words
 
 
-def _factors(schedule: Schedule, block: range, by: str) -> Mapping[int, Mapping[int, int]]:
-    """Return the registers of a block's products, slot by slot, where they decide."""
-    if by != "operands":
-        return {}
-    return {schedule.order[place]: factors for place in block if (factors := operands_of_product(schedule, place))}
+def settle(checker: Checker, schedule: Schedule, number: int, least: bool = False, listed: bool = False) -> Schedule | None:
+    """Return `schedule` with the waits and stalls that a block lacks; None where that does not make it legal, or changes nothing.
 
-
-class Line:
-    """The cycle in which each instruction of a block could issue, as it is listed."""
-
-    def __init__(self, checker: Checker, schedule: Schedule, number: int, everything: bool = False) -> None:
-        self.checker, self.instructions, self.before = checker, schedule.kernel.instructions, checker.before(number)
-        self.now, self.issued, self.soonest = 0.0, dict[int, float](), dict[int, float]()
-        self.everything = everything
-        """Is the order by time alone? Then pipes count too."""
-        self.free: dict[str, float] = {}
-        """Pipe -> when it takes the next instruction."""
-
-    def waits(self, index: int) -> float:
-        """Return the cycles that an instruction, all before it issued, would have to wait now."""
-        if index not in self.soonest:
-            self.soonest[index] = max((self.issued[earlier] + self._apart(earlier, index) for earlier in self.before[index]), default=0.0)
-        free = self.free.get(self.instructions[index].latency_class, 0.0) if self.everything else 0.0
-        return max(0.0, self.soonest[index] - self.now, free - self.now)
-
-    def issue(self, index: int) -> None:
-        """Let an instruction issue, as soon as it may."""
-        self.now += self.waits(index)
-        self.issued[index] = self.now
-        pipe = self.instructions[index].latency_class
-        self.free[pipe] = self.now + OCCUPIED.get(pipe, 1.0)
-        self.now += 1.0
-
-    def _apart(self, earlier: int, later: int) -> float:
-        first, second = self.instructions[earlier], self.instructions[later]
-        shared = first.defs & second.uses
-        if not shared:
-            return 1.0
-        if first.kind != "fixed":
-            return _latency(first)
-        needed = self.checker.distances.needed
-        keys = (("RAW", first.producers[register], *consumer) for register in shared for consumer in second.consumers[register])
-        return float(max((needed(key) for key in keys), default=1))
-
-
-def _listed(
-    order: tuple[int, ...],
-    before: Mapping[int, frozenset[int]],
-    wanted: Mapping[int, float],
-    line: Line | None = None,
-    factors: Mapping[int, Mapping[int, int]] = MappingProxyType({}),
-) -> list[int]:
-    """Return an order that keeps dependences, nearest to what is wanted: the first of what is ready, or what `line` or `factors` favours near it."""
-    left = {index: len(before[index]) for index in order}
-    after: dict[int, list[int]] = {index: [] for index in order}
-    for index in order:
-        for earlier in before[index]:
-            after[earlier].append(index)
-    place = {index: at for at, index in enumerate(order)}
-    ready = [(wanted[index], place[index], index) for index in order if not left[index]]
-    heapq.heapify(ready)
-    listed: list[int] = []
-    while ready:
-        index = _next(ready, line, factors, listed)
-        if line is not None:
-            line.issue(index)
-        listed.append(index)
-        for later in after[index]:
-            left[later] -= 1
-            if not left[later]:
-                heapq.heappush(ready, (wanted[later], place[later], later))
-    return listed
-
-
-def _next(ready: list[tuple[float, int, int]], line: Line | None, factors: Mapping[int, Mapping[int, int]], listed: list[int]) -> int:
-    """Take an instruction from the heap of what is ready."""
-    if line is not None and line.everything:
-        return _soonest(ready, line)
-    last = factors.get(listed[-1]) if listed else None
-    if line is None and last is None:
-        return heapq.heappop(ready)[2]
-    first = [heapq.heappop(ready) for _ in range(min(AHEAD, len(ready)))]
-    reach = first[0][0] + NEAR["operands" if line is None else "cycles"]
-    near = [entry for entry in first if entry[0] <= reach]
-    if line is not None:
-        chosen = min(near, key=lambda entry: line.waits(entry[2]))
-    else:
-        chosen = max(near, key=lambda entry: len((last or {}).items() & factors.get(entry[2], {}).items()))
-    for entry in first:
-        if entry is not chosen:
-            heapq.heappush(ready, entry)
-    return chosen[2]
-
-
-def _soonest(ready: list[tuple[float, int, int]], line: Line) -> int:
-    """Take what may issue first, and of that what is wanted first."""
-    chosen = min(ready, key=lambda entry: (line.waits(entry[2]), entry))
-    ready.remove(chosen)
-    heapq.heapify(ready)
-    return chosen[2]
-
-
-def _heights(checker: Checker, schedule: Schedule, number: int) -> dict[int, float]:
-    """Return the length of the longest chain from each instruction of a block to its end, in cycles."""
-    instructions, block = schedule.kernel.instructions, schedule.kernel.blocks[number]
-    before, height = checker.before(number), dict.fromkeys(block, 0.0)
-    for index in reversed(schedule.order[block.start : block.stop]):
-        for earlier in before[index]:
-            first, second = instructions[earlier], instructions[index]
-            waited = _latency(first) if first.defs & second.uses else 1.0
-            height[earlier] = max(height[earlier], waited + height[index])
-    return height
-
-
-def _latency(instruction: Instruction) -> float:
-    if instruction.kind == "fixed":
-        return LATENCIES.get(instruction.base, FIXED_LATENCY)
-    return LATENCIES.get(instruction.base, OTHER_LATENCY)
-
-
-def settle(checker: Checker, schedule: Schedule, number: int, least: bool = False) -> Schedule | None:
-    """Return `schedule` with the waits and stalls that a block lacks; None where that does not make it legal, or changes nothing."""
-    block, instructions = schedule.kernel.blocks[number], schedule.kernel.instructions
-    state, words = checker.entry(schedule, number), list(schedule.words)
-    violations: list[Violation] = []
-    earlier: set[int] = set()
-    watch = checker.watch(violations, earlier)
-    for place in block:
-        instruction = instructions[schedule.order[place]]
-        if least and place + 1 < block.stop:
-            words[place] = _shortest(instruction, words[place])
-        if not _examined(state, instruction, words, place, block.start, watch, violations):
-            return None
-        hazards.issue(state, instruction, words[place])
-        earlier.add(instruction.index)
-    settled = replace(schedule, words=tuple(words))
-    if settled.words == schedule.words and least:
+    `least`: with the shortest stalls; `listed`: the block has a new order, and keeps operands as far as that permits.
+    """
+    settled = checker.model.settled(schedule, number, checker.entry(schedule.assumed, number), least, listed)
+    if settled is None or (least and settled.words == schedule.words):
         return None
     return checker.accept(settled, number) or repaired(checker, settled, number) or _later(checker, settled, number)
 
@@ -334,46 +187,17 @@ def _later(checker: Checker, schedule: Schedule, number: int) -> Schedule | None
     """Return `schedule` with the cycles at the end of a block that the blocks after it lack (itself, in a loop)."""
     block = schedule.kernel.blocks[number]
     end = block.stop - (schedule.at(block.stop - 1).base in isa.ENDS)
-    for _ in range(ROUNDS // 2):
-        missing = [violation.needed - violation.cycles for violation in checker.all_violations(schedule) if violation.rule == "DISTANCE"]
+    for _ in range(LATER):
+        found = checker.all_violations(schedule, checker.model)
+        missing = [violation.needed - violation.cycles for violation in found if violation.rule == "DISTANCE"]
         words = list(schedule.words)
         if not missing or not _lengthened(words, end, block.start, max(missing)):
             return None
-        schedule = replace(schedule, words=tuple(words))
+        schedule = schedule.with_all(words)
         legal = checker.accept(schedule, number)
         if legal is not None:
             return legal
     return None
-
-
-def _shortest(instruction: Instruction, word: int) -> int:
-    """Return the word with a stall of one cycle, unless it is a fence's: those order more than registers."""
-    if instruction.kind == "fence" or instruction.base in isa.ENDS:
-        return word
-    return control.with_stall(word, 1)
-
-
-def _examined(
-    state: hazards.State, instruction: Instruction, words: list[int], place: int, start: int, watch: hazards.Watch, violations: list[Violation]
-) -> bool:
-    """Add waits to a word and cycles before it until the model finds nothing; return whether that is so."""
-    for _ in range(ROUNDS):
-        violations.clear()
-        hazards.examine(state, instruction, words[place], watch)
-        if not violations:
-            return True
-        missing = max((violation.needed - violation.cycles for violation in violations if violation.rule == "DISTANCE"), default=0)
-        for violation in violations:
-            if violation.rule == "DISTANCE":
-                continue
-            if not violation.cover:
-                return False
-            words[place] = control.with_wait(words[place], (violation.cover & -violation.cover).bit_length() - 1)
-        if missing:
-            if not _lengthened(words, place, start, missing):
-                return False
-            state.now += missing
-    return False
 
 
 def _lengthened(words: list[int], place: int, start: int, cycles: int) -> bool:

@@ -15,40 +15,45 @@ VERSION = 1
 
 
 def write(schedule: Schedule) -> str:
-    """Return the schedule's text."""
+    """Return the schedule's text: JSON, indented by one, written here because a search writes hundreds a second."""
     kernel = schedule.kernel
-    moved = {place: index for place, index in enumerate(schedule.order) if place != index}
-    changed = {index: word for index, word in zip(schedule.order, schedule.words, strict=True) if word != kernel.words[index]}
-    controls = {str(index): str(control.decode(word)) for index, word in sorted(changed.items())}
-    order = {str(place): index for place, index in moved.items()}
-    document = {"version": VERSION, "kernel": kernel.name, "original": kernel.digest, "order": order, "control": controls}
-    hinted = {str(index): hint for index, word in sorted(changed.items()) if (hint := _hint(kernel, index, word))}
+    changed = sorted((index, word) for index, word in zip(schedule.order, schedule.words, strict=True) if word != kernel.words[index])
+    order = [f'"{place}": {index}' for place, index in enumerate(schedule.order) if place != index]
+    controls = [f'"{index}": "{control.text_of(word >> control.SHIFT & control.FIELDS)}"' for index, word in changed]
+    hinted = [f'"{index}": "{hint}"' for index, word in changed if (hint := _hint(kernel, index, word))]
+    fields = [f'"version": {VERSION}', f'"kernel": {json.dumps(kernel.name)}', f'"original": "{kernel.digest}"']
+    fields += [f'"order": {_object(order)}', f'"control": {_object(controls)}']
     if hinted:
-        document["hints"] = hinted
+        fields.append(f'"hints": {_object(hinted)}')
     if kernel.compiled is not None:
         pairs = zip(kernel.words, kernel.compiled.words, strict=True)
-        words = {str(index): f"{word:032x}" for index, (word, compiled) in enumerate(pairs) if word != compiled}
-        document |= {"registers": kernel.registers, "compiled": kernel.compiled.digest, "words": words}
-    return json.dumps(document, indent=1) + "\n"
+        words = [f'"{index}": "{word:032x}"' for index, (word, compiled) in enumerate(pairs) if word != compiled]
+        fields += [f'"registers": {kernel.registers}', f'"compiled": "{kernel.compiled.digest}"', f'"words": {_object(words)}']
+    return "{\n " + ",\n ".join(fields) + "\n}\n"
+
+
+def _object(pairs: list[str]) -> str:
+    return "{\n  " + ",\n  ".join(pairs) + "\n }" if pairs else "{}"
 
 
 def _hint(kernel: Kernel, index: int, word: int) -> str:
     """Return the hint of a word, "" where it is the compiler's or there is none."""
-    instruction, before = kernel.instructions[index], kernel.words[index]
-    differs = (word ^ before) & hints.mask(instruction, before, kernel.cubin.arch)
-    return str(hints.read(word, instruction)) if differs else ""
+    differs = (word ^ kernel.words[index]) & ~control.MASK
+    instruction = kernel.instructions[index]
+    return str(hints.read(word, instruction)) if differs & hints.mask(instruction, kernel.words[index], kernel.cubin.arch) else ""
 
 
-def _word(kernel: Kernel, index: int, controls: dict[str, str], hinted: dict[str, str]) -> int:
-    """Return an instruction's word with the control fields and the hint that a text gives it."""
-    word, name = kernel.words[index], str(index)
-    if name in controls:
-        word = control.encode(word, control.parse(controls[name]))
-    if name in hinted:
-        if not hints.mask(kernel.instructions[index], word, kernel.cubin.arch):
+def _words(kernel: Kernel, controls: dict[str, str], hinted: dict[str, str]) -> list[int]:
+    """Return the instructions' words, in the original order, with the control fields and the hints that a text gives them."""
+    words = list(kernel.words)
+    for name, fields in controls.items():
+        words[int(name)] = control.encode(words[int(name)], control.parse(fields))
+    for name, hint in hinted.items():
+        index = int(name)
+        if not hints.mask(kernel.instructions[index], words[index], kernel.cubin.arch):
             raise ValueError(f"instruction {index} takes no hints")
-        word = hints.write(word, kernel.instructions[index], hints.parse(hinted[name]))
-    return word
+        words[index] = hints.write(words[index], kernel.instructions[index], hints.parse(hint))
+    return words
 
 
 def kernel_of(document: dict[str, Any], compiled: Kernel) -> Kernel:
@@ -72,7 +77,8 @@ def read(text: str, kernel: Kernel) -> Schedule:
         original, order, controls = document["original"], list(range(len(kernel.words))), dict(document["control"])
         for place, index in document["order"].items():
             order[int(place)] = int(index)
-        words = [_word(kernel, index, controls, document.get("hints", {})) for index in order]
+        known = _words(kernel, controls, document.get("hints", {}))
+        words = [known[index] for index in order]
     except (ValueError, KeyError, TypeError, IndexError) as error:
         raise UsageError(f"expected the text of a schedule, saw {text[:60]!r}: {error}", "give what `warpwright optimize` wrote") from error
     if original != kernel.digest:

@@ -29,7 +29,7 @@ from itertools import accumulate
 from random import Random
 
 from warpwright.base import Action, Scalar
-from warpwright.domains.sass import control, edits, hints, relisting
+from warpwright.domains.sass import control, edits, hints, listing, relisting
 from warpwright.domains.sass.checker import Checker
 from warpwright.domains.sass.kernel import Schedule
 from warpwright.errors import NotApplicable
@@ -61,6 +61,8 @@ WHOLE = "k"
 DRAWS = 60
 REMEMBERED = 4096
 
+Words = tuple[int, ...]
+
 Make = Callable[[Schedule, Action], Schedule | None]
 
 
@@ -68,21 +70,17 @@ Make = Callable[[Schedule, Action], Schedule | None]
 class Memory:
     """Results of edits: a search asks for the same one when it lists, replays and lowers."""
 
-    results: dict[tuple[str, Action], Schedule | None] = field(default_factory=dict)
-    proven: set[str] = field(default_factory=set)
-    """Identities of the code that came of them: all legal."""
+    results: dict[tuple[Words, Action], Schedule | None] = field(default_factory=dict)
 
     def get(self, schedule: Schedule, action: Action, make: Make) -> Schedule | None:
         """Return what an edit gives, made once."""
-        key = (schedule.key, action)
+        key = (schedule.words, action)
         if key in self.results:
             self.results[key] = self.results.pop(key)  # the newest: a recipe's first actions are asked for again and again
             return self.results[key]
         while len(self.results) >= REMEMBERED:
             del self.results[next(iter(self.results))]
         edited = self.results[key] = make(schedule, action)
-        if edited is not None:
-            self.proven.add(edited.key)
         return edited
 
 
@@ -144,7 +142,7 @@ def hot_blocks(checker: Checker) -> list[int]:
 
 def techniques(checker: Checker) -> tuple[Edit, ...]:
     """Return all kinds of edits of a kernel."""
-    memory = Memory(proven=checker.proven)
+    memory = Memory()
     orders = (_exchange(checker), _move(checker), _lift(checker), _shuffle(checker))
     single = (*orders, _stall(checker), _hold(), _board(checker), _reuse_off(), _hint())
     yields = (_pattern(checker), _scatter(checker))
@@ -294,13 +292,13 @@ def _relist(checker: Checker) -> Kind:
         return Action("relist", f"b{number}", (("push", push), ("jitter", jitter), ("seed", seed), ("least", least), ("by", by)))
 
     def every(schedule: Schedule) -> Iterator[Action]:
-        first = [(push, "place", 0) for push in PUSHES] + [(0.0, by, least) for by in relisting.NEAR for least in (0, 1)]
+        first = [(push, "place", 0) for push in PUSHES] + [(0.0, by, least) for by in listing.BY[1:] for least in (0, 1)]
         first += [(push, "time", 1) for push in (1.0, 3.0, 10.0)] if checker.kernel.compiled else []
         return (at(number, push, 0.0, 0, least, by) for number in hot_blocks(checker)[:1] for push, by, least in first)
 
     def draw(schedule: Schedule, rng: Random, place: int) -> Action:
         push, jitter = rng.choice((0.0, *PUSHES)), rng.choice(JITTERS)
-        least, by = rng.choice((0, 0, 1)), rng.choice(("place", "place", *relisting.NEAR))
+        least, by = rng.choice((0, 0, 1)), rng.choice(("place", "place", *listing.BY[1:]))
         return at(checker.kernel.block_of[place], push, jitter, rng.randrange(1 << 20), least, by)
 
     return "relist", make, every, draw, 4

@@ -109,7 +109,7 @@ def compile_text(
     """
     if tier is not None and tier not in TIERS:
         raise UsageError(f"expected a tier of {', '.join(TIERS)}, saw {tier!r}")
-    source = reading.read(text, name, defines, folders)
+    source = reading.read(text, name, defines, folders, instances)
     if not source.kernels and not host:
         raise Refusal(name, 1, "front-end", "expected at least one __global__ function, saw none")
     source, left_out = (source, {}) if host else refusals.reached(source, broken)

@@ -67,6 +67,9 @@ class Contrastive:
     clip: float = 0.2
     """Of the probability ratio."""
     temperature: float = 1.0
+    """While it explores."""
+    asked_at: float = 1.0
+    """Temperature with which the trained policy is asked. Training presses out what is never paid like 1 / steps only; below 1 next to none is left."""
     exemplars: Exemplars = "contrast"
     known: int = 6
     """Recipes that are known when a prompt is made: 0 to this many, drawn. None of them may be written again."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -176,6 +177,7 @@ def contrastive(policy: Policy, tasks: Sequence[Answering], config: Config, seed
     askings = _askings(tasks)
     paid = rewards.of(stage)
     rules = Constrained()
+    exploring = replace(policy.notes, temperature=stage.temperature)
 
     def rollout(prompts: list[str], trainer: Any) -> dict[str, Any]:
         """Write and evaluate a step's answers. A data set's prompt is a task's name; the real one is made here, one for each group."""
@@ -186,7 +188,7 @@ def contrastive(policy: Policy, tasks: Sequence[Answering], config: Config, seed
             one = known_part(by_name[name], rng, stage.known)
             texts += [askings[name].prompt(one, rng, by_name[name].roof, stage.exemplars)] * stage.group
             known += [one] * stage.group
-        asked = Policy(trainer.accelerator.unwrap_model(trainer.model), policy.tokenizer, policy.notes)
+        asked = Policy(trainer.accelerator.unwrap_model(trainer.model), policy.tokenizer, exploring)
         written = asked.write(texts, [askings[name].writing for name in prompts], known, rng.getrandbits(32))
         rules.remember(written)
         return {
@@ -219,7 +221,7 @@ def contrastive(policy: Policy, tasks: Sequence[Answering], config: Config, seed
         for model in filter(None, (trainer.model, trainer.ref_model)):
             rules.watch(model, stage.temperature)
         trainer.train(resume_from_checkpoint=log.resumed(folder, last_whole(folder)))
-    policy.model = trainer.model
+    policy.model, policy.notes = trainer.model, replace(policy.notes, temperature=stage.asked_at)
 
 
 def _common(folder: Path, seed: int, rate: float) -> dict[str, Any]:

@@ -15,6 +15,10 @@ CAPTURE_RELAXED = 2
 """The driver's number of the mode of capture that forbids other threads nothing."""
 
 
+NOT_FOUND = 500
+"""The driver's number of the error "named symbol not found"."""
+
+
 class DriverFailed(Exception):
     """A call of the CUDA driver failed; the context may be lost."""
 
@@ -39,8 +43,12 @@ class Driver:
         self.capturing: ctypes.c_void_p | None = None
 
     def call(self, name: str, *arguments: Any) -> None:
-        """Call a function of the driver; raise DriverFailed when it fails."""
-        code = getattr(self.library, name)(*arguments)
+        """Call a function of the driver; raise DriverFailed when it fails, or where the driver is older than the function.
+
+        (`cuGraphInstantiateWithFlags` came with CUDA 11.4. Without it launches are made one by one.)
+        """
+        function = getattr(self.library, name, None)
+        code = NOT_FOUND if function is None else function(*arguments)
         if code:
             raise DriverFailed(code, name)
 

@@ -137,7 +137,7 @@ class CubinEvaluator:
     def schedule(self, candidate: Candidate, anew: bool = False) -> Schedule:
         """Return a candidate's schedule; raise NotApplicable when the rules refuse it. `anew`: though every edit of it was accepted here."""
         schedule = script.read(candidate.source.text, self.kernel)
-        known = bool(candidate.actions) and schedule.key in self.checker.proven
+        known = bool(candidate.actions) and candidate.key in self.checker.proven
         checker = self.checker if schedule.kernel is self.kernel else domain.checker_of(schedule.kernel)
         problems = [] if known and not anew else complaints(schedule, checker)
         if problems:

@@ -144,6 +144,8 @@ class _Moves:
             self.spread = self.spread[:0]
         if self.sensitive is not None and not bool(self.sensitive.any()):
             self.sensitive = None
+        if self.sensitive is not None:  # what the near ties among them did to a small part says nothing of its other elements
+            self.small = tuple(replace(part, own=torch.zeros_like(part.own)) for part in self.small)
 
     def add_again(self, value: torch.Tensor, close: bool) -> None:
         """Take in an output of the second round."""
@@ -162,6 +164,7 @@ class _Moves:
         self.apart = oracle.worst(self.apart, _finite(oracle.errors_of(value[sensitive], leaf.exact[sensitive])))
         if close:
             self.rest = oracle.worst(self.rest, self._met(oracle.errors_of(value[~sensitive], leaf.exact[~sensitive])))
+            self.small = tuple(parts.worse(part, value, leaf.exact, sensitive) for part in self.small)
 
     def _met(self, error: Errors) -> Errors:
         """Keep the error of a run, and return it."""

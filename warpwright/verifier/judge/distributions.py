@@ -310,6 +310,22 @@ def _random_tensor(tensor: torch.Tensor, buffer: bool, generator: torch.Generato
     return fresh if strength >= 1 else tensor + strength * (fresh - tensor)
 
 
+NUDGE_ULPS = 64.0
+
+
+def nudged(tensor: torch.Tensor, seed: int) -> torch.Tensor:
+    """Return a tensor moved by a little, each element up or down: integers in one element alone, by one, within the range that they have."""
+    generator = torch.Generator(tensor.device).manual_seed(seed % (1 << 63))
+    if tensor.is_floating_point() or tensor.is_complex():
+        signs = torch.randint(0, 2, tensor.shape, generator=generator, device=tensor.device) * 2 - 1
+        return tensor * (1 + NUDGE_ULPS * torch.finfo(tensor.dtype).eps * signs).to(tensor.dtype)
+    moved = tensor.clone()
+    if tensor.dtype is not torch.bool and tensor.numel():
+        at = seed % tensor.numel()
+        moved.view(-1)[at] += 1 if bool(tensor.reshape(-1)[at] < tensor.max()) else -1
+    return moved
+
+
 def _is_shuffled(tensor: torch.Tensor) -> bool:
     """Whether it holds integers in no order."""
     if tensor.is_floating_point() or tensor.dtype is torch.bool or tensor.numel() < 2:

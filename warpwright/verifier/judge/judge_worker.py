@@ -5,7 +5,6 @@ It never imports a candidate. The seeds of hidden values come from the parent, o
 
 from __future__ import annotations
 
-import contextlib
 import time
 from dataclasses import asdict, replace
 from typing import Any
@@ -20,8 +19,8 @@ from warpwright.verifier.checks import INFINITE
 from warpwright.verifier.draw import MIXED, Draw, with_draw
 from warpwright.verifier.judge import discrete
 from warpwright.verifier.judge.certificate import certify
-from warpwright.verifier.judge.judgement import Judgement, digest_of, identical, near
-from warpwright.verifier.judge.reference import Answer, Original, clone, key_of, leaves_of
+from warpwright.verifier.judge.judgement import Judgement, digest_of, identical, near, within
+from warpwright.verifier.judge.reference import Answer, Original, clone, key_of, leaves_of, tensors_of
 from warpwright.workers.inside import team
 from warpwright.workers.inside.channel import serve_requests
 from warpwright.workers.tensors import exchange
@@ -110,12 +109,13 @@ class JudgeWorker:
             consumes = not torch.equal(generator, torch.get_rng_state())
             after = original.model.state_dict()
             mutated = [name for name in before if not identical(before[name], after[name])]
-            aliases = _aliases(_tensors(output), _tensors(inputs), original.model.state_dict(keep_vars=True))
+            aliases = _aliases(tensors_of(output), tensors_of(inputs), original.model.state_dict(keep_vars=True))
             fresh = original.inputs(case)
-            changed = [not identical(new, old) for new, old in zip(_tensors(inputs), _tensors(fresh), strict=True)]
+            changed = [not identical(new, old) for new, old in zip(tensors_of(inputs), tensors_of(fresh), strict=True)]
             original.mutates_state, original.mutates_inputs, original.current = bool(mutated), any(changed), None
             stateful = self._differs_again(original, case, output) if mutated or consumes else False
         original.random = consumes and stateful
+        original.counters = tuple(name for name in mutated if _is_counter(before[name]))
         del inputs, fresh, output
         seen = _operators(original, case)
         original.writes_by_index, self.multiplies = seen.writing, seen.multiplying
@@ -130,8 +130,8 @@ class JudgeWorker:
 
     def _differs_again(self, original: Original, case: Case, output: Any) -> bool:
         """Whether a second call on the same input, in the state that the first one left, gives another answer."""
-        second = _tensors(original.model(*original.inputs(case)))
-        return any(not near(new, old) for new, old in zip(second, _tensors(output), strict=True))
+        second = tensors_of(original.model(*original.inputs(case)))
+        return any(not near(new, old) for new, old in zip(second, tensors_of(output), strict=True))
 
     def _sound_answer(self, original: Original, case: Case) -> Answer:
         """Return the answer to a case, with the state weakened until the original's own error on it is small."""
@@ -171,7 +171,7 @@ class JudgeWorker:
             self.shelf.release(owner)
         self.shipped.append(owner)
         inputs = self._original.inputs(drawn)
-        large = sum(tensor.numel() * tensor.element_size() for tensor in _tensors(inputs)) > LARGE_BYTES
+        large = sum(tensor.numel() * tensor.element_size() for tensor in tensors_of(inputs)) > LARGE_BYTES
         while len(self.shipped) > (1 if large else FRESH_KEPT):
             self.shelf.release(self.shipped.pop(0))
         return {"inputs": exchange.encode(inputs, lambda tensor: self.shelf.put(tensor, owner), trusted=True)}
@@ -274,16 +274,11 @@ class JudgeWorker:
         elsewhere = self._elsewhere(tree, answer)
         if elsewhere:
             return {"check": "device", "reason": elsewhere}
-        result = self.judgement.judge(self.last, drawn, which)
+        result = self.judgement.judge(self.last, drawn, which, typical)
         if result["check"] == "values":
             earlier = self._earlier(drawn, which, previous)
             if earlier:
                 result = {**result, "check": "cached", "reason": f"the output is the right answer to an earlier call ({earlier}), not to this one"}
-        if typical and result["check"] in ("", "values"):
-            shares: dict[str, float] = {}
-            with contextlib.suppress(torch.cuda.OutOfMemoryError):  # as where an answer is examined: what was seen first stands
-                shares = self.judgement.shares(self.last, drawn, which)
-            result = {**result, "shares": shares}
         return result
 
     def _elsewhere(self, tree: Any, answer: Answer) -> str:
@@ -322,22 +317,17 @@ class JudgeWorker:
 
     def compare_inputs(self, tree: Any, case: dict[str, Any], which: int, folder: str) -> dict[str, Any]:
         """Judge whether a worker's inputs are, after a call, what the original would have left."""
-        original = self._original
-        inputs = original.inputs(from_json(Case, case))
-        original.set_state(which)
-        before = _tensors(inputs) if not original.mutates_inputs else []
-        if original.mutates_inputs:
-            with torch.no_grad():
-                original.model(*inputs)
-            original.current = None
-            before = _tensors(inputs)
-        after = _tensors(exchange.decode(tree, lambda item: exchange.take(item, self.device, folder=folder)))
-        if len(after) != len(before):
-            seen = f"after the call its inputs held {len(after)} tensors, before it {len(before)}: a list or dictionary of the caller's was changed"
+        original, drawn = self._original, from_json(Case, case)
+        writes = original.mutates_inputs
+        left = original.inputs_after(drawn, which) if writes else [(tensor, tensor) for tensor in tensors_of(original.inputs(drawn))]
+        after = tensors_of(exchange.decode(tree, lambda item: exchange.take(item, self.device, folder=folder)))
+        if len(after) != len(left):
+            seen = f"after the call its inputs held {len(after)} tensors, before it {len(left)}: a list or dictionary of the caller's was changed"
             return {"check": "input_mutated", "reason": seen}
-        for number, (new, old) in enumerate(zip(after, before, strict=True)):
-            if not (identical(new, old) or (original.mutates_inputs and near(new, old))):
-                return {"check": "input_mutated", "reason": f"input {number} was changed by the call, the original leaves it alone"}
+        for number, (new, (own, wide)) in enumerate(zip(after, left, strict=True)):
+            if not (identical(new, own) or (writes and within(new, own, wide))):
+                does = "is not what the original's call leaves of it" if writes else "was changed by the call, the original leaves it alone"
+                return {"check": "input_mutated", "reason": f"input {number} {does}"}
         return {"check": ""}
 
     def compare_state(self, tree: Any, case: dict[str, Any], which: int, folder: str) -> dict[str, Any]:
@@ -379,8 +369,8 @@ def _operators(original: Original, case: Case) -> _Operators:
     return seen
 
 
-def _tensors(value: Any) -> list[torch.Tensor]:
-    return [leaf for _, leaf in leaves_of(value) if isinstance(leaf, torch.Tensor)]
+def _is_counter(tensor: torch.Tensor) -> bool:
+    return tensor.numel() == 1 and not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype is torch.bool)
 
 
 def _aliases(outputs: list[torch.Tensor], inputs: list[torch.Tensor], state: dict[str, Any]) -> list[list[str]]:

@@ -40,27 +40,22 @@ class Judgement:
         self.original = original
         self._examined: OrderedDict[Key, Answer] = OrderedDict()
 
-    def judge(self, values: Sequence[Any], case: Case, which: int) -> dict[str, Any]:
-        """Return check ("" for a pass), reason, excess and errors of output leaves, which have the structure of the original's."""
-        result = self._judge(values, self.original.answer(case, which), case)
-        if result["check"] != "values":
+    def judge(self, values: Sequence[Any], case: Case, which: int, typical: bool = False) -> dict[str, Any]:
+        """Return check ("" for a pass), reason, excess and errors of output leaves, which have the structure of the original's.
+
+        `typical`: and `shares`, unless their form is wrong or no memory is left to look closer: each error of the elements that are not sensitive, as
+        a share of what the original's typical one would allow.
+        """
+        first = self._judge(values, self.original.answer(case, which), case)
+        result = {**first, "shares": {}}
+        if first["check"] != "values" and (first["check"] or not typical):
             return result
         try:
-            return self._judge(values, self._examine(case, which), case)
+            closer = self._judge(values, self._examine(case, which), case)
         except torch.cuda.OutOfMemoryError:  # there is no room for a second look: the first one stands
             self.original.current = None
             return result
-
-    def shares(self, values: Sequence[Any], case: Case, which: int) -> dict[str, float]:
-        """Return each error of output leaves, of elements that are not sensitive, as a share of what the original's typical one would allow."""
-        found: dict[str, float] = {}
-        for value, leaf in zip(values, self._examine(case, which).leaves, strict=True):
-            tensor = as_tensor(value)
-            if leaf.is_real and tuple(tensor.shape) == leaf.shape:
-                kept = slice(None) if leaf.sensitive is None else ~leaf.sensitive
-                errors = errors_of(tensor[kept], leaf.exact[kept]) if leaf.exact.dim() else errors_of(tensor, leaf.exact)
-                found |= {f"{leaf.path} {kind}": min(share, 1e150) for kind, share in shares(errors, leaf.expected).items()}
-        return found
+        return {**(closer if first["check"] else first), "shares": closer["shares"] if typical else {}}
 
     def judge_state(self, seen: Mapping[str, torch.Tensor], case: Case, which: int) -> dict[str, Any]:
         """Return check and reason for parameters and buffers as one call on `case` from state `which` left them."""
@@ -91,7 +86,8 @@ class Judgement:
     def _judge(self, values: Sequence[Any], answer: Answer, case: Case) -> dict[str, Any]:
         results = [judge_leaf(value, leaf, case.name == "strided") for value, leaf in zip(values, answer.leaves, strict=True)]
         result = max(results, key=lambda item: item["excess"], default={"check": "", "excess": 0.0})
-        return next((item for item in results if item["check"] not in ("", "values")), result)
+        found = next((item for item in results if item["check"] not in ("", "values")), result)
+        return {**found, "shares": {name: share for item in results for name, share in item.get("shares", {}).items()}}
 
     def _examine(self, case: Case, which: int) -> Answer:
         key = key_of(case, which)
@@ -119,7 +115,7 @@ def judge_leaf(value: Any, leaf: Leaf, strided: bool = False) -> dict[str, Any]:
         return {**base, **_exact(tensor, leaf)}
     if leaf.own is not None and not same_non_finite(tensor, leaf.own, leaf.exact):
         return {**base, "check": "non_finite", "reason": f"{leaf.path}: Inf and NaN do not stand where the original has them"}
-    ratio, errors = _ratio(tensor, leaf)
+    ratio, errors, rest = _ratio(tensor, leaf)
     small = max((parts.excess(part, tensor, leaf.exact, leaf.dtype, leaf.sensitive) for part in leaf.small), default=(0.0, ""))
     slack, reason = COARSE_SLACK if strided else 1.0, ""
     ratio, in_part = max(ratio, small[0]) / slack, small[0] > ratio
@@ -128,17 +124,23 @@ def judge_leaf(value: Any, leaf: Leaf, strided: bool = False) -> dict[str, Any]:
     elif ratio > 1:
         limits = f"allowed {_show(leaf.allowed)}, the original's own {_show(leaf.original)}"
         reason = f"{leaf.path}: error {_show(errors)}, {limits}: {describe(errors, leaf.scale)}"
-    return {**base, "excess": min(ratio, 1e300), "errors": _finite(asdict(errors)), "check": "values" if ratio > 1 else "", "reason": reason}
+    typical = {f"{leaf.path} {kind}": min(share, 1e150) for kind, share in shares(rest, leaf.expected).items()}
+    judged = {"excess": min(ratio, 1e300), "errors": _finite(asdict(errors)), "check": "values" if ratio > 1 else "", "reason": reason}
+    return {**base, **judged, "shares": typical}
 
 
-def _ratio(tensor: torch.Tensor, leaf: Leaf) -> tuple[float, Any]:
-    """Return the largest ratio of an error to what is allowed, with the errors that it is of; sensitive elements are compared apart."""
+def _ratio(tensor: torch.Tensor, leaf: Leaf) -> tuple[float, Errors, Errors]:
+    """Return the largest ratio of an error to what is allowed, with the errors that it is of, and those of all elements that are not sensitive.
+
+    Sensitive elements are compared apart.
+    """
     if leaf.sensitive is None:
         errors = errors_of(tensor, leaf.exact)
-        return excess(errors, leaf.allowed), errors
+        return excess(errors, leaf.allowed), errors, errors
     rest = errors_of(tensor[~leaf.sensitive], leaf.exact[~leaf.sensitive])
     there = errors_of(tensor[leaf.sensitive], leaf.exact[leaf.sensitive])
-    return max((excess(rest, leaf.allowed), rest), (excess(there, leaf.allowed_there), there), key=lambda pair: pair[0])
+    ratio, errors = max((excess(rest, leaf.allowed), rest), (excess(there, leaf.allowed_there), there), key=lambda pair: pair[0])
+    return ratio, errors, rest
 
 
 def _far_apart(one: Leaf, other: Leaf) -> bool:

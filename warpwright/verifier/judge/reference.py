@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections import Counter
+import random
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -29,6 +30,13 @@ WIDE = {torch.float16: torch.float64, torch.bfloat16: torch.float64, torch.float
 
 
 NO_ERROR = Errors(0.0, 0.0, 0.0)
+
+MOST_COUNTED = 1000
+"""Calls that a program may have made before the state that it gets: a mean over all calls is one over many."""
+
+KNOWN_BYTES = 64 << 20
+"""Of answers whose float64 values were forgotten. The sizes of rows and columns take up to 0.5 MB for each dimension of an output, and each of
+hundreds of timed calls has a case of its own, which is never asked for again."""
 
 Key = tuple[Any, ...]
 """Distribution, seed, parameters and state of an answer."""
@@ -75,8 +83,9 @@ class Leaf:
 
     @property
     def bytes(self) -> int:
-        """Memory held."""
-        return self.exact.numel() * self.exact.element_size() + (self.own.numel() * self.own.element_size() if self.own is not None else 0)
+        """Memory held, of what an examination finds in it apart."""
+        held = (self.exact, *self.sizes.values(), *([self.own] if self.own is not None else []))
+        return sum(tensor.nbytes for tensor in held) + sum(part.bytes for part in self.small)
 
 
 @dataclass(frozen=True)
@@ -112,6 +121,11 @@ def leaves_of(value: Any, path: str = "out") -> Iterator[tuple[str, Any]]:
         yield from leaves_of(fields_of(value), path)
     elif value is not None:
         yield path, value
+
+
+def tensors_of(value: Any) -> list[torch.Tensor]:
+    """Return the tensors of a nested value."""
+    return [leaf for _, leaf in leaves_of(value) if isinstance(leaf, torch.Tensor)]
 
 
 def as_tensor(value: Any) -> torch.Tensor:
@@ -206,8 +220,8 @@ class Original:
         self.current: int | None = None
         self.extra = {name: buffer.clone() for name, buffer in self.model.named_buffers() if name not in initial}
         self.answers: dict[Key, Answer] = {}
-        self.worked_out: dict[Key, Answer] = {}
-        """All that is known of answers that were worked out once, but for their float64 values."""
+        self.worked_out: OrderedDict[Key, Answer] = OrderedDict()
+        """All that is known of answers that were worked out once, but for their float64 values: those asked for last, within KNOWN_BYTES."""
         self.found: Counter[Key] = Counter()
         """How often each answer was asked for and there."""
         self.may_use_tf32 = device.startswith("cuda") and bool(tf32.permitted())
@@ -232,7 +246,9 @@ class Original:
             return self.initial
         if which >= MIXED:
             return self._mixed(*divmod(which - MIXED, len(CHANGES)))
-        return distributions.random_state(self.initial, self.buffers, self.secret + 104729 * (which + 1), self.strength)
+        state = distributions.random_state(self.initial, self.buffers, self.secret + 104729 * (which + 1), self.strength)
+        counts = {name: state[name] + random.Random(f"{self.secret} {which} {name}").randrange(MOST_COUNTED) for name in self.counters}
+        return state | counts if self.strength > 1 else state
 
     def _mixed(self, number: int, change: int) -> dict[str, torch.Tensor]:
         """Return state 1 with one tensor, counted around the names, changed in one way (`CHANGES`)."""
@@ -242,6 +258,8 @@ class Original:
         line, _, ends = CHANGES[change].partition(" ")
         if line == "tensor":
             return state | dict.fromkeys(tied, self.state(2)[name])
+        if line == "nudge":
+            return state | dict.fromkeys(tied, distributions.nudged(state[name], self.secret + 7919 * number))
         changed = state[name].clone()
         if line in ("row", "column") and _exchange_two(changed, line == "row", bool(ends), self.secret + 7919 * number):
             return state | dict.fromkeys(tied, changed)
@@ -268,6 +286,9 @@ class Original:
 
     mutates_inputs = True
     """Whether a call writes to its inputs; until that is known they are copied first."""
+    counters: tuple[str, ...] = ()
+    """Single integers of the state that a call changes: how often it was called, as a rule."""
+
     writes_by_index = False
     """It puts values at places that an input names, without adding: of two for one place, either may win."""
 
@@ -322,14 +343,31 @@ class Original:
             return self._widely_in_less_memory(inputs, which, rounding)
         return self.run_own(inputs, which)
 
-    def _widely(self, inputs: Any, rounding: tf32.RoundedOperands | None) -> Any:
+    def inputs_after(self, case: Case, which: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """Return what a call leaves of each tensor of its inputs, in the program's own precision and in float64 (or once more, if it has none)."""
+        own = clone(self.inputs(case))
+        wide = widen(clone(own))
+        self.set_state(which)
+        with torch.no_grad():
+            self.model(*own)
+        if self.wide is None or self.wide_problem:
+            wide = own
+        else:
+            self.current = None
+            self.set_state(which)
+            self._widely(wide, None, copied=False)
+        self.current = None
+        return list(zip(tensors_of(own), tensors_of(wide), strict=True))
+
+    def _widely(self, inputs: Any, rounding: tf32.RoundedOperands | None, copied: bool = True) -> Any:
+        """Return the float64 output. `copied`: of copies of the inputs, where calls write to them."""
         assert self.wide is not None
         arithmetic = Compensated() if self.is_double(inputs) else WideProducts() if self.device.startswith("cuda") else contextlib.nullcontext()
         default = torch.get_default_dtype()
         torch.set_default_dtype(torch.float64)
         try:
             with torch.no_grad(), padded_as_on_devices(), Widening(), arithmetic, rounding or contextlib.nullcontext():
-                return self.wide(*widen(clone(inputs) if self.mutates_inputs else inputs))
+                return self.wide(*widen(clone(inputs) if copied and self.mutates_inputs else inputs))
         finally:
             torch.set_default_dtype(default)
 
@@ -369,11 +407,15 @@ class Original:
         if not computed.after and all(leaf.own is None for leaf in computed.leaves):
             bare = tuple(replace(leaf, exact=leaf.exact.new_empty(0)) for leaf in computed.leaves)
             self.worked_out[key_of(case, which)] = replace(computed, leaves=bare)
+            held = sum(answer.bytes for answer in self.worked_out.values())
+            while held > KNOWN_BYTES:
+                held -= self.worked_out.popitem(last=False)[1].bytes
         return computed
 
     def _answer_again(self, case: Case, which: int) -> Answer:
         """Return an answer that was forgotten: its float64 values are made again, and what its errors were is known."""
         known = self.worked_out[key_of(case, which)]
+        self.worked_out.move_to_end(key_of(case, which))
         exact = [as_tensor(value) for _, value in leaves_of(self.run_wide(self.inputs(case), which))]
         if key_of(case, which) not in self.worked_out:  # it does not run in float64 after all
             return self._answer_anew(case, which)

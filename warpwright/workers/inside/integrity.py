@@ -270,7 +270,8 @@ def _settings() -> dict[str, Callable[[], Any]]:
         "signal handlers": lambda get=signal.getsignal: [str(get(number)) for number in range(1, 32) if number not in (9, 19)],
         "torch function modes": lambda get=torch._C._len_torch_function_stack: get(),
         "torch dispatch modes": lambda get=torch._C._len_torch_dispatch_stack: get(),
-        "garbage collector": lambda get=gc.get_threshold: get(),
+        "garbage collector": lambda get=gc.get_threshold, runs=gc.isenabled: [*get(), runs()],
+        "switch interval": sys.getswitchinterval,
         "umask": lambda set_mask=os.umask: [set_mask(0o022)],
     }
     for name in ("fp32_precision",):

@@ -1,8 +1,12 @@
-"""Bytes in and out of another process's memory, by the kernel's hand: the process need not run for it, and a stopped one cannot interfere."""
+"""Bytes in and out of another process's memory, by the kernel's hand: the process need not run for it, and a stopped one cannot interfere.
+
+Whatever reads or writes here raises ProcessLookupError if the process has ended, be it a moment ago.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import errno
 import mmap
 import os
 from collections.abc import Callable
@@ -28,7 +32,7 @@ _readv, _writev = _function("process_vm_readv"), _function("process_vm_writev")
 
 
 def _move(function: Callable[..., int] | None, pid: int, ours: int, theirs: int, size: int) -> bool:
-    """Move `size` bytes between two addresses; False where that is not permitted or not mapped."""
+    """Move `size` bytes between two addresses; False where that is not permitted or not mapped. Raises ProcessLookupError: the process has ended."""
     if function is None:
         return size == 0
     done = 0
@@ -37,6 +41,8 @@ def _move(function: Callable[..., int] | None, pid: int, ours: int, theirs: int,
         local, remote = _Vector(ours + done, piece), _Vector(theirs + done, piece)
         got = function(pid, ctypes.byref(local), ctypes.c_ulong(1), ctypes.byref(remote), ctypes.c_ulong(1), ctypes.c_ulong(0))
         if got <= 0:
+            if got < 0 and ctypes.get_errno() == errno.ESRCH:
+                raise ProcessLookupError(errno.ESRCH, f"process {pid} has ended")
             return False
         done += got
     return True
@@ -84,11 +90,9 @@ def _through_map(handle: int, offset: int, size: int, move: Callable[[int], bool
     """Call `move` with the address at which `size` bytes of a file, from `offset` on, are mapped."""
     start = offset - offset % mmap.ALLOCATIONGRANULARITY
     mapped = mmap.mmap(handle, size + offset - start, offset=start)
+    view: Any = ctypes.c_char.from_buffer(mapped, offset - start)
     try:
-        view: Any = ctypes.c_char.from_buffer(mapped, offset - start)
-        address = ctypes.addressof(view)
-        done = move(address)
-        del view
-        return done
+        return move(ctypes.addressof(view))
     finally:
+        del view  # a mapping that is looked at cannot be closed
         mapped.close()

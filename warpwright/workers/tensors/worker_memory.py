@@ -6,19 +6,24 @@ import base64
 import os
 from collections.abc import Callable
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
-from warpwright.errors import WorkerProtocol
+from warpwright.errors import WorkerDied, WorkerProtocol
 from warpwright.workers.tensors import answer, exchange, memory
 from warpwright.workers.tensors.answer import Place
 from warpwright.workers.tensors.turns import Turn
 
+Moved = TypeVar("Moved")
+
 
 class WorkerMemory:
-    """One worker's memory, as far as the parent knows its way about it."""
+    """One worker's memory, as far as the parent knows its way about it.
 
-    def __init__(self, pid: int, folder: str) -> None:
-        self.pid, self.folder = pid, folder
+    `died`: makes the error to raise when the process turns out to have ended. That is no forgery: whoever guards it may end it at any moment.
+    """
+
+    def __init__(self, pid: int, folder: str, died: Callable[[], WorkerDied]) -> None:
+        self.pid, self.folder, self._died = pid, folder, died
         self.reachable = False
         """Whether the kernel lets this process read and write it; known after the first `hello`."""
         self.inputs: list[tuple[exchange.Descriptor, Place]] = []
@@ -32,8 +37,15 @@ class WorkerMemory:
         """See whether the memory can be read and written: `where` is an address and the eight bytes there, in hex, as the worker says."""
         if not (isinstance(where, list) and len(where) == 2 and isinstance(where[0], int) and isinstance(where[1], str)):
             raise WorkerProtocol(f"expected an address and what lies there, saw {where!r}")
-        seen = memory.read(self.pid, where[0], 8)
-        self.reachable = seen is not None and seen.hex() == where[1] and memory.write(self.pid, where[0], seen)
+        seen = self._move(memory.read, where[0], 8)
+        self.reachable = seen is not None and seen.hex() == where[1] and self._move(memory.write, where[0], seen)
+
+    def _move(self, how: Callable[..., Moved], *what: Any) -> Moved:
+        """Read or write by one of `memory`'s functions. Raises WorkerDied if the process has ended."""
+        try:
+            return how(self.pid, *what)
+        except ProcessLookupError:
+            raise self._died() from None
 
     # -- in
 
@@ -58,13 +70,13 @@ class WorkerMemory:
         self.inputs, self._input_tree = [], []
         for tensor, address in zip(tensors, places, strict=True):
             data = exchange.flat_bytes(tensor)
-            if not memory.write_from(self.pid, address, data.data_ptr(), data.numel()):
+            if not self._move(memory.write_from, address, data.data_ptr(), data.numel()):
                 raise WorkerProtocol(f"the worker has no memory for an input of {data.numel()} bytes where it says that it has")
 
     def _write(self, item: exchange.Descriptor, place: Place) -> bool:
         if "data" in item:
-            return memory.write(self.pid, place.address, base64.b64decode(item["data"]))
-        return memory.write_from_file(self.pid, place.address, item["file"], int(item.get("at", 0)), place.bytes)
+            return self._move(memory.write, place.address, base64.b64decode(item["data"]))
+        return self._move(memory.write_from_file, place.address, item["file"], int(item.get("at", 0)), place.bytes)
 
     # -- out
 
@@ -110,17 +122,16 @@ class WorkerMemory:
             tree = _each(chosen, lambda place: self._read(place, what, next(numbers)))
         return {"tree": tree, "aliases": self.aliases() if what == "outputs" and at is None else [], "folder": self.folder}
 
-
     def _read(self, place: Place, what: str, number: int) -> exchange.Descriptor:
         header = {"dtype": place.dtype, "shape": list(place.shape), "stride": list(place.stride), "device": "cpu"}
         if place.bytes <= exchange.INLINE_BYTES:
-            data = memory.read(self.pid, place.address, place.bytes) if place.bytes else b""
+            data = self._move(memory.read, place.address, place.bytes) if place.bytes else b""
             if data is None:
                 raise WorkerProtocol(f"{what}: no memory of the worker's lies where it says that a tensor does")
             return {**header, "data": base64.b64encode(data).decode()}
         path = os.path.join(self.folder, f"{what}-{number}")
         try:
-            done = memory.read_to_file(self.pid, place.address, place.bytes, path)
+            done = self._move(memory.read_to_file, place.address, place.bytes, path)
         except OSError as error:
             raise WorkerProtocol(f"{what} of {place.bytes} bytes cannot be taken out: {error}") from error
         if not done:

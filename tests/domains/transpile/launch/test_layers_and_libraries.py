@@ -96,7 +96,11 @@ int main() {
   int pivots[6], info[2]; cublasHandle_t h; cublasCreate(&h);
   printf("%d ", cublasDgetrfBatched(h, 3, ms, 3, pivots, info, 2)); printf("%d %d ", info[0], info[1]);
   cublasDgetrsBatched(h, CUBLAS_OP_N, 3, 1, ms, 3, pivots, bs, 3, info, 2);
-  for (int i = 0; i < 6; ++i) printf("%.9g ", b[i / 3][i % 3]); printf("\n");
+  for (int i = 0; i < 6; ++i) printf("%.9g ", b[i / 3][i % 3]);
+  double triangles[2][4] = {{2, 1, 0, 4}, {1, -1, 0, 2}}, sides[2][2] = {{2, 9}, {3, 1}}, unscaled = 1, *ts[2] = {triangles[0], triangles[1]},
+  *ss[2] = {sides[0], sides[1]};
+  cublasDtrsmBatched(h, CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_N, CUBLAS_DIAG_NON_UNIT, 2, 1, &unscaled, ts, 2, ss, 2, 2);
+  for (int i = 0; i < 4; ++i) printf("%g ", sides[i / 2][i % 2]); printf("\n");
   cublasLtHandle_t lt; cublasLtMatmulDesc_t desc; cublasLtMatrixLayout_t la, lb, lc; cublasOperation_t turn = CUBLAS_OP_T;
   cublasLtEpilogue_t e = CUBLASLT_EPILOGUE_GELU_BIAS;
   float fa[6] = {1, 2, 3, 4, 5, 6}, fb[6] = {1, -1, .5f, 2, .25f, -1}, fc[4], bias[2] = {.5f, -.5f}, one = .1f, zero = 0; const float* at = bias;
@@ -157,7 +161,8 @@ def test_solves_products_memory_and_clocks(lines: list[list[str]]) -> None:
     assert [float(one) for one in lines[7]] == [7.0 - i for i in range(8)]
     first, second = np.array([[4, 1, 7], [2, 5, 6], [8, 3, 10.0]]), np.array([[0, 3, 6], [1, 4, 7], [2, 5, 8.5]])
     assert lines[8][:3] == ["0", "0", "0"]
-    assert np.allclose(np.array(lines[8][3:], float), [*np.linalg.solve(first, [1, 2, 3]), *np.linalg.solve(second, [4, 5, 6])])
+    assert lines[8][9:] == ["1", "2", "3", "2"]
+    assert np.allclose(np.array(lines[8][3:9], float), [*np.linalg.solve(first, [1, 2, 3]), *np.linalg.solve(second, [4, 5, 6])])
     a, b = np.array([[1, 2, 3], [4, 5, 6.0]]), np.array([[1, -1, 0.5], [2, 0.25, -1.0]]).T
     x = 0.1 * a @ b + np.array([[0.5], [-0.5]])
     gelu = 0.5 * x * (1 + np.tanh(0.7978845608 * (x + 0.044715 * x**3)))

@@ -5,6 +5,8 @@
     memory.py    where tensors lie: arguments, results, literals, one arena for what is between
     loops.py     loops over elements: copies, indices, integers and masks; floats go to the fused kernels of `cpp`
     products.py  products and attention: loops of ours where they are small, torch's library where they are large
+    convolutions.py  convolutions as sums over their taps, transposed ones by the results that read the same taps
     shim.py      any other operator that the shim has, by its schema
-    runtime.cpp  tensors round our memory, small products, small attention: follows cpp/vector_math.cpp in every file
+    runtime.cpp  tensors round our memory, products, small attention: follows cpp/vector_math.cpp in every file
+    convolve.cpp those sums, in the files that have some
 """

@@ -224,7 +224,8 @@ class Builder:
         return {name: (shim.PREFIX + own, parameters) for name, (own, parameters) in shim.FIXED.items() if f"{name}(" in text}
 
     def _source(self, arena: int, symbols: Mapping[str, tuple[str, str]]) -> str:
-        parts = [head(), runtime(), *self.constants]
+        uses_sums = any(line.startswith("convolve(") for lines in self.steps for line in lines)
+        parts = [head(), runtime("runtime.cpp"), *([runtime("convolve.cpp")] if uses_sums else []), *self.constants]
         parts += [f"static AOTITorchError (*{name})({parameters});" for name, (_, parameters) in symbols.items() if name not in shim.BASE]
         parts += [text.replace("@NAME", name).replace('extern "C" void', "static void") for text, name in self.kernels.items()]
         parts += [_form_text(number, *form) for form, number in self.forms.items()]
@@ -273,6 +274,6 @@ def _bind_text(symbols: Mapping[str, tuple[str, str]]) -> str:
 
 
 @functools.cache
-def runtime() -> str:
-    """Return the text that follows the head of every plan."""
-    return Path(__file__).with_name("runtime.cpp").read_text()
+def runtime(name: str) -> str:
+    """Return a text that follows the head of a plan."""
+    return Path(__file__).with_name(name).read_text()

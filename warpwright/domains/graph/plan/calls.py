@@ -14,7 +14,7 @@ from torch import fx
 from warpwright.domains.graph.cpp.kernel import Kernel
 from warpwright.domains.graph.cpp.program import Unsupported
 from warpwright.domains.graph.ir import argument, aten, is_op, is_tensor, shape, value
-from warpwright.domains.graph.plan import loops, products
+from warpwright.domains.graph.plan import convolutions, loops, products
 from warpwright.domains.graph.plan.builder import Builder
 from warpwright.domains.graph.plan.memory import Place
 
@@ -106,15 +106,39 @@ def _attention(b: Builder, node: fx.Node) -> bool:
     return True
 
 
+def _sums(b: Builder, node: fx.Node, places: Sequence[Place]) -> bool:
+    """Add a convolution as sums over its taps, where that is worth it."""
+    groups, transposed = int(argument(node, "groups")), bool(argument(node, "transposed"))
+    if shape(node)[1] // groups < products.LEAST_ROWS:
+        return False
+    stride, padding, dilation = (list(argument(node, name)) for name in ("stride", "padding", "dilation"))
+    found = convolutions.sums(places[0].sizes, places[1].sizes, shape(node), stride, padding, dilation, transposed, groups)
+    if found is None:
+        return False
+    number = len(b.constants)
+    b.constants.append(convolutions.text(found, number))
+    rooms: list[Place] = []
+
+    def room(sizes: Sequence[int]) -> Place:
+        rooms.append(b.temporary(sizes, torch.float32))
+        return rooms[0]
+
+    to, bias = b.fresh(value(node)), places[2] if len(places) > 2 else None
+    b.step(convolutions.call(found, number, to, places[0], places[1], bias, groups, transposed, room), to, *places, *rooms)
+    b.places[node] = to
+    return True
+
+
 def _convolution(b: Builder, node: fx.Node) -> bool:
     x, weight, bias = (argument(node, name) for name in ("input", "weight", "bias"))
-    if argument(node, "transposed") or value(node).dtype != torch.float32:
+    if value(node).dtype != torch.float32:
         return False
     places = [b.place(item) for item in (x, weight, bias) if item is not None]
     work = value(node).numel() * math.prod(shape(weight)[1:])
-    fits = math.prod(shape(weight)[1:]) <= products.DEEPEST and work <= products.SMALL_CONVOLUTION
-    if not fits or not places[0].contiguous or not places[1].contiguous or not value(node).is_contiguous():
+    if not places[0].contiguous or not places[1].contiguous or not value(node).is_contiguous():
         return False
+    if argument(node, "transposed") or work > products.SMALL_CONVOLUTION or math.prod(shape(weight)[1:]) > products.DEEPEST:
+        return _sums(b, node, places)
     groups = int(argument(node, "groups"))
     if groups > 1 and shape(weight)[0] // groups < products.LEAST_ROWS:
         return False

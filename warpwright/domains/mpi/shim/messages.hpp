@@ -48,9 +48,11 @@ template <class Call>
 
 // The same for a message, which may be one for a ring.
 template <class Call>
-[[gnu::always_inline]] inline auto passed_message(const Call& original, Handle datatype, Counter& counter) {
-    if (rings.may_be_on()) return decltype(original.known())(nullptr);
-    return passed(original, datatype, counter);
+[[gnu::always_inline]] inline auto passed_message(const Call& original, const void* base, Count count, Handle datatype, Counter& counter) {
+    const auto function = original.known();
+    if (!function || rings.may_be_on() || !(left.has(datatype) || settled.has(datatype, count, base))) return decltype(function)(nullptr);
+    Counter::add(counter.forwarded);
+    return function;
 }
 
 // The same where that has yet to be known.
@@ -313,14 +315,14 @@ int probe(Status* status, const int* flag, Call call) {
 #define WARPWRIGHT_SEND(name, Size) \
     WARPWRIGHT_API int name(const void* base, Size count, Handle datatype, int peer, int tag, Handle comm) { \
         static constinit Send<Size> original(#name); \
-        if (const auto call = passed_message(original, datatype, sends)) return call(base, count, datatype, peer, tag, comm); \
+        if (const auto call = passed_message(original, base, count, datatype, sends)) return call(base, count, datatype, peer, tag, comm); \
         return send(original, base, count, datatype, peer, tag, comm); \
     }
 #define WARPWRIGHT_ISEND(name, Size) \
     WARPWRIGHT_API int name(const void* base, Size count, Handle datatype, int peer, int tag, Handle comm, Handle* request) { \
         static constinit Isend<Size> original(#name); \
         if (orphans.none()) \
-            if (const auto call = passed_message(original, datatype, sends)) return call(base, count, datatype, peer, tag, comm, request); \
+            if (const auto call = passed_message(original, base, count, datatype, sends)) return call(base, count, datatype, peer, tag, comm, request); \
         return isend(original, base, count, datatype, peer, tag, comm, request); \
     }
 #define WARPWRIGHT_PERSISTENT_SEND(name, Size) \
@@ -343,13 +345,13 @@ int probe(Status* status, const int* flag, Call call) {
     WARPWRIGHT_PERSISTENT_SEND(MPI_Bsend_init##suffix, Size) \
     WARPWRIGHT_API int MPI_Recv##suffix(void* base, Size count, Handle datatype, int peer, int tag, Handle comm, Status* status) { \
         static constinit Receive<Size> original("MPI_Recv" #suffix); \
-        if (const auto call = passed_message(original, datatype, receives)) return call(base, count, datatype, peer, tag, comm, status); \
+        if (const auto call = passed_message(original, base, count, datatype, receives)) return call(base, count, datatype, peer, tag, comm, status); \
         return receive(original, base, count, datatype, peer, tag, comm, status); \
     } \
     WARPWRIGHT_API int MPI_Irecv##suffix(void* base, Size count, Handle datatype, int peer, int tag, Handle comm, Handle* request) { \
         static constinit Ireceive<Size> original("MPI_Irecv" #suffix); \
         if (orphans.none()) \
-            if (const auto call = passed_message(original, datatype, receives)) return call(base, count, datatype, peer, tag, comm, request); \
+            if (const auto call = passed_message(original, base, count, datatype, receives)) return call(base, count, datatype, peer, tag, comm, request); \
         return ireceive(original, base, count, datatype, peer, tag, comm, request); \
     } \
     WARPWRIGHT_API int MPI_Mrecv##suffix(void* base, Size count, Handle datatype, Handle* message, Status* status) { \

@@ -171,8 +171,9 @@ WARPWRIGHT_API int warpwright_choice(Handle datatype, Count count, double* known
     if (type->forwarded || !type->layout.node || count <= 0) return -1;
     const Bytes bytes = type->layout.bytes() * count;
     if (Seen* seen = type->choice.find(bytes)) {
-        const auto [uses, trials, library_us, ours_us, differs] = seen->known();
-        const double all[] = {static_cast<double>(uses), static_cast<double>(trials), library_us, ours_us, static_cast<double>(differs)};
+        seen->add(settled.forget(datatype));
+        const auto [uses, trials, us, differs] = seen->known();
+        const double all[] = {static_cast<double>(uses), static_cast<double>(trials), us.library_us, us.ours_us, static_cast<double>(differs)};
         std::copy(std::begin(all), std::end(all), known);
     }
     return type->choice.packs(bytes, type->block);
@@ -184,7 +185,7 @@ WARPWRIGHT_API int warpwright_try(Handle datatype, int count, void* base, int ou
     if (type->forwarded || !type->layout.node || !type->tried || count <= 0) return 1;
     const auto seen = alone.times(datatype, count, type->whole(count), static_cast<char*>(base), ours_first);
     if (!seen) return 1;
-    times[0] = seen->library_us, times[1] = seen->ours_us;
+    times[0] = seen->us.library_us, times[1] = seen->us.ours_us;
     return seen->same ? 0 : 2;
 }
 

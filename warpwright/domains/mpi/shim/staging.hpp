@@ -151,9 +151,11 @@ private:
 // `on_device`: from how many bytes on the packed bytes of a GPU object may stay there.
 template <class Worth>
 inline bool stage_layout(const void* base, Layout whole, Worth worth, Staged& staged, Bytes on_device = std::numeric_limits<Bytes>::max()) {
-    if (!whole.node || gpu::avoided()) return false;
+    if (!whole.node) return false;
     int device = -1;
-    if (gpu::Driver* cuda = gpu::driver()) {
+    gpu::Driver* cuda = gpu::driver();
+    if (gpu::avoided(cuda)) return false;
+    if (cuda) {
         if (!base) return false; // MPI_BOTTOM: its parts may lie in different memories
         const gpu::Place place = gpu::place_of(*cuda, static_cast<const char*>(base) + whole.offset);
         if (place.where == gpu::Where::foreign) return false;
@@ -180,8 +182,14 @@ inline bool stage(const void* base, Size count, Handle datatype, Staged& staged,
         const Layout whole = type->whole(count);
         if (whole.bytes() > static_cast<Bytes>(std::numeric_limits<Size>::max())) return false;
         char* object = const_cast<char*>(static_cast<const char*>(base));
+        const LeftAlone::Key key = LeftAlone::key_of(datatype);
+        const bool learns = learn && type->tried;
         const auto worth = [&] {
-            return !type->forwarded && type->choice.packs(whole.bytes(), type->block, learn && type->tried, datatype, count, whole, object);
+            if (type->forwarded) return false;
+            const std::uint32_t passed = settled.forget(datatype);
+            if (type->choice.packs(whole.bytes(), type->block, learns, datatype, count, whole, object, passed)) return true;
+            if (const std::uint32_t uses = type->choice.settled(whole.bytes(), learns); uses && learn) settled.add(key, datatype, count, whole.offset, uses);
+            return false;
         };
         return stage_layout(base, whole, worth, staged, least_on_device());
     } catch (const Overflow&) {

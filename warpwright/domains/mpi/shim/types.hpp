@@ -81,13 +81,59 @@ public:
                 keys_[home(key)].store(0, std::memory_order_relaxed);
     }
 
-private:
     static constexpr int bits = 10;
     static std::size_t home(Key key) { return static_cast<std::uint32_t>(key) * 0x9e3779b1u >> (32 - bits); }
+
+private:
     std::atomic<Key> keys_[1 << bits];
 };
 
 inline LeftAlone left;
+
+// Messages of derived types in host memory that were found to be the library's: asked early, because all that is asked of others takes as long as the
+// library takes for some hundred bytes. One count of objects a type. A thread that reads half of what another writes sends a message by the library,
+// which is right as well.
+class Settled {
+public:
+    // Whether a message is the library's; counts it then.
+    bool has(Handle handle, Count count, const void* base) {
+        Slot& slot = slot_of(handle);
+        if (slot.key.load(std::memory_order_acquire) != LeftAlone::key_of(handle) || slot.count.load(std::memory_order_relaxed) != count) return false;
+        const std::uint32_t used = slot.used.load(std::memory_order_relaxed);
+        if (used >= slot.uses.load(std::memory_order_relaxed)) return false;
+        const char* start = static_cast<const char*>(base) + slot.offset.load(std::memory_order_relaxed);
+        if (!gpu::on_heap(start) && gpu::driver()) return false; // CUDA has come, and the object may be a GPU's
+        slot.used.store(used + 1, std::memory_order_relaxed);
+        return true;
+    }
+    // For so many uses: after them it is time for a trial, which may find otherwise. `offset`: of the objects' first byte.
+    void add(LeftAlone::Key key, Handle handle, Count count, Bytes offset, std::uint32_t uses) {
+        Slot& slot = slot_of(handle);
+        slot.key.store(0, std::memory_order_relaxed);
+        slot.count.store(count, std::memory_order_relaxed), slot.offset.store(offset, std::memory_order_relaxed);
+        slot.uses.store(uses, std::memory_order_relaxed), slot.used.store(0, std::memory_order_relaxed);
+        slot.key.store(key, std::memory_order_release);
+    }
+    // How many uses there were, of a type that is not settled from now on.
+    std::uint32_t forget(Handle handle) {
+        Slot& slot = slot_of(handle);
+        if (slot.key.load(std::memory_order_relaxed) >> 1 != LeftAlone::key_of(handle, false) >> 1) return 0;
+        slot.key.store(0, std::memory_order_relaxed);
+        return slot.used.load(std::memory_order_relaxed);
+    }
+
+private:
+    struct Slot {
+        std::atomic<LeftAlone::Key> key{0};
+        std::atomic<Count> count{0};
+        std::atomic<Bytes> offset{0};
+        std::atomic<std::uint32_t> uses{0}, used{0};
+    };
+    Slot& slot_of(Handle handle) { return slots_[LeftAlone::home(LeftAlone::key_of(handle, false))]; }
+    Slot slots_[1 << LeftAlone::bits];
+};
+
+inline Settled settled;
 
 class Types {
 public:
@@ -133,7 +179,7 @@ public:
     }
 
     void forget(Handle handle) {
-        left.forget(handle);
+        left.forget(handle), settled.forget(handle);
         const std::uint64_t key = key_of(handle);
         const std::lock_guard lock(writing_);
         for (std::size_t i = 0, at = home(key); i < probes; ++i, at = (at + 1) % slots) {

@@ -105,8 +105,10 @@ class Rows(Runner):
 
     at_once = raw_maxima = True
 
-    def __init__(self, schedule: Schedule, tuning: Tuning = DEFAULT, donated: tuple[str, ...] = ()) -> None:
-        super().__init__(schedule, donated)
+    def __init__(
+        self, schedule: Schedule, tuning: Tuning = DEFAULT, donated: tuple[str, ...] = (), raw: frozenset[int] = frozenset()
+    ) -> None:
+        super().__init__(schedule, donated, raw)
         self.tuning = tuning
         self.built: dict[tuple[int, Tuning], Built] = {}
 

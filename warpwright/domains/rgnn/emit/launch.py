@@ -43,13 +43,15 @@ class Runner:
     raw_maxima = False
     """Do kernels take a maximum over no edges, minus infinity, for zero?"""
 
-    def __init__(self, schedule: Schedule, donated: tuple[str, ...] = ()) -> None:
+    def __init__(self, schedule: Schedule, donated: tuple[str, ...] = (), raw: frozenset[int] = frozenset()) -> None:
+        """Take the numbers of outputs that are read only where there are edges: a maximum among them needs no zero."""
         self.schedule = schedule
         self.sums = shared_sums(schedule, donated)
         self.outers = added_outers(schedule)
         self.done = self._last_uses()
         ops = schedule.program.ops
-        self.maxima = {i for i, op in enumerate(ops) if op.kind == "segmax" and (not self.raw_maxima or finished(schedule, i))}
+        inner = {schedule.program.outputs[number] for number in raw}
+        self.maxima = {i for i, op in enumerate(ops) if op.kind == "segmax" and (not self.raw_maxima or finished(schedule, i, inner))}
         self.inputs = [(i, op.function, op.domain is Domain.ONE) for i, op in enumerate(ops) if op.kind == "input"]
         joined = {outer for outer, _ in self.outers.values()}
         real = [(n, step) for n, step in enumerate(schedule.steps) if not isinstance(step, int) or ops[step].kind != "input"]

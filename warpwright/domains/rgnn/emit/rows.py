@@ -11,7 +11,7 @@ the sums of a kernel are parts; within the kernel only linear operations may tak
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -331,9 +331,9 @@ def _outputs_of_edges(program: Program) -> set[int]:
     return {i for i in program.outputs if program.ops[i].domain is Domain.EDGE and place_of(program, program.ops[i]) == "inline"}
 
 
-def finished(schedule: Schedule, position: int) -> bool:
-    """Has a maximum over edges to be made zero in memory where there are no edges? Kernels do so where they read it."""
-    if position in schedule.program.outputs:
+def finished(schedule: Schedule, position: int, raw: Collection[int] = ()) -> bool:
+    """Has a maximum over edges to be made zero in memory where there are no edges? Kernels do so where they read it; so does who reads the `raw`."""
+    if position in schedule.program.outputs and position not in raw:
         return True
     return any(isinstance(step, int) and position in schedule.program.ops[step].inputs for step in schedule.steps)
 

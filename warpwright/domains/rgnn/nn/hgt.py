@@ -13,7 +13,7 @@ from torch.nn import Parameter, ParameterDict
 
 from warpwright.domains.rgnn.emit.dense import mixed, outer, products, summed, unmixed
 from warpwright.domains.rgnn.lattice import Domain
-from warpwright.domains.rgnn.nn.common import Layer, whole_call, wide
+from warpwright.domains.rgnn.nn.common import Layer, of_dtype, whole_call, wide
 from warpwright.domains.rgnn.operator import Edges, apply
 
 EdgeType = tuple[str, str, str]
@@ -40,12 +40,16 @@ class Project(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, counts: list[int], *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Take rows [N_t, in_t], weights [3 * out, in_t] and biases [3 * out] of all types, in this order; return three [N, out]."""
+        """Take rows [N_t, in_t], weights [3 * out, in_t] and biases [3 * out] of all types, in this order; return three [N, out].
+
+        Rows of a small graph may be one tensor [N, in]: so is their gradient then, which what else reads them adds to in one launch.
+        """
         kinds = len(counts)
-        rows, weights, biases = tensors[:kinds], tensors[kinds : 2 * kinds], tensors[2 * kinds :]
-        ctx.save_for_backward(*rows, *weights)
-        ctx.counts = counts
-        if sum(counts) < FEW:
+        weights, biases = tensors[-2 * kinds : -kinds], tensors[-kinds:]
+        ctx.save_for_backward(*tensors[:-kinds])
+        ctx.counts, ctx.few = counts, sum(counts) < FEW
+        rows = _by_kind(tensors[: -2 * kinds], counts)
+        if ctx.few:
             whole = rows[0].new_empty(sum(counts), weights[0].shape[0])
             for x, weight, bias, place in zip(rows, weights, biases, whole.split(counts), strict=True):
                 torch.addmm(bias, x, weight.t(), out=place)
@@ -60,19 +64,28 @@ class Project(torch.autograd.Function):
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[Any, ...]:
         """Return the gradients of rows, weights and biases."""
         kinds = len(ctx.counts)
-        rows, weights = ctx.saved_tensors[:kinds], ctx.saved_tensors[kinds:]
-        if sum(ctx.counts) < FEW:
+        given, weights = ctx.saved_tensors[:-kinds], ctx.saved_tensors[-kinds:]
+        rows, wanted = _by_kind(given, ctx.counts), ctx.needs_input_grad[1 : 1 + len(given)]
+        if ctx.few:
             every = torch.cat(gradients, 1)
             whole = every.split(ctx.counts)
             of_biases = (of_kinds(tuple(ctx.counts), every.device, every.dtype)[1] @ every).unbind()
-            return None, *(g @ w for g, w in zip(whole, weights, strict=True)), *(g.t() @ x for g, x in zip(whole, rows, strict=True)), *of_biases
+            of_given = [torch.empty_like(x) if any(wanted) else None for x in given]
+            for g, w, place in zip(whole, weights, _by_kind(of_given, ctx.counts) if any(wanted) else (), strict=any(wanted)):
+                torch.mm(g, w, out=place)
+            return None, *of_given, *(g.t() @ x for g, x in zip(whole, rows, strict=True)), *of_biases
         of_rows, of_weights, of_bias = [], [], []
-        for x, weight, *parts in zip(rows, weights, *(g.split(ctx.counts) for g in gradients), strict=True):
-            of_rows.append(summed(parts, weight.unflatten(0, (3, -1))))
+        for x, weight, one, *parts in zip(rows, weights, wanted, *(g.split(ctx.counts) for g in gradients), strict=True):
+            of_rows.append(summed(parts, weight.unflatten(0, (3, -1))) if one else None)
             pairs = [outer(x, g) for g in parts]
             of_weights.append(torch.cat([matrix.t() for matrix, _ in pairs]))
             of_bias.append(torch.cat([total for _, total in pairs]))
         return None, *of_rows, *of_weights, *of_bias
+
+
+def _by_kind(given: Sequence[torch.Tensor], counts: Sequence[int]) -> Sequence[torch.Tensor]:
+    """Return the rows of each node type, of which all may be given as one tensor."""
+    return given if len(given) == len(counts) else given[0].split(list(counts))
 
 
 FEW = 1 << 18
@@ -120,10 +133,11 @@ class Finish(torch.autograd.Function):
         for g, weight, place in zip(parts, weights, of_active.split(counts), strict=True):
             torch.mm(g, weight, out=place)
         of_weights = [g.t() @ a for g, a in zip(parts, active.split(counts), strict=True)]
-        return None, gradient - inner, torch.ops.aten.gelu_backward(of_active, out), of_shares, *of_weights, *(members @ inner).unbind()
+        of_x = gradient - inner if ctx.needs_input_grad[1] else None
+        return None, of_x, torch.ops.aten.gelu_backward(of_active, out), of_shares, *of_weights, *(members @ inner).unbind()
 
 
-def _projected(counts: list[int], rows: list[torch.Tensor], linears: list[tuple[torch.Tensor, torch.Tensor]]) -> tuple[torch.Tensor, ...]:
+def _projected(counts: list[int], rows: Sequence[torch.Tensor], linears: list[tuple[torch.Tensor, torch.Tensor]]) -> tuple[torch.Tensor, ...]:
     if torch.compiler.is_compiling():  # which writes no views
         whole = torch.cat([F.linear(x, *linear) for x, linear in zip(rows, linears, strict=True)])
         return tuple(part.contiguous() for part in whole.chunk(3, 1))
@@ -217,6 +231,8 @@ class HGTConv(Layer):
         kinds = list(x_dict)
         counts = [x_dict[kind].shape[0] for kind in kinds]
         rows = [wide(x_dict[kind]) for kind in kinds]
+        if together := self._all_mixed(x_dict, kinds, counts):
+            rows = [torch.cat(rows)]
         linears = [self._linear(self.kqv_lin, kind) for kind in kinds]
         keys, queries, values = self._by_head(_projected(counts, rows, linears))
         if edges:
@@ -224,6 +240,8 @@ class HGTConv(Layer):
             out = apply("hgt_single" if self.heads == 1 else "hgt", self._edges(kinds, counts, edge_index_dict), tensors, self.options)
         else:
             out = torch.zeros_like(values)
+        if together:
+            return self._all_finished(x_dict, kinds, counts, rows[0], out.flatten(1))
         return self._finished(x_dict, kinds, counts, out.flatten(1))
 
     def constants(self, rows: Mapping[str, torch.Tensor]) -> Any:
@@ -246,9 +264,10 @@ class HGTConv(Layer):
         relations, depth = len(self.edge_types), self.out_channels // self.heads
         parameters = self.p_rel._parameters  # a ParameterDict's own look-up takes longer than the rest of this, with a hundred relations
         prior = wide(torch.cat([parameters[name] for name in self.edge_names])) / math.sqrt(depth)  # type: ignore[misc]
-        weights = [wide(r.weight).view(self.heads, relations, depth, depth).transpose(0, 1).contiguous() for r in (self.k_rel, self.v_rel)]
-        if self.heads == 1:
-            weights, prior = [w[:, 0] for w in weights], prior[:, 0]
+        if self.heads == 1:  # views: a selection's gradient is two launches
+            weights, prior = [wide(r.weight) for r in (self.k_rel, self.v_rel)], prior.view(-1)
+        else:
+            weights = [wide(r.weight).view(self.heads, relations, depth, depth).transpose(0, 1).contiguous() for r in (self.k_rel, self.v_rel)]
         return {
             "key": (Domain.NODE, keys), "query": (Domain.NODE, queries), "value": (Domain.NODE, values),
             "attention": (Domain.ETYPE, weights[0]), "message": (Domain.ETYPE, weights[1]), "prior": (Domain.ETYPE, prior),
@@ -264,12 +283,15 @@ class HGTConv(Layer):
             return False
         return all(kind in self.dst_node_types and x_dict[kind].shape[-1] == self.out_channels for kind in kinds)
 
+    def _all_finished(
+        self, x_dict: dict[str, torch.Tensor], kinds: list[str], counts: list[int], rows: torch.Tensor, out: torch.Tensor
+    ) -> dict[str, torch.Tensor]:
+        gates = torch.cat([wide(self.skip[kind]) for kind in kinds]).sigmoid()
+        weights, biases = zip(*(self._linear(self.out_lin, kind) for kind in kinds), strict=True)
+        parts: tuple[torch.Tensor, ...] = Finish.apply(tuple(counts), rows, out, gates, *weights, *biases)
+        return {kind: of_dtype(part, x_dict[kind].dtype) for kind, part in zip(kinds, parts, strict=True)}
+
     def _finished(self, x_dict: dict[str, torch.Tensor], kinds: list[str], counts: list[int], out: torch.Tensor) -> dict[str, torch.Tensor]:
-        if self._all_mixed(x_dict, kinds, counts):
-            gates, rows = torch.cat([wide(self.skip[kind]) for kind in kinds]).sigmoid(), torch.cat([wide(x_dict[kind]) for kind in kinds])
-            weights, biases = zip(*(self._linear(self.out_lin, kind) for kind in kinds), strict=True)
-            parts: tuple[torch.Tensor, ...] = Finish.apply(tuple(counts), rows, out, gates, *weights, *biases)
-            return {kind: part.to(x_dict[kind].dtype) for kind, part in zip(kinds, parts, strict=True)}
         large = sum(counts) >= FEW and not torch.compiler.is_compiling()
         own = [kind for kind in kinds if kind in self.dst_node_types and x_dict[kind].shape[-1] == self.out_channels]
         shares = torch.cat([wide(self.skip[kind]) for kind in own]).sigmoid() if own else out.new_zeros(0)

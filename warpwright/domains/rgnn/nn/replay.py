@@ -16,8 +16,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch._utils import _unflatten_dense_tensors
-
 from warpwright.domains.rgnn import index as indices
 from warpwright.timing.capturing import _recording as recording
 
@@ -65,6 +63,26 @@ def warm(function: Callable[[], Any]) -> None:
     torch.cuda.current_stream().wait_stream(side)
 
 
+class Pieces:
+    """Where tensors lie in one piece of memory: those of one shape side by side, so that one call takes them apart.
+
+    A hundred of HGT's weights are of one number. Its 150 gradients on aifb's graph take 117 us of a host so, and 174 as a view apiece.
+    """
+
+    def __init__(self, like: Sequence[torch.Tensor]) -> None:
+        self.groups: dict[torch.Size, list[int]] = {}
+        for place, x in sorted(enumerate(like), key=lambda pair: -pair[1].numel()):
+            self.groups.setdefault(x.shape, []).append(place)
+        self.sizes = [shape.numel() * len(places) for shape, places in self.groups.items()]
+
+    def apart(self, flat: torch.Tensor) -> list[torch.Tensor]:
+        """Return the tensors, as parts of `flat`."""
+        found: dict[int, torch.Tensor] = {}
+        for (shape, places), part in zip(self.groups.items(), flat.split(self.sizes), strict=True):
+            found.update(zip(places, part.view(len(places), *shape).unbind(), strict=True))
+        return [found[place] for place in range(len(found))]
+
+
 class Recording:
     """Forward, and backward where gradients are wanted, of one layer on one graph."""
 
@@ -87,8 +105,8 @@ class Recording:
         self.live: list[torch.Tensor] = []
         self.graded: list[bool] = []
         """Which of `wanted` have a gradient."""
-        self.like: list[torch.Tensor] = []
-        """Those of `wanted` that have one."""
+        self.pieces = Pieces([])
+        """The gradients that there are."""
         warm(self._both)
         self.incoming = self._chosen([torch.zeros_like(x) for x in self._forward()]) if self.wanted else []
         self.shapes: list[tuple[torch.Size, int]] = []
@@ -139,9 +157,9 @@ class Recording:
         """Return all gradients in one piece of memory."""
         gradients = torch.autograd.grad(self._chosen(self.live), self.wanted, self.incoming, allow_unused=True)
         self.graded, own = [x is not None for x in gradients], [x for x in gradients if x is not None]
-        self.like = [x for x, graded in zip(self.wanted, self.graded, strict=True) if graded]
-        flat = self.live[0].new_empty(sum(x.numel() for x in own))
-        torch._foreach_copy_(list(_unflatten_dense_tensors(flat, own)), own)
+        self.pieces = Pieces(own)
+        flat = self.live[0].new_empty(sum(self.pieces.sizes))
+        torch._foreach_copy_(self.pieces.apart(flat), own)
         return [flat]
 
     def run(self, features: Sequence[torch.Tensor]) -> int:
@@ -164,8 +182,8 @@ class Recording:
         torch._foreach_copy_(self.incoming, self._chosen(incoming))
         self.backward.replay()
         self.number += 1  # the backward's values may lie where the forward's were
-        pieces = _unflatten_dense_tensors(self.backward.out[0].clone(), self.like)  # one call: a view apiece took milliseconds with 500 parameters
-        if len(self.like) == len(self.graded):
+        pieces = self.pieces.apart(self.backward.out[0].clone())  # a slice apiece took milliseconds with 500 parameters
+        if all(self.graded):
             return pieces
         rest = iter(pieces)
         return [next(rest) if graded else None for graded in self.graded]

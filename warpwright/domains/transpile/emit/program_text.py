@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from warpwright.domains.transpile.frontend.scan import Kernel
 from warpwright.domains.transpile.frontend.source import Source
 from warpwright.domains.transpile.launch.runtime_text import ALWAYS, runtime
 from warpwright.native.headers import MARK
@@ -43,7 +42,7 @@ def assemble(
         includes += _ASSERT
     parts = (*(p for p in _OPTIONAL if re.search(_OPTIONAL[p], body)), *more)
     body = tidy(body) if tidied else body
-    translated = [f"\n// ---- {source.name} ----", body, *entries(exports, source.kernels), ""]
+    translated = [f"\n// ---- {source.name} ----", body, *entries(exports, source, tidied), ""]
     return "\n".join([*head, *_ASKED, runtime(ALWAYS), MARK, runtime(parts), *includes, *translated])
 
 
@@ -87,7 +86,7 @@ _OPTIONAL = {
     "cooperative": r"\bcudaLaunchCooperativeKernel",
     "fp8": r"\b__nv_(cvt_\w*fp8\w*|fp8\w*)\b",
     "cublas": r"\bcublas\w+|\bCUBLAS_|\bCUDA_R_\d",
-    "cublas_solve": r"\bcublas\w(getr[fsi]Batched|trsm|syrk)\b|\bcublas(FillMode|DiagType|SideMode)_t\b",
+    "cublas_solve": r"\bcublas\w(getr[fsi]Batched|trsm(Batched)?|syrk)\b|\bcublas(FillMode|DiagType|SideMode)_t\b|\bCUBLAS_(SIDE|FILL_MODE|DIAG)_",
     "cublas_lt": r"\bcublasLt(Matmul|Matrix|Epilogue)\w*|\bCUBLASLT_\w+",
     "cub": r"\bcub\s*::|\bnamespace\s+cub\b",
     "cub_device": r"\bcub\s*::\s*(Device\w+|CachingDeviceAllocator|DoubleBuffer)\b|\busing\s+namespace\s+cub\b",
@@ -125,18 +124,21 @@ def tidy(text: str) -> str:
     return re.sub(r"[ \t]+\n", "\n", re.sub(r"\n(?:[ \t]*\n){2,}", "\n\n", text)).strip("\n")
 
 
-def entries(exports: Mapping[str, int], known: Sequence[Kernel]) -> list[str]:
-    """Return the functions through which Python launches each exported kernel."""
+def entries(exports: Mapping[str, int], source: Source, final: bool = True) -> list[str]:
+    """Return the functions through which Python launches each exported kernel. Unless the text is final, an instance is a file of its own to the C++
+    compiler, so that its errors name it."""
     if not exports:
         return []
-    scopes = {k.name: k.scope for k in known}
+    scopes = {k.name: k.scope for k in source.kernels}
     lines = ["\n// ---- entries for a foreign caller; weak, since each source of a program has its own ----"]
     outside = 'extern "C" __attribute__((weak))'
     named = "".join(f'"{name}\\n"' for name in exports)
     lines.append(f"{outside} const char* ww_kernels() {{ return {named}; }}  // in the order of their numbers")
     for name, number in exports.items():
-        base, angle, arguments = name.partition("<")
+        base, angle, arguments = source.spelled.get(name, name).partition("<")
         base = base.strip()
+        if angle and not final:
+            lines.append(f'#line 1 "instance {name.replace("::", ".")}"')
         function = f"&{scopes[base]}{base}_launch{angle}{arguments}"
         lines.append(
             f'{outside} int ww_run_{number}(const unsigned* shape, size_t shared, void** a) {{ return ww::enter({function}, shape, shared, a); }}'

@@ -30,7 +30,7 @@ def exported(source: Source, instances: Sequence[str]) -> dict[str, int]:
     names = [n for n in plain if sum(k.name == n for k in defined) == 1 and n not in overloaded]
     for site in source.launches:
         base = site.callee.rpartition("::")[2]
-        if base in templates and site.template_arguments and _closed(site.template_arguments):
+        if base in templates and site.template_arguments and _closed(site.template_arguments) and _whole(templates[base], site.template_arguments):
             names.append(f"{base}<{' '.join(site.template_arguments.split())}>")
     for one in instances:
         base = one.partition("<")[0].strip()
@@ -38,6 +38,13 @@ def exported(source: Source, instances: Sequence[str]) -> dict[str, int]:
             raise UsageError(f"expected an instance of a template kernel ({', '.join(templates) or 'there is none'}), saw {one!r}")
         names.append(one)
     return {name: number for number, name in enumerate(dict.fromkeys(names))}
+
+
+def _whole(kernel: Kernel, arguments: str) -> bool:
+    """Say whether template arguments name an instance: that none is left to be deduced from the launch."""
+    inside = kernel.template.partition("<")[2].rpartition(">")[0]
+    wanted = [part for part in scan.split_commas(inside) if "..." not in part and not re.search(r"(?<![<>=!])=(?!=)", part)]
+    return len(scan.split_commas(arguments)) >= len(wanted)
 
 
 def _closed(arguments: str) -> bool:

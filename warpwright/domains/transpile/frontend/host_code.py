@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Set
+from collections.abc import Iterable, Set
+from dataclasses import dataclass
 
+from warpwright.domains.transpile.frontend import scan
 from warpwright.domains.transpile.frontend.edits import Edit
 from warpwright.domains.transpile.frontend.source import Source
 
@@ -13,33 +15,79 @@ def host_edits(source: Source) -> list[Edit]:
     """Drop functions that only the host calls: all but kernels, device functions, constexpr functions and those they, and kept types, need."""
     text = source.text
     dropped = _dropped(source)
-    remaining = (text[start:end] for start, brace, end in source.pieces if (start, end) not in dropped and brace >= 0)
-    kept = " ".join(piece for piece in remaining if "__global__" not in piece and "__device__" not in piece.partition("{")[0])
-    while needed := [piece for piece, name in dropped.items() if name and re.search(rf"\b{name}\b", kept)]:  # by a method of a type, say
-        kept = " ".join(text[start:end] for start, end in needed)
-        dropped = {piece: name for piece, name in dropped.items() if piece not in needed}
+    kept = [(piece.brace, text[piece.start : piece.end]) for piece in source.pieces if (piece.start, piece.end) not in dropped]
+    bodies = [body for brace, body in kept if brace >= 0 or "=" in body]  # a mere declaration needs nothing
+    words = _words(bodies)
+    of_host = _words(body for body in bodies if "__global__" not in body and "__device__" not in body.partition("{")[0])
+    while needed := [piece for piece, one in dropped.items() if one.name and one.name in (of_host if one.host_only else words)]:
+        found = _words(text[start:end] for start, end in needed)
+        words, of_host = words | found, of_host | found
+        for piece in needed:
+            del dropped[piece]
     edits = [Edit(start, end, "") for start, end in dropped]
     edits += [Edit(m.start(), m.end(), "") for m in re.finditer(r"\bnamespace\s+\w+\s*=\s*(pybind11|torch|at)\b[^;]*;", text)]
     return edits
 
 
-def _dropped(source: Source) -> dict[tuple[int, int], str]:
-    """Return the pieces that look like the host's, with the name of a function that may stay if something kept calls it."""
+def _words(texts: Iterable[str]) -> set[str]:
+    return set(re.findall(r"\w+", " ".join(texts)))
+
+
+@dataclass(frozen=True)
+class _Left:
+    """A piece that is left out unless something kept names it."""
+
+    name: str
+    """Empty: it is left out in any case."""
+    host_only: bool
+    """It calls the runtime, say: a kernel or a device function that names it means something else."""
+
+
+def _dropped(source: Source) -> dict[tuple[int, int], _Left]:
+    """Return the functions of the host, and the pieces that look like the host's."""
     text = source.text
-    dropped: dict[tuple[int, int], str] = {}
+    dropped: dict[tuple[int, int], _Left] = {}
     for start, brace, end in source.pieces:
         head = text[start : brace if brace >= 0 else end]
         bare = re.sub(r"/\*.*?\*/|//[^\n]*", "", head, flags=re.S)
         if "__global__" in bare or "__device__" in bare or "__constant__" in bare or "constexpr" in bare or "__shared__" in bare:
             continue
-        if is_type(bare) or (_ALIAS.match(bare) and not _PYTHON.search(bare)) or (brace < 0 and not _mentions_framework(text[start:end])):
+        instance = bool(re.match(r"\s*template\b(?!\s*<)", bare)) and "(" in bare  # of a function of the host
+        if is_type(bare) or (_ALIAS.match(bare) and not _PYTHON.search(bare)):
+            continue
+        if brace < 0 and not instance and not _mentions_framework(text[start:end]):
             continue
         body = text[start:end]
-        if "(" in bare and brace >= 0 and not _is_host_only(body):
+        name = _function(bare) if (brace >= 0 or instance) and not _PYTHON.search(body) else ""
+        if brace >= 0 and "(" in bare and not name and not _is_host_only(body):
             continue
-        name = re.search(r"(\w+)\s*\(", bare) if brace >= 0 and not _PYTHON.search(body) else None
-        dropped[start, end] = name[1] if name and name[1] != "main" else ""
+        dropped[start, end] = _Left("" if name == "main" else name, "(" not in bare or _is_host_only(body))
     return dropped
+
+
+def _function(head: str) -> str:
+    """Return the name of the function that a head declares, also of a template or an instance of one; empty where there is none."""
+    found = scan.tokens(head)
+    at = 0
+    while at < len(found) and found[at].text == "template" and (close := scan.angles(found, at + 1)) is not None:
+        at = close + 1
+    while at < len(found):
+        token = found[at]
+        if token.text == "operator":
+            return token.text
+        after = at + 1
+        if after < len(found) and found[after].text == "<" and (close := scan.angles(found, after)) is not None:
+            after = close + 1
+        if token.kind == "word" and after < len(found) and found[after].text == "(":
+            if token.text not in _NO_NAMES:
+                return token.text
+            after = scan.matching(found, after) + 1
+        at = max(at + 1, after) if token.text in _NO_NAMES else at + 1
+    return ""
+
+
+_NO_NAMES = frozenset(["__attribute__", "__declspec", "__align__", "__builtin_align__", "alignas", "decltype", "noexcept", "requires", "explicit"])
+"""Words that have parentheses in front of a function's name or a type's."""
 
 
 _PYTHON = re.compile(r"\b(torch|at|c10|py|pybind11)\s*::|\bPYBIND11_MODULE\b|\bTORCH_LIBRARY\b|\bTensor\b")

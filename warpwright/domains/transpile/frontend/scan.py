@@ -281,8 +281,9 @@ def _specifiers(tokens: Sequence[Token], first: int) -> int:
 
 
 def _template_name(part: str) -> str:
+    """Return the name of a template's parameter, also of `float (*op)(float, float)`, a pack with dots."""
     bare = re.split(r"(?<![<>=!])=(?!=)", part)[0].strip()
-    named = re.search(r"(\.\.\.)?\s*([A-Za-z_]\w*)\s*$", bare)
+    named = re.search(r"\(\s*[*&]\s*(\.\.\.)?\s*([A-Za-z_]\w*)\s*\)", bare) or re.search(r"(\.\.\.)?\s*([A-Za-z_]\w*)\s*$", bare)
     return (named[2] + ("..." if "..." in bare else "")) if named else ""
 
 

@@ -9,7 +9,7 @@ import re
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from warpwright import native
@@ -79,6 +79,8 @@ class Source:
     """Library and framework headers that were met, with the line."""
     headers: tuple[str, ...] = ()
     """All headers that are not own ones, CUDA's and libraries' among them, with their brackets or quotes, where an #if's branch is taken."""
+    spelled: Mapping[str, str] = field(default_factory=dict)
+    """Instance of a template that was asked for -> the same without macros."""
 
     @functools.cached_property
     def tokens(self) -> Sequence[Token]:
@@ -138,9 +140,16 @@ class Source:
         return self.place(offset)[1]
 
 
-def read(text: str, name: str = "input.cu", defines: Sequence[str] = (), folders: Sequence[Path] = ()) -> Source:
-    """Return the source after the preprocessor. `folders` are searched for files in quotes (and in <> when they are there)."""
-    includes_of, expanded = _included(text, name, defines, tuple(folders))
+def read(
+    text: str, name: str = "input.cu", defines: Sequence[str] = (), folders: Sequence[Path] = (), instances: Sequence[str] = ()
+) -> Source:  # fmt: skip
+    """Return the source after the preprocessor. `folders` are searched for files in quotes (and in <> when they are there).
+
+    instances: of template kernels; macros in them are those of the text."""
+    asked = "".join(f"\nww_instance_is({one})ww_end" for one in instances)
+    includes_of, expanded = _included(text + asked, name, defines, tuple(folders))
+    spelled = dict(zip(instances, _INSTANCE.findall(expanded), strict=True))
+    expanded = _INSTANCE.sub("", expanded)
     headers = [(match[1], match[2]) for match in _KEPT.finditer(expanded)]
     includes = [header[1:-1] for kind, header in headers if kind == "include"]
     _refuse_missing(expanded, name)
@@ -151,7 +160,11 @@ def read(text: str, name: str = "input.cu", defines: Sequence[str] = (), folders
     inserted = sorted([*shifts.insertions(body), *clocks.insertions(body)], key=lambda one: one[0])
     starts = [start + sum(len(word) for at, word in inserted if at < start) for start in starts] if inserted else starts
     met = tuple(dict.fromkeys(header for _, header in headers))
-    return Source(name, shifts.put_in(body, inserted), tuple(starts), tuple(places), tuple(dict.fromkeys(includes)), tuple(includes_of.aside), met)
+    text, includes = shifts.put_in(body, inserted), list(dict.fromkeys(includes))
+    return Source(name, text, tuple(starts), tuple(places), tuple(includes), tuple(includes_of.aside), met, spelled)
+
+
+_INSTANCE = re.compile(r"\bww_instance_is\((.*?)\)ww_end", re.S)
 
 
 def _included(text: str, name: str, defines: Sequence[str], folders: tuple[Path, ...]) -> tuple[_Includes, str]:

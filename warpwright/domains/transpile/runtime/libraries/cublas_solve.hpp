@@ -60,6 +60,10 @@ template <class T> static void lu_solve(int n, const T* a, int lda, const int* p
     if (side == CUBLAS_SIDE_LEFT) for (long j = 0; j < n; ++j) ww::triangle(upper, turned, unit, m, a, lda, b + j * ldb, 1); \
     else for (long i = 0; i < m; ++i) ww::triangle(upper, !turned, unit, n, a, lda, b + i, ldb); \
     return CUBLAS_STATUS_SUCCESS; } \
+  static inline cublasStatus_t cublas##LETTER##trsmBatched(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t fill, cublasOperation_t turn, cublasDiagType_t diagonal, int m, int n, const T* alpha, const T* const a[], int lda, T* const b[], int ldb, int count) { \
+    if (count < 0) return CUBLAS_STATUS_INVALID_VALUE; \
+    for (long i = 0; i < count; ++i) if (const auto status = cublas##LETTER##trsm(handle, side, fill, turn, diagonal, m, n, alpha, a[i], lda, b[i], ldb)) return status; \
+    return CUBLAS_STATUS_SUCCESS; } \
   static inline cublasStatus_t cublas##LETTER##syrk(cublasHandle_t, cublasFillMode_t fill, cublasOperation_t turn, int n, int k, const T* alpha, const T* a, int lda, const T* beta, T* c, int ldc) { \
     for (long j = 0; j < n; ++j) for (long i = fill == CUBLAS_FILL_MODE_LOWER ? j : 0; i < (fill == CUBLAS_FILL_MODE_UPPER ? j + 1 : n); ++i) { \
       T sum = 0; \
