@@ -11,7 +11,7 @@ is a row for each thread (`k[x * n + i]`): rows are read 4, 8 or 16 elements at 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis import tiles
@@ -93,8 +93,9 @@ def suits(stmts: Sequence[Stmt], plan: Plan, printer: Printer) -> Sums | None:
         worker.region(stmts)
     except DoesNotApply:
         return None
-    by_thread_rows = not worker.has_stores_to_rows and not worker.rows_apart and worker.same_in_rows and worker.apart_in_rows
-    return Sums(tuple(stmts), plan, worker.has_rows, by_thread_rows) if worker.sums else None
+    alike = not worker.has_stores_to_rows and not worker.rows_apart and not worker.starts_along_y
+    by_thread_rows = alike and worker.same_in_rows and worker.apart_in_rows
+    return Sums(tuple(stmts), plan, worker.has_rows, by_thread_rows) if worker.sums or worker.doubles else None
 
 
 def _needed(stmts: Sequence[Stmt]) -> list[Stmt]:
@@ -144,6 +145,8 @@ class _Vectors:
         """Whether neighbours are read in a loop that are the same for each row of threads, ..."""
         self.apart_in_rows = False
         """... and something that is not."""
+        self.starts_along_y = False
+        """Whether a loop begins elsewhere for each row of threads."""
         self.rows_apart = False
         """Whether rows of the threads' own differ between rows of threads."""
         self.sum_loops = 0
@@ -283,9 +286,20 @@ class _Vectors:
         if len(stmt.init) != 1 or not isinstance(first := stmt.init[0], Declare) or stmt.cond is None or stmt.step is None:
             raise DoesNotApply
         key = first.var.key
-        for expr in (stmt.cond, stmt.step, *ir.own_expressions(first)):
+        init = first.init
+        if init is not None and any(n.var in self.plan.facts.varying or n.name == "threadIdx" for n in init.walk()):
+            init = self.linear(init)  # one for a row of threads
+            self.starts_along_y = True
+            if mentions_x(init):
+                raise DoesNotApply
+            first = replace(first, init=init)
+            stmt = replace(stmt, init=(first,))
+        for expr in (stmt.cond, stmt.step):
+            assert expr is not None
             if any(n.kind in ("index", "call", "lambda", "other") or n.name == "threadIdx" or (n.var in self.plan.facts.varying and n.var != key) for n in expr.walk()):  # noqa: E501
                 raise DoesNotApply
+        if init is None or any(n.kind in ("index", "call", "lambda", "other") for n in init.walk()):
+            raise DoesNotApply
         outer = self.counter
         self.counters.add(key)
         self.counter = key
