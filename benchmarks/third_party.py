@@ -99,8 +99,9 @@ def _with_cache() -> tuple[nn.Module, Inputs]:
 
     model, inputs = _text("GPT2Model", cache=True, n_embd=32, n_layer=2, n_head=4)()
     cache = transformers.DynamicCache(config=model.config)
-    model(inputs["input_ids"], past_key_values=cache)  # type: ignore[call-overload]
-    return model, {"input_ids": _tokens(1), "past_key_values": cache}
+    name = next(name for name in ("cache", "past_key_values") if name in inspect.signature(model.forward).parameters)  # the newer one first
+    model(inputs["input_ids"], **{name: cache})  # type: ignore[call-overload]
+    return model, {"input_ids": _tokens(1), name: cache}
 
 
 def _timm(name: str, size: int = 64, **options: Any) -> Maker:
