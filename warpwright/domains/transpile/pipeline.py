@@ -20,6 +20,7 @@ from warpwright.domains.transpile.ir import Function, Shape, Stmt, Var
 from warpwright.domains.transpile.passes import (
     barrier_fission,
     block_fusion,
+    columns,
     flatten_blocks,
     private_arrays,
     private_counts,
@@ -60,12 +61,19 @@ class State:
     """The size of small blocks, and the body that runs many of them as one row."""
     rows: Lowered | None = None
     """That body, cut at its barriers."""
+    columns: Lowered | None = None
+    """The kernel for several blocks side by side, cut at its barriers (`columns.py`)."""
 
     @property
     def cut(self) -> Lowered:
         """The kernel after barrier fission."""
         assert self.lowered is not None
         return self.lowered
+
+    @property
+    def wide_blocks(self) -> tuple[Shape, ...]:
+        """Shapes of known blocks of one row, of which several stand side by side."""
+        return tuple((together, x, 1) for x, y, z in self.settings.blocks if y * z == 1 for together in columns.TOGETHER)
 
     @property
     def flattens(self) -> bool:
@@ -136,13 +144,27 @@ def _cut_rows(state: State) -> State:
     return replace(state, rows=Lowered(plan, size)) if flatten_blocks.is_apart(plan) else state
 
 
+def _join_columns(state: State) -> State:
+    made = columns.columns(state.body, state.variables) if columns.cost(state.cut.plan) >= columns.LEAST else None
+    if made is None:
+        return state
+    body, variables = made
+    settings = state.settings
+    try:
+        plan = barrier_fission.plan(body, variables, state.device.known, stride=True, recompute=settings.choices.recompute)
+    except DoesNotApply:
+        return state
+    return replace(state, columns=Lowered(plan)) if columns.pays(state.cut.plan, plan) else state
+
+
 def _fuse_blocks(state: State) -> State:
     return replace(state, lowered=replace(state.cut, prologue=block_fusion.fused_prologue(state.cut.plan, state.settings.impure)))
 
 
 def _choose(state: State) -> State:
     rows = state.rows and techniques.choose(state.rows, replace(state.settings, blocks=()))
-    return replace(state, lowered=techniques.choose(state.cut, state.settings), rows=rows)
+    wide = state.columns and techniques.choose(state.columns, replace(state.settings, blocks=state.wide_blocks))
+    return replace(state, lowered=techniques.choose(state.cut, state.settings), rows=rows, columns=wide)
 
 
 PASSES: tuple[Pass, ...] = (
@@ -154,6 +176,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("barrier fission", lambda state: replace(state, lowered=Lowered(_cut(state.body, state)))),
     Pass("flatten blocks", _flatten, lambda state: state.flattens),
     Pass("barrier fission of rows", _cut_rows, lambda state: state.row_body is not None),
+    Pass("columns", _join_columns, lambda state: state.flattens and bool(state.wide_blocks) and not state.counts),
     Pass("block fusion", _fuse_blocks, lambda state: state.flattens and state.cut.one_row is None and state.row_body is None),
     Pass("choose techniques", _choose),
 )
@@ -186,7 +209,8 @@ def _written(kernel: Kernel, state: State, line: int) -> Written:
     """Return the text of a kernel that went through all passes, and the tier that it came to."""
     writer = Writer(state.cut, state.settings)
     row_writer = Writer(state.rows, replace(state.settings, blocks=())) if state.rows is not None else None
-    text = entry.functions(kernel, writer, line, row_writer, state.counts)
+    column_writer = Writer(state.columns, replace(state.settings, blocks=state.wide_blocks)) if state.columns is not None else None
+    text = entry.functions(kernel, writer, line, row_writer, state.counts, column_writer)
     if not state.settings.vectors or not writer.vectorised:
         return Written(text, "loops", writer.scalar[0] if writer.scalar else "warps in lockstep" if state.settings.vectors else "asked for")
     return Written(text, "vectors", f"in part: {writer.scalar[0]}" if writer.scalar else "")

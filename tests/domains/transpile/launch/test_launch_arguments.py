@@ -61,6 +61,21 @@ def test_another_element_or_stride_is_refused_each_time(kernels: dict[str, trans
             kernels["add"][1, 32](wrong, np.zeros(8, np.float32), 8, 1.0, False)
 
 
+def test_a_prepared_call_looks_at_its_arguments_once(kernels: dict[str, transpile.LoadedKernel]) -> None:
+    x, y = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
+    launcher = kernels["add"][1, 32]
+    with pytest.raises(UsageError, match="expected 5 arguments of add, saw 2"):
+        launcher.prepared(x, y)
+    launch = launcher.prepared(x, y, 8, 2.0, False)
+    assert not y.any()
+    del x
+    launch()
+    assert np.array_equal(y, 2 * np.arange(8))
+    launcher(y, y, 8, 1.0, True)  # a call between has arguments of its own
+    launch()
+    assert np.array_equal(y, 2 * np.arange(8))
+
+
 def test_one_launcher_from_several_threads(kernels: dict[str, transpile.LoadedKernel]) -> None:
     launcher, x = kernels["add"][1, 32], np.arange(8, dtype=np.float32)
 

@@ -9,7 +9,7 @@ from warpwright.domains.transpile.analysis.regions import Loop, MaskedLoop, Plan
 from warpwright.domains.transpile.emit import fused_blocks, nodes
 from warpwright.domains.transpile.emit.writer import Writer
 from warpwright.domains.transpile.frontend.scan import Kernel, split_commas
-from warpwright.domains.transpile.ir import Declare, DoWhile, For, Raw, Stmt, Var, walk
+from warpwright.domains.transpile.ir import Declare, DoWhile, For, Raw, Shape, Stmt, Var, walk
 from warpwright.domains.transpile.passes import private_counts
 from warpwright.domains.transpile.printing import declarator, trip_count
 
@@ -17,10 +17,13 @@ LONG = 16
 """Rounds from which a loop makes a thread that much heavier: 256 of them are then worth a second CPU thread."""
 
 
-def functions(kernel: Kernel, writer: Writer, line: int, row_writer: Writer | None = None, counts: Sequence[Var] = ()) -> str:
+def functions(
+    kernel: Kernel, writer: Writer, line: int, row_writer: Writer | None = None, counts: Sequence[Var] = (), column_writer: Writer | None = None
+) -> str:
     """Return the functions that replace a kernel in the output: one runs a block, one the grid.
 
-    `row_writer` writes one more, for rows of blocks. `counts`: arrays that each CPU thread counts in apart.
+    `row_writer` writes one more, for rows of blocks, `column_writer` one for blocks side by side.
+    `counts`: arrays that each CPU thread counts in apart.
     """
     names = ", ".join(n for n in kernel.template_names)
     arguments = ", ".join(["launch", "index", *(p.name + ("..." if p.pack else "") for p in kernel.parameters)])
@@ -34,6 +37,9 @@ def functions(kernel: Kernel, writer: Writer, line: int, row_writer: Writer | No
         f"{kernel.template + ' ' if kernel.template else ''}static void {kernel.name}_launch(const ww::Launch& launch{''.join(', ' + p.text for p in kernel.parameters)}) {{",  # noqa: E501
         "  if (ww::failed() || !ww::acceptable(launch)) return;",
     ]
+    if column_writer is not None:
+        parts += block_function(kernel, column_writer, line, f"{kernel.name}_columns")
+        grid += _side_by_side(kernel.name, column_writer.settings.blocks, instance, arguments.removeprefix("launch"), weight)
     size = row_writer.lowered.one_row if row_writer is not None else writer.lowered.one_row
     if size:
         wide = f"{kernel.name}_{'block' if row_writer is None else 'rows'}<0, 0, 0{instance}>(ww_row{arguments.removeprefix('launch')});"
@@ -50,6 +56,19 @@ def functions(kernel: Kernel, writer: Writer, line: int, row_writer: Writer | No
     general = f"{kernel.name}_block<0, 0, 0{instance}>({arguments});"
     grid.append(f"    else {general}" if writer.settings.blocks else f"    {general}")
     return "\n".join([*parts, *grid, f"  }}{weight}{', true' if down else ''});", "}"])
+
+
+def _side_by_side(name: str, blocks: Sequence[Shape], instance: str, arguments: str, weight: str) -> list[str]:
+    """Return the launches of blocks that stand side by side, for shapes of blocks that are known and grids of one row."""
+    lines = []
+    for together, x, _ in blocks:
+        lines += [
+            f"  if (launch.is({x}, 1, 1) && launch.joins({together})) {{",
+            f"    const ww::Launch wide(dim3(launch.grid.x / {together}), dim3({together}, {x}), {together} * launch.shared);",
+            f"    return ww::each_block(wide, [&](const uint3 index) {{ {name}_columns<{together}, {x}, 1{instance}>(wide{arguments}); }}{weight});",
+            "  }",
+        ]
+    return lines
 
 
 def _is_long(plan: Plan) -> bool:

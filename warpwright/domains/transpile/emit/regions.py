@@ -75,13 +75,19 @@ def _thread_loop(writer: Writer, loop: ThreadLoop) -> None:
     if loop.segments is None and (loop.sums is not None or loop.adds is not None):
         _in_vectors(writer, loop)
         return
+    if loop.tiles is not None:
+        writer.vectorised += 1
+        writer.open(f"if constexpr ({loop.tiles.condition(writer.plan)})")
+        keys = regions.used(loop.region) - writer.plan.arrays
+        _lines(writer, loop.tiles.lines(writer.plan, writer.printer, _values(writer, loop.region, keys)))
+        writer.otherwise()
     writer.joined, writer.kept, writer.whole_values = loop.joined, loop.kept, loop.whole_values
     if loop.segments is not None:
         segment_loops.write(writer, loop.segments, loop.limits, _inner(writer, loop.segments, loop))
     if loop.segments is None or loop.segments.only_if:
         _rows(writer, loop)
     writer.joined, writer.kept, writer.whole_values = "", frozenset(), False
-    if loop.registers is not None or (loop.segments is not None and loop.segments.only_if):
+    if loop.registers is not None or loop.tiles is not None or (loop.segments is not None and loop.segments.only_if):
         writer.close()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,19 +78,41 @@ class Launcher:
     def __call__(self, *arguments: Any) -> None:
         """Run the kernel; arrays are changed in place."""
         kernel = self.kernel
-        if len(arguments) != len(kernel.codes):
-            raise BadArgument(f"expected {len(kernel.codes)} arguments of {kernel.name}, saw {len(arguments)}")
         try:
             frame = self.spare.pop()  # a frame of its own for each thread that calls
         except IndexError:
             frame = _Frame(kernel.codes)
-        for index, (place, code, value) in enumerate(zip(frame.places, kernel.codes, arguments, strict=True)):
-            place.value = _pointer(value, code[1:], kernel.name, index) if code[0] == "p" else _scalar(value, code, kernel.name, index)
+        self._fill(frame, arguments)
         if kernel.library is not None:
             _watch(kernel.library, arguments)
         if kernel.function(ctypes.addressof(self.given_shape), self.shared, frame.address):
             raise LaunchFailed(f"{kernel.name} failed: {kernel.error().decode()}")
         self.spare.append(frame)
+
+    def prepared(self, *arguments: Any) -> Callable[[], None]:
+        """Return a call without arguments that runs the kernel on these, which are looked at once, here, and kept; one thread at a time may call it.
+
+        Arrays must stay where they are: an array that is resized, or a tensor whose storage is, is not seen.
+        """
+        kernel, frame = self.kernel, _Frame(self.kernel.codes)
+        self._fill(frame, arguments)
+        function, shape, shared, address = kernel.function, ctypes.addressof(self.given_shape), self.shared, frame.address
+
+        def launch(kept: tuple[Any, ...] = (self, frame, *arguments)) -> None:
+            if kernel.library is not None:
+                _watch(kernel.library, arguments)
+            if function(shape, shared, address):
+                raise LaunchFailed(f"{kernel.name} failed: {kernel.error().decode()}")
+
+        return launch
+
+    def _fill(self, frame: _Frame, arguments: Sequence[Any]) -> None:
+        """Put the arguments into the places of a call. Raises BadArgument and BadValue."""
+        kernel = self.kernel
+        if len(arguments) != len(kernel.codes):
+            raise BadArgument(f"expected {len(kernel.codes)} arguments of {kernel.name}, saw {len(arguments)}")
+        for index, (place, code, value) in enumerate(zip(frame.places, kernel.codes, arguments, strict=True)):
+            place.value = _pointer(value, code[1:], kernel.name, index) if code[0] == "p" else _scalar(value, code, kernel.name, index)
 
 
 class _Frame:

@@ -92,6 +92,15 @@ def test_a_tile_is_copied_and_its_operands_are_declared_where_they_are_written()
     assert "left_t" not in text and "right_t" not in text and "float left[4];" in text
 
 
+def test_tiles_of_neighbouring_threads_are_vectors_where_the_block_is_known() -> None:
+    text = written(TILE)
+    assert "ww::next_in_tiles(BX, 8, [](const int thread_x) { return (int)(((thread_x % 8) * 8 + 0)); })" in text
+    assert "ww::same_in_tiles(BX, 8, [](const int thread_x) { return (int)(((thread_x / 8) * 4 + 0)); })" in text
+    assert "sums_v[((i) * (8) + j) / (8)] += left[i] * right_v[(j) / (8)]" in text.replace("_2", "").replace("_3", "").replace("_4", "")
+    for changed in (("sums[i][j] +=", "sums[i][j] -="), ("= bs[k][x * 8 + i]", "= bs[x * 8 + i][k]"), ("left[i] = as[k]", "left[i] = 2 * as[k]")):
+        assert "ww::next_in_tiles" not in written(TILE.replace(*changed))
+
+
 @pytest.mark.parametrize("change", [
     ("float sums[4][8] = {}, left[4], right[8];", "float sums[4][8] = {}, left[4] = {1, 1, 1, 1}, right[8];"), ("i < 4; ++i) left[i]", "i < 3; ++i) left[i]"),  # noqa: E501
 ])  # fmt: skip
@@ -185,6 +194,30 @@ def random_tile(random: Random) -> str:
     return " ".join(lines)
 
 
+def random_joined_tile(random: Random) -> str:
+    """Return a product in tiles of threads, whose rows lie side by side for neighbours, or nearly."""
+    rows, cols, depth, across = random.choice((1, 2, 8)), random.choice((4, 8, 16)), random.choice((2, 8)), random.choice((2, 4, 8))
+    left = random.choice(("k * 64 + y * ROWS + i", "(y * ROWS + i) * DEPTH + k", "k * 64 + (y * ROWS + i) % 64", "k * 64 + x + i"))
+    right = random.choice(("k * 128 + x * COLS + j", "x * COLS + j + k * 128", "k * 128 + y * COLS + j", "k * 128 + x * 4 + j"))
+    place = random.choice(("sums[i][j]", "sums[i * COLS + j]"))
+    fill, size = f"for (int i = 0; i < ROWS; ++i) left[i] = as[{left}];", "[ROWS][COLS]" if "][" in place else "[ROWS * COLS]"
+    text = f"""__shared__ float as[4096], bs[4096]; float sums{size} = {{}}, left[ROWS], right[COLS];
+      const int x = threadIdx.x % {across}, y = threadIdx.x / {across};
+      for (int t = 0; t < 2; ++t) {{
+        for (int j = threadIdx.x; j < 4096; j += blockDim.x) {{ as[j] = a[t * 4096 + j]; bs[j] = b[t * 4096 + j]; }}
+        __syncthreads();
+        {random.choice(("", "if (t == 0) out[200000 + threadIdx.x] = m; "))}
+        for (int k = 0; k < DEPTH; ++k) {{
+          {fill} for (int j = 0; j < COLS; ++j) right[j] = bs[{right}];
+          for (int i = 0; i < ROWS; ++i) for (int j = 0; j < COLS; ++j) {place} += left[i] * right[j];
+        }}
+        __syncthreads();
+      }}
+      float all = 0; for (int i = 0; i < ROWS; ++i) for (int j = 0; j < COLS; ++j) all = all * 3 + {place};
+      const int at = blockIdx.x * 256 + threadIdx.x; {KEPT}all;"""
+    return text.replace("ROWS", str(rows)).replace("COLS", str(cols)).replace("DEPTH", str(depth)).replace("\n", " ")
+
+
 def random_border(random: Random) -> str:
     """Return a kernel that loads a tile with borders, or goes up a tree, with indices of a random type."""
     kind = random.choice(("int", "unsigned"))
@@ -254,12 +287,12 @@ def agree(makers: list[Callable[[Random], str]], seed: int, count: int) -> None:
 
 @pytest.mark.compiler
 def test_answers_are_those_of_fibers_to_the_bit() -> None:
-    agree([random_product, random_tile, random_border, random_row], 5, 24)
+    agree([random_product, random_tile, random_border, random_row, random_joined_tile], 5, 24)
 
 
 @pytest.mark.slow
 @pytest.mark.compiler
-@pytest.mark.parametrize("maker", [random_product, random_tile, random_border, random_row])
+@pytest.mark.parametrize("maker", [random_product, random_tile, random_border, random_row, random_joined_tile])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_many_answers_are_those_of_fibers_to_the_bit(maker: Callable[[Random], str], seed: int) -> None:
     agree([maker], seed, 40)

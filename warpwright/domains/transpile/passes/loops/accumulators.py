@@ -11,10 +11,11 @@ is a row for each thread (`k[x * n + i]`): rows are read 4, 8 or 16 elements at 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis import tiles
+from warpwright.domains.transpile.analysis.bounds import mentions_x
 from warpwright.domains.transpile.analysis.bounds import coefficient
 from warpwright.domains.transpile.analysis.regions import Plan, used
 from warpwright.domains.transpile.analysis.uniform import PURE_CALLS
@@ -77,8 +78,9 @@ def suits(stmts: Sequence[Stmt], plan: Plan, printer: Printer) -> Sums | None:
         worker.region(stmts)
     except DoesNotApply:
         return None
-    by_thread_rows = not worker.has_stores_to_rows and not worker.rows_apart and worker.same_in_rows and worker.apart_in_rows
-    return Sums(tuple(stmts), plan, worker.has_rows, by_thread_rows) if worker.sums else None
+    alike = not worker.has_stores_to_rows and not worker.rows_apart and not worker.starts_along_y
+    by_thread_rows = alike and worker.same_in_rows and worker.apart_in_rows
+    return Sums(tuple(stmts), plan, worker.has_rows, by_thread_rows) if worker.sums or worker.doubles else None
 
 
 def _needed(stmts: Sequence[Stmt]) -> list[Stmt]:
@@ -229,9 +231,20 @@ class _Vectors(VectorValues):
         if len(stmt.init) != 1 or not isinstance(first := stmt.init[0], Declare) or stmt.cond is None or stmt.step is None:
             raise DoesNotApply
         key = first.var.key
-        for expr in (stmt.cond, stmt.step, *ir.own_expressions(first)):
+        init = first.init
+        if init is not None and any(n.var in self.plan.facts.varying or n.name == "threadIdx" for n in init.walk()):
+            init = self.linear(init)  # one for a row of threads
+            self.starts_along_y = True
+            if mentions_x(init):
+                raise DoesNotApply
+            first = replace(first, init=init)
+            stmt = replace(stmt, init=(first,))
+        for expr in (stmt.cond, stmt.step):
+            assert expr is not None
             if any(n.kind in ("index", "call", "lambda", "other") or n.name == "threadIdx" or (n.var in self.plan.facts.varying and n.var != key) for n in expr.walk()):  # noqa: E501
                 raise DoesNotApply
+        if init is None or any(n.kind in ("index", "call", "lambda", "other") for n in init.walk()):
+            raise DoesNotApply
         outer = self.counter
         self.counters.add(key)
         self.counter = key

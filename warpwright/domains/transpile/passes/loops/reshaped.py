@@ -103,17 +103,17 @@ def parts(stmts: Sequence[Stmt], plan: Plan) -> list[list[Stmt]]:
     return cut
 
 
-def cost(stmts: Sequence[Stmt], plan: Plan) -> int:
-    """Return what a region's loads and stores count, those in loops more."""
+def cost(stmts: Sequence[Stmt], plan: Plan, of_block: bool = True) -> int:
+    """Return what a region's loads and stores count, those in loops more; `of_block`: also those of shared memory."""
     counters = {s.var.key for s in ir.walk(tuple(stmts)) if isinstance(s, For) for s in s.init if isinstance(s, Declare)}
     with counting(plan, counters):
-        places = [place for place in _places(tuple(stmts), 0) if _is_memory(place[1], plan)]
+        places = [place for place in _places(tuple(stmts), 0) if _is_memory(place[1], plan, of_block)]
         return sum(DEEPER**depth * _place_cost(indices, plan, stored) for depth, _, indices, stored in places)
 
 
-def _is_memory(key: int, plan: Plan) -> bool:
+def _is_memory(key: int, plan: Plan, of_block: bool) -> bool:
     var = plan.variables.get(key)
-    return var is not None and not (var.space == "local" and var.dims)
+    return var is not None and not (var.space == "local" and var.dims) and (of_block or var.space not in ("shared", "dynamic"))
 
 
 def _place_cost(indices: Sequence[Expr], plan: Plan, stored: bool) -> int:
@@ -238,19 +238,20 @@ def _is_axis(expr: Expr, name: str, axis: str) -> bool:
     return expr.kind == "member" and expr.name == axis and bool(expr.children) and expr.children[0].name == name and expr.children[0].var is None
 
 
-def _axis(name: str, axis: str, line: int) -> Expr:
+def along(name: str, axis: str, line: int) -> Expr:
+    """Return `threadIdx.y` or the like."""
     base = Expr("name", (name,), line, name)
     return Expr("member", (base, f".{axis}"), line, axis, None, "unsigned int")
 
 
 def _in_rows(expr: Expr) -> Expr | None:
     form = _row_form(expr)
-    return _axis("threadIdx", form[0], expr.line) if form is not None else None
+    return along("threadIdx", form[0], expr.line) if form is not None else None
 
 
 def _swapped(expr: Expr) -> Expr | None:
     for name in ("threadIdx", "blockDim"):
         for axis, other in (("x", "y"), ("y", "x")):
             if _is_axis(expr, name, axis):
-                return _axis(name, other, expr.line)
+                return along(name, other, expr.line)
     return None

@@ -28,6 +28,7 @@ from warpwright.domains.transpile.passes.loops import (
     reshaped,
     rows,
     segments,
+    thread_tiles,
 )
 from warpwright.domains.transpile.printing import Printer
 
@@ -106,6 +107,8 @@ class ThreadLoop:
     """The width of the rows that run as one: `rows.width`."""
     whole_values: bool = False
     """The threads have values of several numbers, float4 and the like, which `omp simd` keeps in memory."""
+    tiles: thread_tiles.Tiles | None = None
+    """The region as tiles of several threads at once, for blocks for which the compiler finds that they fit."""
     kept: frozenset[int] = frozenset()
     """Keys of the thread's own arrays that are copied for the loop's length, so that they may be in registers."""
 
@@ -183,6 +186,9 @@ def loop_form(stmts: Sequence[Stmt], scope: Scope) -> Form:
             return Reduction(reduction)
     if not scope.vectors:
         return _plain_loop(stmts, scope)
+    ahead = thread_tiles.cut(stmts) if len(stmts) > 1 and not scope.masks else None
+    if ahead is not None and thread_tiles.suits(ahead[1], plan, scope.settings.constants) is not None:
+        return Parts((region_form(ahead[0], scope), loop_form([ahead[1]], scope)))
     plain = _plain_adds(stmts, scope)
     if plain is None:
         return _thread_loop(stmts, scope)
@@ -230,7 +236,9 @@ def _thread_loop(stmts: list[Stmt], scope: Scope) -> ThreadLoop:
             return ThreadLoop(stmts, inner, limits, True, sums=sums, segments=cut)
     kept = private_tiles.kept(stmts, plan)
     if private_tiles.along(stmts, kept, plan):
-        return ThreadLoop(stmts, inner, limits, kept=kept)
+        free = not (limits.low or limits.high or limits.rows or limits.rest) and scope.row == rows.WIDTH
+        tiled = thread_tiles.suits(inner[-1], plan, scope.settings.constants) if free and len(inner) == 1 and isinstance(inner[-1], For) else None
+        return ThreadLoop(stmts, inner, limits, kept=kept, tiles=tiled)
     alone = not limits.rest and cut is None and not kept and scope.settings.choices.lanes <= 0
     if alone and (masked := masked_vectors.suits(inner, plan, scope.printer)) is not None:
         return ThreadLoop(stmts, inner, limits, True, sums=masked)

@@ -29,6 +29,7 @@ _NULL = ("NULL", "nullptr", "__null")
 NUMBERS = ("INFINITY", "FLT_MAX", "FLT_MIN", "CUDART_INF_F", "HUGE_VALF")
 """Names of floats."""
 
+
 class VectorValues:
     """Prints expressions for a number of vectors of threads."""
 
@@ -64,6 +65,8 @@ class VectorValues:
         """Whether neighbours are read in a loop that are the same for each row of threads, ..."""
         self.apart_in_rows = False
         """... and something that is not."""
+        self.starts_along_y = False
+        """Whether a loop begins elsewhere for each row of threads."""
         self.rows_apart = False
         """Whether rows of the threads' own differ between rows of threads."""
         self.sum_loops = 0

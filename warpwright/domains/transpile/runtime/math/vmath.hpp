@@ -297,4 +297,48 @@ constexpr int rows_of(int bx, int by) {
 }
 constexpr int thread_rows(int by) { return by > 0 && by % (sums_at_once / 2) == 0 ? sums_at_once / 2 : 4; }  // two vectors of each
 constexpr bool fits_registers(int bx) { return bx >= width && bx % (width * vectors_of(bx)) == 0; }
+// Rows of the tiles of neighbouring threads as vectors (thread_tiles.py): whether a block of bx threads, tiles of `size` numbers and rows of `row` fit;
+// whether a place is the same for the threads of a vector, or the next thread's is a row further.
+constexpr bool fits_tiles(int bx, int row, int size) { return row >= 4 && width % row == 0 && bx % (width / row) == 0 && size % row == 0 && size / row <= sums_at_once; }
+template <class F> constexpr bool moves_in_tiles(int bx, int row, int by, F place) {
+  for (int t = 0; t < bx; ++t) if (place(t) != place(t - t % (width / row)) + t % (width / row) * by) return false;
+  return true;
+}
+template <class F> constexpr bool next_in_tiles(int bx, int row, F place) { return moves_in_tiles(bx, row, row, place); }
+template <class F> constexpr bool same_in_tiles(int bx, int row, F place) { return moves_in_tiles(bx, row, 0, place); }
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+#define WW_HALVES 1
+#endif
+#endif
+template <int row> static inline __attribute__((always_inline)) floats load_tile(const float* p, long next) {
+  if constexpr (row * 4 == width) {
+    Four fours[width / 4];
+    for (int i = 0; i < width / 4; ++i) __builtin_memcpy(&fours[i], p + i * next, sizeof(Four));
+    return joined(fours);
+  }
+#if defined(WW_HALVES) && defined(__AVX512F__)
+  if constexpr (row * 2 == width) {
+    typedef float Half __attribute__((vector_size(width * 2)));
+    Half low, high;
+    __builtin_memcpy(&low, p, sizeof low);
+    __builtin_memcpy(&high, p + next, sizeof high);
+    return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  }
+#endif
+  floats v;
+  for (int i = 0; i < width / row; ++i) __builtin_memcpy((float*)&v + i * row, p + i * next, row * 4);
+  return v;
+}
+template <int row> static inline __attribute__((always_inline)) void store_tile(float* p, long next, floats v) {
+#if defined(WW_HALVES) && defined(__AVX512F__)
+  if constexpr (row * 2 == width) {
+    const auto low = __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7), high = __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15);
+    __builtin_memcpy(p, &low, sizeof low);
+    __builtin_memcpy(p + next, &high, sizeof high);
+    return;
+  }
+#endif
+  for (int i = 0; i < width / row; ++i) __builtin_memcpy(p + i * next, (float*)&v + i * row, row * 4);
+}
 }  // namespace ww

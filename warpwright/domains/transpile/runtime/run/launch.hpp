@@ -13,6 +13,8 @@ struct Launch {
     return {(unsigned)(i % grid.x), (unsigned)(i / grid.x % grid.y), (unsigned)(i / grid.x / grid.y)};
   }
   bool is(unsigned x, unsigned y, unsigned z) const { return block.x == x && block.y == y && block.z == z; }
+  // Whether so many blocks may stand side by side, and leave work for each thread of the machine, if they are more than a line of memory.
+  bool joins(unsigned blocks) const { return grid.x % blocks == 0 && grid.y * grid.z == 1 && (blocks <= 16 || grid.x / blocks >= (unsigned)omp_get_max_threads()); }
   bool is_row(unsigned size) const { return block.x == size && (double)grid.x * size < 1 << 30; }
   // A team costs microseconds: as much as some 4,096 threads of a few operations, or of `weight` times as many.
   bool worth_threads(int weight = 1) const { return blocks() > 1 && (double)blocks() * threads() * weight >= 4096 && omp_get_max_threads() > 1; }

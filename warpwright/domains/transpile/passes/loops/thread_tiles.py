@@ -1,0 +1,274 @@
+"""Tiles of threads: where each thread adds up products in a tile of its own, the rows of neighbouring threads' tiles are one vector.
+
+    for (k...) { for (i < 8) left[i] = a[k * 128 + y * 8 + i]; for (i < 8) right[i] = b[k * 128 + x * 8 + i];
+                 for (m < 8) for (n < 8) sums[m][n] += left[m] * right[n]; }
+
+With x and x + 1 of two threads side by side, and y the same, 16 numbers of `right` are one load and 16 sums one register, each product with one
+number of `left`. One thread's vectors have 8 numbers, and a load for each product. (128 x 128 x 8 at a time, AVX-512: 60 GFLOP/s by threads, 108 by
+two.) What has to hold for neighbours depends on numbers that the output's compiler knows: it computes the places of all threads of the block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+
+from warpwright.domains.transpile import ir
+from warpwright.domains.transpile.analysis import tiles
+from warpwright.domains.transpile.analysis.bounds import is_x, linear, mentions_x
+from warpwright.domains.transpile.analysis.regions import Plan
+from warpwright.domains.transpile.errors import DoesNotApply
+from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, Stmt
+from warpwright.domains.transpile.printing import INDENT, Printer
+
+UNROLL = "#pragma GCC unroll 16"
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """A loop of products into tiles, and what it takes to write it for several threads at once."""
+
+    loop: For
+    sums: int
+    """Key of the threads' tiles."""
+    length: str
+    """Numbers in a row of a tile, as it is written."""
+    vectors: frozenset[int]
+    """Keys of local arrays that hold rows of the right factor."""
+    right: tuple[str, ...]
+    """Places of the right factors of a row's first number, as far as they depend on threadIdx.x."""
+    left: tuple[str, ...]
+    """The same of the left factors, which neighbours share."""
+
+    def condition(self, plan: Plan) -> str:
+        """Return when the compiler finds that neighbouring threads' rows are vectors."""
+        size = " * ".join(f"({dim})" for dim in plan.variables[self.sums].dims)
+        places = [f"ww::next_in_tiles(BX, {self.length}, {_lambda(text)})" for text in self.right]
+        places += [f"ww::same_in_tiles(BX, {self.length}, {_lambda(text)})" for text in self.left]
+        return " && ".join(["BX", f"ww::fits_tiles(BX, {self.length}, {size})", *dict.fromkeys(places)])
+
+    def lines(self, plan: Plan, printer: Printer, values: Sequence[str]) -> list[str]:
+        """Return the loops over groups of threads. values: declarations of what is recomputed, for a group's first thread."""
+        var = plan.variables[self.sums]
+        size = " * ".join(f"({dim})" for dim in var.dims)
+        each = [UNROLL, f"for (int nth = 0; nth < {size} / ({self.length}); ++nth)"]
+        place = f"(float*)&{var.name}_t[thread] + nth * ({self.length}), {size}"
+        writer = _Writer(self, plan, printer)
+        return [
+            "for (int thread_z = 0; thread_z < dim_z; ++thread_z)",
+            "for (int thread_y = 0; thread_y < dim_y; ++thread_y)",
+            f"for (int thread_x = 0; thread_x < dim_x; thread_x += ww::width / ({self.length})) {{  // line {self.loop.line}",
+            *(f"  {line}" for line in (
+                "const int thread = (thread_z * dim_y + thread_y) * dim_x + thread_x;", *values,
+                f"ww::floats {var.name}_v[{size} / ({self.length})];",
+                *each, f"  {var.name}_v[nth] = ww::load_tile<{self.length}>({place});",
+                f"{printer.loop_head(self.loop)} {{", *(f"  {line}" for stmt in self.loop.body for line in writer.statement(stmt)), "}",
+                *each, f"  ww::store_tile<{self.length}>({place}, {var.name}_v[nth]);",
+            )),
+            "}",
+        ]  # fmt: skip
+
+
+def cut(stmts: Sequence[Stmt]) -> tuple[list[Stmt], For] | None:
+    """Return a region as what comes before its last loop, and that loop; None where it does not end with one, or hands values to it."""
+    *before, last = stmts
+    if not isinstance(last, For) or any(isinstance(s, Declare) for s in before):
+        return None
+    return before, last
+
+
+def suits(loop: For, plan: Plan, constants: Set[str]) -> Tiles | None:
+    """Return the loop as tiles; None for another. constants: names of what the compiler of the output knows."""
+    try:
+        return _Reader(loop, plan, constants).tiles()
+    except DoesNotApply:
+        return None
+
+
+class _Reader:
+    """Reads the parts of a loop over k: rows of the factors, and products into a tile."""
+
+    def __init__(self, loop: For, plan: Plan, constants: Set[str]) -> None:
+        self.loop, self.plan, self.constants = loop, plan, constants
+        self.filled: dict[int, list[tuple[Expr, Expr, tuple[For, ...]]]] = {}
+        """Key of a local array -> what fills it: its element, what is stored, the loops around."""
+        self.counters = {s.var.key for f in ir.walk((loop,)) if isinstance(f, For) for s in f.init if isinstance(s, Declare)}
+
+    def tiles(self) -> Tiles:
+        if tiles.counter(self.loop) is None or self.loop.cond is None:
+            raise DoesNotApply
+        if any(n.var in self.plan.facts.varying and n.var not in self.counters for n in self.loop.cond.walk()):
+            raise DoesNotApply
+        sums: list[tuple[Expr, Expr, tuple[For, ...]]] = []
+        for stmt in self.loop.body:
+            if isinstance(stmt, Declare):
+                if stmt.init is not None or len(stmt.var.dims) != 1 or stmt.var.type != "float" or stmt.var.key in self.plan.facts.addressed:
+                    raise DoesNotApply
+                self.filled[stmt.var.key] = []
+                continue
+            loops, inner = _nest(stmt)
+            place, value = inner.expr.children if inner.expr.kind == "assign" else (None, None)
+            element = tiles.element(place) if place is not None else None
+            if place is None or value is None or element is None:
+                raise DoesNotApply
+            if element[0] in self.filled and inner.expr.name == "=" and not sums:
+                self.filled[element[0]].append((place, value, loops))
+            elif element[0] in self.plan.arrays and inner.expr.name == "+=" and not sums:
+                sums.append((place, value, loops))
+            else:
+                raise DoesNotApply
+        if len(sums) != 1:
+            raise DoesNotApply
+        return self.products(*sums[0])
+
+    def products(self, place: Expr, value: Expr, loops: tuple[For, ...]) -> Tiles:
+        value = ir.bare(value)
+        element = tiles.element(place)
+        count = tiles.counter(loops[-1])
+        if element is None or count is None or value.kind != "binary" or value.name != "*" or len(loops) < 2:
+            raise DoesNotApply
+        var = self.plan.variables[element[0]]
+        moves = [tiles.step(index, count.key) for index in element[1]]
+        if var.type != "float" or len(element[1]) != len(var.dims) or any(moves[:-1]) or moves[-1] != 1 or var.key in self.plan.facts.addressed:
+            raise DoesNotApply
+        if len(var.dims) > 1 and tiles.written(var.dims[-1]) != count.end:
+            raise DoesNotApply
+        factors = [ir.bare(child) for child in value.children]
+        right = [f for f in factors if any(n.var == count.key for n in f.walk())]
+        left = [f for f in factors if f not in right]
+        if len(right) != 1 or len(left) != 1:
+            raise DoesNotApply
+        vectors: set[int] = set()
+        ahead = self.sources(right[0], count.key, count.end, vectors)
+        shared = self.sources(left[0], None, "", set())
+        return Tiles(self.loop, var.key, count.end, frozenset(vectors), tuple(ahead), tuple(shared))
+
+    def sources(self, factor: Expr, along: int | None, length: str, vectors: set[int]) -> list[str]:
+        """Return the places in memory that a factor comes from, as far as they depend on threadIdx.x."""
+        element = tiles.element(factor)
+        if element is None or factor.type.removeprefix("const ") != "float":
+            raise DoesNotApply
+        if along is not None and (any(tiles.step(i, along) for i in element[1][:-1]) or tiles.step(element[1][-1], along) != 1):
+            raise DoesNotApply
+        if element[0] not in self.filled:
+            return [self.of_thread(factor)]
+        fills = self.filled[element[0]]
+        if not fills or any(n.kind == "member" for n in factor.walk()):
+            raise DoesNotApply
+        texts: list[str] = []
+        for place, value, loops in fills:
+            inner = tiles.counter(loops[-1])
+            source, target = tiles.element(ir.bare(value)), tiles.element(place)
+            if inner is None or source is None or target is None or source[0] in self.filled or source[0] in self.plan.arrays:
+                raise DoesNotApply
+            if along is not None:
+                steps = [tiles.step(index, inner.key) for index in (*source[1], *target[1])]
+                if inner.end != length or any(steps[: len(source[1]) - 1]) or steps[len(source[1]) - 1] != 1 or steps[-1] != 1:
+                    raise DoesNotApply
+                vectors.add(element[0])
+            texts.append(self.of_thread(ir.bare(value)))
+        return texts
+
+    def of_thread(self, place: Expr) -> str:
+        """Return how the place of an element depends on threadIdx.x, as a text of that and of constants."""
+        element = tiles.element(place)
+        assert element is not None
+        var = self.plan.variables.get(element[0])
+        if var is None or var.space not in ("shared", "dynamic") or place.type.removeprefix("const ") != "float":
+            raise DoesNotApply
+        *outer, last = (linear(index, self.plan, self.counters) for index in element[1])
+        if any(map(mentions_x, outer)):
+            raise DoesNotApply
+        return self.part(last)
+
+    def part(self, expr: Expr) -> str:
+        """Return the part of a sum of products that depends on threadIdx.x, without what the loops or the launch add."""
+        if not mentions_x(expr):
+            return "0"
+        if self.is_known(expr):
+            return Printer(self.plan.variables).expr(expr)
+        if expr.kind in ("paren", "cast"):
+            return self.part(expr.children[-1])
+        if expr.kind == "binary" and expr.name in ("+", "-"):
+            return f"({self.part(expr.children[0])} {expr.name} {self.part(expr.children[1])})"
+        if expr.kind == "binary" and expr.name == "*":
+            for factor, other in (expr.children, expr.children[::-1]):
+                if self.is_known(factor) and not mentions_x(factor):
+                    return f"({self.part(other)} * {Printer(self.plan.variables).expr(factor)})"
+        raise DoesNotApply
+
+    def is_known(self, expr: Expr) -> bool:
+        """Is an expression made of threadIdx.x and of numbers that the compiler of the output knows?"""
+        hoisted = {s.var.key for s in self.plan.hoisted if isinstance(s, Declare) and s.init is not None and not s.var.dims}
+        for node in expr.walk():
+            if is_x(node) or (node.kind == "name" and node.name == "threadIdx"):
+                continue
+            if node.kind == "name" and (node.var in hoisted if node.var is not None else node.name in self.constants):
+                continue
+            if node.kind not in ("literal", "binary", "paren", "cast", "type"):
+                return False
+        return True
+
+
+def _nest(stmt: Stmt) -> tuple[tuple[For, ...], Evaluate]:
+    """Return loops of one statement each, and what is inside the last one."""
+    loops: list[For] = []
+    while isinstance(stmt, For) and len(stmt.body) == 1 and tiles.counter(stmt) is not None:
+        loops.append(stmt)
+        stmt = stmt.body[0]
+    if not loops or not isinstance(stmt, Evaluate):
+        raise DoesNotApply
+    return tuple(loops), stmt
+
+
+def _lambda(text: str) -> str:
+    return f"[](const int thread_x) {{ return (int)({text}); }}"
+
+
+class _Writer:
+    """Writes the body of the loop over k for several threads."""
+
+    def __init__(self, of: Tiles, plan: Plan, printer: Printer) -> None:
+        self.of, self.plan, self.printer = of, plan, printer
+
+    def statement(self, stmt: Stmt) -> list[str]:
+        if isinstance(stmt, Declare):
+            name = stmt.var.name
+            return [f"ww::floats {name}_v[({stmt.var.dims[0]}) / ({self.of.length})];" if stmt.var.key in self.of.vectors else f"float {name}[{stmt.var.dims[0]}];"]  # noqa: E501
+        loops, inner = _nest(stmt)
+        place, value = inner.expr.children
+        element = tiles.element(place)
+        assert element is not None
+        if element[0] in self.of.vectors:
+            return self.around(loops, f"{self.vector(place)} = ww::load(&{self.printer.expr(ir.bare(value))});")
+        if element[0] != self.of.sums:
+            return [line for loop in loops for line in (UNROLL, self.printer.loop_head(loop))] + [f"{INDENT}{self.printer.expr(inner.expr)};"]
+        count = tiles.counter(loops[-1])
+        assert count is not None
+        factors = [ir.bare(child) for child in ir.bare(value).children]
+        texts = [self.factor(f, any(n.var == count.key for n in f.walk())) for f in factors]
+        return self.around(loops, f"{self.vector(place)} += {' * '.join(texts)};")
+
+    def factor(self, factor: Expr, along: bool) -> str:
+        element = tiles.element(factor)
+        assert element is not None
+        if not along:
+            return self.printer.expr(factor)
+        return self.vector(factor) if element[0] in self.of.vectors else f"ww::load(&{self.printer.expr(factor)})"
+
+    def vector(self, place: Expr) -> str:
+        """Return the vector that an element of a row begins."""
+        element = tiles.element(place)
+        assert element is not None
+        var = self.plan.variables[element[0]]
+        flat = self.printer.expr(element[1][0])
+        for dim, index in zip(var.dims[1:], element[1][1:], strict=True):
+            flat = f"({flat}) * ({dim}) + {self.printer.expr(index)}"
+        return f"{var.name}_v[({flat}) / ({self.of.length})]"
+
+    def around(self, loops: Sequence[For], text: str) -> list[str]:
+        """Return a statement on whole rows inside all loops but the last, whose counter is 0."""
+        first = loops[-1].init[0]
+        assert isinstance(first, Declare)
+        heads = [line for loop in loops[:-1] for line in (UNROLL, self.printer.loop_head(loop))]
+        return [*heads, f"{{ constexpr {first.var.type} {first.var.name} = 0; {text} }}"]
