@@ -196,11 +196,18 @@ class _Place:
         folder.mkdir(parents=True, exist_ok=True)
         loads = own
         if outcome.kept:
-            (folder / f"{name}_{own}.json").write_text(outcome.schedule)
+            _write(folder / f"{name}_{own}.json", outcome.schedule)
             loads = digest(script.read(outcome.schedule, read_kernel(Cubin(image), name)).cubin.data.hex())
         told = {"loads": loads, "gpu": self.gpu, "ptxas": ptxas_version(image), "when": now(), **asdict(outcome)}
-        (folder / f"{name}_{own}.tuned.json").write_text(json.dumps(told, indent=1) + "\n")
+        _write(folder / f"{name}_{own}.tuned.json", json.dumps(told, indent=1) + "\n")
         self.state = self._state()
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file that another process, of several that search at once, reads whole or not at all."""
+    partial = path.with_suffix(f".{os.getpid()}")
+    partial.write_text(text)
+    partial.replace(path)
 
 
 def _on_this_gpu(cubin: Path, harness: Path, kernel: str, seconds: float) -> Polished:
