@@ -21,6 +21,17 @@ CALLS: Mapping[str, str] = {
 }  # fmt: skip
 """Library function -> what tier vectors calls instead. `any_exp` is exp_f where its argument is a float."""
 
+_OF_TWO = frozenset(["pow", "hypot", "rhypot", "fdim", "fmod", "atan2"])
+BY_LANES: Mapping[str, str] = {
+    **{name: name for name in ("sqrtf", "rsqrtf", "fabsf", "floorf", "ceilf")},
+    **{name: instead for name, instead in _FAST.items() if name not in ("__powf", "__sincosf")},
+    **{f"{name}f": f"ww::{name}_f" for name in _OFFERED if name not in _OF_TWO},
+}
+"""Functions of one float, and what computes them for each lane of an explicit vector."""
+
+CHOICES: Mapping[str, str] = {"fmaxf": "ww::most_of", "max": "ww::most_of", "fminf": "ww::least_of", "min": "ww::least_of"}
+"""Functions that choose one of two numbers, and the same of two explicit vectors."""
+
 NATIVE = frozenset(
     ["ceilf", "copysign", "copysignf", "floorf", "nearbyint", "nearbyintf", "rint", "rintf", "round", "roundf", "trunc", "truncf", "isnan", "isinf",
      "isfinite", "signbit", "__fdiv_rn", "__fadd_rn", "__fsub_rn", "__fmul_rn", "__frsqrt_rn", "__frcp_rn", "__fsqrt_rn", "fdividef", "rsqrt",

@@ -56,6 +56,13 @@ def test_rows_of_each_thread_are_read_whole() -> None:
     assert "ww::load_rows(" in text and "s_r[nth] += (row_1[nth][nth_step] * b[k])" in text
 
 
+def test_the_largest_of_a_column_and_functions_of_floats_are_vectors_too() -> None:
+    text = written("float most = -INFINITY, s = 0; for (int k = 0; k < m; ++k) { "
+                   "most = fmaxf(most, a[k * n + threadIdx.x]); s += tanhf(b[k * n + threadIdx.x]); } out[threadIdx.x] = min(most, s);")  # fmt: skip
+    assert "ww::most_of((most_r[nth]) - ww::floats{}, (ww::load(&a[k * n + thread_x])) - ww::floats{})" in text
+    assert "ww::tanh_f(v)" in text and "ww::least_of(" in text
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -150,7 +157,8 @@ def random_product(random: Random) -> str:
     scale = random.choice(("", "float scale = a[col]; ", "const float scale = a[0]; "))
     left = random.choice(("a[row * m + k]", "a[k]", "a[row * m + k + 1]", "a[k * n + row]"))
     right = random.choice(("b[k * n + col]", "b[col * m + k]", "b[k + col]", "b[(k + 1) * n + col]"))
-    step = random.choice(("s += {0} * {1};", "float v = {0} - {1}; s += v * v;", "s -= {0} * {1}; r += {1};", "s = s * 0.5f + {0} * {1};"))
+    step = random.choice(("s += {0} * {1};", "float v = {0} - {1}; s += v * v;", "s -= {0} * {1}; r += {1};", "s = s * 0.5f + {0} * {1};",
+                          "s = fmaxf(s, {0} * {1}); r = min(r, {1});", "s += fabsf({0}); r = fminf(sqrtf(fabsf({1})), r);"))  # fmt: skip
     loop = random.choice(("for (int k = 0; k < m; ++k) {{ {0} }}", "for (int k = -1; k <= 2; ++k) {{ {1} }}", "for (int k = 1; k < m; k += 2) {{ {0} }}",  # noqa: E501
                           "for (int j = 0; j < 2; ++j) for (int k = j; k < m; k++) {{ {0} }}"))  # fmt: skip
     body = loop.format(step.format(left, right), step.format(left.replace("k", "(k + 1)"), right.replace("k", "(k + 1)")))
@@ -230,7 +238,7 @@ def random_border(random: Random) -> str:
     ))  # fmt: skip
     after = random.choice((
         "float sum = 0; for (int j = 0; j <= 8; ++j) sum += s[t + j]; if (i < n) out[i] = sum;", "if (i + 1 < n) out[i] = s[t] + s[t + m] * s[271 - t];",  # noqa: E501
-        "float v = s[t + 1]; if (t % 2 == 0) v = v + s[t]; out[i] = v;",
+        "float w = s[t + 1]; if (t % 2 == 0) w = w + s[t]; out[i] = w;",
     ))  # fmt: skip
     tree = random.choice((
         "", f"for ({kind} d = 1; d < blockDim.x; d *= 2) {{ if (t % (2 * d) == 0) s[t] += s[t + d]; __syncthreads(); }}",

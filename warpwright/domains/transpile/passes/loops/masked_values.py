@@ -14,18 +14,13 @@ from warpwright.domains.transpile.integers import LAUNCH
 from warpwright.domains.transpile.ir import Expr
 from warpwright.domains.transpile.passes.loops.vector_values import NUMBERS
 from warpwright.domains.transpile.printing import Printer
+from warpwright.domains.transpile.vmath import BY_LANES, CHOICES
 
 VECTORS = {"float": "ww::floats", "int": "ww::ints", "unsigned int": "ww::uints", "bool": "ww::ints"}
 """Type of a thread's value -> type of a vector of them. Truth is all bits or none."""
 
 _RANK = ("bool", "int", "unsigned int", "float")
 """Of two types in one operation, the later one is the operation's."""
-
-_FUNCTIONS = {
-    "sqrtf": "sqrtf", "rsqrtf": "rsqrtf", "fabsf": "fabsf", "expf": "ww::exp_f", "__expf": "ww::exp_f", "logf": "ww::log_f", "__logf": "ww::log_f",
-    "tanhf": "ww::tanh_f", "floorf": "floorf", "ceilf": "ceilf",
-}  # fmt: skip
-"""Functions of one float, and what computes them without branches."""
 
 _COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 
@@ -161,13 +156,13 @@ class Values:
 
     def call(self, expr: Expr, mask: str) -> Value:
         arguments = [self.value(child, mask) for child in expr.children[1:]]
-        if expr.name in _FUNCTIONS and len(arguments) == 1:
-            text = f"ww::each_lane([](const float v) {{ return {_FUNCTIONS[expr.name]}(v); }}, {self.as_type(arguments[0], 'float')})"
+        if expr.name in BY_LANES and len(arguments) == 1:
+            text = f"ww::each_lane([](const float v) {{ return {BY_LANES[expr.name]}(v); }}, {self.as_type(arguments[0], 'float')})"
             return Value(text, "float", True)
         kind = max((a.type for a in arguments), key=_RANK.index, default="bool")
-        if expr.name in ("min", "max", "fminf", "fmaxf") and len(arguments) == 2 and kind != "bool":
+        if expr.name in CHOICES and len(arguments) == 2 and kind != "bool":
             one, other = (self.as_type(a, "float" if expr.name.startswith("f") else kind) for a in arguments)
-            return Value(f"ww::{'least' if 'min' in expr.name else 'most'}_of({one}, {other})", "float" if expr.name.startswith("f") else kind, True)
+            return Value(f"{CHOICES[expr.name]}({one}, {other})", "float" if expr.name.startswith("f") else kind, True)
         raise DoesNotApply
 
     def truth(self, expr: Expr, mask: str) -> Value:
