@@ -104,6 +104,9 @@ FILES = {
 }
 """The files of a small task of each domain, the one that is optimised first; those that are no text come from tests/fixtures."""
 
+ABLATED = ("graph", "toy")
+"""Whose recipes are measured without one step each, which takes as long as all the rest."""
+
 TARGET = {"sass": "cubin:sim"}
 """Where a domain's programs run on a machine without a GPU, if not on the target cpu."""
 
@@ -164,8 +167,8 @@ def test_from_a_file_to_a_record_that_replays(name: str, tmp_path: Path) -> None
         record = outcome.records[-1]
         assert record.status == "ok" and record.candidate.actions == recipe, record.detail
         assert archive.get(record.key) == record
-        taken_out = ablate(record, space, evaluator, archive)
-    assert [one.action for one in taken_out] == list(recipe)
+        if name in ABLATED:
+            assert [one.action for one in ablate(record, space, evaluator, archive)] == list(recipe)
     replayed = domains.space(record.task, target_of(device)).candidate(record.candidate.actions)
     assert replayed.key == record.candidate.key
     assert report.line(task.name, outcome.records)["task"] == task.name

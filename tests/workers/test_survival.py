@@ -173,7 +173,8 @@ def test_records_survive_and_the_search_goes_on(tmp_path: Path, names: tuple[str
     honest = [candidate(HONEST), candidate(corpus.read(corpus.HERE / "honest" / "cpp_kernel.py").source)]
     candidates = [honest[0], *(candidate(source_of(name, mark)) for name in names), honest[1]]
     task: Task = RELU
-    with LocalEvaluator(task, "cpu", Measuring(("eager",), 0.3), LIMITS) as evaluator, Archive(tmp_path / "records.db") as archive:
+    limits = replace(LIMITS, call_seconds=8)
+    with LocalEvaluator(task, "cpu", Measuring(("eager",), 0.3), limits) as evaluator, Archive(tmp_path / "records.db") as archive:
         for number, record in enumerate(evaluator.evaluate(candidates)):
             archive.add(record)
             assert record.status in STATUSES
