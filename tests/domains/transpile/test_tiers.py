@@ -42,7 +42,7 @@ def compare(seeds: range, tiers: tuple[str, ...], level: str) -> dict[str, int]:
 
 
 @pytest.mark.compiler
-@pytest.mark.parametrize("first", range(0, 2 * PER_FILE, PER_FILE))
+@pytest.mark.parametrize("first", [0, pytest.param(PER_FILE, marks=pytest.mark.slow)])
 def test_tiers_agree(first: int) -> None:
     counts = compare(range(first, first + PER_FILE), ("vectors",), "-O0" if first else "-O1")
     assert counts["fibers"] <= PER_FILE // 10  # the comparison is of loops, not of fibers with themselves

@@ -203,7 +203,7 @@ while done < 24:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed: pip install triton (its interpreter needs no GPU)")
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_the_kernel_by_the_interpreter(seed: int, tmp_path) -> None:
     path = tmp_path / "generated.py"
     path.write_text("import torch\n" + kernels.text("direct_convolution"))
