@@ -17,7 +17,7 @@ from warpwright.tasks import footprint
 from warpwright.tasks.mode import Mode
 from warpwright.verifier.checks import INFINITE
 from warpwright.verifier.draw import MIXED, Draw, with_draw
-from warpwright.verifier.judge import discrete
+from warpwright.verifier.judge import counters, discrete
 from warpwright.verifier.judge.certificate import certify
 from warpwright.verifier.judge.judgement import Judgement, digest_of, identical, near, within
 from warpwright.verifier.judge.reference import Answer, Original, clone, key_of, leaves_of, tensors_of
@@ -109,13 +109,15 @@ class JudgeWorker:
             consumes = not torch.equal(generator, torch.get_rng_state())
             after = original.model.state_dict()
             mutated = [name for name in before if not identical(before[name], after[name])]
+            counting = tuple(name for name in mutated if counters.is_counter(before[name]))
+            form = counters.form_of(output) if counting else []
             aliases = _aliases(tensors_of(output), tensors_of(inputs), original.model.state_dict(keep_vars=True))
             fresh = original.inputs(case)
             changed = [not identical(new, old) for new, old in zip(tensors_of(inputs), tensors_of(fresh), strict=True)]
             original.mutates_state, original.mutates_inputs, original.current = bool(mutated), any(changed), None
             stateful = self._differs_again(original, case, output) if mutated or consumes else False
         original.random = consumes and stateful
-        original.counters = tuple(name for name in mutated if _is_counter(before[name]))
+        original.counters = counters.movable(original, counting, fresh, form) if counting else ()
         del inputs, fresh, output
         seen = _operators(original, case)
         original.writes_by_index, self.multiplies = seen.writing, seen.multiplying
@@ -367,10 +369,6 @@ def _operators(original: Original, case: Case) -> _Operators:
         original.model(*inputs)
     original.current = None
     return seen
-
-
-def _is_counter(tensor: torch.Tensor) -> bool:
-    return tensor.numel() == 1 and not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype is torch.bool)
 
 
 def _aliases(outputs: list[torch.Tensor], inputs: list[torch.Tensor], state: dict[str, Any]) -> list[list[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -202,6 +202,14 @@ def _tf32_flags() -> Iterator[None]:
         torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = matmul, cudnn
 
 
+def load(model: torch.nn.Module, state: Mapping[str, torch.Tensor], extra: Mapping[str, torch.Tensor]) -> None:
+    """Give a model a state, and these values to the buffers that its state leaves out."""
+    model.load_state_dict(state)
+    for name, buffer in model.named_buffers():
+        if name in extra:
+            buffer.copy_(extra[name])
+
+
 class Original:
     """The task's program with its states and its answers. `secret` seeds everything hidden."""
 
@@ -220,16 +228,18 @@ class Original:
         self.current: int | None = None
         self.extra = {name: buffer.clone() for name, buffer in self.model.named_buffers() if name not in initial}
         self.answers: dict[Key, Answer] = {}
-        self.worked_out: OrderedDict[Key, Answer] = OrderedDict()
-        """All that is known of answers that were worked out once, but for their float64 values: those asked for last, within KNOWN_BYTES."""
+        self.worked_out: dict[Key, Answer] = {}
+        """All that is known of answers that were worked out once, but for their float64 values: those asked for most often, within KNOWN_BYTES."""
+        self.asked: Counter[Key] = Counter()
+        """How often each answer was asked for."""
         self.found: Counter[Key] = Counter()
         """How often each answer was asked for and there."""
         self.may_use_tf32 = device.startswith("cuda") and bool(tf32.permitted())
         """The program's flags permit TF32 in an operator, and its device has the unit. Found out to be idle at the first answer, if it is."""
         self.largest: dict[str, dict[int, torch.Tensor]] = {}
         """The largest size of each row, column and the like over the cases met, by output."""
-        self.usual: dict[str, list[Errors]] = {}
-        """Relative errors of the original, one for each case met, by output."""
+        self.usual: dict[str, dict[Key, Errors]] = {}
+        """Relative errors of the original, by output and case: one for each case met, however often it is forgotten and worked out again."""
 
     def _widened(self) -> torch.nn.Module | None:
         try:
@@ -265,7 +275,7 @@ class Original:
             return state | dict.fromkeys(tied, changed)
         if (changed.is_floating_point() or changed.is_complex()) and changed.numel():
             at = (self.secret + 7919 * number) % changed.numel()
-            changed.view(-1)[at] += (4 * changed.abs().max() + 0.1) * (1 + 1j if changed.is_complex() else 1)
+            changed[torch.unravel_index(torch.tensor(at), changed.shape)] += (4 * changed.abs().max() + 0.1) * (1 + 1j if changed.is_complex() else 1)
         return state | dict.fromkeys(tied, changed)
 
     def set_state(self, which: int) -> None:
@@ -275,10 +285,7 @@ class Original:
         state = self.state(which)
         for model in (self.model, self.wide):
             if model is not None:
-                model.load_state_dict(state)
-                for name, buffer in model.named_buffers():
-                    if name in self.extra:
-                        buffer.copy_(self.extra[name])
+                load(model, state, self.extra)
         self.current = which
 
     mutates_state = True
@@ -287,7 +294,7 @@ class Original:
     mutates_inputs = True
     """Whether a call writes to its inputs; until that is known they are copied first."""
     counters: tuple[str, ...] = ()
-    """Single integers of the state that a call changes: how often it was called, as a rule."""
+    """Single integers of the state that a call changes, how often it was called as a rule, if they may begin elsewhere (`counters.movable`)."""
 
     writes_by_index = False
     """It puts values at places that an input names, without adding: of two for one place, either may win."""
@@ -388,6 +395,7 @@ class Original:
     def answer(self, case: Case, which: int) -> Answer:
         """Return the original's answer to a case in a state, from memory if it is there."""
         key = key_of(case, which)
+        self.asked[key] += 1
         if key in self.answers:
             self.found[key] += 1
             return self._with_usual_error(self.answers[key])
@@ -399,23 +407,20 @@ class Original:
 
     def _answer_anew(self, case: Case, which: int) -> Answer:
         """Return an answer that is worked out for the first time, its error among the usual ones."""
-        computed = self._answer(self.inputs(case), which)
+        computed, key = self._answer(self.inputs(case), which), key_of(case, which)
         for leaf in computed.leaves:
             if leaf.is_real and computed.finite and computed.conditioned and leaf.scale.rms > 0 and not oracle.is_noise(leaf.original, leaf.scale):
-                self.usual.setdefault(leaf.path, []).append(oracle.relative(leaf.original, leaf.scale))
+                self.usual.setdefault(leaf.path, {})[key] = oracle.relative(leaf.original, leaf.scale)
                 parts.enlarge(self.largest.setdefault(leaf.path, {}), leaf.sizes)
         if not computed.after and all(leaf.own is None for leaf in computed.leaves):
             bare = tuple(replace(leaf, exact=leaf.exact.new_empty(0)) for leaf in computed.leaves)
-            self.worked_out[key_of(case, which)] = replace(computed, leaves=bare)
-            held = sum(answer.bytes for answer in self.worked_out.values())
-            while held > KNOWN_BYTES:
-                held -= self.worked_out.popitem(last=False)[1].bytes
+            self.worked_out[key] = replace(computed, leaves=bare)
+            _forget(self.worked_out, KNOWN_BYTES, self.asked)
         return computed
 
     def _answer_again(self, case: Case, which: int) -> Answer:
         """Return an answer that was forgotten: its float64 values are made again, and what its errors were is known."""
         known = self.worked_out[key_of(case, which)]
-        self.worked_out.move_to_end(key_of(case, which))
         exact = [as_tensor(value) for _, value in leaves_of(self.run_wide(self.inputs(case), which))]
         if key_of(case, which) not in self.worked_out:  # it does not run in float64 after all
             return self._answer_anew(case, which)
@@ -427,9 +432,7 @@ class Original:
         Every program goes through the same cases, in an order of its own, and some calls have a case of their own. Who forgets what is oldest finds
         little of a round there the next time if the round does not fit; who forgets the newest finds as many answers as fit.
         """
-        held = sum(answer.bytes for answer in self.answers.values())
-        while self.answers and held + wanted > self.budget:
-            held -= self.answers.pop(min(reversed(self.answers), key=lambda key: self.found[key])).bytes
+        _forget(self.answers, self.budget - wanted, self.found)
 
     def _with_usual_error(self, answer: Answer) -> Answer:
         """Take the original's usual relative error where it was more exact than usual on this case: that was luck, not a claim.
@@ -449,11 +452,11 @@ class Original:
     def allowed(self, path: str, original: Errors, scale: oracle.Scale, dtype: torch.dtype) -> Errors:
         """Return the error allowed to an output where the original's own is this: its usual one, if that is larger."""
         seen = self.usual.get(path)
-        expected = oracle.worst(original, oracle.absolute(oracle.median(seen), scale)) if seen and scale.rms > 0 else original
+        expected = oracle.worst(original, oracle.absolute(oracle.median(list(seen.values())), scale)) if seen and scale.rms > 0 else original
         return oracle.tolerance(expected, scale, dtype)
 
     def _answer(self, inputs: Any, which: int) -> Answer:
-        exact = [(path, as_tensor(value)) for path, value in leaves_of(self.run_wide(inputs, which))]
+        exact = [(path, self._apart(as_tensor(value))) for path, value in leaves_of(self.run_wide(inputs, which))]
         wide_after = self._state_now(self.wide if self.wide is not None and not self.wide_problem else None)
         own_value = self.run_own(inputs, which)
         own_after = self._state_now(self.model)
@@ -476,6 +479,12 @@ class Original:
         conditioned = some and all(leaf.original.rms <= ILL_CONDITIONED * leaf.scale.rms for leaf in telling)
         after = {name: (tensor, wide_after.get(name, tensor)) for name, tensor in own_after.items()}
         return Answer(tuple(leaves), finite, conditioned, kinds, after)
+
+    def _apart(self, value: torch.Tensor) -> torch.Tensor:
+        """Return an output, copied where it is a part of a state that calls change (a cache): the next state would be written over it."""
+        models = [model for model in (self.model, self.wide) if model is not None and self.mutates_state]
+        held = {buffer.untyped_storage().data_ptr() for model in models for buffer in model.buffers()}
+        return value.clone() if value.untyped_storage().data_ptr() in held else value
 
     def _state_now(self, model: torch.nn.Module | None) -> dict[str, torch.Tensor]:
         """Return copies of parameters and buffers, if calls change some."""
@@ -502,6 +511,13 @@ class Original:
         values = [as_tensor(value) for _, value in leaves_of(self.run_wide(inputs, which, rounding))]
         self.may_use_tf32 = rounding.count > 0
         return values if rounding.count else []
+
+
+def _forget(answers: dict[Key, Answer], budget: int, counted: Counter[Key]) -> None:
+    """Drop answers until they are within `budget` bytes or none is left: the newest of those counted least often (`_make_room` says why)."""
+    held = sum(answer.bytes for answer in answers.values())
+    while answers and held > budget:
+        held -= answers.pop(min(reversed(answers), key=lambda key: counted[key])).bytes
 
 
 EXCHANGE_TRIES = 8
