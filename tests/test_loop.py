@@ -57,6 +57,19 @@ def test_programs_that_are_the_same_once_compiled_are_evaluated_once() -> None:
     assert len(evaluator.seen) == 5, "the baseline and four programs"
 
 
+@pytest.mark.parametrize("status", ["unscored", "timeout"])
+def test_a_program_like_one_that_was_not_judged_is_evaluated(status: Any) -> None:
+    class Once(Toy):
+        def record(self, candidate: Candidate) -> Record:
+            made = super().record(candidate)
+            return made if candidate.actions != (COLLAPSE,) else replace(made, status=status)
+
+    asked: list[list[Record]] = []
+    space = replace(toy((*STEPS, Step("comment", "S", 1.0))), alike=lambda made: made.source.text.replace("comment", "").strip())
+    optimize(TASK, space, Once(), batches([(COLLAPSE,)], [(COLLAPSE, Action("comment"))], seen=asked), Budget(None))
+    assert [answer.status for [answer] in asked] == [status, "ok"]
+
+
 @dataclass
 class Bounded(Toy):
     """Every program has to move as many bytes as the device moves in `seconds`."""

@@ -28,6 +28,9 @@ ORIGINAL = BASELINE + "eager"
 NOTHING_NEW = 200
 """Proposals in a row that were all known: the search has been everywhere it can go."""
 
+UNANSWERED = ("unscored", "timeout")
+"""Statuses that say more of the machine than of the program: one that is the same may be evaluated again."""
+
 MOST_UNJUDGED = 2
 """Programs in a row that could not be judged, whatever was done to start anew: no other will be."""
 
@@ -309,7 +312,10 @@ class _Run:
         return replace(item, proposer=self.proposer, parent=parent if parent != item.key else "")
 
     def _first_alike(self, candidate: Candidate) -> Candidate:
-        """Return the program that was evaluated before and is the same once compiled, the original's among them; else the program itself."""
+        """Return the program that was evaluated before and is the same once compiled; else the program itself.
+
+        The original is among them where `alike` has a text for it.
+        """
         alike = self.space.alike
         text = alike(candidate) if alike is not None else ""
         if alike is None or not text:
@@ -317,8 +323,11 @@ class _Run:
         if not self.compiled:
             self.compiled[alike(self.space.candidate(()))] = ORIGINAL
         key = self.compiled.setdefault(text, candidate.key)
-        known = (record.candidate for record in self.known.values() if key in (record.candidate.key, record.candidate.proposer))
-        return next(known, candidate)
+        known = next((record for record in self.known.values() if key in (record.candidate.key, record.candidate.proposer)), None)
+        if known is not None and known.status not in UNANSWERED:
+            return known.candidate
+        self.compiled[text] = candidate.key
+        return candidate
 
     def _lookup(self, candidate: Candidate) -> Record | None:
         if candidate.key not in self.known:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 from drawn_rows import drawn, write_config
@@ -14,7 +16,7 @@ from warpwright.errors import UsageError
 from warpwright.learn.policy import compare, config, rewards
 from warpwright.learn.policy.log import WHOLE, Log, last_whole
 from warpwright.learn.policy.recorded import tasks_of
-from warpwright.learn.policy.train import split
+from warpwright.learn.policy.train import _claim, split
 
 TINY = Path(__file__).parents[2] / "configs" / "tiny.toml"
 
@@ -24,6 +26,22 @@ def test_a_config_is_read_and_changed(tmp_path: Path) -> None:
     assert read.name == "small" and read.contrastive.group == 4 and read.comparing.evaluations == (1, 2)
     assert read.contrastive.exemplars == "none" and read.self_supervised.rounds == 0
     assert config.load(TINY).seeds == (0, 1, 2, 3, 4)
+
+
+@pytest.mark.parametrize(("changed", "accepted"), [({}, True), ({"asked_at": 0.5}, False), ({"rate": 0.5}, False)])
+def test_a_folder_of_an_earlier_version_is_gone_on_with(tmp_path: Path, changed: dict[str, Any], accepted: bool) -> None:
+    read, written = config.load(write_config(tmp_path)), tmp_path / "out" / "config.json"
+    _claim(read, tmp_path / "out")
+    earlier = json.loads(written.read_text())
+    del earlier["contrastive"]["asked_at"], earlier["comparing"]
+    earlier["contrastive"].update(changed)
+    written.write_text(json.dumps(earlier))
+    now = config.load(write_config(tmp_path), ("comparing.evaluations=[1, 2, 4, 8]", "comparing.runs=20"))
+    if accepted:
+        _claim(now, tmp_path / "out")
+    else:
+        with pytest.raises(UsageError, match="another"):
+            _claim(now, tmp_path / "out")
 
 
 @pytest.mark.parametrize("change", ["contrastive.step=1", "contrastive", "speed=2", "contrastive.steps=,"])

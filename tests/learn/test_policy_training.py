@@ -14,7 +14,7 @@ import pytest
 from drawn_rows import CONFIG, write_config
 
 from warpwright import cli
-from warpwright.learn.policy import config
+from warpwright.learn.policy import config, stages
 from warpwright.learn.policy.train import STAGES, train
 
 pytest.importorskip("trl", reason="training a policy needs trl (extra learn)")
@@ -40,6 +40,17 @@ def test_the_report_and_the_log(trained: Path) -> None:
     assert [line["stage"] for line in lines if line.get("finished")] == list(STAGES)
     [sampled] = [line for line in lines if "sampled" in line]
     assert 0 < sampled["passed"] <= sampled["sampled"]
+
+
+@pytest.mark.slow
+def test_all_stages_are_asked_at_one_temperature(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    explored: list[float] = []
+    monkeypatch.setattr(stages, "_fine_tune", lambda *_: None)
+    monkeypatch.setattr(stages, "sampled", lambda policy, asked, *_: [explored.append(policy.notes.temperature), [()] * len(asked)][1])
+    changes = ("contrastive.steps=0", "contrastive.asked_at=0.5", "contrastive.temperature=0.9", "comparing.runs=1", "comparing.searches=[]")
+    train(config.load(write_config(tmp_path), changes), tmp_path / "out", print)
+    found = {path.parent.name: json.loads(path.read_text())["temperature"] for path in (tmp_path / "out").glob("seed_*/*/policy.json")}
+    assert found == dict.fromkeys(STAGES[:2], 0.5) and set(explored) == {0.9}
 
 
 def test_a_finished_training_is_not_done_again(trained: Path) -> None:

@@ -116,3 +116,25 @@ def test_folders_that_permit_nothing_are_removed(tmp_path: Path) -> None:
     (tree / "one").chmod(0)
     leftovers.remove_tree(str(tree))
     assert not tree.exists()
+
+
+def test_folders_that_permit_nothing_are_removed_without_open_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of root, who may open any: here none that permits nothing can be opened."""
+    opened = leftovers._opened
+
+    def refused(name: str, top: int | None = None) -> int:
+        if not os.stat(name, dir_fd=top).st_mode & 0o777:
+            raise PermissionError(name)
+        return opened(name, top)
+
+    inner = tmp_path / "tree" / "inner"
+    inner.mkdir(parents=True)
+    inner.chmod(0)
+    monkeypatch.setattr(leftovers, "_opened", refused)
+    monkeypatch.delattr(os, "O_PATH", raising=False)
+    try:
+        os.chmod("tree", 0o700, dir_fd=opened(str(tmp_path)), follow_symlinks=False)
+    except NotImplementedError:
+        pytest.skip("modes cannot be changed here without following links")
+    leftovers.remove_tree(str(tmp_path / "tree"))
+    assert not (tmp_path / "tree").exists()

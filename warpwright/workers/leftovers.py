@@ -136,16 +136,32 @@ def _opened(name: str, top: int | None = None) -> int:
 def _permitted(name: str, top: int) -> int:
     """Return an open folder that may be read and written from here on. What is no folder any more, but a link in its place, raises OSError.
 
-    A mode is changed through what was opened, never by name: `chmod` follows links, and who has a process left could put one there.
+    A mode is changed through what was opened, or without following links: `chmod` follows them, and who has a process left could put one there.
     """
-    if not hasattr(os, "O_PATH"):
+    try:
         handle = _opened(name, top)
+    except PermissionError:
+        _permit(name, top)
+        handle = _opened(name, top)
+    try:
         os.fchmod(handle, 0o700)
-        return handle
+    except OSError:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _permit(name: str, top: int) -> None:
+    """Let a folder be opened that permits nothing; by name only where that does not follow links, as without /proc."""
+    if not hasattr(os, "O_PATH") or not os.path.isdir("/proc/self/fd"):
+        try:
+            os.chmod(name, 0o700, dir_fd=top, follow_symlinks=False)
+        except NotImplementedError as error:
+            raise OSError(errno.ENOTSUP, str(error)) from error
+        return
     place = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=top)
     try:
         os.chmod(f"/proc/self/fd/{place}", 0o700)
-        return os.open(f"/proc/self/fd/{place}", os.O_RDONLY | os.O_DIRECTORY)
     finally:
         os.close(place)
 

@@ -7,6 +7,7 @@ import itertools
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,9 @@ def test_recipes_that_make_one_program_are_alike_and_no_others(tmp_path):
     assert both == turned != alone, "in another order the same program"
     assert str(first) not in both and len({space.alike(space.candidate((action,))) for action in space.actions(space.start)}) == 7
     assert space.alike(space.candidate(())) == "", "the original's own is measured as it is"
+    made = space.candidate((first,))
+    files = lambda text: replace(made, source=replace(made.source, files=(*made.source.files, ("more.cpp", text))))  # noqa: E731
+    assert space.alike(files("one")) != space.alike(files("two")), "all files tell programs apart"
 
 
 @pytest.mark.parametrize("name", SOURCES)

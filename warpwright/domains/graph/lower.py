@@ -145,7 +145,8 @@ def body(candidate: Candidate) -> str:
     if not candidate.actions or RECIPE not in lines:
         return ""
     began = lines.index(RECIPE)
-    return "\n".join([*lines[:began], *lines[began + 1 + len(candidate.actions) :]])
+    rest = [line for file in candidate.source.files[1:] for line in file]
+    return "\n".join([*lines[:began], *lines[began + 1 + len(candidate.actions) :], *rest])
 
 
 # --- the class -------------------------------------------------------------------------------------------------------

@@ -116,6 +116,17 @@ class Config:
         return {name: value for name, value in asdict(self).items() if name not in ("folder", "jobs")}
 
 
+def completed(written: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that an earlier version wrote, with what it had no names for yet as it was then."""
+    tables: dict[str, Any] = {name: values for name, values in written.items() if isinstance(values, Mapping)}
+    exploring = tables.get("contrastive", {})
+    if "temperature" in exploring:  # with which policies were asked as well
+        tables["contrastive"] = {"asked_at": exploring["temperature"], **exploring}
+    defaults = Config(name="").as_json()
+    known = {**defaults, **written}
+    return known | {name: {**defaults.get(name, {}), **values} for name, values in tables.items()}
+
+
 _TABLES: Mapping[str, type[Any]] = {
     "data": Data, "model": Shape, "supervised": Supervised, "self_supervised": SelfSupervised, "contrastive": Contrastive, "comparing": Comparing,
 }  # fmt: skip

@@ -47,12 +47,14 @@ class LiveTask:
             measured = self._measured(fresh)
             best = max(self.speedups.values())
             striking = [recipe for recipe in fresh if measured.get(recipe, 0.0) > min(STRIKING, 2 * best)]
-            for recipe, again in self._measured(striking, remember=False).items():
-                measured[recipe] = min(measured[recipe], again)
-            self.speedups.update({recipe: measured.get(recipe, 0.0) for recipe in fresh})
+            again = self._measured(striking, remember=False)
+            measured.update({recipe: min(measured[recipe], again[recipe]) for recipe in striking if recipe in again})
+            unsure = set(striking) - set(again)  # the repeat was cut off: measured when it is asked for the next time
+            self.speedups.update({recipe: speedup for recipe, speedup in measured.items() if recipe not in unsure})
         return [self.speedups.get(recipe, 0.0) for recipe in recipes]
 
     def _measured(self, recipes: Sequence[Recipe], remember: bool = True) -> dict[Recipe, float]:
+        """Return what was measured; a recipe that the loop did not come to is missing."""
         if not recipes:
             return {}
 
@@ -64,8 +66,8 @@ class LiveTask:
 
         with self.evaluators(self.settings, self.task) as evaluator:
             kept = self.archive if remember else None
-            loop.optimize(self.task, self.space, evaluator, listed, Budget(), kept)
-        return {recipe: _speedup(answers[recipe]) if recipe in answers else 0.0 for recipe in recipes}
+            loop.optimize(self.task, self.space, evaluator, listed, Budget(None), kept)
+        return {recipe: _speedup(record) for recipe, record in answers.items()}
 
 
 def _speedup(record: Record) -> float:

@@ -90,7 +90,8 @@ def self_supervised(policy: Policy, tasks: Sequence[Answering], config: Config, 
     stage = config.self_supervised
     for number in range(stage.rounds):
         asked = [task for task in tasks for _ in range(stage.samples)]
-        answers = sampled(policy, asked, config.contrastive.known, f"{seed} round {number}")
+        exploring = replace(policy, notes=replace(policy.notes, temperature=config.contrastive.temperature))
+        answers = sampled(exploring, asked, config.contrastive.known, f"{seed} round {number}")
         passed = _answers(asked, answers)
         kept = [(task, recipe) for task, recipe, speedup in zip(asked, answers, passed, strict=True) if recipe and speedup > 0]
         log.add(stage="self_supervised", round=number, sampled=len(answers), passed=len(kept))

@@ -18,7 +18,7 @@ from typing import Any
 from warpwright.archive import Archive
 from warpwright.errors import MissingExtra, UsageError
 from warpwright.learn.policy import compare, rows, stages
-from warpwright.learn.policy.config import Config
+from warpwright.learn.policy.config import Config, completed
 from warpwright.learn.policy.live import LiveTask
 from warpwright.learn.policy.log import Log
 from warpwright.learn.policy.recorded import RecordedTask, tasks_of, words_of
@@ -118,6 +118,11 @@ def _trained(config: Config, tasks: Sequence[RecordedTask], seed: int, folder: P
     return result
 
 
+def _notes(config: Config) -> Notes:
+    """Return how the policies of all stages are asked once they are trained; while they explore, a stage has its own temperature."""
+    return Notes(config.contrastive.exemplars, config.contrastive.asked_at)
+
+
 def _skipped(config: Config, name: str) -> bool:
     return (name == "self_supervised" and config.self_supervised.rounds == 0) or (name == "contrastive" and config.contrastive.steps == 0)
 
@@ -130,7 +135,7 @@ def _stage(
         return
     began = time.monotonic()
     earlier = [folder / one for one in STAGES[: STAGES.index(name)] if (folder / one).is_dir()]
-    notes = Notes(config.contrastive.exemplars, config.contrastive.temperature)
+    notes = _notes(config)
     policy = Policy.load(earlier[-1]) if earlier else Policy(*make(words_of(tasks), config.model, seed), notes)
     with Archive(folder.parent / "archive.db") if name == "contrastive" and config.data.tasks else nullcontext() as archive:
         answering = _live(training, config, archive) if archive is not None else training
@@ -156,10 +161,15 @@ def _live(training: Sequence[RecordedTask], config: Config, archive: Archive) ->
 def _claim(config: Config, out: Path) -> None:
     """Make `out` this config's, or see that it is."""
     out.mkdir(parents=True, exist_ok=True)
-    configured, path = json.loads(json.dumps(config.as_json())), out / "config.json"
-    if path.is_file() and json.loads(path.read_text()) != configured:
+    configured, path = _plain(config.as_json()), out / "config.json"
+    if path.is_file() and _plain(completed(json.loads(path.read_text()))) != configured:
         raise UsageError(f"expected {out} to be empty or of this config, saw the training of another", "give another --out")
     _write(path, configured)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as it is read back from a file."""
+    return json.loads(json.dumps(value))
 
 
 def _write(path: Path, value: Any) -> None:
