@@ -110,3 +110,17 @@ def test_an_index_whose_elements_err_together_is_one_draw(together: bool) -> Non
     ratio, where = parts.excess(part, exact + errors[1], exact, torch.float32)
     assert (ratio <= 1) == together and ("index 20 of dimension 1" in where or together)
     assert parts.excess(part, exact + 100 * errors[1], exact, torch.float32)[0] > 1
+
+
+def test_equal_rows_allow_a_tiny_column_no_more_than_its_size_does() -> None:
+    """The median of the errors is one of columns near 30: taken as it is, columns near 1e-5 could be zero."""
+    sizes = torch.cat([torch.tensor([1e4]), torch.linspace(20, 40, 60), torch.linspace(1e-5, 2e-5, 39)]).double()
+    exact = sizes.expand(64, 100).contiguous()
+    own = exact * (1 + 1e-7 * torch.randn(100, generator=torch.Generator().manual_seed(5)).double())
+    own[:, 70] = exact[:, 70]
+    rms = float(exact.square().mean().sqrt())
+    [part] = [one for one in parts.of(exact, own, rms, parts.sizes(exact, rms)) if one.dimension == 1]
+    zeroed = own.clone()
+    zeroed[:, 61:] = 0
+    assert parts.excess(part, own, exact, torch.float32)[0] <= 1 < 1e4 < parts.excess(part, zeroed, exact, torch.float32)[0]
+    assert float(part.own[part.indices == 70]) == 0

@@ -47,6 +47,18 @@ def test_one_that_never_does_says_nothing_of_the_program() -> None:
         _build(SimpleNamespace(facts={}), Started(False), "baseline", None)  # type: ignore[arg-type]
 
 
+def test_one_that_dies_while_its_memory_is_tried_says_nothing_of_the_program_either() -> None:
+    def probe(_: Any) -> None:
+        raise WorkerDied("the worker process ended: exit code 9")
+
+    worker = SimpleNamespace(
+        role="baseline", limits=SimpleNamespace(build_seconds=1.0), greet=lambda: {"isolation": [], "probe": [0, ""]}, freezes=True,
+        memory=SimpleNamespace(probe=probe),
+    )  # fmt: skip
+    with pytest.raises(JudgeFailed, match=r"did not come up.*exit code 9"):
+        _build(SimpleNamespace(facts={}), worker, "baseline", None)  # type: ignore[arg-type]
+
+
 def test_what_its_own_main_raised_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(environment.OWN_PLACES, "TMPDIR", f"..{os.sep}no{os.sep}such{os.sep}place")  # its main makes that folder: not permitted there
     with Worker("candidate", "cpu") as worker, pytest.raises(WorkerDied, match=r"(?s)exit code 70; the end of its log:.*PermissionError"):

@@ -48,11 +48,11 @@ def _build(judge: Judge, worker: Worker, entry: str, source: Source) -> dict[str
     facts = judge.facts
     try:
         greeting = good(worker.greet(), "build")
+        if worker.freezes:
+            worker.memory.probe(greeting["probe"])
     except WorkerDied as error:  # no line of the program has run yet
         raise JudgeFailed(f"a worker did not come up: {error}") from error
     worker.isolation = tuple(greeting["isolation"])
-    if worker.freezes:
-        worker.memory.probe(greeting["probe"])
     judge.probe(worker)
     files = [list(pair) for pair in source.files]
     about = {"init": facts["init"], "training": facts["training"], "stateful": bool(facts["mutated_state"])}

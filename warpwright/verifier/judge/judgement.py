@@ -13,7 +13,7 @@ from warpwright.base import Case, Errors
 from warpwright.verifier.judge import parts
 from warpwright.verifier.judge.conditioning import examined
 from warpwright.verifier.judge.oracle import describe, errors_of, excess, same_non_finite, scale_of, shares, tolerance
-from warpwright.verifier.judge.reference import Answer, Key, Leaf, Original, as_tensor, key_of, widen
+from warpwright.verifier.judge.reference import NO_ERROR, Answer, Key, Leaf, Original, as_tensor, key_of, widen
 from warpwright.workers.tensors import exchange
 
 COARSE_SLACK = 16.0
@@ -124,15 +124,15 @@ def judge_leaf(value: Any, leaf: Leaf, strided: bool = False) -> dict[str, Any]:
     elif ratio > 1:
         limits = f"allowed {_show(leaf.allowed)}, the original's own {_show(leaf.original)}"
         reason = f"{leaf.path}: error {_show(errors)}, {limits}: {describe(errors, leaf.scale)}"
-    typical = {f"{leaf.path} {kind}": min(share, 1e150) for kind, share in shares(rest, leaf.expected).items()}
+    typical = {f"{leaf.path} {kind}": min(share, 1e150) for kind, share in shares(rest, leaf.expected).items()} if rest else {}
     judged = {"excess": min(ratio, 1e300), "errors": _finite(asdict(errors)), "check": "values" if ratio > 1 else "", "reason": reason}
     return {**base, **judged, "shares": typical}
 
 
-def _ratio(tensor: torch.Tensor, leaf: Leaf) -> tuple[float, Errors, Errors]:
+def _ratio(tensor: torch.Tensor, leaf: Leaf) -> tuple[float, Errors, Errors | None]:
     """Return the largest ratio of an error to what is allowed, with the errors that it is of, and those of all elements that are not sensitive.
 
-    Sensitive elements are compared apart.
+    Sensitive elements are compared apart. Where all are (a scalar, say), there are no errors of others: none is not an error of zero.
     """
     if leaf.sensitive is None:
         errors = errors_of(tensor, leaf.exact)
@@ -140,7 +140,7 @@ def _ratio(tensor: torch.Tensor, leaf: Leaf) -> tuple[float, Errors, Errors]:
     rest = errors_of(tensor[~leaf.sensitive], leaf.exact[~leaf.sensitive])
     there = errors_of(tensor[leaf.sensitive], leaf.exact[leaf.sensitive])
     ratio, errors = max((excess(rest, leaf.allowed), rest), (excess(there, leaf.allowed_there), there), key=lambda pair: pair[0])
-    return ratio, errors, rest
+    return ratio, errors, None if bool(leaf.sensitive.all()) else rest
 
 
 def _far_apart(one: Leaf, other: Leaf) -> bool:
@@ -215,11 +215,27 @@ def digest_of(tensor: torch.Tensor) -> str:
 
 
 def within(seen: torch.Tensor, own: torch.Tensor, exact: torch.Tensor) -> bool:
-    """Whether a tensor is as near to `exact` as the rule for outputs asks, given the original's own."""
-    if not own.is_floating_point() or seen.dtype != own.dtype:
+    """Whether a tensor is as near to `exact` as the rule for outputs asks, given the original's own.
+
+    Inf and NaN stand where the original's own has them, and say nothing of what is allowed elsewhere. Where it alone overflowed, `exact` may stand
+    within rounding; where it alone did not, it stands in for `exact`.
+    """
+    if not (own.is_floating_point() or own.is_complex()) or seen.dtype != own.dtype or seen.shape != own.shape:
         return False
-    wide = exact.double()
-    return excess(errors_of(seen, wide), tolerance(errors_of(own, wide), scale_of(wide), own.dtype)) <= 1
+    if own.is_complex():
+        seen, own, exact = (torch.view_as_real(tensor.resolve_conj()) for tensor in (seen, own, exact.to(torch.complex128)))
+    wide, known = exact.double(), own.isfinite()
+    if bool(known.all() & wide.isfinite().all()):
+        return _as_near(seen, wide, errors_of(own, wide))
+    if not same_non_finite(seen, own, wide):
+        return False
+    wide = torch.where(known & ~wide.isfinite(), own.double(), wide)
+    alone = ~known & seen.isfinite()
+    return _as_near(seen[known], wide[known], errors_of(own[known], wide[known])) and _as_near(seen[alone], wide[alone], NO_ERROR)
+
+
+def _as_near(seen: torch.Tensor, wide: torch.Tensor, own: Errors) -> bool:
+    return excess(errors_of(seen, wide), tolerance(own, scale_of(wide), seen.dtype)) <= 1
 
 
 def near(one: torch.Tensor, other: torch.Tensor) -> bool:

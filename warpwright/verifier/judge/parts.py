@@ -113,13 +113,14 @@ def _known(part: Part, values: torch.Tensor, exact: torch.Tensor, apart: torch.T
     """Return what is known of the original's error at each index, of which `values` is one answer.
 
     Where the elements of an index err together, as they do where all rows of a batch are the same, an index is a single draw, and may be right by
-    luck: there the median over the indices counts where it is larger. (The last layer of a deep MLP, on inputs that are all zero: float32 sums in
-    another order, with 0.9 times the original's error over the whole, were refused for a column of which the original had 1/50 of its usual error.)
+    luck: there the median over the indices, each relative to its size, counts where it is larger; an index without any error stays so. (The last
+    layer of a deep MLP, on inputs that are all zero: float32 sums in another order, with 0.9 times the original's error over the whole, were refused
+    for a column of which the original had 1/50 of its usual error.)
     """
     found, means = errors(part, values, exact, apart)
     told = torch.isfinite(found) & (found > 0)
     if bool(told.any()) and float((means[told].abs() / found[told]).median()) > TOGETHER:
-        return torch.maximum(found, found[told].median())
+        return torch.where(told, torch.maximum(found, part.size * (found / part.size)[told].median()), found)
     return found
 
 

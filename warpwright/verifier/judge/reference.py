@@ -332,12 +332,15 @@ class Original:
         with torch.no_grad(), context:
             return self.model(*change(clone(inputs) if self.mutates_inputs else inputs))
 
-    def run_wide(self, inputs: Any, which: int, rounding: tf32.RoundedOperands | None = None) -> Any:
-        """Return the output in float64; where the program cannot run in float64, in its own precision (`wide_problem` says why)."""
+    def run_wide(self, inputs: Any, which: int, rounding: tf32.RoundedOperands | None = None, left: list[Any] | None = None) -> Any:
+        """Return the output in float64; where the program cannot run in float64, in its own precision (`wide_problem` says why).
+
+        `left` takes in what a float64 call leaves of its inputs.
+        """
         self.set_state(which)
         if self.wide is not None and not self.wide_problem:
             try:
-                return self._widely(inputs, rounding)
+                return self._widely(inputs, rounding, left)
             except torch.cuda.OutOfMemoryError:
                 pass  # what the failed run held is let go of at the end of this block
             except Exception as error:  # whatever a program raises
@@ -347,34 +350,40 @@ class Original:
                 self.worked_out.clear()
                 return own
             self.current = None
-            return self._widely_in_less_memory(inputs, which, rounding)
+            return self._widely_in_less_memory(inputs, which, rounding, left)
         return self.run_own(inputs, which)
 
     def inputs_after(self, case: Case, which: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
         """Return what a call leaves of each tensor of its inputs, in the program's own precision and in float64 (or once more, if it has none)."""
-        own = clone(self.inputs(case))
-        wide = widen(clone(own))
+        inputs = self.inputs(case)
+        context, change = _own_precision(self.task.precision, self.device)
+        given = change(clone(inputs))
         self.set_state(which)
-        with torch.no_grad():
-            self.model(*own)
-        if self.wide is None or self.wide_problem:
-            wide = own
-        else:
-            self.current = None
-            self.set_state(which)
-            self._widely(wide, None, copied=False)
+        with torch.no_grad(), context:
+            self.model(*given)
+        own = tensors_of(given)
+        if self.task.precision == "bf16":  # what the call did not write is as it came, not rounded
+            each = zip(own, tensors_of(change(inputs)), tensors_of(inputs), strict=True)
+            own = [torch.where(after == rounded, came, after) for after, rounded, came in each]
         self.current = None
-        return list(zip(tensors_of(own), tensors_of(wide), strict=True))
+        left: list[Any] = []
+        self.run_wide(inputs, which, left=left)
+        self.current = None
+        return list(zip(own, own if self.wide is None or self.wide_problem else tensors_of(left), strict=True))
 
-    def _widely(self, inputs: Any, rounding: tf32.RoundedOperands | None, copied: bool = True) -> Any:
-        """Return the float64 output. `copied`: of copies of the inputs, where calls write to them."""
+    def _widely(self, inputs: Any, rounding: tf32.RoundedOperands | None, left: list[Any] | None = None) -> Any:
+        """Return the float64 output; of copies of the inputs, where calls write to them: `left` takes those in."""
         assert self.wide is not None
         arithmetic = Compensated() if self.is_double(inputs) else WideProducts() if self.device.startswith("cuda") else contextlib.nullcontext()
         default = torch.get_default_dtype()
         torch.set_default_dtype(torch.float64)
         try:
             with torch.no_grad(), padded_as_on_devices(), Widening(), arithmetic, rounding or contextlib.nullcontext():
-                return self.wide(*widen(clone(inputs) if copied and self.mutates_inputs else inputs))
+                given = widen(clone(inputs) if self.mutates_inputs else inputs)
+                answer = self.wide(*given)
+                if left is not None:
+                    left[:] = given
+                return answer
         finally:
             torch.set_default_dtype(default)
 
@@ -382,13 +391,13 @@ class Original:
         """Whether float64 is the task's own type: then the oracle has to be wider."""
         return any(isinstance(item, torch.Tensor) and item.dtype is torch.float64 for item in (*self.initial.values(), *tree_leaves(inputs)))
 
-    def _widely_in_less_memory(self, inputs: Any, which: int, rounding: tf32.RoundedOperands | None) -> Any:
+    def _widely_in_less_memory(self, inputs: Any, which: int, rounding: tf32.RoundedOperands | None, left: list[Any] | None) -> Any:
         """Return the float64 output without cuDNN, whose float64 convolutions take workspaces of many times their operands."""
         self.answers.clear()
         torch.cuda.empty_cache()
         self.set_state(which)
         with torch.backends.cudnn.flags(enabled=False):
-            return self._widely(inputs, rounding)
+            return self._widely(inputs, rounding, left)
 
     # -- answers
 

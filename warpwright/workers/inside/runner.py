@@ -145,6 +145,7 @@ class Runner:
             if training is not None:
                 module.train(training)
         self.programs[entry] = Program(instance, module, stateful)
+        gc.disable()  # many a constructor turns the collector off for a while, and on when it is done
         return {"seconds": time.perf_counter() - start}
 
     def _construct(self, path: str, entry: str, class_name: str, init: Any) -> Any:
@@ -430,6 +431,7 @@ class Runner:
         self.watch.changed_generators()
         self.watch_random = random
         self.watch.lock()
+        gc.disable()  # as after the build: a first call may construct, too
         problem = isolation.lock(placed=self.device != "cpu") if filtered else "not asked for"
         return {"filter": problem}
 
