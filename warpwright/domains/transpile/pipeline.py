@@ -73,7 +73,8 @@ class State:
     @property
     def wide_blocks(self) -> tuple[Shape, ...]:
         """Shapes of known blocks of one row, of which several stand side by side."""
-        return tuple((together, x, 1) for x, y, z in self.settings.blocks if y * z == 1 for together in columns.TOGETHER)
+        shapes = tuple((together, x, 1) for x, y, z in self.settings.blocks if y * z == 1 for together in columns.TOGETHER)
+        return shapes if self.columns is None else tuple(s for s in shapes if columns.fits(self.columns.plan, s[0], s[1]))
 
     @property
     def flattens(self) -> bool:
@@ -154,7 +155,8 @@ def _join_columns(state: State) -> State:
         plan = barrier_fission.plan(body, variables, state.device.known, stride=True, recompute=settings.choices.recompute)
     except DoesNotApply:
         return state
-    return replace(state, columns=Lowered(plan)) if columns.pays(state.cut.plan, plan) else state
+    joined = replace(state, columns=Lowered(plan))
+    return joined if joined.wide_blocks and columns.pays(state.cut.plan, plan) else state
 
 
 def _fuse_blocks(state: State) -> State:

@@ -42,6 +42,13 @@ def test_other_blocks_stay_apart_or_keep_their_answers(change: tuple[str, str]) 
     assert "k_columns" not in text or change[0] == "i < rows;"
 
 
+def test_arrays_that_do_not_fit_the_stack_keep_blocks_apart() -> None:
+    assert "k_columns<64, 64, 1>" in program({"k": SUM}).source
+    wide = program({"k": SUM.replace("float s[64];", "float s[4096];")}).source  # 64 times 16 KB
+    assert "k_columns<64, 64, 1>" not in wide and "k_columns<16, 64, 1>" in wide
+    assert "k_columns" not in program({"k": SUM.replace("float s[64];", "float s[12000];")}).source
+
+
 def random_columns(random: Random) -> str:
     """Return a kernel whose blocks go down columns, with shared memory of one or two dimensions, guards and a way to put the parts together."""
     pick = random.choice

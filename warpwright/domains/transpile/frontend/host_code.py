@@ -16,7 +16,7 @@ def host_edits(source: Source) -> list[Edit]:
     text = source.text
     dropped = _dropped(source)
     kept = [(piece.brace, text[piece.start : piece.end]) for piece in source.pieces if (piece.start, piece.end) not in dropped]
-    bodies = [body for brace, body in kept if brace >= 0 or "=" in body.partition("(")[0]]  # a mere declaration needs nothing
+    bodies = [body if brace >= 0 else _without_name(body) for brace, body in kept]
     words = _words(bodies)
     of_host = _words(body for body in bodies if "__global__" not in body and "__device__" not in body.partition("{")[0])
     while needed := [piece for piece, one in dropped.items() if one.name and one.name in (of_host if one.host_only else words)]:
@@ -27,6 +27,12 @@ def host_edits(source: Source) -> list[Edit]:
     edits = [Edit(start, end, "") for start, end in dropped]
     edits += [Edit(m.start(), m.end(), "") for m in re.finditer(r"\bnamespace\s+\w+\s*=\s*(pybind11|torch|at)\b[^;]*;", text)]
     return edits
+
+
+def _without_name(declaration: str) -> str:
+    """Return a declaration without the name of the function that it may declare, which need not be defined: `T f(int);`, but `T t(size(3));`."""
+    name = "" if "=" in declaration.partition("(")[0] else function_of(declaration)
+    return re.sub(rf"\b{name}\b", "", declaration) if name else declaration
 
 
 def _words(texts: Iterable[str]) -> set[str]:
@@ -61,6 +67,8 @@ def _dropped(source: Source) -> dict[tuple[int, int], _Left]:
         name = function_of(bare) if (brace >= 0 or instance) and not _PYTHON.search(body) else ""
         if brace >= 0 and "(" in bare and not name and not _is_host_only(body):
             continue
+        if name == "operator" and not _is_host_only(body) and not _STREAM.search(body):
+            continue  # what uses an operator does not name it
         dropped[start, end] = _Left("" if name == "main" else name, "(" not in bare or _is_host_only(body))
     return dropped
 
@@ -92,6 +100,8 @@ _NO_NAMES = frozenset(["__attribute__", "__declspec", "__align__", "__builtin_al
 
 _PYTHON = re.compile(r"\b(torch|at|c10|py|pybind11)\s*::|\bPYBIND11_MODULE\b|\bTORCH_LIBRARY\b|\bTensor\b")
 """What cannot stay in any case: the headers of torch are not read."""
+
+_STREAM = re.compile(r"\b[io]?stream\b")
 
 _FRAMEWORK = re.compile(
     r"\b(torch|at|c10|py|pybind11)\s*::|\bcuda[A-Z]\w+\(|\bcuda\w+_t\b|\b(cublas|cudnn|cufft|curand)\w*|\bPYBIND11_MODULE\b|\bTORCH_LIBRARY\b|\bpybind11\b|namespace torch\b|\bTensor\b"  # noqa: E501

@@ -92,7 +92,8 @@ def _refuse_wrong_side(unit: Any, source: Source) -> None:
             continue
         if said.startswith("initialization is not supported for __shared__"):
             rest = source.text[at : source.text.find(";", at)]
-            wrong = "=" in rest and f"expected {rest.partition('=')[0].strip()} without a value, since it is shared, saw {' '.join(rest.split())}"
+            name = _before_value(rest)
+            wrong = name and f"expected {name} without a value, since it is shared, saw {' '.join(rest.split())}"
         elif said.startswith("kernel function type"):
             wrong = "expected a kernel that returns void, saw " + said.partition("'")[2].partition("'")[0]
         elif any(_FROM_DEVICE.search(note.spelling) for note in one.children):
@@ -101,6 +102,16 @@ def _refuse_wrong_side(unit: Any, source: Source) -> None:
             continue
         if wrong:
             raise Refusal(*source.place(at), "not-cuda", wrong, "no CUDA compiler takes it")
+
+
+def _before_value(declarator: str) -> str:
+    """Return what stands before the `=` of a value; empty where there is none (`s[N == 2 ? 4 : 8]`)."""
+    depth = 0
+    for at, letter in enumerate(declarator):
+        depth += (letter in "([{") - (letter in ")]}")
+        if letter == "=" and depth == 0:
+            return declarator[:at].strip()
+    return ""
 
 
 _FROM_DEVICE = re.compile(r"call to __host__ function from __(global|device)__ function")

@@ -10,6 +10,7 @@ blocks, 0.09 by 64 of them; a plain loop, in floats, takes 0.02.)
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -67,6 +68,26 @@ def cost(plan: Plan) -> int:
         deeper = times * (reshaped.DEEPER if isinstance(node, Loop) else 1)
         todo += [(inner, deeper) for inner in children(node)]
     return total
+
+
+def fits(plan: Plan, together: int, threads: int) -> bool:
+    """Say whether the arrays of so many blocks side by side are known to fit the stack of a CPU thread with room to spare."""
+    total = 0
+    kept = [(var, together * threads) for var in plan.in_order(plan.arrays)]
+    shared = [(s.var, together) for s in plan.hoisted if isinstance(s, Declare) and s.var.space == "shared"]
+    for var, times in (*kept, *shared):
+        numbers = [part.strip(" ()") for dim in var.dims if dim != WIDTH for part in dim.split("*")]
+        if not all(number.isdigit() for number in numbers):
+            return False
+        total += _BYTES.get(var.type.removeprefix("const "), 16) * math.prod(map(int, numbers)) * times
+    return total <= STACK
+
+
+_BYTES = {"float": 4, "int": 4, "unsigned int": 4, "bool": 1}
+"""Bytes of a type; of others 16 are counted."""
+
+STACK = 1 << 19
+"""Bytes that a wide block's arrays may take: a thread of OpenMP has 2 or 8 MB of stack."""
 
 
 def _may_join(body: Sequence[Stmt], shared: Mapping[int, Var]) -> bool:

@@ -37,6 +37,10 @@ def test_a_loop_that_threads_leave_on_their_own() -> None:
         "int s = 0, k = a[i]; while (k < m) { s += a[k]; ++k; } out[i] = s;",  # a gather in the loop
         "int s = 0, k = a[i]; while (k < m && a[k]) ++k; out[i] = k;",  # memory that the left side guards
         "int s = 1, k = a[i]; while (k < m) { s += m / (k + 3); ++k; } out[i] = s;",  # a lane that is left out may divide by 0
+        "int s = 0, k = a[i]; while (k < m) { if (k < n) s += m / n; ++k; } out[i] = s;",  # no lane may be left, and n may be 0
+        "int s = 0, k = a[i]; while (k < m) { s += k < n ? m % n : 1; ++k; } out[i] = s;",
+        "int s = 0, k = a[i]; while (k < m) { if (k < n && s < m / n) s += 2; ++k; } out[i] = s;",
+        "int s = 0; for (int k = a[i]; k < m; k += m / n) { if (s > 3) break; ++s; } out[i] = s;",
         "double s = 0; int k = a[i]; while (k < m) { s += 0.5; ++k; } real[i] = s;",  # doubles
         "int k = a[i]; while (k < m) { atomicAdd(out, 1); ++k; }",
         "int k = a[i]; while (k < m) { if (k == 7) return; ++k; } out[i] = k;",
@@ -61,6 +65,8 @@ class _Maker:
             pick(self.counted),
             "a[i]",
             "(int)threadIdx.x",
+            "(int)(threadIdx.x - 3)",
+            f"-({self.pair()})",
             "(int)q",
         ]
         if depth < 2:
@@ -81,14 +87,20 @@ class _Maker:
                 f"{self.whole(depth + 1)} {pick(['<', '>', '<=', '!=', '=='])} {self.whole(depth + 1)}",
                 "x > y",
                 "x * 0.5f < f[i]",
+                "!flags[z]",
+                "threadIdx.x - 1 > 0",
+                "!(m > 4)",
                 f"(q & 3u) == {self.rng.randrange(3)}u",
             ]
         )
         return simple if depth or self.rng.random() < 0.6 else f"({self.truth(2)} {pick(['&&', '||'])} !({self.truth(2)}))"
 
+    def pair(self) -> str:
+        return self.rng.choice(["x > y", "u < v", "!(x > y)", "m > 4"])
+
     def real(self) -> str:
         return self.rng.choice(
-            ["x * 0.5f + y", "fmaxf(x, f[i] - y)", "fabsf(y) * 0.25f", f"(float)({self.whole(1)} & 15)", "x > y ? 1.5f : x * 0.125f"]
+            ["x * 0.5f + y", "fmaxf(x, f[i] - y)", "fabsf(y) * 0.25f", f"(float)({self.whole(1)} & 15)", "x > y ? 1.5f : x * 0.125f", "-flags[z] * x", "fmaxf(-INFINITY, x)"]
         )
 
     def change(self) -> str:
@@ -129,7 +141,7 @@ class _Maker:
         return f"int {t} = 9; do {{ {inside} {t} -= 1 + (v & 3); }} while ({t} > 0);"
 
     def body(self) -> str:
-        first = "int u = a[i], v = i - 3, w = m; unsigned q = i * 7u; float x = f[i], y = 0.75f;"
+        first = "__shared__ int flags[2]; if (threadIdx.x < 2) flags[threadIdx.x] = m % (3 + threadIdx.x); __syncthreads(); const int z = m & 1; int u = a[i], v = i - 3, w = m; unsigned q = i * 7u; float x = f[i], y = 0.75f;"
         return f"{first} {self.loop(0)} {self.several(2, False)} {self.loop(0)} out[i] = u + v * 3 + w + (int)q; real[i] = x + y;"
 
 

@@ -207,7 +207,7 @@ def random_joined_tile(random: Random) -> str:
     rows, cols, depth, across = random.choice((1, 2, 8)), random.choice((4, 8, 16)), random.choice((2, 8)), random.choice((2, 4, 8))
     left = random.choice(("k * 64 + y * ROWS + i", "(y * ROWS + i) * DEPTH + k", "k * 64 + (y * ROWS + i) % 64", "k * 64 + x + i"))
     right = random.choice(("k * 128 + x * COLS + j", "x * COLS + j + k * 128", "k * 128 + y * COLS + j", "k * 128 + x * 4 + j"))
-    place = random.choice(("sums[i][j]", "sums[i * COLS + j]"))
+    place = random.choice(("sums[i][j]", "sums[i * COLS + j]", "sums[i + j]"))
     fill, size = f"for (int i = 0; i < ROWS; ++i) left[i] = as[{left}];", "[ROWS][COLS]" if "][" in place else "[ROWS * COLS]"
     text = f"""__shared__ float as[4096], bs[4096]; float sums{size} = {{}}, left[ROWS], right[COLS];
       const int x = threadIdx.x % {across}, y = threadIdx.x / {across};
@@ -224,6 +224,13 @@ def random_joined_tile(random: Random) -> str:
       float all = 0; for (int i = 0; i < ROWS; ++i) for (int j = 0; j < COLS; ++j) all = all * 3 + {place};
       const int at = blockIdx.x * 256 + threadIdx.x; {KEPT}all;"""
     return text.replace("ROWS", str(rows)).replace("COLS", str(cols)).replace("DEPTH", str(depth)).replace("\n", " ")
+
+
+def test_rows_that_overlap_are_no_vectors() -> None:
+    flat = TILE.replace("sums[4][8]", "sums[32]").replace("sums[i][j]", "sums[i * 8 + j]")
+    assert "ww::next_in_tiles" in written(flat)
+    assert "ww::next_in_tiles" not in written(flat.replace("sums[i * 8 + j] +=", "sums[i + j] +="))
+    assert "ww::next_in_tiles" not in written(flat.replace("right[i] =", "right[i + 1] =").replace("right[8]", "right[16]"))
 
 
 def random_border(random: Random) -> str:

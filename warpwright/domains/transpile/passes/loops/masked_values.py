@@ -10,7 +10,7 @@ from warpwright.domains.transpile.analysis.bounds import coefficient, is_x, line
 from warpwright.domains.transpile.analysis.regions import Plan
 from warpwright.domains.transpile.analysis.uniform import PURE_CALLS
 from warpwright.domains.transpile.errors import DoesNotApply
-from warpwright.domains.transpile.integers import LAUNCH
+from warpwright.domains.transpile.integers import LAUNCH, literal
 from warpwright.domains.transpile.ir import Expr
 from warpwright.domains.transpile.passes.loops.vector_values import NUMBERS
 from warpwright.domains.transpile.printing import Printer
@@ -91,15 +91,21 @@ class Values:
         if ir.text_of(expr) in NUMBERS:
             return Value(f"({ir.text_of(expr)})", "float", False)
         if is_x(expr):
-            return Value("ww::from_lane(at_x)", "int", True)
+            return Value("__builtin_convertvector(ww::from_lane(at_x), ww::uints)", "unsigned int", True)
         if expr.kind == "name" and expr.var is not None:
             return self.named(expr.var)
         if expr.kind == "index":
             return self.element(expr, mask)
+        if expr.kind == "cast" and is_x(ir.bare(expr.children[-1])):  # it is below 2^31, and ints become floats in one instruction
+            return Value(self.as_type(Value("ww::from_lane(at_x)", "int", True), kind), kind, True)
         if expr.kind == "cast":
             return Value(self.as_type(self.value(expr.children[-1], mask), kind), kind, True)
         if expr.kind == "unary" and expr.name in ("-", "~", "!"):
             inner = self.truth(expr.children[0], mask) if expr.name == "!" else self.value(expr.children[0], mask)
+            if expr.name != "!" and inner.type == "bool":
+                inner = Value(self.as_type(inner, "int"), "int", True)
+            if not inner.wide:
+                return Value(f"({expr.name}{inner.text})", "bool" if expr.name == "!" else inner.type, False)
             return Value(f"({'~' if expr.name == '!' else expr.name}{inner.text})", inner.type, True)
         if expr.kind == "binary" and expr.name in ("&&", "||"):
             return self.both(expr, mask)
@@ -132,6 +138,7 @@ class Values:
 
     def where(self, cond: str, expr: Expr, mask: str, truth: bool = False) -> Value:
         """Return a value that only threads compute for which a condition holds, of which there may be none."""
+        refuse_divisions(expr)
         self.guarded += 1
         value = (self.truth if truth else self.value)(expr, f"({mask} & {cond})" if mask else f"({cond})")
         self.guarded -= 1
@@ -233,6 +240,14 @@ class Values:
         if value.type not in ("int", "unsigned int"):
             raise DoesNotApply
         return self.printer.expr(base), self.as_type(value, value.type)
+
+
+def refuse_divisions(expr: Expr) -> None:
+    """Raise where whole numbers are divided by what may be 0: no thread may be left that computes this, and the vector would still."""
+    for node in expr.walk():
+        divides = node.kind in ("binary", "assign") and node.name in ("/", "%", "/=", "%=")
+        if divides and plain_type(node.type) not in ("float", "double") and not literal(node.children[1]):
+            raise DoesNotApply
 
 
 _NAMES: Mapping[str, str] = {"unsigned": "unsigned int", "uint": "unsigned int"}

@@ -16,7 +16,7 @@ from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis.regions import Plan, changed, used
 from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.ir import Declare, DoWhile, Evaluate, Expr, For, If, Jump, Stmt
-from warpwright.domains.transpile.passes.loops.masked_values import VECTORS, Value, Values, plain_type
+from warpwright.domains.transpile.passes.loops.masked_values import VECTORS, Value, Values, plain_type, refuse_divisions
 from warpwright.domains.transpile.printing import Printer
 
 
@@ -104,6 +104,10 @@ class _Vectors(Values):
         return lines
 
     def statement(self, stmt: Stmt, mask: str) -> list[str]:
+        leaves = isinstance(stmt, DoWhile) or (isinstance(stmt, For) and not self.is_counted(stmt))
+        if mask not in ("", "begun") or leaves:  # a loop's step is computed once more when nobody stays
+            for expr in (e for one in (stmt, *(stmt.init if isinstance(stmt, For) else ())) for e in ir.own_expressions(one)):
+                refuse_divisions(expr)
         if isinstance(stmt, Declare):
             return self.declaration(stmt, mask)
         if isinstance(stmt, Evaluate):

@@ -18,6 +18,7 @@ from warpwright.domains.transpile.analysis import tiles
 from warpwright.domains.transpile.analysis.bounds import is_x, linear, mentions_x
 from warpwright.domains.transpile.analysis.regions import Plan
 from warpwright.domains.transpile.errors import DoesNotApply
+from warpwright.domains.transpile.integers import literal
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, Stmt
 from warpwright.domains.transpile.printing import INDENT, Printer
 
@@ -131,7 +132,7 @@ class _Reader:
         moves = [tiles.step(index, count.key) for index in element[1]]
         if var.type != "float" or len(element[1]) != len(var.dims) or any(moves[:-1]) or moves[-1] != 1 or var.key in self.plan.facts.addressed:
             raise DoesNotApply
-        if len(var.dims) > 1 and tiles.written(var.dims[-1]) != count.end:
+        if (len(var.dims) > 1 and tiles.written(var.dims[-1]) != count.end) or not _begins_rows(element[1][-1], count):
             raise DoesNotApply
         factors = [ir.bare(child) for child in value.children]
         right = [f for f in factors if any(n.var == count.key for n in f.walk())]
@@ -152,6 +153,8 @@ class _Reader:
             raise DoesNotApply
         if element[0] not in self.filled:
             return [self.of_thread(factor)]
+        if along is not None and not _begins_rows(element[1][-1], tiles.Counter(along, length)):
+            raise DoesNotApply
         fills = self.filled[element[0]]
         if not fills or any(n.kind == "member" for n in factor.walk()):
             raise DoesNotApply
@@ -164,6 +167,8 @@ class _Reader:
             if along is not None:
                 steps = [tiles.step(index, inner.key) for index in (*source[1], *target[1])]
                 if inner.end != length or any(steps[: len(source[1]) - 1]) or steps[len(source[1]) - 1] != 1 or steps[-1] != 1:
+                    raise DoesNotApply
+                if not _begins_rows(target[1][-1], inner):
                     raise DoesNotApply
                 vectors.add(element[0])
             texts.append(self.of_thread(ir.bare(value)))
@@ -208,6 +213,29 @@ class _Reader:
             if node.kind not in ("literal", "binary", "paren", "cast", "type"):
                 return False
         return True
+
+
+def _begins_rows(index: Expr, count: tiles.Counter) -> bool:
+    """Is an index the counter and multiples of its end? Else rows overlap: `sums[i + j]`."""
+    index = ir.bare(index)
+    if index.kind == "cast":
+        return _begins_rows(index.children[-1], count)
+    if index.kind == "binary" and index.name == "+":
+        return any(_begins_rows(one, count) and _is_multiple(other, count.end) for one, other in (index.children, index.children[::-1]))
+    return index.kind == "name" and index.var == count.key
+
+
+def _is_multiple(expr: Expr, size: str) -> bool:
+    """Is a sum of products known to be a multiple of a size?"""
+    expr = ir.bare(expr)
+    number = literal(expr)
+    if number is not None:
+        return number == 0 or (size.isdigit() and int(size) > 0 and number % int(size) == 0) or tiles.written(expr) == size
+    if expr.kind == "cast":
+        return _is_multiple(expr.children[-1], size)
+    if expr.kind == "binary" and expr.name in ("+", "-", "*"):
+        return (any if expr.name == "*" else all)(_is_multiple(child, size) for child in expr.children)
+    return tiles.written(expr) == size
 
 
 def _nest(stmt: Stmt) -> tuple[tuple[For, ...], Evaluate]:

@@ -9,6 +9,7 @@ from warpwright.domains.transpile.analysis import tiles
 from warpwright.domains.transpile.analysis.bounds import coefficient, is_x, linear, mentions_x
 from warpwright.domains.transpile.analysis.regions import Plan
 from warpwright.domains.transpile.errors import DoesNotApply
+from warpwright.domains.transpile.integers import SIGNED, UNSIGNED
 from warpwright.domains.transpile.ir import Expr, Var
 from warpwright.domains.transpile.printing import Printer
 from warpwright.domains.transpile.vmath import BY_LANES, CHOICES
@@ -82,6 +83,8 @@ class VectorValues:
             return f"ww::narrowed({inner.name}_r[nth])"
         if expr.kind == "paren":
             return f"({self.value(expr.children[0])})"
+        if expr.kind in ("binary", "unary") and expr.type.removeprefix("const ") in (*SIGNED, *UNSIGNED, "bool"):
+            raise DoesNotApply  # `m / 2` of whole numbers is not that of floats
         if expr.kind == "binary" and expr.name in ("+", "-", "*", "/") and len(expr.children) == 2:
             return f"{self.value(expr.children[0])} {expr.name} {self.value(expr.children[1])}"
         if expr.kind == "unary" and expr.name == "-":
