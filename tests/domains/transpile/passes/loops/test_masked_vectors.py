@@ -100,7 +100,8 @@ class _Maker:
 
     def real(self) -> str:
         return self.rng.choice(
-            ["x * 0.5f + y", "fmaxf(x, f[i] - y)", "fabsf(y) * 0.25f", f"(float)({self.whole(1)} & 15)", "x > y ? 1.5f : x * 0.125f", "-flags[z] * x", "fmaxf(-INFINITY, x)"]
+            ["x * 0.5f + y", "fmaxf(x, f[i] - y)", "fabsf(y) * 0.25f", f"(float)({self.whole(1)} & 15)", "x > y ? 1.5f : x * 0.125f",
+             "-flags[z] * x", "fmaxf(-INFINITY, x)"]
         )
 
     def change(self) -> str:
@@ -141,7 +142,8 @@ class _Maker:
         return f"int {t} = 9; do {{ {inside} {t} -= 1 + (v & 3); }} while ({t} > 0);"
 
     def body(self) -> str:
-        first = "__shared__ int flags[2]; if (threadIdx.x < 2) flags[threadIdx.x] = m % (3 + threadIdx.x); __syncthreads(); const int z = m & 1; int u = a[i], v = i - 3, w = m; unsigned q = i * 7u; float x = f[i], y = 0.75f;"
+        flags = "__shared__ int flags[2]; if (threadIdx.x < 2) flags[threadIdx.x] = m % (3 + threadIdx.x); __syncthreads(); const int z = m & 1;"
+        first = f"{flags} int u = a[i], v = i - 3, w = m; unsigned q = i * 7u; float x = f[i], y = 0.75f;"
         return f"{first} {self.loop(0)} {self.several(2, False)} {self.loop(0)} out[i] = u + v * 3 + w + (int)q; real[i] = x + y;"
 
 
