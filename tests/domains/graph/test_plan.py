@@ -92,9 +92,10 @@ class Several(nn.Module):
         self.conv, self.depth = nn.Conv2d(4, 8, 3, padding=1), nn.Conv2d(4, 4, 3, groups=4, stride=2)
         self.up = nn.ConvTranspose2d(4, 3, 2, stride=2)
         self.norm = nn.BatchNorm2d(4)
+        self.columns, self.batch = nn.Parameter(torch.randn(7, 0)), nn.Parameter(torch.randn(3, 0, 7))
 
     def forward(self, *given: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        return tuple(function(self, *given) for function in self.functions)
+        return tuple(function(self, *given[: function.__code__.co_argcount - 1]) for function in self.functions)
 
 
 KINDS: list[Callable[..., Any]] = [
@@ -134,6 +135,12 @@ KINDS: list[Callable[..., Any]] = [
     lambda m, x, i, y: F.conv_transpose1d(x, torch.cat([m.table.weight] * 3)[:26].reshape(26, 8, 3), stride=2, padding=2),
     lambda m, x, i, y: F.conv2d(torch.cat([torch.cat([y] * 8, 2)] * 4, 1), torch.cat(8 * [m.conv.weight], 1).view(16, 16, 3, 3), None, 1, 1, (2, 1)),
     lambda m, x, i, y: F.linear(torch.cat([x] * 8, 1), torch.cat([m.wide.weight] * 3)),
+    lambda m, x, i, y: F.conv2d(y, m.conv.weight, m.row.weight[:8, 1]),
+    lambda m, x, i, y: F.conv_transpose2d(y, m.conv.weight[:4].contiguous(), m.row.weight[:4, 2], stride=2),
+    lambda m, x, i, y: F.linear(torch.cat([x] * 8, 1), torch.cat([m.wide.weight] * 3), m.narrow.bias[2:3].expand(120)),
+    lambda m, x, i, y: F.linear(x, m.narrow.weight, m.row.weight[:7, 3]),
+    lambda m, x, i, y, z: F.linear(z, m.columns, m.narrow.bias),
+    lambda m, x, i, y, z: torch.bmm(z, m.batch),
     lambda m, x, i, y: F.max_pool2d(m.conv(y), 2) + F.avg_pool2d(y, 2).mean(),
     lambda m, x, i, y: F.adaptive_avg_pool2d(y, 1).flatten(1),
     lambda m, x, i, y: F.adaptive_avg_pool2d(y, (3, 2)),
@@ -148,7 +155,7 @@ KINDS: list[Callable[..., Any]] = [
 
 def inputs(seed: int) -> list[torch.Tensor]:
     torch.manual_seed(seed)
-    return [torch.randn(3, 26, 24), torch.randint(0, 11, (3, 5)), torch.randn(2, 4, 9, 8)]
+    return [torch.randn(3, 26, 24), torch.randint(0, 11, (3, 5)), torch.randn(2, 4, 9, 8), torch.randn(3, 26, 0)]
 
 
 @pytest.mark.compiler
@@ -159,7 +166,7 @@ def test_every_kind_of_call() -> None:
     ir = captured(model, *inputs(0))
     optimized = planned(ir)
     source = plan(NativePlan().apply(ir, PLAN)).source
-    assert source.count("\n    convolve(") == 5 and "wide_product(" in source.split("static void run(")[1]
+    assert source.count("\n    convolve(") == 6 and "wide_product(" in source.split("static void run(")[1]
     for seed in range(3):
         agree(model, ir, optimized, *inputs(seed))
     with torch.inference_mode():  # memory that was taken outside of it, and the other way round

@@ -9,10 +9,12 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from warpwright.domains.rgnn.derive import GRADIENT
+from warpwright.domains.rgnn.emit.gpu import Rows
+from warpwright.domains.rgnn.emit.triton_text import Tuning
 from warpwright.domains.rgnn.ir import Builder
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.nn import hgt
-from warpwright.domains.rgnn.plan import read_at_edges
+from warpwright.domains.rgnn.plan import plan, read_at_edges
 from warpwright.errors import UsageError
 from warpwright.rgnn import HGTConv, RGATConv, RGCNConv, accelerate
 
@@ -42,6 +44,15 @@ def test_rows_of_another_width_are_refused() -> None:
                 layer(x, torch.zeros(2, 1, dtype=torch.long), torch.zeros(1, dtype=torch.long))
 
 
+def test_only_a_root_asks_for_the_targets_width() -> None:
+    pyg = pytest.importorskip("torch_geometric.nn")
+    original = pyg.RGCNConv((5, 7), 3, 2, root_weight=False)
+    x, index, kinds = torch.randn(6, 5), torch.randint(6, (2, 9)), torch.randint(2, (9,))
+    torch.testing.assert_close(accelerate(original)(x, index, kinds), original(x, index, kinds))
+    with pytest.raises(UsageError, match=r"expected x of the targets of shape \(nodes, 7\)"):
+        RGCNConv((5, 7), 3, 2)(x, index, kinds)
+
+
 HETERO = (["a", "b", "c"], [("b", "z", "c"), ("a", "x", "b"), ("b", "y", "a")])
 
 
@@ -51,6 +62,9 @@ def test_hgt_refuses_what_its_metadata_lack() -> None:
     assert set(layer({**x, "d": torch.randn(2, 4)}, edges)) == {"a", "b", "c"}  # as PyG
     with pytest.raises(UsageError, match="rows of 'c'"):
         layer({kind: x[kind] for kind in "ab"}, edges)
+    for strange in ({}, {"d": x["a"]}):  # PyG raises too
+        with pytest.raises(UsageError, match=r"rows of some of a, b, c in x_dict, saw (none|'d')"):
+            layer(strange, {})
     with pytest.raises(UsageError, match="relations of the metadata"):
         layer(x, {**edges, ("a", "q", "b"): edges["a", "x", "b"]})
     with pytest.raises(UsageError, match=r"x_dict\['b'\] of shape"):
@@ -140,3 +154,10 @@ def test_saved_maxima_stay_raw_where_edges_alone_read_them() -> None:
         outputs = [builder.contract([power, gradient], ["", ""], "", Domain.EDGE, Domain.DST)]
         backward = builder.program([*outputs, builder.map("scale", top, constant=2.0)] if beyond else outputs)
         assert read_at_edges(backward) == (frozenset({2}) if beyond else frozenset({1, 2}))
+
+
+def test_a_maximum_that_is_the_result_is_made_zero_though_it_is_saved() -> None:
+    made = plan(lambda g, x: g.max_in(g.src(x), Domain.DST), (("x", Domain.SRC, ()),), ("x",), dict.fromkeys(Domain, 100))
+    assert made.backward is not None and read_at_edges(made.backward) and len(set(made.forward.outputs)) < len(made.forward.outputs)
+    runner = made.runner("forward", ("gpu", Tuning(), (None, None), ()))
+    assert isinstance(runner, Rows) and runner.maxima == {made.forward.outputs[0]}

@@ -53,6 +53,7 @@ def _linear(b: Builder, node: fx.Node) -> bool:
 def _product(b: Builder, node: fx.Node, x: Place, w: Place, bias: Place | None) -> bool:
     """Add x w + bias, where x has any number of leading dimensions."""
     x = products.as_matrix(x, b.contiguous)
+    bias = products.as_row(bias, w.sizes[1], b.contiguous) if bias is not None else None
     out = b.fresh(value(node))
     to = products.as_matrix(out, b.contiguous)
     if to.memory is not out.memory:
@@ -68,6 +69,8 @@ def _mm(b: Builder, node: fx.Node) -> bool:
 
 def _addmm(b: Builder, node: fx.Node) -> bool:
     c = b.place(node.args[0])
+    if any(size != 1 for size in c.sizes[:-1]):
+        return False
     row = c.viewed(c.sizes[-1:], c.strides[-1:])
     return _product(b, node, b.place(node.args[1]), b.place(node.args[2]), row)
 
@@ -137,6 +140,8 @@ def _convolution(b: Builder, node: fx.Node) -> bool:
     work = value(node).numel() * math.prod(shape(weight)[1:])
     if not places[0].contiguous or not places[1].contiguous or not value(node).is_contiguous():
         return False
+    if bias is not None:
+        places[2] = products.as_row(places[2], shape(node)[1], b.contiguous)
     if argument(node, "transposed") or work > products.SMALL_CONVOLUTION or math.prod(shape(weight)[1:]) > products.DEEPEST:
         return _sums(b, node, places)
     groups = int(argument(node, "groups"))

@@ -40,8 +40,14 @@ def as_matrix(place: Place, contiguous: Contiguous) -> Place:
     return place.viewed((run[0], place.sizes[-1]), (run[1], place.strides[-1]))
 
 
+def as_row(bias: Place, columns: int, contiguous: Contiguous) -> Place:
+    """Return a bias as `columns` numbers one after the other, as the runtime reads them, copied where they do not lie so."""
+    row = bias.broadcast((columns,))
+    return row if row.contiguous else contiguous(row)
+
+
 def product(to: Place, a: Place, b: Place, bias: Place | None, handle: Handle) -> list[str]:
-    """Return the lines of to = a b + bias, all of two dimensions but the bias of columns."""
+    """Return the lines of to = a b + bias, all of two dimensions but the bias of columns, a row (`as_row`)."""
     if any(place.dtype != torch.float32 for place in (to, a, b)):
         raise Unsupported(f"a product of {a.dtype}")
     (rows, inner), columns = a.sizes, b.sizes[1]
@@ -54,8 +60,8 @@ def product(to: Place, a: Place, b: Place, bias: Place | None, handle: Handle) -
 
 
 def _wide(to: Place, a: Place, b: Place, bias: Place | None) -> list[str]:
-    """Return the line of a large product of ours, and "else"; nothing where the runtime has no room for it, or would read out of order."""
-    if a.sizes[1] > DEEPEST or to.strides[1] not in (0, 1) or (bias is not None and bias.strides[0] not in (0, 1)):
+    """Return the line of a large product of ours, and "else"; nothing where the runtime has no room for it, or would write out of order."""
+    if a.sizes[1] > DEEPEST or to.strides[1] not in (0, 1):
         return []
     arguments = [a.pointer, a.strides[0], a.strides[1], b.pointer, b.strides[0], b.strides[1], "nullptr" if bias is None else bias.pointer]
     arguments += [to.pointer, to.strides[0], to.sizes[0], to.sizes[1], a.sizes[1], "threads"]
@@ -64,8 +70,6 @@ def _wide(to: Place, a: Place, b: Place, bias: Place | None) -> list[str]:
 
 def _call(to: Place, a: Place, b: Place, bias: Place | None, at: tuple[str, str, str] = ("", "", ""), by: str = "nullptr") -> str:
     """Return one call of the runtime's product; `at` are texts to add to the three pointers."""
-    if bias is not None and bias.strides[0] not in (0, 1):
-        raise Unsupported("a bias that is not contiguous")
     arguments = [f"{a.pointer}{at[1]}", a.strides[0], a.strides[1], f"{b.pointer}{at[2]}", b.strides[0], b.strides[1]]
     arguments += ["nullptr" if bias is None else bias.pointer, by, f"{to.pointer}{at[0]}", to.strides[0], to.sizes[0], to.sizes[1], a.sizes[1]]
     return f"product({', '.join(map(str, arguments))});"

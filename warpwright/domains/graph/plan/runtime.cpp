@@ -172,7 +172,7 @@ static void product(const float* a, long row, long along, const float* b, long a
         vf first[2] = {};
         if (bias) for (long j = 0; j < count; ++j) first[j / W][j % W] = bias[n + j];
         for (long m = 0; m < M; m += ROWS)
-            for (long k = 0; k < K; k += TERMS)
+            for (long k = 0; k == 0 || k < K; k += TERMS)  // once too where nothing is summed: it stores
                 some_rows<ROWS>(std::min((long)ROWS, M - m), a + m * row + k * along, row, along, from + k * wide, wide, std::min(TERMS, K - k), k ? nullptr : first, by ? by + m : nullptr,
                                 c + m * out + n, out, count);
     }

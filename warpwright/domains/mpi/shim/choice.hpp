@@ -11,8 +11,10 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <locale>
 #include <mutex>
 #include <optional>
+#include <sstream>
 #include <utility>
 
 #include "library.hpp"
@@ -61,13 +63,14 @@ public:
     static constexpr int least_bytes = 9, sizes = 15, least_block = 3, blocks = 11;
 
     Measured() {
-        const char* text = std::getenv("WARPWRIGHT_MPI_TIMES");
+        const char* given = std::getenv("WARPWRIGHT_MPI_TIMES");
+        if (!given) return;
+        std::istringstream text(given);
+        text.imbue(std::locale::classic()); // the program's own may write 0,5
         for (Point& point : table_) {
             auto& [between, alone] = point;
-            int length = 0;
-            if (!text || std::sscanf(text, "%f %f %f %f %n", &between.library_us, &between.ours_us, &alone.library_us, &alone.ours_us, &length) != 4) return;
+            if (!(text >> between.library_us >> between.ours_us >> alone.library_us >> alone.ours_us)) return;
             if (!(between.library_us > 0 && between.ours_us > 0 && alone.library_us > 0 && alone.ours_us > 0)) return;
-            text += length;
         }
         known_ = true;
     }

@@ -50,7 +50,8 @@ class Runner:
         self.outers = added_outers(schedule)
         self.done = self._last_uses()
         ops = schedule.program.ops
-        inner = {schedule.program.outputs[number] for number in raw}
+        outputs = schedule.program.outputs
+        inner = {outputs[n] for n in raw} - {value for n, value in enumerate(outputs) if n not in raw}  # a result that is saved too is a result
         self.maxima = {i for i, op in enumerate(ops) if op.kind == "segmax" and (not self.raw_maxima or finished(schedule, i, inner))}
         self.inputs = [(i, op.function, op.domain is Domain.ONE) for i, op in enumerate(ops) if op.kind == "input"]
         joined = {outer for outer, _ in self.outers.values()}

@@ -251,6 +251,8 @@ class HGTConv(Layer):
         return self._finished(x_dict, kinds, counts, out.flatten(1))
 
     def _check(self, x_dict: dict[str, torch.Tensor], kinds: list[str], edge_index_dict: dict[EdgeType, torch.Tensor]) -> None:
+        if not kinds:
+            raise UsageError(f"expected rows of some of {', '.join(self.node_types)} in x_dict, saw {', '.join(map(repr, x_dict)) or 'none'}")
         for kind in kinds:
             check_rows(x_dict[kind], self.in_channels[kind], f"x_dict[{kind!r}]")
         for relation in edge_index_dict:

@@ -84,9 +84,10 @@ class RGCNConv(Layer):
         target = source if target is None else target
         if self.num_blocks is not None and not target.is_floating_point():
             raise ValueError("Block-diagonal decomposition not supported for non-continuous input features.")
-        for rows, width, name in ((source, self.in_channels_l, "x"), (target, self.in_channels_r, "x of the targets")):
-            if rows.is_floating_point() and (rows is source or self.root is not None):
-                check_rows(rows, width, name)
+        if source.is_floating_point():
+            check_rows(source, self.in_channels_l, "x")
+        if target.is_floating_point() and self.root is not None:
+            check_rows(target, self.in_channels_r, "x of the targets")
         graph = typed_edges(edge_index, edge_type, source.shape[0], target.shape[0], self.num_relations)
         weight = wide(self.weight)
         if self.comp is not None:
