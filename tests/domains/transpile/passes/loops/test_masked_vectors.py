@@ -87,7 +87,6 @@ class _Maker:
                 f"{self.whole(depth + 1)} {pick(['<', '>', '<=', '!=', '=='])} {self.whole(depth + 1)}",
                 "x > y",
                 "x * 0.5f < f[i]",
-                "!flags[z]",
                 "threadIdx.x - 1 > 0",
                 "!(m > 4)",
                 f"(q & 3u) == {self.rng.randrange(3)}u",
@@ -100,8 +99,14 @@ class _Maker:
 
     def real(self) -> str:
         return self.rng.choice(
-            ["x * 0.5f + y", "fmaxf(x, f[i] - y)", "fabsf(y) * 0.25f", f"(float)({self.whole(1)} & 15)", "x > y ? 1.5f : x * 0.125f",
-             "-flags[z] * x", "fmaxf(-INFINITY, x)"]
+            [
+                "x * 0.5f + y",
+                "fmaxf(x, f[i] - y)",
+                "fabsf(y) * 0.25f",
+                f"(float)({self.whole(1)} & 15)",
+                "x > y ? 1.5f : x * 0.125f",
+                "fmaxf(-INFINITY, x)",
+            ]
         )
 
     def change(self) -> str:
@@ -112,13 +117,15 @@ class _Maker:
                 f"{pick('xy')} = {self.real()};",
                 f"q = q * 5u + {self.whole(1)};",
                 "++v;",
+                "x += -f[z];",
             ]
         )
 
     def branch(self, depth: int, jump: bool) -> str:
         other = f" else {{ {self.change()} }}" if self.rng.random() < 0.4 else ""
         leaves = self.rng.choice([" break;", " continue;"]) if jump and self.rng.random() < 0.5 else ""
-        return f"if ({self.truth()}) {{ {self.change()} {self.several(depth + 1, jump)}{leaves} }}{other}"
+        cond = "!a[z]" if self.rng.random() < 0.2 else self.truth()
+        return f"if ({cond}) {{ {self.change()} {self.several(depth + 1, jump)}{leaves} }}{other}"
 
     def several(self, depth: int, jump: bool) -> str:
         parts = [self.change() if depth > 2 or self.rng.random() < 0.5 else self.branch(depth, jump) for _ in range(self.rng.randrange(1, 4))]
@@ -142,9 +149,28 @@ class _Maker:
         return f"int {t} = 9; do {{ {inside} {t} -= 1 + (v & 3); }} while ({t} > 0);"
 
     def body(self) -> str:
-        flags = "__shared__ int flags[2]; if (threadIdx.x < 2) flags[threadIdx.x] = m % (3 + threadIdx.x); __syncthreads(); const int z = m & 1;"
-        first = f"{flags} int u = a[i], v = i - 3, w = m; unsigned q = i * 7u; float x = f[i], y = 0.75f;"
+        first = "const int z = m % 1; int u = a[i], v = i - 3, w = m; unsigned q = i * 7u; float x = f[i], y = 0.75f;"
         return f"{first} {self.loop(0)} {self.several(2, False)} {self.loop(0)} out[i] = u + v * 3 + w + (int)q; real[i] = x + y;"
+
+
+@pytest.mark.compiler
+def test_values_that_are_one_for_all_threads() -> None:
+    loop = "for (int j = 0; j < m; ++j) {{ int o = j * 2; {} }}"
+    bodies = {
+        "negated": "float best = -INFINITY; " + loop.format("if (!a[o]) continue; float d = f[j] - i; if (d > best) best = d;") + " real[i] = best;",
+        "minus": "float s = 0; " + loop.format("if (f[j] > i) continue; s += -f[o];") + " real[i] = s;",
+        "truth": "int s = 0; " + loop.format("float d = f[j] - i; if (d < -9.f) continue; s += -(d > 0.0f) + ~(d > 1.f);") + " out[i] = s;",
+        "index": "int s = 0; " + loop.format("if (f[j] > i) continue; if (threadIdx.x - 1 > 0) s += 1;") + " out[i] = s;",
+        "quotient": "int s = 0; " + loop.format("if (i < n - 40) { s += m / (n - 40); } s += j;") + " out[i] = s;",
+    }
+    vectors = program(bodies, "vectors")
+    one, other = vectors.load(OPTIMISED), program(bodies, "fibers").load(PLAIN)
+    a, f = np.arange(40, dtype=np.int32) % 3, np.linspace(-9, 30, 40).astype(np.float32)
+    for name in bodies:
+        seen, expected = ((np.zeros(40, np.int32), np.zeros(40, np.float32)) for _ in range(2))
+        one[name][2, 32](a, f, *seen, 40, 17)
+        other[name][2, 32](a, f, *expected, 40, 17)
+        assert np.array_equal(seen[0], expected[0]) and np.array_equal(seen[1], expected[1]), name
 
 
 @pytest.mark.compiler
@@ -157,6 +183,7 @@ def test_random_kernels_agree_with_fibers(many: Callable[[int], int]) -> None:
     for name in bodies:
         for n, m in ((1, 4), (45, 11), (96, 3)):
             a, f = rng.integers(-40, 60, n).astype(np.int32), rng.standard_normal(n).astype(np.float32)
+            a[0] = m % 2 * 5
             answers = []
             for loaded in (one, other):
                 out, real = np.zeros(n, np.int32), np.zeros(n, np.float32)
