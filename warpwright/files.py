@@ -1,7 +1,9 @@
-"""Folders that are written to."""
+"""Folders and files that are written to."""
 
 from __future__ import annotations
 
+import os
+import threading
 from pathlib import Path
 
 from warpwright.errors import UsageError
@@ -18,3 +20,10 @@ def make_folder(path: str | Path) -> Path:
     except OSError as error:
         raise UsageError(f"expected a folder that can be made, saw {folder}: {error.strerror}", "name another one") from error
     return folder
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file that others, who may write it too, read whole or not at all."""
+    partial = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
+    partial.write_text(text)
+    partial.replace(path)

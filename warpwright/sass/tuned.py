@@ -35,6 +35,7 @@ from warpwright.domains.sass import script, triton_kernels
 from warpwright.domains.sass.cubin import Cubin
 from warpwright.domains.sass.kernel import read_kernel
 from warpwright.errors import UsageError, WarpwrightError
+from warpwright.files import write_whole
 from warpwright.native import cache_folder
 from warpwright.sass.polish import Polished, polish
 
@@ -196,18 +197,11 @@ class _Place:
         folder.mkdir(parents=True, exist_ok=True)
         loads = own
         if outcome.kept:
-            _write(folder / f"{name}_{own}.json", outcome.schedule)
+            write_whole(folder / f"{name}_{own}.json", outcome.schedule)
             loads = digest(script.read(outcome.schedule, read_kernel(Cubin(image), name)).cubin.data.hex())
         told = {"loads": loads, "gpu": self.gpu, "ptxas": ptxas_version(image), "when": now(), **asdict(outcome)}
-        _write(folder / f"{name}_{own}.tuned.json", json.dumps(told, indent=1) + "\n")
+        write_whole(folder / f"{name}_{own}.tuned.json", json.dumps(told, indent=1) + "\n")
         self.state = self._state()
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file that another process, of several that search at once, reads whole or not at all."""
-    partial = path.with_suffix(f".{os.getpid()}")
-    partial.write_text(text)
-    partial.replace(path)
 
 
 def _on_this_gpu(cubin: Path, harness: Path, kernel: str, seconds: float) -> Polished:

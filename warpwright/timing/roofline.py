@@ -13,7 +13,6 @@ import math
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -24,6 +23,7 @@ from typing import Any
 
 from warpwright.base import Scalar, Task, digest, from_json, to_json
 from warpwright.errors import RooflineError
+from warpwright.files import write_whole
 from warpwright.timing.facts import machine_name
 from warpwright.timing.rates import Peaks, Work
 
@@ -109,9 +109,7 @@ def work(task: Task, timeout: float = 300.0, folder: Path | None = None, count: 
     if kept is not None:
         with suppress(OSError):  # a folder that cannot be written to keeps nothing
             kept.parent.mkdir(parents=True, exist_ok=True)
-            partial = kept.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
-            partial.write_text(json.dumps(asdict(counted)))
-            partial.replace(kept)
+            write_whole(kept, json.dumps(asdict(counted)))
     return counted
 
 
@@ -149,9 +147,7 @@ def peaks(device: str, folder: Path, measure_again: bool = False, seconds: float
     measured = replace(Peaks(**_ask({"device": device}, 300.0, ready)), machine=machine, when=datetime.now(UTC).isoformat(timespec="seconds"))
     best = measured if known is None else higher(measured, known)
     folder.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(f".{os.getpid()}")
-    partial.write_text(json.dumps(asdict(best), indent=1))
-    partial.replace(path)
+    write_whole(path, json.dumps(asdict(best), indent=1))
     return best
 
 

@@ -22,6 +22,7 @@ from warpwright.domains.cuda import triton_text, unit
 from warpwright.domains.cuda.constants import block_shape
 from warpwright.domains.cuda.occupancy import USUAL, architecture, occupancy
 from warpwright.errors import NotApplicable
+from warpwright.files import write_whole
 from warpwright.native import nvidia
 from warpwright.space import Facts
 
@@ -205,6 +206,4 @@ def _kept(path: Path) -> Facts | None:
 def _keep(path: Path, facts: Facts) -> None:
     if not facts.parts:  # a compiler that failed may do better tomorrow
         return
-    partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(asdict(facts)))
-    partial.replace(path)
+    write_whole(path, json.dumps(asdict(facts)))

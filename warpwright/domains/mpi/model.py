@@ -24,6 +24,7 @@ from typing import Any
 
 from warpwright import native
 from warpwright.errors import UsageError
+from warpwright.files import write_whole
 
 METHODS = ("library", "packed")
 """In the order of simplicity: a tie goes to the first."""
@@ -164,9 +165,7 @@ def keep(name: str, points: Sequence[Point], when: str, file: Path | None = None
     kept = json.loads(file.read_text()) if file.exists() else {}
     rows = [{"method": p.method, "bytes": p.bytes, "block": p.block, "us": [p.time.low, p.time.us, p.time.high]} for p in points]
     kept[name] = {"when": when, "points": rows}
-    fresh = file.with_suffix(f".{os.getpid()}")
-    fresh.write_text(json.dumps(kept, indent=1))
-    os.replace(fresh, file)  # atomic: readers never see half of it
+    write_whole(file, json.dumps(kept, indent=1))
     return file
 
 

@@ -24,7 +24,6 @@ LONGEST_HELD_STALL = 11
 
 SHIFT, FIELDS = 105, (1 << 20) - 1
 MASK = FIELDS << SHIFT
-REUSE = 7 << 122
 SLOT_BITS = (24, 32, 64)
 """Where the register numbers of operand slots a, b and c begin."""
 
@@ -133,19 +132,9 @@ def with_write_board(word: int, board: int) -> int:
     return word & ~(7 << 110) | board << 110
 
 
-def with_wait(word: int, board: int) -> int:
-    """Return the word that waits for one scoreboard more."""
-    return word | 1 << (116 + board)
-
-
 def without_waits(word: int) -> int:
     """Return the word that waits for no scoreboard."""
     return word & ~(63 << 116)
-
-
-def with_reuse(word: int, slots: int) -> int:
-    """Return the word that keeps the operands of some more slots."""
-    return word | slots << 122
 
 
 def without_reuse(word: int, slots: int = 7) -> int:
