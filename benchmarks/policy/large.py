@@ -2,9 +2,9 @@
 
     python -m benchmarks.policy.large --tasks OUT/tasks.jsonl --rate 4256 --out OUT [--runs 5] [--least 60] [--name large] [--policy FOLDER]
 
-What is told apart: the policy as it searches (policy/spreading.py), the policy's own answers drawn one after the other (`not spread`), and the searches
-of the house, all in the closed space of what graph_rows recorded of a task; evolve is looked at after 256 evaluations too. Shares are of the best that
-was recorded. Intervals are of 95 % over tasks: each task's value is the mean over runs. Nothing is measured here.
+What is told apart: the policy as it searches (policy/spreading.py), its own answers drawn one after the other (`not spread`), and the searches of the
+house, all in the closed space of what graph_rows recorded of a task; evolve is looked at after 256 evaluations too. Shares are of the best recorded.
+Intervals are of 95 % over tasks: each task's value is the mean over runs. Nothing is measured here.
 """
 
 from __future__ import annotations

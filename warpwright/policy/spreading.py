@@ -1,8 +1,8 @@
 """How a policy goes on searching a space after its first answer: its proposals are spread over the whole of what may be written.
 
-A trained policy prefers two or three openings, and drawn as it is, it writes sixteen variants of these. So at each word its chances are mixed with those
-of a draw among all legal words (`SHARE`), also words that it never read, and what begins as recipes that were evaluated already becomes less likely, the
-more so the further those stayed behind the best one:
+A trained policy prefers two or three openings, and drawn as it is, it writes sixteen variants of these. So at each word its chances are mixed with
+those of a draw among all legal words (`SHARE`), also words that it never read, and what begins as recipes that were evaluated already becomes less
+likely, the more so the further those stayed behind the best one:
 
     weight(word) = ((1 - SHARE) * chance(word) + SHARE / legal words) / (1 + STRENGTH * sum over known recipes that begin so of (SEEN + regret))
 

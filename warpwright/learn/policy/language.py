@@ -123,7 +123,9 @@ Paid = Callable[[str, str], float]
 """The speed-up of a program's text, by the task's name and the text; 0 where it did not pass."""
 
 
-def train(tasks: Sequence[Written], model: Any, tokenizer: Any, out: Path, settings: Settings, paid: Paid | None = None) -> Mapping[str, list[float]]:
+def train(
+    tasks: Sequence[Written], model: Any, tokenizer: Any, out: Path, settings: Settings, paid: Paid | None = None
+) -> Mapping[str, list[float]]:
     """Train an adapter in two stages, merge it into the model and save that in `out`; return the losses of the first stage, rewards of the second."""
     try:
         from datasets import Dataset

@@ -199,7 +199,7 @@ def chain(rng: Random, sizes: Sizes = "small") -> tuple[Shape, list[Step]]:
         if not shape:
             break
         make = rng.choice(_makers(shape, sizes, heavy and number == 0))
-        if shape[1 if sizes == "large" else -1] == 1 and make not in (_pointwise, _more_pointwise):
+        if (shape[1 if sizes == "large" else -1] == 1 and make not in (_pointwise, _more_pointwise)):
             break
         steps.append(make(rng, shape))
         shape = steps[-1].shape

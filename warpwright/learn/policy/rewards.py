@@ -1,8 +1,8 @@
 """What an answer is paid. Everything follows from the evaluator's verdict and speed-up; a program that did not pass is paid the least there is.
 
-log          log2 of the speed-up, clipped: one jackpot cannot rule a step     (CUDA-L1 clips after dividing by the deviation, to the same end)
-raw          the speed-up as it is                                             (ablation)
-milestones   how many of MILESTONES the speed-up has reached, as a share
+    log          log2 of the speed-up, clipped: one jackpot cannot rule a step     (CUDA-L1 clips after dividing by the deviation, to the same end)
+    raw          the speed-up as it is                                             (ablation)
+    milestones   how many of MILESTONES the speed-up has reached, as a share
 """
 
 from __future__ import annotations

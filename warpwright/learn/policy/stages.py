@@ -126,7 +126,9 @@ def _askings(tasks: Sequence[Answering]) -> Mapping[str, Asking]:
     return {name: task.asking() for name, task in {task.name: task for task in tasks}.items()}
 
 
-def _examples(policy: Policy, pairs: Sequence[tuple[Answering, Recipe]], exemplars: Exemplars, most: int, seed: str) -> list[dict[str, Any]]:
+def _examples(
+    policy: Policy, pairs: Sequence[tuple[Answering, Recipe]], exemplars: Exemplars, most: int, seed: str
+) -> list[dict[str, Any]]:
     """Return prompt and recipe of each pair as tokens, with a mask of what is to be learnt."""
     rng, askings = rng_of(seed), _askings([task for task, _ in pairs])
     examples = []
