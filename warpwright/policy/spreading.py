@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 SHARE = 0.2
 """Of the weight of a word, what is drawn among all legal ones."""
 
-STRENGTH = 1.0
+STRENGTH = 2.0
 
-SEEN = 0.25
+SEEN = 0.1
 """What a known recipe counts that is as fast as the best one."""
 
 
