@@ -24,7 +24,7 @@ from warpwright.space import Space
 MOST_STEPS = 8
 """Of a random walk."""
 
-WIDTH = 4
+WIDTH = 16
 """Answers that are written for a proposal where the space has a cost model; the one that it holds for the cheapest is proposed."""
 
 
