@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from warpwright.domains.mpi import core
 from warpwright.domains.mpi.errors import DeviceError
-from warpwright.domains.mpi.links import Links
-from warpwright.domains.mpi.slots import Slots, spoken
-from warpwright.domains.mpi.views import View, view
+from warpwright.domains.mpi.exchange.links import Links
+from warpwright.domains.mpi.exchange.slots import Slots, spoken
+from warpwright.domains.mpi.exchange.views import View, view
 from warpwright.errors import UsageError
 
 Direct = bool | Literal["arrays"]

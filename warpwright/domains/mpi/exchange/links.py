@@ -14,10 +14,10 @@ from typing import Any
 
 from warpwright.domains.mpi import core
 from warpwright.domains.mpi.errors import DeviceError
+from warpwright.domains.mpi.exchange.slots import host, spoken, traded
+from warpwright.domains.mpi.exchange.views import View
 from warpwright.domains.mpi.ir import Concat, Dense, Strided, parse
 from warpwright.domains.mpi.layout import Layout
-from warpwright.domains.mpi.slots import host, spoken, traded
-from warpwright.domains.mpi.views import View
 
 _INFO = struct.Struct("<32s64sqQ256s")
 """Of a region that is received: the host, the handle of its allocation, its place in it, its address, its layout; zeros: not to be opened."""
