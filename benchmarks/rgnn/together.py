@@ -38,11 +38,12 @@ LARGE = ("mag", "wikikg2", "am", "biokg")
 COPY = 4.2e12
 """Bytes per second of a large copy on an H200, where a run does not measure it."""
 
-VARIANTS: dict[str, tuple[Options, tuple[str, ...]]] = {
-    "products by Triton": (Options(tuning=Tuning(gathers="triton")), ("wikikg2",)), "one kernel": (Options(fuse=True), ("mag",)),
-    "gradients by Triton": (Options(tuning=Tuning(gradients="tf32x3")), ("am",)),
+VARIANTS: dict[str, tuple[Options, tuple[str, ...], tuple[str, ...]]] = {
+    "attention in one kernel": (Options(attend=True), ("am", "mag", "wikikg2", "biokg"), ("hgt",)),
+    "products by Triton": (Options(tuning=Tuning(gathers="triton")), ("wikikg2",), ("rgcn", "rgat")),
+    "gradients by Triton": (Options(tuning=Tuning(gradients="tf32x3")), ("am",), ("rgcn", "rgat")),
 }  # fmt: skip
-"""Other programs, and the graphs on which they are timed."""
+"""Other programs, and the graphs and layers on which they are timed."""
 ROOM = 100e9
 """Bytes of a card on which torch.pairs in float64 fits beside the other processes; on a smaller one the largest graphs are compared in float32."""
 LAST = 14.0
@@ -114,7 +115,7 @@ def prepared(name: str, model: str, args: argparse.Namespace, device: torch.devi
         Clock(device, 0.0).clean()
     if model != "hgt" and not narrow:
         cell.errors["torch.pairs"] = error(gradients(layer, found["torch.pairs"][1], x, weights), wanted)
-    others = {f"ours: {label}": options for label, (options, graphs) in VARIANTS.items() if name in graphs}
+    others = {f"ours: {label}": options for label, (options, graphs, models) in VARIANTS.items() if name in graphs and model in models}
     for label, options in ({"ours": Options()} | others).items():
         if label == "ours" or time.time() - args.started < args.prepare - LAST:
             layer.options = options  # type: ignore[assignment]
@@ -276,7 +277,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(f"{time.time() - started:5.1f} s prepared", flush=True)
         small = [job for job in ready if job[0] not in LARGE]
         large = [job for job in ready if job[0] in LARGE]
-        varied = [job for job in large if any(job[0] in graphs for _, graphs in VARIANTS.values())]
+        varied = [job for job in large if any(job[0] in graphs and set(job[1]) & set(models) for _, graphs, models in VARIANTS.values())]
         asked = [("copy", job) for job in ready[:1]] + [("times", job) for job in (*small, *large)] + [("variants", job) for job in varied]
         asked += [("kernels", job) for job in large] + [("pairs", job) for job in large if "hgt" in job[1]]
         for part, (name, own, pipe, process) in asked:

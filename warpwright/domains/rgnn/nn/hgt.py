@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch.nn import Parameter, ParameterDict
 
+from warpwright.domains.rgnn.attention.layer import attended
 from warpwright.domains.rgnn.emit.dense import mixed, outer, products, summed, unmixed
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.nn.common import Layer, check_rows, of_dtype, whole_call, wide
@@ -243,7 +244,9 @@ class HGTConv(Layer):
         keys, queries, values = self._by_head(_projected(counts, rows, linears))
         if edges:
             tensors = self._tensors(keys, queries, values)
-            out = apply("hgt_single" if self.heads == 1 else "hgt", self._edges(kinds, counts, edge_index_dict), tensors, self.options)
+            graph = self._edges(kinds, counts, edge_index_dict)
+            fused = attended(graph, tensors, self.options) if self.heads == 1 else None
+            out = apply("hgt_single" if self.heads == 1 else "hgt", graph, tensors, self.options) if fused is None else fused
         else:
             out = torch.zeros_like(values)
         if together:
