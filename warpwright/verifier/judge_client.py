@@ -92,30 +92,34 @@ class Judge:
 
     def __init__(self, task: Task, device: str = "cpu", limits: Limits | None = None, secret: int | None = None) -> None:
         self.task, self.device = task, device
-        self.secret = int.from_bytes(os.urandom(8)) if secret is None else secret
-        self._random = random.Random(self.secret ^ 0x5DEECE66D)
-        self._deck: list[Case] = []
-        """Of hidden distributions, those that calls between the timed ones have not been on."""
         self.worker = Worker("judge", device, limits)
         self.turn = threading.RLock()
         """Held for a request; by one of several threads also from a shipment until it is taken, for the others' shipments would replace it."""
         self.shipments = 0
         """How often inputs were shipped, or let go of."""
+        self._beside: WeakSet[Worker] = WeakSet()
+        """The workers that were checked with this judge: they may hold memory on its GPU."""
+        self._trims = 0
+        try:
+            self.begin(int.from_bytes(os.urandom(8)) if secret is None else secret)
+        except BaseException:
+            self.worker.close()
+            raise
+
+    def begin(self, secret: int) -> None:
+        """Begin, or begin anew, with this secret: the worker loads the task afresh, and nothing that it drew or answered before is kept."""
+        self.secret = secret
+        self._random = random.Random(secret ^ 0x5DEECE66D)
+        self._deck: list[Case] = []
+        """Of hidden distributions, those that calls between the timed ones have not been on."""
         self.warm_up = Case("nominal", self._random.randrange(SEEDS))
         self._cases: tuple[Case, ...] | None = None
         self._certificate: Certificate | None = None
         self.dropped: dict[str, str] = {}
         """Distributions that are not used for this task, and why."""
-        self._beside: WeakSet[Worker] = WeakSet()
-        """The workers that were checked with this judge: they may hold memory on its GPU."""
-        self._trims = 0
-        try:
-            self.facts: Mapping[str, Any] = self._ask(
-                "open", task=to_json(task), secret=f"{self.secret:x}", host_only=False, timeout=self.worker.limits.build_seconds
-            )
-        except BaseException:
-            self.worker.close()
-            raise
+        self.facts: Mapping[str, Any] = self._ask(
+            "open", task=to_json(self.task), secret=f"{secret:x}", host_only=False, timeout=self.worker.limits.build_seconds
+        )
 
     def _ask(self, op: str, timeout: float | None = None, **fields: Any) -> dict[str, Any]:
         reply = self._request(op, timeout, fields)
@@ -263,9 +267,7 @@ class Judge:
             if extra := set(shared) - allowed:
                 return Comparison("aliasing", f"output {number} shares memory with {', '.join(sorted(extra))}; the original's does not")
             if lost := (allowed & changed) - set(shared):  # whoever goes on changing one expects the other to change too
-                return Comparison(
-                    "aliasing", f"output {number} is a copy; the original's is {', '.join(sorted(lost))}, which the call changes"
-                )
+                return Comparison("aliasing", f"output {number} is a copy; the original's is {', '.join(sorted(lost))}, which the call changes")
         return comparison
 
     def unchanged(self, export: Mapping[str, Any]) -> bool:

@@ -84,7 +84,10 @@ class JudgeWorker:
         return {"isolation": self.order["isolation"]}
 
     def open(self, task: dict[str, Any], secret: str, host_only: bool) -> dict[str, Any]:
-        """Load the task and find out how the original behaves; return the facts a runner needs."""
+        """Load the task and find out how the original behaves; return the facts a runner needs. What an earlier secret left is let go of."""
+        self.shelf.release_all()
+        self.last, self.shipped, self.form = [], [], []
+        self.states.clear()
         self.shelf.host_only = host_only
         budget = _budget_bytes(self.device)
         _limit_memory(from_json(Task, task), self.device)
