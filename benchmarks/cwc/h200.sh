@@ -12,6 +12,7 @@ set -u
 which=$1 sets=$2 out=$3 seconds=$4
 [ -z "${GPU:-}" ] || export CUDA_VISIBLE_DEVICES=$GPU
 began=$SECONDS work=${TMPDIR:-/tmp}/warpwright-cwc
+[ "$which" = verify ] && work=$work-verify # may run beside another
 rm -rf "$work"  # of a fixed name: a task of the archive is known by its path
 mkdir -p "$out" "$work/out"
 out=$(cd "$out" && pwd)
