@@ -100,12 +100,12 @@ def test_csv_labels_and_presets_round_trip(tmp_path: Path) -> None:
 
 
 def test_a_preset_s_own_blur_stands_unless_another_is_asked_for(tmp_path: Path) -> None:
-    assert (Options("apart").spec.pb, Options("apart", pb=0.3).spec.pb, Options().spec.pb, Options(k=5).spec.k) == (0.2, 0.3, 0.3, 5)
+    assert (Options("apart").spec.pb, Options("apart", pb=0.3).spec.pb, Options().spec.pb, Options(k=5).spec.k) == (0.4, 0.3, 0.3, 5)
     source = sources.open_source(folder_set(tmp_path / "in"))
     options = Options("apart")
     protect_data_set(source, tmp_path / "out", KEY, options, tmp_path / "manifest.jsonl")
     header = json.loads((tmp_path / "manifest.jsonl").read_text().splitlines()[0])
-    assert (header["preset"], header["k"], header["pb"]) == ("apart", 3, 0.2)
+    assert (header["preset"], header["k"], header["pb"]) == ("apart", 3, 0.4)
     bank = options.bank(KEY, source.classes)
     assert bank.spec.candidates == 64
     item = next(iter(source.items()))

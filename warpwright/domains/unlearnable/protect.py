@@ -48,7 +48,7 @@ class Preset:
 
 PRESETS: dict[str, Preset] = {
     "gentle": Preset(FilterSpec(), Operator("reflect", "sum")),
-    "apart": Preset(FilterSpec(pb=0.2, candidates=64), Operator("reflect", "sum")),
+    "apart": Preset(FilterSpec(pb=0.4, candidates=64), Operator("reflect", "sum")),
     "paper": Preset(
         FilterSpec(tap="random"),
         Operator("zero", "max"),
