@@ -81,7 +81,8 @@ def _others(rng: np.random.Generator) -> Iterator[Work]:
     arguments = (start, column, value, b, out, rows, width)
     yield Work("spmm", "4096, 16 a row, 128", (rows // 8, width // 32), arguments, arguments, out, want, None, (32, 8, 1))
     rows, cols = 1024, 768
-    d, x, means, scales, dweight, dbias = normal(rng, rows, cols), normal(rng, rows, cols), normal(rng, rows), normal(rng, rows), zeros(cols), zeros(cols)
+    d, x, means, scales = normal(rng, rows, cols), normal(rng, rows, cols), normal(rng, rows), normal(rng, rows)
+    dweight, dbias = zeros(cols), zeros(cols)
     want = (d.astype(float) * (x - means.astype(float)[:, None]) * scales[:, None]).sum(0)
     arguments = (d, x, means, scales, dweight, dbias, rows, cols)
     yield Work("weight_gradients", "1024x768", (cols // 32,), arguments, arguments, dweight, want, None, (32, 8, 1))
