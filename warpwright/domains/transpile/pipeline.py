@@ -22,6 +22,7 @@ from warpwright.domains.transpile.passes import (
     block_fusion,
     columns,
     flatten_blocks,
+    induction_variables,
     private_arrays,
     private_counts,
     scalar_replacement,
@@ -109,6 +110,11 @@ def _part_values(state: State) -> State:
     return replace(state, body=versions.apart(state.body, variables, state.device.known.references), variables=variables)
 
 
+def _move_alike(state: State) -> State:
+    variables = dict(state.variables)
+    return replace(state, body=induction_variables.apart(state.body, variables, state.device.known), variables=variables)
+
+
 def _count_apart(state: State) -> State:
     body, counts = private_counts.apart(state.body, state.variables)
     return replace(state, body=body, counts=counts)
@@ -173,6 +179,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("normalise", _normalise),
     Pass("private arrays", _move_arrays, lambda state: state.settings.vectors),
     Pass("values apart", _part_values, lambda state: state.settings.vectors),
+    Pass("induction variables", _move_alike, lambda state: state.settings.vectors),
     Pass("private counts", _count_apart, lambda state: state.settings.vectors),
     Pass("scalar replacement", _replace_scalars, lambda state: state.settings.vectors),
     Pass("barrier fission", lambda state: replace(state, lowered=Lowered(_cut(state.body, state)))),
