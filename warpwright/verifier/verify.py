@@ -150,10 +150,11 @@ class _Verification:
         for case in cases[1:]:
             self.call(case, 0)
         load_state(self.judge, self.worker, self.entry, 1, "set_state")
-        if self.judge.viable(cases[0], 1):
-            self.call(cases[0], 1, check="stale_state" if self.judge.facts["state_tensors"] else "")
+        if changed := self.judge.sound(cases[0], 1):
+            self.call(changed, 1, check="stale_state" if self.judge.facts["state_tensors"] else "")
         load_state(self.judge, self.worker, self.entry, TIMED_STATE)
-        self.call(cases[1], TIMED_STATE, check="stale_state")
+        if timed := self.judge.sound(cases[1], TIMED_STATE):
+            self.call(timed, TIMED_STATE, check="stale_state")
         return self.nearest[1]
 
     def first_call(self, case: Case) -> None:
@@ -168,11 +169,12 @@ class _Verification:
     def second_state(self, first: Case, others: list[Case]) -> None:
         """Change the parameters in place; then a few of the cases again."""
         load_state(self.judge, self.worker, self.entry, 1, "set_state")
-        chosen = [first, *others[: SECOND_STATE_CASES - 1]]
-        for case in chosen:
-            if case is first or self.judge.viable(case, 1):
+        nominal = self.judge.sound(first, 1)
+        for case in filter(None, [nominal, *others[: SECOND_STATE_CASES - 1]]):
+            if case is nominal or self.judge.viable(case, 1):
                 self.call(case, 1, check="stale_state" if self.judge.facts["state_tensors"] else "")
-        self.one_tensor_at_a_time(first)
+        if nominal:
+            self.one_tensor_at_a_time(nominal)
 
     def one_tensor_at_a_time(self, case: Case) -> None:
         """Write single tensors and elements of the state in place; a call after each.
@@ -212,15 +214,16 @@ class _Verification:
 
     def timed_state(self, case: Case) -> None:
         """Write the last state through `.data` and switch the mode of training and back; then load it, as it is for the timing; a call after each."""
-        state = self.judge.state(TIMED_STATE)
-        if self.judge.facts["state_tensors"]:
+        state, sound = self.judge.state(TIMED_STATE), self.judge.sound(case, TIMED_STATE)
+        if sound and self.judge.facts["state_tensors"]:
             write_state(self.worker, self.entry, state, "set_state", hidden=True)
             if self.judge.facts["switches"]:  # a graph that was exported in one mode has no other
                 with as_rejections():
                     good(self.worker.request("switch_mode", entry=self.entry), "raised")
-            self.call(case, TIMED_STATE, check="stale_state", loaded=True)
+            self.call(sound, TIMED_STATE, check="stale_state", loaded=True)
         load_state(self.judge, self.worker, self.entry, TIMED_STATE)
-        self.call(case, TIMED_STATE, check="stale_state")
+        if sound:
+            self.call(sound, TIMED_STATE, check="stale_state")
 
     def changed_afterwards(self) -> None:
         """Make some calls as they were timed; then write a state in place, and make a call in it."""
@@ -228,13 +231,14 @@ class _Verification:
         if self.judge.facts["stateful"] or self.judge.facts["mutated_state"]:
             load_state(self.judge, self.worker, self.entry, TIMED_STATE)
         for _ in range(LAST_CALLS):
-            self.call(replace(nominal, seed=self.random.randrange(1 << 31)), TIMED_STATE)
+            if sound := self.judge.sound(replace(nominal, seed=self.random.randrange(1 << 31)), TIMED_STATE):
+                self.call(sound, TIMED_STATE)
             if time.monotonic() - began > LAST_SECONDS:
                 break
-        nominal = replace(nominal, seed=self.random.randrange(1 << 31))
-        if self.judge.facts["state_tensors"] and self.judge.viable(nominal, 1):
+        changed = self.judge.sound(replace(nominal, seed=self.random.randrange(1 << 31)), 1)
+        if changed and self.judge.facts["state_tensors"]:
             write_state(self.worker, self.entry, self.judge.state(1), "set_state")
-            self.call(nominal, 1, check="stale_state", loaded=True)
+            self.call(changed, 1, check="stale_state", loaded=True)
         expect_one_context(self.worker)
 
     def write(self, name: str, which: int, how: str = "set_state") -> None:

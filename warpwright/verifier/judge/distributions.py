@@ -289,7 +289,7 @@ def _random_tensor(tensor: torch.Tensor, buffer: bool, generator: torch.Generato
     if tensor.is_complex():
         parts = [_random_tensor(part.clone(), buffer, generator, strength) for part in torch.view_as_real(tensor.resolve_conj()).unbind(-1)]
         return torch.complex(*parts)  # each by itself: of weights that begin as real numbers the imaginary parts would stay zero
-    if strength > 1 and _is_shuffled(tensor):
+    if strength > 1 and is_shuffled(tensor):
         return tensor.flatten()[torch.randperm(tensor.numel(), generator=generator, device=tensor.device)].view(tensor.shape)
     if not _is_real(tensor) or (buffer and _is_structural(tensor)):
         return tensor.clone()
@@ -325,13 +325,13 @@ def nudged(tensor: torch.Tensor, seed: int) -> torch.Tensor:
         signs = torch.randint(0, 2, tensor.shape, generator=generator, device=tensor.device) * 2 - 1
         return tensor * (1 + step * signs.to(tensor.dtype.to_real()))
     moved = tensor.clone()
-    if _is_shuffled(tensor):
+    if is_shuffled(tensor):
         at = torch.unravel_index(torch.tensor(seed % tensor.numel()), tensor.shape)
         moved[at] += 1 if bool(tensor[at] < tensor.max()) else -1
     return moved
 
 
-def _is_shuffled(tensor: torch.Tensor) -> bool:
+def is_shuffled(tensor: torch.Tensor) -> bool:
     """Whether it holds integers in no order."""
     if tensor.is_floating_point() or tensor.dtype is torch.bool or tensor.numel() < 2:
         return False

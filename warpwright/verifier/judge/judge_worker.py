@@ -30,6 +30,10 @@ FRESH_KEPT, LARGE_BYTES = 3, 1 << 30
 """Shipments of inputs that stay available; of larger ones the latest only."""
 
 
+STATES, DRAWN_STATES = (0, 1, 2), 4
+"""The states that a program meets, and how often they are drawn before its integers are left in order."""
+
+
 def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
     """Serve requests until the parent closes the pipe."""
     judge = JudgeWorker(order)
@@ -103,6 +107,7 @@ class JudgeWorker:
     def _behaviour(self, original: Original) -> dict[str, Any]:
         """Run the original in state 0 and see what it changes and shares; weaken the state if it gives no finite numbers."""
         case = Case("nominal", original.secret % (1 << 31))
+        self._redraw(original, case)
         before = {name: tensor.clone() for name, tensor in original.state(0).items()}
         original.set_state(0)
         inputs = original.inputs(case)
@@ -138,9 +143,24 @@ class JudgeWorker:
         second = tensors_of(original.model(*original.inputs(case)))
         return any(not near(new, old) for new, old in zip(second, tensors_of(output), strict=True))
 
+    def _redraw(self, original: Original, case: Case) -> None:
+        """Draw the states anew until the program takes them: shuffled integers may be no table any more. Where it takes none, weaken them."""
+        for original.drawn in range(DRAWN_STATES):
+            for which in STATES if original.has_shuffled else STATES[:1]:
+                try:
+                    original.current = None
+                    original.run_own(original.inputs(case), which)
+                except Exception:  # whatever a program raises
+                    break
+            else:
+                break
+        else:
+            original.drawn, original.strength = 0, 1.0
+        original.current = None
+
     def _sound_answer(self, original: Original, case: Case) -> Answer:
         """Return the answer to a case, with the state weakened until the original's own error on it is small."""
-        for strength in (2.0, 1.0, 0.2, 0.0):
+        for strength in (strength for strength in (2.0, 1.0, 0.2, 0.0) if strength <= original.strength):
             if original.strength != strength:
                 original.strength, original.current = strength, None
                 original.answers.clear()

@@ -224,6 +224,8 @@ class Original:
         initial = self.model.state_dict()
         self.initial = distributions.copied_state(initial)
         self.strength = 2.0
+        self.drawn = 0
+        """How often the states were drawn anew, because the program did not take them."""
         self.held: tuple[Key, list[Any]] | None = None
         self.current: int | None = None
         self.extra = {name: buffer.clone() for name, buffer in self.model.named_buffers() if name not in initial}
@@ -250,13 +252,19 @@ class Original:
 
     # -- states
 
+    @property
+    def has_shuffled(self) -> bool:
+        """Whether its state has integers that are shuffled: the program may not take them in every order."""
+        return any(distributions.is_shuffled(tensor) for tensor in self.initial.values())
+
     def state(self, which: int) -> dict[str, torch.Tensor]:
         """Return state number `which` by name; -1 is the initial one."""
         if which < 0:
             return self.initial
         if which >= MIXED:
             return self._mixed(*divmod(which - MIXED, len(CHANGES)))
-        state = distributions.random_state(self.initial, self.buffers, self.secret + 104729 * (which + 1), self.strength)
+        seed = self.secret + 104729 * (which + 1) + 15485863 * self.drawn
+        state = distributions.random_state(self.initial, self.buffers, seed, self.strength)
         counts = {name: state[name] + random.Random(f"{self.secret} {which} {name}").randrange(MOST_COUNTED) for name in self.counters}
         return state | counts if self.strength > 1 else state
 
