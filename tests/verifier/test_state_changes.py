@@ -16,7 +16,7 @@ from warpwright.verifier.judge.reference import Original
 
 torch = pytest.importorskip("torch")
 
-TASK = '''
+TASK = """
 import torch
 from torch import nn
 
@@ -34,7 +34,7 @@ def get_inputs():
 
 def get_init_inputs():
     return []
-'''
+"""
 
 NAMES = ("table", "layer.weight", "layer.bias")  # as a state has them: a module's own first
 
@@ -72,7 +72,16 @@ def test_the_other_changes(original: Original) -> None:
     assert len({mixed(number, change) for number in range(3) for change in CHANGES}) == 3 * len(CHANGES)
 
 
-TIED = '''
+def test_a_parameter_of_one_sign_gets_another_in_one_element(tmp_path: Path) -> None:
+    file = tmp_path / "task.py"
+    file.write_text(TASK.replace("self.layer = nn.Conv2d(8, 6, 3)", "self.layer = nn.Conv2d(8, 6, 3)\n        self.layer.bias.data = torch.rand(6)"))
+    positive = Original(taskfile.describe(file), "cpu", 5, 1 << 30)
+    assert positive.of_one_sign == ["layer.bias"]
+    assert bool((positive.state(1)["layer.bias"] >= 0).all())
+    assert int((positive.state(mixed(NAMES.index("layer.bias"), "minus"))["layer.bias"] < 0).sum()) == 1
+
+
+TIED = """
 import torch
 from torch import nn
 
@@ -90,7 +99,7 @@ def get_inputs():
 
 def get_init_inputs():
     return []
-'''
+"""
 
 
 def test_tied_parameters_stay_tied_and_are_not_taken_for_written_ones(tmp_path: Path) -> None:

@@ -185,11 +185,15 @@ class _Verification:
         names = list(state)
         order = self.random.sample(range(len(names)), len(names))
         tables = [at for at in order if len(state[names[at]]["shape"]) > 1] or order
-        changes = [*CHANGES, *((change, "set_state") for change in self.random.sample(EXCHANGES, len(EXCHANGES)))]
+        signed = [at for at in order if names[at] in self.judge.facts["one_sign"]]
+        places = {**dict.fromkeys(EXCHANGES, tables), "minus": signed}
+        first = [*CHANGES, *([("minus", "set_state")] if signed else [])]
+        changes = [*first, *((change, "set_state") for change in self.random.sample(EXCHANGES, len(EXCHANGES)))]
         for turn, (change, how) in enumerate(changes if names else ()):
-            if turn > len(CHANGES) and time.monotonic() - began > MORE_CHANGES_SECONDS:
+            if turn > len(first) and time.monotonic() - began > MORE_CHANGES_SECONDS:
                 break
-            at = (tables if change in EXCHANGES else order)[turn % len(tables if change in EXCHANGES else order)]
+            of = places.get(change, order)
+            at = of[turn % len(of)]
             which, name = mixed(at, change), names[at]
             if not self.judge.viable(case, which):
                 continue

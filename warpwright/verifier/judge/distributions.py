@@ -15,6 +15,9 @@ SPIKE_SHARE = 1 / 256
 SPIKE_SIZE = 50.0
 MASKED_SHARE = 1 / 64
 EDITED_SHARE, EDITED_AT_LEAST = 2**-16, 8  # more edits than that would meet a fingerprint of 64 samples too often
+UNEVEN, LESSER = ("large", "small"), 1e-3
+"""Distributions in which one tensor of several is smaller than the others by this factor: a program may leave out what seems not to count."""
+
 NUDGED_SHARE = 0.5
 """Of the edited cases: one element of one tensor is replaced, and nothing else."""
 
@@ -198,6 +201,7 @@ def redistribute(inputs: Any, name: str, seed: int) -> Any:
     dice, seen = random.Random(seed), 0
     reals = sum(_is_real(value) or _is_complex(value) for value in tree_leaves(inputs))
     alone = dice.randrange(reals) if name == "edited" and reals and dice.random() < NUDGED_SHARE else None
+    lesser = dice.randrange(reals) if name in UNEVEN and reals > 1 else None
 
     @_by_parts
     def change(value: Any) -> Any:
@@ -211,7 +215,8 @@ def redistribute(inputs: Any, name: str, seed: int) -> Any:
             generators[value.device] = torch.Generator(value.device).manual_seed(seed)
         work = value if value.dtype in (torch.float32, torch.float64) else value.float()
         transform = _TRANSFORMS[name] if alone is None else _nudged
-        changed = transform(work, generators[value.device]).to(value.dtype)
+        changed = transform(work, generators[value.device])
+        changed = (changed * LESSER if seen - 1 == lesser else changed).to(value.dtype)
         return changed.sort().values if _rises(value) else changed
 
     return inputs if name == "nominal" else tree_map(change, inputs)
@@ -308,6 +313,14 @@ def _random_tensor(tensor: torch.Tensor, buffer: bool, generator: torch.Generato
     mean, deviation = float(tensor.mean()), float(tensor.std())
     fresh = mean + deviation * _random(tensor, generator)
     return fresh if strength >= 1 else tensor + strength * (fresh - tensor)
+
+
+def has_one_sign(tensor: torch.Tensor) -> bool:
+    """Whether it holds different real values that are all positive, or all negative, which they stay when a state is drawn."""
+    if not _is_real(tensor):
+        return False
+    low, high = float(tensor.min()), float(tensor.max())
+    return low != high and (low >= 0 or high <= 0)
 
 
 NUDGE_ULPS, NUDGE_ULPS_16 = 64.0, 4.0

@@ -135,6 +135,7 @@ class JudgeWorker:
             "mutated_state": mutated, "mutated_inputs": changed, "aliases": aliases, "stateful": stateful, "random": consumes,
             "switches": not getattr(original.model, "has_one_mode", False),
             "parameters": sum(1 for _ in original.model.parameters()), "state_tensors": len(before), "strength": original.strength,
+            "one_sign": original.of_one_sign,
             "wide_problem": original.wide_problem, "outputs": [[leaf.path, list(leaf.shape), str(leaf.dtype)] for leaf in answer.leaves],
         }  # fmt: skip
 

@@ -253,6 +253,11 @@ class Original:
     # -- states
 
     @property
+    def of_one_sign(self) -> list[str]:
+        """The names of parameters whose elements all have one sign, which they may have by chance alone, and which training may change."""
+        return [name for name, tensor in self.initial.items() if name not in self.buffers and distributions.has_one_sign(tensor)]
+
+    @property
     def has_shuffled(self) -> bool:
         """Whether its state has integers that are shuffled: the program may not take them in every order."""
         return any(distributions.is_shuffled(tensor) for tensor in self.initial.values())
@@ -279,6 +284,9 @@ class Original:
         if line == "nudge":
             return state | dict.fromkeys(tied, distributions.nudged(state[name], self.secret + 7919 * number))
         changed = state[name].clone()
+        if line == "minus":
+            changed[torch.unravel_index(torch.tensor((self.secret + 7919 * number) % changed.numel()), changed.shape)] *= -1
+            return state | dict.fromkeys(tied, changed)
         if line in ("row", "column") and _exchange_two(changed, line == "row", bool(ends), self.secret + 7919 * number):
             return state | dict.fromkeys(tied, changed)
         if (changed.is_floating_point() or changed.is_complex()) and changed.numel():
