@@ -10,7 +10,7 @@ import pytest
 
 from warpwright.base import to_json
 from warpwright.tasks import taskfile
-from warpwright.verifier.draw import CHANGES, EXCHANGES, mixed
+from warpwright.verifier.draw import CHANGES, EXCHANGES, TAKEN, mixed
 from warpwright.verifier.judge.judge_worker import JudgeWorker
 from warpwright.verifier.judge.reference import Original
 

@@ -15,6 +15,10 @@ VARIATIONS = ("edited", "permuted")
 STRIDED = "strided"
 """The distribution whose inputs lie in memory otherwise than the task's own."""
 
+TAKEN = 999
+"""Number of the state that a program's call left, with two elements exchanged: a copy of its own that it goes by is out of date then, though the sum
+is the same."""
+
 MIXED = 1000
 """From here on a state is state 1 with one tensor changed: number MIXED + len(CHANGES) * k + c has the k-th changed as CHANGES[c] says."""
 

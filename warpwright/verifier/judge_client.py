@@ -42,7 +42,7 @@ memory could wish upon the baselines."""
 OTHER_DRAWS = 3
 """Half as many draws of a case as are tried where the original gives no sound answer to it."""
 
-READING = ("compare", "compare_inputs", "compare_state", "unchanged", "digest")
+READING = ("compare", "compare_inputs", "compare_state", "take_state", "unchanged", "digest")
 """What is asked of a judge that has to open memory of the worker's."""
 
 
@@ -179,6 +179,11 @@ class Judge:
     def state(self, which: int) -> Any:
         """Return state number `which`, for a worker's load_state or set_state."""
         return self._ask("state", which=which)["state"]
+
+    def take_state(self, export: Mapping[str, Any]) -> str:
+        """Make state TAKEN of the one that a worker's call left, with two elements exchanged; return which tensor's, or "" where none can be."""
+        names, seed = self.facts["mutated_state"], self._random.randrange(SEEDS)
+        return str(self._ask("take_state", tree=export["tree"], folder=export["folder"], names=names, seed=seed)["name"])
 
     def ship(self, case: Case) -> Shipment:
         """Return the inputs of a case. Only the latest three shipments can be taken."""

@@ -26,7 +26,7 @@ from warpwright.tasks import taskfile
 from warpwright.verifier import aftermath, luck
 from warpwright.verifier.building import WARM_UP_STATE, build, expect_one_context
 from warpwright.verifier.checks import CHECKS, DISTRIBUTIONS, Certificate, Check
-from warpwright.verifier.draw import EXCHANGES, STRIDED, VARIATIONS, Draw, mixed, with_draw
+from warpwright.verifier.draw import EXCHANGES, STRIDED, TAKEN, VARIATIONS, Draw, mixed, with_draw
 from warpwright.verifier.judge_client import TIMED_STATE, Comparison, Judge, Shipment, cases
 from warpwright.verifier.rejections import (
     Rejected,
@@ -175,6 +175,7 @@ class _Verification:
                 self.call(case, 1, check="stale_state" if self.judge.facts["state_tensors"] else "")
         if nominal:
             self.one_tensor_at_a_time(nominal)
+            self.exchanged_in_what_it_left(nominal)
 
     def one_tensor_at_a_time(self, case: Case) -> None:
         """Write single tensors and elements of the state in place; a call after each.
@@ -209,6 +210,16 @@ class _Verification:
             self.write(name, 1)
             with as_rejections(case.name):
                 self.once(self.judge.ship(case), "same")
+
+    def exchanged_in_what_it_left(self, case: Case) -> None:
+        """Where calls change the state, exchange two elements of what a call has left; then another call."""
+        if not self.judge.facts["mutated_state"] or self.judge.facts["random"]:
+            return
+        self.call(case, 1)
+        name = self.judge.take_state(self.export("state"))
+        if name and (sound := self.judge.sound(case, TAKEN)):
+            write_state(self.worker, self.entry, {name: self.judge.state(TAKEN)[name]}, "set_state", hidden=self.random.random() < 0.5)
+            self.call(sound, TAKEN, check="stale_state", loaded=True)
 
     @property
     def repeatable(self) -> bool:

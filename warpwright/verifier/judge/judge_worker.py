@@ -16,7 +16,7 @@ from warpwright.errors import TaskError, WarpwrightError
 from warpwright.tasks import footprint
 from warpwright.tasks.mode import Mode
 from warpwright.verifier.checks import INFINITE
-from warpwright.verifier.draw import MIXED, Draw, with_draw
+from warpwright.verifier.draw import MIXED, TAKEN, Draw, with_draw
 from warpwright.verifier.judge import counters, discrete
 from warpwright.verifier.judge.certificate import certify
 from warpwright.verifier.judge.judgement import Judgement, digest_of, identical, near, within
@@ -39,7 +39,7 @@ def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
     judge = JudgeWorker(order)
     names = (
         "hello", "open", "certify", "state", "ship", "compare", "compare_inputs", "compare_state", "unchanged", "probe", "viable", "forget",
-        "trim", "host_only", "digest", "count",
+        "trim", "host_only", "digest", "count", "take_state",
     )  # fmt: skip
     serve_requests(request_fd, reply_fd, {name: _tidy(getattr(judge, name), order["device"]) for name in names})
 
@@ -360,6 +360,14 @@ class JudgeWorker:
         """Judge a worker's state after one call on `case` from state `which`."""
         seen = exchange.decode(tree, lambda item: exchange.take(item, self.device, folder=folder))
         return self.judgement.judge_state(seen, from_json(Case, case), which)
+
+    def take_state(self, tree: Any, names: list[str], seed: int, folder: str) -> dict[str, Any]:
+        """Make a state of what a program's call left, with two elements of a tensor that calls change exchanged; return that tensor's name, or ""."""
+        left = exchange.decode(tree, lambda item: exchange.take(item, self.device, folder=folder))
+        self.shelf.release(f"state{TAKEN}")
+        self.states.pop(TAKEN, None)
+        self.judgement.forget()
+        return {"name": self._original.take(left, names, seed)}
 
 
 PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "int_mm", "convolution", "scaled_dot_product", "mkldnn", "cudnn")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from warpwright.errors import TaskError
 from warpwright.tasks import taskfile
 from warpwright.tasks.copying import copied
 from warpwright.tasks.padding import padded_as_on_devices
-from warpwright.verifier.draw import CHANGES, MIXED, STRIDED, Draw
+from warpwright.verifier.draw import CHANGES, MIXED, STRIDED, TAKEN, Draw
 from warpwright.verifier.judge import discrete, distributions, oracle, parts, tf32
 from warpwright.verifier.judge.compensated import Compensated
 from warpwright.verifier.judge.products import WideProducts
@@ -224,6 +224,7 @@ class Original:
         initial = self.model.state_dict()
         self.initial = distributions.copied_state(initial)
         self.strength = 2.0
+        self.taken: dict[str, torch.Tensor] = {}
         self.drawn = 0
         """How often the states were drawn anew, because the program did not take them."""
         self.held: tuple[Key, list[Any]] | None = None
@@ -266,12 +267,28 @@ class Original:
         """Return state number `which` by name; -1 is the initial one."""
         if which < 0:
             return self.initial
+        if which == TAKEN:
+            return self.taken
         if which >= MIXED:
             return self._mixed(*divmod(which - MIXED, len(CHANGES)))
         seed = self.secret + 104729 * (which + 1) + 15485863 * self.drawn
         state = distributions.random_state(self.initial, self.buffers, seed, self.strength)
         counts = {name: state[name] + random.Random(f"{self.secret} {which} {name}").randrange(MOST_COUNTED) for name in self.counters}
         return state | counts if self.strength > 1 else state
+
+    def take(self, left: Mapping[str, torch.Tensor], names: Sequence[str], seed: int) -> str:
+        """Make state TAKEN of what a call left, with two elements of one of these tensors exchanged; return its name, or "" where none can be."""
+        for kept in (self.answers, self.worked_out, self.asked, self.found, *self.usual.values()):
+            for key in [key for key in kept if key[2] == TAKEN]:
+                del kept[key]
+        if any(name not in left or left[name].shape != tensor.shape for name, tensor in self.initial.items()):
+            return ""
+        self.taken = {name: left[name].to(tensor.dtype, copy=True) for name, tensor in self.initial.items()}
+        self.current = None
+        for name in random.Random(seed).sample(names, len(names)):
+            if _exchange_two(self.taken[name], in_row=bool(seed % 2), ends=False, seed=seed):
+                return name
+        return ""
 
     def _mixed(self, number: int, change: int) -> dict[str, torch.Tensor]:
         """Return state 1 with one tensor, counted around the names, changed in one way (`CHANGES`)."""
