@@ -226,3 +226,12 @@ def test_real_and_imaginary_parts_vary_each_by_itself() -> None:
     moved = distributions.move([x], 4.0)[0]
     assert torch.allclose(moved, x * (1 + 4 * torch.finfo(torch.float32).eps), rtol=1e-7)
     assert 0 < float((distributions.perturb([x], 1)[0] - x).abs().max()) < 1e-6
+
+
+def test_of_three_edited_cases_two_change_a_single_element() -> None:
+    edited = [case for case in cases(Task("any", "/nowhere/any.py"), 5) if case.name == "edited"]
+    assert sorted(case.seed % 2 for case in edited) == [0, 1, 1]
+    inputs = [torch.zeros(64), torch.zeros(64)]
+    for case in edited:
+        changed = [int((tensor != 0).sum()) for tensor in distributions.redistribute(inputs, "edited", case.seed + 1)]
+        assert sum(changed) == 1 if case.seed % 2 else min(changed) > 0

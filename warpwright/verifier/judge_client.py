@@ -20,7 +20,7 @@ from warpwright.workers.sandbox import Worker
 
 VARIED_WARM_UPS = 2
 """torch.compile takes an integer for a constant at its first value, and for a variable at its second."""
-AGAIN = [STRIDED, STRIDED, "edited", "coarse"]
+AGAIN = [STRIDED, STRIDED, "edited", "edited", "coarse"]
 """Distributions with a case more, or two."""
 
 SEEDS = 1 << 31
@@ -78,13 +78,13 @@ def cases(task: Task, seed: int) -> tuple[Case, ...]:
     names = ["nominal", *hidden]
     cases_drawn = [Case(name, generator.randrange(SEEDS)) for name in names]
     layout, turns = generator.randrange(SEEDS), iter((None, 1, 2))  # so that each tensor lies in memory in three ways
-    parities = iter((0, 1))
+    parities = {"coarse": iter((0, 1)), "edited": iter((0, 1, 1))}  # one of each kind; two of those that change a single element
 
     def drawn(case: Case) -> Case:
         if case.name == STRIDED:
             return with_draw(case, Draw(layout=layout, turned=next(turns)))
-        if case.name == "coarse":
-            return replace(case, seed=2 * (case.seed // 2) + next(parities))  # one of each kind
+        if case.name in parities:
+            case = replace(case, seed=2 * (case.seed // 2) + next(parities[case.name]))
         return with_draw(case, Draw(of=first)) if case.name in VARIATIONS else case
 
     return (Case("nominal", first), *map(drawn, cases_drawn))
@@ -207,7 +207,7 @@ class Judge:
 
     def others(self, case: Case, which: int, count: int) -> Iterator[Case]:
         """Yield other draws of a case on which the original gives sound answers in state `which`; at most twice as many are tried."""
-        seeds = (2 * self._random.randrange(SEEDS // 2) + case.seed % 2 for _ in range(2 * count))  # "coarse" goes by the last bit
+        seeds = (2 * self._random.randrange(SEEDS // 2) + case.seed % 2 for _ in range(2 * count))  # "coarse" and "edited" go by the last bit
         drawn = (replace(case, seed=seed) for seed in seeds)
         return islice((one for one in drawn if self.viable(one, which)), count)
 

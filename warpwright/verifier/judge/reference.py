@@ -278,7 +278,8 @@ class Original:
 
     def take(self, left: Mapping[str, torch.Tensor], names: Sequence[str], seed: int) -> str:
         """Make state TAKEN of what a call left, with two elements of one of these tensors exchanged; return its name, or "" where none can be."""
-        for kept in (self.answers, self.worked_out, self.asked, self.found, *self.usual.values()):
+        remembered: list[dict[Key, Any]] = [self.answers, self.worked_out, self.asked, self.found, *self.usual.values()]
+        for kept in remembered:
             for key in [key for key in kept if key[2] == TAKEN]:
                 del kept[key]
         if any(name not in left or left[name].shape != tensor.shape for name, tensor in self.initial.items()):
