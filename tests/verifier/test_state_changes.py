@@ -81,6 +81,19 @@ def test_a_parameter_of_one_sign_gets_another_in_one_element(tmp_path: Path) -> 
     assert int((positive.state(mixed(NAMES.index("layer.bias"), "minus"))["layer.bias"] < 0).sum()) == 1
 
 
+def test_a_state_that_a_call_left_is_taken_with_two_elements_exchanged(original: Original) -> None:
+    left = {name: tensor + 1 if tensor.is_floating_point() else tensor for name, tensor in original.state(1).items()}
+    seen = set()
+    for seed in range(6):
+        name = original.take(left, NAMES[:2], seed)
+        taken = original.state(TAKEN)
+        seen.add(name)
+        assert int((taken[name] != left[name]).sum()) == 2 and sorted(taken[name].flatten().tolist()) == sorted(left[name].flatten().tolist())
+        assert all(torch.equal(taken[other], left[other]) for other in NAMES if other != name)
+    assert seen == set(NAMES[:2])
+    assert original.take({**left, "table": left["table"][:3]}, NAMES[:2], 1) == ""
+
+
 TIED = """
 import torch
 from torch import nn
