@@ -59,6 +59,9 @@ CHANGES, MORE_CHANGES_SECONDS = (("element", "set_state"), ("tensor", "set_state
 KEPT_CALLS = ((40, 2.0), (128, 0.5), (300, 0.1))
 """So many further calls are made before an output that was kept is looked at again: up to each number, as long as they have not taken so long."""
 
+LONG_SHARE, LONG_CALLS = 1 / 8, (1000, 1.0)
+"""In this share of audits there are so many: a program that changes after some hundred calls cannot count on the number."""
+
 LAST_CALLS, LAST_SECONDS = 16, 0.5
 """Checked calls when the timing is over, as long as they take no longer. Of the timed ones about one in ten is checked: a program that answers one
 call in eight wrongly gets through a timing about one time in three, and through both one in twenty-five."""
@@ -376,9 +379,9 @@ class _Verification:
             return
         with as_rejections(case.name):  # what lies there may have unusual strides, at which a program may raise
             prepare_call(self.worker, self.entry, self.judge.ship(other), slot="new")
-        began = time.monotonic()
-        calls_made = 0
-        for calls, seconds in KEPT_CALLS:
+        began, calls_made = time.monotonic(), 0
+        longer = (LONG_CALLS,) if self.random.random() < LONG_SHARE else ()
+        for calls, seconds in (*KEPT_CALLS, *longer):
             while calls_made < calls and time.monotonic() - began < seconds:
                 with as_rejections(case.name):
                     self.worker.go()
