@@ -11,7 +11,7 @@ pytest.importorskip("torch")
 
 import torch
 
-from warpwright.workers.inside.integrity import OPERATORS, watch_operators, watch_tools
+from warpwright.workers.inside.integrity import OPERATORS, watch_operators, watch_settings, watch_tools
 
 
 def test_a_kernel_registered_for_such_an_operator_is_seen() -> None:
@@ -65,3 +65,11 @@ def test_a_listener_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_before_python_3_12_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("warpwright.workers.inside.integrity.sys", SimpleNamespace())
     assert watch_tools()() == []
+
+
+def test_numpy_left_raising_is_a_setting_left_changed() -> None:
+    numpy = pytest.importorskip("numpy")
+    changed = watch_settings()
+    with numpy.errstate(over="raise"):
+        assert [line.partition(":")[0] for line in changed()] == ["numpy's floating-point errors"]
+    assert not changed()

@@ -7,8 +7,11 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+ROW = "folded"
 TASK = "streaming_filter"
-LIMIT = "Where calls change the state, a copy of it that a program goes by while a mark of the two is the same"
+EXPECT_STATUS = "wrong"
+EXPECT_CHECK = ("stale_state",)
+NEEDS = "slow"
 
 
 class ModelNew(nn.Module):
