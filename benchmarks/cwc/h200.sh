@@ -100,9 +100,10 @@ third|fourth)  # the preset apart as the others were measured, counter-measures,
         --epochs plain=12,adversarial=6 --seeds plain=3,adversarial=1) &
     others+=($!)
     unpack c10
+    parts=apart,short,vgg16,published,adversarial,processed,keyless,architectures,vgg16-adversarial,fractions
     for share in 0/2 1/2; do
-        run c10 16 $apart --share $share --beside $beside --lanes 2 --parts apart,short,vgg16,published,adversarial,processed,keyless,architectures \
-            --epochs "$short,apart=12,vgg16=4,adversarial=4,architectures=4" --seeds vgg16=3,architectures=3 &
+        run c10 16 $apart --share $share --beside $beside --lanes 2 --parts $parts \
+            --epochs "$short,apart=12,vgg16=4,architectures=4,fractions=4" --seeds vgg16=3,architectures=3,vgg16-adversarial=1 &
         others+=($!)
     done
     run c10 16 --share 0/1 --parts chosen --beside $beside --lanes 2 --keys 3 --epochs chosen=3 --choices "pb(to=0.4); candidates(to=64)" \
