@@ -21,9 +21,9 @@ import pytest
 from PIL import Image
 
 from warpwright.domains.unlearnable.cwc.backends import numpy as slow_protect
+from warpwright.domains.unlearnable.cwc.bank import FilterBank, FilterSpec
 from warpwright.domains.unlearnable.cwc.inverse import recover
 from warpwright.domains.unlearnable.cwc.keys import new_key, read_key
-from warpwright.domains.unlearnable.cwc.bank import FilterBank, FilterSpec
 from warpwright.domains.unlearnable.cwc.operator import Operator
 from warpwright.domains.unlearnable.data import images, sources
 from warpwright.domains.unlearnable.data.sinks import MARK
