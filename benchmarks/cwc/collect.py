@@ -2,10 +2,9 @@
 
     python -m benchmarks.cwc.collect RESULTS cwc-RUN.tgz ... [--images FOLDER] [--beside RESULTS]
 
-Rows of trainings and of single trainings are made anew from the stores in the archives, a later archive's in place of an earlier one's of the same
-training, and stand beside those that RESULTS/rows.jsonl has of other tables. `--images` is an --out of benchmarks.cwc.cifar whose part `images` was
-run elsewhere; how fast the images were protected there is left out. Then front.svg, in which `--beside` lends the points of another result, and the
-tables of README.md.
+Rows of trainings and of single trainings are made anew from the stores in all archives together, each training once, and stand beside those that
+RESULTS/rows.jsonl has of other tables. `--images` is an --out of benchmarks.cwc.cifar whose part `images` was run elsewhere; how fast the images were
+protected there is left out. Then front.svg, in which `--beside` lends the points of another result, and the tables of README.md.
 """
 
 from __future__ import annotations
@@ -29,8 +28,24 @@ _TABLES = ("trainings", "singles", "parts", "failures")
 Row = dict[str, Any]
 
 
+def unpack(archives: Sequence[Path], folder: Path) -> None:
+    """Put the stores and the notes of all archives together; those of a run that went on from another one hold what that one did, too."""
+    for number, archive in enumerate(archives):
+        own = folder / f"archive {number}"
+        with tarfile.open(archive) as opened:
+            opened.extractall(own, filter="data")
+        for short in SETS:
+            for file in sorted((own / short).glob("store-*.jsonl")):
+                (folder / short).mkdir(exist_ok=True)
+                file.rename(folder / short / f"store-{number}-{file.name}")
+            notes = own / short / cifar_rows.NOTES
+            if notes.exists():
+                with (folder / short / cifar_rows.NOTES).open("a") as together:
+                    together.write(notes.read_text())
+
+
 def of_run(folder: Path) -> list[Row]:
-    """Return the rows of the sets of one unpacked run."""
+    """Return the rows of the sets of what was unpacked."""
     rows: list[Row] = []
     for short, name in SETS.items():
         out = folder / short
@@ -38,7 +53,8 @@ def of_run(folder: Path) -> list[Row]:
             continue
         rows += [{"table": "trainings", **row} for row in cifar_rows.trainings(out, name)]
         rows += [{"table": "singles", "set": name, **row} for row in cifar_rows.singles(out)]
-        rows += [{"table": table, "set": name, **row} for table in ("parts", "failures") for row in cifar_rows.noted(out, table)]
+        noted = {json.dumps({"table": table, "set": name, **row}): None for table in ("parts", "failures") for row in cifar_rows.noted(out, table)}
+        rows += map(json.loads, noted)
     return rows
 
 
@@ -70,9 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     file = options.results / "rows.jsonl"
     new: list[Row] = []
     with tempfile.TemporaryDirectory() as unpacked:
-        for archive in options.archives:
-            with tarfile.open(archive) as opened:
-                opened.extractall(unpacked, filter="data")
+        unpack(options.archives, Path(unpacked))
         new += of_run(Path(unpacked))
     new += of_images(options.images) if options.images else []
     made = (*(_TABLES if options.archives else ()), *(("images",) if options.images else ()))

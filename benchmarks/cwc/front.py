@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import tables
+from benchmarks.cwc.cifar_parts import chosen_by
+from warpwright.domains.unlearnable.front.choices import Choices
+from warpwright.domains.unlearnable.protect import PRESETS
 
 ACCURACY, PSNR = 18.5, 28.0
 """The goal: no more, no less."""
@@ -46,12 +49,23 @@ def points(rows: Sequence[dict[str, Any]]) -> list[Point]:
     for row in rows:
         if row["table"] != "trainings" or (row["set"], row["training"], row["on"], row["net"]) != (SET, "plain", "protected", NET):
             continue
-        name = str(row["preset"])
-        if name.removesuffix(KEYS) in noise:
+        chosen, _, keys = str(row["preset"]).partition(",")
+        form = chosen if chosen in PRESETS else _preset_of(chosen)
+        if form in noise:
             figures = (int(row["epochs"]), float(row["clean test %"]), float(row["spread"]), int(row["seeds"]))
-            point = Point(name, *figures, psnr=noise[name.removesuffix(KEYS)])
+            point = Point(form + (KEYS if keys else ""), *figures, psnr=noise[form])
             found.setdefault((point.name, point.epochs), point)
     return list(found.values())
+
+
+def _preset_of(recipe: str) -> str:
+    """Return the preset that makes the choices of a recipe, else the recipe."""
+    choices = chosen_by(recipe)
+    for name, preset in PRESETS.items():
+        spec, operator = preset.spec, preset.operator
+        if choices == Choices(spec.k, spec.pb, spec.tap, operator.pad, operator.scale, candidates=spec.candidates) and not spec.min_response:
+            return name
+    return recipe
 
 
 def unbeaten(found: Sequence[Point]) -> list[Point]:

@@ -38,8 +38,9 @@ def test_runs_become_rows_and_the_front_is_drawn(tmp_path: Path) -> None:
     results.mkdir()
     (results / "rows.jsonl").write_text(json.dumps({"table": "kept", "a": 1}) + "\n")
     (results / "README.md").write_text("<!-- table: trainings -->\n<!-- end -->\n")
-    for _ in range(2):  # the second time replaces, and adds nothing
-        assert collect.main([str(results), str(archive), "--images", str(images)]) == 0
+    later = run_of(tmp_path, "cwc-fourth", {"apart": 15.0, "apart'": 17.0})  # a run that went on from the first, and did nothing
+    for archives in ([archive], [archive, later], [later, archive]):  # each time replaces, and adds nothing
+        assert collect.main([str(results), *map(str, archives), "--images", str(images)]) == 0
         rows = [json.loads(line) for line in (results / "rows.jsonl").read_text().splitlines()]
         assert [row["table"] for row in rows] == ["trainings"] * 3 + ["singles"] * 4 + ["images"] * 3 + ["kept"]
     assert "| CIFAR-10 | apart | plain | protected | resnet18 | 3 |  | 16.00 | 2.00 | 2 |" in (results / "README.md").read_text()
@@ -60,6 +61,8 @@ def test_what_no_other_of_as_many_epochs_beats_is_on_the_front() -> None:
 
 def test_points_want_measured_images_and_the_first_row_counts() -> None:
     row = {"table": "trainings", "set": "CIFAR-10", "training": "plain", "on": "protected", "net": "resnet18", "epochs": 3, "spread": "0", "seeds": 1}
-    rows = [{**row, "preset": preset, "clean test %": accuracy} for preset, accuracy in (("a, several keys", 1), ("a, several keys", 2), ("b", 3))]
-    found = front.points([*rows, {"table": "images", "preset": "a", "of the mean error": 30}])
-    assert found == [Point("a, several keys", 3, 1.0, 0.0, 1, 30.0)]
+    seen = (("k(to=2), several keys", 1), ("k(to=2), several keys", 2), ("pb(to=0.1)", 3), ("pb(to=0.4); candidates(to=64), several keys", 4))
+    rows = [{**row, "preset": preset, "clean test %": accuracy} for preset, accuracy in seen]
+    images = [{"table": "images", "preset": preset, "of the mean error": 30} for preset in ("k(to=2)", "apart")]
+    found = front.points([*rows, *images])
+    assert found == [Point("k(to=2), several keys", 3, 1.0, 0.0, 1, 30.0), Point("apart, several keys", 3, 4.0, 0.0, 1, 30.0)]
