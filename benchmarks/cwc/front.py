@@ -25,6 +25,9 @@ SET, NET = "CIFAR-10", "resnet18"
 KEYS = ", several keys"
 
 _WIDE, _HIGH, _LEFT, _LOW = 760, 440, 50, 36
+_LABEL, _LINE = 230, 10
+"""Pixels that a label takes."""
+
 _COLOURS = ("#0969da", "#bf3989", "#1a7f37", "#9a6700")
 
 
@@ -96,6 +99,7 @@ def plot(found: Sequence[Point]) -> str:
         parts.append(f'<line x1="{_LEFT}" x2="{_WIDE - 20}" y1="{y(value):.1f}" y2="{y(value):.1f}" stroke="#ddd"/>')
         parts.append(f'<text x="{_LEFT - 6}" y="{y(value) + 4:.1f}" text-anchor="end">{value}</text>')
     parts += [f'<text x="{x(value):.1f}" y="{_HIGH - 20}" text-anchor="middle">{value}</text>' for value in range(int(near) + 1, int(far) + 1)]
+    labels: list[tuple[float, float, str]] = []
     for number, epochs in enumerate(sorted({one.epochs for one in found})):
         mine, colour = [one for one in found if one.epochs == epochs], _COLOURS[number % len(_COLOURS)]
         line = " ".join(f"{x(one.psnr):.1f},{y(one.accuracy):.1f}" for one in unbeaten(mine))
@@ -107,10 +111,21 @@ def plot(found: Sequence[Point]) -> str:
             told = f"{one.name}: {one.accuracy:.1f} % ({one.count}) at {one.psnr:.1f} dB"
             place = f'cx="{x(one.psnr):.1f}" cy="{y(one.accuracy):.1f}"'
             parts.append(f'<circle {place} r="4" fill="{colour if one.count > 2 else "white"}" stroke="{colour}"><title>{told}</title></circle>')
-            parts.append(f'<text x="{x(one.psnr) + 6:.1f}" y="{y(one.accuracy) - 5:.1f}" font-size="9" fill="{colour}">{one.name}</text>')
+            labels.append((y(one.accuracy) + 3, x(one.psnr) + 7, f'font-size="9" fill="{colour}">{one.name}</text>'))
+    parts += [f'<text x="{right:.1f}" y="{down:.1f}" {rest}' for down, right, rest in _parted(labels)]
     parts.append(f'<text x="{_WIDE / 2}" y="{_HIGH - 4}" text-anchor="middle">PSNR of the mean error, dB; filled: three trainings or more</text>')
     parts.append(f'<text x="14" y="{_HIGH / 2}" transform="rotate(-90 14 {_HIGH / 2})" text-anchor="middle">clean test accuracy, %</text>')
     return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDE} {_HIGH}" font-family="sans-serif" font-size="12">{"".join(parts)}</svg>\n'
+
+
+def _parted(labels: list[tuple[float, float, str]]) -> list[tuple[float, float, str]]:
+    """Return labels (down, right, text) moved down until none lies on another one."""
+    placed: list[tuple[float, float, str]] = []
+    for down, right, text in sorted(labels):
+        while any(abs(right - other[1]) < _LABEL and abs(down - other[0]) < _LINE for other in placed):
+            down += 1.0
+        placed.append((down, right, text))
+    return placed
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -114,7 +114,8 @@ fourth)  # the best choices after 12 epochs with three keys, 64 pixels, the othe
         --epochs plain=12,adversarial=6 --seeds plain=3,adversarial=1) &
     others+=($!)
     unpack c10
-    run c10 16 --share 0/1 --parts chosen $how --keys 3 --epochs chosen=12 --choices "pb(to=0.4); candidates(to=64)" "pb(to=0.35); candidates(to=64)" &
+    run c10 16 --share 0/1 --parts chosen $how --keys 1,2,0 --epochs chosen=12 --choices "pb(to=0.4); candidates(to=64)" \
+        "pb(to=0.35); candidates(to=64)" "pb(to=0.3); candidates(to=64)" &
     others+=($!)
     run c10 16 --presets apart --share 0/2 --parts processed,keyless,adversarial $how --epochs "$short" --seeds processed=1,keyless=1 &
     others+=($!)
