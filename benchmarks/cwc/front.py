@@ -111,7 +111,9 @@ def plot(found: Sequence[Point]) -> str:
             told = f"{one.name}: {one.accuracy:.1f} % ({one.count}) at {one.psnr:.1f} dB"
             place = f'cx="{x(one.psnr):.1f}" cy="{y(one.accuracy):.1f}"'
             parts.append(f'<circle {place} r="4" fill="{colour if one.count > 2 else "white"}" stroke="{colour}"><title>{told}</title></circle>')
-            labels.append((y(one.accuracy) + 3, x(one.psnr) + 7, f'font-size="9" fill="{colour}">{one.name}</text>'))
+            right = x(one.psnr)
+            side, anchor = (7, "start") if right < _WIDE - _LABEL else (-7, "end")
+            labels.append((y(one.accuracy) + 3, right + side, f'font-size="9" text-anchor="{anchor}" fill="{colour}">{one.name}</text>'))
     parts += [f'<text x="{right:.1f}" y="{down:.1f}" {rest}' for down, right, rest in _parted(labels)]
     parts.append(f'<text x="{_WIDE / 2}" y="{_HIGH - 4}" text-anchor="middle">PSNR of the mean error, dB; filled: three trainings or more</text>')
     parts.append(f'<text x="14" y="{_HIGH / 2}" transform="rotate(-90 14 {_HIGH / 2})" text-anchor="middle">clean test accuracy, %</text>')
