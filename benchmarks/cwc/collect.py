@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import tarfile
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -23,7 +24,9 @@ from benchmarks.cwc import cifar_rows, front
 SETS = {"c10": "CIFAR-10", "c100": "CIFAR-100", "im64": "Imagenette, 64 pixels"}
 """Folders of a run, and what their sets are called."""
 
-_TABLES = ("trainings", "singles", "parts", "failures")
+_TABLES = ("trainings", "singles", "verify", "parts", "failures")
+
+_VERIFY = re.compile(r"^verify: code (\d+), ([\d.]+) s$", re.M)
 
 Row = dict[str, Any]
 
@@ -35,9 +38,13 @@ def unpack(archives: Sequence[Path], folder: Path) -> None:
         with tarfile.open(archive) as opened:
             opened.extractall(own, filter="data")
         for short in SETS:
-            for file in sorted((own / short).glob("store-*.jsonl")):
+            if (own / short).is_dir():
                 (folder / short).mkdir(exist_ok=True)
+            for file in sorted((own / short).glob("store-*.jsonl")):
                 file.rename(folder / short / f"store-{number}-{file.name}")
+            told = own / short / "verify.txt"
+            if told.exists():
+                told.replace(folder / short / told.name)
             notes = own / short / cifar_rows.NOTES
             if notes.exists():
                 with (folder / short / cifar_rows.NOTES).open("a") as together:
@@ -53,6 +60,9 @@ def of_run(folder: Path) -> list[Row]:
             continue
         rows += [{"table": "trainings", **row} for row in cifar_rows.trainings(out, name)]
         rows += [{"table": "singles", "set": name, **row} for row in cifar_rows.singles(out)]
+        told = out / "verify.txt"
+        for code, seconds in _VERIFY.findall(told.read_text()) if told.exists() else []:
+            rows.append({"table": "verify", "set": name, "code": int(code), "seconds": float(seconds)})
         noted = {json.dumps({"table": table, "set": name, **row}): None for table in ("parts", "failures") for row in cifar_rows.noted(out, table)}
         rows += map(json.loads, noted)
     return rows

@@ -22,6 +22,7 @@ def run_of(folder: Path, name: str, accuracies: dict[str, float]) -> Path:
         store[key] = Outcome({"clean": accuracy, "own": 99.0, "perm": 5.0}, 98.0, seed)
         facts = {"preset": preset.rstrip("'"), "training": "plain", "on": "protected", "net": "resnet18", "epochs": 3, "seed": seed}
         cifar_rows.note(out, "trainings", {"key": key, **facts})
+    (out / "verify.txt").write_text("12 of 12 trainings\nverify: code 0, 81.5 s\n")
     archive = folder / f"{name}.tgz"
     with tarfile.open(archive, "w:gz") as made:
         made.add(out, "c10")
@@ -42,7 +43,7 @@ def test_runs_become_rows_and_the_front_is_drawn(tmp_path: Path) -> None:
     for archives in ([archive], [archive, later], [later, archive]):  # each time replaces, and adds nothing
         assert collect.main([str(results), *map(str, archives), "--images", str(images)]) == 0
         rows = [json.loads(line) for line in (results / "rows.jsonl").read_text().splitlines()]
-        assert [row["table"] for row in rows] == ["trainings"] * 3 + ["singles"] * 4 + ["images"] * 3 + ["kept"]
+        assert [row["table"] for row in rows] == ["trainings"] * 3 + ["singles"] * 4 + ["verify"] + ["images"] * 3 + ["kept"]
     assert "| CIFAR-10 | apart | plain | protected | resnet18 | 3 |  | 16.00 | 2.00 | 2 |" in (results / "README.md").read_text()
     assert not any("images/s, one thread" in row for row in rows)
     picture = (results / "front.svg").read_text()
