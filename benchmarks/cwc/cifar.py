@@ -123,7 +123,7 @@ def _fitting(suite: Suite, name: str, left: float) -> Part:
     if options.presets:
         part = replace(part, presets=options.presets)
     if name == "chosen":
-        part = replace(part, presets=tuple(f"{one} #{key}" for key in range(options.keys) for one in (*options.choices, "gentle")))
+        part = replace(part, presets=tuple(f"{one} #{key}" for key in options.keys for one in (*options.choices, "gentle")))
     if not options.dry:
         return replace(part, epochs=options.epochs.get(name) or _fitted_epochs(suite, name, left), seeds=options.seeds.get(name, part.seeds))
     change = part.change
@@ -191,7 +191,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--presets", type=lambda text: tuple(text.split(",")), default=(), help="instead of a part's own, but of the part chosen")
     made.add_argument("--front-seconds", type=float, default=500.0, help="of the search (%(default)s)")
     made.add_argument("--choices", nargs="*", default=[], help="for the part chosen, such as 'k(to=2); pb(to=0.5)'")
-    made.add_argument("--keys", type=int, default=3, help="of the part chosen (%(default)s)")
+    made.add_argument("--keys", type=_keys, default=(0, 1, 2), help="of the part chosen: how many, or which, such as 1,2,0 (3)")
     made.add_argument("--search", default="ladder", help="of the front (%(default)s)")
     made.add_argument("--weights", type=Path, help="state dictionary of a pre-trained ResNet-18")
     made.add_argument("--precision", choices=("auto", "float32", "bfloat16"), default="auto")
@@ -207,6 +207,10 @@ def _parts(text: str) -> list[str]:
     if unknown:
         raise argparse.ArgumentTypeError(f"no parts {', '.join(unknown)}")
     return names
+
+
+def _keys(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(","))) if "," in text else tuple(range(int(text)))
 
 
 def _numbers(text: str) -> dict[str, int]:

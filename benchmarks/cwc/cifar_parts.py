@@ -22,7 +22,7 @@ from warpwright.domains.unlearnable.verification.countermeasures import COUNTERM
 from warpwright.domains.unlearnable.verification.experiments import Bench, Kind
 from warpwright.domains.unlearnable.verification.sets import Data, TrainingSets
 from warpwright.domains.unlearnable.verification.training import cost
-from warpwright.domains.unlearnable.verification.training.recipe import Recipe
+from warpwright.domains.unlearnable.verification.training.recipe import Plan, Recipe
 
 KEY = bytes(range(32))
 
@@ -129,16 +129,26 @@ class Part:
         recipe = replace(self.change(suite.recipe), epochs=self.epochs)
         found: list[tuple[str, Kind]] = []
         for preset in self.presets:
-            bench = Bench(suite.sets(preset), recipe, weights=suite.options.weights)
-            for kind in experiments.kinds(bench, self.names, self.attacks):
+            for kind in self._kinds(suite, self.presets[0], recipe):  # those of every preset: their plans make its images
                 of = "clean" if kind.on == "clean" else preset
                 if self.keep(kind) and (of, kind.name, kind.on) not in {(one, k.name, k.on) for one, k in found}:
-                    found.append((of, kind))
+                    found.append((of, replace(kind, plan=self._plan(suite, preset, kind))))
         for seed in range(1 if suite.options.dry else self.seeds):
             for of, kind in found:
                 if kind.on == "clean" and self.clean_seeds is not None and seed >= self.clean_seeds:
                     continue
                 yield Entry(f"{of}: {kind.name} on {kind.on}, {_trained(kind.recipe)}, seed {seed}", of, kind, seed)
+
+    def _kinds(self, suite: Suite, preset: str, recipe: Recipe) -> Iterator[Kind]:
+        return experiments.kinds(Bench(suite.sets(preset), recipe, weights=suite.options.weights), self.names, self.attacks)
+
+    def _plan(self, suite: Suite, preset: str, kind: Kind) -> Callable[[int], Plan]:
+        """Return how a training on a preset's images is planned, which protects them when it begins."""
+
+        def plan(seed: int) -> Plan:
+            return next(one.plan(seed) for one in self._kinds(suite, preset, kind.recipe) if (one.name, one.on) == (kind.name, kind.on))
+
+        return plan
 
 
 def _trained(recipe: Recipe) -> str:

@@ -48,6 +48,7 @@ def test_choices_are_trained_on_with_several_keys(tmp_path: Path) -> None:
     rows = run(tmp_path, "--parts", "chosen", "--choices", "pb(to=0.2); candidates(to=8)", "--keys", "2")
     trained = {row["preset"]: row["seeds"] for row in rows if row["table"] == "trainings"}
     assert trained == {"gentle, several keys": 2, "pb(to=0.2); candidates(to=8), several keys": 2}
+    assert [cifar.parser().parse_args(["--out", "x", "--keys", text]).keys for text in ("2", "2,0")] == [(0, 1), (2, 0)]
 
 
 def test_processes_divide_the_trainings(tmp_path: Path) -> None:
