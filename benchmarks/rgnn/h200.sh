@@ -15,6 +15,7 @@ set -u
 which=$1 out=$2 packages=${3:-} scripts=${4:-}
 dry=${DRY:+--dry}
 [ -z "$packages" ] || export PYTHONPATH=$packages${PYTHONPATH:+:$PYTHONPATH}
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}  # processes side by side would wait for one another
 mkdir -p "$out"
 
 # part NAME SECONDS MODULE ...: a module's rows in a folder of their own; it is ended after so many seconds
