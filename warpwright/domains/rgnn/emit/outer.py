@@ -102,16 +102,24 @@ class Ready:
     count: int
     """Rows; 0 where there are none."""
 
+    beside: bool = False
+    """Is it launched beside other kernels, which it leaves half of each multiprocessor to?"""
+
+    def positions(self) -> list[int]:
+        """Return the positions of the result, and of what is read."""
+        outer = self.outer
+        return [outer.result, *(side.value for side in (outer.left, outer.right, outer.scale) if side is not None)]
+
     def launch(self, device: int, values: list[Any]) -> None:
         """Launch on the current stream."""
         outer = self.outer
         left, right = (dense(values[side.value]) for side in (outer.left, outer.right))
         scale = None if outer.scale is None else values[outer.scale.value].contiguous()
         scaled = 0 if scale is None else 2 if outer.inverse else 1
-        add(self.launch_, left, right, values[outer.result], None, self.indices, scale, scaled, self.rows)
+        add(self.launch_, left, right, values[outer.result], None, self.indices, scale, scaled, self.rows, RESIDENT // 2 if self.beside else RESIDENT)
 
 
-def ready(outer: Outer, kernel: RowKernel, index: Index) -> Ready | None:
+def ready(outer: Outer, kernel: RowKernel, index: Index, beside: bool = False) -> Ready | None:
     """Return the gradient prepared for a graph; None where the graph is small, or the device has no such kernel."""
     rows = index.rows[kernel.rows]
     launch = launcher(index.device) if rows >= MANY else None
@@ -122,18 +130,22 @@ def ready(outer: Outer, kernel: RowKernel, index: Index) -> Ready | None:
         return None if side is None or side.domain is kernel.rows else index.lift(side.domain, kernel.rows)
 
     relations = index.lift(Domain.ETYPE, kernel.rows) if outer.per_relation else None
-    return Ready(outer, launch, (of(outer.left), of(outer.right), of(outer.scale), relations), rows, rows)
+    return Ready(outer, launch, (of(outer.left), of(outer.right), of(outer.scale), relations), rows, rows, beside)
 
 
 def add(
     launch: Launch, left: torch.Tensor, right: torch.Tensor, out: torch.Tensor, total: torch.Tensor | None,
     indices: tuple[torch.Tensor | None, ...] = (None, None, None, None), scale: torch.Tensor | None = None, scaled: int = 0, rows: int = 0,
+    resident: int = RESIDENT,
 ) -> None:  # fmt: skip
-    """Add the sums over rows of left^T right to `out` [relations, height, width], and those of the right rows to `total`."""
+    """Add the sums over rows of left^T right to `out` [relations, height, width], and those of the right rows to `total`.
+
+    `resident`: blocks for each multiprocessor.
+    """
     of_left, of_right, of_scale, relations = indices
     rows, (height, width) = rows or left.shape[0], (left.shape[1], right.shape[1])
     tiles = -(-height // SIDE) * -(-width // SIDE)
-    spans = max(1, _multiprocessors(left.device) * RESIDENT // tiles)
+    spans = max(1, _multiprocessors(left.device) * resident // tiles)
     each = -(-rows // (spans * ROWS)) * ROWS
     pointers = left, of_left, right, of_right, scale, of_scale, relations, out, total
     launch(-(-rows // each) * tiles, *pointers, rows, left.stride(0), right.stride(0), height, width, each, scaled)
