@@ -1,5 +1,6 @@
 // Weight gradients of a graph's relations: out[r] = sum over the rows of relation r of scale * left^T right, in float32 by three TF32 products.
-// Each operand is a row of numbers in memory, found through an index or as it lies. See outer.py.
+// Each operand is a row of numbers in memory, found through an index or as it lies. Right rows may lie in up to three parts, each in memory of its own;
+// the tiles of one span, which read the same left rows, are neighbours, so that all but the first find them in the second cache. See outer.py.
 //
 // A block has a span of rows, sorted by relation, and a tile of SIDE x SIDE of the results; each of its four warps has a quarter of it. Rows are
 // copied to shared memory STAGES - 1 steps ahead. Which numbers of a row meet in a product is free, so a thread takes four neighbours in one read.
@@ -80,35 +81,39 @@ __device__ inline void add_rows(Sums& sums, float* columns, const float* left, c
       for (int i = 0; i < 4; ++i) sums.of[m][n][i] += part.of[m][n][i];
 }
 
-// Adds what was summed to a relation's matrix, and begins anew. `down`, `across`: the first row and column of a thread's quarter.
-__device__ inline void flush(Sums& sums, float* out, int height, int width, int down, int across, int g, int t) {
+// Adds what was summed to a relation's matrix, and begins anew. `down`, `across`: the first row and column of a thread's quarter; `pitch`: numbers
+// between rows.
+__device__ inline void flush(Sums& sums, float* out, int height, int width, int pitch, int down, int across, int g, int t) {
   for (int m = 0; m < 2; ++m)
     for (int n = 0; n < 4; ++n)
       for (int i = 0; i < 4; ++i) {
         int row = down + 4 * g + 2 * m + i / 2, column = across + 4 * (2 * t + i % 2) + n;
-        if (row < height && column < width) atomicAdd(out + (i64)row * width + column, sums.of[m][n][i]);
+        if (row < height && column < width) atomicAdd(out + (i64)row * pitch + column, sums.of[m][n][i]);
         sums.of[m][n][i] = 0.0f;
       }
 }
 
 // `scaled`: 0 without a factor of each row, 1 with it, 2 with one over it (0 for 0). `total` gets the sum of the right rows, where there is one
-// relation. `each`: rows of a block.
+// relation. `each`: rows of a block. `width`: numbers of a right row in each of the `parts`.
 extern "C" __global__ void __launch_bounds__(THREADS, 4)
-    typed_outer(const float* left, const int* left_of, const float* right, const int* right_of, const float* scale, const int* scale_of,
-                const int* relation_of, float* out, float* total, i64 rows, i64 left_step, i64 right_step, i64 height, i64 width, i64 each,
-                i64 scaled) {
+    typed_outer(const float* left, const int* left_of, const float* right, const float* right_1, const float* right_2, const int* right_of,
+                const float* scale, const int* scale_of, const int* relation_of, float* out, float* total, i64 rows, i64 left_step, i64 right_step,
+                i64 height, i64 width, i64 each, i64 scaled, i64 parts) {
   extern __shared__ __align__(16) float room[];
   int me = threadIdx.x, lane = me & 31, g = lane >> 2, t = lane & 3, warp = me >> 5;
-  int tiles_across = (int)((width + SIDE - 1) / SIDE), tiles = tiles_across * (int)((height + SIDE - 1) / SIDE);
+  int tiles_of_part = (int)((width + SIDE - 1) / SIDE), tiles_across = tiles_of_part * (int)parts;
+  int tiles = tiles_across * (int)((height + SIDE - 1) / SIDE), pitch = (int)(width * parts);
   int tile = blockIdx.x % tiles;
-  int first_down = tile / tiles_across * SIDE, first_across = tile % tiles_across * SIDE;
+  int part = tile % tiles_across / tiles_of_part;
+  int first_down = tile / tiles_across * SIDE, first_across = tile % tiles_of_part * SIDE;
+  out += part * width;
   i64 first = (i64)(blockIdx.x / tiles) * each, last = first + each < rows ? first + each : rows;
   if (first >= last) return;
   int steps = (int)((last - first + ROWS - 1) / ROWS);
   int column = 4 * (me & 15), own = me >> 4;  // what the thread copies: four numbers of every eighth row
   int left_bytes = first_down + column < height ? 16 : 0, right_bytes = first_across + column < width ? 16 : 0;
   const float* left_from = left + (left_bytes ? first_down + column : 0);
-  const float* right_from = right + (right_bytes ? first_across + column : 0);
+  const float* right_from = (part == 0 ? right : part == 1 ? right_1 : right_2) + (right_bytes ? first_across + column : 0);
   i64 lefts[4], rights[4], of_scale = 0;
   int low = 0, high = 0, now = 0, next_low = 0, next_high = 0;
   Sums sums;
@@ -174,7 +179,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4)
         while (to < count && relation_of[begin + to] == relation) ++to;
       }
       if (relation != now) {
-        flush(sums, out + (i64)now * height * width, (int)height, (int)width, first_down + 32 * (warp >> 1), first_across + 32 * (warp & 1), g, t);
+        flush(sums, out + (i64)now * height * pitch, (int)height, (int)width, pitch, first_down + 32 * (warp >> 1), first_across + 32 * (warp & 1), g, t);
         now = relation;
       }
       if (low == high)
@@ -184,13 +189,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4)
       from = to;
     }
   }
-  flush(sums, out + (i64)now * height * width, (int)height, (int)width, first_down + 32 * (warp >> 1), first_across + 32 * (warp & 1), g, t);
+  flush(sums, out + (i64)now * height * pitch, (int)height, (int)width, pitch, first_down + 32 * (warp >> 1), first_across + 32 * (warp & 1), g, t);
   if (total && first_down == 0 && warp < 2)
     for (int i = 0; i < 4; ++i) {
       float sum = columns[i];
       sum += __shfl_xor_sync(0xffffffffu, sum, 1);
       sum += __shfl_xor_sync(0xffffffffu, sum, 2);
       int place = first_across + 32 * (warp & 1) + 4 * g + i;
-      if (t == 0 && place < width) atomicAdd(total + place, sum);
+      if (t == 0 && place < width) atomicAdd(total + part * width + place, sum);
     }
 }

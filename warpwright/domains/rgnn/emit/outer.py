@@ -7,6 +7,7 @@ bytes take 0.46 and 0.24. Here a fragment is read from shared memory as the rows
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -136,19 +137,22 @@ def ready(outer: Outer, kernel: RowKernel, index: Index, beside: bool = False) -
 def add(
     launch: Launch, left: torch.Tensor, right: torch.Tensor, out: torch.Tensor, total: torch.Tensor | None,
     indices: tuple[torch.Tensor | None, ...] = (None, None, None, None), scale: torch.Tensor | None = None, scaled: int = 0, rows: int = 0,
-    resident: int = RESIDENT,
+    resident: int = RESIDENT, more: Sequence[torch.Tensor] = (),
 ) -> None:  # fmt: skip
     """Add the sums over rows of left^T right to `out` [relations, height, width], and those of the right rows to `total`.
 
-    `resident`: blocks for each multiprocessor.
+    `resident`: blocks for each multiprocessor. `more`: up to two tensors like `right`, whose columns follow its own in `out` and `total`; left rows
+    are read once for all of them.
     """
     of_left, of_right, of_scale, relations = indices
     rows, (height, width) = rows or left.shape[0], (left.shape[1], right.shape[1])
-    tiles = -(-height // SIDE) * -(-width // SIDE)
+    parts = 1 + len(more)
+    tiles = -(-height // SIDE) * -(-width // SIDE) * parts
     spans = max(1, _multiprocessors(left.device) * resident // tiles)
     each = -(-rows // (spans * ROWS)) * ROWS
-    pointers = left, of_left, right, of_right, scale, of_scale, relations, out, total
-    launch(-(-rows // each) * tiles, *pointers, rows, left.stride(0), right.stride(0), height, width, each, scaled)
+    one, two = (*more, right, right)[:2]
+    pointers = left, of_left, right, one, two, of_right, scale, of_scale, relations, out, total
+    launch(-(-rows // each) * tiles, *pointers, rows, left.stride(0), right.stride(0), height, width, each, scaled, parts)
 
 
 def takes(x: torch.Tensor, g: torch.Tensor) -> bool:
@@ -179,7 +183,7 @@ def right_on(launch: Launch, device: torch.device) -> bool:
     return all(float((a.double().cpu() - b).norm()) <= 1e-6 * float(b.norm()) for a, b in pairs)
 
 
-KERNEL = Own("outer.cu", "typed_outer", "PPPPPPPPPqqqqqqq", THREADS, SHARED, right_on, "weight gradients")
+KERNEL = Own("outer.cu", "typed_outer", "P" * 11 + "q" * 8, THREADS, SHARED, right_on, "weight gradients")
 
 
 def launcher(device: torch.device) -> Launch | None:
