@@ -24,6 +24,8 @@ WIDEST = 256
 """Numbers of a row: each tile of SIDE x SIDE of a result reads its columns of all rows."""
 SIDE, ROWS, PITCH, STAGES, THREADS, RESIDENT = 64, 32, 72, 3, 128, 4
 """Those of outer.cu, and the blocks that a multiprocessor holds."""
+LEAST = 8 * ROWS
+"""Rows of a block: each adds 4,096 sums to memory, which all blocks of a small graph's rows add to."""
 SHARED = STAGES * (2 * ROWS * PITCH + ROWS) * 4
 """Bytes of a block: the rows of the steps under way, and their factors."""
 
@@ -149,10 +151,13 @@ def add(
     parts = 1 + len(more)
     tiles = -(-height // SIDE) * -(-width // SIDE) * parts
     spans = max(1, _multiprocessors(left.device) * resident // tiles)
-    each = -(-rows // (spans * ROWS)) * ROWS
+    each = max(LEAST, -(-rows // (spans * ROWS)) * ROWS)
+    place = out if not out.data_ptr() % ALIGNED else torch.zeros_like(out)
     one, two = (*more, right, right)[:2]
-    pointers = left, of_left, right, one, two, of_right, scale, of_scale, relations, out, total
+    pointers = left, of_left, right, one, two, of_right, scale, of_scale, relations, place, total
     launch(-(-rows // each) * tiles, *pointers, rows, left.stride(0), right.stride(0), height, width, each, scaled, parts)
+    if place is not out:
+        out.add_(place)
 
 
 def takes(x: torch.Tensor, g: torch.Tensor) -> bool:
