@@ -3,9 +3,9 @@
 #
 #   bash benchmarks/rgnn/h200.sh attend|small|large|unrun|wide|outside OUT [PACKAGES] [SCRIPTS]
 #
-# attend  HGT on am, mag, wikikg2, biokg, with attention in one kernel and without; then am's step kernel by kernel     75 s, alone on its GPU
+# attend  HGT on am, mag, wikikg2, biokg, with attention in one kernel and without; am's step recorded, and by kernels  90 s, alone on its GPU
 # small   all layers on aifb, mutag, bgs, fb15k, beside torch.pairs and PyG; steps recorded whole                      100 s, alone
-# large   RGCN and RGAT on am, mag, wikikg2, biokg, beside torch.pairs                                                  65 s, alone
+# large   RGCN and RGAT on am, mag, wikikg2, beside torch.pairs and with weight gradients on a second stream            60 s, alone
 # unrun   sampled batches, adversarial graphs, 1e4 to 1e8 edges, without reordering and compaction                     100 s, alone
 # wide    d = 256 on all eight graphs: peaks of memory                                                                  70 s, untimed
 # outside published training scripts, as they are and accelerated                                                      60 s, alone
@@ -15,6 +15,7 @@ set -u
 which=$1 out=$2 packages=${3:-} scripts=${4:-}
 dry=${DRY:+--dry}
 [ -z "$packages" ] || export PYTHONPATH=$packages${PYTHONPATH:+:$PYTHONPATH}
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}  # processes side by side would wait for one another
 mkdir -p "$out"
 
 # part NAME SECONDS MODULE ...: a module's rows in a folder of their own; it is ended after so many seconds
@@ -28,15 +29,16 @@ part() {
 
 case $which in
 attend)
-    part attend 60 together --graphs am,mag,wikikg2,biokg --models hgt --prepare 30 --seconds 52
-    part profile 22 breakdown --parts profile
+    part attend 62 together --graphs am,mag,wikikg2,biokg --models hgt --prepare 38 --seconds 56 --parts times,variants
+    part steps 24 steps --graphs am --models hgt --attend --seconds 14
+    part profile 24 breakdown --parts profile
     ;;
 small)
     part small 72 together --graphs aifb,mutag,bgs,fb15k --prepare 32 --seconds 64
     part steps 30 steps --seconds 20
     ;;
 large)
-    part large 70 together --graphs am,mag,wikikg2,biokg --models rgcn,rgat --prepare 30 --seconds 60
+    part large 60 together --graphs mag,am,wikikg2 --models rgcn,rgat --prepare 32 --seconds 54 --parts times,variants
     ;;
 unrun)  # what only compiles goes side by side first: Triton keeps it
     part growth-compiled 30 growth --warm --seconds 26 &

@@ -1,6 +1,7 @@
 """Training steps of small graphs recorded whole (warpwright.rgnn.captured), beside the same step by launches and by recorded layers.
 
     python -m benchmarks.rgnn.steps --out FOLDER            # one GPU, at most --seconds (15)
+    python -m benchmarks.rgnn.steps --graphs am --attend --out FOLDER     # a large graph, HGT's attention in one kernel
     python -m benchmarks.rgnn.steps --dry --out FOLDER      # the same paths on a CPU, tiny graphs, where nothing is recorded
 
 A step is zero_grad, forward and backward of one layer, HGT by node type. `error`: the largest relative difference of result and gradients of a
@@ -57,16 +58,16 @@ def seen(layer: Any, leaves: Sequence[torch.Tensor], results: Results) -> dict[s
     return found | {name: x.grad.double() for name, x in layer.named_parameters() if x.grad is not None}
 
 
-def rows(name: str, model: str, clock: Clock, scale: float) -> list[dict[str, Any]]:
+def rows(name: str, model: str, clock: Clock, scale: float, attend: bool = False) -> list[dict[str, Any]]:
     """Return the times of one layer on one graph."""
     graph = synth.synthetic(name, scale, clock.device)
     layer = layer_of(model, graph, 64, clock.device)
     leaves, step = step_of(model, layer, graph, clock.device)
-    common = {"table": "steps", "graph": name, "layer": model}
+    common = {"table": "steps", "graph": name, "layer": model, "attend": attend}
     wanted = {key: x.clone() for key, x in seen(layer, leaves, step()).items()}
     found = []
     for label in ("launches", "recorded layers", "recorded whole"):
-        layer.options = Options(replay=label == "recorded layers")
+        layer.options = Options(replay=label == "recorded layers", attend=attend)  # type: ignore[assignment]
         whole: Any = captured(layer, step) if label == "recorded whole" else step
 
         def forward(whole: Any = whole) -> Any:
@@ -93,6 +94,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--graphs", default="aifb,mutag")
     parser.add_argument("--models", default="hgt,rgat,rgcn")
+    parser.add_argument("--attend", action="store_true", help="with Options(attend=True)")
     parser.add_argument("--seconds", type=float, default=15.0, help="nothing is begun later")
     parser.add_argument("--dry", action="store_true", help="tiny graphs on the CPU")
     args = parser.parse_args(argv)
@@ -106,7 +108,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                 if time.time() - started > args.seconds:
                     continue
                 try:
-                    found = rows(name, model, clock, 0.05 if args.dry else 1.0)
+                    found = rows(name, model, clock, 0.05 if args.dry else 1.0, args.attend)
                 except Exception as problem:
                     traceback.print_exc()
                     found = [{"table": "failures", "graph": name, "layer": model, "note": f"{type(problem).__name__}: {str(problem)[:300]}"}]
