@@ -3,7 +3,7 @@
     python -m benchmarks.third_party [NAME ...] [--out FILE]
     python -m benchmarks.third_party [NAME ...] --budget 60s [--device cpu] [--limit N] [--out FILE]   24 times the budget: 24 minutes, 12 with 30s
     python -m benchmarks.third_party --budget 30s --device cuda --jobs 4 --minutes 4 --out FILE        several at once, on a GPU
-    python -m benchmarks.third_party --more ...                                                        those of more_models.py instead (--fifth: fifth_outside_models.py)
+    python -m benchmarks.third_party --more ...           those of more_models.py instead (--fifth: of fifth_outside_models.py)
 
 Small configurations, random weights. Each model goes through the front door as `optimize` does it: saved as a task, captured, rewritten by every
 rewrite that folds or drops work, loaded again from its text. Its error against float64 may be twice the original's. With a budget each is given

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any, Generic, Literal, Protocol, TypeVar, runtime_checkable
@@ -120,6 +120,10 @@ class Facts:
     """What could not be found, and why."""
 
 
+REMEMBERED = 256
+"""IRs that a space keeps, the newest ones."""
+
+
 @dataclass(frozen=True)
 class Space(Generic[IR]):
     """Everything a search needs to know of a task: it never sees the domain behind it."""
@@ -157,6 +161,15 @@ class Space(Generic[IR]):
     alike: Callable[[Candidate], str] | None = None
     """Returns a text that programs share which are the same once they are compiled: one of them is evaluated; "" where it cannot tell."""
 
+    replayed: dict[tuple[Action, ...], IR] = field(default_factory=dict, repr=False, compare=False)
+    """IRs of the latest recipes: a search looks at a program before it proposes it, and whoever builds it then need not make it again."""
+
+    def remember(self, recipe: tuple[Action, ...], ir: IR) -> None:
+        """Keep the IR that a recipe gave, and forget the oldest ones."""
+        while len(self.replayed) >= REMEMBERED:
+            self.replayed.pop(list(self.replayed)[0], None)
+        self.replayed[recipe] = ir
+
     def actions(self, ir: IR) -> list[Action]:
         """Return the legal actions on `ir`, in a fixed order."""
         return [action for technique in self.techniques for action in technique.sites(ir)]
@@ -179,8 +192,11 @@ class Space(Generic[IR]):
 
     def replay(self, actions: Iterable[Action]) -> IR:
         """Return the start IR with a whole recipe applied."""
+        recipe = tuple(actions)
+        if recipe in self.replayed:
+            return self.replayed[recipe]
         ir = self.start
-        for action in actions:
+        for action in recipe:
             ir = self.apply(ir, action)
         return ir
 

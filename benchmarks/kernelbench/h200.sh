@@ -6,7 +6,8 @@
 # KB has level1, level2, level3, and footprints.json (eager peaks, as `run --footprints` makes it). Parts:
 #
 #     verdicts   a draw through the verifier, of the tasks of LEVELS (1,2,3) whose eager peak is LARGEST GB at most (4); SEED, COUNT and JOBS are
-#                the draw's, on GPUS of them (1), JOBS on each (with the ARCHIVE of an earlier run what it finished is left out)
+#                the draw's, on GPUS of them (1), JOBS on each, a candidate timed for TIMING seconds (2; 1 was too short for 7 of 8 candidates when
+#                nine jobs took turns; with the ARCHIVE of an earlier run what it finished is left out)
 #     products   TASKS (1:1,3:3: products by INT8 slices) through the verifier, anew REPEATS times (3) side by side, each with its own secret
 #     first      first programs, no verdicts; MORE: further tasks
 #     level3     first programs of level 3, no verdicts, the smallest first; TASKS: which (all whose eager peak is LARGEST GB at most)
@@ -16,7 +17,7 @@ kb=$(realpath "$1") out=$2 part=$3 seconds=$4 archive=${5:-}
 mkdir -p "$out"
 minutes=$(python3 -c "print($seconds / 60)")
 held=benchmarks/kernels/held_out
-judged=(--prewarm skip --baselines eager,compile,cuda_graph --budget "3000s,2 proposals,until faster" --budget-of all --timing-seconds 1
+judged=(--prewarm skip --baselines eager,compile,cuda_graph --budget "3000s,2 proposals,until faster" --budget-of all --timing-seconds "${TIMING:-2}"
   --minutes "$minutes" --grace 9 --trace)
 case $part in
 verdicts)
