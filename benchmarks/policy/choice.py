@@ -12,7 +12,9 @@ from types import SimpleNamespace
 from typing import Any
 
 TURNS: Mapping[str, int] = {"evolve": 96, "random": 48, "ladder": 12, "greedy": 24}
-"""Proposals of each search from which a task's recipes are taken, in turns."""
+"""Proposals of each search from which the recipes of up to ORDINARY programs are taken, in turns; of more programs in proportion."""
+
+ORDINARY = 44
 
 LEFT_OUT = ("compile", "direct_convolution")
 """Techniques whose programs take seconds to build."""
@@ -35,7 +37,8 @@ def chosen(space: Any, count: int) -> Chosen:
     """Return recipes of up to `count` programs besides the original, in the order in which they are proposed."""
     start = space.candidate(()).source.text
     found, numbers = Chosen([start], {(): 0}), {body(start): 0}
-    lines = [list(_proposed(name, space, most)) for name, most in TURNS.items()]
+    more = max(1.0, count / ORDINARY)
+    lines = [list(_proposed(name, space, int(most * more))) for name, most in TURNS.items()]
     for recipe in (recipe for turn in zip_longest(*lines) for recipe in turn if recipe):
         for length in range(1, len(recipe) + 1):
             part = recipe[:length]

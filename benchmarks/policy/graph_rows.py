@@ -6,7 +6,8 @@
 `--large` are random programs of a GPU's sizes (learn/policy/random_tasks.py): none of KernelBench is among them. `--files` are folders of task files.
 Which recipes: choice.py; none with torch.compile, which takes tens of seconds, nor with a template in Triton. What is right and how fast: probe.py.
 Programs are made and their kernels compiled side by side, checked side by side and timed one at a time. OUT/tasks.jsonl has a line for each task
-as soon as it is done, with all of its recipes (records.py reads them). `--dry` runs all paths on the CPU.
+as soon as it is done, with all of its recipes (records.py reads them); what a task had when the time was up is written too. A `--most` of hundreds
+records spaces that are larger than a budget. `--dry` runs all paths on the CPU.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +37,10 @@ SLOWEST = 60e-3
 """Seconds of the original above which a task is left out."""
 
 AT_ONCE, AT_ONCE_BYTES = 16, 1.5e9
-"""Programs, and bytes of GPU memory that they hold, which are checked before they are timed."""
+"""Programs, and bytes of GPU memory that they hold, which are compiled and checked before they are timed."""
+
+LAST = 8.0
+"""Seconds before the end after which a task begins no further part, so that its line is written."""
 
 TRIES, AGAIN_SECONDS = 3, 2.0
 """How often a task is begun that finds too little memory free, and how long after."""
@@ -60,7 +65,8 @@ def main() -> None:
     todo, lines = context.Queue(), context.Queue()
     for job in jobs:
         todo.put((job, 1))
-    workers = [context.Process(target=work, args=(todo, lines, options, end), daemon=True) for _ in range(min(options.jobs, len(jobs)))]
+    last = end - LAST
+    workers = [context.Process(target=work, args=(todo, lines, options, last), daemon=True) for _ in range(min(options.jobs, len(jobs)))]
     for worker in workers:
         worker.start()
     left = set(jobs)
@@ -73,7 +79,7 @@ def main() -> None:
             left.discard(line["file"])
             out.write(json.dumps(line) + "\n")
             out.flush()
-            shown = {name: line[name] for name in ("task", "reason", "eager us", "again us", "chosen s", "compiled s", "held s") if name in line}
+            shown = {name: line[name] for name in ("task", "reason", "eager us", "again us", "chosen s", "held s") if name in line}
             print(f"{options.limit - (end - time.monotonic()):.0f} s", shown, len(line.get("programs", ())), "programs", flush=True)
         out.write(json.dumps({"not reached": sorted(left)}) + "\n")
     for worker in workers:
@@ -141,7 +147,6 @@ def record(file: Path, options: argparse.Namespace, end: float, line: dict[str, 
     line["estimated us"] = [round(1e6 * space.estimate(space.replay(recipe)), 2) for recipe in found.recipes] if space.estimate else []
     firsts = {program: recipe for recipe, program in reversed(found.recipes.items())}
     makers = _makers(space, found, firsts, options.dry)
-    line["compiled s"] = round(time.monotonic() - began, 1)
     turns = probe.Turns(options.out)
     device = "cpu" if options.dry else "cuda"
     line["device"] = "cpu" if options.dry else torch.cuda.get_device_name()
@@ -174,14 +179,17 @@ def _timed(program: Any, inputs: Any) -> float:
 
 
 Maker = Callable[[Any, Any], Any]
+"""Makes a program with the state of a model."""
 
 
-def _makers(space: Any, found: Chosen, firsts: dict[int, Any], dry: bool) -> list[Maker]:
-    """Return what makes each program but the original, in order."""
-    numbers = range(1, len(found.texts))
-    if dry:
-        return [lambda model, reference, recipe=firsts[number]: rewritten(space, recipe, model, reference, "cpu", True) for number in numbers]  # type: ignore[misc]
-    return [_compiled(found.texts[number]) for number in numbers]
+def _makers(space: Any, found: Chosen, firsts: dict[int, Any], dry: bool) -> Iterator[Maker]:
+    """Yield what makes each program but the original, in order, compiled when it is asked for."""
+    for number in range(1, len(found.texts)):
+        yield partial(_rewritten, space, firsts[number]) if dry else _compiled(found.texts[number])
+
+
+def _rewritten(space: Any, recipe: Any, model: Any, reference: Any) -> Any:
+    return rewritten(space, recipe, model, reference, "cpu", True)
 
 
 def _compiled(text: str) -> Maker:
@@ -211,22 +219,22 @@ def _fail(reason: str, model: Any, reference: Any) -> Any:
     raise RuntimeError(reason)
 
 
-def _parts(makers: list[Maker], model: Any, reference: Any, truth: probe.Truth, turns: probe.Turns, end: float) -> Iterator[list[tuple[str, Any]]]:
+def _parts(
+    makers: Iterator[Maker], model: Any, reference: Any, truth: probe.Truth, turns: probe.Turns, end: float
+) -> Iterator[list[tuple[str, Any]]]:
     """Yield what is wrong with some programs and the right ones among them, as many at a time as memory holds; none after the end."""
     import torch
 
-    left = iter(makers)
-    while True:
+    ready: list[Maker] = []
+    while time.monotonic() < end:
+        ready += islice(makers, AT_ONCE - len(ready))  # compiled while others have the GPU
+        if not ready:
+            return
         part: list[tuple[str, Any]] = []
         with turns.checking():
             held = torch.cuda.memory_allocated() if torch.cuda.is_available() else 0
-            while len(part) < AT_ONCE and (not torch.cuda.is_available() or torch.cuda.memory_allocated() - held < AT_ONCE_BYTES):
-                maker = next(left, None)
-                if maker is None or time.monotonic() > end:
-                    break
-                part.append(_checked(maker, model, reference, truth))
-        if not part:
-            return
+            while ready and (not torch.cuda.is_available() or torch.cuda.memory_allocated() - held < AT_ONCE_BYTES):
+                part.append(_checked(ready.pop(0), model, reference, truth))
         yield part
 
 

@@ -1,6 +1,6 @@
 """The policy of configs/tiny.toml and its ablations: stages and searches at equal evaluations on kernels that were held out.
 
-    python -m benchmarks.policy.tiny --out OUT [--only tiny,"no exemplars"]
+    python -m benchmarks.policy.tiny --out OUT [--only tiny,"no exemplars"] [--seeds 0,1,2]
 
 Everything is answered from what an H200 measured once (benchmarks/policy/plain_rows.py); nothing is measured here but the seconds of training.
 Variants are compared with `tiny`: with the seeds of its published training where it is not among those that are trained.
@@ -12,6 +12,7 @@ import argparse
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,7 @@ def _cell(value: Any) -> str:
 
 def ablation(name: str, seeds: Mapping[int, Shares], base: Mapping[int, Shares], read: config.Config) -> dict[str, Any]:
     """Return the row of one variant."""
-    row: dict[str, Any] = {"table": "ablations", "variant": name}
+    row: dict[str, Any] = {"table": "ablations", "variant": name, "seeds": len(seeds)}
     for k in read.comparing.evaluations:
         row[f"best of {k}"] = _cell(math.exp(sum(compare.mean_of(by["contrastive"], str(k)) for by in seeds.values()) / len(seeds)))
     both = {seed: {"own": seeds[seed]["contrastive"], "base": base[seed]["contrastive"]} for seed in seeds}
@@ -122,12 +123,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--only", default=",".join(VARIANTS), help="variants joined by commas")
+    parser.add_argument("--seeds", default="", help="joined by commas; those of the config where none are given")
+    parser.add_argument("--jobs", type=int, default=0, help="seeds at once; as the config says where it is 0")
     options = parser.parse_args(arguments)
     found: list[dict[str, Any]] = []
     names = options.only.split(",")
     base = published() if "tiny" not in names else {}
     for name in names:
-        read = config.load(CONFIG, VARIANTS[name])
+        read = config.load(CONFIG, (*VARIANTS[name], *([f"seeds=[{options.seeds}]"] if options.seeds else [])))
+        read = replace(read, jobs=options.jobs or read.jobs)
         out = options.out / name.replace(" ", "_").replace("'", "")
         report = train(read, out, lambda text: print(text, flush=True))
         seeds = shares(out, read)

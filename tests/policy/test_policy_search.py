@@ -16,6 +16,7 @@ from warpwright.learn.policy import random_tasks
 from warpwright.loop import Course, optimize
 from warpwright.policy.model import SHIPPED, Notes, Policy, Shape, Written, make
 from warpwright.policy.search import Asking, PolicySearch
+from warpwright.policy.spreading import Spread
 from warpwright.policy.words import STOP, Places
 from warpwright.policy.writing import END, Writing
 from warpwright.run import Settings, open_space
@@ -33,11 +34,15 @@ class Guessing:
     notes: Notes = field(default_factory=Notes)
     prompts: list[str] = field(default_factory=list)
     strange: Sequence[str] = ()
+    spreads: list[Spread | None] = field(default_factory=list)
 
     def unread(self, words: Iterable[str]) -> list[str]:
         return [word for word in words if word in self.strange]
 
-    def write(self, prompts: Sequence[str], writings: Sequence[Writing], known: Sequence[Iterable[Recipe]], seed: int) -> list[Written]:
+    def write(
+        self, prompts: Sequence[str], writings: Sequence[Writing], known: Sequence[Iterable[Recipe]], seed: int, spreads: Sequence[Spread | None]
+    ) -> list[Written]:
+        self.spreads += spreads
         rng, answers = Random(seed), []
         for prompt, writing, one in zip(prompts, writings, known, strict=True):
             words: list[str] = []
@@ -58,6 +63,7 @@ def test_it_proposes_legal_new_recipes_and_shows_what_it_was_answered() -> None:
         seen.update(asked)
         asked = proposer.send(list(evaluator.evaluate([SPACE.candidate(recipe) for recipe in asked])))
     assert all(prompt.startswith("program roof? ") and prompt.endswith(" write") for prompt in policy.prompts)
+    assert policy.spreads[0] is None and policy.spreads[-1] is not None  # the first answer is the policy's own
     assert "try" not in policy.prompts[0].replace("try x+0", "") and policy.prompts[-1].count("try") == 2
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from warpwright.errors import MissingExtra, UsageError
 from warpwright.policy import prompt
+from warpwright.policy.spreading import Spread
 from warpwright.policy.words import fixed_words
 from warpwright.policy.writing import END, Writing
 from warpwright.search.moves import Recipe
@@ -102,13 +103,18 @@ class Policy:
         known = self.tokenizer.get_vocab()
         return [word for word in dict.fromkeys(words) if word not in known]
 
-    def write(self, prompts: Sequence[str], writings: Sequence[Writing], known: Sequence[Iterable[Recipe]], seed: int) -> list[Written]:
+    def write(
+        self, prompts: Sequence[str], writings: Sequence[Writing], known: Sequence[Iterable[Recipe]], seed: int,
+        spreads: Sequence[Spread | None] = (),
+    ) -> list[Written]:  # fmt: skip
         """Return a recipe for each prompt, drawn from the model among what `writings` allow and `known` has not.
 
-        A word that the vocabulary lacks is written only where there is no other.
+        A word that the vocabulary lacks is written only where there is no other, or where the prompt has a spread.
         """
         import torch
 
+        how = list(spreads) or [None] * len(prompts)
+        drawing = Random(seed)
         excluded = [frozenset(one) for one in known]
         batch = self.tokenizer(list(prompts), return_tensors="pt", padding=True)
         start = batch["input_ids"].shape[1]
@@ -124,23 +130,40 @@ class Policy:
             words = spelt[index][tokens]
             if len(words) >= MOST_WORDS:
                 return [number[END]]
-            following: dict[int, str] = {}
             legal = writings[index].allowed(words, excluded[index])
-            for word in [word for word in legal if word in number] or legal:
-                following.setdefault(number.get(word, number[UNKNOWN]), word)
+            following = {number[word]: word for word in legal if word in number}
+            unread = [word for word in legal if word not in number]
+            if unread and (how[index] is not None or not following):
+                following[number[UNKNOWN]] = drawing.choice(unread) if how[index] is not None else unread[0]
             for token, word in following.items():
                 spelt[index][(*tokens, token)] = (*words, word)
             chosen_among[index].append(tuple(following))
+            legal_words[index] = len(legal)
             return list(following)
 
+        def spread_out(ids: Any, scores: Any) -> Any:
+            """Weigh the words of each answer that has a spread, after those that may not be written were ruled out."""
+            for index, spread in enumerate(how):
+                tokens = tuple(ids[index, start:].tolist())
+                if spread is None or (tokens and tokens[-1] in (number[END], number[PAD])) or len(chosen_among[index][-1]) < 2:
+                    continue
+                among, before = list(chosen_among[index][-1]), spelt[index][tokens]
+                chances = scores[index, among].softmax(0).tolist()
+                if number[UNKNOWN] in among:
+                    chances[among.index(number[UNKNOWN])] = 0.0  # of a word that it never read the model says nothing
+                weights = spread.weights(before, [spelt[index][(*tokens, token)][-1] for token in among], chances, legal_words[index])
+                scores[index, among] = torch.tensor(weights).log()
+            return scores
+
         chosen_among: list[list[tuple[int, ...]]] = [[] for _ in prompts]
+        legal_words = [0] * len(prompts)
         was_training = self.model.training
         self.model.eval()
         with torch.no_grad(), torch.random.fork_rng():
             torch.manual_seed(seed)
             ids = self.model.generate(
                 **batch, do_sample=True, temperature=self.notes.temperature, top_k=0, top_p=1.0, max_new_tokens=MOST_WORDS + 1,
-                prefix_allowed_tokens_fn=allowed, pad_token_id=number[PAD], eos_token_id=number[END],
+                prefix_allowed_tokens_fn=allowed, logits_processor=[spread_out], pad_token_id=number[PAD], eos_token_id=number[END],
             )  # fmt: skip
         self.model.train(was_training)
         answers = []

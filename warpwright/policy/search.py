@@ -13,8 +13,9 @@ from typing import Any
 from warpwright import loop
 from warpwright.policy import prompt
 from warpwright.policy.model import Policy
+from warpwright.policy.spreading import Spread, spread
 from warpwright.policy.words import Places, program_words
-from warpwright.policy.writing import MayEnd, Writing, anywhere
+from warpwright.policy.writing import END, MayEnd, Writing, anywhere
 from warpwright.search import ladder
 from warpwright.search.moves import Moves, Proposer, Recipe
 from warpwright.space import Space
@@ -46,11 +47,11 @@ class PolicySearch:
         known: dict[Recipe, float] = {(): first.speedup or 1.0}
         while True:
             prompts = [asking.prompt(known, rng, roof, self.policy.notes.exemplars) for _ in range(batch)]
-            written = self.policy.write(prompts, [asking.writing] * batch, [known] * batch, rng.getrandbits(32))
+            spreads = [asking.spread(known)] * batch
+            written = self.policy.write(prompts, [asking.writing] * batch, [known] * batch, rng.getrandbits(32), spreads)
             recipes = [one.recipe if one.recipe not in known else asking.moves.walk(rng, rng.randint(1, MOST_STEPS)) for one in written]
             records = yield recipes
             known.update(zip(recipes, (record.speedup for record in records), strict=True))
-
 
     def _unread(self, asking: Asking) -> list[str]:
         """Return what the policy knows too little of: words of the program, or most of the techniques that are legal."""
@@ -76,3 +77,7 @@ class Asking:
     def prompt(self, known: dict[Recipe, float], rng: Random, roof: float | None, how: prompt.Exemplars) -> str:
         """Return a prompt with exemplars drawn from `known`."""
         return prompt.text(self.program, roof, prompt.draw(known, rng, how), self.places)
+
+    def spread(self, known: dict[Recipe, float]) -> Spread | None:
+        """Return how to spread what is written next; None where no more than the original is known."""
+        return spread(((*self.places.recipe(recipe), END), speedup) for recipe, speedup in known.items() if recipe)

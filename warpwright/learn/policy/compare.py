@@ -24,8 +24,8 @@ Line = list[float]
 """The best speed-up after 0, 1, 2 ... evaluations."""
 
 
-def policy_lines(policy: Policy, tasks: Sequence[RecordedTask], runs: int, count: int, seed: int) -> dict[str, list[Line]]:
-    """Return `runs` lines for each task; all runs write side by side."""
+def policy_lines(policy: Policy, tasks: Sequence[RecordedTask], runs: int, count: int, seed: int, spread: bool = True) -> dict[str, list[Line]]:
+    """Return `runs` lines for each task; all runs write side by side. Without `spread` the policy is asked for its own answers alone."""
     askings = {task.name: task.asking() for task in tasks}
     asked = [task for task in tasks for _ in range(runs)]
     known: list[dict[Recipe, float]] = [{(): 1.0} for _ in asked]
@@ -35,7 +35,8 @@ def policy_lines(policy: Policy, tasks: Sequence[RecordedTask], runs: int, count
             part = range(start, min(len(asked), start + WRITTEN_AT_ONCE))
             rng = rng_of(seed, "compare", turn, start)
             prompts = [askings[asked[i].name].prompt(known[i], rng, asked[i].roof, policy.notes.exemplars) for i in part]
-            written = policy.write(prompts, [askings[asked[i].name].writing for i in part], [known[i] for i in part], rng.getrandbits(32))
+            spreads = [askings[asked[i].name].spread(known[i]) if spread else None for i in part]
+            written = policy.write(prompts, [askings[asked[i].name].writing for i in part], [known[i] for i in part], rng.getrandbits(32), spreads)
             for i, one in zip(part, written, strict=True):
                 known[i][one.recipe] = speedup = asked[i].speedups.get(one.recipe, 1.0)
                 lines[i].append(max(lines[i][-1], speedup))

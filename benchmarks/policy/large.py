@@ -1,0 +1,114 @@
+"""The policy that ships in spaces larger than the budget: tasks of which hundreds of programs were recorded, none of which it was trained on.
+
+    python -m benchmarks.policy.large --tasks OUT/tasks.jsonl --rate 4256 --out OUT [--runs 5] [--least 60] [--name large] [--policy FOLDER]
+
+What is told apart: the policy as it searches (policy/spreading.py), its own answers drawn one after the other (`not spread`), and the searches of the
+house, all in the closed space of what graph_rows recorded of a task; evolve is looked at after 256 evaluations too. Shares are of the best recorded.
+Intervals are of 95 % over tasks: each task's value is the mean over runs. Nothing is measured here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.policy import habits, records
+from benchmarks.policy.graphs import ALL, EVALUATIONS, SEARCHES, cheapest_first
+from warpwright.learn.policy import compare
+from warpwright.learn.policy.recorded import RecordedTask, tasks_of
+from warpwright.policy.model import SHIPPED, Policy
+
+SEED = 0
+
+Shares = Mapping[str, Mapping[str, Mapping[str, float]]]
+"""Proposer -> task -> evaluations -> log share."""
+
+
+def programs(task: RecordedTask) -> int:
+    """Return how many programs a task's recipes make, by their times: recipes of one program share its result to the last digit."""
+    return len({speedup for speedup in task.speedups.values() if speedup > 0}) + sum(1 for speedup in task.speedups.values() if speedup <= 0)
+
+
+def shares_of(policy: Policy, tasks: Sequence[RecordedTask], runs: int) -> Shares:
+    """Return what each proposer came to on each task."""
+    from warpwright.domains.graph.techniques import techniques
+
+    traits = {one.name: one.traits for one in techniques("cuda")}
+    most = max(EVALUATIONS)
+    lines = {"policy": compare.policy_lines(policy, tasks, runs, most, SEED)}
+    lines["not spread"] = compare.policy_lines(policy, tasks, runs, most, SEED, spread=False)
+    lines |= {name: compare.search_lines(name, tasks, runs, most, SEED, traits) for name in SEARCHES}
+    lines["cheapest first"] = cheapest_first(tasks, runs, most, SEED)
+    found = {name: compare.shares(one, tasks, EVALUATIONS) for name, one in lines.items()}
+    whole = compare.shares(compare.search_lines("evolve", tasks, runs, ALL, SEED, traits), tasks, (ALL,))
+    found["evolve"] = {name: {**one, **whole[name]} for name, one in found["evolve"].items()}
+    return found
+
+
+def table_rows(found: Shares, name: str) -> Iterator[dict[str, Any]]:
+    """Yield the tables."""
+    for proposer, tasks in found.items():
+        counts = [k for k in (*EVALUATIONS, ALL) if all(str(k) in one for one in tasks.values())]
+        yield {"table": f"{name}-shares", "proposer": proposer, **{f"best of {k}": cell([one[str(k)] for one in tasks.values()]) for k in counts}}
+    for k in EVALUATIONS:
+        row: dict[str, Any] = {"table": f"{name}-gains", "evaluations": k}
+        for proposer in found:
+            if proposer != "policy":
+                row[f"over {proposer}"] = cell(gains(found, proposer, k, k))
+        yield row | {f"over evolve at {ALL}": cell(gains(found, "evolve", k, ALL))}
+
+
+def gains(found: Shares, over: str, k: int, of: int) -> list[float]:
+    """Return for each task the log of what the policy has at `k` over what another has at `of` evaluations."""
+    return [one[str(k)] - found[over][task][str(of)] for task, one in found["policy"].items()]
+
+
+def cell(values: Sequence[float]) -> str:
+    """Return the geometric mean of logs and its interval."""
+    mean, low, high = (math.exp(one) for one in compare.interval(values))
+    return f"{mean:.3f} [{low:.3f}, {high:.3f}]"
+
+
+def by_task(found: Shares, tasks: Sequence[RecordedTask], name: str) -> Iterator[dict[str, Any]]:
+    """Yield a row for each task."""
+    for task in sorted(tasks, key=lambda one: -one.best):
+        row: dict[str, Any] = {
+            "table": f"{name}-tasks", "task": task.name, "programs": programs(task), "recipes": len(task.speedups) - 1,
+            "openings": len({recipe[0].technique for recipe in task.speedups if recipe}), "best": f"{task.best:.2f}x",
+        }  # fmt: skip
+        for proposer in ("policy", "not spread", "random", "greedy", "evolve", "ladder"):
+            row[f"{proposer}, best of 16"] = f"{math.exp(found[proposer][task.name]['16']):.2f}"
+        yield row | {"best recipe": "; ".join(map(str, habits.winner(task)))}
+
+
+def main() -> None:
+    """Write OUT/NAME.jsonl."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--tasks", type=Path, nargs="+", required=True, help="lines of graph_rows")
+    parser.add_argument("--rate", type=float, required=True, help="GB/s that copying moves on their GPU")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--runs", type=int, default=5, help="of each proposer on each task (%(default)s)")
+    parser.add_argument("--least", type=int, default=60, help="programs of a task at least (%(default)s)")
+    parser.add_argument("--name", default="large")
+    parser.add_argument("--policy", type=Path, default=SHIPPED, help="folder of a trained policy; the one that ships where it is not given")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    every = tasks_of(row for line in records.lines_of(options.tasks) for row in records.rows_of(line, options.rate))
+    policy = Policy.load(options.policy)
+    tasks = [task for task in every if programs(task) >= options.least]
+    unread = {task.name: words for task in tasks if (words := policy.unread(task.asking().program))}
+    tasks = [task for task in tasks if task.name not in unread]
+    found = shares_of(policy, tasks, options.runs)
+    rows = [*table_rows(found, options.name), *by_task(found, tasks, options.name)]
+    rows.append({"row": f"{options.name} conditions", "tasks": len(tasks), "recorded": len(every), "unread": unread, "runs": options.runs})
+    (options.out / f"{options.name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for row in rows:
+        print(json.dumps(row))
+
+
+if __name__ == "__main__":
+    main()

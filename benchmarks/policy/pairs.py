@@ -1,0 +1,148 @@
+"""Spaces larger than the budget, made of what was recorded: two programs that run one after the other, each with its own recipe.
+
+    python -m benchmarks.policy.pairs --out OUT [--seeds 0,1,2] [--runs 5] [--steps 60]
+
+The time of a pair is the sum of its programs' times as an H200 measured each (configs/graphs_h200.parquet): the kernels of two independent programs
+follow one another on one stream. An action says at which of the two it is meant, and the second's actions come after the first's, so that a pair of
+programs with 30 recipes each has some 900. Each seed holds out a third of the programs: a policy is trained on pairs of the others, of whose recipes
+it is given a sample, and compared on pairs of those that were held out, of whose recipes all may be proposed. Nothing is measured here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from benchmarks.policy import large
+from benchmarks.policy.graphs import CONFIG
+from warpwright.base import Action
+from warpwright.learn.policy import config, rows
+from warpwright.learn.policy.recorded import RecordedTask, task_of
+from warpwright.learn.policy.rows import Row
+from warpwright.learn.policy.train import train
+from warpwright.policy.model import Policy, rng_of
+from warpwright.search.moves import Recipe
+
+PLACES = ("first", "second")
+
+LEAST, LONGEST = 20, 56
+"""Recipes of a program at least, and words at most."""
+
+APART = 4.0
+"""Times one program of a pair may take the other's at most: else the other's recipe would not count."""
+
+TRAINED_ON, SAMPLED, COMPARED = 40, 24, 10
+"""Pairs of a training, recipes of each that are drawn (their beginnings come with them), and pairs that are compared, for each seed."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A recorded program: its task, and the seconds of its original."""
+
+    task: RecordedTask
+    seconds: float
+
+
+def parts_of(found: Sequence[Row]) -> list[Part]:
+    """Return the recorded programs that are large enough, and short enough to be read in pairs."""
+    groups: dict[str, list[Row]] = {}
+    for row in found:
+        groups.setdefault(row.task_key, []).append(row)
+    fitting = [group for group in groups.values() if len(group) > LEAST and len(group[0].program) <= LONGEST]
+    made = [(task_of(group), group[0].original_seconds) for group in fitting]
+    return [Part(task, seconds) for task, seconds in made if task is not None]
+
+
+def drawn(parts: Sequence[Part], count: int, rng: Random) -> list[tuple[Part, Part]]:
+    """Return up to `count` pairs of programs, of which neither takes much longer than the other."""
+    pairs = [(one, other) for one in parts for other in parts if one is not other and 1 / APART <= one.seconds / other.seconds <= APART]
+    return rng.sample(pairs, min(count, len(pairs)))
+
+
+def placed(recipe: Recipe, place: str) -> Recipe:
+    """Return a program's recipe as that of one of a pair."""
+    return tuple(Action(action.technique, f"{place}.{action.at}" if action.at else place, action.params) for action in recipe)
+
+
+def words(task: RecordedTask, place: str) -> tuple[str, ...]:
+    """Return a program's words as those of one of a pair."""
+    return ("part", f"@{place}", *(f"@{place}.{word[1:]}" if word.startswith("@") else word for word in task.program))
+
+
+def pair(first: Part, second: Part) -> RecordedTask:
+    """Return two programs as one: every recipe of the first, followed by every one of the second. Where either fails, the pair does."""
+    whole = first.seconds + second.seconds
+    speedups: dict[Recipe, float] = {}
+    estimates: dict[Recipe, float] = {}
+    for one, faster in first.task.speedups.items():
+        for other, also in second.task.speedups.items():
+            recipe = (*placed(one, PLACES[0]), *placed(other, PLACES[1]))
+            speedups[recipe] = whole / (first.seconds / faster + second.seconds / also) if faster > 0 and also > 0 else 0.0
+            estimates[recipe] = first.task.estimates.get(one, 0.0) + second.task.estimates.get(other, 0.0)
+    speedups[()] = 1.0
+    roofs = [part.task.roof for part in (first, second)]
+    roof = None if None in roofs else sum(part.seconds * (part.task.roof or 0.0) for part in (first, second)) / whole
+    program = (*words(first.task, PLACES[0]), *words(second.task, PLACES[1]))
+    return RecordedTask(f"{first.task.name} + {second.task.name}", program, roof, speedups, {}, estimates)
+
+
+def sampled(task: RecordedTask, count: int, rng: Random) -> Iterator[Row]:
+    """Yield rows of `count` recipes of a pair, drawn, and of all their beginnings; the original's comes first."""
+    kept = {recipe[:length] for recipe in rng.sample(sorted(task.speedups, key=str), count) for length in range(len(recipe) + 1)}
+    for recipe in sorted(kept, key=lambda one: (len(one), str(one))):
+        speedup = task.speedups[recipe]
+        yield Row(task.name, task.name, "pairs", task.program, task.roof, tuple(map(str, recipe)), "ok" if speedup > 0 else "wrong", speedup)
+
+
+def one_seed(parts: Sequence[Part], seed: int, out: Path, steps: int) -> tuple[Policy, list[RecordedTask]]:
+    """Train a policy on pairs of two thirds of the programs; return it, with pairs of the others."""
+    dealt = rng_of("pairs", 0).sample(list(parts), len(parts))
+    held = dealt[seed % 3 :: 3]
+    known = [part for part in dealt if part not in held]
+    rng = rng_of("pairs", seed)
+    folder = out / f"seed_{seed}"
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder.resolve() / "rows.jsonl"
+    if not file.is_file():
+        rows.write(file, [row for one, other in drawn(known, TRAINED_ON, rng) for row in sampled(pair(one, other), SAMPLED, rng)])
+    asked = [pair(one, other) for one, other in drawn(held, COMPARED, rng_of("asked", seed))]
+    changes = (
+        f"data.rows=[{json.dumps(str(file))}]", f"seeds=[{seed}]", "jobs=1", f"contrastive.steps={steps}", "comparing.evaluations=[1]",
+        "comparing.runs=1", 'comparing.searches=["random"]',
+    )  # fmt: skip
+    train(config.load(CONFIG, changes), folder / "trained", lambda text: print(text, flush=True))
+    return Policy.load(folder / "trained" / f"seed_{seed}" / "contrastive"), asked
+
+
+def main() -> None:
+    """Write OUT/pairs.jsonl after each seed."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seeds", default="0,1,2")
+    parser.add_argument("--runs", type=int, default=5, help="of each proposer on each pair (%(default)s)")
+    parser.add_argument("--steps", type=int, default=60, help="of contrastive training (%(default)s)")
+    options = parser.parse_args()
+    read = config.load(CONFIG)
+    parts = parts_of([row for file in read.data.rows for row in rows.read(Path(read.folder) / file)])
+    found: dict[str, dict[str, Mapping[str, float]]] = {}
+    tasks: list[RecordedTask] = []
+    for seed in map(int, options.seeds.split(",")):
+        policy, asked = one_seed(parts, seed, options.out, options.steps)
+        for proposer, shares in large.shares_of(policy, asked, options.runs).items():
+            found.setdefault(proposer, {}).update({f"{seed}: {name}": one for name, one in shares.items()})
+        tasks += asked
+        conditions: dict[str, Any] = {
+            "row": "pairs conditions", "programs": len(parts), "pairs": len(tasks), "seeds": options.seeds, "runs": options.runs,
+            "recipes of a pair": sorted(len(task.speedups) - 1 for task in tasks), "programs of a pair": sorted(map(large.programs, tasks)),
+        }  # fmt: skip
+        (options.out / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in [*large.table_rows(found, "pairs"), conditions]))
+    print((options.out / "pairs.jsonl").read_text())
+
+
+if __name__ == "__main__":
+    main()
