@@ -252,7 +252,8 @@ class VectorValues:
             return whole
         if expr.kind == "member":
             base = expr.children[0] if expr.children else expr
-            if base.kind != "name" or (base.var is not None and base.var not in self.plan.scalars and self.plan.variables[base.var].space != "parameter"):
+            same = base.var is None or base.var in self.plan.scalars or self.plan.variables[base.var].space == "parameter"
+            if base.kind != "name" or not same:
                 raise DoesNotApply
             return expr
         return expr.with_children([self.of_row(child, counter) for child in expr.children])
