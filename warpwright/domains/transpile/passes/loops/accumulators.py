@@ -133,7 +133,8 @@ class _Vectors(VectorValues):
     def one_by_one(self, stmt: Stmt) -> list[str]:
         """Return a loop that runs along the rows of each thread and changes memory only, for one thread after another: vectors of one thread."""
         self.counters.clear()
-        self.counter, self.found_rows, self.by_rows = 0, False, False
+        self.before.clear()
+        self.counter, self.found_rows, self.by_rows, self.storing = 0, False, False, False
         if not isinstance(stmt, For) or not self.runs_along_rows(stmt):
             raise DoesNotApply
         self.has_stores_to_rows = True
@@ -226,11 +227,11 @@ class _Vectors(VectorValues):
             return [f"ww::doubles {var.name}_r[{self.count}];", *start]
         if changes:
             raise DoesNotApply
-        if var.type == "float" and self.counters:
+        if var.type == "float" and self.counters and not self.storing and not stmt.init.keys & (self.sums | self.doubles):
             self.repeated.append(f"const auto {var.name} = {self.value(stmt.init)};")
             self.fixed.add(var.key)
             return []
-        if var.type == "float":
+        if var.type == "float":  # in a loop too, where what it is computed from changes before it is read
             once = self.each(f"{var.name}_r[nth] = ({self.value(stmt.init)}) - ww::floats{{}};")
             self.kept.add(var.key)
             return [f"ww::floats {var.name}_r[{self.count}];", *once]
@@ -258,7 +259,9 @@ class _Vectors(VectorValues):
         stmt = replace(stmt, init=(first,), cond=self.head(stmt.cond, key))
         if self.head(stmt.step, key) is not stmt.step:
             raise DoesNotApply
-        outer = self.counter
+        outer, around, self.storing = self.counter, self.storing, stores(stmt)
+        if self.storing and (self.counters or any(n.kind == "index" for e in (stmt.cond, first.init) if e is not None for n in e.walk())):
+            raise DoesNotApply  # what is stored may be what says how far the loop goes
         self.counters.add(key)
         self.counter = key
         declared, repeated = len(self.declared), len(self.repeated)
@@ -266,6 +269,9 @@ class _Vectors(VectorValues):
         body = [line for inner in stmt.body for line in self.statement(inner)]
         del self.declared[declared:], self.repeated[repeated:]
         lines = [f"{self.printer.loop_head(stmt)} {{", *(f"  {line}" for line in body), "}"]
+        if self.storing and (self.found_rows or self.before):
+            raise DoesNotApply  # what is read ahead may be what the loop stores
+        self.storing = around
         if self.found_rows:
             lines = self.whole_rows(stmt, first)
         if self.before:
@@ -340,10 +346,12 @@ class _Vectors(VectorValues):
             name = self.plan.variables[place.var or 0].name
             return f"{name}_r[nth] {expr.name} ({text}){' - ww::floats{}' if expr.name == '=' else ''};"
         member = self.is_member(place)
-        if self.counters or not (member or place.kind == "index"):
+        if (self.counters and (member or not self.storing)) or not (member or place.kind == "index"):
+            raise DoesNotApply
+        if not member and place.type.removeprefix("const ") != "float":
             raise DoesNotApply
         target = self.member(place) if member else self.element(place)
-        if target.startswith("ww::gathered("):
+        if target.startswith("ww::gathered(") and not self.counters:
             inside = " ".join([*self.values, *self.declared])
             new = f"({text}) - ww::floats{{}}" if expr.name == "=" else f"{target} {expr.name[0]} ({text})"
             return f"ww::scattered([&](const int thread_x) -> float& {{ {inside} return {self.printer.expr(place)}; }}, thread_x, {new}{self.left});"

@@ -68,6 +68,8 @@ class VectorValues:
         """Whether a loop begins elsewhere for each row of threads."""
         self.rows_apart = False
         """Whether rows of the threads' own differ between rows of threads."""
+        self.storing = False
+        """Whether the loop around stores to memory."""
         self.sum_loops = 0
         self.before: dict[str, str] = {}
         """Value that a loop's steps do not change -> name of the vectors that it is read into before the innermost loop."""
