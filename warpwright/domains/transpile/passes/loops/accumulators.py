@@ -180,11 +180,22 @@ class _Vectors(VectorValues):
             return self.loop(stmt)
         if isinstance(stmt, Evaluate) and stmt.expr.kind == "binary" and stmt.expr.name == ",":
             return [line for part in stmt.expr.children for line in self.statement(Evaluate(part, stmt.line))]
+        if isinstance(stmt, Evaluate) and (place := ir.assigned(stmt.expr)) is not None and place.kind == "name" and place.var in self.moved:
+            return [self.moves(stmt.expr)]
         if isinstance(stmt, Evaluate) and stmt.expr.kind == "assign" and stmt.expr.name in ("=", "+=", "-=", "*="):
             return self.each(self.assignment(stmt.expr))
         if isinstance(stmt, If):
             return self.each(self.chosen(stmt))
         raise DoesNotApply
+
+    def moves(self, expr: Expr) -> str:
+        """Return the change of a whole number that all threads move alike: once for all vectors."""
+        if expr.kind == "unary":
+            return f"{self.printer.expr(expr)};"
+        place, value = expr.children
+        if any(n.kind == "index" for n in value.walk()):
+            raise DoesNotApply
+        return f"{self.printer.expr(place)} {expr.name} {self.printer.expr(self.of_row(value))};"
 
     def chosen(self, stmt: If) -> str:
         """Return `if (value > most) most = value;` for a sum of its own."""
@@ -225,9 +236,13 @@ class _Vectors(VectorValues):
             start = self.each(f"{var.name}_r[nth] = {self.wide(stmt.init)};")
             self.doubles.add(var.key)
             return [f"ww::doubles {var.name}_r[{self.count}];", *start]
-        if changes:
+        if changes and (var.type not in _WHOLE or var.key in self.plan.facts.varying or any(n.kind == "index" for n in stmt.init.walk())):
             raise DoesNotApply
-        if var.type == "float" and self.counters and not self.storing and not stmt.init.keys & (self.sums | self.doubles):
+        if changes:  # what all threads move alike
+            self.of_rows.add(var.key)
+            self.moved.add(var.key)
+            return [f"{var.type} {var.name} = {self.printer.expr(self.of_row(stmt.init))};"]
+        if var.type == "float" and self.counters and not (self.storing or self.moved or stmt.init.keys & (self.sums | self.doubles)):
             self.repeated.append(f"const auto {var.name} = {self.value(stmt.init)};")
             self.fixed.add(var.key)
             return []
@@ -240,6 +255,8 @@ class _Vectors(VectorValues):
             self.of_rows.add(var.key)
             self.starts_along_y = True
             return [f"{text};"]
+        if stmt.init.keys & self.moved:
+            raise DoesNotApply  # it would be computed anew after the move
         pointer = var.type.endswith("*") and self.offset(ir.name_of(var)) is not None
         if not (pointer or var.type in _WHOLE) or not ir.is_quiet(stmt.init) or any(n.kind in ("conditional", "other") for n in stmt.init.walk()):
             raise DoesNotApply

@@ -54,6 +54,8 @@ class VectorValues:
         """Of the innermost loop."""
         self.of_rows: set[int] = set()
         """Keys of whole numbers that are read from memory, one for a row of threads."""
+        self.moved: set[int] = set()
+        """Keys of whole numbers that change, and are one for all threads."""
         self.rows: dict[str, str] = {}
         """Address of a row's element -> name of the vectors that it is read into; only while a loop over whole rows is written."""
         self.by_rows = False
