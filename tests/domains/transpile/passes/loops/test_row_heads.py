@@ -62,7 +62,8 @@ def random_rows(random: Random) -> str:
         f"const int first = {begin}, last = start[r + 1]; for (int i = first; i < last; ++i)",
         f"for (int i = {begin}; i < rows - 3; i += 3)",
     ))  # fmt: skip
-    place = pick(("column[i] * width + c", "(column[i] - 1) * width + c + width", "c + width * (column[i] & 7)", "(rows - 1 - column[i]) * width + c"))
+    line = pick(("column[i]", "(column[i] - 1)", "(column[i] & 7)", "(rows - 1 - column[i])"))
+    place = pick((f"{line} * width + c", f"c + width * {line}", f"{line} * width + c - 1"))
     term = pick((f"value[i] * b[{place}]", f"b[{place}] - value[column[i]]", f"-b[{place}]", f"b[{place}] * b[i * width + c]", f"b[{place}] * sum2"))
     inner = pick((f"sum += {term};", f"const int col = column[i]; sum -= b[col * width + c] * value[i]; sum += {term};"))
     more = pick(("", "if (b[i * width + c] > sum2) sum2 = b[i * width + c];")) if kind == "float" else ""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis import tiles
-from warpwright.domains.transpile.analysis.bounds import coefficient, mentions_x
+from warpwright.domains.transpile.analysis.bounds import coefficient
 from warpwright.domains.transpile.analysis.regions import Plan, used
 from warpwright.domains.transpile.analysis.uniform import PURE_CALLS
 from warpwright.domains.transpile.errors import DoesNotApply
@@ -133,7 +133,8 @@ class _Vectors(VectorValues):
     def one_by_one(self, stmt: Stmt) -> list[str]:
         """Return a loop that runs along the rows of each thread and changes memory only, for one thread after another: vectors of one thread."""
         self.counters.clear()
-        self.counter, self.found_rows, self.by_rows = 0, False, False
+        self.before.clear()
+        self.counter, self.found_rows, self.by_rows, self.storing = 0, False, False, False
         if not isinstance(stmt, For) or not self.runs_along_rows(stmt):
             raise DoesNotApply
         self.has_stores_to_rows = True
@@ -179,11 +180,22 @@ class _Vectors(VectorValues):
             return self.loop(stmt)
         if isinstance(stmt, Evaluate) and stmt.expr.kind == "binary" and stmt.expr.name == ",":
             return [line for part in stmt.expr.children for line in self.statement(Evaluate(part, stmt.line))]
+        if isinstance(stmt, Evaluate) and (place := ir.assigned(stmt.expr)) is not None and place.kind == "name" and place.var in self.moved:
+            return [self.moves(stmt.expr)]
         if isinstance(stmt, Evaluate) and stmt.expr.kind == "assign" and stmt.expr.name in ("=", "+=", "-=", "*="):
             return self.each(self.assignment(stmt.expr))
         if isinstance(stmt, If):
             return self.each(self.chosen(stmt))
         raise DoesNotApply
+
+    def moves(self, expr: Expr) -> str:
+        """Return the change of a whole number that all threads move alike: once for all vectors."""
+        if expr.kind == "unary":
+            return f"{self.printer.expr(expr)};"
+        place, value = expr.children
+        if any(n.kind == "index" for n in value.walk()):
+            raise DoesNotApply
+        return f"{self.printer.expr(place)} {expr.name} {self.printer.expr(self.of_row(value))};"
 
     def chosen(self, stmt: If) -> str:
         """Return `if (value > most) most = value;` for a sum of its own."""
@@ -224,13 +236,17 @@ class _Vectors(VectorValues):
             start = self.each(f"{var.name}_r[nth] = {self.wide(stmt.init)};")
             self.doubles.add(var.key)
             return [f"ww::doubles {var.name}_r[{self.count}];", *start]
-        if changes:
+        if changes and (var.type not in _WHOLE or var.key in self.plan.facts.varying or any(n.kind == "index" for n in stmt.init.walk())):
             raise DoesNotApply
-        if var.type == "float" and self.counters:
+        if changes:  # what all threads move alike
+            self.of_rows.add(var.key)
+            self.moved.add(var.key)
+            return [f"{var.type} {var.name} = {self.printer.expr(self.of_row(stmt.init))};"]
+        if var.type == "float" and self.counters and not (self.storing or self.moved or stmt.init.keys & (self.sums | self.doubles)):
             self.repeated.append(f"const auto {var.name} = {self.value(stmt.init)};")
             self.fixed.add(var.key)
             return []
-        if var.type == "float":
+        if var.type == "float":  # in a loop too, where what it is computed from changes before it is read
             once = self.each(f"{var.name}_r[nth] = ({self.value(stmt.init)}) - ww::floats{{}};")
             self.kept.add(var.key)
             return [f"ww::floats {var.name}_r[{self.count}];", *once]
@@ -239,6 +255,8 @@ class _Vectors(VectorValues):
             self.of_rows.add(var.key)
             self.starts_along_y = True
             return [f"{text};"]
+        if stmt.init.keys & self.moved:
+            raise DoesNotApply  # it would be computed anew after the move
         pointer = var.type.endswith("*") and self.offset(ir.name_of(var)) is not None
         if not (pointer or var.type in _WHOLE) or not ir.is_quiet(stmt.init) or any(n.kind in ("conditional", "other") for n in stmt.init.walk()):
             raise DoesNotApply
@@ -258,7 +276,9 @@ class _Vectors(VectorValues):
         stmt = replace(stmt, init=(first,), cond=self.head(stmt.cond, key))
         if self.head(stmt.step, key) is not stmt.step:
             raise DoesNotApply
-        outer = self.counter
+        outer, around, self.storing = self.counter, self.storing, stores(stmt)
+        if self.storing and (self.counters or any(n.kind == "index" for e in (stmt.cond, first.init) if e is not None for n in e.walk())):
+            raise DoesNotApply  # what is stored may be what says how far the loop goes
         self.counters.add(key)
         self.counter = key
         declared, repeated = len(self.declared), len(self.repeated)
@@ -266,6 +286,9 @@ class _Vectors(VectorValues):
         body = [line for inner in stmt.body for line in self.statement(inner)]
         del self.declared[declared:], self.repeated[repeated:]
         lines = [f"{self.printer.loop_head(stmt)} {{", *(f"  {line}" for line in body), "}"]
+        if self.storing and (self.found_rows or self.before):
+            raise DoesNotApply  # what is read ahead may be what the loop stores
+        self.storing = around
         if self.found_rows:
             lines = self.whole_rows(stmt, first)
         if self.before:
@@ -340,10 +363,12 @@ class _Vectors(VectorValues):
             name = self.plan.variables[place.var or 0].name
             return f"{name}_r[nth] {expr.name} ({text}){' - ww::floats{}' if expr.name == '=' else ''};"
         member = self.is_member(place)
-        if self.counters or not (member or place.kind == "index"):
+        if (self.counters and (member or not self.storing)) or not (member or place.kind == "index"):
+            raise DoesNotApply
+        if not member and place.type.removeprefix("const ") != "float":
             raise DoesNotApply
         target = self.member(place) if member else self.element(place)
-        if target.startswith("ww::gathered("):
+        if target.startswith("ww::gathered(") and not self.counters:
             inside = " ".join([*self.values, *self.declared])
             new = f"({text}) - ww::floats{{}}" if expr.name == "=" else f"{target} {expr.name[0]} ({text})"
             return f"ww::scattered([&](const int thread_x) -> float& {{ {inside} return {self.printer.expr(place)}; }}, thread_x, {new}{self.left});"

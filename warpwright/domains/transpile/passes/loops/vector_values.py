@@ -54,6 +54,8 @@ class VectorValues:
         """Of the innermost loop."""
         self.of_rows: set[int] = set()
         """Keys of whole numbers that are read from memory, one for a row of threads."""
+        self.moved: set[int] = set()
+        """Keys of whole numbers that change, and are one for all threads."""
         self.rows: dict[str, str] = {}
         """Address of a row's element -> name of the vectors that it is read into; only while a loop over whole rows is written."""
         self.by_rows = False
@@ -68,6 +70,8 @@ class VectorValues:
         """Whether a loop begins elsewhere for each row of threads."""
         self.rows_apart = False
         """Whether rows of the threads' own differ between rows of threads."""
+        self.storing = False
+        """Whether the loop around stores to memory."""
         self.sum_loops = 0
         self.before: dict[str, str] = {}
         """Value that a loop's steps do not change -> name of the vectors that it is read into before the innermost loop."""
@@ -252,7 +256,8 @@ class VectorValues:
             return whole
         if expr.kind == "member":
             base = expr.children[0] if expr.children else expr
-            if base.kind != "name" or (base.var is not None and base.var not in self.plan.scalars and self.plan.variables[base.var].space != "parameter"):
+            same = base.var is None or base.var in self.plan.scalars or self.plan.variables[base.var].space == "parameter"
+            if base.kind != "name" or not same:
                 raise DoesNotApply
             return expr
         return expr.with_children([self.of_row(child, counter) for child in expr.children])
