@@ -23,7 +23,7 @@ from warpwright.domains.transpile.fibers import lockstep as stepping
 from warpwright.domains.transpile.fibers import rewrite
 from warpwright.domains.transpile.fibers import sanitize as sanitize_functions
 from warpwright.domains.transpile.frontend import edits as text_edits
-from warpwright.domains.transpile.frontend import exports, host_code, parse, refusals
+from warpwright.domains.transpile.frontend import exports, host_code, instantiations, parse, refusals
 from warpwright.domains.transpile.frontend import source as reading
 from warpwright.domains.transpile.frontend.edits import Edit
 from warpwright.domains.transpile.frontend.scan import Kernel
@@ -119,7 +119,8 @@ def compile_text(
         refusals.refuse(source)
     wanted = Wanted("fibers" if lockstep else tier, blocks, MappingProxyType({}) if sanitize else choices.of_kernels(text), lockstep)
     translated = _sanitized(source) if sanitize else _translated(source, wanted)
-    edits = [*translated.edits, *rewrite.launch_edits(source), *([] if host else host_code.host_edits(source))]
+    instances_edits = instantiations.edits(source, host and not sanitize)
+    edits = [*translated.edits, *rewrite.launch_edits(source), *instances_edits, *([] if host else host_code.host_edits(source))]
     body = text_edits.apply(source.text, edits)
     linked = (lambda text: rewrite.with_linkage(text, source) if not sanitize else text) if host else rewrite.with_named_variables
     body = linked(body)
@@ -254,6 +255,8 @@ def _in_loops(
     parsed = next((f for f in functions if kernel.start <= f.start < kernel.end), None)
     if parsed is None:
         raise DoesNotApply(line, "the parser does not show this kernel")
+    if kernel.name in instantiations.specialised(source):
+        raise DoesNotApply(line, "it has an explicit specialisation, which only the function itself knows")
     if thread := methods.used(source.text[kernel.start : kernel.end]):
         raise DoesNotApply(line, f"methods of {thread} ask for the thread or synchronise")
     launched, shapes = exports.block_shapes(source, kernel, wanted.blocks)
