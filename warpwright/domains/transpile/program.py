@@ -14,6 +14,7 @@ from types import MappingProxyType
 from warpwright.domains.transpile import choices, launch, pipeline
 from warpwright.domains.transpile.analysis import callees, classes, volatile
 from warpwright.domains.transpile.analysis.divergence import refuse_divergent
+from warpwright.domains.transpile.analysis.lockstep import marked
 from warpwright.domains.transpile.choices import Choices
 from warpwright.domains.transpile.emit.inlined import inlined_edits
 from warpwright.domains.transpile.emit.program_text import KernelInfo as KernelInfo
@@ -174,9 +175,10 @@ def _sanitized(source: Source) -> Translated:
 
 def _translated(source: Source, wanted: Wanted) -> Translated:
     """Return each kernel in the fastest tier that takes it."""
-    read = functools.cache(lambda: [volatile.ordered(one) for one in parse.parse(source)])  # once, and not where everything stays on fibers
+    read = functools.cache(lambda: marked([volatile.ordered(one) for one in parse.parse(source)]))  # once, and not where everything stays on fibers
     faster = _faster_tiers(source, read, wanted)
-    functions = read() if wanted.lockstep or re.search(r"\bvolatile\b|\[\s*\w+\s*\^", source.text) else []
+    steps = wanted.lockstep or re.search(r"\bvolatile\b|\[\s*\w+\s*\^", source.text) or (faster.read and "__shared__" in source.text)
+    functions = read() if steps else []
     edits = [
         *stepping.edits(source, functions, faster.texts.keys(), wanted.lockstep),
         *rewrite.value_edits(source),
@@ -199,6 +201,8 @@ class Faster:
     """Offsets of device functions that are no longer needed."""
     inlined: tuple[Edit, ...] = ()
     """Edits of the device functions that the loops of tier vectors inline."""
+    read: bool = False
+    """Whether the source was parsed."""
 
 
 def _faster_tiers(source: Source, read: Callable[[], Sequence[Function]], wanted: Wanted) -> Faster:
@@ -226,7 +230,7 @@ def _faster_tiers(source: Source, read: Callable[[], Sequence[Function]], wanted
     syncing = [f for named in device.syncing.values() for f in named]
     dropped = _unused(source, syncing, texts) if all_left_fibers and not any(f.problem for f in syncing) else set()
     inlined = inlined_edits(source, device) if any(k.tier == "vectors" for k in kernels.values()) else []
-    return Faster(kernels, texts, frozenset(dropped), tuple(inlined))
+    return Faster(kernels, texts, frozenset(dropped), tuple(inlined), True)
 
 
 def _unused(source: Source, syncing: Sequence[Function], texts: Mapping[int, str]) -> set[int]:
