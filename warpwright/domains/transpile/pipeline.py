@@ -262,5 +262,6 @@ def _check(parsed: Function, program: Device) -> None:
                     raise DoesNotApply(expr.line, function.fibers)
                 if relies_on_lockstep(function):
                     what = f"exchanges values at line {line} without a barrier" if (line := exchange(function)) else "uses volatile memory"
+                    what = "writes what may overlap through two pointers, without a barrier" if function.stepped else what
                     raise DoesNotApply(expr.line, f"{expr.name} {what}: it may rely on warps that run in lockstep")
             todo += by_name[expr.name]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from warpwright.domains.transpile.errors import DoesNotApply, Refusal
-from warpwright.domains.transpile.frontend import scan, shifts
+from warpwright.domains.transpile.frontend import scan, shifts, switches
 from warpwright.domains.transpile.frontend.cursors import LEAVES, Cursors, kind
 from warpwright.domains.transpile.frontend.open_types import OPEN, closed
 from warpwright.domains.transpile.frontend.source import Source
@@ -129,7 +129,6 @@ def _declarations(cursor: Any, cursors: Cursors, text: str, source: Source, prob
                 functions.append(_Reader(child, cursors, text, source, problems).function())
 
 
-
 class _Reader:
     """Reads one function: it keeps the variables seen so far and gives each a name of its own."""
 
@@ -231,6 +230,10 @@ class _Reader:
         if word == "DO_STMT":
             body, cond = self.cursors.children(cursor)[-2:]
             return [DoWhile(self.body_of(body), self.expr(cond), line)]
+        if word == "SWITCH_STMT" and switches.LEAVES_OR_MEETS.search(self.text, *self.cursors.extent(cursor)):
+            chain = switches.branches(cursor, self.cursors, self.statement, self.expr, line)
+            if chain is not None:
+                return chain
         if word in ("SWITCH_STMT", "ASM_STMT", "MS_ASM_STMT", "CXX_FOR_RANGE_STMT", "LABEL_STMT", "GOTO_STMT", "CASE_STMT", "DEFAULT_STMT"):
             return [Raw(self.expr(cursor), line)]
         return [Evaluate(self.expr(cursor), line)]
