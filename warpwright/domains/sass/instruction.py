@@ -108,7 +108,7 @@ class Instruction:
     @cached_property
     def reader(self) -> str:
         """What says which later operations show that the sources have been read (isa.READ_BEFORE); nothing does for an operation by itself."""
-        return self.base if self.base in isa.READ_BEFORE else f"#{self.index}"
+        return self.base if self.base in isa.READ_BEFORE or self.base in isa.RETURNS else f"#{self.index}"
 
     @cached_property
     def latency_class(self) -> str:
