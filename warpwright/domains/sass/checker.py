@@ -25,6 +25,9 @@ sees: compilers themselves move read-only loads above barriers (the stencil, unr
 
 STACK_POINTER = 1
 
+MOST_PROVEN = 512
+"""Schedules whose candidates may still be measured: searches ask for some dozens at once."""
+
 
 def independent(first: Instruction, second: Instruction) -> bool:
     """May two adjacent instructions be exchanged, as far as registers, memory and fences go?"""
@@ -60,8 +63,15 @@ class Checker:
 
     kernel: Kernel
     distances: Distances
-    proven: set[str] = field(default_factory=set)
-    """Keys of candidates that the domain's own edits made, each accepted here; proven anew before one is kept (`complaints`)."""
+    proven: dict[str, Schedule] = field(default_factory=dict)
+    """Key of a candidate -> its schedule, of the newest that the domain's own edits made, each accepted here: their texts need not be read to be
+    measured. What is kept in the end is read from its text, and proven anew (`complaints`)."""
+
+    def note(self, key: str, schedule: Schedule) -> None:
+        """Keep the schedule of a candidate that the domain's own edits made."""
+        if len(self.proven) >= MOST_PROVEN:
+            del self.proven[next(iter(self.proven))]
+        self.proven[key] = schedule
 
     @cached_property
     def entries(self) -> list[State | None]:

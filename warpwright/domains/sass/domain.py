@@ -79,7 +79,7 @@ def space(task: Task, target: str) -> Space[Schedule]:
 
     def lower_proven(schedule: Schedule, actions: tuple[Action, ...]) -> Candidate:
         candidate = lower(schedule, actions)
-        checker.proven.add(candidate.key)
+        checker.note(candidate.key, schedule)
         return candidate
 
     return Space(beginning(task, checker), kinds, lower_proven, draw=drawer(checker, kinds), resolution=RESOLUTION)

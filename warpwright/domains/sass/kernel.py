@@ -135,6 +135,21 @@ class Kernel:
         return Schedule(self, tuple(range(len(self.instructions))), self.words)
 
 
+class Identity:
+    """Words that are looked up often: a tuple's hash is counted anew each time, over hundreds of numbers."""
+
+    __slots__ = ("hash", "words")
+
+    def __init__(self, words: tuple[int, ...]) -> None:
+        self.words, self.hash = words, hash(words)
+
+    def __hash__(self) -> int:
+        return self.hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Identity) and self.words == other.words)
+
+
 @dataclass(frozen=True)
 class Schedule:
     """An order of a kernel's instructions within their blocks, with their control words."""
@@ -146,6 +161,11 @@ class Schedule:
     """Place -> instruction word."""
     assumed: Mapping[int, Any] = field(default_factory=dict, compare=False)
     """Block -> the state (hazards.State) at its entry, where an edit leaves more in flight there than the original; the checker's."""
+
+    @cached_property
+    def identity(self) -> Identity:
+        """The words as a key of a table, hashed once."""
+        return Identity(self.words)
 
     def at(self, place: int) -> Instruction:
         """Return the instruction at a place."""
