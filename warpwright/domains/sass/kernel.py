@@ -214,6 +214,8 @@ class Schedule:
         kernel = self.kernel
         moved = {index: place for place, index in enumerate(self.order) if place != index}
         edited = cubin.with_words(kernel.name, self.words + kernel.padding).with_listed(kernel.name, moved)
+        if cubin is kernel.cubin:
+            return edited
         return edited.with_register_count(kernel.name, kernel.cubin.register_count(kernel.name))
 
     @cached_property
