@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from warpwright.domains.sass import disassembly
-from warpwright.domains.sass.checker import Checker
-from warpwright.domains.sass.cubin import Cubin
+from warpwright.domains.sass.code import disassembly
+from warpwright.domains.sass.code.cubin import Cubin
+from warpwright.domains.sass.code.kernel import Kernel, read_kernel
 from warpwright.domains.sass.domain import checker_of
-from warpwright.domains.sass.kernel import Kernel, read_kernel
+from warpwright.domains.sass.model.checker import Checker
 from warpwright.native import nvidia
 
 FOLDER = Path(__file__).parent / "fixtures" / "sass"

@@ -196,7 +196,7 @@ class Space(Generic[IR]):
         return ir
 
     def _beginning(self, recipe: tuple[Action, ...]) -> tuple[IR, int]:
-        """Return the IR of the longest beginning of a recipe that was replayed lately, and its length; a search asks for what is a few steps longer."""
+        """Return the IR of the longest beginning of a recipe that was replayed lately, and its length: searches go a few steps further."""
         for length in range(len(recipe), max(0, len(recipe) - AHEAD), -1):
             known = self._replayed.get(recipe[:length])
             if known is not None:

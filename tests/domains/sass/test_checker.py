@@ -8,13 +8,14 @@ from random import Random
 import pytest
 from sass_cubins import LISTED, NOT_LEARNT, checker, kernel
 
-from warpwright.domains.sass import control, hazards, isa
-from warpwright.domains.sass.checker import Checker, complaints, dependences, independent
-from warpwright.domains.sass.disassembly import UR, Line
-from warpwright.domains.sass.distances import Distances, learnt, shipped
-from warpwright.domains.sass.hazards import State, Violation, Watch
-from warpwright.domains.sass.instruction import Instruction, read
-from warpwright.domains.sass.kernel import Schedule
+from warpwright.domains.sass.code import control, isa
+from warpwright.domains.sass.code.disassembly import UR, Line
+from warpwright.domains.sass.code.instruction import Instruction, read
+from warpwright.domains.sass.code.kernel import Schedule
+from warpwright.domains.sass.model import hazards
+from warpwright.domains.sass.model.checker import Checker, complaints, dependences, independent
+from warpwright.domains.sass.model.distances import Distances, learnt, shipped
+from warpwright.domains.sass.model.hazards import State, Violation, Watch
 
 
 @pytest.mark.parametrize("name", LISTED)

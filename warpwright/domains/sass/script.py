@@ -6,10 +6,10 @@ import json
 from functools import lru_cache
 from typing import Any
 
-from warpwright.domains.sass import control, hints
-from warpwright.domains.sass.edits import unchanged_meaning
-from warpwright.domains.sass.kernel import Kernel, Schedule
-from warpwright.domains.sass.renaming import renamed_as, with_registers
+from warpwright.domains.sass.code import control, hints
+from warpwright.domains.sass.code.kernel import Kernel, Schedule
+from warpwright.domains.sass.editing.edits import unchanged_meaning
+from warpwright.domains.sass.editing.renaming import renamed_as, with_registers
 from warpwright.errors import UsageError
 
 VERSION = 1

@@ -15,8 +15,8 @@ from typing import Any
 
 from warpwright.base import BASELINE, Candidate, Comparison, Measurement, Record, Task, Timing, Verdict, failed, now
 from warpwright.domains.sass import domain, script
-from warpwright.domains.sass.checker import complaints
-from warpwright.domains.sass.kernel import Schedule
+from warpwright.domains.sass.code.kernel import Schedule
+from warpwright.domains.sass.model.checker import complaints
 from warpwright.errors import NotApplicable, UsageError, WarpwrightError
 from warpwright.space import Measuring
 from warpwright.targets.cubin import judging, racing

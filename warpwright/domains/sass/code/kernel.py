@@ -9,10 +9,10 @@ from functools import cached_property
 from typing import Any
 
 from warpwright.base import digest
-from warpwright.domains.sass import isa, operands
-from warpwright.domains.sass.cubin import WORD, Cubin
-from warpwright.domains.sass.disassembly import listing
-from warpwright.domains.sass.instruction import Instruction, read
+from warpwright.domains.sass.code import isa, operands
+from warpwright.domains.sass.code.cubin import WORD, Cubin
+from warpwright.domains.sass.code.disassembly import listing
+from warpwright.domains.sass.code.instruction import Instruction, read
 
 _TARGET = re.compile(r"`\(([^)]+)\)")
 _ABSOLUTE = re.compile(r"\b(0x[0-9a-f]+)$")

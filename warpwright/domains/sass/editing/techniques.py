@@ -29,9 +29,10 @@ from itertools import accumulate
 from random import Random
 
 from warpwright.base import Action, Scalar
-from warpwright.domains.sass import control, edits, hints, listing, relisting
-from warpwright.domains.sass.checker import Checker
-from warpwright.domains.sass.kernel import Identity, Schedule
+from warpwright.domains.sass.code import control, hints
+from warpwright.domains.sass.code.kernel import Identity, Schedule
+from warpwright.domains.sass.editing import edits, listing, relisting
+from warpwright.domains.sass.model.checker import Checker
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 

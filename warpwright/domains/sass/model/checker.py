@@ -11,13 +11,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from warpwright.domains.sass import control, hazards, hints, isa
-from warpwright.domains.sass.distances import Distances
-from warpwright.domains.sass.hazards import State, Violation, Watch
-from warpwright.domains.sass.instruction import Instruction
-from warpwright.domains.sass.kernel import Kernel, Schedule
-from warpwright.domains.sass.model import Alarm, Model, alarm
-from warpwright.domains.sass.native_model import NativeModel
+from warpwright.domains.sass.code import control, hints, isa
+from warpwright.domains.sass.code.instruction import Instruction
+from warpwright.domains.sass.code.kernel import Kernel, Schedule
+from warpwright.domains.sass.model import hazards
+from warpwright.domains.sass.model.distances import Distances
+from warpwright.domains.sass.model.hazards import State, Violation, Watch
+from warpwright.domains.sass.model.model import Alarm, Model, alarm
+from warpwright.domains.sass.model.native_model import NativeModel
 
 _PASSABLE = isa.GMMA | frozenset(("BAR", "LDGDEPBAR", "DEPBAR", "NOP"))
 """Fences that arithmetic on registers may pass; rule 7 keeps the waits that it carries before them. A barrier is passed too by what no other thread

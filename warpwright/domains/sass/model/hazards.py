@@ -23,9 +23,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from warpwright.domains.sass import control, isa
-from warpwright.domains.sass.instruction import Instruction, file_of
-from warpwright.domains.sass.kernel import Kernel, Schedule
+from warpwright.domains.sass.code import control, isa
+from warpwright.domains.sass.code.instruction import Instruction, file_of
+from warpwright.domains.sass.code.kernel import Kernel, Schedule
 
 HORIZON = 40
 """Cycles after which a fixed latency is over."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from warpwright.domains.sass import isa
-from warpwright.domains.sass.disassembly import UP, UR, Line, P, R
+from warpwright.domains.sass.code import isa
+from warpwright.domains.sass.code.disassembly import UP, UR, Line, P, R
 
 Kind = Literal["fence", "memory", "variable", "fixed"]
 """fence: keeps its place among memory accesses; variable: its latency is; fixed: arithmetic whose latency is fixed."""
