@@ -120,8 +120,8 @@ class Facts:
     """What could not be found, and why."""
 
 
-REMEMBERED = 256
-"""IRs that a space keeps, the newest ones."""
+REMEMBERED, AHEAD = 256, 4
+"""IRs that a space keeps, the newest ones, and by how many actions a new recipe may be longer than one of them."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ class Space(Generic[IR]):
     alike: Callable[[Candidate], str] | None = None
     """Returns a text that programs share which are the same once they are compiled: one of them is evaluated; "" where it cannot tell."""
 
-    replayed: dict[tuple[Action, ...], IR] = field(default_factory=dict, repr=False, compare=False)
+    replayed: dict[tuple[Action, ...], IR] = field(init=False, default_factory=dict, repr=False, compare=False)
     """IRs of the latest recipes: a search looks at a program before it proposes it, and whoever builds it then need not make it again."""
 
     def remember(self, recipe: tuple[Action, ...], ir: IR) -> None:
@@ -193,12 +193,19 @@ class Space(Generic[IR]):
     def replay(self, actions: Iterable[Action]) -> IR:
         """Return the start IR with a whole recipe applied."""
         recipe = tuple(actions)
-        if recipe in self.replayed:
-            return self.replayed[recipe]
-        ir = self.start
-        for action in recipe:
+        ir, done = self._beginning(recipe)
+        for action in recipe[done:]:
             ir = self.apply(ir, action)
+        self.remember(recipe, ir)
         return ir
+
+    def _beginning(self, recipe: tuple[Action, ...]) -> tuple[IR, int]:
+        """Return the IR of the longest beginning of a recipe that was replayed lately, and its length: searches go a few steps further."""
+        for length in range(len(recipe), max(0, len(recipe) - AHEAD), -1):
+            known = self.replayed.get(recipe[:length])
+            if known is not None:
+                return known, length
+        return self.start, 0
 
     def candidate(self, actions: Sequence[Action]) -> Candidate:
         """Return the program that a recipe gives."""

@@ -27,7 +27,7 @@ from benchmarks.sass.build import KERNELS
 from warpwright import domains
 from warpwright.base import Budget, Task, digest
 from warpwright.domains.sass import domain
-from warpwright.domains.sass.cubin import Cubin
+from warpwright.domains.sass.code.cubin import Cubin
 from warpwright.loop import Course, Outcome, optimize
 from warpwright.space import Measuring
 from warpwright.targets.cubin.evaluator import CubinEvaluator

@@ -31,11 +31,11 @@ from benchmarks.sass.rows import percent, span
 from warpwright import domains
 from warpwright.base import Candidate
 from warpwright.domains.sass import script
-from warpwright.domains.sass.checker import Checker, complaints
+from warpwright.domains.sass.code.kernel import Schedule
 from warpwright.domains.sass.domain import checker_of, kernel_of, lower
-from warpwright.domains.sass.edits import repaired
-from warpwright.domains.sass.kernel import Schedule
-from warpwright.domains.sass.relisting import settle
+from warpwright.domains.sass.editing.edits import repaired
+from warpwright.domains.sass.editing.relisting import settle
+from warpwright.domains.sass.model.checker import Checker, complaints
 from warpwright.space import Measuring
 from warpwright.targets.cubin.evaluator import CubinEvaluator
 from warpwright.targets.cubin.judging import Judgement, unhinted

@@ -39,12 +39,13 @@ from benchmarks.sass.replay import mended
 from benchmarks.sass.rows import counts, curve_row, edit_rows, failed_rows, flags_row, line, table_rows
 from warpwright import domains
 from warpwright.base import Budget, Candidate, Task, is_baseline
-from warpwright.domains.sass import edits, script
-from warpwright.domains.sass.checker import Checker, complaints
+from warpwright.domains.sass import script
+from warpwright.domains.sass.code.kernel import Schedule
 from warpwright.domains.sass.domain import MOST_REGISTERS, checker_of, kernel_of
+from warpwright.domains.sass.editing import edits
+from warpwright.domains.sass.editing.relisting import towards
 from warpwright.domains.sass.harness import load
-from warpwright.domains.sass.kernel import Schedule
-from warpwright.domains.sass.relisting import towards
+from warpwright.domains.sass.model.checker import Checker, complaints
 from warpwright.errors import WarpwrightError
 from warpwright.loop import Course, Outcome, optimize
 from warpwright.space import Measuring

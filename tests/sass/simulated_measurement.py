@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from warpwright.base import Candidate
 from warpwright.domains.sass import script
-from warpwright.domains.sass.simulator import cycles
+from warpwright.domains.sass.model.simulator import cycles
 from warpwright.targets.cubin.judging import Interval, Judgement
 from warpwright.targets.cubin.simulated import WARPS, SimulatedEvaluator
 

@@ -9,9 +9,10 @@ import pytest
 from sass_cubins import kernel, task_path
 
 from tests.sass.simulated_measurement import Measured, SlowerWhenCold, Wrong
-from warpwright.domains.sass import disassembly, script
-from warpwright.domains.sass.checker import complaints
+from warpwright.domains.sass import script
+from warpwright.domains.sass.code import disassembly
 from warpwright.domains.sass.domain import checker_of
+from warpwright.domains.sass.model.checker import complaints
 from warpwright.sass.polish import polish
 
 HARNESS = """from warpwright.domains.sass.harness import Launch

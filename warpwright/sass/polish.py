@@ -18,7 +18,7 @@ from typing import Any
 from warpwright import domains
 from warpwright.base import Budget, Task
 from warpwright.deadline import out_of_time
-from warpwright.domains.sass import disassembly
+from warpwright.domains.sass.code import disassembly
 from warpwright.domains.sass.domain import MOST_REGISTERS
 from warpwright.errors import WarpwrightError
 from warpwright.loop import Course, Outcome, optimize

@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from warpwright.domains.sass.cubin import Cubin
+from warpwright.domains.sass.code.cubin import Cubin
 from warpwright.domains.sass.harness import Argument, Buffer, Launch, load
 from warpwright.targets.cubin import racing
 from warpwright.targets.cubin.arrays import Arrays

@@ -15,8 +15,8 @@ from typing import Any
 
 from warpwright.base import BASELINE, Candidate, Comparison, Measurement, Record, Task, Timing, Verdict, failed, now
 from warpwright.domains.sass import domain, script
-from warpwright.domains.sass.checker import complaints
-from warpwright.domains.sass.kernel import Schedule
+from warpwright.domains.sass.code.kernel import Schedule
+from warpwright.domains.sass.model.checker import complaints
 from warpwright.errors import NotApplicable, UsageError, WarpwrightError
 from warpwright.space import Measuring
 from warpwright.targets.cubin import judging, racing
@@ -109,10 +109,12 @@ class CubinEvaluator:
 
     def schedule(self, candidate: Candidate, anew: bool = False) -> Schedule:
         """Return a candidate's schedule; raise NotApplicable when the rules refuse it. `anew`: though every edit of it was accepted here."""
+        known = self.checker.proven.get(candidate.key) if candidate.actions and not anew else None
+        if known is not None:
+            return known
         schedule = script.read(candidate.source.text, self.kernel)
-        known = bool(candidate.actions) and candidate.key in self.checker.proven
         checker = self.checker if schedule.kernel is self.kernel else domain.checker_of(schedule.kernel)
-        problems = [] if known and not anew else complaints(schedule, checker)
+        problems = complaints(schedule, checker)
         if problems:
             raise NotApplicable(f"the model of hazards refuses the schedule: {problems[0]}", "see docs/sass.md")
         return schedule

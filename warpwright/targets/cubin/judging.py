@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from warpwright.base import Action, Candidate, Record, Task, is_baseline
-from warpwright.domains.sass import domain, edits, script
+from warpwright.domains.sass import domain, script
+from warpwright.domains.sass.editing import edits
 from warpwright.errors import WarpwrightError
 
 EPOCHS, EPOCH_US, EPOCH_PAIRS = 12, 10_000.0, (6, 25)

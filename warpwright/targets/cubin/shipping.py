@@ -13,7 +13,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from warpwright.base import Record, is_baseline
-from warpwright.domains.sass import domain, edits, script
+from warpwright.domains.sass import domain, script
+from warpwright.domains.sass.editing import edits
 from warpwright.space import Measuring
 from warpwright.targets.cubin.evaluator import CubinEvaluator
 from warpwright.targets.cubin.judging import Accepted, first_accepted

@@ -14,13 +14,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from warpwright.domains.sass import control, isa
-from warpwright.domains.sass.checker import Checker
-from warpwright.domains.sass.disassembly import P, R
-from warpwright.domains.sass.distances import Distances, shipped
-from warpwright.domains.sass.flow import NONE, PREDICATES, destinations, differences, file_base, named, sources, tokens
-from warpwright.domains.sass.instruction import Instruction
-from warpwright.domains.sass.kernel import Kernel, read_kernel
+from warpwright.domains.sass.code import control, isa
+from warpwright.domains.sass.code.disassembly import P, R
+from warpwright.domains.sass.code.instruction import Instruction
+from warpwright.domains.sass.code.kernel import Kernel, read_kernel
+from warpwright.domains.sass.editing.flow import NONE, PREDICATES, destinations, differences, file_base, named, sources, tokens
+from warpwright.domains.sass.model.checker import Checker
+from warpwright.domains.sass.model.distances import Distances, shipped
 from warpwright.errors import CaptureError, UsageError
 
 EARLIER = 90

@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from warpwright import native
-from warpwright.domains.sass import control, hazards, isa
-from warpwright.domains.sass.distances import Distances
-from warpwright.domains.sass.hazards import BOARD, FENCE, OPERATION, PIPES, Fact, Key, State, Violation
-from warpwright.domains.sass.instruction import Instruction, file_of
-from warpwright.domains.sass.kernel import Kernel, Schedule
-from warpwright.domains.sass.model import Alarm
+from warpwright.domains.sass.code import control, isa
+from warpwright.domains.sass.code.instruction import Instruction, file_of
+from warpwright.domains.sass.code.kernel import Kernel, Schedule
+from warpwright.domains.sass.model import hazards
+from warpwright.domains.sass.model.distances import Distances
+from warpwright.domains.sass.model.hazards import BOARD, FENCE, OPERATION, PIPES, Fact, Key, State, Violation
+from warpwright.domains.sass.model.model import Alarm
 
 FLAGS = ("-O2", "-std=c++17", "-shared", "-fPIC")
 

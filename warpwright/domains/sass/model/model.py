@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from warpwright.domains.sass import hazards
-from warpwright.domains.sass.distances import Distances
-from warpwright.domains.sass.hazards import OPERATION, Fact, Key, State, Violation, Watch
-from warpwright.domains.sass.instruction import Instruction
-from warpwright.domains.sass.kernel import Kernel, Schedule
+from warpwright.domains.sass.code.instruction import Instruction
+from warpwright.domains.sass.code.kernel import Kernel, Schedule
+from warpwright.domains.sass.model import hazards
+from warpwright.domains.sass.model.distances import Distances
+from warpwright.domains.sass.model.hazards import OPERATION, Fact, Key, State, Violation, Watch
 
 Alarm = tuple[str, int, int, Fact | None, Key | None]
 """Rule, instruction, register, what is in flight, and what a distance is learnt for."""

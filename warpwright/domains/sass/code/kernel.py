@@ -9,10 +9,10 @@ from functools import cached_property
 from typing import Any
 
 from warpwright.base import digest
-from warpwright.domains.sass import isa, operands
-from warpwright.domains.sass.cubin import WORD, Cubin
-from warpwright.domains.sass.disassembly import listing
-from warpwright.domains.sass.instruction import Instruction, read
+from warpwright.domains.sass.code import isa, operands
+from warpwright.domains.sass.code.cubin import WORD, Cubin
+from warpwright.domains.sass.code.disassembly import listing
+from warpwright.domains.sass.code.instruction import Instruction, read
 
 _TARGET = re.compile(r"`\(([^)]+)\)")
 _ABSOLUTE = re.compile(r"\b(0x[0-9a-f]+)$")
@@ -135,6 +135,21 @@ class Kernel:
         return Schedule(self, tuple(range(len(self.instructions))), self.words)
 
 
+class Identity:
+    """Words that are looked up often: a tuple's hash is counted anew each time, over hundreds of numbers."""
+
+    __slots__ = ("hash", "words")
+
+    def __init__(self, words: tuple[int, ...]) -> None:
+        self.words, self.hash = words, hash(words)
+
+    def __hash__(self) -> int:
+        return self.hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Identity) and self.words == other.words)
+
+
 @dataclass(frozen=True)
 class Schedule:
     """An order of a kernel's instructions within their blocks, with their control words."""
@@ -146,6 +161,11 @@ class Schedule:
     """Place -> instruction word."""
     assumed: Mapping[int, Any] = field(default_factory=dict, compare=False)
     """Block -> the state (hazards.State) at its entry, where an edit leaves more in flight there than the original; the checker's."""
+
+    @cached_property
+    def identity(self) -> Identity:
+        """The words as a key of a table, hashed once."""
+        return Identity(self.words)
 
     def at(self, place: int) -> Instruction:
         """Return the instruction at a place."""
@@ -194,6 +214,8 @@ class Schedule:
         kernel = self.kernel
         moved = {index: place for place, index in enumerate(self.order) if place != index}
         edited = cubin.with_words(kernel.name, self.words + kernel.padding).with_listed(kernel.name, moved)
+        if cubin is kernel.cubin:
+            return edited
         return edited.with_register_count(kernel.name, kernel.cubin.register_count(kernel.name))
 
     @cached_property

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from warpwright.domains.sass.disassembly import P, R
-from warpwright.domains.sass.instruction import Instruction
-from warpwright.domains.sass.kernel import Kernel
+from warpwright.domains.sass.code.disassembly import P, R
+from warpwright.domains.sass.code.instruction import Instruction
+from warpwright.domains.sass.code.kernel import Kernel
 
 NONE = 255
 """RZ."""

@@ -40,28 +40,32 @@ _QUEUES = {
 QUEUE: Mapping[str, str] = {opcode: queue for queue, opcodes in _QUEUES.items() for opcode in opcodes.split()}
 """The queue that an instruction of variable latency waits in."""
 
-_RETURNS = {"shared": "LDS LDSM SHFL", "xu": _QUEUES["xu"]}
+_RETURNS = {"shared": "LDS LDSM SHFL", "xu": _QUEUES["xu"], "movm": "MOVM", "s2ur": "S2UR"}
 
 RETURNS: Mapping[str, str] = {opcode: group for group, opcodes in _RETURNS.items() for opcode in opcodes.split()}
-"""Results of one group come back in order, which compilers rely on (sixty cubins: of shared memory and shuffles, of special functions); those of two
-groups do not, though they may wait in one queue (LDS overtakes LDG). That loads from global memory do is nowhere relied on, so it is not assumed."""
+"""Results of one group come back in order, which compilers rely on (sixty cubins: of shared memory and shuffles, of special functions; later ones: of
+transpositions by MOVM, of S2UR); those of two groups do not, though they may wait in one queue (LDS overtakes LDG). That loads from global memory do
+is nowhere relied on, so it is not assumed."""
 
 _READ_BEFORE = {
     "LDG": "LDG",
+    "LDGSTS": "LDGSTS",
     "LDL": "LDL LDG LDS",
     "LDS": "LDS STS STG STL",
-    "LDSM": "LDSM STL",
-    "SHFL": "SHFL",
+    "LDSM": "LDSM STL STS",
+    "SHFL": "SHFL STG",
     "STG": "STG STL",
     "STS": "STS",
     "STL": "STL STG",
     "MUFU": "MUFU",
+    "MOVM": "MOVM",
 }
 
 READ_BEFORE: Mapping[str, frozenset[str]] = {later: frozenset(earlier.split()) for later, earlier in _READ_BEFORE.items()}
-"""Operation -> the earlier ones that have read their sources when it has: the pairs that compilers rely on, in sixty-four cubins. That two wait in
-one queue says nothing more: with one wait of an S2R dropped, which overwrote the address of an LDGSTS before it, an H200 went astray; and with the
-address of an LDG overwritten as soon as a later LDS was done, which no compiler does."""
+"""Operation -> the earlier ones that have read their sources when it has: the pairs that compilers rely on, in sixty-four cubins, LDGSTS, MOVM, STS
+before LDSM and STG before SHFL in later ones. That two wait in one queue says nothing more: with one wait of an S2R dropped, which overwrote the
+address of an LDGSTS before it, an H200 went astray; and with the address of an LDG overwritten as soon as a later LDS was done, which no compiler
+does. A barrier says nothing either: behind a BAR ptxas waits for the board of an STS before it overwrites what that stored."""
 
 SPACING: Mapping[str, int] = {"lsu": 4, "MUFU": 8, "LDC": 8, "S2UR": 8}
 """Cycles between two operations that a pipe takes. In sixty-four cubins no two of memory come closer than 4 (2,800 pairs), 256 of 262 MUFU 8. The

@@ -243,6 +243,8 @@ void launch(State &state, const Engine &engine, int index, int write, int cover)
                 if (written && !fact.cover && earlier.group == instruction.group) fact.cover = written;
             } else if (earlier.reader >= 0 && instruction.read_before >> earlier.reader & 1) {
                 fact.cover |= cover;
+            } else if (written && earlier.group == instruction.group) {
+                fact.cover |= written;
             }
         }
     for (const Definition &definition : instruction.definitions) {

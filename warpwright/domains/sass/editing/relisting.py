@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from random import Random
 
-from warpwright.domains.sass import control, isa
-from warpwright.domains.sass.checker import Checker
-from warpwright.domains.sass.edits import block_of, repaired
-from warpwright.domains.sass.kernel import Schedule
-from warpwright.domains.sass.listing import links_of
+from warpwright.domains.sass.code import control, isa
+from warpwright.domains.sass.code.kernel import Schedule
+from warpwright.domains.sass.editing.edits import block_of, repaired
+from warpwright.domains.sass.editing.listing import links_of
+from warpwright.domains.sass.model.checker import Checker
 
 LATER = 3
 """Times that a block is lengthened for what comes after it."""

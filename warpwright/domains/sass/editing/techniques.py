@@ -29,9 +29,10 @@ from itertools import accumulate
 from random import Random
 
 from warpwright.base import Action, Scalar
-from warpwright.domains.sass import control, edits, hints, listing, relisting
-from warpwright.domains.sass.checker import Checker
-from warpwright.domains.sass.kernel import Schedule
+from warpwright.domains.sass.code import control, hints
+from warpwright.domains.sass.code.kernel import Identity, Schedule
+from warpwright.domains.sass.editing import edits, listing, relisting
+from warpwright.domains.sass.model.checker import Checker
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 
@@ -61,8 +62,6 @@ WHOLE = "k"
 DRAWS = 60
 REMEMBERED = 4096
 
-Words = tuple[int, ...]
-
 Make = Callable[[Schedule, Action], Schedule | None]
 
 
@@ -70,11 +69,11 @@ Make = Callable[[Schedule, Action], Schedule | None]
 class Memory:
     """Results of edits: a search asks for the same one when it lists, replays and lowers."""
 
-    results: dict[tuple[Words, Action], Schedule | None] = field(default_factory=dict)
+    results: dict[tuple[Identity, Action], Schedule | None] = field(default_factory=dict)
 
     def get(self, schedule: Schedule, action: Action, make: Make) -> Schedule | None:
         """Return what an edit gives, made once."""
-        key = (schedule.words, action)
+        key = (schedule.identity, action)
         if key in self.results:
             self.results[key] = self.results.pop(key)  # the newest: a recipe's first actions are asked for again and again
             return self.results[key]

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from warpwright.domains.sass import control
-from warpwright.domains.sass.instruction import Instruction
+from warpwright.domains.sass.code import control
+from warpwright.domains.sass.code.instruction import Instruction
 
 EVICTIONS: Mapping[str, int] = {"first": 0, "normal": 1, "last": 2, "unchanged": 4, "none": 5}
 

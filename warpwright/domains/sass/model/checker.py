@@ -11,19 +11,23 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from warpwright.domains.sass import control, hazards, hints, isa
-from warpwright.domains.sass.distances import Distances
-from warpwright.domains.sass.hazards import State, Violation, Watch
-from warpwright.domains.sass.instruction import Instruction
-from warpwright.domains.sass.kernel import Kernel, Schedule
-from warpwright.domains.sass.model import Alarm, Model, alarm
-from warpwright.domains.sass.native_model import NativeModel
+from warpwright.domains.sass.code import control, hints, isa
+from warpwright.domains.sass.code.instruction import Instruction
+from warpwright.domains.sass.code.kernel import Kernel, Schedule
+from warpwright.domains.sass.model import hazards
+from warpwright.domains.sass.model.distances import Distances
+from warpwright.domains.sass.model.hazards import State, Violation, Watch
+from warpwright.domains.sass.model.model import Alarm, Model, alarm
+from warpwright.domains.sass.model.native_model import NativeModel
 
 _PASSABLE = isa.GMMA | frozenset(("BAR", "LDGDEPBAR", "DEPBAR", "NOP"))
 """Fences that arithmetic on registers may pass; rule 7 keeps the waits that it carries before them. A barrier is passed too by what no other thread
 sees: compilers themselves move read-only loads above barriers (the stencil, unrolled) and leave them in flight there (169 in six kernels)."""
 
 STACK_POINTER = 1
+
+MOST_PROVEN = 512
+"""Schedules whose candidates may still be measured: searches ask for some dozens at once."""
 
 
 def independent(first: Instruction, second: Instruction) -> bool:
@@ -60,8 +64,15 @@ class Checker:
 
     kernel: Kernel
     distances: Distances
-    proven: set[str] = field(default_factory=set)
-    """Keys of candidates that the domain's own edits made, each accepted here; proven anew before one is kept (`complaints`)."""
+    proven: dict[str, Schedule] = field(default_factory=dict)
+    """Key of a candidate -> its schedule, of the newest that the domain's own edits made, each accepted here: their texts need not be read to be
+    measured. What is kept in the end is read from its text, and proven anew (`complaints`)."""
+
+    def note(self, key: str, schedule: Schedule) -> None:
+        """Keep the schedule of a candidate that the domain's own edits made."""
+        if len(self.proven) >= MOST_PROVEN:
+            del self.proven[next(iter(self.proven))]
+        self.proven[key] = schedule
 
     @cached_property
     def entries(self) -> list[State | None]:

@@ -11,9 +11,9 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from warpwright.domains.sass import control, isa
-from warpwright.domains.sass.instruction import Instruction
-from warpwright.domains.sass.kernel import Kernel, Schedule
+from warpwright.domains.sass.code import control, isa
+from warpwright.domains.sass.code.instruction import Instruction
+from warpwright.domains.sass.code.kernel import Kernel, Schedule
 
 LATENCY = {"LDS": 24, "LDSM": 28, "SHFL": 24, "LDC": 30, "LDCU": 30, "S2R": 25, "LDG": 450, "LDGSTS": 450, "HMMA": 33, "IMMA": 33}
 """Cycles until the result, by opcode; others of variable latency take OTHER_LATENCY."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warpwright.base import digest
-from warpwright.domains.sass.cubin import WORD, Cubin
+from warpwright.domains.sass.code.cubin import WORD, Cubin
 from warpwright.errors import CaptureError, UsageError
 from warpwright.native import cache_folder, nvidia
 

@@ -4,7 +4,8 @@ Variable latencies are protected by six scoreboards, fixed ones by the distance 
 
     1  an operation with a write scoreboard holds its results until a wait on that board; its sources until one on its read or its write board
     2  some operations read their sources in order (isa.READ_BEFORE): a board that a later one sets covers the reads before it too. Results
-       come back in order within one group (isa.RETURNS): a later board covers those earlier results of its group that have no board
+       come back in order within one group (isa.RETURNS): a later board covers those earlier results of its group that have no board, and
+       the reads of all earlier ones of its group
     3  a wait clears whatever the board covers, if the board was set at least two cycles before (learnt: `SET` distances)
     4  a write after a read that comes before it in that order is free
     5  registers of a warp group's matrix products belong to them until WARPGROUP.DEPBAR gsb0, 0
@@ -22,9 +23,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from warpwright.domains.sass import control, isa
-from warpwright.domains.sass.instruction import Instruction, file_of
-from warpwright.domains.sass.kernel import Kernel, Schedule
+from warpwright.domains.sass.code import control, isa
+from warpwright.domains.sass.code.instruction import Instruction, file_of
+from warpwright.domains.sass.code.kernel import Kernel, Schedule
 
 HORIZON = 40
 """Cycles after which a fixed latency is over."""
@@ -290,6 +291,8 @@ def _cover_earlier(facts: dict[int, dict[Fact, int]], instruction: Instruction, 
                     pending[fact] = written
             elif fact[1] in read:
                 pending[fact] = known | cover
+            elif written and isa.RETURNS.get(fact[1]) == group:
+                pending[fact] = known | written
 
 
 def _execute(state: State, instruction: Instruction) -> None:

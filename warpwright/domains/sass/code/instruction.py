@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from warpwright.domains.sass import isa
-from warpwright.domains.sass.disassembly import UP, UR, Line, P, R
+from warpwright.domains.sass.code import isa
+from warpwright.domains.sass.code.disassembly import UP, UR, Line, P, R
 
 Kind = Literal["fence", "memory", "variable", "fixed"]
 """fence: keeps its place among memory accesses; variable: its latency is; fixed: arithmetic whose latency is fixed."""
@@ -108,7 +108,7 @@ class Instruction:
     @cached_property
     def reader(self) -> str:
         """What says which later operations show that the sources have been read (isa.READ_BEFORE); nothing does for an operation by itself."""
-        return self.base if self.base in isa.READ_BEFORE else f"#{self.index}"
+        return self.base if self.base in isa.READ_BEFORE or self.base in isa.RETURNS else f"#{self.index}"
 
     @cached_property
     def latency_class(self) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from warpwright.domains.sass import control
-from warpwright.domains.sass.instruction import Instruction
+from warpwright.domains.sass.code import control
+from warpwright.domains.sass.code.instruction import Instruction
 
 _SECOND_IN_C = ("FADD", "HADD2")
 """Their second operand has the flag of slot c, and its register's number where slot b's stands: so in each of 337 flags of compilers."""

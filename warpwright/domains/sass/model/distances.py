@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 
-from warpwright.domains.sass.hazards import Key, learn_from
-from warpwright.domains.sass.kernel import Kernel
+from warpwright.domains.sass.code.kernel import Kernel
+from warpwright.domains.sass.model.hazards import Key, learn_from
 
 FLOORS: Mapping[str, Mapping[str, int]] = {
     "RAW": {"R": 6, "P": 13, "UR": 12, "UP": 13},
@@ -82,5 +82,5 @@ def learnt(kernels: Iterable[Kernel], before: Distances | None = None) -> Distan
 @cache
 def shipped(arch: int) -> Distances:
     """Return the distances that come with the package for an architecture; none for one that was never learnt."""
-    file = files("warpwright.domains.sass").joinpath("learnt", f"sm_{arch}.json")
+    file = files("warpwright.domains.sass.model").joinpath("learnt", f"sm_{arch}.json")
     return Distances.from_json(file.read_text()) if file.is_file() else Distances({})

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from warpwright import native
-from warpwright.domains.sass.checker import Checker
-from warpwright.domains.sass.instruction import Instruction
-from warpwright.domains.sass.native_model import FLAGS
+from warpwright.domains.sass.code.instruction import Instruction
+from warpwright.domains.sass.model.checker import Checker
+from warpwright.domains.sass.model.native_model import FLAGS
 
 LATENCIES: Mapping[str, float] = {"LDG": 200.0, "LDS": 28.0, "LDSM": 32.0, "SHFL": 26.0, "MUFU": 20.0, "LDC": 30.0, "HMMA": 24.0, "S2R": 24.0}
 """Cycles until a result is there (published measurements on an H100, rounded), for priorities alone: a wrong one makes a slow schedule."""

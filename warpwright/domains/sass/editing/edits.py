@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from random import Random
 
-from warpwright.domains.sass import control, hints, isa
-from warpwright.domains.sass.checker import Checker
-from warpwright.domains.sass.kernel import Schedule
+from warpwright.domains.sass.code import control, hints, isa
+from warpwright.domains.sass.code.kernel import Schedule
+from warpwright.domains.sass.model.checker import Checker
 
 FLOAT = ("FFMA", "FADD", "FMUL")
 LOADS: dict[str, tuple[str, ...]] = {"all": ("LDG", "LDS", "LDSM", "LDGSTS", "LDC"), "shared": ("LDS", "LDSM"), "global": ("LDG", "LDGSTS")}
