@@ -40,7 +40,7 @@ def cell(run: list[Row], kept: list[Row], graph: str, layer: str) -> Row | None:
     if own is None:
         return None
     row: Row = {"table": "cells", "graph": graph, "layer": layer}
-    beside = {"torch.pairs": ("times", "today_times", "eleventh_times", "twelfth_times"), "pyg": ("pyg_times",)}
+    beside = {"torch.pairs": ("times", "today_times", "eleventh_times", "twelfth_times", "thirteenth_times", "fourteenth_times", "fifteenth_times"), "pyg": ("pyg_times",)}
     for part, asked, small in (("forward", ASKED[layer], 0.15), ("training", TRAINING, 0.5)):
         time, floors = own[f"{part}_ms"], own[f"{part}_ms"] / own[f"{part}_floor_ms"]
         row[f"{part} ms"], row[f"{part}, floors"] = f"{time:.3g}", f"{floors:.1f}"
