@@ -108,7 +108,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                 if time.time() - started > args.seconds:
                     continue
                 try:
-                    found = rows(name, model, clock, 0.05 if args.dry else 1.0, args.attend)
+                    found = rows(name, model, clock, 0.05 * 1e4 / sum(synth.SPECS[name].nodes) if args.dry else 1.0, args.attend)
                 except Exception as problem:
                     traceback.print_exc()
                     found = [{"table": "failures", "graph": name, "layer": model, "note": f"{type(problem).__name__}: {str(problem)[:300]}"}]
