@@ -27,7 +27,7 @@ from warpwright.targets.cubin.evaluator import CubinEvaluator
 from warpwright.targets.cubin.judging import Judging, fastest, first_accepted, percent, span
 
 SEARCH = "screen"
-FINAL_SECONDS = 3.0
+FINAL_SECONDS = 4.0
 """Of the time, at most, that the judgement is kept; a third of a short one."""
 
 Open = Callable[[Task, str, Measuring], AbstractContextManager[Any]]
@@ -61,7 +61,8 @@ def polish(
     proposals: int | None = None,
 ) -> Polished:  # fmt: skip
     """Search a kernel's schedule for `seconds`, the final measurement included, or by so many candidates; keep one that is proven faster."""
-    until = time.monotonic() + seconds - min(FINAL_SECONDS, seconds / 3)
+    end = time.monotonic() + seconds
+    until = end - min(FINAL_SECONDS, seconds / 3)
     if not disassembly.is_available():
         return Polished(kernel, False, "left as it is: there is no nvdisasm (pip install 'warpwright[sass]')")
     try:
@@ -69,7 +70,7 @@ def polish(
         with evaluator(task, device, Measuring(seed=seed)) as opened:
             budget = Budget(max(0.1, until - time.monotonic()), proposals)
             outcome = optimize(task, domains.space(task, "cubin"), opened, SEARCH, budget, course=Course(seed=seed))
-            return _chosen(kernel, outcome, opened)
+            return _chosen(kernel, outcome, opened, end)
     except WarpwrightError as error:
         return Polished(kernel, False, f"left as it is: {error}")
     except BaseException as error:
@@ -78,11 +79,11 @@ def polish(
         return Polished(kernel, False, "left as it is: the time was over")
 
 
-def _chosen(kernel: str, outcome: Outcome, evaluator: Judging) -> Polished:
+def _chosen(kernel: str, outcome: Outcome, evaluator: Judging, end: float) -> Polished:
     """Return the fastest schedule that the judgement accepts."""
     failed = sum(record.status != "ok" for record in outcome.records)
     seen = f"{outcome.proposals} candidates"
-    found = first_accepted(evaluator, fastest(outcome.records), stress=0.5)
+    found = first_accepted(evaluator, fastest(outcome.records), stress=0.5, until=end)
     refused = "".join(f"; refused: {reason}" for reason in found.refusals)
     if found.candidate is None or found.judgement is None:
         reason = f"left as it is: nothing was proven faster among {seen}{refused}"

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import statistics
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -151,13 +152,13 @@ def fastest(records: Iterable[Record], most: int = TRIED) -> list[Record]:
     return sorted(sure, key=lambda record: -record.speedup)[:most]
 
 
-def first_accepted(evaluator: Judging, records: Iterable[Record], stress: float = STRESS_SECONDS) -> Accepted:
-    """Judge the candidates of some records, in turn, until one is accepted."""
+def first_accepted(evaluator: Judging, records: Iterable[Record], stress: float = STRESS_SECONDS, until: float = math.inf) -> Accepted:
+    """Judge the candidates of some records, in turn, until one is accepted; no further one after `until`, by the monotonic clock."""
     refusals: list[str] = []
     judgement: Judgement | None = None
     for record in records:
         waiting = [record.candidate]
-        while waiting:
+        while waiting and (judgement is None or time.monotonic() < until):
             candidate = waiting.pop()
             try:
                 judgement = evaluator.judge(candidate, stress=stress)
