@@ -167,7 +167,7 @@ class Space(Generic[IR]):
     def remember(self, recipe: tuple[Action, ...], ir: IR) -> None:
         """Keep the IR that a recipe gave, and forget the oldest ones."""
         while len(self.replayed) >= REMEMBERED:
-            self.replayed.pop(list(self.replayed)[0], None)
+            self.replayed.pop(next(iter(self.replayed)), None)
         self.replayed[recipe] = ir
 
     def actions(self, ir: IR) -> list[Action]:
