@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from warpwright.domains.transpile import ir
@@ -15,6 +16,7 @@ from warpwright.domains.transpile.emit import entry
 from warpwright.domains.transpile.emit.writer import Writer
 from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.frontend import scan
+from warpwright.domains.transpile.frontend.parse import RESERVED
 from warpwright.domains.transpile.frontend.scan import Kernel
 from warpwright.domains.transpile.ir import Function, Shape, Stmt, Var
 from warpwright.domains.transpile.passes import (
@@ -97,7 +99,22 @@ def _normalise(state: State) -> State:
     for function in state.device.functions if state.settings.vectors else ():
         others[function.name] = (*others.get(function.name, ()), function)
     body, variables = normalise(state.function, state.device.syncing, others)
+    _check_names(state.function, body, variables)
     return replace(state, body=body, variables=variables)
+
+
+_DERIVED = re.compile(r"(\w+)_(t|r|l|v|all|init|of_warp|lanes|begun|step|at)")
+"""What the output calls something that it makes of a variable: `sum_t` is `sum` of each thread."""
+
+
+def _check_names(kernel: Function, body: tuple[Stmt, ...], variables: Mapping[int, Var]) -> None:
+    """Refuse what the output's own names would hide: a global of such a name, and a variable that is called as what is made of another one."""
+    free = {e.name: e.line for e in ir.expressions(body) if e.kind == "name" and (e.var is None or e.var not in variables)}
+    if hidden := next((name for name in free if name in RESERVED), None):
+        raise DoesNotApply(free[hidden], f"{hidden} is a name that the output has for itself")
+    names = {v.name for v in variables.values()}
+    if taken := next((name for name in (*names, *free) if (made := _DERIVED.fullmatch(name)) and made[1] in names), None):
+        raise DoesNotApply(kernel.line, f"{taken} is what the output calls something that it makes of another variable")
 
 
 def _move_arrays(state: State) -> State:

@@ -49,9 +49,9 @@ def _reshaped(writer: Writer, chosen: Reshaped) -> None:
     """Write a region for a block in another shape: the names of the block's sizes stand for that shape's inside."""
     shape, plan = chosen.shape, writer.plan
     writer.open(f"if ({shape.condition})")
-    writer.line(f"const int width = {shape.sizes[0]}, height = {shape.sizes[1]};  // the threads in another shape")
+    writer.line(f"const int shape_x = {shape.sizes[0]}, shape_y = {shape.sizes[1]};  // the threads in another shape")
     writer.open("")
-    writer.line("[[maybe_unused]] const int dim_x = width, dim_y = height;")
+    writer.line("[[maybe_unused]] const int dim_x = shape_x, dim_y = shape_y;")
     writer.plan, writer.number = shape.plan, IN_COLUMNS if shape.swapped else IN_ROWS
     writer.height = shape.known[1] if shape.known is not None else "0"
     form(writer, chosen.inside)
