@@ -70,10 +70,11 @@ def _spans(index: Index) -> Spans:
     slot = torch.where(pieces[node] > 1, first[node] + piece, -1)
     order = torch.sort(torch.where(real, end - begin, -1), descending=True, stable=True)[1]
     cut = torch.topk(pieces, min(nodes, index.edges // LONGEST), sorted=False).indices
-    columns = (torch.where(real, node, -1)[order], begin[order], end[order], slot[order])
+    given = (torch.where(real, node, -1), begin, end, slot)
+    of_node, of_begin, of_end, of_slot = (x[order].int() for x in given)
     return Spans(
-        *(x.int() for x in columns), cut, first[cut].int(), taken[cut].int(), 2 * (index.edges // LONGEST), index.along(Domain.DST, Domain.PAIR_SRC),
-        index.order(Domain.DST),
+        of_node, of_begin, of_end, of_slot, cut, first[cut].int(), taken[cut].int(), 2 * (index.edges // LONGEST),
+        index.along(Domain.DST, Domain.PAIR_SRC), index.order(Domain.DST),
     )  # fmt: skip
 
 
