@@ -40,12 +40,13 @@ class Moves:
 
     def ir(self, recipe: Recipe) -> Any:
         """Return the IR of `recipe`; raise NotApplicable when one of its actions is not legal where it stands."""
-        if recipe not in self._irs:
+        ir = self._irs.get(recipe)  # each look-up hashes the whole recipe
+        if ir is None:
             ir = self.space.apply(self.ir(recipe[:-1]), recipe[-1])
             while len(self._irs) >= _REMEMBERED:
                 del self._irs[next(key for key in self._irs if key)]
             self._irs[recipe] = ir
-        return self._irs[recipe]
+        return ir
 
     def actions(self, recipe: Recipe) -> list[Action]:
         """Return the actions that are legal after `recipe`, in the space's order; none after the longest recipe."""
