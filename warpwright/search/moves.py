@@ -24,6 +24,7 @@ LONGEST = 64
 NEAR = 1000
 """Neighbours that are drawn before a recipe counts as a local best, in a space whose actions are drawn."""
 
+
 class Moves:
     """Replays recipes of one space, which remembers the IRs they gave: replaying a recipe copies the graph once for each action."""
 

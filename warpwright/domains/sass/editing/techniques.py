@@ -65,6 +65,13 @@ REMEMBERED = 4096
 Make = Callable[[Schedule, Action], Schedule | None]
 
 
+class _Unknown:
+    """In the place of a result that there is not yet: None is one."""
+
+
+_UNKNOWN = _Unknown()
+
+
 @dataclass
 class Memory:
     """Results of edits: a search asks for the same one when it lists, replays and lowers."""
@@ -74,9 +81,10 @@ class Memory:
     def get(self, schedule: Schedule, action: Action, make: Make) -> Schedule | None:
         """Return what an edit gives, made once."""
         key = (schedule.identity, action)
-        if key in self.results:
-            self.results[key] = self.results.pop(key)  # the newest: a recipe's first actions are asked for again and again
-            return self.results[key]
+        known = self.results.pop(key, _UNKNOWN)
+        if not isinstance(known, _Unknown):
+            self.results[key] = known  # the newest: a recipe's first actions are asked for again and again
+            return known
         while len(self.results) >= REMEMBERED:
             del self.results[next(iter(self.results))]
         edited = self.results[key] = make(schedule, action)
