@@ -11,7 +11,6 @@ The first ten need nothing beside torch but those two packages. Small configurat
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -20,7 +19,7 @@ import torch
 from benchmarks.third_outside_models import Maker, normal, of, tokens
 
 IMAGES, LARGE = normal(2, 3, 64, 64), normal(1, 3, 224, 224)
-SIZES: Mapping[str, int] = {"num_classes": 10, "dim": 32, "depth": 2, "heads": 2, "mlp_dim": 64, "image_size": 64, "patch_size": 16}
+SIZES: Mapping[str, Any] = {"num_classes": 10, "dim": 32, "depth": 2, "heads": 2, "mlp_dim": 64, "image_size": 64, "patch_size": 16}
 
 
 def _transformers(name: str, *inputs: int, **config: Any) -> Maker:
@@ -40,16 +39,19 @@ def _vision(module: str, name: str, **options: Any) -> Maker:
     return of(f"torchvision.models{module}", name, IMAGES, weights=None, num_classes=10, **options)
 
 
-_vit = partial(of, inputs=IMAGES, **SIZES)
-_staged = {"num_classes": 10, "dim": 16, "depth": (1, 1, 1, 1), "heads": (1, 1, 2, 2)}
-_layers = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64, "vocab_size": 100}
+def _vit(module: str, name: str) -> Maker:
+    return of(f"vit_pytorch.{module}", name, IMAGES, **SIZES)
+
+
+_staged: Mapping[str, Any] = {"num_classes": 10, "dim": 16, "depth": (1, 1, 1, 1), "heads": (1, 1, 2, 2)}
+_layers: Mapping[str, Any] = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64, "vocab_size": 100}
 
 MODELS: Mapping[str, Maker] = {
-    "deep_vit": _vit("vit_pytorch.deepvit", "DeepViT"),
-    "registers_vit": _vit("vit_pytorch.simple_vit_with_register_tokens", "SimpleViT"),
-    "rotary_vit": _vit("vit_pytorch.rvt", "RvT"),
-    "qk_norm_vit": _vit("vit_pytorch.simple_vit_with_qk_norm", "SimpleViT"),
-    "jumbo_vit": _vit("vit_pytorch.jumbo_vit", "JumboViT"),
+    "deep_vit": _vit("deepvit", "DeepViT"),
+    "registers_vit": _vit("simple_vit_with_register_tokens", "SimpleViT"),
+    "rotary_vit": _vit("rvt", "RvT"),
+    "qk_norm_vit": _vit("simple_vit_with_qk_norm", "SimpleViT"),
+    "jumbo_vit": _vit("jumbo_vit", "JumboViT"),
     "t2t_vit": of("vit_pytorch.t2t", "T2TViT", IMAGES, image_size=64, num_classes=10, dim=32, depth=2, heads=2, mlp_dim=64),
     "look_vit": of(
         "vit_pytorch.look_vit", "LookViT", IMAGES, dim=32, image_size=64, num_classes=10, depth=2, heads=2, patch_size=16, highres_patch_size=8
