@@ -175,11 +175,12 @@ def _parity(part: Expr, moving: Expr, fixed: Expr, plan: Plan, printer: Printer,
     if inner.name == "%" and not (literal(fixed) == 0 or not_negative(whole)):
         return False
     result.every = (f"(long)({printer.expr(at_zero(whole))}) - (long)({printer.expr(fixed)})", str(size))
-    if literal(fixed) is None:
+    known = literal(fixed)
+    if known is None:
         text = f"(unsigned long)({printer.expr(fixed)}) < {size}"
         result.rows.append(text)
         result.rows_apart.append(text)
-    elif literal(fixed) >= size:
+    elif known >= size:
         result.rows.append("false")
         result.rows_apart.append("false")
     return True

@@ -274,7 +274,8 @@ class _Vectors(VectorValues):
             raise DoesNotApply
         first = replace(first, init=self.head(first.init, key))
         stmt = replace(stmt, init=(first,), cond=self.head(stmt.cond, key))
-        if self.head(stmt.step, key) is not stmt.step:
+        step = stmt.step
+        if step is None or self.head(step, key) is not step:
             raise DoesNotApply
         outer, around, self.storing = self.counter, self.storing, stores(stmt)
         if self.storing and (self.counters or any(n.kind == "index" for e in (stmt.cond, first.init) if e is not None for n in e.walk())):

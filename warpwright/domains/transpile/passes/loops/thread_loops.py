@@ -232,9 +232,9 @@ def _thread_loop(stmts: list[Stmt], scope: Scope) -> ThreadLoop:
         return ThreadLoop(stmts, inner, limits, True, sums=sums)
     cut = segments.split(inner, limits.rest, plan, scope.printer, scope.row)
     if cut is not None and not (cut.guards or cut.only or cut.inside) and cut.plan is not None and scope.settings.choices.lanes <= 0:
-        sums = accumulators.suits(cut.stmts, cut.plan, scope.printer) or masked_vectors.suits(cut.stmts, cut.plan, scope.printer)
-        if sums is not None:
-            return ThreadLoop(stmts, inner, limits, True, sums=sums, segments=cut)
+        in_stretches = accumulators.suits(cut.stmts, cut.plan, scope.printer) or masked_vectors.suits(cut.stmts, cut.plan, scope.printer)
+        if in_stretches is not None:
+            return ThreadLoop(stmts, inner, limits, True, sums=in_stretches, segments=cut)
     kept = private_tiles.kept(stmts, plan)
     if private_tiles.along(stmts, kept, plan):
         free = not (limits.low or limits.high or limits.rows or limits.rest) and scope.row == rows.WIDTH
