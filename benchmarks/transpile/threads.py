@@ -69,7 +69,7 @@ def main() -> int:
         folders = {count: Path(folder) / str(count) for count in (1, given.threads)}
         for count, into in folders.items():
             into.mkdir()
-            command = [sys.executable, "-m", "benchmarks.transpile.threads", "--only", given.only, "--optimise", given.optimise, "--into", str(into)]
+            command = [sys.executable, "-m", "benchmarks.transpile.threads", f"--only={given.only}", f"--optimise={given.optimise}", f"--into={into}"]
             subprocess.run(command, check=True, env={**os.environ, "OMP_NUM_THREADS": str(count)})
         for file in sorted(folders[1].iterdir()):
             said, error = verdict(np.load(file), np.load(folders[given.threads] / file.name))

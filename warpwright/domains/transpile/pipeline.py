@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from warpwright.domains.transpile import ir
@@ -18,7 +18,7 @@ from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.frontend import scan
 from warpwright.domains.transpile.frontend.parse import RESERVED
 from warpwright.domains.transpile.frontend.scan import Kernel
-from warpwright.domains.transpile.ir import Function, Shape, Stmt, Var
+from warpwright.domains.transpile.ir import Expr, Function, Shape, Stmt, Var
 from warpwright.domains.transpile.passes import (
     barrier_fission,
     block_fusion,
@@ -32,7 +32,7 @@ from warpwright.domains.transpile.passes import (
     versions,
 )
 from warpwright.domains.transpile.passes.loops import reshaped
-from warpwright.domains.transpile.passes.normalise import normalise
+from warpwright.domains.transpile.passes.normalise import normalise, rename, renamer
 from warpwright.domains.transpile.passes.techniques import Lowered
 
 
@@ -99,7 +99,7 @@ def _normalise(state: State) -> State:
     for function in state.device.functions if state.settings.vectors else ():
         others[function.name] = (*others.get(function.name, ()), function)
     body, variables = normalise(state.function, state.device.syncing, others)
-    _check_names(state.function, body, variables)
+    body, variables = _with_own_names(state.function, body, variables)
     return replace(state, body=body, variables=variables)
 
 
@@ -107,14 +107,23 @@ _DERIVED = re.compile(r"(\w+)_(t|r|l|v|all|init|of_warp|lanes|begun|step|at)")
 """What the output calls something that it makes of a variable: `sum_t` is `sum` of each thread."""
 
 
-def _check_names(kernel: Function, body: tuple[Stmt, ...], variables: Mapping[int, Var]) -> None:
-    """Refuse what the output's own names would hide: a global of such a name, and a variable that is called as what is made of another one."""
+def _with_own_names(kernel: Function, body: tuple[Stmt, ...], variables: dict[int, Var]) -> tuple[tuple[Stmt, ...], dict[int, Var]]:
+    """Return the kernel with another name for each variable that is called as what is made of another one.
+
+    Raises DoesNotApply for a global that the output's own names would hide, and for a parameter or a global that is called as such."""
     free = {e.name: e.line for e in ir.expressions(body) if e.kind == "name" and (e.var is None or e.var not in variables)}
     if hidden := next((name for name in free if name in RESERVED), None):
         raise DoesNotApply(free[hidden], f"{hidden} is a name that the output has for itself")
     names = {v.name for v in variables.values()}
-    if taken := next((name for name in (*names, *free) if (made := _DERIVED.fullmatch(name)) and made[1] in names), None):
-        raise DoesNotApply(kernel.line, f"{taken} is what the output calls something that it makes of another variable")
+    taken = {name for name in (*names, *free) if (made := _DERIVED.fullmatch(name)) and made[1] in names}
+    if fixed := next((name for name in (*free, *(p.name for p in kernel.parameters)) if name in taken), None):
+        raise DoesNotApply(kernel.line, f"{fixed} is what the output calls something that it makes of another variable")
+    new: dict[int, Var | Expr] = {key: replace(v, name=f"{v.name}_own") for key, v in variables.items() if v.name in taken}
+    if not new:
+        return body, variables
+    change = renamer(new, {})
+    named_apart = {key: one for key, one in new.items() if isinstance(one, Var)}
+    return tuple(rename(stmt, change, new) for stmt in body), variables | named_apart
 
 
 def _move_arrays(state: State) -> State:
