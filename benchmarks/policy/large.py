@@ -2,8 +2,9 @@
 
     python -m benchmarks.policy.large --tasks OUT/tasks.jsonl --rate 4256 --out OUT [--runs 5] [--least 60] [--name large] [--policy FOLDER]
 
-What is told apart: the policy as it searches (policy/spreading.py), its own answers drawn one after the other (`not spread`), and the searches of the
-house, all in the closed space of what graph_rows recorded of a task; evolve is looked at after 256 evaluations too. Shares are of the best recorded.
+What is told apart: the policy as it searches, which writes several answers for a proposal and takes the one that the cost model holds for the
+cheapest; one answer a proposal (`spread alone`, policy/spreading.py); its own answers one after the other (`not spread`); and the searches of the house.
+All go over the closed space of what graph_rows recorded of a task; evolve is looked at after 256 evaluations too. Shares are of the best recorded.
 Intervals are of 95 % over tasks: each task's value is the mean over runs. Nothing is measured here.
 """
 
@@ -40,7 +41,8 @@ def shares_of(policy: Policy, tasks: Sequence[RecordedTask], runs: int) -> Share
     traits = {one.name: one.traits for one in techniques("cuda")}
     most = max(EVALUATIONS)
     lines = {"policy": compare.policy_lines(policy, tasks, runs, most, SEED)}
-    lines["not spread"] = compare.policy_lines(policy, tasks, runs, most, SEED, spread=False)
+    lines["spread alone"] = compare.policy_lines(policy, tasks, runs, most, SEED, width=1)
+    lines["not spread"] = compare.policy_lines(policy, tasks, runs, most, SEED, spread=False, width=1)
     lines |= {name: compare.search_lines(name, tasks, runs, most, SEED, traits) for name in SEARCHES}
     lines["cheapest first"] = cheapest_first(tasks, runs, most, SEED)
     found = {name: compare.shares(one, tasks, EVALUATIONS) for name, one in lines.items()}

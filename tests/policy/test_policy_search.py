@@ -15,7 +15,7 @@ from warpwright.errors import UsageError
 from warpwright.learn.policy import random_tasks
 from warpwright.loop import Course, optimize
 from warpwright.policy.model import SHIPPED, Notes, Policy, Shape, Written, make
-from warpwright.policy.search import Asking, PolicySearch
+from warpwright.policy.search import WIDTH, Asking, PolicySearch
 from warpwright.policy.spreading import Spread
 from warpwright.policy.words import STOP, Places
 from warpwright.policy.writing import END, Writing
@@ -35,6 +35,7 @@ class Guessing:
     prompts: list[str] = field(default_factory=list)
     strange: Sequence[str] = ()
     spreads: list[Spread | None] = field(default_factory=list)
+    written: list[Recipe] = field(default_factory=list)
 
     def unread(self, words: Iterable[str]) -> list[str]:
         return [word for word in words if word in self.strange]
@@ -49,6 +50,7 @@ class Guessing:
             while not words or words[-1] != END:
                 words.append(rng.choice(writing.allowed(words, frozenset(one))))
             answers.append(Written(writing.read(words)[0], [], [], [], words))
+            self.written.append(answers[-1].recipe)
             self.prompts.append(prompt)
         return answers
 
@@ -65,6 +67,15 @@ def test_it_proposes_legal_new_recipes_and_shows_what_it_was_answered() -> None:
     assert all(prompt.startswith("program roof? ") and prompt.endswith(" write") for prompt in policy.prompts)
     assert policy.spreads[0] is None and policy.spreads[-1] is not None  # the first answer is the policy's own
     assert "try" not in policy.prompts[0].replace("try x+0", "") and policy.prompts[-1].count("try") == 2
+
+
+def test_of_several_answers_the_one_is_proposed_that_the_cost_model_holds_for_the_cheapest() -> None:
+    policy, space = Guessing(), replace(SPACE, estimate=lambda ir: 1.0 / (1 + len(ir)))
+    proposer = PolicySearch(policy)(space, Random(0), 1)  # type: ignore[arg-type]
+    next(proposer)
+    [proposed] = proposer.send(list(Toy().evaluate([space.candidate(())])))
+    assert len(policy.written) == WIDTH and proposed in policy.written
+    assert len(proposed) == max(map(len, policy.written)) > min(map(len, policy.written))
 
 
 def test_a_program_that_it_cannot_read_is_the_ladders() -> None:

@@ -6,7 +6,8 @@ the model never read, or techniques of which it knows less than half, is the lad
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from random import Random
 from typing import Any
 
@@ -22,6 +23,9 @@ from warpwright.space import Space
 
 MOST_STEPS = 8
 """Of a random walk."""
+
+WIDTH = 16
+"""Answers that are written for a proposal where the space has a cost model; the one that it holds for the cheapest is proposed."""
 
 
 class PolicySearch:
@@ -46,10 +50,12 @@ class PolicySearch:
         roof = self.roof if self.roof is not None else loop.bandwidth_share(first) or None
         known: dict[Recipe, float] = {(): first.speedup or 1.0}
         while True:
-            prompts = [asking.prompt(known, rng, roof, self.policy.notes.exemplars) for _ in range(batch)]
-            spreads = [asking.spread(known)] * batch
-            written = self.policy.write(prompts, [asking.writing] * batch, [known] * batch, rng.getrandbits(32), spreads)
-            recipes = [one.recipe if one.recipe not in known else asking.moves.walk(rng, rng.randint(1, MOST_STEPS)) for one in written]
+            width = WIDTH if space.estimate is not None else 1
+            prompts = [asking.prompt(known, rng, roof, self.policy.notes.exemplars) for _ in range(batch) for _ in range(width)]
+            count = len(prompts)
+            written = self.policy.write(prompts, [asking.writing] * count, [known] * count, rng.getrandbits(32), [asking.spread(known)] * count)
+            chosen = [asking.cheapest([one.recipe for one in written[start : start + width]]) for start in range(0, count, width)]
+            recipes = [recipe if recipe not in known else asking.moves.walk(rng, rng.randint(1, MOST_STEPS)) for recipe in chosen]
             records = yield recipes
             known.update(zip(recipes, (record.speedup for record in records), strict=True))
 
@@ -77,6 +83,10 @@ class Asking:
     def prompt(self, known: dict[Recipe, float], rng: Random, roof: float | None, how: prompt.Exemplars) -> str:
         """Return a prompt with exemplars drawn from `known`."""
         return prompt.text(self.program, roof, prompt.draw(known, rng, how), self.places)
+
+    def cheapest(self, recipes: Sequence[Recipe]) -> Recipe:
+        """Return the recipe that the space's cost model holds for the cheapest; the first where it has none."""
+        return min(recipes, key=lambda recipe: self.moves.estimate(recipe) or math.inf)
 
     def spread(self, known: dict[Recipe, float]) -> Spread | None:
         """Return how to spread what is written next; None where no more than the original is known."""

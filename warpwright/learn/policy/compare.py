@@ -13,6 +13,7 @@ from typing import Any
 from warpwright.learn.policy.recorded import RecordedTask
 from warpwright.learn.policy.stages import WRITTEN_AT_ONCE
 from warpwright.policy.model import Policy, rng_of
+from warpwright.policy.search import WIDTH
 from warpwright.search import SEARCHES
 from warpwright.search.moves import Recipe
 from warpwright.space import Traits
@@ -24,21 +25,34 @@ Line = list[float]
 """The best speed-up after 0, 1, 2 ... evaluations."""
 
 
-def policy_lines(policy: Policy, tasks: Sequence[RecordedTask], runs: int, count: int, seed: int, spread: bool = True) -> dict[str, list[Line]]:
-    """Return `runs` lines for each task; all runs write side by side. Without `spread` the policy is asked for its own answers alone."""
+def policy_lines(
+    policy: Policy, tasks: Sequence[RecordedTask], runs: int, count: int, seed: int, spread: bool = True, width: int = WIDTH
+) -> dict[str, list[Line]]:
+    """Return `runs` lines for each task; all runs write side by side.
+
+    Without `spread` the policy is asked for its own answers alone. `width` answers are written for each evaluation where a task has estimates.
+    """
     askings = {task.name: task.asking() for task in tasks}
     asked = [task for task in tasks for _ in range(runs)]
     known: list[dict[Recipe, float]] = [{(): 1.0} for _ in asked]
     lines: list[Line] = [[1.0] for _ in asked]
+    step = max(1, WRITTEN_AT_ONCE // width)
     for turn in range(count):
-        for start in range(0, len(asked), WRITTEN_AT_ONCE):
-            part = range(start, min(len(asked), start + WRITTEN_AT_ONCE))
+        for start in range(0, len(asked), step):
+            part = range(start, min(len(asked), start + step))
             rng = rng_of(seed, "compare", turn, start)
-            prompts = [askings[asked[i].name].prompt(known[i], rng, asked[i].roof, policy.notes.exemplars) for i in part]
-            spreads = [askings[asked[i].name].spread(known[i]) if spread else None for i in part]
-            written = policy.write(prompts, [askings[asked[i].name].writing for i in part], [known[i] for i in part], rng.getrandbits(32), spreads)
-            for i, one in zip(part, written, strict=True):
-                known[i][one.recipe] = speedup = asked[i].speedups.get(one.recipe, 1.0)
+            wide = [i for i in part for _ in range(width if asked[i].estimates else 1)]
+            prompts = [askings[asked[i].name].prompt(known[i], rng, asked[i].roof, policy.notes.exemplars) for i in wide]
+            spreads = {i: askings[asked[i].name].spread(known[i]) if spread else None for i in part}
+            written = policy.write(
+                prompts, [askings[asked[i].name].writing for i in wide], [known[i] for i in wide], rng.getrandbits(32), [spreads[i] for i in wide]
+            )
+            answers: dict[int, list[Recipe]] = {}
+            for i, one in zip(wide, written, strict=True):
+                answers.setdefault(i, []).append(one.recipe)
+            for i, recipes in answers.items():
+                recipe = askings[asked[i].name].cheapest(recipes)
+                known[i][recipe] = speedup = asked[i].speedups.get(recipe, 1.0)
                 lines[i].append(max(lines[i][-1], speedup))
     return {task.name: lines[number * runs : (number + 1) * runs] for number, task in enumerate(tasks)}
 
