@@ -12,9 +12,14 @@ from typing import Any
 
 import pytest
 
-from warpwright import llm
 from warpwright.errors import ChatError, UsageError
-from warpwright.llm import OpenAI, Replay, open_chat
+from warpwright.llm import posts
+from warpwright.llm.chat import Usage
+from warpwright.llm.endpoint import OpenAI
+from warpwright.llm.local import Local
+from warpwright.llm.metered import Limits, Metered
+from warpwright.llm.opening import open_chat
+from warpwright.llm.recorded import Replay
 
 ASKED = [{"role": "user", "content": "two and two?"}]
 
@@ -46,7 +51,7 @@ def server(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
     """A server, asked by either way of posting."""
     if request.param == "sdk":
         pytest.importorskip("openai")
-    monkeypatch.setattr(llm, "usual_post", lambda: {"sdk": llm.by_sdk, "library": llm.by_library}[request.param])
+    monkeypatch.setattr(posts, "usual_post", lambda: {"sdk": posts.by_sdk, "library": posts.by_library}[request.param])
     made = Server(("127.0.0.1", 0), Handler)
     made.replies, made.seen = [], []
     threading.Thread(target=made.serve_forever, daemon=True).start()
@@ -145,9 +150,9 @@ def test_half_of_a_surrogate_pair_does_not_come_in(server: Server) -> None:
 )  # fmt: skip
 def test_a_count_that_cannot_be_is_estimated_instead(usage: Any, server: Server) -> None:
     server.replies = [(200, json.dumps({"choices": [{"message": {"content": "four"}}], "usage": usage}), {})]
-    metered = llm.Metered(client(server), llm.Limits(tokens=100_000))
+    metered = Metered(client(server), Limits(tokens=100_000))
     metered.ask(ASKED)
-    estimate = llm.Usage.estimated(ASKED, "four")
+    estimate = Usage.estimated(ASKED, "four")
     assert metered.tokens == estimate.asked + estimate.answered
 
 
@@ -207,11 +212,11 @@ def saved_model(folder: Path, context: int = 256) -> str:
 
 def test_a_model_in_a_folder_answers_and_counts_its_tokens(tmp_path: Path) -> None:
     chat = open_chat(f"hf:{saved_model(tmp_path / 'small')}")
-    assert isinstance(chat, llm.Local) and chat.name == "small"
+    assert isinstance(chat, Local) and chat.name == "small"
     answer = chat.ask(ASKED)
     assert isinstance(answer, str) and chat.ask(ASKED) == answer, "the likeliest answer is always the same"
     assert chat.usage is not None and chat.usage.asked == len("two and two?\n\n") and 0 < chat.usage.answered <= 256 - chat.usage.asked
-    metered = llm.Metered(chat, llm.Limits(tokens=20_000), tmp_path / "log.jsonl")
+    metered = Metered(chat, Limits(tokens=20_000), tmp_path / "log.jsonl")
     metered.ask(ASKED)
     assert metered.tokens == chat.usage.asked + chat.usage.answered, "its own count, not an estimate"
     recorded = open_chat(f"hf:{tmp_path / 'small'}", str(tmp_path / "answers.jsonl"))
@@ -219,14 +224,14 @@ def test_a_model_in_a_folder_answers_and_counts_its_tokens(tmp_path: Path) -> No
 
 
 def test_a_question_that_is_too_long_for_a_model_in_a_folder_has_no_answer(tmp_path: Path) -> None:
-    chat = llm.Local(saved_model(tmp_path / "small", context=32))
+    chat = Local(saved_model(tmp_path / "small", context=32))
     with pytest.raises(ChatError, match="fewer than 32 tokens"):
         chat.ask([{"role": "user", "content": "x" * 40}])
     assert chat.ask([{"role": "user", "content": "x"}]) is not None
 
 
 def test_a_model_in_a_folder_gives_way_before_each_token(tmp_path: Path) -> None:
-    chat = llm.Local(saved_model(tmp_path / "small", context=32))
+    chat = Local(saved_model(tmp_path / "small", context=32))
     plain = chat.ask(ASKED)
     calls: list[str] = []
 

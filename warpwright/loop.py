@@ -314,14 +314,15 @@ class _Run:
     def _first_alike(self, candidate: Candidate) -> Candidate:
         """Return the program that was evaluated before and is the same once compiled; else the program itself.
 
-        The original is among them where `alike` has a text for it.
+        The original is among them where `alike` has a text for it, and not where it is measured as its own file stands: what a recipe makes is
+        written out, which is another program even if no action changed anything.
         """
         alike = self.space.alike
         text = alike(candidate) if alike is not None else ""
         if alike is None or not text:
             return candidate
         if not self.compiled:
-            self.compiled[alike(self.space.candidate(()))] = ORIGINAL
+            self.compiled |= {own: ORIGINAL for own in [alike(self.space.candidate(()))] if own}
         key = self.compiled.setdefault(text, candidate.key)
         known = next((record for record in self.known.values() if key in (record.candidate.key, record.candidate.proposer)), None)
         if known is not None and known.status not in UNANSWERED:

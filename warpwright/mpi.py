@@ -19,10 +19,10 @@ from typing import Any
 
 from warpwright.domains.mpi import model
 from warpwright.domains.mpi.activate import activate, library_of_mpi4py
+from warpwright.domains.mpi.exchange.halo import HaloPlan
+from warpwright.domains.mpi.exchange.views import message, view
 from warpwright.domains.mpi.explain import plan
-from warpwright.domains.mpi.halo import HaloPlan
 from warpwright.domains.mpi.layout import Layout, pack_group, unpack_group
-from warpwright.domains.mpi.views import message, view
 from warpwright.errors import UsageError
 
 __all__ = ["HaloPlan", "Layout", "activate", "counts", "explain", "layout", "message", "pack_group", "plan", "predict", "unpack_group", "view"]

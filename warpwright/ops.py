@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -34,11 +35,20 @@ class Costs:
     """Cutting an element of a matrix that is transposed on the way: 373 us for 8192 x 8192, 1,463 for 16384 x 16384."""
     cublas: float = 52e6
     """Operations of cuBLAS in float32: 50 to 51 TFLOP/s were the most seen."""
+    launch: float = 5.0
+    """One more small kernel."""
+    added: float = 1.0e-6
+    """Adding an element of a piece's result, 4 bytes at the speed of memory."""
+    gain: float = 0.9
+    """An inner size is cut in pieces where that should take at most this share of the whole product's time."""
     margin: float = 0.9
     """Slices are taken where they should need at most this share of cuBLAS's time."""
 
 
 COSTS = Costs()
+
+SPLITS = (2, 4, 8, 16, 32, 64)
+"""Numbers of pieces of an inner size."""
 
 SMALL = int(COSTS.launches / COSTS.margin * COSTS.cublas / 2)
 """m * n * k up to which cuBLAS is faster than the launches of a sliced product: 1,200 cubed. Such a call has no time for checks."""
@@ -123,18 +133,42 @@ def _is_small(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 
 def worthwhile(a: torch.Tensor, b: torch.Tensor, prepared: bool, costs: Costs = COSTS) -> bool:
-    """Say whether slices should be faster than cuBLAS for a [m, k] and b [k, n], from shapes and strides alone."""
-    (m, k), n = a.shape, b.shape[1]
-    if not SHORTEST <= k <= LONGEST or not m or not n:
-        return False
-    waves = -(-(-(-m // 128) * -(-n // 128)) // 132)
-    ours = costs.launches + (0.0 if prepared else costs.cut + costs.across * _is_across(b.T)) + waves * (-(-k // 128) * costs.step + costs.wave)
-    ours += _cutting(a, costs) + (0.0 if prepared else _cutting(b.T, costs))
-    return ours <= costs.margin * 2 * m * n * k / costs.cublas
+    """Say whether slices should be faster than cuBLAS for a [m, k] and b [k, n], from shapes and strides alone; or for batches of both."""
+    return estimate(a, b, prepared, costs) <= costs.margin * 2 * a.numel() * b.shape[-1] / costs.cublas
+
+
+def estimate(a: torch.Tensor, b: torch.Tensor, prepared: bool, costs: Costs = COSTS) -> float:
+    """Return the microseconds of a product by slices: a [m, k], b [k, n], or batches of both; infinite where slices cannot be used."""
+    (batches, m, k), n = (1, *a.shape)[-3:], b.shape[-1]
+    if not SHORTEST <= k <= LONGEST or not batches * m * n or (batches > 1 and (m % 128 or n % 128)):
+        return math.inf
+    waves = -(-batches * -(-m // 128) * -(-n // 128) // 132)
+    ours = costs.launches + (0.0 if prepared else costs.cut + costs.across * _is_across(b.mT)) + waves * (-(-k // 128) * costs.step + costs.wave)
+    return ours + _cutting(a, costs) + (0.0 if prepared else _cutting(b.mT, costs))
+
+
+def split(a: torch.Tensor, b: torch.Tensor, pieces: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return views [pieces, m, k / pieces] and [pieces, k / pieces, n] of a [m, k] and b [k, n]: the sum of their products is a @ b."""
+    size = a.shape[1] // pieces
+    return a.unflatten(1, (pieces, size)).transpose(0, 1), b.unflatten(0, (pieces, size))
+
+
+def best_split(a: torch.Tensor, b: torch.Tensor, prepared: bool, costs: Costs = COSTS) -> int:
+    """Return into how many pieces of the inner size a product should be cut: 1 for none, more where its result has too few tiles for the GPU.
+
+    A product of 128 x 4,096 has 32 tiles of 128 x 128 for 132 multiprocessors. The pieces' results are added in float32.
+    """
+    best, least = 1, costs.gain * estimate(a, b, prepared, costs)
+    for pieces in SPLITS:
+        if a.shape[1] % pieces == 0 and a.shape[0] % 128 == b.shape[1] % 128 == 0:
+            added = pieces * a.shape[0] * b.shape[1] * costs.added
+            ours = estimate(*split(a, b, pieces), prepared, costs) + costs.launch + added
+            best, least = (pieces, ours) if ours < least else (best, least)
+    return best
 
 
 def _is_across(rows: torch.Tensor) -> bool:
-    return rows.stride(0) == 1 < rows.stride(1)
+    return rows.stride(-2) == 1 < rows.stride(-1)
 
 
 def _cutting(rows: torch.Tensor, costs: Costs) -> float:

@@ -66,7 +66,7 @@ class Settings:
     options: Options = ()
     """What the task's domain is told besides."""
     model: str = ""
-    """Of a search that asks one: `replay:FILE`, `play:FILE`, `hf:FOLDER` or `openai:URL,MODEL` (llm.py); of `policy`, the folder of a trained one, or
+    """Of a search that asks one: `replay:FILE`, `play:FILE`, `hf:FOLDER` or `openai:URL,MODEL` (llm/); of `policy`, the folder of a trained one, or
     nothing for the one that ships; of `ppo`, a file of weights, or nothing."""
     model_options: str = ""
     """How far it is asked, such as `candidates=4,depth=3,tokens=200000` (search/fsr.py)."""
@@ -195,7 +195,8 @@ def model_search(settings: Settings, archive: Archive) -> ModelSearch | PolicySe
         from warpwright.sass.agents import ppo
 
         return ppo.Ppo(ppo.load(Path(settings.model)) if settings.model else None)
-    from warpwright.llm import Local, open_chat  # here: a search of ours needs none of them
+    from warpwright.llm.local import Local
+    from warpwright.llm.opening import open_chat  # here: a search of ours needs none of them
     from warpwright.policy.model import SHIPPED, Policy
     from warpwright.policy.search import PolicySearch
     from warpwright.search import fsr, islands

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any, Generic, Literal, Protocol, TypeVar, runtime_checkable
@@ -120,6 +120,10 @@ class Facts:
     """What could not be found, and why."""
 
 
+REMEMBERED, AHEAD = 256, 4
+"""IRs that a space keeps, the newest ones, and by how many actions a new recipe may be longer than one of them."""
+
+
 @dataclass(frozen=True)
 class Space(Generic[IR]):
     """Everything a search needs to know of a task: it never sees the domain behind it."""
@@ -157,6 +161,15 @@ class Space(Generic[IR]):
     alike: Callable[[Candidate], str] | None = None
     """Returns a text that programs share which are the same once they are compiled: one of them is evaluated; "" where it cannot tell."""
 
+    replayed: dict[tuple[Action, ...], IR] = field(init=False, default_factory=dict, repr=False, compare=False)
+    """IRs of the latest recipes: a search looks at a program before it proposes it, and whoever builds it then need not make it again."""
+
+    def remember(self, recipe: tuple[Action, ...], ir: IR) -> None:
+        """Keep the IR that a recipe gave, and forget the oldest ones."""
+        while len(self.replayed) >= REMEMBERED:
+            self.replayed.pop(next(iter(self.replayed), ()), None)
+        self.replayed[recipe] = ir
+
     def actions(self, ir: IR) -> list[Action]:
         """Return the legal actions on `ir`, in a fixed order."""
         return [action for technique in self.techniques for action in technique.sites(ir)]
@@ -179,10 +192,20 @@ class Space(Generic[IR]):
 
     def replay(self, actions: Iterable[Action]) -> IR:
         """Return the start IR with a whole recipe applied."""
-        ir = self.start
-        for action in actions:
+        recipe = tuple(actions)
+        ir, done = self._beginning(recipe)
+        for action in recipe[done:]:
             ir = self.apply(ir, action)
+        self.remember(recipe, ir)
         return ir
+
+    def _beginning(self, recipe: tuple[Action, ...]) -> tuple[IR, int]:
+        """Return the IR of the longest beginning of a recipe that was replayed lately, and its length: searches go a few steps further."""
+        for length in range(len(recipe), max(0, len(recipe) - AHEAD), -1):
+            known = self.replayed.get(recipe[:length])
+            if known is not None:
+                return known, length
+        return self.start, 0
 
     def candidate(self, actions: Sequence[Action]) -> Candidate:
         """Return the program that a recipe gives."""

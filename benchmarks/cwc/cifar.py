@@ -6,15 +6,14 @@
 
 Packs are written by `warpwright pack`. Finished trainings are lines of OUT/store*.jsonl; those under way are kept in OUT/store*.jsonl.parts,
 so that the same command goes on after --seconds, or a kill. rows.jsonl and README.md are written again after each part, from all that is known.
-Where nothing but small files is kept of --out, --whole begins no training that would not end in time and writes no states of trainings under
-way, and --fit shortens trainings beforehand.
+Where nothing but small files is kept of --out, --whole begins no training that, as those before it went, would not end in time, and writes no
+states of trainings under way; --fit shortens trainings beforehand.
 """
 
 from __future__ import annotations
 
 import argparse
 import functools
-import itertools
 import math
 import subprocess
 import sys
@@ -95,8 +94,6 @@ def train(suite: Suite, name: str, end: float) -> bool:
     missing = {entry.key: entry for entry in ours if entry.key not in known}
     rates = RATES | cifar_rows.rates(options.out, options.lanes)
     jobs = [Job(entry.key, _planned(entry), entry.seed, suite.seconds(entry.kind.recipe, rates)) for entry in missing.values()]
-    if options.whole:
-        jobs = _in_time(jobs, end - time.monotonic())
     print(f"{name}: {len(entries)} trainings, {len(jobs)} to do here, about {sum(job.work for job in jobs):.0f} s one by one", flush=True)
     told = 0.0
 
@@ -107,8 +104,10 @@ def train(suite: Suite, name: str, end: float) -> bool:
             print(f"{progress.seconds:6.0f} s  {name}: {progress.text}", flush=True)
 
     parts = None if options.whole else store.parts
-    for job, outcome in side_by_side.outcomes(jobs, options.lanes, parts, show, end + (GRACE if options.whole else 0.0)):
+    fits: Callable[[Job], bool] = lambda job: not options.whole or time.monotonic() + job.work * suite.pace <= end  # noqa: E731
+    for job, outcome in side_by_side.outcomes(jobs, options.lanes, parts, show, end + (GRACE if options.whole else 0.0), fits):
         store[job.key] = outcome
+        suite.pace = (suite.pace + outcome.seconds / job.work) / 2
         cifar_rows.note(options.out, "trainings", {"key": job.key, **missing[job.key].facts(), "part": name})
         print(f"        {job.key}: {outcome.test['clean']:.2f} %, {outcome.seconds:.0f} s, {outcome.how}", flush=True)
     return all(entry.key in store or entry.key in known for entry in ours)
@@ -118,17 +117,13 @@ def _planned(entry: Entry) -> Callable[[], Plan]:
     return lambda: entry.kind.plan(entry.seed)
 
 
-def _in_time(jobs: list[Job], seconds: float) -> list[Job]:
-    """Return the first jobs, as many as are expected to end within `seconds`."""
-    reached = itertools.accumulate(job.work for job in jobs)
-    return [job for job, until in zip(jobs, reached, strict=True) if until <= seconds]
-
-
 def _fitting(suite: Suite, name: str, left: float) -> Part:
     """Return a part as long as the options ask for, `left` the seconds that there are, and tiny with --dry."""
     part, options = PARTS[name], suite.options
+    if options.presets:
+        part = replace(part, presets=options.presets)
     if name == "chosen":
-        part = replace(part, presets=tuple(f"{one} #{key}" for key in range(options.keys) for one in (*options.choices, "gentle")))
+        part = replace(part, presets=tuple(f"{one} #{key}" for key in options.keys for one in (*options.choices, "gentle")))
     if not options.dry:
         return replace(part, epochs=options.epochs.get(name) or _fitted_epochs(suite, name, left), seeds=options.seeds.get(name, part.seeds))
     change = part.change
@@ -193,9 +188,10 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--fit", type=float, default=0.0, help="fewer epochs, so that all trainings take at most so many seconds, and end in time")
     made.add_argument("--epochs", type=_numbers, default={}, help="PART=N,...: so many epochs of a part's trainings, instead of its own or --fit's")
     made.add_argument("--seeds", type=_numbers, default={}, help="PART=N,...: so many seeds of a part's trainings, instead of its own")
+    made.add_argument("--presets", type=lambda text: tuple(text.split(",")), default=(), help="instead of a part's own, but of the part chosen")
     made.add_argument("--front-seconds", type=float, default=500.0, help="of the search (%(default)s)")
     made.add_argument("--choices", nargs="*", default=[], help="for the part chosen, such as 'k(to=2); pb(to=0.5)'")
-    made.add_argument("--keys", type=int, default=3, help="of the part chosen (%(default)s)")
+    made.add_argument("--keys", type=_keys, default=(0, 1, 2), help="of the part chosen: how many, or which, such as 1,2,0 (3)")
     made.add_argument("--search", default="ladder", help="of the front (%(default)s)")
     made.add_argument("--weights", type=Path, help="state dictionary of a pre-trained ResNet-18")
     made.add_argument("--precision", choices=("auto", "float32", "bfloat16"), default="auto")
@@ -211,6 +207,10 @@ def _parts(text: str) -> list[str]:
     if unknown:
         raise argparse.ArgumentTypeError(f"no parts {', '.join(unknown)}")
     return names
+
+
+def _keys(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(","))) if "," in text else tuple(range(int(text)))
 
 
 def _numbers(text: str) -> dict[str, int]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from warpwright.base import Action
 from warpwright.domains.unlearnable.cwc import backends
@@ -21,7 +22,7 @@ from warpwright.domains.unlearnable.verification.countermeasures import COUNTERM
 from warpwright.domains.unlearnable.verification.experiments import Bench, Kind
 from warpwright.domains.unlearnable.verification.sets import Data, TrainingSets
 from warpwright.domains.unlearnable.verification.training import cost
-from warpwright.domains.unlearnable.verification.training.recipe import Recipe
+from warpwright.domains.unlearnable.verification.training.recipe import Plan, Recipe
 
 KEY = bytes(range(32))
 
@@ -77,25 +78,29 @@ class Suite:
         self.start = START if options.device != "cpu" else 0.0
         self.share: float | None = None
         """Of their epochs that trainings have, where --fit asks for fewer."""
+        self.pace = float(options.lanes)
+        """How many times as long as expected of it alone a training takes beside others: before the first has ended, one for each lane."""
         self._sets: dict[str, TrainingSets] = {}
 
     def sets(self, preset: str) -> TrainingSets:
         """Return the training sets of a preset, or of choices such as `k(to=2); pb(to=0.5)`; ` #1` behind them stands for the key of that number."""
         name = "gentle" if preset == "clean" else preset
         if name not in self._sets:
-            self._sets[name] = TrainingSets(Data(self.train, self._protected(name), self.test, side=self.side))
+            self._sets[name] = TrainingSets(Data(self.train, self._all_protected(name), self.test, side=self.side))
         return self._sets[name]
 
-    def _protected(self, name: str) -> Labelled:
+    def _all_protected(self, name: str) -> Labelled:
+        return replace(self.train, pictures=list(self.protected(name, np.stack(self.train.pictures), self.train.labels)))
+
+    def protected(self, name: str, images: NDArray[np.uint8], labels: NDArray[np.integer[Any]]) -> NDArray[np.uint8]:
+        """Return images `[N, C, H, W]` as a preset, or choices, protect them, with the key whose number stands behind the name."""
         preset, _, number = name.partition(" #")
-        key, images = bytes([int(number or 0), *KEY[1:]]), np.stack(self.train.pictures)
+        key = bytes([int(number or 0), *KEY[1:]])
         if preset in PRESETS:
             chosen = PRESETS[preset]
-            bank = FilterBank.from_key(key, self.train.classes, chosen.spec)
-            return replace(self.train, pictures=list(backends.protect(images, self.train.labels, bank, chosen.operator)))
+            return backends.protect(images, labels, FilterBank.from_key(key, self.train.classes, chosen.spec), chosen.operator)
         choices = chosen_by(preset)
-        changed = choices.protect(images, self.train.labels, choices.bank(key, self.train.classes))
-        return replace(self.train, pictures=list(changed))
+        return choices.protect(images, labels, choices.bank(key, self.train.classes))
 
     def seconds(self, recipe: Recipe, rates: dict[str, float]) -> float:
         """Return how long a training is expected to take alone."""
@@ -124,16 +129,26 @@ class Part:
         recipe = replace(self.change(suite.recipe), epochs=self.epochs)
         found: list[tuple[str, Kind]] = []
         for preset in self.presets:
-            bench = Bench(suite.sets(preset), recipe, weights=suite.options.weights)
-            for kind in experiments.kinds(bench, self.names, self.attacks):
+            for kind in self._kinds(suite, self.presets[0], recipe):  # those of every preset: their plans make its images
                 of = "clean" if kind.on == "clean" else preset
                 if self.keep(kind) and (of, kind.name, kind.on) not in {(one, k.name, k.on) for one, k in found}:
-                    found.append((of, kind))
+                    found.append((of, replace(kind, plan=self._plan(suite, preset, kind))))
         for seed in range(1 if suite.options.dry else self.seeds):
             for of, kind in found:
                 if kind.on == "clean" and self.clean_seeds is not None and seed >= self.clean_seeds:
                     continue
                 yield Entry(f"{of}: {kind.name} on {kind.on}, {_trained(kind.recipe)}, seed {seed}", of, kind, seed)
+
+    def _kinds(self, suite: Suite, preset: str, recipe: Recipe) -> Iterator[Kind]:
+        return experiments.kinds(Bench(suite.sets(preset), recipe, weights=suite.options.weights), self.names, self.attacks)
+
+    def _plan(self, suite: Suite, preset: str, kind: Kind) -> Callable[[int], Plan]:
+        """Return how a training on a preset's images is planned, which protects them when it begins."""
+
+        def plan(seed: int) -> Plan:
+            return next(one.plan(seed) for one in self._kinds(suite, preset, kind.recipe) if (one.name, one.on) == (kind.name, kind.on))
+
+        return plan
 
 
 def _trained(recipe: Recipe) -> str:
@@ -188,6 +203,7 @@ PARTS: dict[str, Part] = {
         seeds=1,
         epochs=10,
         keep=lambda kind: not kind.recipe.adversarial and kind.recipe.net != "resnet18",
+        clean_seeds=1,
     ),
     "fractions": Part("20 to 80 % protected", ("gentle",), ("fractions",), seeds=1, epochs=12),
     "self-supervised": Part("SimCLR-like, linear probe", ("gentle",), ("self-supervised",), seeds=1, epochs=30),

@@ -16,12 +16,10 @@ import numpy as np
 import torch
 
 from benchmarks.cwc import cifar_rows
-from benchmarks.cwc.cifar_parts import KEY, RATES, Suite
+from benchmarks.cwc.cifar_parts import RATES, Suite
 from warpwright import domains, targets
 from warpwright.archive import Archive
 from warpwright.base import Action, Budget, Record
-from warpwright.domains.unlearnable.cwc import backends
-from warpwright.domains.unlearnable.cwc.bank import FilterBank
 from warpwright.domains.unlearnable.data.labelled import load_labelled
 from warpwright.domains.unlearnable.data.packing import pack_data_set
 from warpwright.domains.unlearnable.data.sources import open_source
@@ -212,13 +210,12 @@ def _steps(training: Training) -> None:
 
 
 def images(suite: Suite, end: float) -> bool:
-    """Measure how each preset's images differ from the clean ones, and how long protecting them takes."""
+    """Measure how the images of each preset and of each of --choices differ from the clean ones, and how long protecting them takes."""
     whole = np.stack(suite.train.pictures)
-    for preset, chosen in PRESETS.items():
-        bank = FilterBank.from_key(KEY, suite.train.classes, chosen.spec)
-        backends.protect(whole[:10], suite.train.labels[:10], bank, chosen.operator)  # builds the kernel
+    for preset in (*PRESETS, *suite.options.choices):
+        suite.protected(preset, whole[:10], suite.train.labels[:10])  # builds the kernel
         began = time.monotonic()
-        after = backends.protect(whole, suite.train.labels, bank, chosen.operator)
+        after = suite.protected(preset, whole, suite.train.labels)
         seconds = time.monotonic() - began
         noise, likeness = quality.psnr(whole[::10], after[::10]), quality.ssim(whole[::10], after[::10])
         error = float(((whole[::10].astype(np.float64) - after[::10]) ** 2).mean())

@@ -1,15 +1,17 @@
 #!/bin/bash
 # Short runs of benchmarks.cwc.cifar on a GPU: the most valuable trainings first, rows kept after every training.
 #
-#   bash benchmarks/cwc/h200.sh first|second|rest SETS OUT SECONDS
+#   bash benchmarks/cwc/h200.sh first|second|third|fourth|nets|verify|rest SETS OUT SECONDS
 #   bash benchmarks/cwc/h200.sh chosen SETS OUT SECONDS 'CHOICES' ...
 #
 # SETS holds NAME.tar.xz of NAME/{train,test}.pack (c10, c100, im64); what SETS/cwc-*.tgz of earlier runs hold is not done again.
+# Runs of different names may go on at the same time. GPU=1 takes the second GPU. Sets whose packs are not there are left out.
 # Trainings work in a folder of their own, whose small files go to OUT/cwc-RUN.tgz every few seconds: a run that is cut off leaves what it had.
 # DRY=1 runs one tiny training of each part on the CPU.
 set -u
 which=$1 sets=$2 out=$3 seconds=$4
-began=$SECONDS work=${TMPDIR:-/tmp}/warpwright-cwc
+[ -z "${GPU:-}" ] || export CUDA_VISIBLE_DEVICES=$GPU
+began=$SECONDS work=${TMPDIR:-/tmp}/warpwright-cwc-$which
 rm -rf "$work"  # of a fixed name: a task of the archive is known by its path
 mkdir -p "$out" "$work/out"
 out=$(cd "$out" && pwd)
@@ -86,6 +88,61 @@ second)  # five processes: three for CIFAR-10, one for each other set
         others+=($!)
     done
     wait "${others[@]}"
+    ;;
+third)  # the preset apart as the others were measured, counter-measures, networks, other sets, other choices
+    others=() beside=4
+    apart="--presets apart --adversary-steps 2"
+    (unpack c100 && run c100 16 $apart --parts plain,adversarial --set CIFAR-100 --beside $beside --lanes 2 \
+        --epochs plain=5,adversarial=3 --seeds plain=3,adversarial=1) &
+    others+=($!)
+    unpack c10
+    parts=apart,short,vgg16,published,adversarial,processed,keyless,architectures,vgg16-adversarial,fractions
+    for share in 0/2 1/2; do
+        run c10 16 $apart --share $share --beside $beside --lanes 2 --parts $parts \
+            --epochs "$short,apart=12,vgg16=4,architectures=4,fractions=4" --seeds vgg16=3,architectures=3,vgg16-adversarial=1 &
+        others+=($!)
+    done
+    run c10 16 --share 0/1 --parts chosen --beside $beside --lanes 2 --keys 3 --epochs chosen=3 --choices "pb(to=0.4); candidates(to=64)" \
+        "pb(to=0.3); candidates(to=64)" "k(to=2); pb(to=0.7); candidates(to=64)" "k(to=2); pb(to=0.5); candidates(to=64)" \
+        "pb(to=0.2); candidates(to=64)" "pb(to=0.4)" "pb(to=0.2)" "luminance(to=true); pb(to=0.4); candidates(to=64)" &
+    others+=($!)
+    wait "${others[@]}"
+    ;;
+fourth)  # the best choices after 12 epochs with three keys, 64 pixels, the other counter-measures
+    others=() how="--beside 3 --lanes 2 --adversary-steps 2"
+    (unpack im64 && run im64 16 --presets apart --parts plain,adversarial --set "Imagenette, 64 pixels" --batch 128 $how \
+        --epochs plain=12,adversarial=6 --seeds plain=3,adversarial=1) &
+    others+=($!)
+    unpack c10
+    run c10 16 --share 0/1 --parts chosen $how --keys 1,2,0 --epochs chosen=12 --choices "pb(to=0.4); candidates(to=64)" \
+        "pb(to=0.35); candidates(to=64)" "pb(to=0.3); candidates(to=64)" &
+    others+=($!)
+    run c10 16 --presets apart --share 0/2 --parts processed,keyless,adversarial $how --epochs "$short" --seeds processed=1,keyless=1 &
+    others+=($!)
+    run c10 16 --presets apart --share 1/2 --parts processed,keyless,adversarial $how --epochs "$short" --seeds processed=1,keyless=1
+    wait "${others[@]}"
+    ;;
+nets)  # DenseNet-121 and WRN-34-10 on images of apart; VGG-16 against an adversary
+    unpack c10
+    others=() parts=architectures,vgg16-adversarial
+    for share in 0/2 1/2; do
+        run c10 16 --presets apart --share $share --parts $parts --beside 2 --lanes 2 --adversary-steps 2 \
+            --epochs "$short,architectures=3" --seeds architectures=3,vgg16-adversarial=1 &
+        others+=($!)
+    done
+    wait "${others[@]}"
+    ;;
+verify)  # how long `warpwright verify` takes on 50,000 images, alone on its GPU: four sets, two estimates and three counter-measures
+    unpack c10
+    [ -z "${DRY:-}" ] && train=$work/c10/train.pack test=$work/c10/test.pack how="--device cuda --net resnet18 --batch 256 --epochs 6" ||
+        { train=$work/out/c10/dry_train.pack test=$work/out/c10/dry_test.pack how="--device cpu --net small --batch 16 --epochs 1"; }
+    python3 -m warpwright key new --out "$work/key"
+    python3 -m warpwright protect "$train" "$work/protected" --key "$work/key" --preset apart --manifest "$work/manifest.jsonl"
+    started=$(date +%s.%N)
+    timeout -k 5 "$(left 5)" python3 -m warpwright verify "$train" "$work/protected" --test "$test" $how --crop 4 --flip --lanes 3 --seeds 1 \
+        --store "$work/out/c10/verify.jsonl" --report "$work/verify.html" 2>&1 | tee -a "$work/out/c10/verify.txt"
+    echo "verify: code ${PIPESTATUS[0]}, $(python3 -c "import time; print(f'{time.time() - $started:.1f}')") s" | tee -a "$work/out/c10/verify.txt"
+    cp "$work/verify.html" "$out/" 2>/dev/null
     ;;
 chosen)
     unpack c10

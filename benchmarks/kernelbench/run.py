@@ -284,6 +284,8 @@ def _devices(options: argparse.Namespace) -> list[Device]:
     query = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
     asked = subprocess.run(query, capture_output=True, text=True, check=True)
     sizes = [0.92 * 2**20 * float(line) for line in asked.stdout.split()]
+    given = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    sizes = [sizes[int(name)] if name.isdigit() else min(sizes) for name in given.split(",")] if given else sizes
     if len(sizes) < options.gpus:
         raise SystemExit(f"expected {options.gpus} GPUs, saw {len(sizes)}; lower --gpus")
     return [Device(index, size, options.jobs_per_gpu) for index, size in enumerate(sizes[: options.gpus])]
@@ -345,7 +347,13 @@ def _fitting(device: Device, queue: list[Waiting]) -> list[Waiting]:
 
 
 def _environment(device: Device) -> dict[str, str]:
-    return {} if device.index is None else {"CUDA_VISIBLE_DEVICES": str(device.index)}
+    return {} if device.index is None else {"CUDA_VISIBLE_DEVICES": visible(device.index)}
+
+
+def visible(index: int) -> str:
+    """Return the name by which a process sees the GPU of this index alone: the entry of CUDA_VISIBLE_DEVICES where the caller was given some."""
+    given = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    return given.split(",")[index] if given else str(index)
 
 
 def _note(out: Path, job: bench.Job, result: Any) -> None:

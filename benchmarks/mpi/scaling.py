@@ -89,7 +89,7 @@ class Halo:
 
     def messages(self) -> Callable[[], None]:
         """The exchange by datatypes: what an application writes."""
-        from warpwright.domains.mpi.views import message
+        from warpwright.domains.mpi.exchange.views import message
 
         made = [(message(send), message(halo), peer, tag, back) for send, halo, peer, tag, back in self.regions()]
 

@@ -3,7 +3,8 @@
     python -m benchmarks.policy.large --tasks OUT/tasks.jsonl --rate 4256 --out OUT [--runs 5] [--least 60] [--name large] [--policy FOLDER]
 
 What is told apart: the policy as it searches, which writes several answers for a proposal and takes the one that the cost model holds for the
-cheapest; one answer a proposal (`spread alone`, policy/spreading.py); its own answers in turn (`not spread`); and the searches of the house.
+cheapest; one answer a proposal (`spread alone`, policy/spreading.py); its own answers one after the other (`not spread`); and the searches
+of the house.
 All go over the closed space of what graph_rows recorded of a task; evolve is looked at after 256 evaluations too. Shares are of the best recorded.
 Intervals are of 95 % over tasks: each task's value is the mean over runs. Nothing is measured here.
 """

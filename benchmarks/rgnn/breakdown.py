@@ -281,27 +281,33 @@ def products(device: torch.device, dry: bool, write: Write) -> None:
 
 
 def profile(device: torch.device, dry: bool, write: Write) -> None:
-    """List what a training step of HGT runs on the device, by time: kernels over rows and what torch and dense products take."""
-    for name in ("am", "wikikg2"):
-        graph = synth.synthetic(name, 0.001 if dry else 1.0, device)
-        layer = layer_of("hgt", graph, 64, device)
-        types, _, edges = graph.hetero()
-        parts = {kind: torch.randn(n, 64, device=device, requires_grad=True) for kind, n in zip(types, graph.nodes, strict=True)}
+    """List what a training step of HGT on am's graph runs on the device, by time: all kernels over rows, of torch and of dense products.
 
-        def step(layer: Any = layer, parts: Any = parts, edges: Any = edges) -> None:
-            for part in parts.values():
-                part.grad = None
-            layer.zero_grad(set_to_none=True)
-            out = list(layer(parts, edges).values())
-            torch.autograd.backward(out, [torch.ones_like(x) for x in out])
+    In the usual program, and with attention in one kernel. `busy` is the sum, `whole step` what the step takes by the clock.
+    """
+    graph = synth.synthetic("am", 0.001 if dry else 1.0, device)
+    layer = layer_of("hgt", graph, 64, device)
+    types, _, edges = graph.hetero()
+    parts = {kind: torch.randn(n, 64, device=device, requires_grad=True) for kind, n in zip(types, graph.nodes, strict=True)}
 
+    def step() -> None:
+        for part in parts.values():
+            part.grad = None
+        layer.zero_grad(set_to_none=True)
+        out = list(layer(parts, edges).values())
+        torch.autograd.backward(out, [torch.ones_like(x) for x in out])
+
+    for program, options in (("usual", Options()), ("attention in one kernel", Options(attend=True))):
+        layer.options = options  # type: ignore[assignment]
         for _ in range(3):
             step()
-        wait(device)
+        ms = Clock(device, 0.2).time(step)[0]
         row = counted(step, device, 40)
-        for kernel, (count, ms) in row.pop("kernels").items():
-            write({"table": "profile", "graph": name, "layer": "hgt", "kernel": kernel, "count": count, "ms": ms})
-        write({"table": "profile", "graph": name, "layer": "hgt", "kernel": "all", "count": row["LaunchKernel"], "ms": row["gpu_ms"]})
+        common = {"table": "profile", "graph": "am", "layer": "hgt", "program": program}
+        for kernel, (count, busy) in row.pop("kernels").items():
+            write({**common, "kernel": kernel, "count": count, "ms": busy})
+        write({**common, "kernel": "busy", "count": row["LaunchKernel"], "ms": row["gpu_ms"]})
+        write({**common, "kernel": "whole step", "count": 1, "ms": ms})
 
 
 def each_kernel(function: Callable[[], Any], device: torch.device) -> list[dict[str, Any]]:

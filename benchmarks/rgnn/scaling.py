@@ -4,8 +4,11 @@
     python -m benchmarks.rgnn.scaling --dry --out FOLDER --gpus 4                      # the same paths on a CPU: gloo, tiny graphs
 
 For 8, 4, 2 and 1 GPUs: RGCN, RGAT and HGT on graphs with the statistics of AM, MAG and wikikg2 (strong scaling: one graph, shared out by
-warpwright.domains.rgnn.partition), and `beyond`: RGCN on a graph of 2e9 edges between 4e8 nodes, whose rows fit no single card. Of its edges nine
-tenths begin in the process that they end in, as after a partitioner, and each process draws its own.
+warpwright.domains.rgnn.partition), and `beyond`: RGCN on a graph of 2e9 edges between 4e8 nodes (half of that on two GPUs), whose rows fit no single
+card. Of its edges nine tenths begin in the process that they end in, as after a partitioner, and each process draws its own.
+
+Each number of GPUs has its share of the seconds, and fewer GPUs run what more of them have run. A cell that fails in one process ends all of them,
+and they begin anew after it.
 
 A step is forward, backward and the sum of the parameters' gradients over the processes; its time is the median of what the slowest process takes.
 `exposed` is the share of the step that goes when nothing is sent (rows of others are zeros, gradients are not added up): communication that is not
@@ -40,8 +43,8 @@ from warpwright.reports import plots
 WIDTH, REPEATS = 64, 10
 GRAPHS = ("am", "mag", "wikikg2")
 BEYOND_NODES, BEYOND_EDGES, BEYOND_RELATIONS, BEYOND_LOCAL = 400_000_000, 2_000_000_000, 64, 0.9
-LEAST_GPUS_BEYOND = 4
-"""Rows, gradients and results of `BEYOND_NODES` take 300 GB, indices 50: half of them do not fit into two cards of 141 GB."""
+GPUS_BEYOND = 4
+"""Rows, gradients and results of `BEYOND_NODES` take 300 GB, indices 50: two cards of 141 GB have half of them, which one does not hold."""
 
 
 class Share:
@@ -139,6 +142,7 @@ def shared_out(name: str, model: str, device: torch.device, scale: float) -> dic
 def beyond(device: torch.device, scale: float) -> dict[str, Any]:
     """Return the row of RGCN on a graph of which each process draws the edges into its own nodes."""
     rank, ranks = dist.get_rank(), dist.get_world_size()
+    scale *= min(1.0, ranks / GPUS_BEYOND)
     nodes, edges = int(BEYOND_NODES * scale), int(BEYOND_EDGES * scale) // ranks
     first, end = nodes * rank // ranks, nodes * (rank + 1) // ranks
     random = torch.Generator(device=device).manual_seed(rank)
@@ -161,10 +165,9 @@ def one_rank(options: argparse.Namespace) -> None:
         torch.cuda.set_device(device)
     torch.set_num_threads(1)
     dist.init_process_group("gloo" if options.dry else "nccl", init_method=f"file://{options.store}", rank=options.rank, world_size=options.gpus)
-    cells = [(name, model) for name in options.graphs.split(",") for model in options.models.split(",")]
     scale = 0.001 if options.dry else 1.0
-    for name, model in [("beyond", "rgcn"), *cells] if options.gpus >= LEAST_GPUS_BEYOND or options.dry else cells:
-        row: dict[str, Any] = {"table": "scaling", "graph": name, "layer": model, "gpus": options.gpus, "device": str(device.type)}
+    for name, model in (cell.split(":") for cell in options.cells.split(",")):
+        row = row_of(name, model, options.gpus) | {"device": str(device.type)}
         try:
             row |= beyond(device, scale / 100 if options.dry else scale) if name == "beyond" else shared_out(name, model, device, scale)
         except Exception as problem:  # a cell that does not fit is a row
@@ -172,21 +175,66 @@ def one_rank(options: argparse.Namespace) -> None:
         if device.type == "cuda":
             torch.cuda.empty_cache()
         if options.rank == 0:
-            with (options.out / "rows.jsonl").open("a") as file:
-                file.write(json.dumps(row) + "\n")
-            print(json.dumps(row), flush=True)
+            write(options.out, row)
         if "note" in row:
-            return  # the others may wait for this process in an exchange: whoever started them ends them all
+            print(options.rank, row["note"], flush=True)
+            os._exit(1)  # the others may wait for this process in an exchange: whoever started them ends them all
     dist.destroy_process_group()
 
 
-def processes(options: argparse.Namespace, gpus: int) -> Iterator[subprocess.Popen[bytes]]:
+def cells_of(options: argparse.Namespace) -> list[str]:
+    """Return "graph:layer" for each cell, those of most value first."""
+    first, *others = options.models.split(",")
+    graphs = options.graphs.split(",")
+    beyond_one = ["beyond:rgcn"] if options.gpus > 1 else []
+    return [*(f"{graph}:{first}" for graph in graphs), *beyond_one, *(f"{graph}:{model}" for model in others for graph in graphs)]
+
+
+def row_of(name: str, model: str, gpus: int) -> dict[str, Any]:
+    """Return what a row begins with."""
+    return {"table": "scaling", "graph": name, "layer": model, "gpus": gpus, "when": time.time()}
+
+
+def write(folder: Path, row: dict[str, Any]) -> None:
+    """Append a row."""
+    with (folder / "rows.jsonl").open("a") as file:
+        file.write(json.dumps(row) + "\n")
+    print(json.dumps(row), flush=True)
+
+
+def written(folder: Path, gpus: int, begun: float) -> list[dict[str, Any]]:
+    """Return this run's rows of a number of GPUs."""
+    file = folder / "rows.jsonl"
+    rows = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    return [row for row in rows if row["gpus"] == gpus and row["when"] >= begun]
+
+
+def processes(options: argparse.Namespace, gpus: int, cells: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
     """Start one process a GPU."""
-    store = options.out / f".store{gpus}-{os.getpid()}"
+    store = options.out / f".store-{gpus}-{len(cells)}-{os.getpid()}"
     for rank in range(gpus):
         command = [sys.executable, "-m", "benchmarks.rgnn.scaling", "--out", str(options.out), "--gpus", str(gpus), "--rank", str(rank)]
-        command += ["--store", str(store), "--graphs", options.graphs, "--models", options.models, *(["--dry"] if options.dry else [])]
+        command += ["--store", str(store), "--cells", ",".join(cells), *(["--dry"] if options.dry else [])]
         yield subprocess.Popen(command, env={**os.environ, "GLOO_SOCKET_IFNAME": "lo"})
+
+
+def one_count(options: argparse.Namespace, gpus: int, cells: Sequence[str], end: float) -> list[str]:
+    """Run cells on a number of GPUs until `end`; return those that have times."""
+    begun = time.time()
+    while (first := len(written(options.out, gpus, begun))) < len(cells) and time.time() < end:
+        running = list(processes(options, gpus, cells[first:]))
+        while any(process.poll() is None for process in running) and not any(process.poll() for process in running) and time.time() < end:
+            time.sleep(0.2)
+        failed = any(process.poll() for process in running)
+        time.sleep(1.0 if failed else 0.0)  # the first process may be about to write why
+        for process in running:
+            process.kill()
+            process.wait()
+        rows = written(options.out, gpus, begun)
+        if failed and (len(rows) == first or "note" not in rows[-1]):
+            name, model = cells[len(rows)].split(":")
+            write(options.out, row_of(name, model, gpus) | {"note": "a process ended"})
+    return [f"{row['graph']}:{row['layer']}" for row in written(options.out, gpus, begun) if "note" not in row]
 
 
 def efficiency(rows: Sequence[dict[str, Any]]) -> str:
@@ -210,23 +258,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--dry", action="store_true")
     parser.add_argument("--rank", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--store", help=argparse.SUPPRESS)
+    parser.add_argument("--cells", default="", help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     options.out = options.out.absolute()
     options.out.mkdir(parents=True, exist_ok=True)
     if options.rank is not None:
         one_rank(options)
         return 0
-    end, failed = time.time() + options.seconds, 0
-    for gpus in (n for n in (8, 4, 2, 1) if n <= options.gpus):
-        running = list(processes(options, gpus))
-        while any(process.poll() is None for process in running) and time.time() < end and not any(process.poll() for process in running):
-            time.sleep(0.2)
-        for process in running:
-            process.kill()
-            failed += process.wait() != 0
+    end, right, cells = time.time() + options.seconds, True, cells_of(options)
+    counts = [n for n in (8, 4, 2, 1) if n <= options.gpus]
+    for number, gpus in enumerate(counts):
+        asked = [cell for cell in cells if gpus > 1 or not cell.startswith("beyond")]
+        share = min(1.0, 1.2 / (len(counts) - number))  # the kernels that more GPUs compiled need not be compiled again
+        done = one_count(options, gpus, asked, time.time() + share * (end - time.time()))
+        right = right and len(done) == len(asked)
+        cells = [cell for cell in cells if cell in done]
     if (file := options.out / "rows.jsonl").exists():
         (options.out / "scaling.svg").write_text(efficiency([json.loads(line) for line in file.read_text().splitlines()]))
-    return int(failed > 0)
+    return int(not right)
 
 
 if __name__ == "__main__":

@@ -38,14 +38,14 @@ LARGE = ("mag", "wikikg2", "am", "biokg")
 COPY = 4.2e12
 """Bytes per second of a large copy on an H200, where a run does not measure it."""
 
-VARIANTS: dict[str, tuple[Options, tuple[str, ...]]] = {
-    "products by Triton": (Options(tuning=Tuning(gathers="triton")), ("wikikg2",)), "one kernel": (Options(fuse=True), ("mag",)),
-    "gradients by Triton": (Options(tuning=Tuning(gradients="tf32x3")), ("am",)),
+VARIANTS: dict[str, tuple[Options, tuple[str, ...], tuple[str, ...]]] = {
+    "attention in one kernel": (Options(attend=True), ("am", "mag", "wikikg2", "biokg"), ("hgt",)),
+    "gradients beside": (Options(tuning=Tuning(overlap=True)), ("am", "mag", "wikikg2"), ("rgcn", "rgat", "hgt")),
 }  # fmt: skip
-"""Other programs, and the graphs on which they are timed."""
+"""Other programs, and the graphs and layers on which they are timed."""
 ROOM = 100e9
 """Bytes of a card on which torch.pairs in float64 fits beside the other processes; on a smaller one the largest graphs are compared in float32."""
-LAST = 14.0
+LAST = 8.0
 """Seconds before the timing begins from which no other program is prepared."""
 
 
@@ -114,7 +114,7 @@ def prepared(name: str, model: str, args: argparse.Namespace, device: torch.devi
         Clock(device, 0.0).clean()
     if model != "hgt" and not narrow:
         cell.errors["torch.pairs"] = error(gradients(layer, found["torch.pairs"][1], x, weights), wanted)
-    others = {f"ours: {label}": options for label, (options, graphs) in VARIANTS.items() if name in graphs}
+    others = {f"ours: {label}": options for label, (options, graphs, models) in VARIANTS.items() if name in graphs and model in models}
     for label, options in ({"ours": Options()} | others).items():
         if label == "ours" or time.time() - args.started < args.prepare - LAST:
             layer.options = options  # type: ignore[assignment]
@@ -236,6 +236,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--each", type=float, default=0.05, help="seconds of timing for each function")
     parser.add_argument("--prepare", type=float, default=42.0, help="seconds after which the timing begins")
     parser.add_argument("--seconds", type=float, default=76.0, help="nothing is begun later")
+    parser.add_argument("--parts", default="times,variants,kernels,pairs", help="what is timed: layers, other programs, kernels, torch.pairs' HGT")
     parser.add_argument("--dry", action="store_true", help="tiny graphs on the CPU")
     args = parser.parse_args(argv)
     args.started, scale = started, 1.0
@@ -276,10 +277,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(f"{time.time() - started:5.1f} s prepared", flush=True)
         small = [job for job in ready if job[0] not in LARGE]
         large = [job for job in ready if job[0] in LARGE]
-        varied = [job for job in large if any(job[0] in graphs for _, graphs in VARIANTS.values())]
+        varied = [job for job in large if any(job[0] in graphs and set(job[1]) & set(models) for _, graphs, models in VARIANTS.values())]
         asked = [("copy", job) for job in ready[:1]] + [("times", job) for job in (*small, *large)] + [("variants", job) for job in varied]
         asked += [("kernels", job) for job in large] + [("pairs", job) for job in large if "hgt" in job[1]]
-        for part, (name, own, pipe, process) in asked:
+        for part, (name, own, pipe, process) in [(part, job) for part, job in asked if part in {"copy", *args.parts.split(",")}]:
             left = started + args.seconds - time.time()
             if left < 1 or not process.is_alive():
                 write([{"table": "failures", "graph": name, "model": " ".join(own), "note": f"{part} not run: out of time or ended"}])

@@ -18,7 +18,7 @@ from benchmarks.sass.rows import percent
 from warpwright import domains
 from warpwright.domains.sass import script
 from warpwright.domains.sass.domain import kernel_of
-from warpwright.domains.sass.simulator import cycles
+from warpwright.domains.sass.model.simulator import cycles
 from warpwright.targets.cubin.simulated import WARPS
 
 

@@ -27,20 +27,19 @@ from typing import Any
 
 from benchmarks.sass.rows import COUNTS, best_of, percent, span
 from warpwright import domains
-from warpwright.base import Budget, Record, Task, is_baseline
+from warpwright.base import Budget, Record, Task
 from warpwright.domains.sass.harness import load
-from warpwright.errors import WarpwrightError
 from warpwright.loop import Course, Outcome, optimize
 from warpwright.search import SEARCHES, Search
 from warpwright.space import Measuring
 from warpwright.targets.cubin.evaluator import CubinEvaluator
-from warpwright.targets.cubin.shipping import proven
+from warpwright.targets.cubin.judging import fastest, first_accepted
 from warpwright.targets.cubin.simulated import SimulatedEvaluator
 
 AGENTS = ("random", "greedy", "anneal", "evolve", "screen", "ppo")
 PRETRAINED = "ppo_pretrained"
 EARLY = 100
-CONFIRMED = 0.5
+CONFIRMED = 1.2
 """Seconds that measuring one schedule anew takes."""
 
 
@@ -158,17 +157,12 @@ def each(spent: Mapping[str, float]) -> str:
 
 
 def confirmed(evaluator: CubinEvaluator, records: tuple[Record, ...]) -> str:
-    """Return the gain of the best of some records, measured in a process of its own; "none" where that shows none."""
-    faster = [one for one in records if one.measurement is not None and one.measurement.verdict == "FASTER" and not is_baseline(one)]
-    if not faster:
-        return "none"
-    try:
-        final = evaluator.confirm(max(faster, key=lambda record: record.speedup).candidate, stress=0.02)
-    except WarpwrightError as error:
-        return f"refused: {error}"[:120]
-    if final.differ:
-        return f"{final.differ} other words"
-    return f"{percent(final.speedup)} ({span(final.interval)})" if proven(final) else "none"
+    """Return the gain of the best of some records, judged in a process of its own; "none" and why where it is not accepted."""
+    found = first_accepted(evaluator, fastest(records, 1), stress=0.02)
+    if found.candidate is None or found.judgement is None:
+        return f"none: {found.refusals[-1]}"[:200] if found.refusals else "none"
+    cold = found.judgement.cold
+    return f"{percent(found.judgement.speedup)} ({span(found.judgement.interval)}), cold {percent(cold[0])} ({span(cold[1:])})"
 
 
 def task_of(folder: Path, kernel: str) -> Task:

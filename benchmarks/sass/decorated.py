@@ -24,7 +24,7 @@ import triton.language as tl
 
 import warpwright.sass
 from warpwright.sass import tuned
-from warpwright.targets.cubin.evaluator import interval
+from warpwright.targets.cubin.judging import interval
 
 LAUNCHES, ROUNDS = 50, 40
 

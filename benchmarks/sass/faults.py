@@ -24,10 +24,10 @@ from typing import Any
 
 from benchmarks.sass.build import HERE, KERNELS, build_all
 from warpwright import domains
-from warpwright.domains.sass import control, isa
-from warpwright.domains.sass.checker import Checker
+from warpwright.domains.sass.code import control, isa
+from warpwright.domains.sass.code.kernel import Schedule
 from warpwright.domains.sass.domain import checker_of, kernel_of
-from warpwright.domains.sass.kernel import Schedule
+from warpwright.domains.sass.model.checker import Checker
 from warpwright.errors import WorkerError
 from warpwright.space import Measuring
 from warpwright.targets.cubin.evaluator import CubinEvaluator

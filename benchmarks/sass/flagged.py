@@ -18,7 +18,7 @@ from pathlib import Path
 
 from benchmarks.sass.build import HERE, KERNELS, PLAIN, build
 from benchmarks.sass.replay import flags_of
-from warpwright.domains.sass.cubin import Cubin
+from warpwright.domains.sass.code.cubin import Cubin
 
 MOST = 1200
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.sass.build import PLAIN, VARIANTS, Flags, build, joined
-from warpwright.domains.sass.cubin import Cubin
+from warpwright.domains.sass.code.cubin import Cubin
 from warpwright.errors import WorkerError
 from warpwright.targets.cubin.evaluator import CubinEvaluator
 

@@ -9,8 +9,11 @@
 #   decorator  a Triton kernel that is bound by arithmetic, and one that is not                                                            35 s
 #   polish     a model's fused CUDA kernel, searched, then rescheduled                                                                     60 s
 #   agents     10,000 measurements each of random drawing, screening and PPO on the smallest kernel                                        95 s
-#   rest       what no run has shown yet, within 150 s: screening and random drawing up to 10,000 measurements and where the device's time goes
-#              (70 s), the decorator with renamed registers (35 s), a polish with something to polish (35 s); each writes its rows as they come
+#   rest       what no run has shown yet: screening and random drawing up to 10,000 measurements and where the device's time goes (80 s), the
+#              decorator with renamed registers (36 s), a polish with something to polish (75 s); each writes its rows as they come
+#   rejudged   the accepted schedules of earlier runs, judged warm and cold, FOLDER/cubins being those of benchmarks.sass.flagged                  60 s
+#   again      a search of the fourteen kernels from those schedules, judged warm and cold                                                        90 s
+#   ppo        PPO to 10,000 measurements (FOLDER/py: sb3-contrib)                                                                                95 s
 part=$1 folder=$2 out=$3
 if [ "$part" = rest ]; then
     for one in agents_rest decorator_rest polish_rest; do bash "$0" "$one" "$folder" "$out" || echo "$one ended with $?"; done
@@ -36,11 +39,20 @@ polish)
     task=$PWD/benchmarks/sass/tasks/depthwise.py
     root=$PWD; cd "$out" && PYTHONPATH=$root timeout 90 python3 -m warpwright optimize "$task" --target cuda --budget 15s --polish 15s ;;
 agents_rest)
-    timeout 78 python3 -m benchmarks.sass.agents --out "$out/agents" --folder "$folder/cubins" --only softmax --proposals 10000 --limit 68 --agents screen,random ;;
+    timeout 85 python3 -m benchmarks.sass.agents --out "$out/agents" --folder "$folder/cubins" --only softmax --proposals 10000 --limit 70 --agents screen,random ;;
 decorator_rest) timeout 36 python3 -m benchmarks.sass.decorated --out "$out/decorator" --only attraction --seconds 10 ;;
 polish_rest)
     task=$PWD/benchmarks/sass/tasks/rowwise.py
-    root=$PWD; cd "$out" && PYTHONPATH=$root timeout 36 python3 -m warpwright optimize "$task" --target cuda --budget 8s --baselines eager --polish 12s ;;
+    root=$PWD; cd "$out" && PYTHONPATH=$root timeout 75 python3 -m warpwright optimize "$task" --target cuda --budget 30s --baselines eager --polish 20s ;;
+rejudged)
+    timeout 75 python3 -m benchmarks.sass.replay --run benchmarks/results/sass_h200 --folder "$folder/cubins" --only "$kernels,$compiled" --jobs 8 \
+        --limit 60 --out "$out/rejudged" ;;
+again)
+    timeout 110 python3 -m benchmarks.sass.suite --folder "$folder/cubins" --only "$kernels" --registers flash_decoding,nbody,sgemm,stencil \
+        --start benchmarks/results/sass_h200/schedules --limit 85 --out "$out/again" ;;
+ppo)
+    PYTHONPATH=$folder/py:$PYTHONPATH timeout 95 python3 -m benchmarks.sass.agents --out "$out/ppo" --folder "$folder/cubins" --only softmax \
+        --proposals 10000 --limit 80 --agents ppo ;;
 agents)
     PYTHONPATH=$folder/py:$PYTHONPATH timeout 95 python3 -m benchmarks.sass.agents --out "$out/agents" --folder "$folder/cubins" --only softmax --proposals 10000 --limit 75 \
         --agents random,screen,ppo ;;

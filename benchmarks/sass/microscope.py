@@ -35,11 +35,12 @@ from benchmarks.sass.replay import accepted, mended
 from benchmarks.sass.rows import percent, span
 from warpwright import domains
 from warpwright.base import Task
-from warpwright.domains.sass import control, hints, script
-from warpwright.domains.sass.checker import Checker
+from warpwright.domains.sass import script
+from warpwright.domains.sass.code import control, hints
+from warpwright.domains.sass.code.kernel import Kernel, Schedule
 from warpwright.domains.sass.domain import checker_of, kernel_of
 from warpwright.domains.sass.harness import load
-from warpwright.domains.sass.kernel import Kernel, Schedule
+from warpwright.domains.sass.model.checker import Checker
 from warpwright.errors import WarpwrightError
 from warpwright.space import Measuring
 from warpwright.targets.cubin.evaluator import CubinEvaluator

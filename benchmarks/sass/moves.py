@@ -16,9 +16,10 @@ from typing import Any
 from benchmarks.sass.build import build
 from benchmarks.sass.replay import accepted
 from warpwright import domains
-from warpwright.domains.sass import control, script
+from warpwright.domains.sass import script
+from warpwright.domains.sass.code import control
+from warpwright.domains.sass.code.kernel import Kernel, Schedule
 from warpwright.domains.sass.domain import kernel_of
-from warpwright.domains.sass.kernel import Kernel, Schedule
 
 
 def main() -> None:

@@ -22,10 +22,11 @@ from typing import Any
 from benchmarks.sass.build import HERE, Flags, build
 from benchmarks.sass.faults import outcome
 from warpwright import domains
-from warpwright.domains.sass import control, script
-from warpwright.domains.sass.checker import Checker
+from warpwright.domains.sass import script
+from warpwright.domains.sass.code import control
+from warpwright.domains.sass.code.kernel import Schedule
 from warpwright.domains.sass.domain import checker_of, kernel_of
-from warpwright.domains.sass.kernel import Schedule
+from warpwright.domains.sass.model.checker import Checker
 from warpwright.space import Measuring
 from warpwright.targets.cubin.evaluator import CubinEvaluator
 

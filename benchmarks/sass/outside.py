@@ -16,10 +16,10 @@ from typing import Any
 from warpwright import domains
 from warpwright.base import Task
 from warpwright.domains.sass import script
-from warpwright.domains.sass.checker import complaints
-from warpwright.domains.sass.cubin import Cubin
+from warpwright.domains.sass.code.cubin import Cubin
 from warpwright.domains.sass.domain import checker_of, kernel_of
 from warpwright.domains.sass.harness import load
+from warpwright.domains.sass.model.checker import complaints
 from warpwright.search.moves import Moves, Recipe
 
 WALKS, STEPS = 3, 12

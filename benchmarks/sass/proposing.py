@@ -27,7 +27,7 @@ from benchmarks.sass.build import KERNELS
 from warpwright import domains
 from warpwright.base import Budget, Task, digest
 from warpwright.domains.sass import domain
-from warpwright.domains.sass.cubin import Cubin
+from warpwright.domains.sass.code.cubin import Cubin
 from warpwright.loop import Course, Outcome, optimize
 from warpwright.space import Measuring
 from warpwright.targets.cubin.evaluator import CubinEvaluator
@@ -47,13 +47,13 @@ class StandIn:
 
     def start(self) -> Mapping[str, Any]:
         """Say what a child says of the original."""
-        return {"us": US, "inner": 1, "device": "stand-in"}
+        return {"us": US, "inner": 1, "spread": 0.0, "device": "stand-in"}
 
     def ask(self, request: Mapping[str, Any], *_: Any) -> Mapping[str, Any]:
         """Answer at once."""
         self.asked += 1
         ratio = math.exp(self._worth(Cubin(Path(request["image"]).read_bytes())) - self.worth)
-        return {"differ": [0], "original_us": [US] * PAIRS, "candidate_us": [US / ratio] * PAIRS}
+        return {"differ": [0], "left": 0, "original_us": [US] * PAIRS, "candidate_us": [US / ratio] * PAIRS}
 
     def seconds(self, image: Path) -> float:
         """Return what all its answers took, about: the mean of some more, for a system may take milliseconds to say the time."""

@@ -1,7 +1,7 @@
 """Schedules that earlier rules accepted, by today's: which rule refuses which of them, and what is left of the gain when what is refused is repaired.
 
     python -m benchmarks.sass.replay --run RUN --out OUT --dry       RUN: what benchmarks.sass.suite wrote; the rules alone, without a GPU
-    python -m benchmarks.sass.replay --run RUN --out OUT --limit 30
+    python -m benchmarks.sass.replay --run RUN --out OUT --limit 30 --folder CUBINS      judged again too, by cubins built before where they are there
     python -m benchmarks.sass.replay --failed benchmarks/results/sass_failures_h200/failed.jsonl.gz --out OUT
 
 A refused schedule is repaired: the waits and stalls that its blocks lack are added where it stands; where that does not help, the block is the
@@ -20,21 +20,25 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, replace
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from benchmarks.sass.build import HERE, PLAIN, Flags, build
+from benchmarks.sass.rows import percent, span
 from warpwright import domains
+from warpwright.base import Candidate
 from warpwright.domains.sass import script
-from warpwright.domains.sass.checker import Checker, complaints
+from warpwright.domains.sass.code.kernel import Schedule
 from warpwright.domains.sass.domain import checker_of, kernel_of, lower
-from warpwright.domains.sass.edits import repaired
-from warpwright.domains.sass.kernel import Schedule
-from warpwright.domains.sass.relisting import settle
+from warpwright.domains.sass.editing.edits import repaired
+from warpwright.domains.sass.editing.relisting import settle
+from warpwright.domains.sass.model.checker import Checker, complaints
 from warpwright.space import Measuring
 from warpwright.targets.cubin.evaluator import CubinEvaluator
-from warpwright.targets.cubin.shipping import proven
+from warpwright.targets.cubin.judging import Judgement, unhinted
 
 
 def flags_of(text: str) -> Flags:
@@ -46,14 +50,18 @@ def flags_of(text: str) -> Flags:
 
 
 def accepted(run: Path) -> Iterator[tuple[str, Flags, float, Path]]:
-    """Yield the kernel, its flags, its gain then and its text for each schedule that a run of the suite accepted."""
+    """Yield the kernel, its flags, its gain then and its text for each schedule that a run of the suite accepted; of several runs the best one's."""
+    best: dict[Path, tuple[str, Flags, float, Path]] = {}
     rows = [json.loads(line) for line in (run / "rows.jsonl").read_text().splitlines()]
     for row in rows:
         if row.get("row") == "kernel" and "final" in row:
             names = (f"{row['kernel']}_{row['search']}_{row.get('seed', 0)}.json", f"{row['kernel']}_{row['search']}.json")
             text = next((run / "schedules" / name for name in names if (run / "schedules" / name).exists()), None)
             if text is not None:
-                yield row["kernel"], flags_of((row.get("flags") or {"name": ""})["name"]), row["final"]["speedup"], text
+                known, speedup = best.get(text), row["final"]["speedup"]
+                if known is None or speedup > known[2]:
+                    best[text] = (row["kernel"], flags_of((row.get("flags") or {"name": ""})["name"]), speedup, text)
+    yield from best.values()
 
 
 def mended(checker: Checker, schedule: Schedule) -> tuple[Schedule, list[int]]:
@@ -105,6 +113,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--limit", type=float, default=30.0)
     parser.add_argument("--only", default="", help="kernels, separated by commas")
+    parser.add_argument("--folder", type=Path, help="cubins, NAME.cubin; what is not there is compiled")
+    parser.add_argument("--jobs", type=int, default=1, help="so many at once: one is measured while others are checked")
     parser.add_argument("--dry", action="store_true")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
@@ -113,19 +123,50 @@ def main() -> None:
         for row in explained(given.failed, Path(folder)) if given.failed else ():
             rows.write(json.dumps(row) + "\n")
             print(row, flush=True)
-        for kernel, flags, then, text in accepted(given.run) if given.run else ():
-            if given.only and kernel not in given.only.split(","):
-                continue
-            if time.monotonic() > end:
-                break
-            try:
-                row = replayed(kernel, flags, then, text, Path(folder), given.dry)
-            except Exception as error:  # the next one is worth a look
-                traceback.print_exc()
-                row = {"table": "replayed", "kernel": kernel, "error": f"{type(error).__name__}: {error}"[:300]}
-            rows.write(json.dumps(row) + "\n")
-            rows.flush()
-            print(row, flush=True)
+        jobs = [
+            Job(kernel, flags, then, text, cubin_of(kernel, flags, Path(folder), given.folder), given.dry, end)
+            for kernel, flags, then, text in (accepted(given.run) if given.run else ())
+            if not given.only or kernel in given.only.split(",")
+        ]
+        with ProcessPoolExecutor(given.jobs, get_context("fork")) as pool:
+            for done in as_completed([pool.submit(row_of, job) for job in jobs]):
+                rows.write(json.dumps(done.result()) + "\n")
+                rows.flush()
+                print(done.result(), flush=True)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One schedule of a run."""
+
+    kernel: str
+    flags: Flags
+    then: float
+    """Its speed-up as that run measured it."""
+    text: Path
+    cubin: Path
+    dry: bool
+    end: float
+
+
+def cubin_of(kernel: str, flags: Flags, scratch: Path, folder: Path | None) -> Path:
+    """Return the cubin of a kernel of the suite; NAME__as and NAME__flags are kernels of that name, searched in other ways."""
+    name = kernel.partition("__")[0]
+    for known in (folder / f"{kernel}.cubin", folder / f"{name}.cubin") if folder and flags == PLAIN else ():
+        if known.exists():
+            return known
+    return build(name, scratch, flags=flags)
+
+
+def row_of(job: Job) -> dict[str, Any]:
+    """Return the row of a schedule, or of its failure: the next one is worth a look."""
+    if time.monotonic() > job.end:
+        return {"table": "replayed", "kernel": job.kernel, "error": "the time was over"}
+    try:
+        return replayed(job)
+    except Exception as error:
+        traceback.print_exc()
+        return {"table": "replayed", "kernel": job.kernel, "error": f"{type(error).__name__}: {error}"[:300]}
 
 
 def explained(failed: Path, folder: Path) -> list[dict[str, Any]]:
@@ -145,20 +186,30 @@ def explained(failed: Path, folder: Path) -> list[dict[str, Any]]:
     return [{"table": "explained", **dict(zip(names, key, strict=True)), "schedules": count} for key, count in sorted(counted.items())]
 
 
-def replayed(kernel: str, flags: Flags, then: float, text: Path, folder: Path, dry: bool) -> dict[str, Any]:
+def replayed(job: Job) -> dict[str, Any]:
     """Return the row of one schedule."""
-    cubin = build(kernel, folder, flags=flags)
-    task = domains.describe(cubin, {"harness": str(HERE / "harnesses" / f"{kernel}.py")})
-    checker = checker_of(kernel_of(task))
-    said, legal = judged(checker, script.read(text.read_text(), checker.kernel))
-    row = {"table": "replayed", "kernel": kernel, "flags": str(flags), "gain then %": f"{100 * (then - 1):+.2f}", **said}
-    if dry or legal.words == checker.kernel.words:
+    task = domains.describe(job.cubin, {"harness": str(HERE / "harnesses" / f"{job.kernel.partition('__')[0]}.py")})
+    schedule = script.read(job.text.read_text(), kernel_of(task))
+    checker = checker_of(schedule.kernel)
+    said, legal = judged(checker, schedule)
+    row = {"table": "replayed", "kernel": job.kernel, "flags": str(job.flags), "gain then %": f"{100 * (job.then - 1):+.2f}", **said}
+    if job.dry or (legal.words == checker.kernel.words and checker.kernel.compiled is None):
         return row
     with CubinEvaluator(task, "cubin:0", Measuring()) as evaluator:
-        final = evaluator.confirm(lower(legal, ()), stress=0.05)
-    low, high = final.interval
-    row |= {"gain repaired %": f"{100 * (final.speedup - 1):+.2f} ({100 * (low - 1):+.2f} to {100 * (high - 1):+.2f})", "final": asdict(final)}
-    return row | {"kept": proven(final)}
+        judgement, refusals = rejudged(evaluator, lower(legal, ()))
+    cold = f"{percent(judgement.cold[0])} ({span(judgement.cold[1:])})"
+    row |= {"gain repaired %": f"{percent(judgement.speedup)} ({span(judgement.interval)})", "the same, cold %": cold, "final": asdict(judgement)}
+    return row | {"kept": judgement.accepted, "refused because": "; ".join(refusals)}
+
+
+def rejudged(evaluator: CubinEvaluator, candidate: Candidate) -> tuple[Judgement, list[str]]:
+    """Return the judgement of a schedule, and why it is refused; without its hints where they alone lose on cold caches."""
+    judgement = evaluator.judge(candidate, stress=0.05)
+    refusals = [judgement.refusal] if judgement.refusal else []
+    for plain in unhinted(evaluator.task, candidate) if judgement.only_cold_refuses else ():
+        judgement = evaluator.judge(plain, stress=0.05)
+        refusals += [f"without hints: {judgement.refusal or 'accepted'}"]
+    return judgement, refusals
 
 
 if __name__ == "__main__":

@@ -39,13 +39,14 @@ def _search(row: Mapping[str, Any]) -> dict[str, Any]:
 def _schedule(row: Mapping[str, Any]) -> dict[str, Any]:
     failed = sum(count for status, count in row["statuses"].items() if status != "ok")
     final = row.get("final")
-    if final is None or final["interval"][0] <= max(1.0, final["same_interval"][1]):
+    if final is None or not row.get("actions"):
         return {"failed": failed, "original us": f"{row['original_us']:.1f}", "gain %": "none found", "launches compared": 0, "other words": 0}
     return {
         "failed": failed,
         "original us": f"{final['original_us']:.1f}",
         "gain %": percent(final["speedup"]),
         "99 % interval": span(final["interval"]),
+        "cold caches %": f"{percent(final['cold'][0])} ({span(final['cold'][1:])})",
         "original against itself": span(final["same_interval"]),
         "launches compared": final["launches"],
         "other words": final["differ"],

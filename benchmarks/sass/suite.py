@@ -38,26 +38,25 @@ from benchmarks.sass.reference import error_against_float64
 from benchmarks.sass.replay import mended
 from benchmarks.sass.rows import counts, curve_row, edit_rows, failed_rows, flags_row, line, table_rows
 from warpwright import domains
-from warpwright.base import Budget, Record, Task, is_baseline
-from warpwright.domains.sass import edits, script
-from warpwright.domains.sass.checker import Checker, complaints
+from warpwright.base import Budget, Candidate, Task, is_baseline
+from warpwright.domains.sass import script
+from warpwright.domains.sass.code.kernel import Schedule
 from warpwright.domains.sass.domain import MOST_REGISTERS, checker_of, kernel_of
+from warpwright.domains.sass.editing import edits
+from warpwright.domains.sass.editing.relisting import towards
 from warpwright.domains.sass.harness import load
-from warpwright.domains.sass.kernel import Schedule
-from warpwright.domains.sass.relisting import towards
+from warpwright.domains.sass.model.checker import Checker, complaints
 from warpwright.errors import WarpwrightError
 from warpwright.loop import Course, Outcome, optimize
 from warpwright.space import Measuring
 from warpwright.targets.cubin.evaluator import CubinEvaluator
-from warpwright.targets.cubin.shipping import proven
+from warpwright.targets.cubin.judging import fastest, first_accepted
 from warpwright.targets.cubin.simulated import SimulatedEvaluator
 
 In, Out = TypeVar("In"), TypeVar("Out")
 
-TRIED = 3
-
-FINAL, COMPARED = 0.8, 0.25
-"""Seconds of the limit that are kept for each kernel's final measurement, and for each comparison with the shipped cubin."""
+FINAL, COMPARED = 1.2, 0.25
+"""Seconds of the limit that are kept for each kernel's judgement, and for each comparison with the shipped cubin."""
 
 LEAST = 2.0
 """Seconds that a search has at least."""
@@ -293,41 +292,29 @@ def searched(job: Job, row: dict[str, Any], evaluator: CubinEvaluator) -> tuple[
     row |= {"instructions": len(space.start.order), "device": about.get("device", ""), "original_us": about.get("us", 0.0), "noise": evaluator.noise}
     row |= counts(outcome) | {"starts_s": evaluator.child.starts, "began_at": began_at(outcome)}
     image = b""
-    for best in candidates(outcome):
-        try:
-            final = evaluator.confirm(best.candidate, stress=0.05)
-        except WarpwrightError as error:  # the search's rows are worth keeping
-            row.setdefault("refused", []).append(str(error)[:300])
-            continue
-        if final.differ:
-            row.setdefault("refused", []).append(
-                f"{final.differ} other words in {final.launches} launches: {[str(a) for a in best.candidate.actions]}"
-            )
-            continue
-        row |= {"actions": [str(action) for action in best.candidate.actions], "searched": best.speedup, "final": asdict(final)}
-        if proven(final):
-            keep(job, best)
-            schedule = script.read(best.candidate.source.text, kernel_of(task))
-            image = schedule.cubin.data
-            row |= apart(schedule, evaluator)
-        break
+    found = first_accepted(evaluator, fastest(outcome.records), stress=0.05)
+    row |= {"refused": list(found.refusals)} if found.refusals else {}
+    if found.judgement is not None:
+        row["final"] = asdict(found.judgement)
+    if found.candidate is not None:
+        row |= {"actions": [str(action) for action in found.candidate.actions], "searched": max(record.speedup for record in outcome.records)}
+        keep(job, found.candidate)
+        schedule = script.read(found.candidate.source.text, kernel_of(task))
+        image = schedule.cubin.data
+        row |= apart(schedule, evaluator)
     return [*edit_rows(job.kernel, outcome), *failed_rows(job.kernel, outcome)], image
 
 
 def apart(schedule: Schedule, evaluator: CubinEvaluator) -> dict[str, Any]:
-    """Return what a schedule gains where the caches are cold, and, where it gives other hints, what it gains without them."""
-    images = {"cold": (schedule.cubin.data, True)}
-    if edits.without_hints(schedule) != schedule:
-        images["without hints"] = (edits.without_hints(schedule).cubin.data, False)
-    told: dict[str, Any] = {}
-    for name, (image, cold) in images.items():
-        try:
-            (speedup, *bounds), differ = evaluator.against(image, cold)
-        except WarpwrightError:  # the schedule's own figure is worth keeping
-            traceback.print_exc()
-            continue
-        told[name] = {"speedup": speedup, "interval": bounds, "differ": differ}
-    return {"apart": told}
+    """Return what a schedule that gives other hints gains without them."""
+    if edits.without_hints(schedule) == schedule:
+        return {}
+    try:
+        (speedup, *bounds), differ = evaluator.against(edits.without_hints(schedule).cubin.data)
+    except WarpwrightError:  # the schedule's own figure is worth keeping
+        traceback.print_exc()
+        return {}
+    return {"apart": {"without hints": {"speedup": speedup, "interval": bounds, "differ": differ}}}
 
 
 def began_at(outcome: Outcome) -> float:
@@ -335,18 +322,11 @@ def began_at(outcome: Outcome) -> float:
     return next((record.speedup for record in outcome.records if not record.candidate.actions and not is_baseline(record)), 1.0)
 
 
-def candidates(outcome: Outcome) -> list[Record]:
-    """Return the fastest few of what a search took for faster: the best is refused where a longer look sees one other word."""
-    faster = [record for record in outcome.records if record.measurement is not None and record.measurement.verdict == "FASTER"]
-    sure = [record for record in faster if not is_baseline(record) and record.status == "ok"]
-    return sorted(sure, key=lambda record: -record.speedup)[:TRIED]
-
-
-def keep(job: Job, best: Record) -> None:
+def keep(job: Job, best: Candidate) -> None:
     """Write the best schedule's text."""
     folder = job.out / "schedules"
     folder.mkdir(exist_ok=True)
-    (folder / f"{job.kernel}_{job.search}_{job.seed}.json").write_text(best.candidate.source.text)
+    (folder / f"{job.kernel}_{job.search}_{job.seed}.json").write_text(best.source.text)
 
 
 if __name__ == "__main__":

@@ -22,8 +22,15 @@ Row = Mapping[str, Any]
 
 
 def proven(final: Row | None) -> bool:
-    """Is a final measurement beyond what the original shows against itself?"""
-    return final is not None and not final["differ"] and final["interval"][0] > max(1.0, final["same_interval"][1])
+    """Is a judgement beyond what the original shows against itself, and not slower on cold caches (where earlier runs measured that at once)?"""
+    warm = final is not None and not final["differ"] and final["interval"][0] > max(1.0, final["same_interval"][1])
+    return warm and final is not None and ("cold" not in final or final["cold"][2] >= 1.0)
+
+
+def cold_of(row: Row) -> Row | None:
+    """Return what a row says of cold caches: the judgement does, in earlier runs what was measured apart."""
+    cold = row["final"].get("cold")
+    return {"speedup": cold[0], "interval": cold[1:]} if cold else apart(row, "cold")
 
 
 def gained(said: Row | None) -> bool:
@@ -42,7 +49,7 @@ def totals(rows: Sequence[Row]) -> list[dict[str, Any]]:
         own = [row for row in those if not row["kernel"].endswith("__flags") and row.get("row") == "kernel"]
         if not own:
             continue
-        hinted = fastest([row["final"] | {"cold": apart(row, "cold")} for row in own if proven(row.get("final"))])
+        hinted = fastest([row["final"] | {"cold": cold_of(row)} for row in own if proven(row.get("final"))])
         alone = fastest([apart(row, "without hints") or row["final"] for row in own if proven(row.get("final"))])
         flags = fastest([said for row in those for said in flags_of(row)])
         under = [row for row in those if proven(row.get("final")) and gained(row.get("both"))]

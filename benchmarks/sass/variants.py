@@ -26,7 +26,7 @@ from benchmarks.sass.build import HERE, KERNELS, PLAIN, PTXAS, Flags, build
 from benchmarks.sass.flagged import MOST
 from benchmarks.sass.rows import percent, span
 from warpwright import domains
-from warpwright.domains.sass.cubin import Cubin
+from warpwright.domains.sass.code.cubin import Cubin
 from warpwright.domains.sass.harness import load
 from warpwright.errors import WarpwrightError
 from warpwright.space import Measuring

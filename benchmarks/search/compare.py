@@ -27,7 +27,7 @@ from typing import Any
 from benchmarks.cuda import plain20
 from warpwright.base import Action, Candidate, Record, Source, Task, Verdict, digest
 from warpwright.learn.policy.recorded import PLAIN, Listed, following, measured
-from warpwright.llm import Message
+from warpwright.llm.chat import Message
 from warpwright.search import SEARCHES, fsr, islands
 from warpwright.search.conversation import ModelSearch
 from warpwright.search.moves import Proposer, Recipe

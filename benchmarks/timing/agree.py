@@ -110,6 +110,7 @@ def main() -> None:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--kernelbench", type=Path)
     parser.add_argument("--tasks", default="", help="names, joined by commas (all)")
+    parser.add_argument("--times", type=int, default=1, help="rows of each task, one after the other, from the same worker")
     parser.add_argument("--jobs", type=int, default=8, help="programs built at once")
     parser.add_argument("--limit", type=float, default=1e9, help="seconds in all")
     parser.add_argument("--out", type=Path, required=True)
@@ -129,7 +130,7 @@ def main() -> None:
     write({"part": "built", "programs": len(made), "seconds": round(given.limit - (end - time.monotonic()), 1) if given.limit < 1e9 else None})
     rows: list[dict[str, Any]] = []
     left = []
-    for name, subject in made:
+    for name, subject in [one for one in made for _ in range(given.times)]:
         if isinstance(subject, str) or end - time.monotonic() < LEFT_SECONDS:
             left.append(name if not isinstance(subject, str) else f"{name}: {subject}")
             continue

@@ -1,11 +1,12 @@
 """Translated kernels against hand-written OpenMP, torch and one fiber a thread, interleaved in one run; peers run before.
 
     python -m benchmarks.transpile.speed [--repeats 30] [--threads 1] [--cpu-time] [--kept] [--only NAME,...] [--without NAME,...]
-        [--peer NAME=LIBRARY ...] [--markdown FILE]
+        [--outside] [--peer NAME=LIBRARY ...] [--markdown FILE]
 
 The kernels are in speed.cu, speed_ladder.cu (products of matrices), speed_shared.cu and speed_llm.cu (training of a language model, first
 courses), the twins in speed_hand.cpp, speed_shared_hand.cpp and speed_llm_hand.cpp, data and answers in speed_works.py, speed_works_shared.py and
-speed_works_llm.py.
+speed_works_llm.py. With --outside it is other kernels, of common kinds that the compiler was not built on: speed_outside.cu,
+speed_unopened.cu and speed_works_outside.py; a mean over them is a guess at what code that nobody has tuned for gets.
 
 A peer is a shared library of the same kernels, built with another tool: functions peer_saxpy, peer_gemm ... with the kernel's arguments and the
 grid's three numbers; the block is that of BLOCKS. A kernel that a peer lacks or gets wrong has no time for it. A peer starts its threads
@@ -38,6 +39,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks.transpile import speed_works_outside
 from benchmarks.transpile.speed_works import CORE, works
 from benchmarks.transpile.speed_works_shared import INSTANCES
 from benchmarks.transpile.work import Work
@@ -48,7 +50,8 @@ from warpwright.timing import facts
 HERE = Path(__file__).parent
 SOURCES = {  # a CUDA text -> its twins, and the instances of its templates
     "speed": ("speed_hand", ()), "speed_ladder": ("speed_shared_hand", INSTANCES), "speed_shared": ("speed_shared_hand", ()),
-    "speed_llm": ("speed_llm_hand", ()),
+    "speed_llm": ("speed_llm_hand", ()), "speed_outside": ("speed_outside_hand", ()),
+    "speed_unopened": ("speed_unopened_hand", ()),
 }  # fmt: skip
 HAND_FLAGS = (*native.FLAGS, "-fno-math-errno", "-fno-trapping-math")  # what the translated text asks for by itself
 TWINS = tuple(dict.fromkeys(twins for twins, _ in SOURCES.values()))
@@ -199,6 +202,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--cpu-time", action="store_true")
     parser.add_argument("--kept", action="store_true", help="clear outputs between calls only where a kernel adds to them")
+    parser.add_argument("--outside", action="store_true", help="the kernels of speed_works_outside.py in place of the suite's")
     parser.add_argument("--only", help="kernels, with commas between")
     parser.add_argument("--without", default="", help="tiers that are not timed, with commas between")
     parser.add_argument("--peer", action="append", default=[], metavar="NAME=LIBRARY")
@@ -227,7 +231,8 @@ def timed_peers(chosen: list[Work], given: argparse.Namespace) -> tuple[dict[tup
 
 def main() -> None:
     given = options()
-    chosen = [work for work in works() if given.only is None or work.name in given.only.split(",")]
+    suite = speed_works_outside.works(np.random.default_rng(0)) if given.outside else works()
+    chosen = [work for work in suite if given.only is None or work.name in given.only.split(",")]
     peers, faults = timed_peers(chosen, given)  # first: the forked processes need one that has started no threads
     torch.set_num_threads(given.threads)
     kept = [tier for tier in TIERS if tier not in given.without.split(",")]

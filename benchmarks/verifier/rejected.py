@@ -23,7 +23,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from benchmarks.verifier.repeated import chosen, conditions, corpus, in_parallel, judged, judged_before, verify, write
+from benchmarks.verifier.repeated import chosen, conditions, corpus, in_parallel, judged, judged_before, share_of, verify, write
 
 SECRET = 20261123
 
@@ -57,19 +57,20 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="tasks at once")
     parser.add_argument("--limit", type=float, default=1e9, help="seconds after which no program is begun")
     parser.add_argument("--without", default="", help="rows of earlier runs, joined by commas: programs that stand there are left out")
+    parser.add_argument("--share", type=share_of, default=(0, 1), help="part of the work that is done here, as 1/2: one command a GPU")
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     write(given.out, conditions(given.device, given.jobs))
     folders, before = given.folders.split(","), judged_before(given.without)
     programs = [one for folder in folders for one in chosen(folder, given.only, given.device) if one.name not in before]
-    rows = in_parallel(programs, [SECRET], given.device, time.time() + given.limit, given.out, given.jobs, told)
+    rows = in_parallel(programs, [SECRET], given.device, time.time() + given.limit, given.out, given.jobs, told, share=given.share)
     for folder in folders:
         own = [row for row in rows if row.get("folder") == folder]
         left = sum(one.path.parent.name == folder for one in programs) - len(own)
         foreign = sum(("cpu" if given.device != "cpu" else "cuda") in one.needs for one in corpus.programs(folder))
         row = {"table": "rejected", "folder": folder, "programs": len(own), **Counter(row["came"] for row in own)}
-        row |= {"no time": left, "does not apply": foreign, "before": len(before)}
+        row |= {"no time": left if given.share == (0, 1) else None, "does not apply": foreign, "before": len(before)}
         write(given.out, row)
         print(json.dumps(row), flush=True)
     for row in rows:

@@ -4,6 +4,7 @@
     python -m benchmarks.verifier.repeated --times 1 --device cuda:0 --jobs 10 --limit 80 --out $OUT
     python -m benchmarks.verifier.repeated --times 1 --device cuda:0 --jobs 10 --limit 80 --without $EARLIER/rows.jsonl --out $OUT
     python -m benchmarks.verifier.repeated --times 5 --device cuda:0 --jobs 10 --limit 80 --besides $EARLIER/rows.jsonl --run 7 --out $OUT
+    CUDA_VISIBLE_DEVICES=1 python -m benchmarks.verifier.repeated --times 5 --device cuda:0 --jobs 12 --share 2/2 --limit 80 --out $OUT
 
 Programs are built and verified in real workers, as an audit does before it times. A refusal is a row with the secret, the check and the reason;
 `--secret` gives the one to look at again. `--jobs`: several tasks at once, each in a process that writes its rows by itself.
@@ -100,21 +101,34 @@ Judged = Callable[[corpus.Program, str, verify.Judge], dict[str, Any]]
 
 
 def rows_of(task: str, programs: list[corpus.Program], secrets: list[int], device: str, end: float, ask: Judged = judged) -> Iterator[dict[str, Any]]:
-    """Yield a row for each verification of a task's programs: one judge serves all of them with one secret. `end`: by `time.time()`."""
-    for secret in secrets:
-        judge = None
-        try:
-            for program in programs:
-                if time.time() > end:
-                    return
-                if judge is None or not judge.worker.alive:
-                    judge = verify.Judge(corpus.task(task), device, secret=secret)
-                yield ask(program, device, judge)
-        except Exception:  # the task's own processes: the other tasks are judged all the same
-            yield {"task": task, "secret": secret, "status": "error", "reason": traceback.format_exc()[-800:]}
-        finally:
-            if judge is not None:
-                judge.close()
+    """Yield a row for each verification of a task's programs: one judge serves all, with one secret after another. `end`: by `time.time()`."""
+    judge: verify.Judge | None = None
+    try:
+        for secret in secrets:
+            try:
+                for program in programs:
+                    if time.time() > end:
+                        return
+                    judge = begun(judge, task, device, secret)
+                    yield ask(program, device, judge)
+            except Exception:  # the task's own processes: the other tasks are judged all the same
+                yield {"task": task, "secret": secret, "status": "error", "reason": traceback.format_exc()[-800:]}
+                if judge is not None:
+                    judge.close()
+    finally:
+        if judge is not None:
+            judge.close()
+
+
+def begun(judge: verify.Judge | None, task: str, device: str, secret: int) -> verify.Judge:
+    """Return a judge of the task with this secret: the one at hand, begun anew if its secret is another, or one in a new process."""
+    if judge is None or not judge.worker.alive:
+        if judge is not None:
+            judge.close()
+        return verify.Judge(corpus.task(task), device, secret=secret)
+    if judge.secret != secret:
+        judge.begin(secret)
+    return judge
 
 
 def write(out: Path, row: dict[str, Any]) -> None:
@@ -133,7 +147,7 @@ def of_task(task: str, programs: list[corpus.Program], secrets: list[int], devic
 
 
 MOST_TOGETHER = 10
-"""Programs of a task that one judge serves where there are several: on a GPU 50 s."""
+"""Verifications that one judge serves where there are several: on a GPU 50 s."""
 
 
 NEVER: Mapping[str, int] = {}
@@ -141,25 +155,42 @@ NEVER: Mapping[str, int] = {}
 
 def in_parallel(
     programs: list[corpus.Program], secrets: list[int], device: str, end: float, out: Path, jobs: int, ask: Judged = judged,
-    before: Mapping[str, int] = NEVER,
+    before: Mapping[str, int] = NEVER, share: tuple[int, int] = (0, 1),
 ) -> list[dict[str, Any]]:  # fmt: skip
     """Return the rows of all tasks, written as they are known; those judged least often before begin first, of these the programs for CUDA.
 
-    `before`: how often a program was judged already, with so many secrets fewer now.
+    `before`: how often a program was judged already, with so many secrets fewer now. `share`: which of so many equal parts of the work is done here.
     """
     of: dict[tuple[str, int], list[corpus.Program]] = {}
     for program in programs:
         of.setdefault((program.task, before.get(program.name, 0)), []).append(program)
     if jobs == 1:
         return [row for (task, done), own in of.items() for row in of_task(task, own, secrets[done:], device, end, out, ask)]
-    parts = [(done, task, own[at : at + MOST_TOGETHER]) for (task, done), own in of.items() for at in range(0, len(own), MOST_TOGETHER)]
-    parts.sort(key=lambda part: (part[0], all("cuda" not in one.needs for one in part[2]), -len(part[2])))
+    parts = [part for (task, done), own in of.items() for part in parted(task, own, secrets[done:], done)]
+    parts.sort(key=lambda part: (part[0], all("cuda" not in one.needs for one in part[2]), -len(part[2]) * len(part[3])))
     rows: list[dict[str, Any]] = []
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        asked = [pool.submit(of_task, task, own, [secret], device, end, out, ask) for done, task, own in parts for secret in secrets[done:]]
+        asked = [pool.submit(of_task, task, own, some, device, end, out, ask) for _, task, own, some in parts[share[0] :: share[1]]]
         for answered in as_completed(asked):
             rows += answered.result()
     return rows
+
+
+def parted(task: str, programs: list[corpus.Program], secrets: list[int], done: int) -> Iterator[tuple[int, str, list[corpus.Program], list[int]]]:
+    """Yield what one judge does at a time: how often it was done before, the task, and as many programs and secrets as it serves."""
+    for at in range(0, len(programs), MOST_TOGETHER):
+        own = programs[at : at + MOST_TOGETHER]
+        together = max(1, MOST_TOGETHER // len(own))
+        for first in range(0, len(secrets), together):
+            yield done + first, task, own, secrets[first : first + together]
+
+
+def share_of(text: str) -> tuple[int, int]:
+    """Read "2/3", the second of three, as its place from 0 on and their number."""
+    place, number = (int(part) for part in text.split("/"))
+    if not 1 <= place <= number:
+        raise argparse.ArgumentTypeError(f"expected a share like 1/2, saw {text!r}")
+    return place - 1, number
 
 
 def summary(programs: list[corpus.Program], rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -192,6 +223,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="tasks at once")
     parser.add_argument("--without", default="", help="rows of earlier runs, joined by commas: programs that stand there are left out")
     parser.add_argument("--besides", default="", help="rows of earlier runs, joined by commas: a program is judged as often as is missing to --times")
+    parser.add_argument("--share", type=share_of, default=(0, 1), help="part of the work that is done here, as 1/2: one command a GPU")
     parser.add_argument("--run", type=int, help="of --besides the rows that name this run alone")
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
@@ -201,7 +233,7 @@ def main() -> int:
     before = judged_before(given.without)
     programs = [one for one in chosen("honest", given.only, given.device) if one.name not in before]
     earlier = times_judged(given.besides, given.run)
-    rows = in_parallel(programs, secrets, given.device, time.time() + given.limit, given.out, given.jobs, before=earlier)
+    rows = in_parallel(programs, secrets, given.device, time.time() + given.limit, given.out, given.jobs, before=earlier, share=given.share)
     for row in summary(programs, rows):
         write(given.out, row)
         print(json.dumps(row), flush=True)

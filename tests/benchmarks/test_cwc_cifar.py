@@ -13,7 +13,6 @@ from benchmarks.cwc import cifar, cifar_rows, cifar_special
 from benchmarks.cwc.cifar_parts import HOUR, PARTS, Suite
 from warpwright import domains
 from warpwright.base import Action
-from warpwright.domains.unlearnable.verification.training import side_by_side
 
 
 @pytest.fixture(autouse=True)
@@ -49,6 +48,7 @@ def test_choices_are_trained_on_with_several_keys(tmp_path: Path) -> None:
     rows = run(tmp_path, "--parts", "chosen", "--choices", "pb(to=0.2); candidates(to=8)", "--keys", "2")
     trained = {row["preset"]: row["seeds"] for row in rows if row["table"] == "trainings"}
     assert trained == {"gentle, several keys": 2, "pb(to=0.2); candidates(to=8), several keys": 2}
+    assert [cifar.parser().parse_args(["--out", "x", "--keys", text]).keys for text in ("2", "2,0")] == [(0, 1), (2, 0)]
 
 
 def test_processes_divide_the_trainings(tmp_path: Path) -> None:
@@ -77,10 +77,19 @@ def test_trainings_are_as_short_as_the_seconds_ask_for_and_begin_only_where_they
     assert fewer == 10 and less <= 0.6 * seconds and planned("--fit", str(2 * seconds))[0] == 18
     left = 0.6 * seconds / cifar.MARGIN
     assert planned("--fit", str(2 * seconds))[0] == 10  # no more than there is time for
-    jobs = [side_by_side.Job(str(i), lambda: pytest.fail("is not run"), 0, seconds) for i, seconds in enumerate((3.0, 4.0, 1.0))]
-    assert [len(cifar._in_time(jobs, seconds)) for seconds in (2.0, 7.5, 8.0)] == [0, 2, 3]
     with pytest.raises(SystemExit):
         cifar.parser().parse_args(["--out", "x", "--epochs", "none=3"])
+
+
+def test_a_training_begins_only_where_it_would_end_at_the_pace_of_those_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = {"small": 1.0, "vgg16": 1e6}  # seconds
+    monkeypatch.setattr(Suite, "seconds", lambda self, recipe, rates: expected[recipe.net])
+    rows = run(tmp_path, "--parts", "short,architectures", "--presets", "apart", "--whole", "--seconds", "100")
+    trained = {(row["preset"], row["net"]) for row in rows if row["table"] == "trainings"}
+    assert trained == {("clean", "small"), ("apart", "small")}
+    expected |= {"small": 1e-6, "vgg16": 1.0}  # the first ones take a million times as long as expected: then the others will
+    rows = run(tmp_path, "--parts", "short,architectures", "--whole", "--seconds", "1000")
+    assert {row["net"] for row in rows if row["table"] == "trainings"} == {"small"}
 
 
 def test_the_front_begins_with_planned_points_is_kept_point_by_point_and_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,11 @@ import json
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -26,12 +30,34 @@ def test_efficiency_is_the_time_of_one_gpu_over_gpus_times_theirs() -> None:
 
 
 @pytest.mark.slow
+def test_a_cell_that_fails_is_a_row_and_the_rest_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second cell ends the second of two processes; the third hangs until the seconds are over."""
+    text = """import json, sys, time
+out, rank, cells = sys.argv[1:]
+for cell in cells.split(","):
+    graph, layer = cell.split(":")
+    if layer == "b" and rank == "1": sys.exit(1)
+    if layer in "bc": time.sleep(60)
+    if rank == "0": open(out + "/rows.jsonl", "a").write(json.dumps(dict(graph=graph, layer=layer, gpus=2, when=time.time(), step_ms=1.0)) + "\\n")
+"""
+
+    def processes(options: Any, gpus: int, cells: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+        return (subprocess.Popen([sys.executable, "-c", text, str(tmp_path), str(rank), ",".join(cells)]) for rank in range(gpus))
+
+    monkeypatch.setattr(scaling, "processes", processes)
+    done = scaling.one_count(SimpleNamespace(out=tmp_path), 2, ["g:a", "g:b", "g:c"], time.time() + 4)  # type: ignore[arg-type]
+    assert done == ["g:a"]
+    rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
+    assert [(row["layer"], "note" in row) for row in rows] == [("a", False), ("b", True)]
+
+
+@pytest.mark.slow
 @pytest.mark.skipif(not torch.distributed.is_gloo_available(), reason="needs gloo")
 def test_a_dry_run_of_two_processes(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks.rgnn.scaling", "--dry", "--gpus", "2", "--graphs", "am", "--models", "rgcn,hgt"]
     command += ["--out", str(tmp_path)]
     subprocess.run(command, check=True, timeout=500, cwd=ROOT, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
     rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
-    assert [(row["graph"], row["gpus"]) for row in rows] == [(graph, gpus) for gpus in (2, 1) for graph in ("beyond", "am", "am")]
+    assert [(row["graph"], row["gpus"]) for row in rows] == [("am", 2), ("beyond", 2), ("am", 2), ("am", 1), ("am", 1)]
     assert all(row["error"] < 1e-5 for row in rows if row["graph"] == "am")
     assert (tmp_path / "scaling.svg").read_text().startswith("<svg")

@@ -6,7 +6,8 @@ from sass_cubins import checker, kernel
 
 from benchmarks.sass.microscope import REASONS, counted, kinds, looked_at, variants
 from benchmarks.sass.moves import hot
-from warpwright.domains.sass import control, edits
+from warpwright.domains.sass.code import control
+from warpwright.domains.sass.editing import edits
 
 
 def test_issue_and_switches_are_sums_over_the_loop() -> None:

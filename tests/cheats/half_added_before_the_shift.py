@@ -10,7 +10,7 @@ ROW = "tolerance"
 TASK = "shifted_integers"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("values",)
-NEEDS = "slow"
+NEEDS = "slow,cpu"
 
 
 class ModelNew(nn.Module):

@@ -8,18 +8,19 @@ from typing import Any
 import pytest
 from sass_cubins import kernel, task_path
 
-from tests.sass.simulated_measurement import Measured, Wrong
-from warpwright.domains.sass import disassembly, script
-from warpwright.domains.sass.checker import complaints
+from tests.sass.simulated_measurement import Measured, SlowerWhenCold, Wrong
+from warpwright.domains.sass import script
+from warpwright.domains.sass.code import disassembly
 from warpwright.domains.sass.domain import checker_of
+from warpwright.domains.sass.model.checker import complaints
 from warpwright.sass.polish import polish
 
-HARNESS = '''from warpwright.domains.sass.harness import Launch
+HARNESS = """from warpwright.domains.sass.harness import Launch
 
 
 def launch():
     return Launch("rmsnorm", (1, 1, 1), (256, 1, 1), ())
-'''
+"""
 
 
 @pytest.fixture
@@ -42,7 +43,13 @@ def test_a_schedule_that_is_borne_out_is_kept(files: tuple[Path, Path]) -> None:
 def test_one_that_is_not_borne_out_is_not_kept(files: tuple[Path, Path]) -> None:
     polished = polish(*files, kernel("rmsnorm_90").name, 900.0, evaluator=Wrong, proposals=30)
     assert not polished.kept and not polished.schedule
-    assert "nothing was proven faster" in polished.reason and "was not borne out" in polished.reason
+    assert "nothing was proven faster" in polished.reason and "3 other words" in polished.reason
+
+
+def test_one_that_loses_on_cold_caches_is_not_kept(files: tuple[Path, Path]) -> None:
+    polished = polish(*files, kernel("rmsnorm_90").name, 900.0, evaluator=SlowerWhenCold, proposals=30)
+    assert not polished.kept and not polished.schedule
+    assert "-1.00 % (-1.50 % to -0.50 %) on cold caches" in polished.reason
 
 
 def test_what_is_in_the_way_is_said(files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from warpwright import api
 from warpwright.base import Candidate, Source
 from warpwright.domains.graph.lower import Original, lower
 from warpwright.domains.graph.techniques.fuse import FuseCuda
-from warpwright.domains.sass import disassembly
+from warpwright.domains.sass.code import disassembly
 from warpwright.errors import UsageError, WarpwrightError
 from warpwright.sass import programs
 from warpwright.sass.polish import Polished, polish

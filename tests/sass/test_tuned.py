@@ -15,7 +15,7 @@ from sass_cubins import cubin, with_readable_ptxas
 
 import warpwright.sass
 from tests.sass.simulated_measurement import Measured
-from warpwright.domains.sass import disassembly
+from warpwright.domains.sass.code import disassembly
 from warpwright.domains.sass.harness import load
 from warpwright.errors import UsageError
 from warpwright.sass import tuned

@@ -161,7 +161,7 @@ def test_what_only_makes_a_baseline_is_not_proposed() -> None:
 
 
 def test_an_estimate_is_worked_out_once_a_recipe_even_when_its_ir_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("warpwright.search.moves._REMEMBERED", 2)
+    monkeypatch.setattr("warpwright.space.REMEMBERED", 2)
     seen: list[object] = []
     moves = Moves(replace(toy(), estimate=lambda ir: float(seen.append(ir) or len(seen))))
     recipes = moves.additions(())

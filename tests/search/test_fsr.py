@@ -16,9 +16,12 @@ from toy_space import TASK, Toy, measured
 from warpwright.archive import Archive
 from warpwright.base import Action, Budget, Candidate, Record, Source, Verdict
 from warpwright.errors import ChatError, NotApplicable, UsageError
-from warpwright.llm import Message, OpenAI, Recording, secrets
+from warpwright.llm.chat import Message
+from warpwright.llm.endpoint import OpenAI
+from warpwright.llm.recorded import Recording
 from warpwright.loop import Outcome, optimize
 from warpwright.search.fsr import Fsr, Options
+from warpwright.secrets import secrets
 from warpwright.space import Space, Traits, Writing
 
 MARKS = ("__global__", "run")

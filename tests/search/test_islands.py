@@ -17,7 +17,7 @@ from toy_space import TASK
 from warpwright.archive import Archive
 from warpwright.base import Budget, Candidate, Record, Source
 from warpwright.errors import ChatError, UsageError
-from warpwright.llm import Message
+from warpwright.llm.chat import Message
 from warpwright.loop import Course, Outcome, optimize
 from warpwright.search import fsr
 from warpwright.search.conversation import Tried

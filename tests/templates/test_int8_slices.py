@@ -31,13 +31,14 @@ class Sliced:
     """A matrix in the memory of the host, poisoned, as the kernels take it."""
 
     def __init__(self, x: np.ndarray[Any, Any]) -> None:
-        self.x, (self.rows, self.k) = x, x.shape
+        self.batches, self.per, self.k = (1, *x.shape)[-3:]
+        self.x, self.rows = x, self.batches * self.per
         self.padded = -(-self.k // 128) * 128
         self.layout = Layout.of(self.rows, self.padded)
         self.memory = np.full(self.layout.end, 0x5A, np.uint8)
-        at, layout, strides = self.memory.ctypes.data, self.layout, [stride // 4 for stride in x.strides]
+        at, layout, strides = self.memory.ctypes.data, self.layout, [stride // 4 for stride in (0, *x.strides)[-3:]]
         parts = (layout.slices, layout.inverse, layout.stats, layout.blocks, layout.worst, layout.flags, layout.done)
-        self.record = struct.pack(MATRIX, x.ctypes.data, *strides, *(at + part for part in parts), self.rows, self.padded)
+        self.record = struct.pack(MATRIX, x.ctypes.data, *strides, *(at + part for part in parts), self.rows, self.padded, self.per, self.batches)
 
     def part(self, name: str, after: str, kind: Any) -> np.ndarray[Any, Any]:
         return self.memory[getattr(self.layout, name) : getattr(self.layout, after)].view(kind)
@@ -61,7 +62,7 @@ def rows_of(rows: int, k: int, seed: int) -> np.ndarray[Any, Any]:
 
 
 def check(sliced: Sliced, count: int) -> None:
-    want = int8_reference.cut(np.ascontiguousarray(sliced.x))
+    want = int8_reference.cut(np.ascontiguousarray(sliced.x).reshape(sliced.rows, sliced.k))
     np.testing.assert_array_equal(sliced.digits[:count, :, : sliced.k], want.digits[:count])
     assert not sliced.digits[:count, :, sliced.k :].any()
     np.testing.assert_array_equal(sliced.part("inverse", "stats", np.float64), 2.0**-8 / want.scale)
@@ -116,3 +117,57 @@ def test_rows_with_inf_and_nan_are_plain_sums(kernels: dict[str, Any], warps: in
     np.testing.assert_array_equal(np.isnan(out[3:5]), np.isnan(want[3:5]))
     np.testing.assert_array_equal(np.isinf(out[3:5]), np.isinf(want[3:5]))
     assert (np.delete(out, (3, 4), 0) == 7).all()
+
+
+def test_several_matrices_are_cut_where_they_lie(kernels: dict[str, Any], warps: int) -> None:
+    pieces = rows_of(128, 3 * 36, 8).reshape(128, 3, 36).transpose(1, 0, 2)  # of a long inner size: the rows of a piece are apart
+    across = rows_of(3 * 36, 128, 9).reshape(3, 36, 128).transpose(0, 2, 1)  # [k, n]
+    a, b = Sliced(pieces), Sliced(across)
+    kernels["slice_rows"][-(-384 // (8 // warps)), 256](a.record, NO_MATRIX, 36)
+    kernels["slice_columns"][-(-384 // 16), 512](b.record, 36)
+    kernels["summarise"][2, 256](a.record, b.record)
+    kernels["slice_more"][48, 256](a.record, b.record, 36, 5)
+    check(a, 5)
+    check(b, 5)
+
+
+def test_each_of_several_has_its_own_plain_sums(kernels: dict[str, Any], warps: int) -> None:
+    x, y = (np.random.default_rng(seed).standard_normal((2, 128, 20)).astype(np.float32) for seed in (1, 2))
+    x[0, 7, 3], y[1, 100, 0] = np.inf, np.nan
+    a, b = Sliced(x), Sliced(y)
+    kernels["slice_rows"][2 * 256 // (8 // warps), 256](a.record, b.record, 20)
+    kernels["summarise"][2, 256](a.record, b.record)
+    out = np.full((256, 128), 7, np.float32)
+    kernels["plain_rows"][3, 256](a.record, b.record, out, 128, 20)
+    with np.errstate(invalid="ignore"):
+        want = np.full((2, 128, 128), 7, np.float32)
+        want[0, 7], want[1, :, 100] = x[0, 7] @ y[0].T, x[1] @ y[1, 100]
+    np.testing.assert_allclose(out.reshape(2, 128, 128), want, rtol=1e-4, atol=1e-5)
+
+
+TILES = """
+%s
+extern "C" __global__ void walk(const float* a, const float* b, int* seen, int m, int n, int batches, float k) {
+    const int number = blockIdx.x;
+    const Tile tile = tile_of(number, m, n, batches, k, (const float2*)a, (const float2*)b, 0);
+    seen[4 * number] = tile.row, seen[4 * number + 1] = tile.column, seen[4 * number + 2] = tile.b_row, seen[4 * number + 3] = tile.level;
+}
+"""
+
+
+@pytest.mark.parametrize("columns", [pytest.param(64, marks=pytest.mark.slow), 128])
+def test_every_tile_of_every_batch_is_done_once(columns: int) -> None:
+    text = f"#define BM 128\n#define BN {columns}\n#define GROUP 8\n{TILES % int8_product.text('int8_tile.h')}"
+    walk = transpile.compile_text(text, "tiles.cu").load(["-O1" if flag == "-O3" else flag for flag in transpile.FLAGS])["walk"]
+    for batches, m, n in [(1, 300, 200), (1, 2000, 130), (3, 256, 384), (5, 1280, 128)]:
+        down, across = -(-m // 128), -(-n // columns)
+        a_blocks, b_blocks = (np.zeros((batches * -(-size // 128), 2), np.float32) for size in (m, n))
+        a_blocks[-1] = 1e6, 0  # the last rows of the last batch need more slices, and they alone
+        seen = np.zeros((batches * down * across, 4), np.int32)
+        walk[len(seen), 1](a_blocks, b_blocks, seen, batches * m, n, batches, 512.0)
+        most = int(seen[:, 3].max())
+        want = {
+            (batch * m + 128 * row, columns * column, batch * n + columns * column, most if (batch, row) == (batches - 1, down - 1) else 3)
+            for batch in range(batches) for row in range(down) for column in range(across)
+        }  # fmt: skip
+        assert most > 3 and {tuple(int(part) for part in row) for row in seen} == want

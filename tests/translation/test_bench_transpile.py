@@ -12,7 +12,8 @@ import pytest
 
 from warpwright import cli
 from warpwright.errors import UsageError
-from warpwright.llm import Replay, prompt_digest
+from warpwright.llm.chat import prompt_digest
+from warpwright.llm.recorded import Replay
 from warpwright.translation import bench, report, translators
 from warpwright.translation.c_source import parameters, stored_to
 from warpwright.translation.items import Buffer, Item

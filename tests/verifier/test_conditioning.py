@@ -14,7 +14,7 @@ from warpwright.verifier.judge.reference import Original
 
 torch = pytest.importorskip("torch")
 
-TASK = '''
+TASK = """
 import torch
 from torch import nn
 
@@ -29,7 +29,7 @@ def get_inputs():
 
 def get_init_inputs():
     return []
-'''
+"""
 
 
 def judgement(tmp_path: Path, answer: str) -> Judgement:

@@ -40,6 +40,27 @@ def test_a_row_that_is_empty_from_the_start_may_stay_so() -> None:
     assert any(not discrete.vary([mask], "normal", seed, distinct=False)[0][1].any() for seed in SEEDS)
 
 
+@pytest.mark.parametrize("name", discrete.LEVEL)
+def test_rows_of_a_mask_are_full_nearly_full_nearly_empty_or_fill_a_byte(name: str) -> None:
+    for seed in SEEDS:
+        [mask] = discrete.vary([torch.rand(64, 300) < 0.5], name, seed, distinct=False)
+        assert {300, 299, 1, 256} <= set(mask.sum(-1).tolist())
+        [plain] = discrete.vary([torch.rand(64, 300) < 0.5], name, seed, distinct=False, mild=True)
+        assert not {300, 1} & set(plain.sum(-1).tolist())
+
+
+@pytest.mark.parametrize("name", distributions.UNEVEN)
+def test_one_tensor_of_several_is_smaller_than_the_others(name: str) -> None:
+    lesser = set()
+    for seed in SEEDS:
+        sizes = [float(tensor.abs().amax()) for tensor in distributions.redistribute([torch.ones(3), torch.ones(4)], name, seed)]
+        assert max(sizes) == pytest.approx(min(sizes) / distributions.LESSER)
+        lesser.add(sizes.index(min(sizes)))
+    assert lesser == {0, 1}
+    [alone] = distributions.redistribute([torch.ones(3)], name, 1)
+    assert float(alone.amax()) in (3.0, pytest.approx(0.01))
+
+
 @pytest.mark.parametrize("value", [3, 0.5])
 def test_numbers_become_others_nothing_and_negative(value: float) -> None:
     assert discrete.vary([value], "negated", 1, distinct=False) == [-value]
@@ -205,3 +226,12 @@ def test_real_and_imaginary_parts_vary_each_by_itself() -> None:
     moved = distributions.move([x], 4.0)[0]
     assert torch.allclose(moved, x * (1 + 4 * torch.finfo(torch.float32).eps), rtol=1e-7)
     assert 0 < float((distributions.perturb([x], 1)[0] - x).abs().max()) < 1e-6
+
+
+def test_of_three_edited_cases_two_change_a_single_element() -> None:
+    edited = [case for case in cases(Task("any", "/nowhere/any.py"), 5) if case.name == "edited"]
+    assert sorted(case.seed % 2 for case in edited) == [0, 1, 1]
+    inputs = [torch.zeros(64), torch.zeros(64)]
+    for case in edited:
+        changed = [int((tensor != 0).sum()) for tensor in distributions.redistribute(inputs, "edited", case.seed + 1)]
+        assert sum(changed) == 1 if case.seed % 2 else min(changed) > 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -117,3 +119,21 @@ def test_what_is_known_of_answers_that_were_forgotten_is_bounded(monkeypatch: py
         original.answers.clear()
         original.answer(first, 0)
     assert key_of(first, 0) in original.worked_out and sum(answer.bytes for answer in original.worked_out.values()) <= 4 * each
+
+
+def test_a_judge_begun_anew_keeps_nothing_of_an_earlier_secret(tmp_path: Path) -> None:
+    def order(name: str) -> dict[str, Any]:
+        (tmp_path / name).mkdir()
+        return {"device": "cpu", "exchange": str(tmp_path / name), "isolation": {}}
+
+    drawn, told = Case("normal", 3), to_json(task("softmax"))
+    again, fresh = JudgeWorker(order("again")), JudgeWorker(order("fresh"))
+    again.open(told, "7", False)
+    again.ship(asdict(drawn)), again.state(0)
+    again._original.answer(drawn, 0)
+    facts = again.open(told, "8", False)
+    assert not again.shipped and not again.states and not again.last
+    assert set(again._original.answers) == {key_of(Case("nominal", 8), 0)}  # made while opening, under the new secret
+    assert facts == fresh.open(told, "8", False)
+    for name, tensor in fresh._original.state(0).items():
+        assert torch.equal(tensor, again._original.state(0)[name])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -56,3 +57,23 @@ def test_what_is_only_badly_conditioned_is_no_noise() -> None:
     scale, original = oracle.Scale(1.0, 1.0, 1.0, 64), Errors(0.5, 0.3, 0.3)
     assert not oracle.is_noise(original, scale)
     assert oracle.tolerance(original, scale, torch.float32).rms < 2.1 * 0.3
+
+
+def flushed(values: torch.Tensor) -> torch.Tensor:
+    return torch.where(values.abs() < torch.finfo(torch.float32).tiny, 0, values)
+
+
+def test_additions_to_memory_of_a_gpu_may_lose_what_they_flush_to_zero() -> None:
+    generator = torch.Generator().manual_seed(3)
+    smallest = torch.finfo(torch.float32).tiny
+    sizes = 0.9 * smallest * torch.rand(8, 1, generator=generator, dtype=torch.float64)
+    terms = torch.randn(8, 2048, generator=generator, dtype=torch.float64) * sizes
+    exact, summed = terms.sum(0), torch.zeros(2048, dtype=torch.float64)
+    for term in terms:
+        summed = flushed(summed + flushed(term))
+    error, scale, original = oracle.errors_of(summed, exact), oracle.scale_of(exact), Errors(1e-45, 1e-45, 1e-45)
+    assert oracle.excess(error, oracle.tolerance(original, scale, torch.float32)) > 1
+    on_gpu = replace(scale, on_gpu=True)
+    assert oracle.excess(error, oracle.tolerance(original, on_gpu, torch.float32)) < 0.5
+    for dtype in (torch.float16, torch.bfloat16, torch.float64):  # their additions flush nothing, and float16's numbers below it are no small ones
+        assert oracle.tolerance(original, on_gpu, dtype) == oracle.tolerance(original, scale, dtype)

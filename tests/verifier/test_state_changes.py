@@ -10,13 +10,13 @@ import pytest
 
 from warpwright.base import to_json
 from warpwright.tasks import taskfile
-from warpwright.verifier.draw import CHANGES, EXCHANGES, mixed
+from warpwright.verifier.draw import CHANGES, EXCHANGES, TAKEN, mixed
 from warpwright.verifier.judge.judge_worker import JudgeWorker
 from warpwright.verifier.judge.reference import Original
 
 torch = pytest.importorskip("torch")
 
-TASK = '''
+TASK = """
 import torch
 from torch import nn
 
@@ -34,7 +34,7 @@ def get_inputs():
 
 def get_init_inputs():
     return []
-'''
+"""
 
 NAMES = ("table", "layer.weight", "layer.bias")  # as a state has them: a module's own first
 
@@ -72,7 +72,29 @@ def test_the_other_changes(original: Original) -> None:
     assert len({mixed(number, change) for number in range(3) for change in CHANGES}) == 3 * len(CHANGES)
 
 
-TIED = '''
+def test_a_parameter_of_one_sign_gets_another_in_one_element(tmp_path: Path) -> None:
+    file = tmp_path / "task.py"
+    file.write_text(TASK.replace("self.layer = nn.Conv2d(8, 6, 3)", "self.layer = nn.Conv2d(8, 6, 3)\n        self.layer.bias.data = torch.rand(6)"))
+    positive = Original(taskfile.describe(file), "cpu", 5, 1 << 30)
+    assert positive.of_one_sign == ["layer.bias"]
+    assert bool((positive.state(1)["layer.bias"] >= 0).all())
+    assert int((positive.state(mixed(NAMES.index("layer.bias"), "minus"))["layer.bias"] < 0).sum()) == 1
+
+
+def test_a_state_that_a_call_left_is_taken_with_two_elements_exchanged(original: Original) -> None:
+    left = {name: tensor + 1 if tensor.is_floating_point() else tensor for name, tensor in original.state(1).items()}
+    seen = set()
+    for seed in range(6):
+        name = original.take(left, NAMES[:2], seed)
+        taken = original.state(TAKEN)
+        seen.add(name)
+        assert int((taken[name] != left[name]).sum()) == 2 and sorted(taken[name].flatten().tolist()) == sorted(left[name].flatten().tolist())
+        assert all(torch.equal(taken[other], left[other]) for other in NAMES if other != name)
+    assert seen == set(NAMES[:2])
+    assert original.take({**left, "table": left["table"][:3]}, NAMES[:2], 1) == ""
+
+
+TIED = """
 import torch
 from torch import nn
 
@@ -90,7 +112,7 @@ def get_inputs():
 
 def get_init_inputs():
     return []
-'''
+"""
 
 
 def test_tied_parameters_stay_tied_and_are_not_taken_for_written_ones(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from warpwright.verifier.judge.reference import Original, clone, round_tf32
 
 torch = pytest.importorskip("torch")
 
-TASK = '''
+TASK = """
 import torch
 from torch import nn
 {flags}
@@ -33,7 +33,7 @@ def get_inputs():
 
 def get_init_inputs():
     return []
-'''
+"""
 CONVOLUTION = {"layer": "nn.Conv2d(8, 8, 3)", "shape": "2, 8, 16, 16"}
 PRODUCT = {"layer": "nn.Linear(64, 64)", "shape": "16, 64"}
 MATMUL_ON = "torch.backends.cuda.matmul.allow_tf32 = True"

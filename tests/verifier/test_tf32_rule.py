@@ -119,9 +119,7 @@ def test_the_units_own_rounding_passes_and_eight_times_as_much_does_not(tmp_path
 
 @FEW
 @drawn
-def test_the_rule_never_asks_for_more_and_does_nothing_where_the_flags_forbid(
-    tmp_path: Path, form: str, answer: str, case: str, seed: int
-) -> None:
+def test_the_rule_never_asks_for_more_and_does_nothing_where_the_flags_forbid(tmp_path: Path, form: str, answer: str, case: str, seed: int) -> None:
     made = original(tmp_path, form, answer, seed)
     chosen = Case(case, seed + 1)
     permitted = made.answer(chosen, 0).leaves[0].allowed

@@ -229,3 +229,43 @@ def test_who_builds_gets_a_share_of_a_device_that_others_time_on_without_a_pause
     for thread in (builder, *timers):
         thread.join()
     assert not starved and had == [False]
+
+
+def test_all_who_build_have_one_share(lock: DeviceLock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever comes while another one has a share builds beside him; when it is over, nobody has one before patience has ended anew."""
+    late = [0.0]
+    monkeypatch.setattr(device_lock, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + late[0], sleep=time.sleep))
+    got_in, done = threading.Event(), threading.Event()
+
+    def times(seconds: float) -> None:
+        with lock.exclusive():
+            time.sleep(seconds)
+
+    def builds() -> None:
+        with lock.shared():
+            got_in.set()
+            done.wait(20)
+
+    timers = [threading.Thread(target=times, args=(seconds,), daemon=True) for seconds in (0.4, 0.0)]
+    latecomer = threading.Thread(target=builds, daemon=True)
+    with lock.shared() as held:
+        held.patience = 0.05
+        timers[0].start()
+        while not held.wanted:
+            time.sleep(0.01)
+        held.step_aside()  # patience ends while the first one times
+        timers[1].start()
+        time.sleep(0.05)
+        assert not held.wanted
+        with lock.shared() as other:  # comes in at once, though somebody wants to time
+            assert not other.wanted
+            late[0] = device_lock.SHARE
+            assert held.wanted and other.wanted
+            latecomer.start()
+            assert not got_in.wait(0.2)
+            late[0] += device_lock.PATIENCE
+            assert not got_in.wait(0.1)  # who came late waits for the one who has asked to time
+    assert got_in.wait(20)
+    done.set()
+    for thread in (latecomer, *timers):
+        thread.join()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -11,7 +13,8 @@ pytest.importorskip("torch")
 
 import torch
 
-from warpwright.workers.inside.integrity import OPERATORS, watch_operators, watch_tools
+from warpwright.workers.inside.integrity import OPERATORS, watch_operators, watch_settings, watch_tools
+from warpwright.workers.inside.runner import Runner
 
 
 def test_a_kernel_registered_for_such_an_operator_is_seen() -> None:
@@ -65,3 +68,28 @@ def test_a_listener_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_before_python_3_12_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("warpwright.workers.inside.integrity.sys", SimpleNamespace())
     assert watch_tools()() == []
+
+
+def test_numpy_left_raising_is_a_setting_left_changed() -> None:
+    numpy = pytest.importorskip("numpy")
+    changed = watch_settings()
+    with numpy.errstate(over="raise"):
+        assert [line.partition(":")[0] for line in changed()] == ["numpy's floating-point errors"]
+    assert not changed()
+
+
+def test_the_collector_may_rest_for_a_while_and_is_on_again(tmp_path: Path) -> None:
+    """A worker has it on, as a user's program has, and never runs by itself: a call that turns it off and on has left it as it was."""
+    thresholds = gc.get_threshold()
+    try:
+        with torch.enable_grad():  # which a runner turns off
+            Runner({"device": "cpu", "folder": str(tmp_path), "exchange": str(tmp_path), "isolation": []})
+        assert gc.isenabled() and gc.get_threshold()[0] == 0
+        changed = watch_settings()
+        gc.disable()
+        assert [line.partition(":")[0] for line in changed()] == ["garbage collector"]
+        gc.enable()
+        assert not changed()
+    finally:
+        gc.enable()
+        gc.set_threshold(*thresholds)

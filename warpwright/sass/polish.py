@@ -1,4 +1,4 @@
-"""The last polish: a search of so many seconds over the schedule of one finished kernel, and the final measurement that says whether it is kept.
+"""The last polish: a search of so many seconds over the schedule of one finished kernel, and the judgement that says whether it is kept.
 
     polish(cubin, harness, "kernel_name", 30.0)  ->  Polished(kept, speedup, interval, schedule, reason)
 
@@ -16,25 +16,22 @@ from pathlib import Path
 from typing import Any
 
 from warpwright import domains
-from warpwright.base import Budget, Record, Task, is_baseline
+from warpwright.base import Budget, Task
 from warpwright.deadline import out_of_time
-from warpwright.domains.sass import disassembly
+from warpwright.domains.sass.code import disassembly
 from warpwright.domains.sass.domain import MOST_REGISTERS
 from warpwright.errors import WarpwrightError
 from warpwright.loop import Course, Outcome, optimize
 from warpwright.space import Measuring
-from warpwright.targets.cubin.evaluator import CubinEvaluator, Final
-from warpwright.targets.cubin.shipping import proven
+from warpwright.targets.cubin.evaluator import CubinEvaluator
+from warpwright.targets.cubin.judging import Judging, fastest, first_accepted, percent, span
 
 SEARCH = "screen"
-TRIED = 3
-"""Of the fastest candidates: where a longer look refuses the best, the next one is looked at."""
-
-FINAL_SECONDS = 3.0
-"""Of the time, at most, that the final measurement is kept; a third of a short one."""
+FINAL_SECONDS = 4.0
+"""Of the time, at most, that the judgement is kept; a third of a short one."""
 
 Open = Callable[[Task, str, Measuring], AbstractContextManager[Any]]
-"""Opens an evaluator with `confirm`: CubinEvaluator, but in tests."""
+"""Opens an evaluator that judges (judging.Judging): CubinEvaluator, but in tests."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +44,9 @@ class Polished:
     """What was seen, in words."""
     speedup: float = 1.0
     interval: tuple[float, float] = (1.0, 1.0)
-    """99 %, from a process of its own."""
+    """99 %, on warm inputs, from a process of its own."""
+    cold: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    """Speed-up and 99 % interval of single launches on cold caches."""
     schedule: str = ""
     """The text of the schedule, where it is kept."""
     candidates: int = 0
@@ -62,7 +61,8 @@ def polish(
     proposals: int | None = None,
 ) -> Polished:  # fmt: skip
     """Search a kernel's schedule for `seconds`, the final measurement included, or by so many candidates; keep one that is proven faster."""
-    until = time.monotonic() + seconds - min(FINAL_SECONDS, seconds / 3)
+    end = time.monotonic() + seconds
+    until = end - min(FINAL_SECONDS, seconds / 3)
     if not disassembly.is_available():
         return Polished(kernel, False, "left as it is: there is no nvdisasm (pip install 'warpwright[sass]')")
     try:
@@ -70,7 +70,7 @@ def polish(
         with evaluator(task, device, Measuring(seed=seed)) as opened:
             budget = Budget(max(0.1, until - time.monotonic()), proposals)
             outcome = optimize(task, domains.space(task, "cubin"), opened, SEARCH, budget, course=Course(seed=seed))
-            return _chosen(kernel, outcome, opened)
+            return _chosen(kernel, outcome, opened, end)
     except WarpwrightError as error:
         return Polished(kernel, False, f"left as it is: {error}")
     except BaseException as error:
@@ -79,26 +79,16 @@ def polish(
         return Polished(kernel, False, "left as it is: the time was over")
 
 
-def _chosen(kernel: str, outcome: Outcome, evaluator: Any) -> Polished:
-    """Return the fastest schedule that the final measurement bears out."""
+def _chosen(kernel: str, outcome: Outcome, evaluator: Judging, end: float) -> Polished:
+    """Return the fastest schedule that the judgement accepts."""
     failed = sum(record.status != "ok" for record in outcome.records)
     seen = f"{outcome.proposals} candidates"
-    for record in fastest(outcome):
-        final: Final = evaluator.confirm(record.candidate, stress=0.5)
-        if proven(final):
-            gain = f"{_percent(final.speedup)} ({_percent(final.interval[0])} to {_percent(final.interval[1])}) of {seen}"
-            reason = f"{gain}, {final.launches} launches bit by bit as before"
-            return Polished(kernel, True, reason, final.speedup, final.interval, record.candidate.source.text, outcome.proposals, failed)
-        seen = f"{seen}, {_percent(record.speedup)} was not borne out"
-    return Polished(kernel, False, f"left as it is: nothing was proven faster among {seen}", candidates=outcome.proposals, failed=failed)
-
-
-def fastest(outcome: Outcome) -> list[Record]:
-    """Return the fastest few of what a search took for faster."""
-    faster = [record for record in outcome.records if record.measurement is not None and record.measurement.verdict == "FASTER"]
-    sure = [record for record in faster if not is_baseline(record) and record.status == "ok"]
-    return sorted(sure, key=lambda record: -record.speedup)[:TRIED]
-
-
-def _percent(speedup: float) -> str:
-    return f"{100 * (speedup - 1):+.2f} %"
+    found = first_accepted(evaluator, fastest(outcome.records), stress=0.5, until=end)
+    refused = "".join(f"; refused: {reason}" for reason in found.refusals)
+    if found.candidate is None or found.judgement is None:
+        reason = f"left as it is: nothing was proven faster among {seen}{refused}"
+        return Polished(kernel, False, reason, candidates=outcome.proposals, failed=failed)
+    it = found.judgement
+    gain = f"{percent(it.speedup)} ({span(it.interval)}) warm, {percent(it.cold[0])} ({span(it.cold[1:])}) cold, of {seen}"
+    reason = f"{gain}, {it.launches} launches bit by bit as before{refused}"
+    return Polished(kernel, True, reason, it.speedup, it.interval, it.cold, found.candidate.source.text, outcome.proposals, failed)

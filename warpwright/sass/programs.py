@@ -24,8 +24,8 @@ from pathlib import Path
 
 from warpwright.base import Action, Candidate, Source
 from warpwright.domains.sass import script
-from warpwright.domains.sass.cubin import WORD, Cubin
-from warpwright.domains.sass.kernel import read_kernel
+from warpwright.domains.sass.code.cubin import WORD, Cubin
+from warpwright.domains.sass.code.kernel import read_kernel
 from warpwright.errors import WarpwrightError
 from warpwright.native.standalone_cuda import _CudaKernels
 from warpwright.sass.polish import Polished, polish

@@ -32,8 +32,8 @@ from typing import Any
 
 from warpwright.base import digest, now
 from warpwright.domains.sass import script, triton_kernels
-from warpwright.domains.sass.cubin import Cubin
-from warpwright.domains.sass.kernel import read_kernel
+from warpwright.domains.sass.code.cubin import Cubin
+from warpwright.domains.sass.code.kernel import read_kernel
 from warpwright.errors import UsageError, WarpwrightError
 from warpwright.files import write_whole
 from warpwright.native import cache_folder

@@ -12,7 +12,8 @@ from typing import Any, ClassVar, Self
 
 from warpwright.base import Candidate, Record
 from warpwright.errors import ChatError, LimitReached, UsageError
-from warpwright.llm import Chat, Limits, Message, Metered
+from warpwright.llm.chat import Chat, Message
+from warpwright.llm.metered import Limits, Metered
 from warpwright.search.answers import program_of
 from warpwright.search.feedback import changes, profile
 from warpwright.search.moves import Proposer

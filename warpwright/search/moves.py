@@ -24,28 +24,25 @@ LONGEST = 64
 NEAR = 1000
 """Neighbours that are drawn before a recipe counts as a local best, in a space whose actions are drawn."""
 
-_REMEMBERED = 256
-"""IRs kept by `Moves`, the newest ones: replaying a recipe copies the graph once for each action."""
-
 
 class Moves:
-    """Replays recipes of one space and remembers the IRs they gave."""
+    """Replays recipes of one space, which remembers the IRs they gave: replaying a recipe copies the graph once for each action."""
 
     def __init__(self, space: Space[Any], longest: int = LONGEST) -> None:
         self.space, self.longest = space, longest
-        self._irs: dict[Recipe, Any] = {(): space.start}
         self._estimates: dict[Recipe, float] = {}
         self.known: dict[Recipe, float] = {}
         """Speed-ups of the recipes that were proposed by `ask`."""
 
     def ir(self, recipe: Recipe) -> Any:
         """Return the IR of `recipe`; raise NotApplicable when one of its actions is not legal where it stands."""
-        if recipe not in self._irs:
+        if not recipe:
+            return self.space.start
+        ir = self.space.replayed.get(recipe)
+        if ir is None:
             ir = self.space.apply(self.ir(recipe[:-1]), recipe[-1])
-            while len(self._irs) >= _REMEMBERED:
-                del self._irs[next(key for key in self._irs if key)]
-            self._irs[recipe] = ir
-        return self._irs[recipe]
+            self.space.remember(recipe, ir)
+        return ir
 
     def actions(self, recipe: Recipe) -> list[Action]:
         """Return the actions that are legal after `recipe`, in the space's order; none after the longest recipe."""

@@ -19,6 +19,7 @@
 // Parameters (macros): BN = 64 | 128 columns a tile; SLOTS: slots of (128 + BN) * 128 bytes, at most 227 KB;
 //   GROUP: rows of tiles walked together, for L2; WATCHDOG: a wait that never ends traps instead of hanging;
 //   PROBE, to see what bounds the time, with wrong results: 1 loads nothing, 2 multiplies nothing.
+// `batches` products at once: A is batches * (m / batches) rows, B batches * n, C [m, n]; where batches > 1, m / batches and n are multiples of 128.
 // Bounds: k at most 24,576, so that no int32 sum overflows (order 4: 5 * 128 * 128 * k < 2^31); k rounded up to 128 by zeros.
 //
 // What bounds it: shared memory, bytes a clock of 128, for each k-step of 128 at level 3 (3,072 clocks of tensor work): wgmma reads A and B: 96, TMA
@@ -43,8 +44,6 @@ constexpr int FULL_WARPS = 4 * CONSUMERS;  // warps that release a slot
 struct alignas(64) TensorMap {
     char opaque[128];
 };
-
-#include "int8_level.h"
 
 // ---- barriers, copies, tensor cores ---------------------------------------------------------------------------------------------------------------
 
@@ -289,22 +288,11 @@ __device__ __forceinline__ void store(const int (&c)[3][SUMS], const Place& plac
 
 // ---- the kernel -------------------------------------------------------------------------------------------------------------------------------------
 
-struct Tile {
-    int row, column, level;  // the first row and column
-};
-
-__device__ __forceinline__ Tile tile_of(int index, int m, int n, float k, const float2* a_blocks, const float2* b_blocks, int fixed) {
-    const int down = (m + BM - 1) / BM, across = (n + BN - 1) / BN;
-    const int band = index / (GROUP * across), rows = min(GROUP, down - band * GROUP), within = index % (GROUP * across);
-    const int block = band * GROUP + within % rows, column = within / rows * BN;
-    if (fixed) return {block * BM, column, fixed};
-    const float2 a = a_blocks[block], b = b_blocks[column / 128];
-    return {block * BM, column, tile_level(a.x, a.y, b.x, b.y, k)};
-}
+#include "int8_tile.h"
 
 extern "C" __global__ void __launch_bounds__(128 * (1 + CONSUMERS), 1)
     int8_product(const __grid_constant__ TensorMap a_map, const __grid_constant__ TensorMap b_map, float* c_out, long long pitch, const double* a_inverse,
-                 const double* b_inverse, const float2* a_blocks, const float2* b_blocks, int m, int n, int k, int fixed_level) {
+                 const double* b_inverse, const float2* a_blocks, const float2* b_blocks, int m, int n, int k, int fixed_level, int batches) {
     extern __shared__ __align__(1024) char storage[];
     __shared__ __align__(8) u64 barriers[2 * SLOTS];
     const int lane = threadIdx.x % 32, group = threadIdx.x / 128;
@@ -319,13 +307,13 @@ extern "C" __global__ void __launch_bounds__(128 * (1 + CONSUMERS), 1)
         asm volatile("fence.proxy.async;" ::: "memory");
     }
     __syncthreads();
-    const int tiles = ((m + BM - 1) / BM) * ((n + BN - 1) / BN), steps = (k + BK - 1) / BK;
+    const int tiles = tiles_of(m, n, batches), steps = (k + BK - 1) / BK;
 
     if (group == 0) {  // producer: one thread
         asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
         if (threadIdx.x == 0) {
             for (int index = blockIdx.x; index < tiles; index += gridDim.x) {
-                const Tile tile = tile_of(index, m, n, (float)k, a_blocks, b_blocks, fixed_level);
+                const Tile tile = tile_of(index, m, n, batches, (float)k, a_blocks, b_blocks, fixed_level);
                 for (int pass = tile.level > 3 ? 0 : 1; pass < 2; ++pass) {
                     const int slices = pass ? 3 : tile.level;
                     for (int step = 0; step < steps; ++step)
@@ -339,7 +327,7 @@ extern "C" __global__ void __launch_bounds__(128 * (1 + CONSUMERS), 1)
                             }
                             barrier_expect(full, SLOT_BYTES);
                             load(at, a_map, step * BK, tile.row, slice, full);
-                            load(at + A_BYTES, b_map, step * BK, tile.column, slice, full);
+                            load(at + A_BYTES, b_map, step * BK, tile.b_row, slice, full);
                             ring.next();
                         }
                 }
@@ -353,7 +341,7 @@ extern "C" __global__ void __launch_bounds__(128 * (1 + CONSUMERS), 1)
         u32 first = 0;  // the oldest slot that this warp has not released
         int c[3][BN / 2];
         for (int index = blockIdx.x; index < tiles; index += gridDim.x) {
-            const Tile tile = tile_of(index, m, n, (float)k, a_blocks, b_blocks, fixed_level);
+            const Tile tile = tile_of(index, m, n, batches, (float)k, a_blocks, b_blocks, fixed_level);
             const Place place = {c_out, pitch, tile.row + (group - 1) * 64 + warp * 16 + lane / 4, tile.column + lane % 4 * 2, m, n};
             clear(c);
             if (tile.level > 3) {
@@ -367,7 +355,7 @@ extern "C" __global__ void __launch_bounds__(128 * (1 + CONSUMERS), 1)
             for (int step = 0; step < steps; ++step) high_step(c, ring, rows, first, step > 0, lane);
             wait_products<0>();
             release_slots(ring, first, 3, lane);
-            store(c, place, a_inverse, b_inverse, tile.level > 3);
+            store(c, place, a_inverse, b_inverse + (tile.b_row - tile.column), tile.level > 3);
         }
     }
 }

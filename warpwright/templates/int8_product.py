@@ -17,7 +17,7 @@ from warpwright.templates import driver
 def text(name: str) -> str:
     """Return the CUDA text of a template with its own headers in place."""
     folder = Path(__file__).parent
-    return re.sub(r'#include "(\w+\.h)"', lambda match: (folder / match[1]).read_text(), (folder / name).read_text())
+    return re.sub(r'#include "(\w+\.h)"', lambda match: text(match[1]), (folder / name).read_text())
 
 
 # --- generated programs hold what follows
@@ -27,7 +27,7 @@ LONGEST = 24576
 SLICES = 5
 SHORT = 1024
 """Rows up to this length are cut by one warp each, longer ones by eight."""
-MATRIX = "PqqPPPPPPPii"
+MATRIX = "PqqqPPPPPPPiiii"
 """`struct Matrix` of int8_slices.cu, as the struct module writes it."""
 NO_MATRIX = bytes(struct.calcsize(MATRIX))
 
@@ -77,31 +77,33 @@ class Layout(NamedTuple):
 
 
 class SlicedMatrix:
-    """A float32 matrix [rows, k] on a GPU and the memory of its slices; `fill` writes them.
+    """A float32 matrix [rows, k] on a GPU, or several [batches, per, k], and the memory of its slices; `fill` writes them.
 
     The last two slices are written when a product first needs them, on the device, without the host knowing.
     """
 
     def __init__(self, source: torch.Tensor, memory: torch.Tensor | None = None) -> None:
         """Allocate, or take the memory of slices that are there. A copy of `source` is kept where neither its rows nor its columns are contiguous."""
-        if source.dim() != 2 or source.dtype != torch.float32 or not source.is_cuda:
+        if source.dim() not in (2, 3) or source.dtype != torch.float32 or not source.is_cuda:
             raise UsageError(f"expected a float32 matrix on a GPU, saw {source.dtype} of shape {tuple(source.shape)} on {source.device}")
-        rows, k = source.shape
-        if not 0 < k <= LONGEST or not rows:
-            raise UsageError(f"expected rows of 1 to {LONGEST} elements, saw a matrix of shape {tuple(source.shape)}", "use torch for such a product")
-        self.source = source if 1 in source.stride() else source.contiguous()
-        self.rows, self.k, self.padded, self.device = rows, k, -(-k // 128) * 128, source.device.index
-        self.by_rows = self.source.stride(1) == 1
+        self.batches, self.per, k = shape = (1, *source.shape)[-3:]
+        if not 0 < k <= LONGEST or not self.batches * self.per or (self.batches > 1 and self.per % 128):
+            said = f"expected rows of 1 to {LONGEST} elements, of several matrices a multiple of 128, saw a tensor of shape {tuple(source.shape)}"
+            raise UsageError(said, "use torch for such a product")
+        self.source = source if 1 in source.stride()[-2:] else source.contiguous()
+        self.rows, self.k, self.padded, self.device = self.batches * self.per, k, -(-k // 128) * 128, source.device.index
+        self.strides = self.source.view(shape).stride()
+        self.by_rows = self.strides[2] == 1
         """Whether rows are contiguous; else columns are."""
-        self.layout = Layout.of(rows, self.padded)
+        self.layout = Layout.of(self.rows, self.padded)
         self.memory = torch.empty(self.layout.end, dtype=torch.uint8, device=source.device) if memory is None else memory
 
     @property
     def record(self) -> bytes:
         """The matrix as the kernels take it."""
-        at, layout = self.memory.data_ptr(), self.layout
+        at, layout, sizes = self.memory.data_ptr(), self.layout, (self.rows, self.padded, self.per, self.batches)
         parts = (layout.slices, layout.inverse, layout.stats, layout.blocks, layout.worst, layout.flags, layout.done)
-        return struct.pack(MATRIX, self.source.data_ptr(), *self.source.stride(), *(at + part for part in parts), self.rows, self.padded)
+        return struct.pack(MATRIX, self.source.data_ptr(), *self.strides, *(at + part for part in parts), *sizes)
 
     @property
     def slices(self) -> torch.Tensor:
@@ -147,16 +149,19 @@ def cut(source: torch.Tensor) -> SlicedMatrix:
 
 
 def product(a: SlicedMatrix, b: SlicedMatrix, out: torch.Tensor, tiles: Tiles = TILES, level: int = 0) -> torch.Tensor:
-    """Write a @ b.T into out [m, n], rows contiguous, and return it; `level` (3, 4 or 5) replaces the rule that chooses one for each tile."""
-    m, n, k, device = a.rows, b.rows, a.k, a.device
+    """Write a @ b.T into out [m, n], rows contiguous, and return it; `level` (3, 4 or 5) replaces the rule that chooses one for each tile.
+
+    Of several matrices each is multiplied by the other side's of its number, into out [batches * m, n].
+    """
+    m, n, k, device, batches = a.rows, b.per, a.k, a.device, a.batches
     stream, sms, kernels, left, right = torch.cuda.current_stream().cuda_stream, _multiprocessors(device), passes(device), a.record, b.record
-    kernels["slice_more"](-(-m // 16) + -(-n // 16), stream, left, right, k, level)
-    at, other = a.memory.data_ptr(), b.memory.data_ptr()
+    kernels["slice_more"](-(-m // 16) + -(-b.rows // 16), stream, left, right, k, level)
+    at, other, pitch = a.memory.data_ptr(), b.memory.data_ptr(), out.stride(-2)
     product_kernel(device, tiles)(
-        min(sms, -(-m // 128) * -(-n // tiles.columns)), stream, a.map_of(128), b.map_of(tiles.columns), out.data_ptr(), out.stride(0),
-        at + a.layout.inverse, other + b.layout.inverse, at + a.layout.blocks, other + b.layout.blocks, m, n, k, level,
+        min(sms, -(-m // 128) * -(-n // tiles.columns)), stream, a.map_of(128), b.map_of(tiles.columns), out.data_ptr(), pitch,
+        at + a.layout.inverse, other + b.layout.inverse, at + a.layout.blocks, other + b.layout.blocks, m, n, k, level, batches,
     )  # fmt: skip
-    kernels["plain_rows"](sms, stream, left, right, out.data_ptr(), out.stride(0), k)
+    kernels["plain_rows"](sms, stream, left, right, out.data_ptr(), pitch, k)
     return out
 
 
@@ -165,7 +170,7 @@ def product_kernel(device: int, tiles: Tiles) -> driver.Kernel:
     """Return the product's kernel, built and loaded once."""
     with torch.cuda.device(device):
         code = driver.machine_code(text("int8_product.cu"), "90a", tiles.defines())
-        return driver.Kernel(code, "int8_product", ("128s", "128s", *"PqPPPPiiii"), 384, tiles.shared)
+        return driver.Kernel(code, "int8_product", ("128s", "128s", *"PqPPPPiiiii"), 384, tiles.shared)
 
 
 @functools.cache
@@ -186,7 +191,12 @@ def _multiprocessors(device: int) -> int:
 
 
 def linear(x: torch.Tensor, rows: torch.Tensor, memory: torch.Tensor | None = None) -> torch.Tensor:
-    """Return x @ rows.T for x [..., k] and rows [n, k]. `memory`: that of the slices of `rows`, where they are there."""
-    left, right = SlicedMatrix(x.reshape(-1, x.shape[-1])), SlicedMatrix(rows, memory)
+    """Return x @ rows.T for x [..., k] and rows [n, k], or for x [batches, m, k] and rows [batches, n, k], m and n multiples of 128.
+
+    `memory`: that of the slices of `rows`, where they are there.
+    """
+    left, right = SlicedMatrix(x if rows.dim() == 3 else x.reshape(-1, x.shape[-1])), SlicedMatrix(rows, memory)
     fill(left, right if memory is None else None)
-    return product(left, right, torch.empty(left.rows, right.rows, device=x.device)).view(*x.shape[:-1], right.rows)
+    out = torch.empty(*x.shape[:-1], right.per, device=x.device)
+    product(left, right, out.view(left.rows, right.per))
+    return out

@@ -9,8 +9,10 @@
 // (torch.rand, a layer's initial weights) tie often: a product of weights of either sign with positive values then errs to one side, which the sum of
 // its rows shows. So element k of both sides is negated where k has an odd number of bits set: products stay, and such errors cancel over k.
 //
-// Each pass does both sides of a product in one launch; a side that is done already has no rows. Order: slice_rows or slice_columns, summarise,
-// slice_more, the product, plain_rows. Traffic of the first: 4 bytes read (twice; the second time from L1 or L2) and 3 written an element.
+// A matrix may be several, one after another (a batch, or the pieces of a long inner size); each then has a multiple of 128 rows, so that what is known
+// of 128 rows is of one of them. Each pass does both sides of a product in one launch; a side that is done already has no rows. Order: slice_rows or
+// slice_columns, summarise, slice_more, the product, plain_rows. Traffic of the first: 4 bytes read (twice; the second time from L1 or L2) and 3
+// written an element.
 //
 // Parameters (macros): WARPS a row: 1 for short rows, 8 for long ones; 256 threads a block (slice_columns: 512).
 //
@@ -27,7 +29,7 @@ constexpr int THREADS = 32 * WARPS, ROWS = 256 / THREADS;
 
 struct Matrix {  // `rows` rows of k elements, and the memory of their slices (the same layout as Layout in int8_product.py)
     const float* x;
-    i64 row_stride, k_stride;  // one of them is 1
+    i64 batch_stride, row_stride, k_stride;  // one of the last two is 1
     signed char* slices;       // [5][rows][padded]: padded = k rounded up to 128, zeros from k on
     double* inverse;           // [rows]: 2^-8 / s
     float* stats;              // [rows][2]: nonzero elements / sum of squares, share of elements within 2^-10 of the largest; -1 for a row of zeros
@@ -36,7 +38,10 @@ struct Matrix {  // `rows` rows of k elements, and the memory of their slices (t
     int* flags;                // [rows]: 1 where a row has Inf or NaN; its slices are zeros
     int* done;                 // [rows / 16, rounded up]: 1 where the last two slices are written
     int rows, padded;
+    int per, batches;  // rows = batches * per: several matrices one after another, each multiplied by that of the other side with its number
 };
+
+__device__ __forceinline__ const float* row_of(const Matrix& of, int row) { return of.x + row / of.per * of.batch_stride + row % of.per * of.row_stride; }
 
 __device__ __forceinline__ u32 magnitude(float x) { return __float_as_uint(x) & 0x7FFFFFFFu; }
 
@@ -90,8 +95,8 @@ extern "C" __global__ void __launch_bounds__(256) slice_rows(const Matrix a, con
     const int t = threadIdx.x % THREADS, row = (block < a_count ? block : block - a_count) * ROWS + threadIdx.x / THREADS;
     const int warp = threadIdx.x / 32, first_warp = warp - warp % WARPS;
     const bool inside = row < to.rows;
-    const float* from = to.x + (inside ? row : 0) * to.row_stride;
-    const bool wide = k % 4 == 0 && to.row_stride % 4 == 0 && ((unsigned long long)to.x & 15) == 0;
+    const float* from = row_of(to, inside ? row : 0);
+    const bool wide = k % 4 == 0 && to.row_stride % 4 == 0 && to.batch_stride % 4 == 0 && ((unsigned long long)to.x & 15) == 0;
 
     u32 top = 0;
     if (inside && wide) {
@@ -154,7 +159,7 @@ extern "C" __global__ void __launch_bounds__(512) slice_columns(const Matrix to,
     __shared__ int nonzeros[16], larges[16];
     const int c = threadIdx.x % 16, y = threadIdx.x / 16, first = blockIdx.x * 16, row = first + c;
     const bool inside = row < to.rows;
-    const float* from = to.x + (inside ? row : 0);
+    const float* from = row_of(to, inside ? row : 0);
     if (y == 0) tops[c] = 0, nonzeros[c] = 0, larges[c] = 0;
     __syncthreads();
     u32 top = 0;
@@ -266,7 +271,7 @@ extern "C" __global__ void __launch_bounds__(256) slice_more(const Matrix a, con
         const int line = across ? e % 16 : e / to.padded, i = across ? e / 16 : e % to.padded, row = first + line;
         if (line >= count) continue;
         const double scale = short_mantissa(0.00390625 / to.inverse[row] * 1.001);
-        const i64 w = fixed_point(i < k && !to.flags[row] ? turned(to.x[row * to.row_stride + i * to.k_stride], i) : 0.0f, scale);
+        const i64 w = fixed_point(i < k && !to.flags[row] ? turned(row_of(to, row)[i * to.k_stride], i) : 0.0f, scale);
         signed char* out = to.slices + row * (i64)to.padded + i;
         const u32 low = (u32)w ^ 0x80808080u;
         out[3 * plane] = (signed char)(low >> 8);
@@ -283,19 +288,20 @@ extern "C" __global__ void __launch_bounds__(256) plain_rows(const Matrix a, con
     __shared__ float a_tile[32][33], b_tile[32][33];
     __shared__ int needed;
     if (a.worst[2] == 0.0f && b.worst[2] == 0.0f) return;
-    const int m = a.rows, n = b.rows, x = threadIdx.x % 32, y = threadIdx.x / 32, across = (n + 31) / 32, tiles = (m + 31) / 32 * across;
-    for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
-        const int row = tile / across * 32, column = tile % across * 32;
+    const int m = a.per, n = b.per, x = threadIdx.x % 32, y = threadIdx.x / 32, across = (n + 31) / 32, tiles = (m + 31) / 32 * across;
+    for (int tile = blockIdx.x; tile < a.batches * tiles; tile += gridDim.x) {
+        const int above = tile / tiles * m, before = tile / tiles * n;  // rows of a and of b in the batches before
+        const int row = tile % tiles / across * 32, column = tile % across * 32;
         if (threadIdx.x == 0) needed = 0;
         __syncthreads();
-        if (y == 0 && ((row + x < m && a.flags[row + x]) || (column + x < n && b.flags[column + x]))) needed = 1;
+        if (y == 0 && ((row + x < m && a.flags[above + row + x]) || (column + x < n && b.flags[before + column + x]))) needed = 1;
         __syncthreads();
         if (needed) {
             float sums[4] = {0, 0, 0, 0};
             for (int start = 0; start < k; start += 32) {
                 for (int i = y; i < 32; i += 8) {
-                    a_tile[i][x] = row + i < m && start + x < k ? a.x[(row + i) * a.row_stride + (start + x) * a.k_stride] : 0.0f;
-                    b_tile[i][x] = column + i < n && start + x < k ? b.x[(column + i) * b.row_stride + (start + x) * b.k_stride] : 0.0f;
+                    a_tile[i][x] = row + i < m && start + x < k ? row_of(a, above + row + i)[(start + x) * a.k_stride] : 0.0f;
+                    b_tile[i][x] = column + i < n && start + x < k ? row_of(b, before + column + i)[(start + x) * b.k_stride] : 0.0f;
                 }
                 __syncthreads();
                 const int left = min(32, k - start);
@@ -305,7 +311,7 @@ extern "C" __global__ void __launch_bounds__(256) plain_rows(const Matrix a, con
             }
             for (int i = 0; i < 4; ++i) {
                 const int r = row + y + 8 * i;
-                if (r < m && column + x < n && (a.flags[r] || b.flags[column + x])) c[r * c_pitch + column + x] = sums[i];
+                if (r < m && column + x < n && (a.flags[above + r] || b.flags[before + column + x])) c[(above + r) * c_pitch + column + x] = sums[i];
             }
         }
         __syncthreads();

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warpwright.base import Source
-from warpwright.llm import secrets
+from warpwright.secrets import secrets
 
 SECONDS = 120.0
 

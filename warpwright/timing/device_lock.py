@@ -2,12 +2,14 @@
 
     FILE.wanted    all who want to time hold it together, each from his asking until he is done: it keeps those who build out
     FILE.lock      held together by those who build and verify, alone by the one who times
-    FILE.door      held together by those who build and have waited for long, alone and for a moment by each who asks to time
+    FILE.door      held together by those who build and have waited for long, alone and for a moment by each who asks to time; in it stands until
+                   when those who build are not asked to step aside
 
 Whoever asks while another one times is next, before those who build: to have the device to himself again he would have to wait until all of these
 have come to a stop. With nine tasks on an H200 such waits were longer than the timing. Two whose times
-overlap would keep the device for ever, as two searches over schedules do: who has waited to build for PATIENCE seconds lets nobody else ask, comes
-next, and is not asked to step aside for SHARE seconds. A builder that is stopped (not killed) while he holds the door keeps all out who ask to time,
+overlap would keep the device for ever, as two searches over schedules do: who has waited to build for PATIENCE seconds lets nobody else ask and comes
+next, and for SHARE seconds nobody who builds is asked to step aside. Whoever else waits to build comes in with him, and patience counts from the end
+of that share for all of them. A builder that is stopped (not killed) while he holds the door keeps all out who ask to time,
 until he goes on.
 
 Those who build look now and then (`device_yield`) whether somebody wants to time; they stop their workers, step aside, and go on when he is
@@ -20,18 +22,22 @@ from __future__ import annotations
 import fcntl
 import math
 import os
+import struct
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from warpwright.errors import UsageError
 
 PATIENCE, SHARE = 30.0, 10.0
-"""Seconds: of a device that is always wanted, those who time keep three quarters beside one builder, and less beside several, since each has a share
-of its own: 41 % was measured beside six."""
+"""Seconds: of a device that is always wanted, those who time keep three quarters, however many build beside them. (With a share for each builder 41 %
+were measured beside six.)"""
+
+ENDS = struct.Struct("=d")
+"""How the end of a share stands in FILE.door, by `time.monotonic()`."""
 
 LOOK = 0.01
 """Seconds between two looks of who waits to build."""
@@ -45,12 +51,11 @@ class Shared:
     lock_file: int
     door_file: int
     patience: float = PATIENCE
-    _kept_until: float = field(default=-math.inf, init=False)
 
     @property
     def wanted(self) -> bool:
         """Does somebody want to time? Who times shares the file, and who looks or takes the device has it alone for a moment."""
-        if time.monotonic() < self._kept_until:
+        if time.monotonic() < self._share_ends:
             return False
         if _at_once(self.wanted_file, fcntl.LOCK_EX):
             return False
@@ -63,17 +68,28 @@ class Shared:
 
     def take(self) -> None:
         """Wait until nobody times or wants to, or until those are done who did when patience ended; hold the device beside others."""
-        late = time.monotonic() + self.patience
+        began = time.monotonic()
         while not _taken(self.wanted_file, fcntl.LOCK_EX):
-            if time.monotonic() > late:
+            now, ends = time.monotonic(), self._share_ends
+            if now < ends and _taken(self.lock_file, fcntl.LOCK_SH):  # beside those who have a share just now
+                return
+            if now > max(began, ends) + self.patience:
                 fcntl.flock(self.door_file, fcntl.LOCK_SH)  # from here on nobody asks who has not asked yet
                 fcntl.flock(self.wanted_file, fcntl.LOCK_EX)
-                self._kept_until = time.monotonic() + SHARE
+                if self._share_ends < time.monotonic():  # else another one was first
+                    os.pwrite(self.door_file, ENDS.pack(time.monotonic() + SHARE), 0)
                 break
             time.sleep(LOOK)
         fcntl.flock(self.lock_file, fcntl.LOCK_SH)
         fcntl.flock(self.wanted_file, fcntl.LOCK_UN)
         fcntl.flock(self.door_file, fcntl.LOCK_UN)
+
+    @property
+    def _share_ends(self) -> float:
+        """Until when nobody who builds is asked to step aside; long ago where it never was so."""
+        told = os.pread(self.door_file, ENDS.size, 0)
+        ends = float(ENDS.unpack(told)[0]) if len(told) == ENDS.size else -math.inf
+        return ends if ends <= time.monotonic() + SHARE else -math.inf  # else the machine has been started anew since
 
 
 def _taken(file: int, how: int) -> bool:

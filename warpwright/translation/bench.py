@@ -12,7 +12,7 @@ from typing import Any
 
 import warpwright
 from warpwright import native
-from warpwright.llm import Chat
+from warpwright.llm.chat import Chat
 from warpwright.timing.facts import machine_name
 from warpwright.translation import report, translators
 from warpwright.translation.items import Item

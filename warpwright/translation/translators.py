@@ -6,7 +6,7 @@ import re
 
 from warpwright.domains import transpile
 from warpwright.errors import ChatError, WarpwrightError
-from warpwright.llm import Chat, Message
+from warpwright.llm.chat import Chat, Message
 from warpwright.translation.c_source import C_NAMES
 from warpwright.translation.items import Item
 from warpwright.translation.judge.build import Translation

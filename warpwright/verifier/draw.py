@@ -15,17 +15,22 @@ VARIATIONS = ("edited", "permuted")
 STRIDED = "strided"
 """The distribution whose inputs lie in memory otherwise than the task's own."""
 
+TAKEN = 999
+"""Number of the state that a program's call left, with two elements exchanged: a copy of its own that it goes by is out of date then, though the sum
+is the same."""
+
 MIXED = 1000
 """From here on a state is state 1 with one tensor changed: number MIXED + len(CHANGES) * k + c has the k-th changed as CHANGES[c] says."""
 
-CHANGES = ("element", "tensor", "nudge", "row", "row ends", "column", "column ends")
+CHANGES = ("element", "tensor", "nudge", "minus", "row", "row ends", "column", "column ends")
 """One element moved; the whole tensor from state 2; all of it moved by 64 units in the last place (of 16 bits by 4), as a step of training does,
-which is less than most would call a change (of integers in no order one element by one); or two elements of a row or a column exchanged, from its
+which is less than most would call a change (of integers in no order one element by one); one element of the other sign, of a parameter whose
+elements all have one; or two elements of a row or a column exchanged, from its
 middle or its ends. These leave the sum, the norm and every other mark of the tensor that knows no places as they were; one in a row also those of
 each row, one in a column those of each column. From the middle it leaves the places of the extremes too; from the ends it is seen where only the
 extremes matter."""
 
-EXCHANGES = CHANGES[3:]
+EXCHANGES = CHANGES[4:]
 """Those that exchange two elements."""
 
 

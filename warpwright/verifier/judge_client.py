@@ -20,7 +20,7 @@ from warpwright.workers.sandbox import Worker
 
 VARIED_WARM_UPS = 2
 """torch.compile takes an integer for a constant at its first value, and for a variable at its second."""
-AGAIN = [STRIDED, STRIDED, "edited", "coarse"]
+AGAIN = [STRIDED, STRIDED, "edited", "edited", "coarse"]
 """Distributions with a case more, or two."""
 
 SEEDS = 1 << 31
@@ -39,7 +39,10 @@ MOST_TRIMS = 4
 memory could wish upon the baselines."""
 
 
-READING = ("compare", "compare_inputs", "compare_state", "unchanged", "digest")
+OTHER_DRAWS = 3
+"""Half as many draws of a case as are tried where the original gives no sound answer to it."""
+
+READING = ("compare", "compare_inputs", "compare_state", "take_state", "unchanged", "digest")
 """What is asked of a judge that has to open memory of the worker's."""
 
 
@@ -75,13 +78,13 @@ def cases(task: Task, seed: int) -> tuple[Case, ...]:
     names = ["nominal", *hidden]
     cases_drawn = [Case(name, generator.randrange(SEEDS)) for name in names]
     layout, turns = generator.randrange(SEEDS), iter((None, 1, 2))  # so that each tensor lies in memory in three ways
-    parities = iter((0, 1))
+    parities = {"coarse": iter((0, 1)), "edited": iter((0, 1, 1))}  # one of each kind; two of those that change a single element
 
     def drawn(case: Case) -> Case:
         if case.name == STRIDED:
             return with_draw(case, Draw(layout=layout, turned=next(turns)))
-        if case.name == "coarse":
-            return replace(case, seed=2 * (case.seed // 2) + next(parities))  # one of each kind
+        if case.name in parities:
+            case = replace(case, seed=2 * (case.seed // 2) + next(parities[case.name]))
         return with_draw(case, Draw(of=first)) if case.name in VARIATIONS else case
 
     return (Case("nominal", first), *map(drawn, cases_drawn))
@@ -92,30 +95,34 @@ class Judge:
 
     def __init__(self, task: Task, device: str = "cpu", limits: Limits | None = None, secret: int | None = None) -> None:
         self.task, self.device = task, device
-        self.secret = int.from_bytes(os.urandom(8)) if secret is None else secret
-        self._random = random.Random(self.secret ^ 0x5DEECE66D)
-        self._deck: list[Case] = []
-        """Of hidden distributions, those that calls between the timed ones have not been on."""
         self.worker = Worker("judge", device, limits)
         self.turn = threading.RLock()
         """Held for a request; by one of several threads also from a shipment until it is taken, for the others' shipments would replace it."""
         self.shipments = 0
         """How often inputs were shipped, or let go of."""
+        self._beside: WeakSet[Worker] = WeakSet()
+        """The workers that were checked with this judge: they may hold memory on its GPU."""
+        self._trims = 0
+        try:
+            self.begin(int.from_bytes(os.urandom(8)) if secret is None else secret)
+        except BaseException:
+            self.worker.close()
+            raise
+
+    def begin(self, secret: int) -> None:
+        """Begin, or begin anew, with this secret: the worker loads the task afresh, and nothing that it drew or answered before is kept."""
+        self.secret = secret
+        self._random = random.Random(secret ^ 0x5DEECE66D)
+        self._deck: list[Case] = []
+        """Of hidden distributions, those that calls between the timed ones have not been on."""
         self.warm_up = Case("nominal", self._random.randrange(SEEDS))
         self._cases: tuple[Case, ...] | None = None
         self._certificate: Certificate | None = None
         self.dropped: dict[str, str] = {}
         """Distributions that are not used for this task, and why."""
-        self._beside: WeakSet[Worker] = WeakSet()
-        """The workers that were checked with this judge: they may hold memory on its GPU."""
-        self._trims = 0
-        try:
-            self.facts: Mapping[str, Any] = self._ask(
-                "open", task=to_json(task), secret=f"{self.secret:x}", host_only=False, timeout=self.worker.limits.build_seconds
-            )
-        except BaseException:
-            self.worker.close()
-            raise
+        self.facts: Mapping[str, Any] = self._ask(
+            "open", task=to_json(self.task), secret=f"{secret:x}", host_only=False, timeout=self.worker.limits.build_seconds
+        )
 
     def _ask(self, op: str, timeout: float | None = None, **fields: Any) -> dict[str, Any]:
         reply = self._request(op, timeout, fields)
@@ -173,6 +180,11 @@ class Judge:
         """Return state number `which`, for a worker's load_state or set_state."""
         return self._ask("state", which=which)["state"]
 
+    def take_state(self, export: Mapping[str, Any]) -> str:
+        """Make state TAKEN of the one that a worker's call left, with two elements exchanged; return which tensor's, or "" where none can be."""
+        names, seed = self.facts["mutated_state"], self._random.randrange(SEEDS)
+        return str(self._ask("take_state", tree=export["tree"], folder=export["folder"], names=names, seed=seed)["name"])
+
     def ship(self, case: Case) -> Shipment:
         """Return the inputs of a case. Only the latest three shipments can be taken."""
         self.shipments += 1
@@ -195,9 +207,19 @@ class Judge:
 
     def others(self, case: Case, which: int, count: int) -> Iterator[Case]:
         """Yield other draws of a case on which the original gives sound answers in state `which`; at most twice as many are tried."""
-        seeds = (2 * self._random.randrange(SEEDS // 2) + case.seed % 2 for _ in range(2 * count))  # "coarse" goes by the last bit
+        seeds = (2 * self._random.randrange(SEEDS // 2) + case.seed % 2 for _ in range(2 * count))  # "coarse" and "edited" go by the last bit
         drawn = (replace(case, seed=seed) for seed in seeds)
         return islice((one for one in drawn if self.viable(one, which)), count)
+
+    def sound(self, case: Case, which: int) -> Case | None:
+        """Return a case, or another draw of it, on which the original gives a sound answer in state `which`; None where none was found.
+
+        The case itself where that is so in no state: of a program that is never exact to 1 % at least the values are compared.
+        """
+        if self.viable(case, which):
+            return case
+        other = next(self.others(case, which, OTHER_DRAWS), None)
+        return other if other is not None or self.viable(case, 0) else case
 
     def kinds_of_call(self) -> list[Case]:
         """Return cases that are like the hidden ones in layout and in numbers that are no tensors, with other values.
@@ -263,9 +285,7 @@ class Judge:
             if extra := set(shared) - allowed:
                 return Comparison("aliasing", f"output {number} shares memory with {', '.join(sorted(extra))}; the original's does not")
             if lost := (allowed & changed) - set(shared):  # whoever goes on changing one expects the other to change too
-                return Comparison(
-                    "aliasing", f"output {number} is a copy; the original's is {', '.join(sorted(lost))}, which the call changes"
-                )
+                return Comparison("aliasing", f"output {number} is a copy; the original's is {', '.join(sorted(lost))}, which the call changes")
         return comparison
 
     def unchanged(self, export: Mapping[str, Any]) -> bool:

@@ -26,7 +26,7 @@ from warpwright.tasks import taskfile
 from warpwright.verifier import aftermath, luck
 from warpwright.verifier.building import WARM_UP_STATE, build, expect_one_context
 from warpwright.verifier.checks import CHECKS, DISTRIBUTIONS, Certificate, Check
-from warpwright.verifier.draw import EXCHANGES, STRIDED, VARIATIONS, Draw, mixed, with_draw
+from warpwright.verifier.draw import EXCHANGES, STRIDED, TAKEN, VARIATIONS, Draw, mixed, with_draw
 from warpwright.verifier.judge_client import TIMED_STATE, Comparison, Judge, Shipment, cases
 from warpwright.verifier.rejections import (
     Rejected,
@@ -58,6 +58,9 @@ CHANGES, MORE_CHANGES_SECONDS = (("element", "set_state"), ("tensor", "set_state
 
 KEPT_CALLS = ((40, 2.0), (128, 0.5), (300, 0.1))
 """So many further calls are made before an output that was kept is looked at again: up to each number, as long as they have not taken so long."""
+
+LONG_SHARE, LONG_CALLS = 1 / 8, (1000, 1.0)
+"""In this share of audits there are so many: a program that changes after some hundred calls cannot count on the number."""
 
 LAST_CALLS, LAST_SECONDS = 16, 0.5
 """Checked calls when the timing is over, as long as they take no longer. Of the timed ones about one in ten is checked: a program that answers one
@@ -150,10 +153,11 @@ class _Verification:
         for case in cases[1:]:
             self.call(case, 0)
         load_state(self.judge, self.worker, self.entry, 1, "set_state")
-        if self.judge.viable(cases[0], 1):
-            self.call(cases[0], 1, check="stale_state" if self.judge.facts["state_tensors"] else "")
+        if changed := self.judge.sound(cases[0], 1):
+            self.call(changed, 1, check="stale_state" if self.judge.facts["state_tensors"] else "")
         load_state(self.judge, self.worker, self.entry, TIMED_STATE)
-        self.call(cases[1], TIMED_STATE, check="stale_state")
+        if timed := self.judge.sound(cases[1], TIMED_STATE):
+            self.call(timed, TIMED_STATE, check="stale_state")
         return self.nearest[1]
 
     def first_call(self, case: Case) -> None:
@@ -168,11 +172,13 @@ class _Verification:
     def second_state(self, first: Case, others: list[Case]) -> None:
         """Change the parameters in place; then a few of the cases again."""
         load_state(self.judge, self.worker, self.entry, 1, "set_state")
-        chosen = [first, *others[: SECOND_STATE_CASES - 1]]
-        for case in chosen:
-            if case is first or self.judge.viable(case, 1):
+        nominal = self.judge.sound(first, 1)
+        for case in filter(None, [nominal, *others[: SECOND_STATE_CASES - 1]]):
+            if case is nominal or self.judge.viable(case, 1):
                 self.call(case, 1, check="stale_state" if self.judge.facts["state_tensors"] else "")
-        self.one_tensor_at_a_time(first)
+        if nominal:
+            self.one_tensor_at_a_time(nominal)
+            self.exchanged_in_what_it_left(nominal)
 
     def one_tensor_at_a_time(self, case: Case) -> None:
         """Write single tensors and elements of the state in place; a call after each.
@@ -183,11 +189,15 @@ class _Verification:
         names = list(state)
         order = self.random.sample(range(len(names)), len(names))
         tables = [at for at in order if len(state[names[at]]["shape"]) > 1] or order
-        changes = [*CHANGES, *((change, "set_state") for change in self.random.sample(EXCHANGES, len(EXCHANGES)))]
+        signed = [at for at in order if names[at] in self.judge.facts["one_sign"]]
+        places = {**dict.fromkeys(EXCHANGES, tables), "minus": signed}
+        first = [*CHANGES, *([("minus", "set_state")] if signed else [])]
+        changes = [*first, *((change, "set_state") for change in self.random.sample(EXCHANGES, len(EXCHANGES)))]
         for turn, (change, how) in enumerate(changes if names else ()):
-            if turn > len(CHANGES) and time.monotonic() - began > MORE_CHANGES_SECONDS:
+            if turn > len(first) and time.monotonic() - began > MORE_CHANGES_SECONDS:
                 break
-            at = (tables if change in EXCHANGES else order)[turn % len(tables if change in EXCHANGES else order)]
+            of = places.get(change, order)
+            at = of[turn % len(of)]
             which, name = mixed(at, change), names[at]
             if not self.judge.viable(case, which):
                 continue
@@ -204,6 +214,16 @@ class _Verification:
             with as_rejections(case.name):
                 self.once(self.judge.ship(case), "same")
 
+    def exchanged_in_what_it_left(self, case: Case) -> None:
+        """Where calls change the state, exchange two elements of what a call has left; then another call."""
+        if not self.judge.facts["mutated_state"] or self.judge.facts["random"]:
+            return
+        self.call(case, 1)
+        name = self.judge.take_state(self.export("state"))
+        if name and (sound := self.judge.sound(case, TAKEN)):
+            write_state(self.worker, self.entry, {name: self.judge.state(TAKEN)[name]}, "set_state", hidden=self.random.random() < 0.5)
+            self.call(sound, TAKEN, check="stale_state", loaded=True)
+
     @property
     def repeatable(self) -> bool:
         """Whether a call leaves inputs and state as they were, so that another one can be made on what lies there."""
@@ -212,15 +232,16 @@ class _Verification:
 
     def timed_state(self, case: Case) -> None:
         """Write the last state through `.data` and switch the mode of training and back; then load it, as it is for the timing; a call after each."""
-        state = self.judge.state(TIMED_STATE)
-        if self.judge.facts["state_tensors"]:
+        state, sound = self.judge.state(TIMED_STATE), self.judge.sound(case, TIMED_STATE)
+        if sound and self.judge.facts["state_tensors"]:
             write_state(self.worker, self.entry, state, "set_state", hidden=True)
             if self.judge.facts["switches"]:  # a graph that was exported in one mode has no other
                 with as_rejections():
                     good(self.worker.request("switch_mode", entry=self.entry), "raised")
-            self.call(case, TIMED_STATE, check="stale_state", loaded=True)
+            self.call(sound, TIMED_STATE, check="stale_state", loaded=True)
         load_state(self.judge, self.worker, self.entry, TIMED_STATE)
-        self.call(case, TIMED_STATE, check="stale_state")
+        if sound:
+            self.call(sound, TIMED_STATE, check="stale_state")
 
     def changed_afterwards(self) -> None:
         """Make some calls as they were timed; then write a state in place, and make a call in it."""
@@ -228,13 +249,14 @@ class _Verification:
         if self.judge.facts["stateful"] or self.judge.facts["mutated_state"]:
             load_state(self.judge, self.worker, self.entry, TIMED_STATE)
         for _ in range(LAST_CALLS):
-            self.call(replace(nominal, seed=self.random.randrange(1 << 31)), TIMED_STATE)
+            if sound := self.judge.sound(replace(nominal, seed=self.random.randrange(1 << 31)), TIMED_STATE):
+                self.call(sound, TIMED_STATE)
             if time.monotonic() - began > LAST_SECONDS:
                 break
-        nominal = replace(nominal, seed=self.random.randrange(1 << 31))
-        if self.judge.facts["state_tensors"] and self.judge.viable(nominal, 1):
+        changed = self.judge.sound(replace(nominal, seed=self.random.randrange(1 << 31)), 1)
+        if changed and self.judge.facts["state_tensors"]:
             write_state(self.worker, self.entry, self.judge.state(1), "set_state")
-            self.call(nominal, 1, check="stale_state", loaded=True)
+            self.call(changed, 1, check="stale_state", loaded=True)
         expect_one_context(self.worker)
 
     def write(self, name: str, which: int, how: str = "set_state") -> None:
@@ -357,9 +379,9 @@ class _Verification:
             return
         with as_rejections(case.name):  # what lies there may have unusual strides, at which a program may raise
             prepare_call(self.worker, self.entry, self.judge.ship(other), slot="new")
-        began = time.monotonic()
-        calls_made = 0
-        for calls, seconds in KEPT_CALLS:
+        began, calls_made = time.monotonic(), 0
+        longer = (LONG_CALLS,) if self.random.random() < LONG_SHARE else ()
+        for calls, seconds in (*KEPT_CALLS, *longer):
             while calls_made < calls and time.monotonic() - began < seconds:
                 with as_rejections(case.name):
                     self.worker.go()

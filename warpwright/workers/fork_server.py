@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from warpwright.errors import WorkerDied, WorkerError
-from warpwright.llm import secrets
+from warpwright.secrets import secrets
 from warpwright.workers import leftovers
 
 PRELOAD = "WARPWRIGHT_PRELOAD"

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 import scripted_endpoint
 
-from warpwright import cli, llm
+from warpwright import cli
 from warpwright.archive import Archive
 from warpwright.base import is_baseline
 from warpwright.cli import programs
-from warpwright.llm import OpenAI
+from warpwright.llm import opening
+from warpwright.llm.endpoint import OpenAI
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "cuda"
 
@@ -59,7 +60,7 @@ def test_a_run_whose_endpoint_fails_in_every_way_goes_on_and_loses_nothing(tmp_p
 
     with scripted_endpoint.opened() as endpoint:
         chat = OpenAI(f"http://127.0.0.1:{endpoint.server_port}/v1", "small", timeout=2.0, attempts=1, wait=0.01)
-        monkeypatch.setattr(llm, "open_chat", lambda spec: chat)
+        monkeypatch.setattr(opening, "open_chat", lambda spec: chat)
         endpoint.script = [*answers[:2], "hangs", "drops", "garbage", "refuses"]
         cli.main(command)
         first = statuses()
@@ -70,7 +71,7 @@ def test_a_run_whose_endpoint_fails_in_every_way_goes_on_and_loses_nothing(tmp_p
     assert list(statuses().items())[:2] == list(first.items()) and list(statuses().values())[2:5] == ["ok", "ok", "wrong"]
 
 
-LEAK = '''
+LEAK = """
 import os
 
 import torch
@@ -83,7 +84,7 @@ class ModelNew(torch.nn.Module):
         if SEEN:
             raise RuntimeError(f"seen: {SEEN}")
         return x.sum(1)
-'''
+"""
 
 
 @pytest.mark.slow

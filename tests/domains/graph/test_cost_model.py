@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from random import Random
 
 import pytest
@@ -132,3 +133,13 @@ def test_of_two_schedules_the_longer_one_has_to_be_worth_its_step() -> None:
 
 def _no_text(ir: GraphIR, actions: tuple[Action, ...]) -> Candidate:
     raise NotImplementedError
+
+
+def test_transforms_and_complex_products_are_not_for_free() -> None:
+    class Spectrum(nn.Module):
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            return torch.view_as_real(torch.fft.rfftn(x, (12, 12, 12), (1, 2, 3)) * 2), torch.bmm(y, y)  # type: ignore[return-value]
+
+    ir = captured(Spectrum(), torch.empty(64, 8, 8, 8), torch.empty(1008, 32, 32, dtype=torch.complex64))
+    kinds = {kind: count for kind, count in map(cost_model.operations_of, ir.graph.nodes) if count}
+    assert kinds == {"fft": pytest.approx(2.5 * 64 * 12**2 * 7 * math.log2(12**2 * 7)), "complex": 8 * 1008 * 32**3}

@@ -13,8 +13,8 @@ FAKE = FakeGpu(os.environ["FAKE_CUDA"])
 os.environ["WARPWRIGHT_NVRTC"] = os.environ["FAKE_CUDA"]
 
 from warpwright.domains.mpi import core  # noqa: E402
+from warpwright.domains.mpi.exchange.links import _built  # noqa: E402
 from warpwright.domains.mpi.layout import Layout  # noqa: E402
-from warpwright.domains.mpi.links import _built  # noqa: E402
 
 ROOM = 1 << 16
 PRIMES = (2, 2, 2, 2, 3, 3, 5, 7)

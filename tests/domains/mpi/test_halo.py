@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from interpreters import HERE, environment, launcher
 
-from warpwright.domains.mpi.slots import spoken
-from warpwright.domains.mpi.views import view
+from warpwright.domains.mpi.exchange.slots import spoken
+from warpwright.domains.mpi.exchange.views import view
 from warpwright.errors import UsageError
 
 pytestmark = pytest.mark.compiler

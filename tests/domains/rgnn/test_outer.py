@@ -56,6 +56,18 @@ def test_sums_are_those_of_float64(launch: outer.Launch, shape: tuple[int, int, 
 
 
 @pytest.mark.compiler
+def test_parts_have_their_columns_side_by_side(launch: outer.Launch) -> None:
+    """Each is as if it were alone, and narrower than a tile."""
+    random = torch.Generator().manual_seed(0)
+    left, *parts = (torch.randn(70, width, generator=random) for width in (64, 20, 20, 20))
+    out, total = torch.zeros(1, 64, 60), torch.zeros(60)
+    outer.add(launch, left, parts[0], out, total, more=parts[1:])
+    wanted = left.double().T @ torch.cat(parts, 1).double()
+    assert (out[0] - wanted).norm() <= 1e-6 * wanted.norm()
+    assert (total - torch.cat(parts, 1).double().sum(0)).norm() <= 1e-6 * total.norm()
+
+
+@pytest.mark.compiler
 def test_infinities_stay_in_their_relation(launch: outer.Launch) -> None:
     left, right = torch.ones(64, 64), torch.ones(64, 64)
     left[:20] = torch.inf

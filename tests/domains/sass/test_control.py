@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sass_cubins import LISTED, kernel
 
-from warpwright.domains.sass import control
-from warpwright.domains.sass.control import Control
+from warpwright.domains.sass.code import control
+from warpwright.domains.sass.code.control import Control
 
 controls = st.builds(Control, st.integers(0, 15), st.booleans(), st.integers(0, 7), st.integers(0, 7), st.integers(0, 63), st.integers(0, 7))
 words = st.integers(0, (1 << 128) - 1)

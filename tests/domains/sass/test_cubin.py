@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from sass_cubins import CUBINS, FOLDER, cubin
 
-from warpwright.domains.sass import disassembly
-from warpwright.domains.sass.cubin import Cubin, FatBinary, Parameter
-from warpwright.domains.sass.kernel import read_kernel
-from warpwright.domains.sass.renaming import with_registers
+from warpwright.domains.sass.code import disassembly
+from warpwright.domains.sass.code.cubin import Cubin, FatBinary, Parameter
+from warpwright.domains.sass.code.kernel import read_kernel
+from warpwright.domains.sass.editing.renaming import with_registers
 from warpwright.errors import UsageError
 
 

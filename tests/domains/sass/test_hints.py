@@ -9,10 +9,12 @@ from random import Random
 import pytest
 from sass_cubins import checker, kernel
 
-from warpwright.domains.sass import control, disassembly, edits, hints, script
-from warpwright.domains.sass.checker import complaints
-from warpwright.domains.sass.kernel import Schedule, read_kernel
-from warpwright.domains.sass.techniques import HINTS, techniques
+from warpwright.domains.sass import script
+from warpwright.domains.sass.code import control, disassembly, hints
+from warpwright.domains.sass.code.kernel import Schedule, read_kernel
+from warpwright.domains.sass.editing import edits
+from warpwright.domains.sass.editing.techniques import HINTS, techniques
+from warpwright.domains.sass.model.checker import complaints
 from warpwright.errors import UsageError
 
 NAMES = ("rmsnorm_90", "softmax_90", "rmsnorm_80", "stencil_90")
@@ -64,7 +66,7 @@ def test_an_unknown_eviction_is_refused() -> None:
 
 def test_what_is_strong_has_no_hints() -> None:
     line = disassembly.Line("LDG.E.STRONG.GPU R4, desc[UR4][R2.64]", 1 << 84, frozenset({4}), frozenset({2, 3}))
-    from warpwright.domains.sass.instruction import read
+    from warpwright.domains.sass.code.instruction import read
 
     assert hints.mask(read(0, line), 1 << 84, 90) == 0
     plain = disassembly.Line("LDG.E R4, desc[UR4][R2.64]", 1 << 84, frozenset({4}), frozenset({2, 3}))

@@ -7,10 +7,10 @@ import re
 import pytest
 from sass_cubins import LISTED, cubin, kernel
 
-from warpwright.domains.sass import disassembly
-from warpwright.domains.sass.checker import independent
-from warpwright.domains.sass.disassembly import UR, P, register_name
-from warpwright.domains.sass.instruction import read
+from warpwright.domains.sass.code import disassembly
+from warpwright.domains.sass.code.disassembly import UR, P, register_name
+from warpwright.domains.sass.code.instruction import read
+from warpwright.domains.sass.model.checker import independent
 from warpwright.errors import CaptureError
 
 

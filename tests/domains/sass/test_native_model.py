@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from sass_cubins import LISTED, checker, kernel
 
-from warpwright.domains.sass import control, hazards
-from warpwright.domains.sass.checker import Checker
-from warpwright.domains.sass.kernel import Schedule
-from warpwright.domains.sass.native_model import NativeModel
-from warpwright.domains.sass.techniques import drawer, techniques
+from warpwright.domains.sass.code import control
+from warpwright.domains.sass.code.kernel import Schedule
+from warpwright.domains.sass.editing.techniques import drawer, techniques
+from warpwright.domains.sass.model import hazards
+from warpwright.domains.sass.model.checker import Checker
+from warpwright.domains.sass.model.native_model import NativeModel
 
 
 def edited(rules: Checker, rng: Random, steps: int) -> Schedule:

@@ -10,12 +10,13 @@ from random import Random
 import pytest
 from sass_cubins import checker, kernel
 
-from warpwright.domains.sass import control, listing, relisting
-from warpwright.domains.sass.checker import Checker, complaints, dependences
-from warpwright.domains.sass.disassembly import Line
-from warpwright.domains.sass.instruction import read
-from warpwright.domains.sass.kernel import Schedule
-from warpwright.domains.sass.techniques import hot_blocks
+from warpwright.domains.sass.code import control
+from warpwright.domains.sass.code.disassembly import Line
+from warpwright.domains.sass.code.instruction import read
+from warpwright.domains.sass.code.kernel import Schedule
+from warpwright.domains.sass.editing import listing, relisting
+from warpwright.domains.sass.editing.techniques import hot_blocks
+from warpwright.domains.sass.model.checker import Checker, complaints, dependences
 
 NAMES = ("stencil_90", "softmax_90", "rmsnorm_80")
 

@@ -9,14 +9,15 @@ from random import Random
 import pytest
 from sass_cubins import kernel
 
-from warpwright.domains.sass import disassembly, script
-from warpwright.domains.sass.checker import complaints
-from warpwright.domains.sass.disassembly import R
+from warpwright.domains.sass import script
+from warpwright.domains.sass.code import disassembly
+from warpwright.domains.sass.code.disassembly import R
+from warpwright.domains.sass.code.kernel import Kernel, read_kernel
 from warpwright.domains.sass.domain import checker_of
-from warpwright.domains.sass.flow import NONE, differences
-from warpwright.domains.sass.kernel import Kernel, read_kernel
-from warpwright.domains.sass.renaming import READ, WRITTEN, renamed_as, with_registers
-from warpwright.domains.sass.techniques import hot_blocks, techniques
+from warpwright.domains.sass.editing.flow import NONE, differences
+from warpwright.domains.sass.editing.renaming import READ, WRITTEN, renamed_as, with_registers
+from warpwright.domains.sass.editing.techniques import hot_blocks, techniques
+from warpwright.domains.sass.model.checker import complaints
 from warpwright.errors import CaptureError, UsageError
 
 pytestmark = pytest.mark.skipif(not disassembly.is_available(), reason="needs nvdisasm (pip install 'warpwright[sass]')")

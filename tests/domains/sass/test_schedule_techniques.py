@@ -11,10 +11,12 @@ from sass_cubins import checker, kernel, task_path
 
 from warpwright import domains
 from warpwright.base import Action
-from warpwright.domains.sass import control, edits, script
-from warpwright.domains.sass.checker import complaints
-from warpwright.domains.sass.kernel import Schedule
-from warpwright.domains.sass.techniques import drawer, hot_blocks, techniques
+from warpwright.domains.sass import script
+from warpwright.domains.sass.code import control
+from warpwright.domains.sass.code.kernel import Schedule
+from warpwright.domains.sass.editing import edits
+from warpwright.domains.sass.editing.techniques import drawer, hot_blocks, techniques
+from warpwright.domains.sass.model.checker import complaints
 from warpwright.errors import NotApplicable, UsageError
 
 NAMES = ("rmsnorm_80", "layernorm_86", "stencil_90", "softmax_90", "rmsnorm_100", "stencil_120")

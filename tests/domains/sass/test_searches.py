@@ -10,8 +10,8 @@ from sass_cubins import kernel, task_path
 
 from warpwright import domains, targets
 from warpwright.base import Budget
-from warpwright.domains.sass import control
-from warpwright.domains.sass.simulator import cycles, trace
+from warpwright.domains.sass.code import control
+from warpwright.domains.sass.model.simulator import cycles, trace
 from warpwright.loop import Course, optimize
 from warpwright.space import Measuring
 

@@ -13,11 +13,12 @@ import torch
 from sass_cubins import checker, cubin, kernel, with_readable_ptxas
 
 from warpwright import domains
-from warpwright.domains.sass import disassembly, script
-from warpwright.domains.sass.checker import complaints
+from warpwright.domains.sass import script
+from warpwright.domains.sass.code import disassembly
+from warpwright.domains.sass.editing.renaming import with_registers
+from warpwright.domains.sass.editing.techniques import hot_blocks, techniques
 from warpwright.domains.sass.harness import load, updated
-from warpwright.domains.sass.renaming import with_registers
-from warpwright.domains.sass.techniques import hot_blocks, techniques
+from warpwright.domains.sass.model.checker import complaints
 from warpwright.domains.sass.triton_kernels import hook, use, write_harness
 from warpwright.errors import UsageError
 

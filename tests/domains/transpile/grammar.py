@@ -206,7 +206,92 @@ class _Maker:
         self.private(indent)
         self.add(indent, "__syncthreads();")
 
-    def make(self, name: str) -> RandomKernel:
+    def leave(self, indent: int) -> None:
+        """The thread's answer, and its end."""
+        if self.rng.random() < 0.7:
+            self.add(indent, f"out[blockIdx.x * {self.threads} + tid] = {self.own_value()};")
+        self.add(indent, "return;")
+
+    def some_leave(self, indent: int) -> None:
+        """A return that only some threads take; the others' warps have gaps from then on."""
+        form = self.rng.randrange(4)
+        if form == 0:
+            self.add(indent, f"if ({self.condition()}) {{")
+            self.leave(indent + 1)
+            self.add(indent, "}")
+        elif form == 1:
+            self.add(indent, f"for (int d = 0; d < 3; ++d) if (({self.value(1)} & 31) == d) {{")
+            self.leave(indent + 1)
+            self.add(indent, "}")
+        elif form == 2:
+            self.add(indent, f"switch (tid & 7) {{ case 1: v1 += {self.value(1)}; break; case 2: case 5:")
+            self.leave(indent + 1)
+            self.add(indent + 1, f"default: v0 ^= {self.value(1)}; }}")
+        else:
+            self.add(indent, f"if ({self.condition()}) {{ v1 += 5; if ({self.condition()}) {{")
+            self.leave(indent + 1)
+            self.add(indent, "} v0 -= 3; } else v1 -= 1;")
+        self.whole_warps = False
+
+    def departure(self) -> None:
+        """Returns behind barriers: in branches, loops, switches and device functions."""
+        form = self.rng.randrange(7)
+        self.readable = False
+        if form == 0:
+            self.add(1, f"if ({self.uniform()} % 2 == 0) {{")
+            self.phase(2)
+            self.add(2, f"if ({self.uniform()} % 3 == 0) {{")
+            self.phase(3)
+            self.leave(3)
+            self.add(2, "}")
+            self.phase(2)
+            self.add(1, "}")
+        elif form == 1:
+            self.add(1, f"for (int w = 0; w < ({self.uniform(1)} & 3); ++w) {{")
+            self.phase(2)
+            self.add(2, f"if ({self.uniform()} % 3 == w) {{")
+            self.leave(3)
+            self.add(2, "}")
+            self.phase(2)
+            self.add(1, "}")
+        elif form == 2:
+            self.add(1, f"const int chosen = {self.uniform()} & 3;")
+            self.add(1, "switch (chosen) { case 0: {")
+            self.phase(2)
+            self.leave(2)
+            self.add(1, "} case 2: case 3: {")
+            self.phase(2)
+            self.add(2, "break; }")
+            self.add(1, "default: {")
+            self.private(2)
+            self.add(1, "} }")
+        elif form == 3:
+            self.add(1, f"if ({self.uniform()} % 2 == 0) {{")
+            self.phase(2)
+            self.leave(2)
+            self.add(1, f"}} else if ({self.uniform()} % 2 == 0) {{")
+            self.phase(2)
+            self.leave(2)
+            self.add(1, "} else {")
+            self.phase(2)
+            self.add(1, "}")
+        elif form == 4:
+            self.add(1, f"v0 += early(s, tid, {self.value(1)}, {self.uniform()}, {self.threads});")
+        elif form == 5:
+            self.some_leave(1)
+        else:
+            self.add(1, f"if ({self.uniform()} % 2 == 0) {{")
+            self.phase(2)
+            self.some_leave(2)
+            self.phase(2)
+            self.add(1, "}")
+        self.readable = False
+        self.add(1, "__syncthreads();")
+        if self.rng.random() < 0.6:
+            self.structured(1)
+            self.add(1, "__syncthreads();")
+
+    def make(self, name: str, leaving: bool) -> RandomKernel:
         linear = "(threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x"
         grid = self.rng.randrange(1, 4)
         self.add(1, f"__shared__ int s[{self.threads}];")
@@ -219,6 +304,8 @@ class _Maker:
         for _ in range(self.rng.randrange(2, 5)):
             self.rng.choice([self.private, self.barrier, self.warp, self.structured, self.structured])(1)
             self.add(1, "__syncthreads();")
+        if leaving:
+            self.departure()
         leaves = self.rng.random() < 0.3
         if leaves and self.rng.random() < 0.5:
             self.add(1, f"if (tid > {self.threads - self.rng.randrange(1, 5)}) {{ out[blockIdx.x * {self.threads} + tid] = 7; return; }}")
@@ -240,12 +327,21 @@ __device__ int warp_total(int v) {
   for (int offset = 16; offset > 0; offset /= 2) v += __shfl_xor_sync(0xffffffffu, v, offset);
   return v;
 }
+__device__ int early(int* s, int tid, int v, int u, int threads) {
+  if (u % 3 == 0) return v;
+  s[tid] = v;
+  __syncthreads();
+  if (u % 3 == 1) { v += s[(tid + 1) % threads]; __syncthreads(); return v; }
+  v ^= s[tid / 2];
+  __syncthreads();
+  return v - 1;
+}
 """
 
 
 def random_kernel(seed: int) -> RandomKernel:
-    """Return the kernel of a seed."""
-    return _Maker(seed).make(f"k{seed}")
+    """Return the kernel of a seed; threads of those of odd seeds may return behind a barrier."""
+    return _Maker(seed).make(f"k{seed}", seed % 2 == 1)
 
 
 def program(seeds: range) -> tuple[str, list[RandomKernel]]:

@@ -21,6 +21,7 @@ import pytest
 from PIL import Image
 
 from warpwright.domains.unlearnable.cwc.backends import numpy as slow_protect
+from warpwright.domains.unlearnable.cwc.bank import FilterBank, FilterSpec
 from warpwright.domains.unlearnable.cwc.inverse import recover
 from warpwright.domains.unlearnable.cwc.keys import new_key, read_key
 from warpwright.domains.unlearnable.cwc.operator import Operator
@@ -100,14 +101,16 @@ def test_csv_labels_and_presets_round_trip(tmp_path: Path) -> None:
 
 
 def test_a_preset_s_own_blur_stands_unless_another_is_asked_for(tmp_path: Path) -> None:
-    assert (Options("apart").spec.pb, Options("apart", pb=0.3).spec.pb, Options().spec.pb, Options(k=5).spec.k) == (0.2, 0.3, 0.3, 5)
+    assert (Options("apart").spec.pb, Options("apart", pb=0.3).spec.pb, Options().spec.pb, Options(k=5).spec.k) == (0.4, 0.3, 0.3, 5)
     source = sources.open_source(folder_set(tmp_path / "in"))
     options = Options("apart")
     protect_data_set(source, tmp_path / "out", KEY, options, tmp_path / "manifest.jsonl")
     header = json.loads((tmp_path / "manifest.jsonl").read_text().splitlines()[0])
-    assert (header["preset"], header["k"], header["pb"]) == ("apart", 3, 0.2)
+    assert (header["preset"], header["k"], header["pb"]) == ("apart", 3, 0.4)
     bank = options.bank(KEY, source.classes)
     assert bank.spec.candidates == 64
+    earlier = Options("apart", header["k"], 0.2).bank(KEY, source.classes)  # as a manifest of the preset's first form says
+    assert (earlier.weights == FilterBank.from_key(KEY, source.classes, FilterSpec(pb=0.2, candidates=64)).weights).all()
     item = next(iter(source.items()))
     expected = slow_protect(item.load().colour[None], np.array([item.label]), bank, Operator())[0]
     assert (images.read(tmp_path / "out" / f"{item.name}.png", "x").colour == expected).all()

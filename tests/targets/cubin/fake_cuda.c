@@ -1,16 +1,17 @@
-// A CUDA driver without a GPU, for tests of the child process: memory is the host's, `fill`, `compare` and `digest` are computed, another kernel copies
+// A CUDA driver without a GPU, for tests of the child process: memory is the host's, `fill`, `compare`, `digest` and `guards` are computed, another kernel copies
 // its first array to its second. What a cubin's code is decides what its kernel does, by the bytes that the tests put into the padding behind it:
-// "WRONG" writes other bits, "ERROR" fails at the next wait, "HANGS" never returns, "SLOWS" takes longer by the events' clock.
+// "WRONG" writes other bits, "ERROR" fails at the next wait, "HANGS" never returns, "SLOWS" takes longer by the events' clock, "GUARD" writes behind its
+// array, "LATER" behind it from its fourth launch on, "COLDS" is fast on warm caches and slow where they were flushed.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-typedef struct { const char* kind; int helper; uint64_t bytes; } Function;
+typedef struct { const char* kind; int helper, launches; } Function;
 typedef struct { const char* kind; } Module;
 
 static double now_ms = 0;
-static int failed = 0;
+static int failed = 0, flushed = 0;
 
 int cuInit(unsigned flags) { return 0; }
 int cuDeviceGet(int* device, int number) { return *device = number, 0; }
@@ -26,9 +27,9 @@ static int image_size(const uint8_t* image) {
 }
 
 static const char* marked(const uint8_t* image) {
-    static const char* marks[] = {"WRONG", "ERROR", "HANGS", "SLOWS"};
+    static const char* marks[] = {"WRONG", "ERROR", "HANGS", "SLOWS", "GUARD", "LATER", "COLDS"};
     for (int at = 0, size = image_size(image); at + 5 < size; at++)
-        for (int i = 0; i < 4; i++)
+        for (int i = 0; i < 7; i++)
             if (!memcmp(image + at, marks[i], 5)) return marks[i];
     return "";
 }
@@ -42,13 +43,13 @@ int cuModuleUnload(void* module) { return 0; }
 int cuModuleGetFunction(void** function, Module* module, const char* name) {
     Function* made = calloc(1, sizeof(Function));
     made->kind = module->kind;
-    made->helper = !strcmp(name, "fill") ? 1 : !strcmp(name, "compare") ? 2 : !strcmp(name, "digest") ? 3 : 0;
+    made->helper = !strcmp(name, "fill") ? 1 : !strcmp(name, "compare") ? 2 : !strcmp(name, "digest") ? 3 : !strcmp(name, "guards") ? 4 : 0;
     return *function = made, 0;
 }
 int cuFuncSetAttribute(void* function, int attribute, int value) { return 0; }
 int cuMemAlloc_v2(uint64_t* address, size_t size) { return *address = (uint64_t)calloc(1, size), 0; }
 int cuMemsetD32_v2(uint64_t address, unsigned word, size_t count) {
-    if (count > 1 << 24) return 0;  // what flushes the caches: nobody reads it
+    if (count > 1 << 24) return flushed = 1, 0;  // what flushes the caches: nobody reads it
     for (size_t i = 0; i < count; i++) ((uint32_t*)address)[i] = word;
     return 0;
 }
@@ -95,13 +96,22 @@ int cuLaunchKernel(Function* f, unsigned gx, unsigned gy, unsigned gz, unsigned 
         for (uint64_t i = 0; i < *(uint64_t*)p[2]; i++) **(uint64_t**)p[3] += ((uint32_t*)*(uint64_t*)p[0])[i] != ((uint32_t*)*(uint64_t*)p[1])[i];
     } else if (f->helper == 3) {
         for (uint64_t i = 0; i < *(uint64_t*)p[1]; i++) **(uint64_t**)p[2] += ((uint32_t*)*(uint64_t*)p[0])[i] * (i + 1);
+    } else if (f->helper == 4) {
+        for (uint64_t i = 0; i < *(uint64_t*)p[1]; i++)
+            for (unsigned j = 0; j < *(unsigned*)p[2]; j++) {
+                unsigned* at = (*(unsigned***)p[0])[i] + j;
+                if (*at != *(unsigned*)p[3]) ++**(uint64_t**)p[4], *at = *(unsigned*)p[3];
+            }
     } else {  // kernel(a, x, y, n), as tests/targets/cubin/saxpy.py launches it
         float a = *(float*)p[0], *x = *(float**)p[1], *y = *(float**)p[2];
         for (int i = 0; i < *(int*)p[3]; i++) y[i] = a * x[i];
         if (!strcmp(f->kind, "WRONG")) ((uint32_t*)y)[0] ^= 1;
+        if (!strcmp(f->kind, "GUARD")) y[*(int*)p[3]] = 1;
+        if (!strcmp(f->kind, "LATER") && ++f->launches > 3) y[*(int*)p[3]] = 1;
         if (!strcmp(f->kind, "ERROR")) failed = 700;
         while (!strcmp(f->kind, "HANGS")) sleep(1);
-        now_ms += !strcmp(f->kind, "SLOWS") ? 0.022 : 0.020;
+        now_ms += !strcmp(f->kind, "SLOWS") ? 0.022 : !strcmp(f->kind, "COLDS") ? (flushed ? 0.022 : 0.018) : 0.020;
+        flushed = 0;
     }
     return 0;
 }

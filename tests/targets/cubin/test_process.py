@@ -19,8 +19,9 @@ from warpwright.base import Budget, Candidate, Source
 from warpwright.errors import TaskError, UsageError, WorkerDied, WorkerTimeout
 from warpwright.loop import optimize
 from warpwright.space import Measuring
-from warpwright.targets.cubin import shipping
-from warpwright.targets.cubin.evaluator import CubinEvaluator, comparison, interval
+from warpwright.targets.cubin import judging, racing, shipping
+from warpwright.targets.cubin.evaluator import CubinEvaluator, comparison
+from warpwright.targets.cubin.judging import interval
 
 HERE = Path(__file__).parent
 pytestmark = pytest.mark.compiler
@@ -70,8 +71,8 @@ def test_a_search_runs_through_the_child(evaluator: CubinEvaluator) -> None:
     assert [record.status for record in outcome.records] == ["ok"] * 7 and len(evaluator.child.starts) == 1
     assert evaluator.child.about["graphs"] and evaluator.child.about["inner"] > 1
     assert outcome.best is not None and outcome.best.speedup == 1.0  # the fake driver takes as long for every schedule
-    final = evaluator.confirm(outcome.records[-1].candidate, stress=0.01)
-    assert final.differ == 0 and final.launches >= 40 and final.interval == (1.0, 1.0)
+    judgement = evaluator.judge(outcome.records[-1].candidate, stress=0.01)
+    assert judgement.differ == 0 and judgement.launches >= 40 and judgement.interval == (1.0, 1.0) and not judgement.accepted
     assert len(evaluator.child.starts) == 2  # a process of its own
 
 
@@ -103,6 +104,31 @@ def test_a_loser_is_timed_for_the_first_round_alone(evaluator: CubinEvaluator) -
     said = {mark: evaluator.child.ask(request | {"image": str(evaluator._write(marked(mark)))}) for mark in (b"SLOWS", b"OTHER")}
     assert [len(said[mark]["original_us"]) for mark in (b"SLOWS", b"OTHER")] == [2, 18]
     assert said[b"SLOWS"]["differ"] == [0] and said[b"OTHER"]["differ"] == [0, 0, 0]  # what may be the best is compared on new inputs
+
+
+def test_a_guard_that_one_candidate_overran_is_not_the_next_ones_fault(evaluator: CubinEvaluator) -> None:
+    """It was never restored: whoever came after a candidate that wrote behind its array was refused too."""
+    assert ask(evaluator, b"GUARD")["differ"] == [1, 1]
+    assert ask(evaluator, b"OTHER")["differ"] == [0, 0]
+    assert len(evaluator.child.starts) == 1
+
+
+def test_guards_are_looked_at_behind_timed_launches_too(evaluator: CubinEvaluator) -> None:
+    said = ask(evaluator, b"LATER")
+    assert said["differ"] == [0, 0] and said["left"] > 0
+    assert ask(evaluator, b"OTHER")["left"] == 0
+
+
+def judged(evaluator: CubinEvaluator, mark: bytes) -> judging.Judgement:
+    image, original = evaluator._write(marked(mark)), evaluator._write(evaluator.shipped.cubin.data)
+    return judging.judge(evaluator.child, image, original, seeds=2, stress=0.01)
+
+
+def test_what_is_slower_on_cold_caches_is_refused_for_that(evaluator: CubinEvaluator) -> None:
+    cold = judged(evaluator, b"COLDS")
+    assert cold.speedup == pytest.approx(20 / 18, rel=1e-4) and cold.cold[0] == pytest.approx(20 / 22, rel=1e-3)
+    assert cold.only_cold_refuses and "on cold caches" in cold.refusal
+    assert judged(evaluator, b"WRONG").refusal == "2 other words in 2 launches"
 
 
 def test_inputs_that_serve_many_candidates_still_show_a_wrong_one(evaluator: CubinEvaluator) -> None:
@@ -168,6 +194,17 @@ def test_a_harness_that_does_not_fit_is_named(driver: Path, tmp_path: Path) -> N
         list(made.evaluate_baselines())
     with pytest.raises(UsageError, match="harness"):
         CubinEvaluator(domains.describe(path), "cubin:0", Measuring(), str(driver), path)
+
+
+def test_a_race_drops_what_is_surely_behind() -> None:
+    assert racing.rounds(100.0) == (1, 1, 2, 4, 10) and racing.rounds(1000.0) == (1, 4)
+    assert racing.is_out([0.98], 1.0, 0.002) and not racing.is_out([0.995], 1.0, 0.002)
+    assert not racing.is_out([0.97, 1.001], 1.0, 0.002)  # a busy host wrongs one pair, not two
+    assert racing.is_out([0.997, 0.998, 0.9975, 0.998, 0.997, 0.9975], 1.0, 0.002)
+    assert racing.spread([1.0, 1.002, 0.998, 1.001]) == pytest.approx(0.00148, rel=0.01)
+    middle, low, high = racing.widened((1.01, 1.01, 1.01), 1, 0.002)
+    assert low == pytest.approx(1.01 * math.exp(-0.004)) and high == pytest.approx(1.01 * math.exp(0.004)) and middle == 1.01
+    assert racing.widened((1.01, 1.0, 1.02), 6, 0.002) == (1.01, 1.0, 1.02)
 
 
 def test_intervals_are_order_statistics() -> None:

@@ -35,7 +35,7 @@ def bench_transpile(arguments: argparse.Namespace) -> int:
 
 
 def _report(arguments: argparse.Namespace) -> dict[str, Any]:
-    from warpwright.llm import open_chat
+    from warpwright.llm.opening import open_chat
     from warpwright.translation import bench, report
     from warpwright.translation.suites import hpctranseval, kernelbench_c, pairs
 

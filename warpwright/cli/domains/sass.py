@@ -9,7 +9,7 @@ from warpwright.cli.common import DONE, NOT_PASSED, Arguments, Verb, print_json
 from warpwright.errors import UsageError
 
 if TYPE_CHECKING:
-    from warpwright.domains.sass.kernel import Kernel, Schedule
+    from warpwright.domains.sass.code.kernel import Kernel, Schedule
 
 
 def register(verb: Verb, verbs: Any) -> None:
@@ -55,8 +55,8 @@ def show(args: Arguments) -> int:
 
 def check(args: Arguments) -> int:
     """Say what the model of hazards finds in a schedule."""
-    from warpwright.domains.sass.checker import complaints
     from warpwright.domains.sass.domain import checker_of
+    from warpwright.domains.sass.model.checker import complaints
 
     kernel = _kernel(args)
     schedule = _schedule(args, kernel)
@@ -70,8 +70,8 @@ def check(args: Arguments) -> int:
 
 def apply(args: Arguments) -> int:
     """Write the cubin of a schedule, checked; without one, the original."""
-    from warpwright.domains.sass.checker import complaints
     from warpwright.domains.sass.domain import checker_of
+    from warpwright.domains.sass.model.checker import complaints
 
     kernel = _kernel(args)
     schedule = _schedule(args, kernel)
@@ -86,9 +86,9 @@ def apply(args: Arguments) -> int:
 
 def learn(args: Arguments) -> int:
     """Learn the distances of fixed latencies from a compiler's output."""
-    from warpwright.domains.sass.cubin import Cubin
-    from warpwright.domains.sass.distances import learnt
-    from warpwright.domains.sass.kernel import read_kernel
+    from warpwright.domains.sass.code.cubin import Cubin
+    from warpwright.domains.sass.code.kernel import read_kernel
+    from warpwright.domains.sass.model.distances import learnt
 
     cubins = [Cubin(_read(path)) for path in args.cubins]
     archs = {cubin.arch for cubin in cubins}
@@ -111,9 +111,9 @@ def _read(path: str) -> bytes:
 
 
 def _kernel(args: Arguments) -> Kernel:
-    from warpwright.domains.sass.cubin import Cubin
+    from warpwright.domains.sass.code.cubin import Cubin
+    from warpwright.domains.sass.code.kernel import read_kernel
     from warpwright.domains.sass.domain import chosen
-    from warpwright.domains.sass.kernel import read_kernel
 
     cubin = Cubin(_read(args.cubin))
     return read_kernel(cubin, chosen(cubin, args.kernel, Path(args.cubin)))

@@ -24,7 +24,7 @@ from warpwright.domains.graph.cpp.calls import COPIES, VIEWS
 from warpwright.domains.graph.cuda import windows
 from warpwright.domains.graph.cuda.kernel import CudaKernel
 from warpwright.domains.graph.cuda.scans import SCANS
-from warpwright.domains.graph.ir import GraphIR, aten, foldable, is_op, is_tensor, placeholders, shape, value
+from warpwright.domains.graph.ir import GraphIR, argument, aten, foldable, is_op, is_tensor, placeholders, shape, value
 from warpwright.domains.graph.techniques.algebra import einsum
 from warpwright.domains.graph.techniques.convolutions.convolution import Convolution
 from warpwright.domains.graph.techniques.convolutions.convolution import read as convolution_of
@@ -54,7 +54,7 @@ RATES: Mapping[str, Rates] = {
         "float32": 51e12, "tf32": 380e12, "tf32x3": 95e12, "int8_slices": 250e12, "half": 700e12, "half convolution": 500e12, "float64": 60e12,
         **CONVOLUTIONS,
     }),
-    "cpu": Rates(1e11, 5e-6, {"float32": 1e12, "half": 1e12, "float64": 5e11}),
+    "cpu": Rates(1e11, 5e-6, {"float32": 1e12, "half": 1e12, "float64": 5e11, "complex": 2e11, "fft": 4e10}),
 }
 _PRODUCTS = (aten.linear.default, aten.matmul.default, aten.mm.default, aten.bmm.default, aten.addmm.default, aten.baddbmm.default)
 _READ_TWICE = (
@@ -80,7 +80,7 @@ channels last took 3.8 ms on an H200, 2.6 of them for copies of 3.2 GB in all.""
 SCATTERED = 5.0
 """Times that a kernel takes whose rows do not lie in one piece: group norm, scale, tanh and more of 128 x 64 x 126 x 126 with the channels last took
 2.1 ms on an H200, and 0.4 with the channels first."""
-_KINDS = {torch.float32: "float32", torch.float64: "float64", torch.bfloat16: "half", torch.float16: "half"}
+_KINDS = {torch.complex64: "complex", torch.float32: "float32", torch.float64: "float64", torch.bfloat16: "half", torch.float16: "half"}
 
 
 def seconds(ir: GraphIR, target: str) -> float:
@@ -176,7 +176,9 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
         a: Any = node.args[1] if is_op(node, aten.addmm.default, aten.baddbmm.default) else node.args[0]
         inner = shape(a)[-1] // (2 if name == "tf32x3" else 1)
         kind = {"int8_linear": "int8_slices", "tf32x3": "tf32x3"}.get(name, _KINDS.get(value(node).dtype, "float32"))
-        return kind, 2.0 * math.prod(shape(node)) * inner
+        return kind, (8.0 if kind == "complex" else 2.0) * math.prod(shape(node)) * inner
+    if name.startswith("fft_") and is_tensor(node) and is_tensor(node.args[0]):
+        return "fft", _transform(node)
     if is_op(node, aten.einsum):
         return _KINDS.get(value(node).dtype, "float32"), 2.0 * einsum.operations(node)
     if name.startswith("direct_convolution"):
@@ -188,6 +190,16 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
         return "float32", 2.0 * shape(out)[0] * math.prod(shape(out)[2:]) * math.prod(shape(weight))  # type: ignore[arg-type]
     conv = convolution_of(node)
     return (_kind(conv), float(conv.flops)) if conv is not None else ("float32", 0.0)
+
+
+def _transform(node: fx.Node) -> float:
+    """Return the operations of a Fourier transform: 5 n log2(n) of n complex numbers, half of that of real ones."""
+    source, result = value(node.args[0]), value(node)  # type: ignore[arg-type]
+    wider = result if result.numel() >= source.numel() else source
+    axes = argument(node, "dim")
+    axes = range(wider.dim()) if axes is None else [axes] if isinstance(axes, int) else axes
+    each = math.prod(wider.shape[axis] for axis in axes)
+    return (5.0 if source.is_complex() and result.is_complex() else 2.5) * wider.numel() * math.log2(max(each, 2))
 
 
 def _kind(conv: Convolution) -> str:

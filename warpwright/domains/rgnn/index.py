@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import torch
@@ -223,14 +224,44 @@ def of(edge_tensors: Sequence[torch.Tensor], sizes: tuple[int, ...], make: Any) 
     kept = _KEPT.get(key)
     if kept is not None and all(ref() is t for ref, t in zip(kept[0], edge_tensors, strict=True)):
         _KEPT.move_to_end(key)
+        _watch(key, *kept)
         return kept[1]
     index: Index = make()
     _KEPT[key] = ([weakref.ref(t) for t in edge_tensors], index)
+    _watch(key, *_KEPT[key])
     for old in [old for old, (refs, _) in _KEPT.items() if any(ref() is None for ref in refs)]:
         del _KEPT[old]
     while len(_KEPT) > MOST_KEPT:
         _KEPT.popitem(last=False)
     return index
+
+
+Watched = list[tuple[tuple[int, ...], list[Any], Index]]
+"""Graphs that were asked for: the versions of their edge tensors, weak references to these, and the index."""
+
+_WATCHING: list[Watched] = []
+
+
+def _watch(key: tuple[Any, ...], tensors: list[Any], index: Index) -> None:
+    for watching in _WATCHING:
+        watching.append((tuple(version for _, version in key[:-1]), tensors, index))
+
+
+@contextmanager
+def watched() -> Iterator[Watched]:
+    """Give a list of the graphs that are asked for meanwhile, by any thread."""
+    seen: Watched = []
+    _WATCHING.append(seen)
+    try:
+        yield seen
+    finally:
+        _WATCHING[:] = [watching for watching in _WATCHING if watching is not seen]  # equal lists are not the same
+
+
+def unchanged(graphs: Watched) -> bool:
+    """Are all edge tensors of these graphs there, at the version at which they were asked for?"""
+    found = ((ref(), version) for versions, tensors, _ in graphs for ref, version in zip(tensors, versions, strict=True))
+    return all(t is not None and (0 if t.is_inference() else t._version) == version for t, version in found)
 
 
 def latest() -> Index | None:

@@ -1,4 +1,4 @@
-// What the child process that measures does on the device besides the kernel: fills arrays, compares them bit by bit, digests them.
+// What the child process that measures does on the device besides the kernel: fills arrays, compares them bit by bit, digests them, looks at guards.
 
 __device__ __forceinline__ unsigned mix(unsigned x) {
     x ^= x >> 16, x *= 0x7feb352dU, x ^= x >> 15, x *= 0x846ca68bU;
@@ -57,4 +57,14 @@ extern "C" __global__ void digest(const unsigned* a, unsigned long long count, u
     unsigned long long mine = 0;
     for (unsigned long long i = blockIdx.x * (unsigned long long)blockDim.x + threadIdx.x; i < count; i += step) mine += mix(a[i] ^ mix((unsigned)i));
     atomicAdd(sum, mine);
+}
+
+// Adds the number of words of the guards behind arrays that are not `word`, and makes them so again: what one candidate broke is not the next one's
+// fault. `where`: the addresses of `count` guards of `words` words each.
+extern "C" __global__ void guards(unsigned* const* where, unsigned long long count, unsigned words, unsigned word, unsigned long long* broken) {
+    const unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;
+    for (unsigned long long i = blockIdx.x * (unsigned long long)blockDim.x + threadIdx.x; i < count * words; i += step) {
+        unsigned* at = where[i / words] + i % words;
+        if (*at != word) atomicAdd(broken, 1ull), *at = word;
+    }
 }

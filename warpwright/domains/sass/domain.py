@@ -13,14 +13,14 @@ from pathlib import Path
 
 from warpwright.base import Action, Candidate, Scalar, Source, Task, digest
 from warpwright.domains.sass import script
-from warpwright.domains.sass.checker import Checker, complaints
-from warpwright.domains.sass.cubin import Cubin
-from warpwright.domains.sass.distances import shipped
+from warpwright.domains.sass.code.cubin import Cubin
+from warpwright.domains.sass.code.kernel import Kernel, Schedule, read_kernel
+from warpwright.domains.sass.editing.renaming import RESERVED, with_registers
+from warpwright.domains.sass.editing.techniques import drawer, techniques
 from warpwright.domains.sass.harness import load
-from warpwright.domains.sass.kernel import Kernel, Schedule, read_kernel
+from warpwright.domains.sass.model.checker import Checker, complaints
+from warpwright.domains.sass.model.distances import shipped
 from warpwright.domains.sass.occupancy import MOST, most_registers
-from warpwright.domains.sass.renaming import RESERVED, with_registers
-from warpwright.domains.sass.techniques import drawer, techniques
 from warpwright.errors import TaskError, UsageError
 from warpwright.space import Space
 
@@ -79,7 +79,7 @@ def space(task: Task, target: str) -> Space[Schedule]:
 
     def lower_proven(schedule: Schedule, actions: tuple[Action, ...]) -> Candidate:
         candidate = lower(schedule, actions)
-        checker.proven.add(candidate.key)
+        checker.note(candidate.key, schedule)
         return candidate
 
     return Space(beginning(task, checker), kinds, lower_proven, draw=drawer(checker, kinds), resolution=RESOLUTION)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from warpwright.domains.sass.cubin import Cubin
+from warpwright.domains.sass.code.cubin import Cubin
 from warpwright.domains.sass.harness import Launch
 
 REGISTERS, UNIT = 65536, 256

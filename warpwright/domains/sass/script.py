@@ -6,10 +6,10 @@ import json
 from functools import lru_cache
 from typing import Any
 
-from warpwright.domains.sass import control, hints
-from warpwright.domains.sass.edits import unchanged_meaning
-from warpwright.domains.sass.kernel import Kernel, Schedule
-from warpwright.domains.sass.renaming import renamed_as, with_registers
+from warpwright.domains.sass.code import control, hints
+from warpwright.domains.sass.code.kernel import Kernel, Schedule
+from warpwright.domains.sass.editing.edits import unchanged_meaning
+from warpwright.domains.sass.editing.renaming import renamed_as, with_registers
 from warpwright.errors import UsageError
 
 VERSION = 1
@@ -18,10 +18,14 @@ VERSION = 1
 def write(schedule: Schedule) -> str:
     """Return the schedule's text: JSON, indented by one, written here because a search writes hundreds a second."""
     kernel = schedule.kernel
-    changed = sorted((index, word) for index, word in zip(schedule.order, schedule.words, strict=True) if word != kernel.words[index])
+    words = list(kernel.words)
+    for index, word in zip(schedule.order, schedule.words, strict=True):
+        words[index] = word
+    pairs = list(zip(words, kernel.words, strict=True))
+    shift, fields_bits, text_of = control.SHIFT, control.FIELDS, control.text_of
     order = [f'"{place}": {index}' for place, index in enumerate(schedule.order) if place != index]
-    controls = [f'"{index}": "{control.text_of(word >> control.SHIFT & control.FIELDS)}"' for index, word in changed]
-    hinted = [f'"{index}": "{hint}"' for index, word in changed if (hint := _hint(kernel, index, word))]
+    controls = [f'"{index}": "{text_of(word >> shift & fields_bits)}"' for index, (word, before) in enumerate(pairs) if word != before]
+    hinted = [f'"{index}": "{hint}"' for index in _hintable(kernel) if (hint := _hint(kernel, index, words[index]))]
     fields = [f'"version": {VERSION}', f'"kernel": {json.dumps(kernel.name)}', f'"original": "{kernel.digest}"']
     fields += [f'"order": {_object(order)}', f'"control": {_object(controls)}']
     if hinted:
@@ -41,6 +45,13 @@ def _renamed(kernel: Kernel) -> str:
     assert kernel.compiled is not None
     pairs = zip(kernel.words, kernel.compiled.words, strict=True)
     return _object([f'"{index}": "{word:032x}"' for index, (word, compiled) in enumerate(pairs) if word != compiled])
+
+
+@lru_cache(4)
+def _hintable(kernel: Kernel) -> tuple[int, ...]:
+    """Return the instructions that have hints to the caches."""
+    every = zip(kernel.instructions, kernel.words, strict=True)
+    return tuple(one.index for one, word in every if hints.mask(one, word, kernel.cubin.arch))
 
 
 def _hint(kernel: Kernel, index: int, word: int) -> str:

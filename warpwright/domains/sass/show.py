@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 
-from warpwright.domains.sass import control
-from warpwright.domains.sass.disassembly import register_name
-from warpwright.domains.sass.hazards import entries, items, step
-from warpwright.domains.sass.kernel import Kernel, Schedule
+from warpwright.domains.sass.code import control
+from warpwright.domains.sass.code.disassembly import register_name
+from warpwright.domains.sass.code.kernel import Kernel, Schedule
+from warpwright.domains.sass.model.hazards import entries, items, step
 
 TEXT_WIDTH = 64
 

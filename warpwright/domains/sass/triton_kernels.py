@@ -23,10 +23,10 @@ from typing import Any
 
 from warpwright.base import digest
 from warpwright.domains.sass import script
-from warpwright.domains.sass.checker import complaints
-from warpwright.domains.sass.cubin import Cubin
+from warpwright.domains.sass.code.cubin import Cubin
+from warpwright.domains.sass.code.kernel import read_kernel
 from warpwright.domains.sass.domain import checker_of
-from warpwright.domains.sass.kernel import read_kernel
+from warpwright.domains.sass.model.checker import complaints
 from warpwright.errors import UsageError, WarpwrightError
 
 Stages = dict[str, Callable[[Any, Any], Any]]

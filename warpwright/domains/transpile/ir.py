@@ -245,6 +245,8 @@ class Function:
     variables: Mapping[int, Var] | None = None
     fibers: str = ""
     """Why only fibers take it though it was read, or empty."""
+    stepped: bool = False
+    """Whether it writes what may overlap, so that the threads of a warp take its stores together (`analysis/lockstep.py`)."""
 
 
 _BODIES: Mapping[type, Callable[..., tuple[tuple[Stmt, ...], ...]]] = {

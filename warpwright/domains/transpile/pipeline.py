@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -15,13 +16,15 @@ from warpwright.domains.transpile.emit import entry
 from warpwright.domains.transpile.emit.writer import Writer
 from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.frontend import scan
+from warpwright.domains.transpile.frontend.parse import RESERVED
 from warpwright.domains.transpile.frontend.scan import Kernel
-from warpwright.domains.transpile.ir import Function, Shape, Stmt, Var
+from warpwright.domains.transpile.ir import Expr, Function, Shape, Stmt, Var
 from warpwright.domains.transpile.passes import (
     barrier_fission,
     block_fusion,
     columns,
     flatten_blocks,
+    induction_variables,
     private_arrays,
     private_counts,
     scalar_replacement,
@@ -29,7 +32,7 @@ from warpwright.domains.transpile.passes import (
     versions,
 )
 from warpwright.domains.transpile.passes.loops import reshaped
-from warpwright.domains.transpile.passes.normalise import normalise
+from warpwright.domains.transpile.passes.normalise import normalise, rename, renamer
 from warpwright.domains.transpile.passes.techniques import Lowered
 
 
@@ -96,7 +99,31 @@ def _normalise(state: State) -> State:
     for function in state.device.functions if state.settings.vectors else ():
         others[function.name] = (*others.get(function.name, ()), function)
     body, variables = normalise(state.function, state.device.syncing, others)
+    body, variables = _with_own_names(state.function, body, variables)
     return replace(state, body=body, variables=variables)
+
+
+_DERIVED = re.compile(r"(\w+)_(t|r|l|v|all|init|of_warp|lanes|begun|step|at)")
+"""What the output calls something that it makes of a variable: `sum_t` is `sum` of each thread."""
+
+
+def _with_own_names(kernel: Function, body: tuple[Stmt, ...], variables: dict[int, Var]) -> tuple[tuple[Stmt, ...], dict[int, Var]]:
+    """Return the kernel with another name for each variable that is called as what is made of another one.
+
+    Raises DoesNotApply for a global that the output's own names would hide, and for a parameter or a global that is called as such."""
+    free = {e.name: e.line for e in ir.expressions(body) if e.kind == "name" and (e.var is None or e.var not in variables)}
+    if hidden := next((name for name in free if name in RESERVED), None):
+        raise DoesNotApply(free[hidden], f"{hidden} is a name that the output has for itself")
+    names = {v.name for v in variables.values()}
+    taken = {name for name in (*names, *free) if (made := _DERIVED.fullmatch(name)) and made[1] in names}
+    if fixed := next((name for name in (*free, *(p.name for p in kernel.parameters)) if name in taken), None):
+        raise DoesNotApply(kernel.line, f"{fixed} is what the output calls something that it makes of another variable")
+    new: dict[int, Var | Expr] = {key: replace(v, name=f"{v.name}_own") for key, v in variables.items() if v.name in taken}
+    if not new:
+        return body, variables
+    change = renamer(new, {})
+    named_apart = {key: one for key, one in new.items() if isinstance(one, Var)}
+    return tuple(rename(stmt, change, new) for stmt in body), variables | named_apart
 
 
 def _move_arrays(state: State) -> State:
@@ -107,6 +134,11 @@ def _move_arrays(state: State) -> State:
 def _part_values(state: State) -> State:
     variables = dict(state.variables)
     return replace(state, body=versions.apart(state.body, variables, state.device.known.references), variables=variables)
+
+
+def _move_alike(state: State) -> State:
+    variables = dict(state.variables)
+    return replace(state, body=induction_variables.apart(state.body, variables, state.device.known), variables=variables)
 
 
 def _count_apart(state: State) -> State:
@@ -173,6 +205,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("normalise", _normalise),
     Pass("private arrays", _move_arrays, lambda state: state.settings.vectors),
     Pass("values apart", _part_values, lambda state: state.settings.vectors),
+    Pass("induction variables", _move_alike, lambda state: state.settings.vectors),
     Pass("private counts", _count_apart, lambda state: state.settings.vectors),
     Pass("scalar replacement", _replace_scalars, lambda state: state.settings.vectors),
     Pass("barrier fission", lambda state: replace(state, lowered=Lowered(_cut(state.body, state)))),
@@ -255,5 +288,6 @@ def _check(parsed: Function, program: Device) -> None:
                     raise DoesNotApply(expr.line, function.fibers)
                 if relies_on_lockstep(function):
                     what = f"exchanges values at line {line} without a barrier" if (line := exchange(function)) else "uses volatile memory"
+                    what = "writes what may overlap through two pointers, without a barrier" if function.stepped else what
                     raise DoesNotApply(expr.line, f"{expr.name} {what}: it may rely on warps that run in lockstep")
             todo += by_name[expr.name]

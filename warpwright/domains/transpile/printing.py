@@ -19,6 +19,8 @@ _WHOLE = {
     "gridDim": "launch.grid", "warpSize": "32", "ww_lane": "lane_index",
 }  # fmt: skip
 
+_LEAVES = re.compile(r"\breturn\s*;")
+
 _ATOMICS = ("Add", "Sub", "Max", "Min", "Exch", "And", "Or", "Xor", "Inc", "Dec", "CAS")
 
 UNROLLED = 4
@@ -97,9 +99,7 @@ class Printer:
         if inner.kind == "binary" and inner.name == "+":
             inner = inner.children[0]
         root = ir.target(inner)
-        return (
-            root is not None and root.var is not None and root.var in self.variables and self.variables[root.var].space in ("shared", "dynamic")
-        )
+        return root is not None and root.var is not None and root.var in self.variables and self.variables[root.var].space in ("shared", "dynamic")
 
     # --- statements ---------------------------------------------------------------------------------------------------------------
 
@@ -126,7 +126,7 @@ class Printer:
         if isinstance(stmt, Evaluate):
             return [*lines, f"{pad}{self.expr(stmt.expr)};"]
         if isinstance(stmt, Raw):
-            text = self.expr(stmt.expr)
+            text = self.left(self.expr(stmt.expr))
             return [*lines, pad + text + ("" if text.endswith((";", "}")) else ";")]
         if isinstance(stmt, ir.Block):
             return [*lines, pad + "{", *self.statements(stmt.body, depth + 1), pad + "}"]
@@ -150,6 +150,13 @@ class Printer:
             self.returned = True
             return [f"{pad}{self.leave};"]
         raise AssertionError(f"a {type(stmt).__name__} inside a region")
+
+    def left(self, text: str) -> str:
+        """Return a statement that is kept as text with `leave` for each return."""
+        if not self.leave or _LEAVES.search(text) is None:
+            return text
+        self.returned = True
+        return _LEAVES.sub(f"{self.leave};", text)
 
     def branch(self, stmt: If, depth: int) -> list[str]:
         pad = INDENT * depth

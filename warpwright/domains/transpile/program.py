@@ -14,6 +14,7 @@ from types import MappingProxyType
 from warpwright.domains.transpile import choices, launch, pipeline
 from warpwright.domains.transpile.analysis import callees, classes, volatile
 from warpwright.domains.transpile.analysis.divergence import refuse_divergent
+from warpwright.domains.transpile.analysis.lockstep import marked
 from warpwright.domains.transpile.choices import Choices
 from warpwright.domains.transpile.emit.inlined import inlined_edits
 from warpwright.domains.transpile.emit.program_text import KernelInfo as KernelInfo
@@ -23,7 +24,7 @@ from warpwright.domains.transpile.fibers import lockstep as stepping
 from warpwright.domains.transpile.fibers import rewrite
 from warpwright.domains.transpile.fibers import sanitize as sanitize_functions
 from warpwright.domains.transpile.frontend import edits as text_edits
-from warpwright.domains.transpile.frontend import exports, host_code, parse, refusals
+from warpwright.domains.transpile.frontend import exports, host_code, instantiations, parse, refusals
 from warpwright.domains.transpile.frontend import source as reading
 from warpwright.domains.transpile.frontend.edits import Edit
 from warpwright.domains.transpile.frontend.scan import Kernel
@@ -119,7 +120,8 @@ def compile_text(
         refusals.refuse(source)
     wanted = Wanted("fibers" if lockstep else tier, blocks, MappingProxyType({}) if sanitize else choices.of_kernels(text), lockstep)
     translated = _sanitized(source) if sanitize else _translated(source, wanted)
-    edits = [*translated.edits, *rewrite.launch_edits(source), *([] if host else host_code.host_edits(source))]
+    instances_edits = instantiations.edits(source, host and not sanitize)
+    edits = [*translated.edits, *rewrite.launch_edits(source), *instances_edits, *([] if host else host_code.host_edits(source))]
     body = text_edits.apply(source.text, edits)
     linked = (lambda text: rewrite.with_linkage(text, source) if not sanitize else text) if host else rewrite.with_named_variables
     body = linked(body)
@@ -173,9 +175,10 @@ def _sanitized(source: Source) -> Translated:
 
 def _translated(source: Source, wanted: Wanted) -> Translated:
     """Return each kernel in the fastest tier that takes it."""
-    read = functools.cache(lambda: [volatile.ordered(one) for one in parse.parse(source)])  # once, and not where everything stays on fibers
+    read = functools.cache(lambda: marked([volatile.ordered(one) for one in parse.parse(source)]))  # once, and not where everything stays on fibers
     faster = _faster_tiers(source, read, wanted)
-    functions = read() if wanted.lockstep or re.search(r"\bvolatile\b|\[\s*\w+\s*\^", source.text) else []
+    steps = wanted.lockstep or re.search(r"\bvolatile\b|\[\s*\w+\s*\^", source.text) or (faster.read and "__shared__" in source.text)
+    functions = read() if steps else []
     edits = [
         *stepping.edits(source, functions, faster.texts.keys(), wanted.lockstep),
         *rewrite.value_edits(source),
@@ -198,6 +201,8 @@ class Faster:
     """Offsets of device functions that are no longer needed."""
     inlined: tuple[Edit, ...] = ()
     """Edits of the device functions that the loops of tier vectors inline."""
+    read: bool = False
+    """Whether the source was parsed."""
 
 
 def _faster_tiers(source: Source, read: Callable[[], Sequence[Function]], wanted: Wanted) -> Faster:
@@ -225,7 +230,7 @@ def _faster_tiers(source: Source, read: Callable[[], Sequence[Function]], wanted
     syncing = [f for named in device.syncing.values() for f in named]
     dropped = _unused(source, syncing, texts) if all_left_fibers and not any(f.problem for f in syncing) else set()
     inlined = inlined_edits(source, device) if any(k.tier == "vectors" for k in kernels.values()) else []
-    return Faster(kernels, texts, frozenset(dropped), tuple(inlined))
+    return Faster(kernels, texts, frozenset(dropped), tuple(inlined), True)
 
 
 def _unused(source: Source, syncing: Sequence[Function], texts: Mapping[int, str]) -> set[int]:
@@ -254,6 +259,8 @@ def _in_loops(
     parsed = next((f for f in functions if kernel.start <= f.start < kernel.end), None)
     if parsed is None:
         raise DoesNotApply(line, "the parser does not show this kernel")
+    if kernel.name in instantiations.specialised(source):
+        raise DoesNotApply(line, "it has an explicit specialisation, which only the function itself knows")
     if thread := methods.used(source.text[kernel.start : kernel.end]):
         raise DoesNotApply(line, f"methods of {thread} ask for the thread or synchronise")
     launched, shapes = exports.block_shapes(source, kernel, wanted.blocks)

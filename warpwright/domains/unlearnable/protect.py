@@ -46,9 +46,10 @@ class Preset:
     warning: str = ""
 
 
+# A manifest names the preset, k and p_b: what else a name stands for may never change, or what was protected cannot be recovered.
 PRESETS: dict[str, Preset] = {
     "gentle": Preset(FilterSpec(), Operator("reflect", "sum")),
-    "apart": Preset(FilterSpec(pb=0.2, candidates=64), Operator("reflect", "sum")),
+    "apart": Preset(FilterSpec(pb=0.4, candidates=64), Operator("reflect", "sum")),
     "paper": Preset(
         FilterSpec(tap="random"),
         Operator("zero", "max"),

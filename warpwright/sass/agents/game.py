@@ -20,9 +20,9 @@ import gymnasium
 import numpy as np
 
 from warpwright.base import Action
-from warpwright.domains.sass import control, isa
+from warpwright.domains.sass.code import control, isa
+from warpwright.domains.sass.code.kernel import Kernel, Schedule
 from warpwright.domains.sass.domain import checker_of
-from warpwright.domains.sass.kernel import Kernel, Schedule
 from warpwright.errors import NotApplicable
 from warpwright.space import Evaluator, Space
 

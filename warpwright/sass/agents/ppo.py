@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from warpwright.base import Candidate, Record
-from warpwright.domains.sass.kernel import Schedule
+from warpwright.domains.sass.code.kernel import Schedule
 from warpwright.errors import MissingExtra, UsageError
 from warpwright.search.moves import Proposer, Recipe
 from warpwright.space import Evaluator, Space

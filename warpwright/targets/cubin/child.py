@@ -4,8 +4,8 @@ It imports no package but the harness's, so that it starts in a fraction of a se
 
     python child.py JOB      JOB is a JSON file: driver, device, original, helpers, harness, sets
     {"do": "begin"}      first of all: is the original the same each time, and how long does it take?
-    {"do": "evaluate", "image": path, "seeds": [..], "rounds": [2, 4, 12], "worth": 1.001, "fresh": [..]}     `fresh` before the last rounds
-    {"do": "epochs", "image": path, "epochs": 12, "pairs": 25, "cold": false}     both loaded anew for each epoch; a median for each
+    {"do": "evaluate", "image": path, "seeds": [..], "rounds": [1, 1, 2, 10], "worth": 1.001, "fresh": [..]}     `fresh` before the last rounds
+    {"do": "epochs", "image": path, "epochs": 12, "pairs": 25, "cold": 25}     both loaded anew for each epoch; a median for each
     {"do": "stress", "image": path, "seeds": [..], "launches": 1000, "seconds": 2.0}     as many launches for each seed, seeds as time allows
     {"do": "arrays", "folder": path, "seed": 1}      the original's arrays after a launch, a file each
 
@@ -19,21 +19,18 @@ import json
 import math
 import os
 import statistics
-import struct
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from warpwright.domains.sass.cubin import Cubin
-from warpwright.domains.sass.harness import KINDS, Argument, Buffer, Launch, load
+from warpwright.domains.sass.code.cubin import Cubin
+from warpwright.domains.sass.harness import Argument, Buffer, Launch, load
+from warpwright.targets.cubin import racing
+from warpwright.targets.cubin.arrays import Arrays
 from warpwright.targets.cubin.driver import Driver, DriverFailed, packed
-
-GUARD = 4096
-"""Bytes after every array, which no launch may write."""
-
-GUARD_WORD, POISON = 0x5A5A5A5A, 0x7FC1DEAD
 
 LEAST_US = 100.0
 """Launches between two events last at least this long: an event's clock ticks in half microseconds."""
@@ -46,10 +43,11 @@ FLUSHED = 256 << 20
 FEW = 4
 """So many pairs are made on one set of inputs."""
 
-CLEARED = 8
-"""Counters of 8 bytes that the kernels of device.cu add to."""
+SPREAD_PAIRS = 24
+"""Pairs of the original with itself, whose spread says what a pair is worth."""
 
-HELPER_SHAPE = tuple(ctypes.c_uint(value) for value in (1024, 1, 1, 256, 1, 1, 0))
+Times = tuple[list[float], list[float]]
+"""Microseconds of a launch of the original and of the candidate, pair by pair."""
 
 
 class Session:
@@ -62,11 +60,8 @@ class Session:
         original = Path(job["original"]).read_bytes()
         self.sizes = [parameter.size for parameter in Cubin(original).parameters(self.launch.kernel)]
         self._check_arguments()
-        helpers = driver.module(Path(job["helpers"]).read_bytes())
-        self.fill, self.compare, self.digest = (driver.function(helpers, name) for name in ("fill", "compare", "digest"))
-        self.counters = driver.allocate(8 * CLEARED)
+        self.arrays = Arrays(driver, self.launch, Path(job["helpers"]), job["sets"])
         self.original = driver.function(driver.module(original), self.launch.kernel, self.launch.shared)
-        self.sets = [self._allocate_all() for _ in range(job["sets"])]
         self.held: dict[int, tuple[int, int]] = {}
         """Set -> the seed of its inputs and their digest, while the original's outputs on them are still there."""
         self.events = [driver.event() for _ in range(2 * 2 * 512 + 1)]
@@ -78,6 +73,13 @@ class Session:
         """Where the bytes are that are written to flush the caches, once they are asked for."""
         self.graphs: dict[int, ctypes.c_void_p] = {}
         """Set -> the graph of the original's launches between two events."""
+        self.spread = 0.0
+        """Of one pair of the original with itself, as a log-ratio."""
+
+    @property
+    def sets(self) -> list[list[tuple[int, int]]]:
+        """The addresses of the arrays of each set."""
+        return self.arrays.sets
 
     def _check_arguments(self) -> None:
         arguments = self.launch.arguments
@@ -86,42 +88,6 @@ class Session:
         for place, (size, argument) in enumerate(zip(self.sizes, arguments, strict=False)):
             if isinstance(argument, Buffer) and size != 8:
                 raise ValueError(f"expected argument {place} to be {size} bytes, saw an array in the harness")
-
-    # --- memory ----------------------------------------------------------------------------------------------------------------------
-
-    def _allocate_all(self) -> list[tuple[int, int]]:
-        """Return for each array the addresses that the original and the candidate get: one for both where it is only read."""
-        pairs = []
-        for buffer in self.launch.buffers:
-            mine = self._allocate(buffer)
-            pairs.append((mine, mine if buffer.role == "given" else self._allocate(buffer)))
-        return pairs
-
-    def _allocate(self, buffer: Buffer) -> int:
-        size = _padded(buffer.bytes)
-        address = self.driver.allocate(size + GUARD)
-        self.driver.set_words(address + size, GUARD_WORD, GUARD // 4)
-        return address
-
-    def inputs(self, number: int, seed: int) -> None:
-        """Make new values in a set, and poison what only the kernel writes."""
-        for place, (buffer, addresses) in enumerate(zip(self.launch.buffers, self.sets[number], strict=True)):
-            for address in dict.fromkeys(addresses):
-                if buffer.role == "output":
-                    self.driver.set_words(address, POISON, _padded(buffer.bytes) // 4)
-                else:
-                    self._fill(address, buffer, (seed * 7919 + place * 104729) & 0x7FFFFFFF)
-
-    def _fill(self, address: int, buffer: Buffer, seed: int) -> None:
-        kind = KINDS.index(buffer.kind)
-        values = [(8, address), (8, buffer.count), (4, seed), (4, float(buffer.scale)), (4, float(buffer.offset)), (4, kind)]
-        self._helper(self.fill, values)
-
-    def _helper(self, function: ctypes.c_void_p, values: list[tuple[int, int | float]]) -> None:
-        self._start(function, packed(values))
-
-    def _start(self, function: ctypes.c_void_p, arguments: Any) -> None:
-        self.driver.call("cuLaunchKernel", function, *HELPER_SHAPE, None, arguments, None)
 
     # --- launches --------------------------------------------------------------------------------------------------------------------
 
@@ -148,60 +114,41 @@ class Session:
         if kept[0] != seed:
             kept = (seed, self._prepare(number, seed))
         self.held.pop(number, None)
-        self.driver.set_words(self.counters, 0, 2 * CLEARED)
-        written = [(b, pair) for b, pair in zip(self.launch.buffers, self.sets[number], strict=True) if b.role != "given"]
-        arguments = self.arguments(number, 1)
-        each = [packed([(8, mine), (8, theirs), (8, _padded(buffer.bytes) // 4), (8, self.counters)]) for buffer, (mine, theirs) in written]
+        self.arrays.clear()
+        arguments, each = self.arguments(number, 1), self.arrays.comparisons(number)
         for _ in range(launches):
-            self._renew(number, seed)
+            self.arrays.renew(number, seed)
             self.run(candidate, arguments)
             for compared in each:
-                self._start(self.compare, compared)
-        self._digests(number)
-        differ, after = self._counted()
-        broken = differ + (after != kept[1]) + self._guards_broken(number)
-        if not broken:
+                self.arrays.start(self.arrays.compare, compared)
+        self.arrays.digests(number)
+        found = self.arrays.counted()
+        wrong = found.differ + (found.digest != kept[1]) + found.broken
+        if wrong:
+            self.held.clear()  # it may have written anywhere
+        else:
             self.held[number] = kept
-        return broken
+        return wrong
 
     def _prepare(self, number: int, seed: int) -> int:
         """Make inputs, run the original on them; return the digest of what it must not write."""
-        self.inputs(number, seed)
-        self.driver.set_words(self.counters, 0, 2 * CLEARED)
-        self._digests(number)
+        self.arrays.inputs(number, seed)
+        self.arrays.clear()
+        self.arrays.digests(number)
         self.run(self.original, self.arguments(number, 0))
-        return self._counted()[1]
+        return self.arrays.counted().digest
 
-    def _counted(self) -> tuple[int, int]:
-        """Wait for the device; return the words that differed, and the digest."""
-        self.driver.wait()
-        differ, digest = struct.unpack_from("<2Q", self.driver.read(self.counters, 8 * CLEARED))
-        return differ, digest
-
-    def _renew(self, number: int, seed: int) -> None:
-        """Poison the candidate's outputs again, and restore what it updates."""
-        for place, (buffer, (_, theirs)) in enumerate(zip(self.launch.buffers, self.sets[number], strict=True)):
-            if buffer.role == "output":
-                self.driver.set_words(theirs, POISON, _padded(buffer.bytes) // 4)
-            elif buffer.role == "updated":
-                self._fill(theirs, buffer, (seed * 7919 + place * 104729) & 0x7FFFFFFF)
-
-    def _digests(self, number: int) -> None:
-        """Add a digest of what a set's launches only read to the second counter."""
-        for buffer, (address, _) in zip(self.launch.buffers, self.sets[number], strict=True):
-            if buffer.role == "given":
-                self._helper(self.digest, [(8, address), (8, _padded(buffer.bytes) // 4), (8, self.counters + 8)])
-
-    def _guards_broken(self, number: int) -> int:
-        broken = 0
-        expected = struct.pack("<I", GUARD_WORD) * (GUARD // 4)
-        for buffer, addresses in zip(self.launch.buffers, self.sets[number], strict=True):
-            broken += sum(self.driver.read(address + _padded(buffer.bytes), GUARD) != expected for address in dict.fromkeys(addresses))
+    def _left(self) -> int:
+        """Return the words of guards that the timed launches wrote."""
+        self.arrays.clear()
+        broken = self.arrays.counted().broken
+        if broken:
+            self.held.clear()
         return broken
 
     # --- time ------------------------------------------------------------------------------------------------------------------------
 
-    def pairs(self, candidate: ctypes.c_void_p, rounds: int, inner: int, first: int = 0) -> tuple[list[float], list[float]]:
+    def pairs(self, candidate: ctypes.c_void_p, rounds: int, inner: int, first: int = 0) -> Times:
         """Return the microseconds of a launch of the original and of the candidate, `rounds` pairs ABBA each, on each set of inputs in turn.
 
         Few pairs are all made on one set, the `first`: a change of sets costs launches that are not timed.
@@ -218,23 +165,32 @@ class Session:
                 times[1].extend(theirs)
         return times
 
-    def _timed(self, candidate: ctypes.c_void_p, number: int, count: int, inner: int) -> tuple[list[float], list[float]]:
-        driver, events, order = self.driver, self.events, (0, 1, 1, 0)
-        arguments = self.arguments(number, 1)
-        start, done = self._together((self.original, candidate), number, arguments, inner)
+    def _timed(self, candidate: ctypes.c_void_p, number: int, count: int, inner: int) -> Times:
+        with self._started(candidate, number, inner) as start:
+            return self._series(start, count, inner)
+
+    @contextmanager
+    def _started(self, candidate: ctypes.c_void_p, number: int, inner: int) -> Iterator[Callable[[int], None]]:
+        """Give what starts launches of either program on a set, after some that are not timed."""
+        start, done = self._together((self.original, candidate), number, self.arguments(number, 1), inner)
         for which in (0, 1, 0) if inner > 1 else (0, 1):
             start(which)
+        yield start
+        done()  # an error of the driver ends the process
+
+    def _series(self, start: Callable[[int], None], count: int, inner: int) -> Times:
+        """Return the microseconds of a launch of the original and of the candidate, in `count` pairs ABBA."""
+        driver, events, order = self.driver, self.events, (0, 1, 1, 0)
         driver.call("cuEventRecord", events[0], None)
         for step in range(4 * count):
             start(order[step % 4])
             driver.call("cuEventRecord", events[step + 1], None)
         driver.wait()
-        done()
         each = [driver.milliseconds(events[step], events[step + 1]) * 1e3 / inner for step in range(4 * count)]
         fours = [each[4 * pair : 4 * pair + 4] for pair in range(count)]
         return [(first + fourth) / 2 for first, _, _, fourth in fours], [(second + third) / 2 for _, second, third, _ in fours]
 
-    def _cold(self, candidate: ctypes.c_void_p, number: int, count: int) -> tuple[list[float], list[float]]:
+    def _cold(self, candidate: ctypes.c_void_p, number: int, count: int) -> Times:
         """Return the microseconds of single launches of the original and of the candidate, in pairs ABBA, each with cold caches."""
         driver, events, functions, arguments = self.driver, self.events, (self.original, candidate), self.arguments(number, 1)
         if not self.flushed:
@@ -285,9 +241,9 @@ class Session:
         self.original = original
 
     def begin(self) -> dict[str, Any]:
-        """Run the original: is it the same each time, and how long does it take?"""
+        """Run the original: is it the same each time, how long does it take, and how far are pairs of it with itself apart?"""
         for number in range(len(self.sets)):
-            self.inputs(number, number + 1)
+            self.arrays.inputs(number, number + 1)
         differ = [self.differing(self.original, number, 100 + number) for number in range(len(self.sets))]
         alone, _ = self.pairs(self.original, 3, 1)
         us = statistics.median(alone)
@@ -297,58 +253,68 @@ class Session:
         except DriverFailed:
             self.as_graphs = False
             self.pairs(self.original, 1, self.inner)
-        return {"us": us, "inner": self.inner, "graphs": self.as_graphs, "differ": differ, "device": self.driver.name, "kernel": self.launch.kernel}
+        self.spread = racing.spread(_ratios(self.pairs(self.original, SPREAD_PAIRS, self.inner)))
+        about = {"us": us, "inner": self.inner, "graphs": self.as_graphs, "spread": self.spread, "differ": differ}
+        return {**about, "device": self.driver.name, "kernel": self.launch.kernel}
 
     def evaluate(self, image: str, seeds: Sequence[int], rounds: Sequence[int], worth: float, fresh: Sequence[int] = ()) -> dict[str, Any]:
-        """Compare a candidate with the original, then time it: the first number of rounds, and the next while it may still be worth it.
+        """Compare a candidate with the original, then let it race: pairs of each number of rounds, as long as it may still be worth it.
 
-        What reaches the last rounds is compared on the inputs of `fresh` before them. `seconds` of the answer says where the time went.
+        What reaches the last rounds is compared on the inputs of `fresh` before them. `left`: the words of guards that the
+        timed launches wrote. `seconds` of the answer says where the time went.
         """
-        began = time.perf_counter()
+        clock = [time.perf_counter()]
         module = self.driver.module(Path(image).read_bytes())
         candidate = self.driver.function(module, self.launch.kernel, self.launch.shared)
-        loaded = time.perf_counter()
+        clock.append(time.perf_counter())
         differ = [self.differing(candidate, place % len(self.sets), seed) for place, seed in enumerate(seeds)]
-        compared = time.perf_counter()
-        timed_so_far: dict[str, Any] = {"differ": differ, "original_us": [], "candidate_us": []}
-        for stage, count in enumerate(rounds):
-            if stage and stage == len(rounds) - 1:
-                differ += [self.differing(candidate, len(self.sets) - 1, seed) for seed in fresh]  # the first set keeps its inputs
-            if any(differ):
-                break
-            pairs = self.pairs(candidate, count, self.inner, stage)
-            timed_so_far["original_us"] += pairs[0]
-            timed_so_far["candidate_us"] += pairs[1]
-            if upper([a / b for a, b in zip(timed_so_far["original_us"], timed_so_far["candidate_us"], strict=True)]) < worth:
-                break
-        timed = time.perf_counter()
+        clock.append(time.perf_counter())
+        times: Times = ([], [])
+        if rounds and not any(differ):
+            self._race(candidate, rounds, worth, fresh, differ, times)
+        left = self._left() if times[0] and not any(differ) else 0
+        clock.append(time.perf_counter())
         self.driver.call("cuModuleUnload", module)
-        parts = {"load": loaded - began, "compare": compared - loaded, "time": timed - compared, "unload": time.perf_counter() - timed}
-        timed_so_far["seconds"] = parts
-        return timed_so_far
+        clock.append(time.perf_counter())
+        parts = {part: end - begin for part, begin, end in zip(("load", "compare", "time", "unload"), clock, clock[1:], strict=False)}
+        return {"differ": differ, "left": left, "original_us": times[0], "candidate_us": times[1], "seconds": parts}
 
-    def epochs(self, image: str, epochs: int, pairs: int, cold: bool = False) -> dict[str, Any]:
+    def _race(self, candidate: ctypes.c_void_p, rounds: Sequence[int], worth: float, fresh: Sequence[int], differ: list[int], times: Times) -> None:
+        """Time all rounds but the last on the first set, on end; then the last on the others, after the comparisons of `fresh`."""
+        *first, last = rounds
+        if first:
+            with self._started(candidate, 0, self.inner) as start:
+                for count in first:
+                    _extend(times, self._series(start, count, self.inner))
+                    if racing.is_out(_ratios(times), worth, self.spread):
+                        return
+        differ += [self.differing(candidate, len(self.sets) - 1, seed) for seed in fresh]  # the first set keeps its inputs
+        if not any(differ):
+            _extend(times, self.pairs(candidate, last, self.inner, 1 if first else 0))
+
+    def epochs(self, image: str, epochs: int, pairs: int, cold: int) -> dict[str, Any]:
         """Time a candidate in epochs: in each both programs are loaded anew, in turn first, for where code lies in the caches changes its time.
 
-        `cold`: single launches, each after FLUSHED bytes were written, so that it finds nothing of its own in the caches.
+        Each epoch has `pairs` pairs on warm inputs, and `cold` pairs of single launches, each after FLUSHED bytes were written, so that it finds
+        nothing of its own in the caches. The answer has a median for each epoch of both.
         """
         images = (Path(self.job["original"]).read_bytes(), Path(image).read_bytes())
         kept = self.original
-        times: dict[str, Any] = {"original_us": [], "candidate_us": []}
+        told: dict[str, Any] = {regime: {"original_us": [], "candidate_us": []} for regime in ("warm", "cold")}
         for epoch in range(epochs):
             modules: dict[int, ctypes.c_void_p] = {}
             for which in (0, 1) if epoch % 2 == 0 else (1, 0):
                 modules[which] = self.driver.module(images[which])
             original, candidate = (self.driver.function(modules[which], self.launch.kernel, self.launch.shared) for which in (0, 1))
             self._use(original)
-            original_us, candidate_us = self._cold(candidate, epoch % len(self.sets), pairs) if cold else self.pairs(candidate, pairs, self.inner)
-            ratio = statistics.median(a / b for a, b in zip(original_us, candidate_us, strict=True))
-            times["original_us"].append(statistics.median(original_us))
-            times["candidate_us"].append(statistics.median(original_us) / ratio)
+            if pairs:
+                _extend_median(told["warm"], self.pairs(candidate, pairs, self.inner))
+            if cold:
+                _extend_median(told["cold"], self._cold(candidate, epoch % len(self.sets), cold))
             self._use(kept)
             for module in modules.values():
                 self.driver.call("cuModuleUnload", module)
-        return times
+        return {**told, "left": self._left()}
 
     def stress(self, image: str, seeds: Sequence[int], launches: int, seconds: float) -> dict[str, Any]:
         """Compare every one of many launches with the original, on new inputs for each seed."""
@@ -363,19 +329,15 @@ class Session:
         self.driver.call("cuModuleUnload", module)
         return {"differ": [differ], "launches": launched, "seeds": place + 1}
 
-    def arrays(self, folder: str, seed: int) -> dict[str, Any]:
+    def written(self, folder: str, seed: int) -> dict[str, Any]:
         """Run the original once on new inputs and write its arrays, raw, into a folder."""
         self.held.pop(0, None)
-        self.inputs(0, seed)
+        self.arrays.inputs(0, seed)
         self.run(self.original, self.arguments(0, 0))
         self.driver.wait()
         for place, (buffer, (mine, _)) in enumerate(zip(self.launch.buffers, self.sets[0], strict=True)):
             Path(folder, f"{place}.raw").write_bytes(self.driver.read(mine, buffer.bytes))
         return {"kinds": [buffer.kind for buffer in self.launch.buffers], "roles": [buffer.role for buffer in self.launch.buffers]}
-
-
-def _padded(size: int) -> int:
-    return -(-size // 256) * 256
 
 
 def _value(argument: Argument, size: int, address: int) -> int | float:
@@ -384,13 +346,20 @@ def _value(argument: Argument, size: int, address: int) -> int | float:
     return argument
 
 
-def upper(ratios: Sequence[float]) -> float:
-    """Return what the median of many more ratios may be at most: two standard errors above, or the greatest of a few."""
-    if len(ratios) < 6:
-        return max(ratios)
-    middle = statistics.median(ratios)
-    spread = 1.4826 * statistics.median(abs(ratio - middle) for ratio in ratios)
-    return middle + 2.0 * 1.2533 * spread / math.sqrt(len(ratios))
+def _ratios(times: Times) -> list[float]:
+    return [a / b for a, b in zip(*times, strict=True)]
+
+
+def _extend(times: Times, more: Times) -> None:
+    for mine, new in zip(times, more, strict=True):
+        mine.extend(new)
+
+
+def _extend_median(told: dict[str, list[float]], times: Times) -> None:
+    """Add an epoch: the original's median, and the candidate's by the median of the ratios of pairs."""
+    original = statistics.median(times[0])
+    told["original_us"].append(original)
+    told["candidate_us"].append(original / statistics.median(_ratios(times)))
 
 
 def serve(job: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> int:
@@ -401,8 +370,9 @@ def serve(job: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> int:
     except Exception as error:
         say({"ok": False, "error": f"{type(error).__name__}: {error}", "code": getattr(error, "code", -1)})
         return 2
-    names = ("begin", "evaluate", "epochs", "stress", "arrays")
-    verbs: dict[str, Callable[..., dict[str, Any]]] = {name: getattr(session, name) for name in names}
+    verbs: dict[str, Callable[..., dict[str, Any]]] = {
+        "begin": session.begin, "evaluate": session.evaluate, "epochs": session.epochs, "stress": session.stress, "arrays": session.written,
+    }  # fmt: skip
     for line in sys.stdin:
         request = json.loads(line)
         try:

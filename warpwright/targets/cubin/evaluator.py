@@ -8,34 +8,27 @@ import statistics
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from warpwright.base import BASELINE, Candidate, Comparison, Measurement, Record, Task, Timing, Verdict, failed, now
 from warpwright.domains.sass import domain, script
-from warpwright.domains.sass.checker import complaints
-from warpwright.domains.sass.kernel import Schedule
+from warpwright.domains.sass.code.kernel import Schedule
+from warpwright.domains.sass.model.checker import complaints
 from warpwright.errors import NotApplicable, UsageError, WarpwrightError
 from warpwright.space import Measuring
+from warpwright.targets.cubin import judging, racing
+from warpwright.targets.cubin.judging import Interval, Judgement, interval, ratios
 from warpwright.targets.cubin.process import Child, Job
 from warpwright.templates.driver import machine_code
-
-STAGES_US = (800.0, 1600.0, 4800.0)
-"""How long pairs ABBA are timed: of every candidate; of one that may be worth it, besides; of one that may be the best, besides."""
-
-LAST_PAIRS = 4
-"""Of the last stage at least: what is timed for longer varies less."""
 
 NEAR_BEST = 0.9995
 """A candidate that is surely slower than this share of the best so far is timed no longer."""
 
-EPOCHS, EPOCH_US, EPOCH_PAIRS = 12, 10_000.0, (6, 25)
-"""Of the final measurement: epochs, how long pairs are timed in each, and how many they are at least and at most."""
-
-SEEDS, FINAL_SEEDS = 1, 20
-"""Inputs that every candidate is compared on, and that a schedule is compared on in the end."""
+SEEDS = 1
+"""Inputs that every candidate is compared on."""
 
 FRESH = 2
 """Inputs besides, new for each candidate, of one that may be the best."""
@@ -43,27 +36,6 @@ FRESH = 2
 KEPT = 32
 """Candidates that are compared on the same inputs, which need not be made anew for each."""
 BASELINE_NAME = "original"
-STRESS_SECONDS = 2.0
-
-Interval = tuple[float, float, float]
-"""Median, and the bounds of its confidence interval."""
-
-
-@dataclass(frozen=True)
-class Final:
-    """What a schedule is worth, measured in a process of its own."""
-
-    speedup: float
-    interval: tuple[float, float]
-    """99 %."""
-    same: float
-    same_interval: tuple[float, float]
-    """The original against itself, loaded a second time."""
-    original_us: float
-    candidate_us: float
-    launches: int
-    """Launches that were compared bit by bit."""
-    differ: int
 
 
 class CubinEvaluator:
@@ -111,7 +83,7 @@ class CubinEvaluator:
         [candidate] = self.baselines()
         about = self.child.start()
         images = [self._timed(self._write(self.shipped.cubin.data), (sum(self.rounds),), 0.0) for _ in range(3)]
-        logs = [abs(math.log(statistics.median(_ratios(answer)))) for answer in images]
+        logs = [abs(math.log(statistics.median(ratios(answer)))) for answer in images]
         self.noise = max(logs)
         conditions = {"us": about["us"], "launches_between_events": about["inner"], "noise": self.noise, "gpu": about["device"]}
         measurement = self._measurement(images[0], conditions)
@@ -131,17 +103,18 @@ class CubinEvaluator:
 
     @property
     def rounds(self) -> tuple[int, ...]:
-        """Pairs of each stage: two, four and twelve where four measurements take 400 us."""
+        """Pairs of each stage of the race (racing.py): one, one, two, four and ten where four measurements take 400 us."""
         about = self.child.start()
-        first, second, last = (round(us / (4 * about["us"] * about["inner"])) for us in STAGES_US)
-        return max(1, first), max(1, second), max(LAST_PAIRS, last)
+        return racing.rounds(about["us"] * about["inner"])
 
     def schedule(self, candidate: Candidate, anew: bool = False) -> Schedule:
         """Return a candidate's schedule; raise NotApplicable when the rules refuse it. `anew`: though every edit of it was accepted here."""
+        known = self.checker.proven.get(candidate.key) if candidate.actions and not anew else None
+        if known is not None:
+            return known
         schedule = script.read(candidate.source.text, self.kernel)
-        known = bool(candidate.actions) and candidate.key in self.checker.proven
         checker = self.checker if schedule.kernel is self.kernel else domain.checker_of(schedule.kernel)
-        problems = [] if known and not anew else complaints(schedule, checker)
+        problems = complaints(schedule, checker)
         if problems:
             raise NotApplicable(f"the model of hazards refuses the schedule: {problems[0]}", "see docs/sass.md")
         return schedule
@@ -151,6 +124,9 @@ class CubinEvaluator:
         answer = self._timed(image, self.rounds, max(1.0, NEAR_BEST * self.best))
         for what, seconds in {"candidates": 1.0, **answer.get("seconds", {})}.items():
             self.spent[what] = self.spent.get(what, 0.0) + seconds
+        if answer["left"]:
+            reason = f"expected nothing behind the arrays, saw {answer['left']} words written there by launches that were timed"
+            return Record(self.task, candidate, self.device, "wrong", Verdict(False, "wrong", reason, check="bitwise"), detail=reason)
         if any(answer["differ"]):
             other = sum(map(bool, answer["differ"]))
             reason = f"expected the original's bits, saw {sum(answer['differ'])} other words on {other} of {len(answer['differ'])} inputs"
@@ -174,29 +150,18 @@ class CubinEvaluator:
         return path
 
     def _measurement(self, answer: Mapping[str, Any], conditions: Mapping[str, Any]) -> Measurement:
-        speedup, low, high = interval(_ratios(answer), 0.95)
+        pairs = ratios(answer)
+        speedup, low, high = racing.widened(interval(pairs, 0.95), len(pairs), self.child.start()["spread"])
         candidate, original = _timing(answer["candidate_us"]), _timing(answer["original_us"])
         return Measurement(
             "device time of a launch", "s", "lower", candidate, {BASELINE_NAME: original}, BASELINE_NAME, speedup, (low, high),
             comparison(low, high, math.exp(self.noise)), {"regime": "device", "pairs": len(answer["original_us"]), **conditions},
         )  # fmt: skip
 
-    def confirm(self, candidate: Candidate, seeds: int = FINAL_SEEDS, stress: float = STRESS_SECONDS) -> Final:
-        """Measure a schedule in a process of its own, where nothing else ran before, in epochs; compare every launch of `stress` seconds."""
-        self.child.end()
-        image, same = self._write(self.schedule(candidate, anew=True).cubin.data), self._write(self.shipped.cubin.data)
-        fresh = list(range(7_000_000, 7_000_000 + seeds))
-        checked = self.child.ask({"do": "evaluate", "image": str(image), "seeds": fresh, "rounds": [], "worth": 0.0}, 60.0)
-        timed, again = (self._in_epochs(path) for path in (image, same))
-        launches = max(10, min(1000, int(1e6 * stress / 4 / self.child.about["us"])))
-        request = {"do": "stress", "image": str(image), "seeds": [11, 12, 13, 14], "launches": launches, "seconds": stress}
-        stressed = self.child.ask(request, 60.0, alone=False)
-        self.child.end()
-        speedup, low, high = interval(_ratios(timed), 0.99)
-        same_speedup, same_low, same_high = interval(_ratios(again), 0.99)
-        times = statistics.median(timed["original_us"]), statistics.median(timed["candidate_us"])
-        differ = sum(checked["differ"]) + sum(stressed["differ"])
-        return Final(speedup, (low, high), same_speedup, (same_low, same_high), *times, stressed["launches"] + seeds, differ)
+    def judge(self, candidate: Candidate, stress: float = judging.STRESS_SECONDS) -> Judgement:
+        """Judge a schedule (judging.py); what its edits proved is proven anew first."""
+        image, original = self._write(self.schedule(candidate, anew=True).cubin.data), self._write(self.shipped.cubin.data)
+        return judging.judge(self.child, image, original, stress=stress)
 
     def against(self, image: bytes, cold: bool = False) -> tuple[Interval, int]:
         """Return the speed-up of another cubin of the kernel (other flags of the compiler, say) with its 99 % interval, and its other words.
@@ -205,12 +170,13 @@ class CubinEvaluator:
         """
         path = self._write(image)
         checked = self.child.ask({"do": "evaluate", "image": str(path), "seeds": [1, 2], "rounds": [], "worth": 0.0})
-        return interval(_ratios(self._in_epochs(path, cold)), 0.99), sum(checked["differ"])
+        regime, timed = ("cold" if cold else "warm"), judging.in_epochs(self.child, path, warm=not cold, cold=cold)
+        return interval(ratios(timed[regime]), judging.LEVEL), sum(checked["differ"]) + timed["left"]
 
     def glance(self, image: bytes, worth: float) -> tuple[float, int]:
         """Return the speed-up of another cubin of the kernel, timed for as long as it may be above `worth`, and its other words."""
         answer = self._timed(self._write(image), self.rounds, worth)
-        return (0.0 if any(answer["differ"]) else statistics.median(_ratios(answer))), sum(answer["differ"])
+        return (0.0 if any(answer["differ"]) else statistics.median(ratios(answer))), sum(answer["differ"])
 
     def launches(self, image: bytes, seconds: float, function: str = "small", each: int = 5000) -> tuple[int, int]:
         """Compare every launch of `seconds` with the original, `each` for one set of inputs, at the size of the harness's `function`.
@@ -225,11 +191,6 @@ class CubinEvaluator:
             child.end()
         return answer["launches"], sum(answer["differ"])
 
-    def _in_epochs(self, path: Path, cold: bool = False) -> Mapping[str, Any]:
-        about, (least, most) = self.child.start(), EPOCH_PAIRS
-        pairs = most if cold else max(least, min(most, round(EPOCH_US / (4 * about["us"] * about["inner"]))))
-        return self.child.ask({"do": "epochs", "image": str(path), "epochs": EPOCHS, "pairs": pairs, "cold": cold}, 60.0)
-
 
 def _index(device: str) -> int:
     number = device.partition(":")[2] or "0"
@@ -238,29 +199,9 @@ def _index(device: str) -> int:
     return int(number)
 
 
-def _ratios(answer: Mapping[str, Any]) -> list[float]:
-    return [a / b for a, b in zip(answer["original_us"], answer["candidate_us"], strict=True)]
-
-
 def _timing(us: Sequence[float]) -> Timing:
     median, low, high = interval(us, 0.95)
     return Timing(tuple(value * 1e-6 for value in us), median * 1e-6, low * 1e-6, high * 1e-6)
-
-
-def interval(values: Sequence[float], level: float) -> Interval:
-    """Return the median with its distribution-free interval: the order statistics whose ranks the binomial distribution gives.
-
-    With too few values for the level (fewer than 6 for 95 %, 8 for 99 %) the interval is the whole range.
-    """
-    ordered, count = sorted(values), len(values)
-    tail, rank = 0.0, 0
-    while rank < count // 2:
-        tail += math.comb(count, rank) * 0.5**count
-        if 2 * tail > 1 - level:
-            break
-        rank += 1
-    rank = max(rank, 1)
-    return statistics.median(ordered), ordered[rank - 1], ordered[count - rank]
 
 
 def comparison(low: float, high: float, noise: float) -> Comparison:

@@ -1,9 +1,9 @@
 """What a search of machine code leaves: the cubin to ship, the original beside it, the schedule's text and the evidence.
 
-optimized.cubin   the faster schedule; the original's bytes where the final measurement does not bear the search out
+optimized.cubin   the faster schedule; the original's bytes where the judgement does not accept it
 original.cubin    as it was given: the way back
 schedule.json     what differs (`warpwright sass apply` makes the cubin of it)
-evidence.json     the final measurement, in a process of its own, and what it was made on; what is gained where the caches are cold
+evidence.json     the judgement (judging.py), in a process of its own, and what it was made on
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from dataclasses import asdict
 from pathlib import Path
 
 from warpwright.base import Record, is_baseline
-from warpwright.domains.sass import domain, edits, script
-from warpwright.domains.sass.kernel import Schedule
+from warpwright.domains.sass import domain, script
+from warpwright.domains.sass.editing import edits
 from warpwright.space import Measuring
-from warpwright.targets.cubin.evaluator import CubinEvaluator, Final, Interval
+from warpwright.targets.cubin.evaluator import CubinEvaluator
+from warpwright.targets.cubin.judging import Accepted, first_accepted
 
 OPTIMIZED, ORIGINAL, SCHEDULE, EVIDENCE = "optimized.cubin", "original.cubin", "schedule.json", "evidence.json"
 
@@ -28,8 +29,11 @@ def ship(record: Record, folder: Path) -> Path:
     original = shipped.cubin.data
     schedule = shipped.original if is_baseline(record) else script.read(record.candidate.source.text, kernel)
     searched = schedule.cubin.data != original
-    final, cold = _confirmed(record, schedule) if searched and record.device.partition(":")[2] != "sim" else (None, None)
-    kept = searched and (final is None or proven(final))
+    found = _judged(record) if searched and record.device.partition(":")[2] != "sim" else None
+    kept = searched and (found is None or found.candidate is not None)
+    if found is not None and found.candidate is not None:
+        schedule = script.read(found.candidate.source.text, kernel)
+    judgement = found.judgement if found is not None else None
     (folder / ORIGINAL).write_bytes(original)
     (folder / OPTIMIZED).write_bytes(schedule.cubin.data if kept else original)
     (folder / SCHEDULE).write_text(script.write(schedule if kept else shipped.original))
@@ -39,8 +43,9 @@ def ship(record: Record, folder: Path) -> Path:
         "optimized": schedule.key if kept else shipped.original.key,
         "device": record.device,
         "searched_speedup": record.speedup,
-        "final": asdict(final) if final else None,
-        "cold": cold,
+        "final": asdict(judgement) if judgement else None,
+        "cold": judgement.cold if judgement else None,
+        "refusals": found.refusals if found is not None else (),
         "other_hints": edits.without_hints(schedule) != schedule,
         "kept": kept,
         "actions": [str(action) for action in record.candidate.actions],
@@ -50,12 +55,6 @@ def ship(record: Record, folder: Path) -> Path:
     return folder / OPTIMIZED
 
 
-def proven(final: Final) -> bool:
-    """Is the final interval beyond what the original shows against itself, with not one other bit?"""
-    return final.differ == 0 and final.interval[0] > max(1.0, final.same_interval[1])
-
-
-def _confirmed(record: Record, schedule: Schedule) -> tuple[Final, Interval]:
-    """Return the final measurement, and the speed-up of single launches that find nothing in the caches, with its 99 % interval."""
+def _judged(record: Record) -> Accepted:
     with CubinEvaluator(record.task, record.device, Measuring()) as evaluator:
-        return evaluator.confirm(record.candidate), evaluator.against(schedule.cubin.data, cold=True)[0]
+        return first_accepted(evaluator, [record])

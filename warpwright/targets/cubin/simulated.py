@@ -8,8 +8,8 @@ from types import TracebackType
 
 from warpwright.base import BASELINE, Candidate, Comparison, Measurement, Record, Task, Timing, Verdict, failed, now
 from warpwright.domains.sass import domain, script
-from warpwright.domains.sass.checker import complaints
-from warpwright.domains.sass.simulator import cycles
+from warpwright.domains.sass.model.checker import complaints
+from warpwright.domains.sass.model.simulator import cycles
 from warpwright.errors import NotApplicable, WarpwrightError
 from warpwright.space import Measuring
 

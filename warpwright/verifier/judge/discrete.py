@@ -22,8 +22,8 @@ EDITED_SHARE, FEW_EDITS = 0.02, 8
 RARE_SHARE = 0.1
 EXTREMES_SHARE = 0.2
 LEVEL, LEVEL_SHARE = ("near_one", "huge"), 15 / 16
-"""Distributions in which nearly all of an integer tensor stands at one end of its range (else products of int8 are small enough for float32), and
-Python's True and False are exchanged."""
+"""Distributions in which nearly all of an integer tensor stands at one end of its range (else products of int8 are small enough for float32),
+Python's True and False are exchanged, and rows of masks are full or nearly so."""
 
 
 def vary(inputs: Any, name: str, seed: int, distinct: bool, mild: bool = False) -> Any:
@@ -86,7 +86,7 @@ def _number(value: float, name: str, dice: random.Random) -> float:
 
 
 def _booleans(tensor: torch.Tensor, name: str, generator: torch.Generator, dice: random.Random) -> torch.Tensor:
-    """Return another mask: a few elements the other way round, the same elsewhere, or drawn anew; no row becomes empty."""
+    """Return another mask: a few elements the other way round, the same elsewhere, by rows, or drawn anew; no row becomes empty."""
     share = float(tensor.double().mean())
     if share in (0.0, 1.0):
         return tensor
@@ -97,10 +97,28 @@ def _booleans(tensor: torch.Tensor, name: str, generator: torch.Generator, dice:
             changed.view(-1)[at] = ~changed.view(-1)[at]
     elif name == "permuted":
         changed = tensor.flatten()[torch.randperm(tensor.numel(), generator=generator, device=tensor.device)].view(tensor.shape)
+    elif name in LEVEL:
+        changed = _counted_rows(_shares(tensor, generator), dice)
     else:
         changed = _shares(tensor, generator) < min(max(share, 0.25), 0.75)
     filled = tensor.any(-1, keepdim=True) & ~changed.any(-1, keepdim=True)
     return torch.where(filled, tensor, changed)
+
+
+COUNTED_ROWS = 64
+"""At most so many rows of a mask have a number of set elements that was chosen."""
+
+
+def _counted_rows(shares: torch.Tensor, dice: random.Random) -> torch.Tensor:
+    """Return a mask whose first or last rows have all elements set, all but one, one alone, or 256, which a byte takes for none."""
+    drawn = shares < 0.5
+    rows, size = drawn.view(-1, drawn.shape[-1]), drawn.shape[-1]
+    some = slice(COUNTED_ROWS) if dice.random() < 0.5 else slice(-COUNTED_ROWS, None)
+    counts = torch.tensor([size, size - 1, 1, min(256, size)], device=shares.device)
+    order = shares.view(rows.shape)[some].argsort(-1).argsort(-1)
+    wanted = counts[torch.arange(len(order), device=shares.device) % len(counts)]
+    rows[some] = order < wanted[:, None]
+    return drawn
 
 
 def _integers(tensor: torch.Tensor, name: str, generator: torch.Generator, dice: random.Random, distinct: bool) -> torch.Tensor:

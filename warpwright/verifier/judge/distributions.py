@@ -15,8 +15,8 @@ SPIKE_SHARE = 1 / 256
 SPIKE_SIZE = 50.0
 MASKED_SHARE = 1 / 64
 EDITED_SHARE, EDITED_AT_LEAST = 2**-16, 8  # more edits than that would meet a fingerprint of 64 samples too often
-NUDGED_SHARE = 0.5
-"""Of the edited cases: one element of one tensor is replaced, and nothing else."""
+UNEVEN, LESSER = ("large", "small"), 1e-3
+"""Distributions in which one tensor of several is smaller than the others by this factor: a program may leave out what seems not to count."""
 
 
 def _random(tensor: torch.Tensor, generator: torch.Generator, normal: bool = True) -> torch.Tensor:
@@ -191,13 +191,17 @@ def _rises(tensor: torch.Tensor) -> bool:
 
 
 def redistribute(inputs: Any, name: str, seed: int) -> Any:
-    """Return nominal inputs with the values of distribution `name`; what is no floating-point tensor stays as it is."""
+    """Return nominal inputs with the values of distribution `name`; what is no floating-point tensor stays as it is.
+
+    "edited": with an even `seed` one element of one tensor is replaced, and nothing else; with an odd one a few of each tensor.
+    """
     from torch.utils._pytree import tree_leaves, tree_map
 
     generators: dict[torch.device, torch.Generator] = {}
     dice, seen = random.Random(seed), 0
     reals = sum(_is_real(value) or _is_complex(value) for value in tree_leaves(inputs))
-    alone = dice.randrange(reals) if name == "edited" and reals and dice.random() < NUDGED_SHARE else None
+    alone = dice.randrange(reals) if name == "edited" and reals and seed % 2 == 0 else None
+    lesser = dice.randrange(reals) if name in UNEVEN and reals > 1 else None
 
     @_by_parts
     def change(value: Any) -> Any:
@@ -211,7 +215,8 @@ def redistribute(inputs: Any, name: str, seed: int) -> Any:
             generators[value.device] = torch.Generator(value.device).manual_seed(seed)
         work = value if value.dtype in (torch.float32, torch.float64) else value.float()
         transform = _TRANSFORMS[name] if alone is None else _nudged
-        changed = transform(work, generators[value.device]).to(value.dtype)
+        changed = transform(work, generators[value.device])
+        changed = (changed * LESSER if seen - 1 == lesser else changed).to(value.dtype)
         return changed.sort().values if _rises(value) else changed
 
     return inputs if name == "nominal" else tree_map(change, inputs)
@@ -289,7 +294,7 @@ def _random_tensor(tensor: torch.Tensor, buffer: bool, generator: torch.Generato
     if tensor.is_complex():
         parts = [_random_tensor(part.clone(), buffer, generator, strength) for part in torch.view_as_real(tensor.resolve_conj()).unbind(-1)]
         return torch.complex(*parts)  # each by itself: of weights that begin as real numbers the imaginary parts would stay zero
-    if strength > 1 and _is_shuffled(tensor):
+    if strength > 1 and is_shuffled(tensor):
         return tensor.flatten()[torch.randperm(tensor.numel(), generator=generator, device=tensor.device)].view(tensor.shape)
     if not _is_real(tensor) or (buffer and _is_structural(tensor)):
         return tensor.clone()
@@ -310,6 +315,14 @@ def _random_tensor(tensor: torch.Tensor, buffer: bool, generator: torch.Generato
     return fresh if strength >= 1 else tensor + strength * (fresh - tensor)
 
 
+def has_one_sign(tensor: torch.Tensor) -> bool:
+    """Whether it holds different real values that are all positive, or all negative, which they stay when a state is drawn."""
+    if not _is_real(tensor):
+        return False
+    low, high = float(tensor.min()), float(tensor.max())
+    return low != high and (low >= 0 or high <= 0)
+
+
 NUDGE_ULPS, NUDGE_ULPS_16 = 64.0, 4.0
 """By how many units in the last place of 1.0 a value is moved. Of 16 bits 64 would be 6 % or 50 %; these are 0.4 % or 3 %. With 2 a linear layer in
 float16 that had not taken them up was within what is allowed (0.94 of it)."""
@@ -325,13 +338,13 @@ def nudged(tensor: torch.Tensor, seed: int) -> torch.Tensor:
         signs = torch.randint(0, 2, tensor.shape, generator=generator, device=tensor.device) * 2 - 1
         return tensor * (1 + step * signs.to(tensor.dtype.to_real()))
     moved = tensor.clone()
-    if _is_shuffled(tensor):
+    if is_shuffled(tensor):
         at = torch.unravel_index(torch.tensor(seed % tensor.numel()), tensor.shape)
         moved[at] += 1 if bool(tensor[at] < tensor.max()) else -1
     return moved
 
 
-def _is_shuffled(tensor: torch.Tensor) -> bool:
+def is_shuffled(tensor: torch.Tensor) -> bool:
     """Whether it holds integers in no order."""
     if tensor.is_floating_point() or tensor.dtype is torch.bool or tensor.numel() < 2:
         return False

@@ -16,7 +16,7 @@ from warpwright.errors import TaskError, WarpwrightError
 from warpwright.tasks import footprint
 from warpwright.tasks.mode import Mode
 from warpwright.verifier.checks import INFINITE
-from warpwright.verifier.draw import MIXED, Draw, with_draw
+from warpwright.verifier.draw import MIXED, TAKEN, Draw, with_draw
 from warpwright.verifier.judge import counters, discrete
 from warpwright.verifier.judge.certificate import certify
 from warpwright.verifier.judge.judgement import Judgement, digest_of, identical, near, within
@@ -30,12 +30,16 @@ FRESH_KEPT, LARGE_BYTES = 3, 1 << 30
 """Shipments of inputs that stay available; of larger ones the latest only."""
 
 
+STATES, DRAWN_STATES = (0, 1, 2), 4
+"""The states that a program meets, and how often they are drawn before its integers are left in order."""
+
+
 def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
     """Serve requests until the parent closes the pipe."""
     judge = JudgeWorker(order)
     names = (
         "hello", "open", "certify", "state", "ship", "compare", "compare_inputs", "compare_state", "unchanged", "probe", "viable", "forget",
-        "trim", "host_only", "digest", "count",
+        "trim", "host_only", "digest", "count", "take_state",
     )  # fmt: skip
     serve_requests(request_fd, reply_fd, {name: _tidy(getattr(judge, name), order["device"]) for name in names})
 
@@ -84,7 +88,10 @@ class JudgeWorker:
         return {"isolation": self.order["isolation"]}
 
     def open(self, task: dict[str, Any], secret: str, host_only: bool) -> dict[str, Any]:
-        """Load the task and find out how the original behaves; return the facts a runner needs."""
+        """Load the task and find out how the original behaves; return the facts a runner needs. What an earlier secret left is let go of."""
+        self.shelf.release_all()
+        self.last, self.shipped, self.form = [], [], []
+        self.states.clear()
         self.shelf.host_only = host_only
         budget = _budget_bytes(self.device)
         _limit_memory(from_json(Task, task), self.device)
@@ -100,6 +107,7 @@ class JudgeWorker:
     def _behaviour(self, original: Original) -> dict[str, Any]:
         """Run the original in state 0 and see what it changes and shares; weaken the state if it gives no finite numbers."""
         case = Case("nominal", original.secret % (1 << 31))
+        self._redraw(original, case)
         before = {name: tensor.clone() for name, tensor in original.state(0).items()}
         original.set_state(0)
         inputs = original.inputs(case)
@@ -127,6 +135,7 @@ class JudgeWorker:
             "mutated_state": mutated, "mutated_inputs": changed, "aliases": aliases, "stateful": stateful, "random": consumes,
             "switches": not getattr(original.model, "has_one_mode", False),
             "parameters": sum(1 for _ in original.model.parameters()), "state_tensors": len(before), "strength": original.strength,
+            "one_sign": original.of_one_sign,
             "wide_problem": original.wide_problem, "outputs": [[leaf.path, list(leaf.shape), str(leaf.dtype)] for leaf in answer.leaves],
         }  # fmt: skip
 
@@ -135,9 +144,24 @@ class JudgeWorker:
         second = tensors_of(original.model(*original.inputs(case)))
         return any(not near(new, old) for new, old in zip(second, tensors_of(output), strict=True))
 
+    def _redraw(self, original: Original, case: Case) -> None:
+        """Draw the states anew until the program takes them: shuffled integers may be no table any more. Where it takes none, weaken them."""
+        for original.drawn in range(DRAWN_STATES):
+            for which in STATES if original.has_shuffled else STATES[:1]:
+                try:
+                    original.current = None
+                    original.run_own(original.inputs(case), which)
+                except Exception:  # whatever a program raises
+                    break
+            else:
+                break
+        else:
+            original.drawn, original.strength = 0, 1.0
+        original.current = None
+
     def _sound_answer(self, original: Original, case: Case) -> Answer:
         """Return the answer to a case, with the state weakened until the original's own error on it is small."""
-        for strength in (2.0, 1.0, 0.2, 0.0):
+        for strength in (strength for strength in (2.0, 1.0, 0.2, 0.0) if strength <= original.strength):
             if original.strength != strength:
                 original.strength, original.current = strength, None
                 original.answers.clear()
@@ -336,6 +360,14 @@ class JudgeWorker:
         """Judge a worker's state after one call on `case` from state `which`."""
         seen = exchange.decode(tree, lambda item: exchange.take(item, self.device, folder=folder))
         return self.judgement.judge_state(seen, from_json(Case, case), which)
+
+    def take_state(self, tree: Any, names: list[str], seed: int, folder: str) -> dict[str, Any]:
+        """Make a state of what a program's call left, with two elements of a tensor that calls change exchanged; return that tensor's name, or ""."""
+        left = exchange.decode(tree, lambda item: exchange.take(item, self.device, folder=folder))
+        self.shelf.release(f"state{TAKEN}")
+        self.states.pop(TAKEN, None)
+        self.judgement.forget()
+        return {"name": self._original.take(left, names, seed)}
 
 
 PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "int_mm", "convolution", "scaled_dot_product", "mkldnn", "cudnn")

@@ -133,7 +133,7 @@ def worse(part: Part, values: torch.Tensor, exact: torch.Tensor, apart: torch.Te
 def excess(part: Part, values: torch.Tensor, exact: torch.Tensor, dtype: torch.dtype, apart: torch.Tensor | None = None) -> tuple[float, str]:
     """Return the largest ratio of an error to what is allowed at an index, and where that is."""
     found, _ = errors(part, values, exact, apart)
-    allowed = SLACK * part.own + FLOOR_ULPS * torch.finfo(dtype).eps * part.size + torch.finfo(dtype).tiny
+    allowed = SLACK * part.own + FLOOR_ULPS * torch.finfo(dtype).eps * part.size + oracle.smallest(dtype, values.is_cuda)
     ratio, at = (torch.nan_to_num(found, nan=float("inf")) / allowed).max(0)
     where = f"at index {int(part.indices[at])} of dimension {part.dimension}, which is small beside the rest (RMS {float(part.size[at]):.2e})"
     return float(ratio), f"{where}: error RMS {float(found[at]):.2e}, allowed {float(allowed[at]):.2e}, the original's own {float(part.own[at]):.2e}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from warpwright.errors import TaskError
 from warpwright.tasks import taskfile
 from warpwright.tasks.copying import copied
 from warpwright.tasks.padding import padded_as_on_devices
-from warpwright.verifier.draw import CHANGES, MIXED, STRIDED, Draw
+from warpwright.verifier.draw import CHANGES, MIXED, STRIDED, TAKEN, Draw
 from warpwright.verifier.judge import discrete, distributions, oracle, parts, tf32
 from warpwright.verifier.judge.compensated import Compensated
 from warpwright.verifier.judge.products import WideProducts
@@ -224,6 +224,9 @@ class Original:
         initial = self.model.state_dict()
         self.initial = distributions.copied_state(initial)
         self.strength = 2.0
+        self.taken: dict[str, torch.Tensor] = {}
+        self.drawn = 0
+        """How often the states were drawn anew, because the program did not take them."""
         self.held: tuple[Key, list[Any]] | None = None
         self.current: int | None = None
         self.extra = {name: buffer.clone() for name, buffer in self.model.named_buffers() if name not in initial}
@@ -250,15 +253,43 @@ class Original:
 
     # -- states
 
+    @property
+    def of_one_sign(self) -> list[str]:
+        """The names of parameters whose elements all have one sign, which they may have by chance alone, and which training may change."""
+        return [name for name, tensor in self.initial.items() if name not in self.buffers and distributions.has_one_sign(tensor)]
+
+    @property
+    def has_shuffled(self) -> bool:
+        """Whether its state has integers that are shuffled: the program may not take them in every order."""
+        return any(distributions.is_shuffled(tensor) for tensor in self.initial.values())
+
     def state(self, which: int) -> dict[str, torch.Tensor]:
         """Return state number `which` by name; -1 is the initial one."""
         if which < 0:
             return self.initial
+        if which == TAKEN:
+            return self.taken
         if which >= MIXED:
             return self._mixed(*divmod(which - MIXED, len(CHANGES)))
-        state = distributions.random_state(self.initial, self.buffers, self.secret + 104729 * (which + 1), self.strength)
+        seed = self.secret + 104729 * (which + 1) + 15485863 * self.drawn
+        state = distributions.random_state(self.initial, self.buffers, seed, self.strength)
         counts = {name: state[name] + random.Random(f"{self.secret} {which} {name}").randrange(MOST_COUNTED) for name in self.counters}
         return state | counts if self.strength > 1 else state
+
+    def take(self, left: Mapping[str, torch.Tensor], names: Sequence[str], seed: int) -> str:
+        """Make state TAKEN of what a call left, with two elements of one of these tensors exchanged; return its name, or "" where none can be."""
+        remembered: list[dict[Key, Any]] = [self.answers, self.worked_out, self.asked, self.found, *self.usual.values()]
+        for kept in remembered:
+            for key in [key for key in kept if key[2] == TAKEN]:
+                del kept[key]
+        if any(name not in left or left[name].shape != tensor.shape for name, tensor in self.initial.items()):
+            return ""
+        self.taken = {name: left[name].to(tensor.dtype, copy=True) for name, tensor in self.initial.items()}
+        self.current = None
+        for name in random.Random(seed).sample(names, len(names)):
+            if _exchange_two(self.taken[name], in_row=bool(seed % 2), ends=False, seed=seed):
+                return name
+        return ""
 
     def _mixed(self, number: int, change: int) -> dict[str, torch.Tensor]:
         """Return state 1 with one tensor, counted around the names, changed in one way (`CHANGES`)."""
@@ -271,6 +302,9 @@ class Original:
         if line == "nudge":
             return state | dict.fromkeys(tied, distributions.nudged(state[name], self.secret + 7919 * number))
         changed = state[name].clone()
+        if line == "minus":
+            changed[torch.unravel_index(torch.tensor((self.secret + 7919 * number) % changed.numel()), changed.shape)] *= -1
+            return state | dict.fromkeys(tied, changed)
         if line in ("row", "column") and _exchange_two(changed, line == "row", bool(ends), self.secret + 7919 * number):
             return state | dict.fromkeys(tied, changed)
         if (changed.is_floating_point() or changed.is_complex()) and changed.numel():

@@ -56,6 +56,9 @@ FOLLOWS_SETTINGS = {"torch.Storage"}  # an alias that changes with the default d
 MACHINE_CODE = ("clock_gettime", "gettimeofday", "nanosleep", "read", "write", "poll", "cudaDeviceSynchronize", "cudaStreamSynchronize")
 """Functions whose first bytes are compared: native code may overwrite them without touching a Python object."""
 
+NUMPY_ERRORS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
+"""How numpy begins."""
+
 LOOKING = {
     "sys._getframe", "sys._getframemodulename", "sys._current_frames", "sys.settrace", "sys.setprofile", "gc.get_objects",
     "gc.get_referrers", "gc.get_referents", "sys.addaudithook",
@@ -272,6 +275,7 @@ def _settings() -> dict[str, Callable[[], Any]]:
         "torch dispatch modes": lambda get=torch._C._len_torch_dispatch_stack: get(),
         "garbage collector": lambda get=gc.get_threshold, runs=gc.isenabled: [*get(), runs()],
         "switch interval": sys.getswitchinterval,
+        "numpy's floating-point errors": lambda modules=sys.modules: modules["numpy"].geterr() if "numpy" in modules else NUMPY_ERRORS,
         "umask": lambda set_mask=os.umask: [set_mask(0o022)],
     }
     for name in ("fp32_precision",):

@@ -101,7 +101,8 @@ class Runner:
         self.describe = describer() if self.device == "cpu" else None
         self.probe = ctypes.create_string_buffer(os.urandom(8), 8)
         torch.set_grad_enabled(False)
-        gc.disable()  # a collection inside a timed call would be noise; `prepare` collects instead
+        gc.enable()  # as a user's program has it, which may turn it off for a while in a call, and on again
+        gc.set_threshold(0)  # by itself it never runs: a collection inside a timed call would be noise; `prepare` collects instead
         self.malloc_options = _malloc_options()
         self.watch: Watch | None = None
 
@@ -145,7 +146,6 @@ class Runner:
             if training is not None:
                 module.train(training)
         self.programs[entry] = Program(instance, module, stateful)
-        gc.disable()  # many a constructor turns the collector off for a while, and on when it is done
         return {"seconds": time.perf_counter() - start}
 
     def _construct(self, path: str, entry: str, class_name: str, init: Any) -> Any:
@@ -431,7 +431,6 @@ class Runner:
         self.watch.changed_generators()
         self.watch_random = random
         self.watch.lock()
-        gc.disable()  # as after the build: a first call may construct, too
         problem = isolation.lock(placed=self.device != "cpu") if filtered else "not asked for"
         return {"filter": problem}
 

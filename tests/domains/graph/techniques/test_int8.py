@@ -9,7 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from tests.domains.graph.techniques.exactness import captured
+from tests.domains.graph.techniques.exactness import assert_equal_in_double, captured
+from warpwright import ops
 from warpwright.base import Action
 from warpwright.domains.graph.ir import find, shape
 from warpwright.domains.graph.lower import Original, lower
@@ -75,11 +76,13 @@ def test_what_would_not_gain_stays(m: int, k: int, n: int) -> None:
 
 def test_a_long_inner_size_is_cut_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     with torch.device("meta"):
-        after = Int8Slices().apply(captured(Layer(32768, 4096), torch.empty(1024, 32768)), Action("int8_slices"))
+        after = Int8Slices().apply(captured(Layer(32768, 4096), torch.empty(1000, 32768)), Action("int8_slices"))
     assert [shape(node.args[1]) for node in find(after, INT8_LINEAR)] == [(4096, 16384), (4096, 16384)]  # type: ignore[arg-type]
     assert len(find(after, INT8_CUT)) == 2
     monkeypatch.setattr(int8, "LONGEST", 1024)
+    monkeypatch.setattr(ops, "best_split", lambda *_: 1)
     after = Int8Slices().apply(captured(Layer(2048, 2048), torch.empty(2048, 2048)), Action("int8_slices"))
+    assert len(find(after, INT8_LINEAR)) == 2
     names: dict[str, Any] = {"__name__": "generated"}
     exec(compile(lower(after, (), Original("test", TEXT)).source.text, "optimized.py", "exec"), names)
     model, x = names["ModelNew"](), torch.randn(2048, 2048)
@@ -92,3 +95,58 @@ def test_pieces_cover_the_inner_size_and_none_is_too_long() -> None:
         pieces = _pieces(k)
         assert pieces[0][0] == 0 and pieces[-1][1] == k and all(a[1] == b[0] for a, b in itertools.pairwise(pieces))
         assert max(stop - start for start, stop in pieces) <= LONGEST
+
+
+class Batched(nn.Module):
+    def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return torch.bmm(a, b)
+
+
+class Attention(nn.Module):
+    def __init__(self, options: dict[str, Any] | None = None) -> None:
+        super().__init__()
+        self.options = options or {"scale": 0.3}
+        self.mask = nn.Parameter(torch.zeros(512, 512)) if "attn_mask" in self.options else None
+
+    def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        options = self.options if self.mask is None else {"attn_mask": self.mask}
+        return nn.functional.scaled_dot_product_attention(q, k, v, **options)
+
+
+def test_batches_are_one_product() -> None:
+    with torch.device("meta"):
+        after = Int8Slices().apply(captured(Batched(), torch.empty(128, 512, 1024), torch.empty(128, 1024, 2048)), Action("int8_slices"))
+        assert [shape(node) for node in find(after, INT8_LINEAR)] == [(128, 512, 2048)]
+        assert not list(Int8Slices().sites(captured(Batched(), torch.empty(128, 500, 1024), torch.empty(128, 1024, 2048))))  # no multiple of 128
+
+
+def test_a_long_inner_size_with_few_tiles_is_a_batch_of_pieces() -> None:
+    with torch.device("meta"):
+        after = Int8Slices().apply(captured(Layer(16384, 4096), torch.empty(128, 16384)), Action("int8_slices"))
+        assert [shape(node) for node in find(after, INT8_LINEAR)] == [(4, 128, 4096)] and len(find(after, INT8_CUT)) == 1
+        assert ops.best_split(torch.empty(128, 524288), torch.empty(524288, 1024), True) >= 524288 // LONGEST
+        for m, n, k in [(128, 16384, 16384), (2048, 2048, 2048), (100, 4096, 16384)]:  # tiles enough, or none of 128 rows
+            assert ops.best_split(torch.empty(m, k), torch.empty(n, k).T, True) == 1
+
+
+@pytest.mark.parametrize("leading", [(2,), (2, 3)])
+def test_batches_pieces_and_attention_compute_the_same(monkeypatch: pytest.MonkeyPatch, leading: tuple[int, ...]) -> None:
+    monkeypatch.setattr(ops, "worthwhile", lambda *_: True)
+    monkeypatch.setattr(ops, "best_split", lambda *_: 4)
+    torch.manual_seed(0)
+    q, k, v = torch.randn(*leading, 8, 16), torch.randn(*leading, 12, 16), torch.randn(*leading, 12, 20)
+    whole, layer = (torch.randn(3, 64), torch.randn(64, 5)), (torch.randn(*leading, 3, 64),)
+    for model, inputs in [(Two(), (q, k.mT.contiguous())), (Layer(64, 5), layer), (Two(), whole), (Attention(), (q, k, v))]:
+        before = captured(model, *inputs)
+        after = Int8Slices().apply(before, Action("int8_slices"))
+        assert find(after, INT8_LINEAR)
+        assert_equal_in_double(before, after, inputs, model)
+
+
+@pytest.mark.parametrize("options", [{"is_causal": True}, {"attn_mask": "masked"}, {"dropout_p": 0.5}])
+def test_only_plain_attention_with_wide_heads_is_two_products(options: dict[str, Any]) -> None:
+    def sites(width: int, given: dict[str, Any]) -> list[Action]:
+        with torch.device("meta"):
+            return list(Int8Slices().sites(captured(Attention(given), *(torch.empty(32, 32, 512, width) for _ in range(3)))))
+
+    assert sites(1024, {}) and not sites(64, {}) and not sites(1024, options)

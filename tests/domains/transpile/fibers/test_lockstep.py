@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
+from executables import PLAIN
 
 from warpwright.domains import transpile
 
@@ -103,3 +105,44 @@ def test_threads_step_together() -> None:
     pairs = np.arange(64, dtype=np.int32)
     kernels["moved<Pair>"][1, 32](pairs)
     assert pairs[2:].tolist() == [v + i % 2 for i, v in enumerate(range(62))]
+
+
+OVERLAPPING = """
+template <typename Tds, int ni>
+static __device__ __forceinline__ void quantise(const float* __restrict__ x, int* __restrict__ yq, void* __restrict__ yds) {
+  float v = (ni == 32 || threadIdx.x < ni) ? x[threadIdx.x] : 0.0f;
+  float amax = fabsf(v);
+  for (int mask = 4; mask > 0; mask >>= 1) amax = fmaxf(amax, __shfl_xor_sync(0xffffffffu, amax, mask, 32));
+  const float d = amax / 127;
+  int q = d != 0.0f ? (int)roundf(v / d) : 0;
+  yq[threadIdx.x] = q;
+  if (threadIdx.x % 8 == 0 && (ni == 32 || threadIdx.x < ni)) {
+    ((Tds*)yds)[threadIdx.x / 8] = d;
+  }
+}
+template <int D> __global__ void k(const float* in, float* out) {
+  __shared__ float KQ[D * 4];
+  const int j = threadIdx.y;
+  int* tq = (int*)&KQ[j * D];
+  float* td = (float*)(tq + 16);
+  quantise<float, 16>(in + j * 16, tq, td);
+  __syncthreads();
+  out[j * 32 + threadIdx.x] = threadIdx.x < 16 ? tq[threadIdx.x] * td[threadIdx.x / 8] : 0;
+}
+"""
+
+
+@pytest.mark.compiler
+def test_stores_through_two_pointers_that_may_overlap_are_taken_together() -> None:
+    """Of 32 threads 16 write past their row, onto what later threads' scales are; the next statement writes these: so with a warp in lockstep."""
+    program = transpile.compile_text(OVERLAPPING, instances=["k<64>"])
+    assert "overlap" in program.kernels["k"].reason
+    x, out = np.linspace(-1, 1, 64).astype(np.float32), np.zeros(128, np.float32)
+    program.load(PLAIN)["k<64>"][1, (32, 4)](x, out)
+    assert np.abs(out.reshape(4, 32)[:, :16].ravel() - x).max() < 0.01
+
+
+def test_arrays_of_one_type_or_with_a_barrier_between_are_not_taken_for_it() -> None:
+    apart = OVERLAPPING.replace("  yq[threadIdx.x] = q;", "  yq[threadIdx.x] = q; __syncwarp();")
+    own = OVERLAPPING.replace("(float*)(tq + 16)", "other").replace("const int j", "__shared__ float other[64]; const int j")
+    assert all("overlap" not in transpile.compile_text(text).kernels["k"].reason for text in (apart, own))

@@ -40,20 +40,52 @@ def whole(ir: GraphIR) -> GraphIR:
 def regions(ir: GraphIR, kind: type[Fused] = Kernel, least: int = LEAST_ELEMENTS) -> list[list[fx.Node]]:
     """Return sets of calls that can each be one kernel, grown in graph order, each as large as it gets; `least` elements are worth one."""
     fixed = parameter_only(ir.graph) if ir.scheduled("fold_parameters") is not None else set()
-    apart = _halves(ir)
-    regions_so_far: list[list[fx.Node]] = []
+    grown = _Grown(_halves(ir))
     for node in ir.graph.nodes:
-        if not _fusable(node, kind) or node in fixed:
-            continue
-        for region in reversed([r for r in regions_so_far if any(arg in r for arg in node.all_input_nodes)]):
-            if apart([*region, node]) and _buildable([*region, node]):
-                region.append(node)
-                _absorb(regions_so_far, region, node, apart)
-                break
-        else:
-            if node.target not in VIEWS and _buildable([node]):
-                regions_so_far.append([node])
-    return [trimmed for region in regions_so_far if (trimmed := _trimmed(region)) and elements(trimmed) >= least and _is_kernel(trimmed, kind)]
+        if _fusable(node, kind) and node not in fixed:
+            grown.take(node)
+    return [r for region in grown.regions() if (r := _trimmed(region)) and elements(r) >= least and _is_kernel(r, kind)]
+
+
+class _Grown:
+    """Regions so far. `apart` says of calls whether they may be one."""
+
+    def __init__(self, apart: Callable[[Sequence[fx.Node]], bool]) -> None:
+        self.apart = apart
+        self.owner: dict[fx.Node, int] = {}
+        self.of: dict[int, list[fx.Node]] = {}
+        """By number, in the order in which they were begun: those of a program of 1,000 calls are not searched for each of its calls."""
+
+    def regions(self) -> list[list[fx.Node]]:
+        """Return them in the order in which they were begun."""
+        return list(self.of.values())
+
+    def take(self, node: fx.Node) -> None:
+        """Join a call to the newest region that it reads and can be one with, and others that it reads to that; or begin one."""
+        for number in sorted(self._read_by(node), reverse=True):
+            if self._one([*self.of[number], node]):
+                self._put(number, [*self.of[number], node])
+                self._absorb(number, node)
+                return
+        if node.target not in VIEWS and _buildable([node]):
+            self._put(max(self.of, default=-1) + 1, [node])
+
+    def _read_by(self, node: fx.Node) -> set[int]:
+        return {self.owner[arg] for arg in node.all_input_nodes if arg in self.owner}
+
+    def _one(self, calls: list[fx.Node]) -> bool:
+        return self.apart(calls) and _buildable(calls)
+
+    def _put(self, number: int, calls: list[fx.Node]) -> None:
+        self.of[number] = calls
+        self.owner |= dict.fromkeys(calls, number)
+
+    def _absorb(self, number: int, node: fx.Node) -> None:
+        for other in sorted(self._read_by(node) - {number}):
+            joined = sorted([*self.of[number], *self.of[other]])
+            if self._one(joined):
+                del self.of[other]
+                self._put(number, joined)
 
 
 def elements(region: Sequence[fx.Node]) -> int:
@@ -67,15 +99,6 @@ def _halves(ir: GraphIR) -> Callable[[Sequence[fx.Node]], bool]:
         return lambda region: True
     early = set(halves(ir)[0])
     return lambda region: len({node in early for node in region}) == 1
-
-
-def _absorb(regions_so_far: list[list[fx.Node]], region: list[fx.Node], node: fx.Node, apart: Callable[[Sequence[fx.Node]], bool]) -> None:
-    """Join other regions that `node` reads to its own."""
-    for other in [r for r in regions_so_far if r is not region and any(arg in r for arg in node.all_input_nodes)]:
-        joined = sorted([*region, *other])
-        if apart(joined) and _buildable(joined):
-            region[:] = joined
-            regions_so_far.remove(other)
 
 
 def _fusable(node: fx.Node, kind: type[Fused]) -> bool:

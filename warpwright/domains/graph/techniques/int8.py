@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -12,7 +13,7 @@ from torch import fx
 from warpwright import ops
 from warpwright.base import Action
 from warpwright.domains.graph.cuda.plan import DEFAULT
-from warpwright.domains.graph.ir import Edit, GraphIR, argument, aten, dtype, edit, find, is_op, is_parameter_only, shape, value
+from warpwright.domains.graph.ir import Edit, GraphIR, Inserter, argument, aten, dtype, edit, find, is_op, is_parameter_only, shape, value
 from warpwright.domains.graph.techniques.fold import FOLD
 from warpwright.domains.graph.techniques.fuse import fuse_cuda
 from warpwright.errors import NotApplicable
@@ -22,7 +23,7 @@ from warpwright.templates.int8_product import LONGEST, Layout
 
 _CUT = '''
 def int8_cut(rows):
-    """Return the memory of the INT8 slices of rows [n, k]."""
+    """Return the memory of the INT8 slices of rows [n, k], or of several such matrices."""
     return _int8.cut(rows).memory if _on_hopper(rows) else rows.new_empty(0, dtype=torch.uint8)
 '''
 
@@ -33,7 +34,7 @@ def _on_hopper(x):
 
 def int8_linear(x, rows, slices=None):
     """Return x @ rows.T with float32's error, summed exactly from INT8 slices on a Hopper GPU; `slices`: those of the rows, cut before."""
-    return _int8.linear(x, rows, slices) if _on_hopper(x) else torch.nn.functional.linear(x, rows)
+    return _int8.linear(x, rows, slices) if _on_hopper(x) else x @ rows.mT
 '''
 
 
@@ -44,8 +45,8 @@ class Int8Cut:
 
     def __call__(self, rows: torch.Tensor) -> torch.Tensor:
         """Return memory as large as that of the slices; what is in it only the GPU's kernels know."""
-        n, k = rows.shape
-        return rows.new_zeros(Layout.of(n, -(-k // 128) * 128).end, dtype=torch.uint8)
+        k = rows.shape[-1]
+        return rows.new_zeros(Layout.of(math.prod(rows.shape[:-1]), -(-k // 128) * 128).end, dtype=torch.uint8)
 
     def python_text(self) -> str:
         """Return the function's text, for the generated file."""
@@ -59,7 +60,7 @@ class Int8Linear:
 
     def __call__(self, x: torch.Tensor, rows: torch.Tensor, slices: torch.Tensor | None = None) -> torch.Tensor:
         """Return the product that the function computes."""
-        return torch.nn.functional.linear(x, rows)
+        return x @ rows.mT
 
     def python_text(self) -> str:
         """Return the function's text and its kernels', for the generated file."""
@@ -67,7 +68,7 @@ class Int8Linear:
 
 
 INT8_CUT, INT8_LINEAR = Int8Cut(), Int8Linear()
-_PRODUCTS = (aten.linear.default, aten.matmul.default, aten.mm.default, aten.addmm.default)
+_PRODUCTS = (aten.linear.default, aten.matmul.default, aten.mm.default, aten.addmm.default, aten.bmm.default)
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,9 @@ class Int8Slices:
 
     Sums of slices are exact; how many slices each tile takes follows from its rows on the device, so that the error is no larger than float32's
     (docs/ops.md). On an H200 4 to 5.5 times cuBLAS in float32 from 2,048 cubed on. Which products are worth it is `ops.worthwhile`. An inner size
-    past LONGEST, whose sums could overflow, is cut in pieces that are added in float32.
+    past LONGEST, whose sums could overflow, is cut in pieces that are added in float32; one that has few tiles of results beside it too, and then
+    all pieces are one product of a batch. Products of batches are done where both outer sizes are multiples of 128, and the two of an attention whose
+    heads are so wide (512 and more) that both gain.
     """
 
     name: str = "int8_slices"
@@ -105,7 +108,7 @@ class _Product:
 
     x: fx.Node
     right: fx.Node
-    by_rows: bool
+    by_rows: bool = False
     bias: Any = None
 
 
@@ -121,17 +124,36 @@ def _read(node: fx.Node) -> _Product | None:
 
 
 def _products(ir: GraphIR) -> list[str]:
-    names = []
-    for node in find(ir, *_PRODUCTS):
-        product = _read(node)
-        if product is None or len(shape(product.x)) < 2 or len(shape(product.right)) != 2:
-            continue
-        x, right = value(product.x), value(product.right)
-        kept = is_parameter_only(product.right)
-        a, b = x.reshape(-1, x.shape[-1]), right.T if product.by_rows else right
-        if all(ops.worthwhile(a[:, start:stop], b[start:stop], kept) for start, stop in _pieces(x.shape[-1])):
-            names.append(node.name)
-    return names
+    nodes = [node.name for node in find(ir, *_PRODUCTS) if (product := _read(node)) is not None and _way(product) is not None]
+    return nodes + [node.name for node in find(ir, aten.scaled_dot_product_attention.default) if _attention(node)]
+
+
+def _attention(node: fx.Node) -> bool:
+    """Are both products of this attention worth it? Those of wide heads only: for others a kernel of the library's never writes the scores."""
+    q, k, v = (value(x) for x in node.args[:3])
+    plain = argument(node, "attn_mask") is None and argument(node, "dropout_p") == 0 and not argument(node, "is_causal")
+    if not plain or dtype(node) != torch.float32 or q.dim() < 3 or not q.shape[:-2] == k.shape[:-2] == v.shape[:-2]:
+        return False
+    scores = q.new_empty((*q.shape[:-1], k.shape[-2]))
+    return all(ops.worthwhile(a.flatten(0, -3), b.flatten(0, -3), False) for a, b in ((q, k.mT), (scores, v)))
+
+
+def _way(product: _Product) -> int | None:
+    """Return into how many equal pieces of a batch the inner size of a product is cut, 0 for `_pieces`, None for a product that would not gain.
+
+    A product of batches is one in any case (1).
+    """
+    x, right, kept = value(product.x), value(product.right), is_parameter_only(product.right)
+    if x.dim() < 2 or right.dim() < 2:
+        return None
+    if right.dim() > 2:
+        alike = x.shape[:-2] == right.shape[:-2] and not product.by_rows
+        return 1 if alike and ops.worthwhile(x.flatten(0, -3), right.flatten(0, -3), kept) else None
+    a, b = x.reshape(-1, x.shape[-1]), right.T if product.by_rows else right
+    pieces = ops.best_split(a, b, kept)
+    if pieces > 1 and ops.worthwhile(*ops.split(a, b, pieces), kept):
+        return pieces
+    return 0 if all(ops.worthwhile(a[:, start:stop], b[start:stop], kept) for start, stop in _pieces(x.shape[-1])) else None
 
 
 def _pieces(k: int) -> list[tuple[int, int]]:
@@ -142,21 +164,61 @@ def _pieces(k: int) -> list[tuple[int, int]]:
 
 
 def _replace(e: Edit, node: fx.Node) -> None:
+    if is_op(node, aten.scaled_dot_product_attention):
+        _replace_attention(e, node)
+        return
     product = _read(node)
     assert product is not None
-    at = e.before(node)
+    at, way = e.before(node), _way(product)
+    total = _in_turn(at, product) if way == 0 else _in_a_batch(at, product) if way == 1 else _of_pieces(at, product, way or 1)
+    e.replace(node, at.call(aten.add.Tensor, total, product.bias) if product.bias is not None else total)
+
+
+def _product(at: Inserter, x: fx.Node, rows: fx.Node) -> fx.Node:
+    return at.call(INT8_LINEAR, x, rows, *([at.call(INT8_CUT, rows)] if is_parameter_only(rows) else []))
+
+
+def _in_turn(at: Inserter, product: _Product) -> fx.Node:
     rows = product.right if product.by_rows else at.call(aten.t.default, product.right)
-    pieces = _pieces(shape(rows)[1])
-    total: fx.Node | None = None
+    pieces, total = _pieces(shape(rows)[1]), None
     for start, stop in pieces:
         x, part = product.x, rows
         if len(pieces) > 1:
             x, part = (at.call(aten.slice.Tensor, whole, len(shape(whole)) - 1, start, stop) for whole in (x, rows))
-        arguments = [x, part, *([at.call(INT8_CUT, part)] if is_parameter_only(product.right) else [])]
-        piece = at.call(INT8_LINEAR, *arguments)
+        piece = _product(at, x, part)
         total = piece if total is None else at.call(aten.add.Tensor, total, piece)
     assert total is not None
-    e.replace(node, at.call(aten.add.Tensor, total, product.bias) if product.bias is not None else total)
+    return total
+
+
+def _in_a_batch(at: Inserter, product: _Product) -> fx.Node:
+    leading = list(shape(product.x)[:-2])
+    x, rows = (_shaped(at, side, [math.prod(leading), *shape(side)[-2:]]) for side in (product.x, product.right))
+    rows = rows if product.by_rows else at.call(aten.transpose.int, rows, 1, 2)
+    return _shaped(at, _product(at, x, rows), [*leading, shape(x)[1], shape(rows)[1]])
+
+
+def _replace_attention(e: Edit, node: fx.Node) -> None:
+    at, (q, k, v) = e.before(node), node.args[:3]
+    scale = argument(node, "scale")
+    scores = _in_a_batch(at, _Product(q, k, True))  # type: ignore[arg-type]
+    scaled = at.call(aten.mul.Tensor, scores, shape(q)[-1] ** -0.5 if scale is None else scale)  # type: ignore[arg-type]
+    e.replace(node, _in_a_batch(at, _Product(at.call(aten.softmax.int, scaled, -1), v)))  # type: ignore[arg-type]
+
+
+def _of_pieces(at: Inserter, product: _Product, pieces: int) -> fx.Node:
+    *leading, k = shape(product.x)
+    size = k // pieces
+    x = at.call(aten.transpose.int, _shaped(at, product.x, [math.prod(leading), pieces, size]), 0, 1)
+    if product.by_rows:
+        rows = at.call(aten.transpose.int, _shaped(at, product.right, [shape(product.right)[0], pieces, size]), 0, 1)
+    else:
+        rows = at.call(aten.transpose.int, _shaped(at, product.right, [pieces, size, shape(product.right)[1]]), 1, 2)
+    return _shaped(at, at.call(aten.sum.dim_IntList, _product(at, x, rows), [0]), [*leading, shape(rows)[1]])
+
+
+def _shaped(at: Inserter, x: fx.Node, sizes: list[int]) -> fx.Node:
+    return x if list(shape(x)) == sizes else at.call(aten.reshape.default, x, sizes)
 
 
 TECHNIQUES = (Int8Slices(),)

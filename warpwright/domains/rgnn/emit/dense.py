@@ -197,6 +197,19 @@ def outer(x: torch.Tensor, g: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]
     return whole[:-1], whole[-1]
 
 
+def outers(x: torch.Tensor, parts: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return x^T @ [parts side by side], and the sums of their rows, for three parts of one shape; x is read once where a kernel can."""
+    one = len({(g.shape, g.stride()) for g in parts}) == 1 and all(rows_outer.takes(x, g) for g in parts)
+    fits = _fits(x, parts[0].shape[1]) and not torch.are_deterministic_algorithms_enabled()
+    launch = rows_outer.launcher(x.device) if one and fits and _usable(x.device) else None
+    if launch is None:
+        pairs = [outer(x, g) for g in parts]
+        return torch.cat([matrix for matrix, _ in pairs], 1), torch.cat([total for _, total in pairs])
+    whole = x.new_zeros(x.shape[1] + 1, len(parts) * parts[0].shape[1])
+    rows_outer.add(launch, x, parts[0], whole[:-1], whole[-1], more=parts[1:])
+    return whole[:-1], whole[-1]
+
+
 def mixed(x: torch.Tensor, out: torch.Tensor, share: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
     """Return x + share (gelu(out) weight^T + bias - x), for a weight [width, width]; one pass over the rows where a kernel can."""
     if not mixes(x, out, weight):

@@ -13,7 +13,8 @@ from typing import Any
 import torch
 
 from warpwright.domains.rgnn.emit import gathered, outer
-from warpwright.domains.rgnn.emit.launch import Argument, Runner, array_of
+from warpwright.domains.rgnn.emit.aside import Aside
+from warpwright.domains.rgnn.emit.launch import Argument, Runner, Values, array_of
 from warpwright.domains.rgnn.emit.rows import Kernel as RowKernel
 from warpwright.domains.rgnn.emit.rows import Schedule
 from warpwright.domains.rgnn.emit.tiles import tiles
@@ -122,7 +123,7 @@ class Rows(Runner):
         """Return the CUDA kernel that computes one over rows on a large graph; None where Triton's does."""
         alone = outer.outer_of(self.schedule, kernel) if self.tuning.gradients == "own" else None
         if alone is not None:
-            return outer.ready(alone, kernel, index)
+            return outer.ready(alone, kernel, index, self.tuning.overlap)
         gather = gathered.gather_of(self.schedule, kernel) if self.tuning.gathers == "own" else None
         if gather is None or gather.sums in self.sums.of:  # sums that share memory are added to it
             return None
@@ -157,6 +158,14 @@ class Rows(Runner):
         ready = self._ready(kernel, number, index)
         if not ready.count:
             return
+        if self.tuning.overlap and isinstance(ready, outer.Ready) and isinstance(values, Values):
+            values.aside = values.aside or Aside(index.device)
+            written, *read = (values[i] for i in ready.positions())
+            values.aside.run(lambda: self._on_device(ready, index, values), written, *read)
+            return
+        self._on_device(ready, index, values)
+
+    def _on_device(self, ready: Ready | outer.Ready | gathered.Ready, index: Index, values: list[Any]) -> None:
         device = index.device.index or 0
         if index.device.type != "cuda" or torch._C._cuda_getDevice() == device:
             ready.launch(device, values)

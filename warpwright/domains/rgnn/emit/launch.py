@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from warpwright.domains.rgnn.derive import GRADIENT
+from warpwright.domains.rgnn.emit.aside import Aside
 from warpwright.domains.rgnn.emit.eager import is_outer, plus_outer, value_of
 from warpwright.domains.rgnn.emit.rows import Kernel, Schedule, added, finished
 from warpwright.domains.rgnn.index import Index
@@ -33,6 +34,12 @@ class Argument:
 
 ZEROED = 1 << 23
 """Numbers in sums that are made zero by one launch: they are then all in memory from the start, in a second cache of 50 MB."""
+
+
+class Values(list[Any]):
+    """A call's values, by their positions in the program."""
+
+    aside: Aside | None = None
 
 
 class Runner:
@@ -77,12 +84,14 @@ class Runner:
     def __call__(self, index: Index, inputs: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
         """Return the outputs; inputs as for `interpret`."""
         program = self.schedule.program
-        values: list[Any] = [None] * len(program.ops)
+        values = Values([None] * len(program.ops))
         for position, name, one in self.inputs:
             values[position] = inputs[name][None] if one else inputs[name]
         like = next(iter(inputs.values()))
         room = self._zeroed(index, like)
         for number, step in self.steps:
+            if values.aside is not None and not (isinstance(step, int) and program.ops[step].kind in {"view", "reshape"}):
+                values.aside.before(values[i] for position in ((step,) if isinstance(step, int) else step.ops) for i in program.ops[position].inputs)
             if not isinstance(step, int):
                 self._run(step, number, index, values, like, room)
             elif program.ops[step].kind == "view":
@@ -96,6 +105,8 @@ class Runner:
                 values[step] = value_of(program.ops[step], program, values, index, inputs, like)
             for value in self.done[number]:
                 values[value] = None
+        if values.aside is not None:
+            values.aside.join()
         return [values[i][0] if program.ops[i].domain is Domain.ONE else values[i] for i in program.outputs]
 
     def _zeroed(self, index: Index, like: torch.Tensor) -> dict[int, torch.Tensor]:

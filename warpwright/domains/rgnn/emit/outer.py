@@ -7,6 +7,7 @@ bytes take 0.46 and 0.24. Here a fragment is read from shared memory as the rows
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,8 @@ WIDEST = 256
 """Numbers of a row: each tile of SIDE x SIDE of a result reads its columns of all rows."""
 SIDE, ROWS, PITCH, STAGES, THREADS, RESIDENT = 64, 32, 72, 3, 128, 4
 """Those of outer.cu, and the blocks that a multiprocessor holds."""
+LEAST = 8 * ROWS
+"""Rows of a block: each adds 4,096 sums to memory, which all blocks of a small graph's rows add to."""
 SHARED = STAGES * (2 * ROWS * PITCH + ROWS) * 4
 """Bytes of a block: the rows of the steps under way, and their factors."""
 
@@ -102,16 +105,24 @@ class Ready:
     count: int
     """Rows; 0 where there are none."""
 
+    beside: bool = False
+    """Is it launched beside other kernels, which it leaves half of each multiprocessor to?"""
+
+    def positions(self) -> list[int]:
+        """Return the positions of the result, and of what is read."""
+        outer = self.outer
+        return [outer.result, *(side.value for side in (outer.left, outer.right, outer.scale) if side is not None)]
+
     def launch(self, device: int, values: list[Any]) -> None:
         """Launch on the current stream."""
         outer = self.outer
         left, right = (dense(values[side.value]) for side in (outer.left, outer.right))
         scale = None if outer.scale is None else values[outer.scale.value].contiguous()
         scaled = 0 if scale is None else 2 if outer.inverse else 1
-        add(self.launch_, left, right, values[outer.result], None, self.indices, scale, scaled, self.rows)
+        add(self.launch_, left, right, values[outer.result], None, self.indices, scale, scaled, self.rows, RESIDENT // 2 if self.beside else RESIDENT)
 
 
-def ready(outer: Outer, kernel: RowKernel, index: Index) -> Ready | None:
+def ready(outer: Outer, kernel: RowKernel, index: Index, beside: bool = False) -> Ready | None:
     """Return the gradient prepared for a graph; None where the graph is small, or the device has no such kernel."""
     rows = index.rows[kernel.rows]
     launch = launcher(index.device) if rows >= MANY else None
@@ -122,21 +133,31 @@ def ready(outer: Outer, kernel: RowKernel, index: Index) -> Ready | None:
         return None if side is None or side.domain is kernel.rows else index.lift(side.domain, kernel.rows)
 
     relations = index.lift(Domain.ETYPE, kernel.rows) if outer.per_relation else None
-    return Ready(outer, launch, (of(outer.left), of(outer.right), of(outer.scale), relations), rows, rows)
+    return Ready(outer, launch, (of(outer.left), of(outer.right), of(outer.scale), relations), rows, rows, beside)
 
 
 def add(
     launch: Launch, left: torch.Tensor, right: torch.Tensor, out: torch.Tensor, total: torch.Tensor | None,
     indices: tuple[torch.Tensor | None, ...] = (None, None, None, None), scale: torch.Tensor | None = None, scaled: int = 0, rows: int = 0,
+    resident: int = RESIDENT, more: Sequence[torch.Tensor] = (),
 ) -> None:  # fmt: skip
-    """Add the sums over rows of left^T right to `out` [relations, height, width], and those of the right rows to `total`."""
+    """Add the sums over rows of left^T right to `out` [relations, height, width], and those of the right rows to `total`.
+
+    `resident`: blocks for each multiprocessor. `more`: up to two tensors like `right`, whose columns follow its own in `out` and `total`; left rows
+    are read once for all of them.
+    """
     of_left, of_right, of_scale, relations = indices
     rows, (height, width) = rows or left.shape[0], (left.shape[1], right.shape[1])
-    tiles = -(-height // SIDE) * -(-width // SIDE)
-    spans = max(1, _multiprocessors(left.device) * RESIDENT // tiles)
-    each = -(-rows // (spans * ROWS)) * ROWS
-    pointers = left, of_left, right, of_right, scale, of_scale, relations, out, total
-    launch(-(-rows // each) * tiles, *pointers, rows, left.stride(0), right.stride(0), height, width, each, scaled)
+    parts = 1 + len(more)
+    tiles = -(-height // SIDE) * -(-width // SIDE) * parts
+    spans = max(1, _multiprocessors(left.device) * resident // tiles)
+    each = max(LEAST, -(-rows // (spans * ROWS)) * ROWS)
+    place = out if not out.data_ptr() % ALIGNED else torch.zeros_like(out)
+    one, two = (*more, right, right)[:2]
+    pointers = left, of_left, right, one, two, of_right, scale, of_scale, relations, place, total
+    launch(-(-rows // each) * tiles, *pointers, rows, left.stride(0), right.stride(0), height, width, each, scaled, parts)
+    if place is not out:
+        out.add_(place)
 
 
 def takes(x: torch.Tensor, g: torch.Tensor) -> bool:
@@ -167,7 +188,7 @@ def right_on(launch: Launch, device: torch.device) -> bool:
     return all(float((a.double().cpu() - b).norm()) <= 1e-6 * float(b.norm()) for a, b in pairs)
 
 
-KERNEL = Own("outer.cu", "typed_outer", "PPPPPPPPPqqqqqqq", THREADS, SHARED, right_on, "weight gradients")
+KERNEL = Own("outer.cu", "typed_outer", "P" * 11 + "q" * 8, THREADS, SHARED, right_on, "weight gradients")
 
 
 def launcher(device: torch.device) -> Launch | None:

@@ -25,7 +25,7 @@ Launch = Callable[..., None]
 
 @dataclass(frozen=True)
 class Own:
-    """A kernel of a file beside this one."""
+    """A kernel of a file, whose path is from this folder."""
 
     file: str
     entry: str
@@ -41,7 +41,7 @@ class Own:
 
     def text(self) -> str:
         """Return its CUDA text."""
-        return Path(__file__).with_name(self.file).read_text()
+        return (Path(__file__).parent / self.file).read_text()
 
     def launcher(self, device: torch.device) -> Launch | None:
         """Return what launches it on a GPU; None on a CPU, where sums have to be in a fixed order, or where it fails (warns once)."""

@@ -35,6 +35,8 @@ class Tuning:
     """Who sums rows over edges and multiplies the sums on large graphs: a CUDA kernel (gathered.py), or triton."""
     scout: str = ""
     """Kernels that ask for the rows of a step while the step before it is at work: those with products, all, or none (an empty string)."""
+    overlap: bool = False
+    """Do the weight gradients of large graphs run on a stream of their own, beside what else a backward does (aside.py)?"""
 
 
 DEFAULT = Tuning()

@@ -11,7 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch.nn import Parameter, ParameterDict
 
-from warpwright.domains.rgnn.emit.dense import mixed, outer, products, summed, unmixed
+from warpwright.domains.rgnn.attention.layer import attended
+from warpwright.domains.rgnn.emit.dense import mixed, outers, products, summed, unmixed
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.nn.common import Layer, check_rows, of_dtype, whole_call, wide
 from warpwright.domains.rgnn.operator import Edges, apply
@@ -79,9 +80,9 @@ class Project(torch.autograd.Function):
         of_rows, of_weights, of_bias = [], [], []
         for x, weight, one, *parts in zip(rows, weights, wanted, *(g.split(ctx.counts) for g in gradients), strict=True):
             of_rows.append(summed(parts, weight.unflatten(0, (3, -1))) if one else None)
-            pairs = [outer(x, g) for g in parts]
-            of_weights.append(torch.cat([matrix.t() for matrix, _ in pairs]))
-            of_bias.append(torch.cat([total for _, total in pairs]))
+            matrix, total = outers(x, parts)
+            of_weights.append(matrix.t())
+            of_bias.append(total)
         return None, *of_rows, *of_weights, *of_bias
 
 
@@ -243,7 +244,9 @@ class HGTConv(Layer):
         keys, queries, values = self._by_head(_projected(counts, rows, linears))
         if edges:
             tensors = self._tensors(keys, queries, values)
-            out = apply("hgt_single" if self.heads == 1 else "hgt", self._edges(kinds, counts, edge_index_dict), tensors, self.options)
+            graph = self._edges(kinds, counts, edge_index_dict)
+            fused = attended(graph, tensors, self.options) if self.heads == 1 else None
+            out = apply("hgt_single" if self.heads == 1 else "hgt", graph, tensors, self.options) if fused is None else fused
         else:
             out = torch.zeros_like(values)
         if together:

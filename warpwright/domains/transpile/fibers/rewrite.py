@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from warpwright.domains.transpile.errors import Refusal
-from warpwright.domains.transpile.frontend import scan
+from warpwright.domains.transpile.frontend import instantiations, scan
 from warpwright.domains.transpile.frontend.edits import Edit
 from warpwright.domains.transpile.frontend.scan import Kernel, LaunchSite, Parameter, Token
 from warpwright.domains.transpile.frontend.source import Source
@@ -142,11 +142,18 @@ def with_named_variables(text: str) -> str:
 def with_linkage(text: str, source: Source) -> str:
     """Make the launch functions of kernels that are not static visible to the program's other sources."""
     original = source.text
+    instantiated = {one.name for one in instantiations.found(source)} | _only_declared(source)
     for kernel in source.kernels:
         head = original[max(kernel.start, original.rfind("\n", 0, kernel.start)) : kernel.open_parenthesis]
-        if not kernel.template and not re.search(r"\b(static|inline|__forceinline__)\b", head):
+        shared = not kernel.template or kernel.name in instantiated
+        if shared and not re.search(r"\b(static|inline|__forceinline__)\b", head):
             text = re.sub(rf"\bstatic (void {kernel.name}_launch\()", r"\1", text)
     return text
+
+
+def _only_declared(source: Source) -> set[str]:
+    """Return the kernels that this source declares and another one defines."""
+    return {kernel.name for kernel in source.kernels} - {kernel.name for kernel in source.kernels if kernel.defined}
 
 
 def dynamic_shared_edits(source: Source) -> list[Edit]:

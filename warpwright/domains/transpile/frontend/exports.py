@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from warpwright.domains.transpile.frontend import scan
+from warpwright.domains.transpile.frontend import instantiations, scan
 from warpwright.domains.transpile.frontend.scan import Kernel
 from warpwright.domains.transpile.frontend.source import Source
 from warpwright.domains.transpile.ir import Shape
@@ -32,6 +32,9 @@ def exported(source: Source, instances: Sequence[str]) -> dict[str, int]:
         base = site.callee.rpartition("::")[2]
         if base in templates and site.template_arguments and _closed(site.template_arguments) and _whole(templates[base], site.template_arguments):
             names.append(f"{base}<{' '.join(site.template_arguments.split())}>")
+    for made in instantiations.found(source):
+        if made.name in templates and made.arguments and _closed(made.arguments) and _whole(templates[made.name], made.arguments):
+            names.append(f"{made.name}<{' '.join(made.arguments.split())}>")
     for one in instances:
         base = one.partition("<")[0].strip()
         if base not in templates:

@@ -58,7 +58,7 @@ def _dropped(source: Source) -> dict[tuple[int, int], _Left]:
         bare = re.sub(r"/\*.*?\*/|//[^\n]*", "", head, flags=re.S)
         if "__global__" in bare or "__device__" in bare or "__constant__" in bare or "constexpr" in bare or "__shared__" in bare:
             continue
-        instance = bool(re.match(r"\s*(extern\s+)?template\b(?!\s*<)", bare)) and "(" in bare  # of a function of the host
+        instance = bool(_INSTANCE.match(bare)) and "(" in bare  # of a function of the host
         if is_type(bare) or (_ALIAS.match(bare) and not _PYTHON.search(bare)):
             continue
         if brace < 0 and not instance and not _mentions_framework(text[start:end]):
@@ -131,8 +131,15 @@ def _is_host_only(text: str) -> bool:
 
 def drop_edits(source: Source, starts: Set[int]) -> list[Edit]:
     """Leave out the device functions that begin at these offsets (or whose template header ends just before)."""
-    edits = []
-    for start, _, end in source.pieces:
-        if any(start <= at < end for at in starts):
-            edits.append(Edit(start, end, ""))
-    return edits
+    dropped = [(start, end) for start, _, end in source.pieces if any(start <= at < end for at in starts)]
+    names = {function_of(source.text[start:end].partition("{")[0]) for start, end in dropped}
+    instances = [
+        (start, end)
+        for start, brace, end in source.pieces
+        if brace < 0 and _INSTANCE.match(source.text[start:end]) and function_of(source.text[start:end]) in names
+    ]
+    return [Edit(start, end, "") for start, end in (*dropped, *instances)]
+
+
+_INSTANCE = re.compile(r"\s*(extern\s+)?template\b(?!\s*<)")
+"""An explicit instantiation."""

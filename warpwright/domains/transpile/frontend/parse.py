@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from warpwright.domains.transpile.errors import DoesNotApply, Refusal
-from warpwright.domains.transpile.frontend import scan, shifts
+from warpwright.domains.transpile.frontend import scan, shifts, switches
 from warpwright.domains.transpile.frontend.cursors import LEAVES, Cursors, kind
 from warpwright.domains.transpile.frontend.open_types import OPEN, closed
 from warpwright.domains.transpile.frontend.source import Source
@@ -53,7 +53,8 @@ RESERVED = ("thread", "thread_x", "thread_y", "thread_z", "lane_index", "warp_in
             "stretch_x", "stretch_end", "threads", "threads_max", "one_row", "index",
             "first_block", "last_block", "blocks_end", "blocks_most", "blocks_at_once", "threads_most", "any_inside",
             "warp_thread", "warp_x", "steps_at", "steps_by", "steps_end", "nth", "nth_lane", "nth_step", "at_x", "group_y", "rows_y",
-            "begun_x", "last_y", "first_in", "last_in", "chunk_x", "chunk_end")  # fmt: skip
+            "begun_x", "last_y", "first_in", "last_in", "chunk_x", "chunk_end", "shape_x", "shape_y", "row_x", "nth_warp", "apart", "distance",
+            "inside", "alive", "begun", "BX", "BY", "BZ")  # fmt: skip
 """Names that the output uses for itself: a variable of the kernel with such a name gets another."""
 
 _MEETS = re.compile(
@@ -127,7 +128,6 @@ def _declarations(cursor: Any, cursors: Cursors, text: str, source: Source, prob
             kinds = {kind(c) for c in cursors.children(child)}
             if kinds & {"CUDAGLOBAL_ATTR", "CUDADEVICE_ATTR"} and "COMPOUND_STMT" in kinds:
                 functions.append(_Reader(child, cursors, text, source, problems).function())
-
 
 
 class _Reader:
@@ -231,6 +231,10 @@ class _Reader:
         if word == "DO_STMT":
             body, cond = self.cursors.children(cursor)[-2:]
             return [DoWhile(self.body_of(body), self.expr(cond), line)]
+        if word == "SWITCH_STMT" and switches.LEAVES_OR_MEETS.search(self.text, *self.cursors.extent(cursor)):
+            chain = switches.branches(cursor, self.cursors, self.statement, self.expr, line)
+            if chain is not None:
+                return chain
         if word in ("SWITCH_STMT", "ASM_STMT", "MS_ASM_STMT", "CXX_FOR_RANGE_STMT", "LABEL_STMT", "GOTO_STMT", "CASE_STMT", "DEFAULT_STMT"):
             return [Raw(self.expr(cursor), line)]
         return [Evaluate(self.expr(cursor), line)]

@@ -241,6 +241,8 @@ def _kernel(text: str, tokens: Sequence[Token], index: int, scopes: dict[int, st
     defined = body < len(tokens) and tokens[body].text == "{"
     last = matching(tokens, body, "{", "}") if defined else min(body, len(tokens) - 1)
     first, template, names = _head(text, tokens, index)
+    if first > 0 and tokens[first - 1].text == "template":  # an explicit instantiation
+        return None
     scope = scopes.get(index, "")
     start, head_end, end = tokens[first].start, tokens[close].end, tokens[last].end
     return Kernel(name, template, names, parameters, start, head_end, end, defined, bounds, scope, tokens[at].start)

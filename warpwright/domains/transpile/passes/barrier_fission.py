@@ -28,6 +28,7 @@ from warpwright.domains.transpile.analysis.regions import (  # fmt: skip
     Sync,
     WarpGroup,
     changed,
+    children,
     contains,
     jumps,
     leaves,
@@ -40,6 +41,7 @@ from warpwright.domains.transpile.analysis.uniform import Facts
 from warpwright.domains.transpile.errors import Demote, DoesNotApply
 from warpwright.domains.transpile.integers import RANK, THREADS
 from warpwright.domains.transpile.ir import Barrier, Block, Collective, Declare, Evaluate, Expr, For, If, Jump, Raw, Return, Stmt, Var
+from warpwright.domains.transpile.passes import early_returns
 from warpwright.domains.transpile.passes.strides import Strides
 
 RECOMPUTE_NODES = 24
@@ -53,6 +55,7 @@ def plan(body: Sequence[Stmt], variables: dict[int, Var], callees: Callees = NO_
     """
     forced: set[int] = set()
     scalars: set[int] = set()
+    stride = stride and not any(early_returns.returns(stmt) for stmt in body)
     for _ in range(200):
         facts = uniform.analyse(body, variables, frozenset(forced), callees.impure, callees.references)
         scalars -= facts.varying
@@ -66,11 +69,25 @@ def plan(body: Sequence[Stmt], variables: dict[int, Var], callees: Callees = NO_
             scalars -= demote.keys
             continue
         if grown == scalars:
+            _check_returns(nodes)
             made = _placed(nodes, facts, builder, scalars)
             made.own = own_places(body, made)
             return made
         scalars = grown
     raise DoesNotApply(0, "the analysis of uniform values does not settle")
+
+
+def _check_returns(nodes: Sequence[Node], followed: bool = False) -> None:
+    """Raise DoesNotApply where a return is not in the last loop over threads: its thread would take part in those that follow."""
+    for index, node in enumerate(nodes):
+        more = followed or index + 1 < len(nodes)
+        if isinstance(node, Region) and more and (line := next((s.line for s in node.stmts if early_returns.returns(s)), None)) is not None:
+            raise DoesNotApply(line, "a return that other loops over threads follow")
+        if isinstance(node, Branch):
+            _check_returns(node.then, more)
+            _check_returns(node.other, more)
+        else:
+            _check_returns(children(node), more or isinstance(node, Loop | MaskedLoop | WarpGroup))
 
 
 class _Builder(Strides):

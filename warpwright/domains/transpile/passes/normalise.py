@@ -2,7 +2,7 @@
 
 - device functions that synchronise are inlined;
 - each warp or block operation stands in a statement of its own: the value is offered, the threads meet, the answer is read;
-- `if (c) return; rest` becomes `if (!c) rest`, marked as one that the other threads left;
+- returns become branches (`early_returns.py`);
 - parameters that the kernel changes become variables;
 - loops that count with a variable from outside get one of their own (`counted.py`).
 """
@@ -18,7 +18,7 @@ from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis.synchronisation import BLOCK_VOTES, REDUCTIONS, SHUFFLES, SYNC_CALLS, VOTES
 from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.ir import Barrier, Block, Collective, Declare, Evaluate, Expr, For, Function, If, Jump, Raw, Return, Stmt, Var
-from warpwright.domains.transpile.passes import counted
+from warpwright.domains.transpile.passes import counted, early_returns
 
 
 def normalise(
@@ -33,7 +33,11 @@ def normalise(
     worker = _Normaliser(kernel, syncing, others or {})
     body = worker.parameters(kernel) + worker.block(kernel.body)
     body = counted.loops(body, worker.vars, lambda var: worker.fresh(var.name, var.type, var.line), _with_another)
-    return worker.without_returns(body), worker.vars
+    return early_returns.without(body, worker.fresh, _not), worker.vars
+
+
+_PLAIN_VALUE = re.compile(r"((un)?signed )?(bool|char|short|int|long|long long|float|double)|unsigned|u?int\d+_t|size_t|(float|double|u?int)[2-4]")
+"""Types of which a variable needs no first value."""
 
 
 class _Normaliser:
@@ -242,13 +246,14 @@ class _Normaliser:
             raise DoesNotApply(line, f"{function.name} calls itself and synchronises")
         *body, last = function.body or (Return(None, line),)
         returns = [s for s in ir.walk(function.body) if isinstance(s, Return)]
-        if len(returns) > 1 or (returns and returns[0] is not last):
-            raise DoesNotApply(line, f"{function.name} synchronises and returns from more than one place")
-        if not returns:
+        several = len(returns) > 1 or (bool(returns) and returns[0] is not last)
+        if not returns or several:
             body.append(last)
         types = self.bindings(expr, function, arguments, line)
         names: dict[int, Var | Expr] = {}
-        moved = {root.var for e in ir.expressions(function.body) if (a := ir.assigned(e)) is not None and a.kind == "name" and (root := a) is not None}  # noqa: E501
+        moved = {
+            root.var for e in ir.expressions(function.body) if (a := ir.assigned(e)) is not None and a.kind == "name" and (root := a) is not None
+        }
         for parameter, argument in itertools.zip_longest(function.parameters, arguments):
             if argument is None or parameter is None:
                 raise DoesNotApply(line, f"{function.name} synchronises and is called with default arguments")
@@ -272,11 +277,18 @@ class _Normaliser:
                 dims = tuple(_substitute(d, types) for d in old.dims)
                 names[old.key] = self.fresh(old.name, _substitute(old.type, types), old.line, old.space, dims, old.reference, old.const)
         change = renamer(names, types)
+        renamed = [rename(stmt, change, names) for stmt in body]
+        result = self.result(function, types, line) if several and returns[0].value is not None else None
+        if several:
+            before += [Declare(result, None, False, line)] if result is not None else []
+            renamed = list(early_returns.of_function(renamed, self.fresh, _not, result))
         self.depth += 1
-        for stmt in body:
-            before += self.statement(rename(stmt, change, names))
+        for stmt in renamed:
+            before += self.statement(stmt)
         self.depth -= 1
-        if not returns or returns[0].value is None:
+        if result is not None:
+            return Expr("other", (), line) if statement else ir.name_of(result, line)
+        if several or not returns or returns[0].value is None:
             return Expr("other", (), line)
         value = self.take(returns[0].value.map(change), before)
         if statement:
@@ -284,6 +296,13 @@ class _Normaliser:
         result = self.fresh(f"{function.name}_value", _substitute(function.returns, types), line)
         before.append(Declare(result, value, False, line))
         return ir.name_of(result, line)
+
+    def result(self, function: Function, types: Mapping[str, str], line: int) -> Var:
+        """Return the variable for what a function with several returns gives."""
+        kind = _substitute(function.returns, types)
+        if not _PLAIN_VALUE.fullmatch(kind):
+            raise DoesNotApply(line, f"{function.name} synchronises and returns a {kind} from more than one place")
+        return self.fresh(f"{function.name}_value", kind, line)
 
     def bindings(self, expr: Expr, function: Function, arguments: Sequence[Expr], line: int) -> dict[str, str]:
         """Return what the template parameters of an inlined function stand for."""
@@ -307,51 +326,6 @@ class _Normaliser:
             raise DoesNotApply(line, f"{function.name} synchronises and its template parameter {missing[0]} could not be told")
         return bound
 
-    # --- early returns ------------------------------------------------------------------------------------------------------------
-
-    def without_returns(self, stmts: Sequence[Stmt]) -> tuple[Stmt, ...]:
-        """Turn `if (c) { a; return; } rest` into branches."""
-        out: list[Stmt] = []
-        for index, stmt in enumerate(stmts):
-            rest = stmts[index + 1 :]
-            if isinstance(stmt, Return):
-                return tuple(out)
-            if isinstance(stmt, Block) and any(isinstance(s, Return) for s in ir.walk(stmt.body)):
-                return (*out, *self.without_returns([*stmt.body, *rest]))
-            if (
-                isinstance(stmt, If)
-                and stmt.then
-                and isinstance(stmt.then[-1], Return)
-                and not any(isinstance(s, Return) for s in ir.walk(stmt.other))
-            ):
-                return (*out, *self.leaving(stmt, self.without_returns(stmt.then), (*stmt.other, *rest), True))
-            if (
-                isinstance(stmt, If)
-                and stmt.other
-                and isinstance(stmt.other[-1], Return)
-                and not any(isinstance(s, Return) for s in ir.walk(stmt.then))
-            ):
-                return (*out, *self.leaving(stmt, self.without_returns(stmt.other), (*stmt.then, *rest), False))
-            out.append(stmt)
-        return tuple(out)
-
-    def leaving(self, stmt: If, gone: tuple[Stmt, ...], stay: tuple[Stmt, ...], when: bool) -> list[Stmt]:
-        """`gone` runs where the condition is `when`, and these threads leave; `stay` is what the others do."""
-        stay = self.without_returns(stay)
-        if stmt.constexpr:
-            return [replace(stmt, then=gone if when else stay, other=stay if when else gone)]
-        if not gone:
-            return [replace(stmt, cond=_not(stmt.cond) if when else stmt.cond, then=stay, other=(), exits=True)] if stay else []
-        if not stay:
-            return [replace(stmt, cond=stmt.cond if when else _not(stmt.cond), then=gone, other=())]
-        flag = self.fresh("leaves", "bool", stmt.line)
-        leaves = ir.name_of(flag, stmt.line)
-        return [
-            Declare(flag, stmt.cond if when else _not(stmt.cond), False, stmt.line),
-            replace(stmt, cond=leaves, then=gone, other=()),
-            If(_not(leaves), stay, (), exits=True, line=stmt.line),
-        ]
-
 
 def _commas(expr: Expr) -> list[Expr]:
     """Return the parts of `a, b, c` in order; of another expression, itself."""
@@ -361,7 +335,8 @@ def _commas(expr: Expr) -> list[Expr]:
 
 
 def _continues(stmt: For | ir.DoWhile) -> bool:
-    return any(isinstance(s, Jump) and s.word == "continue" for s in ir.walk(stmt.body))
+    kept = (ir.text_of(s.expr) for s in ir.walk(stmt.body) if isinstance(s, Raw))
+    return any(isinstance(s, Jump) and s.word == "continue" for s in ir.walk(stmt.body)) or any(re.search(r"\bcontinue\b", text) for text in kept)
 
 
 def _not(cond: Expr) -> Expr:

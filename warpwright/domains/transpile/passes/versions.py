@@ -22,7 +22,7 @@ from warpwright.domains.transpile.passes.normalise import rename, renamer
 def apart(body: Sequence[Stmt], variables: dict[int, Var], references: Mapping[str, tuple[int, ...]]) -> tuple[Stmt, ...]:
     """Return the body of a kernel in normal form with such values apart. `references`: function -> which arguments it takes by reference."""
     sets = Counter(key for expr in ir.expressions(tuple(body)) for key in _set(expr))
-    fixed = _looked_at_elsewhere(body, references)
+    fixed = looked_at_elsewhere(body, references)
     return _Versions(variables, sets, fixed).stmts(tuple(body))
 
 
@@ -113,7 +113,7 @@ def _with(stmt: Stmt, var: Var, now: Var) -> Stmt:
     return rename(stmt, renamer(names, {}), names)
 
 
-def _looked_at_elsewhere(body: Sequence[Stmt], references: Mapping[str, tuple[int, ...]]) -> set[int]:
+def looked_at_elsewhere(body: Sequence[Stmt], references: Mapping[str, tuple[int, ...]]) -> set[int]:
     """Return the keys of variables that are referred to, captured, or named where the compiler does not see what happens to them."""
     keys: set[int] = set()
     for stmt in ir.walk(tuple(body)):

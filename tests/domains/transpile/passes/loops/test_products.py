@@ -68,7 +68,7 @@ def test_the_largest_of_a_column_and_functions_of_floats_are_vectors_too() -> No
     [
         "float s = 0; for (int k = 0; k < threadIdx.x; ++k) s += a[k * n + threadIdx.x]; out[threadIdx.x] = s;",  # lengths differ
         "float s = 0; for (int k = 0; k < m; ++k) s += a[(int)b[k * n + threadIdx.x]]; out[threadIdx.x] = s;",  # a gather
-        "float s = 0; for (int k = 0; k < m; ++k) { s += a[k * n + threadIdx.x]; out[k * n + threadIdx.x] = s; }",  # stores inside
+        "float s = 0; for (int k = 0; k < m; ++k) { s += a[k * n + threadIdx.x]; out[k] = s; }",  # all store to one place
         "double s = 0; for (int k = 0; k < m; ++k) s += a[k * n + threadIdx.x]; out[threadIdx.x] = s;",  # not floats
     ],
 )

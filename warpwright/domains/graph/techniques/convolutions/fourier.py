@@ -58,7 +58,8 @@ def _spectrum(at: Inserter, tensor: fx.Node, conv: Convolution, order: list[int]
     spectrum = at.call(aten.fft_rfftn.default, tensor, list(conv.out), axes)
     spectrum = at.call(aten.permute.default, spectrum, [*axes, *order])
     sizes = shape(spectrum)
-    return at.call(aten.reshape.default, spectrum, [math.prod(sizes[: conv.d]), *sizes[conv.d :]])
+    matrices = at.call(aten.reshape.default, spectrum, [math.prod(sizes[: conv.d]), *sizes[conv.d :]])
+    return at.call(aten.contiguous.default, matrices)  # else torch's product on a CPU copies one matrix after the other: 16 ms where 2 will do
 
 
 def _sum(at: Inserter, energies: fx.Node) -> fx.Node:
@@ -76,7 +77,8 @@ def _emit(e: Edit, node: fx.Node, conv: Convolution) -> None:
     d, n, channels = conv.d, shape(conv.x)[0], conv.channels
     product = at.call(aten.bmm.default, _spectrum(at, conv.x, conv, [0, 1]), _spectrum(at, conv.weight, conv, [0, 1]))  # [F, N, Cout]
     parts = at.call(aten.view_as_real.default, product)
-    energies = at.call(aten.square.default, at.call(aten.linalg_vector_norm.default, parts, 2, [1, 3]))  # [F, Cout]
+    # [F, Cout]; a norm over two axes that lie apart took three times as long on a CPU
+    energies = at.call(aten.sum.dim_IntList, at.call(aten.square.default, parts), [1, 3])
     # the real transform keeps one of each pair f, -f; those of the last axis that are their own partner stand in planes 0 and size/2
     half = conv.out[-1] // 2 + 1
     planes = at.call(aten.reshape.default, energies, [shape(energies)[0] // half, half, channels])

@@ -10,12 +10,12 @@ is a row for each thread (`k[x * n + i]`): rows are read 4, 8 or 16 elements at 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis import tiles
-from warpwright.domains.transpile.analysis.bounds import coefficient, mentions_x
+from warpwright.domains.transpile.analysis.bounds import coefficient
 from warpwright.domains.transpile.analysis.regions import Plan, used
 from warpwright.domains.transpile.analysis.uniform import PURE_CALLS
 from warpwright.domains.transpile.errors import DoesNotApply
@@ -51,7 +51,7 @@ class Sums:
         for across in (1,) if self.rows else (2, 1):  # rows that are exchanged take a register for each of their elements
             worker = _Vectors(self.plan, printer, values, across, rows=True)
             size = f"{across} * ww::width"
-            lines += [f"for (; begun_x + {size} <= {high}; begun_x += {size}) {{", "  const int at_x = begun_x;", *(f"  {t}" for t in worker.region(self.stmts)), "}"]  # noqa: E501
+            lines += [f"for (; begun_x + {size} <= {high}; begun_x += {size}) {{", "  const int at_x = begun_x;", *(f"  {t}" for t in worker.whole(self.stmts)), "}"]  # noqa: E501
         return lines
 
     def lines(self, printer: Printer, values: Sequence[str], low: str, high: str) -> list[str]:
@@ -62,19 +62,24 @@ class Sums:
         lines = [f"int at_x = {low};"]
         for count in (ROWS_AT_ONCE if self.rows else AT_ONCE, 1):
             worker = _Vectors(self.plan, printer, values, count)
-            lines += [f"for (; at_x + {count} * ww::width <= {high}; at_x += {count} * ww::width) {{", *(f"  {t}" for t in worker.region(self.stmts)), "}"]  # noqa: E501
+            lines += [f"for (; at_x + {count} * ww::width <= {high}; at_x += {count} * ww::width) {{", *(f"  {t}" for t in worker.whole(self.stmts)), "}"]  # noqa: E501
         last = _Vectors(self.plan, printer, values, 1, f"{high} - at_x")
-        return [*lines, f"if (at_x < {high}) {{", *(f"  {t}" for t in last.region(self.stmts)), "}"]
+        return [*lines, f"if (at_x < {high}) {{", *(f"  {t}" for t in last.whole(self.stmts)), "}"]
 
 
-def suits(stmts: Sequence[Stmt], plan: Plan, printer: Printer) -> Sums | None:
-    """Return the region as sums, where it is some declarations, loops on float sums of its own and stores to neighbouring places; else None."""
-    if not any(isinstance(s, For) for s in stmts) or used(stmts) & (plan.arrays | plan.lane_arrays):
+def suits(stmts: Sequence[Stmt], plan: Plan, printer: Printer, lasting: bool = False) -> Sums | None:
+    """Return the region as sums, where it is some declarations, loops on float sums of its own and stores to neighbouring places; else None.
+
+    lasting: later regions may read the sums; the block has its own shape.
+    """
+    later = used(stmts) & plan.arrays
+    if not any(isinstance(s, For) for s in stmts) or used(stmts) & plan.lane_arrays or (later and not lasting):
         return None
-    stmts = _needed(stmts)
+    stmts = _needed(stmts, later)
     try:
         worker = _Vectors(plan, printer, (), 1)
         worker.region(stmts)
+        worker.stored_for_later(stmts)
     except DoesNotApply:
         return None
     alike = not worker.has_stores_to_rows and not worker.rows_apart and not worker.starts_along_y
@@ -82,12 +87,12 @@ def suits(stmts: Sequence[Stmt], plan: Plan, printer: Printer) -> Sums | None:
     return Sums(tuple(stmts), plan, worker.has_rows, by_thread_rows) if worker.sums or worker.doubles else None
 
 
-def _needed(stmts: Sequence[Stmt]) -> list[Stmt]:
+def _needed(stmts: Sequence[Stmt], later: Set[int]) -> list[Stmt]:
     """Return the statements without declarations that nothing reads, such as the flag of a guard that became a bound."""
     kept: list[Stmt] = []
     keys: set[int] = set()
     for stmt in reversed(stmts):
-        if isinstance(stmt, Declare) and stmt.var.key not in keys and stmt.init is not None and ir.is_quiet(stmt.init):
+        if isinstance(stmt, Declare) and stmt.var.key not in keys | later and stmt.init is not None and ir.is_quiet(stmt.init):
             continue
         keys |= used([stmt])
         kept.insert(0, stmt)
@@ -96,6 +101,18 @@ def _needed(stmts: Sequence[Stmt]) -> list[Stmt]:
 
 class _Vectors(VectorValues):
     """Prints the statements for a number of vectors of threads."""
+
+    def whole(self, stmts: Sequence[Stmt]) -> list[str]:
+        return [*self.region(stmts), *self.stored_for_later(stmts)]
+
+    def stored_for_later(self, stmts: Sequence[Stmt]) -> list[str]:
+        """Return the stores of the sums that later regions read, to the arrays in which each thread of the block has a place."""
+        lines: list[str] = []
+        for var in self.plan.in_order(used(stmts) & self.plan.arrays):
+            if var.key not in self.sums | self.kept or not any(isinstance(s, Declare) and s.var.key == var.key for s in stmts):
+                raise DoesNotApply
+            lines += self.each(f"ww::store(&{var.name}_t[(thread_z * dim_y + thread_y) * dim_x + thread_x], {var.name}_r[nth]{self.left});")
+        return lines
 
     def region(self, stmts: Sequence[Stmt]) -> list[str]:
         lines: list[str] = []
@@ -116,7 +133,8 @@ class _Vectors(VectorValues):
     def one_by_one(self, stmt: Stmt) -> list[str]:
         """Return a loop that runs along the rows of each thread and changes memory only, for one thread after another: vectors of one thread."""
         self.counters.clear()
-        self.counter, self.found_rows, self.by_rows = 0, False, False
+        self.before.clear()
+        self.counter, self.found_rows, self.by_rows, self.storing = 0, False, False, False
         if not isinstance(stmt, For) or not self.runs_along_rows(stmt):
             raise DoesNotApply
         self.has_stores_to_rows = True
@@ -162,11 +180,22 @@ class _Vectors(VectorValues):
             return self.loop(stmt)
         if isinstance(stmt, Evaluate) and stmt.expr.kind == "binary" and stmt.expr.name == ",":
             return [line for part in stmt.expr.children for line in self.statement(Evaluate(part, stmt.line))]
+        if isinstance(stmt, Evaluate) and (place := ir.assigned(stmt.expr)) is not None and place.kind == "name" and place.var in self.moved:
+            return [self.moves(stmt.expr)]
         if isinstance(stmt, Evaluate) and stmt.expr.kind == "assign" and stmt.expr.name in ("=", "+=", "-=", "*="):
             return self.each(self.assignment(stmt.expr))
         if isinstance(stmt, If):
             return self.each(self.chosen(stmt))
         raise DoesNotApply
+
+    def moves(self, expr: Expr) -> str:
+        """Return the change of a whole number that all threads move alike: once for all vectors."""
+        if expr.kind == "unary":
+            return f"{self.printer.expr(expr)};"
+        place, value = expr.children
+        if any(n.kind == "index" for n in value.walk()):
+            raise DoesNotApply
+        return f"{self.printer.expr(place)} {expr.name} {self.printer.expr(self.of_row(value))};"
 
     def chosen(self, stmt: If) -> str:
         """Return `if (value > most) most = value;` for a sum of its own."""
@@ -207,16 +236,27 @@ class _Vectors(VectorValues):
             start = self.each(f"{var.name}_r[nth] = {self.wide(stmt.init)};")
             self.doubles.add(var.key)
             return [f"ww::doubles {var.name}_r[{self.count}];", *start]
-        if changes:
+        if changes and (var.type not in _WHOLE or var.key in self.plan.facts.varying or any(n.kind == "index" for n in stmt.init.walk())):
             raise DoesNotApply
-        if var.type == "float" and self.counters:
+        if changes:  # what all threads move alike
+            self.of_rows.add(var.key)
+            self.moved.add(var.key)
+            return [f"{var.type} {var.name} = {self.printer.expr(self.of_row(stmt.init))};"]
+        if var.type == "float" and self.counters and not (self.storing or self.moved or stmt.init.keys & (self.sums | self.doubles)):
             self.repeated.append(f"const auto {var.name} = {self.value(stmt.init)};")
             self.fixed.add(var.key)
             return []
-        if var.type == "float":
+        if var.type == "float":  # in a loop too, where what it is computed from changes before it is read
             once = self.each(f"{var.name}_r[nth] = ({self.value(stmt.init)}) - ww::floats{{}};")
             self.kept.add(var.key)
             return [f"ww::floats {var.name}_r[{self.count}];", *once]
+        if var.type in _WHOLE and any(n.kind == "index" for n in stmt.init.walk()):
+            text = self.printer.declaration(replace(stmt, init=self.of_row(stmt.init)), const=True)
+            self.of_rows.add(var.key)
+            self.starts_along_y = True
+            return [f"{text};"]
+        if stmt.init.keys & self.moved:
+            raise DoesNotApply  # it would be computed anew after the move
         pointer = var.type.endswith("*") and self.offset(ir.name_of(var)) is not None
         if not (pointer or var.type in _WHOLE) or not ir.is_quiet(stmt.init) or any(n.kind in ("conditional", "other") for n in stmt.init.walk()):
             raise DoesNotApply
@@ -230,21 +270,16 @@ class _Vectors(VectorValues):
         if len(stmt.init) != 1 or not isinstance(first := stmt.init[0], Declare) or stmt.cond is None or stmt.step is None:
             raise DoesNotApply
         key = first.var.key
-        init = first.init
-        if init is not None and any(n.var in self.plan.facts.varying or n.name == "threadIdx" for n in init.walk()):
-            init = self.linear(init)  # one for a row of threads
-            self.starts_along_y = True
-            if mentions_x(init):
-                raise DoesNotApply
-            first = replace(first, init=init)
-            stmt = replace(stmt, init=(first,))
-        for expr in (stmt.cond, stmt.step):
-            assert expr is not None
-            if any(n.kind in ("index", "call", "lambda", "other") or n.name == "threadIdx" or (n.var in self.plan.facts.varying and n.var != key) for n in expr.walk()):  # noqa: E501
-                raise DoesNotApply
-        if init is None or any(n.kind in ("index", "call", "lambda", "other") for n in init.walk()):
+        if first.init is None:
             raise DoesNotApply
-        outer = self.counter
+        first = replace(first, init=self.head(first.init, key))
+        stmt = replace(stmt, init=(first,), cond=self.head(stmt.cond, key))
+        step = stmt.step
+        if step is None or self.head(step, key) is not step:
+            raise DoesNotApply
+        outer, around, self.storing = self.counter, self.storing, stores(stmt)
+        if self.storing and (self.counters or any(n.kind == "index" for e in (stmt.cond, first.init) if e is not None for n in e.walk())):
+            raise DoesNotApply  # what is stored may be what says how far the loop goes
         self.counters.add(key)
         self.counter = key
         declared, repeated = len(self.declared), len(self.repeated)
@@ -252,6 +287,9 @@ class _Vectors(VectorValues):
         body = [line for inner in stmt.body for line in self.statement(inner)]
         del self.declared[declared:], self.repeated[repeated:]
         lines = [f"{self.printer.loop_head(stmt)} {{", *(f"  {line}" for line in body), "}"]
+        if self.storing and (self.found_rows or self.before):
+            raise DoesNotApply  # what is read ahead may be what the loop stores
+        self.storing = around
         if self.found_rows:
             lines = self.whole_rows(stmt, first)
         if self.before:
@@ -260,6 +298,15 @@ class _Vectors(VectorValues):
         self.counters.discard(key)
         self.found_rows = False
         return lines
+
+    def head(self, expr: Expr, key: int) -> Expr:
+        """Return a part of a loop's head, where it is one for a row of threads: with local values replaced where rows differ, or memory is read."""
+        if any(n.kind == "index" or n.name == "threadIdx" or (n.var in self.plan.facts.varying and n.var != key) for n in expr.walk()):
+            self.starts_along_y = True
+            return self.of_row(expr, key)
+        if any(n.kind in ("call", "lambda", "other") for n in expr.walk()):
+            raise DoesNotApply
+        return expr
 
     def read_before(self, stmt: For) -> list[str]:
         """Return the reading of what a loop's steps do not change, unless the loop has no step: then there may be nothing to read."""
@@ -317,10 +364,12 @@ class _Vectors(VectorValues):
             name = self.plan.variables[place.var or 0].name
             return f"{name}_r[nth] {expr.name} ({text}){' - ww::floats{}' if expr.name == '=' else ''};"
         member = self.is_member(place)
-        if self.counters or not (member or place.kind == "index"):
+        if (self.counters and (member or not self.storing)) or not (member or place.kind == "index"):
+            raise DoesNotApply
+        if not member and place.type.removeprefix("const ") != "float":
             raise DoesNotApply
         target = self.member(place) if member else self.element(place)
-        if target.startswith("ww::gathered("):
+        if target.startswith("ww::gathered(") and not self.counters:
             inside = " ".join([*self.values, *self.declared])
             new = f"({text}) - ww::floats{{}}" if expr.name == "=" else f"{target} {expr.name[0]} ({text})"
             return f"ww::scattered([&](const int thread_x) -> float& {{ {inside} return {self.printer.expr(place)}; }}, thread_x, {new}{self.left});"

@@ -43,6 +43,8 @@ class Values:
         """Key of a value that each thread has for itself -> its type."""
         self.counters: set[int] = set()
         """Keys of counters that are the same for all threads."""
+        self.moved: set[int] = set()
+        """Keys of whole numbers that change, and are the same for all threads."""
         self.places: set[int] = set()
         """Keys of whole numbers and pointers that stand, for the first thread, beside their vectors."""
         self.depth = 0
@@ -71,7 +73,8 @@ class Values:
                 return False
             if node.kind == "member" and node.children and node.children[0].name == "threadIdx" and node.name == "x":
                 return False
-            if node.kind == "name" and node.var is None and node.name not in LAUNCH and node.name not in PURE_CALLS:
+            known = node.name in LAUNCH or node.name in PURE_CALLS or node.name == "stretch_x" or node.name.startswith("part_")  # of a stretch
+            if node.kind == "name" and node.var is None and not known:
                 return False
             if node.var is not None and not (node.var in self.counters or node.var in also or self.is_array(node.var) or self.is_fixed(node.var)):
                 return False
@@ -90,6 +93,8 @@ class Values:
             return Value(f"({self.printer.expr(expr)})", kind, False)
         if ir.text_of(expr) in NUMBERS:
             return Value(f"({ir.text_of(expr)})", "float", False)
+        if is_x(expr) and expr.type == "int":  # as a stretch counts its threads
+            return Value("ww::from_lane(at_x)", "int", True)
         if is_x(expr):
             return Value("__builtin_convertvector(ww::from_lane(at_x), ww::uints)", "unsigned int", True)
         if expr.kind == "name" and expr.var is not None:

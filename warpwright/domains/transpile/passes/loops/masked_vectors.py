@@ -10,14 +10,15 @@ has to be one for all of them or lie side by side: gathers cost as much as the s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from warpwright.domains.transpile import ir
+from warpwright.domains.transpile.analysis.bounds import conjuncts
 from warpwright.domains.transpile.analysis.regions import Plan, changed, used
 from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.ir import Declare, DoWhile, Evaluate, Expr, For, If, Jump, Stmt
 from warpwright.domains.transpile.passes.loops.masked_values import VECTORS, Value, Values, plain_type, refuse_divisions
-from warpwright.domains.transpile.printing import Printer
+from warpwright.domains.transpile.printing import UNROLLED, Printer, trip_count
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,16 @@ class _Vectors(Values):
         if var.dims or var.reference or stmt.direct or var.space != "local" or var.key in self.plan.facts.addressed:
             raise DoesNotApply
         kind, lines = plain_type(var.type), []
-        fixed = not self.plan.facts.assigned.get(var.key) and init is not None
+        changes = bool(self.plan.facts.assigned.get(var.key))
+        alike = init is not None and self.is_uniform(init) and not any(n.kind in ("index", "call") for n in init.walk())
+        if init is not None and alike and changes and kind in ("int", "long") and var.key not in self.plan.facts.varying:
+            self.counters.add(var.key)
+            self.moved.add(var.key)
+            return [f"{kind} {var.name} = {self.printer.expr(init)};"]
+        fixed = not changes and init is not None
+        if fixed and alike and kind == "int":
+            self.counters.add(var.key)  # one number for all threads
+            return [f"{self.printer.declaration(stmt, const=True)};"]
         if fixed and init is not None and (var.type.endswith("*") or kind in ("int", "unsigned int")) and self.is_place(init):
             self.places.add(var.key)
             lines.append(f"{self.printer.declaration(stmt, const=True)};")
@@ -152,6 +162,10 @@ class _Vectors(Values):
         place = ir.assigned(expr)
         if place is None:
             raise DoesNotApply
+        if place.kind == "name" and place.var in self.moved:  # whether they move, all threads agree on
+            if any(n.kind == "index" or not self.is_uniform(e) for e in expr.children[1:] for n in e.walk()):
+                raise DoesNotApply
+            return [f"{self.printer.expr(expr)};"]
         if expr.kind == "unary":
             operator, value = expr.name[0], Value("1", "int", False)
         else:
@@ -179,6 +193,13 @@ class _Vectors(Values):
         return f"ww::scatter_lanes({array}, {index}, {new}{where});"
 
     def branch(self, stmt: If, mask: str) -> list[str]:
+        parts = conjuncts(stmt.cond)
+        calm = [part for part in parts if not any(n.kind in ("index", "call") or n.name in ("/", "%") for n in part.walk())]
+        alike = [part for part in calm if self.is_uniform(part)]
+        if not stmt.other and 0 < len(alike) < len(parts):  # what all threads agree on is asked once
+            text = " && ".join(f"({self.printer.expr(part)})" for part in alike)
+            rest = replace(stmt, cond=_all([part for part in parts if part not in alike]))
+            return [f"if ({text}) {{", *_in(self.branch(rest, mask)), "}"]
         cond = self.truth(stmt.cond, mask)
         if not cond.wide:
             lines = [f"if ({cond.text}) {{", *_in(self.body(stmt.then, mask))]
@@ -217,7 +238,9 @@ class _Vectors(Values):
         leaves = any(map(_jumps, stmt.body))
         head = self.printer.loop_head(stmt)
         if not leaves:
-            lines = [f"{head} {{", *_in(self.inside(stmt.body, mask, None)), "}"]
+            trips = trip_count(stmt)
+            unroll = [f"#pragma GCC unroll {trips}"] if trips is not None and trips <= UNROLLED else []
+            lines = [*unroll, f"{head} {{", *_in(self.inside(stmt.body, mask, None)), "}"]
         else:
             loop = _Loop(self.name("stay"), self.name("inside"))
             round_ = [f"ww::ints {loop.inside} = {loop.stay};", *self.inside(stmt.body, loop.inside, loop)]
@@ -258,6 +281,14 @@ class _Vectors(Values):
         gone = "" if mask == loop.inside else f" & ~{mask}"
         lines = [f"{loop.stay} = {loop.stay} & ~{mask};"] if stmt.word == "break" else []
         return [*lines, f"{loop.inside} = {loop.inside}{gone};" if gone else f"{loop.inside} = ww::ints{{}};"]
+
+
+def _all(parts: Sequence[Expr]) -> Expr:
+    """Return the condition that all parts hold."""
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = Expr("binary", (whole, " && ", part), part.line, "&&", None, "bool")
+    return whole
 
 
 def _jumps(stmt: Stmt) -> bool:

@@ -226,14 +226,15 @@ def _thread_loop(stmts: list[Stmt], scope: Scope) -> ThreadLoop:
     inner, limits = _opened(inner, stmts, bounds(guards, plan, scope.printer), scope)
     inner = if_conversion.without_branches(inner, plan)
     if limits.every is not None:
-        return ThreadLoop(stmts, inner, limits)
-    if not limits.rest and scope.settings.choices.lanes <= 0 and (sums := accumulators.suits(inner, plan, scope.printer)) is not None:
+        simd = limits.every[1].isdigit() and not vectorise.unvectorisable(stmts, plan, scope.settings.simple, scope.settings.own)
+        return ThreadLoop(stmts, inner, limits, simd)
+    if not limits.rest and scope.settings.choices.lanes <= 0 and (sums := _sums(inner, scope)) is not None:
         return ThreadLoop(stmts, inner, limits, True, sums=sums)
     cut = segments.split(inner, limits.rest, plan, scope.printer, scope.row)
     if cut is not None and not (cut.guards or cut.only or cut.inside) and cut.plan is not None and scope.settings.choices.lanes <= 0:
-        sums = accumulators.suits(cut.stmts, cut.plan, scope.printer)
-        if sums is not None:
-            return ThreadLoop(stmts, inner, limits, True, sums=sums, segments=cut)
+        in_stretches = accumulators.suits(cut.stmts, cut.plan, scope.printer) or masked_vectors.suits(cut.stmts, cut.plan, scope.printer)
+        if in_stretches is not None:
+            return ThreadLoop(stmts, inner, limits, True, sums=in_stretches, segments=cut)
     kept = private_tiles.kept(stmts, plan)
     if private_tiles.along(stmts, kept, plan):
         free = not (limits.low or limits.high or limits.rows or limits.rest) and scope.row == rows.WIDTH
@@ -254,6 +255,11 @@ def _thread_loop(stmts: list[Stmt], scope: Scope) -> ThreadLoop:
     joined = rows.width([*stmts, *(Evaluate(m) for m in scope.masks)], plan, scope.settings.impure) if scope.row == rows.WIDTH else None
     return ThreadLoop(stmts, inner if cut is not None else neighbours.shown(inner, plan, scope.printer), limits, True, segments=cut, joined=joined or "",  # noqa: E501
                       whole_values=any(isinstance(s, Declare) and s.var.type in _SEVERAL for s in inner))  # fmt: skip
+
+
+def _sums(inner: list[Stmt], scope: Scope) -> accumulators.Sums | None:
+    own_shape = scope.known == ("BX", "BY") and scope.row == rows.WIDTH
+    return accumulators.suits(inner, scope.plan, scope.printer, lasting=own_shape)
 
 
 def _opened(inner: list[Stmt], stmts: list[Stmt], limits: Bounds, scope: Scope) -> tuple[list[Stmt], Bounds]:

@@ -52,6 +52,10 @@ class VectorValues:
         self.counters: set[int] = set()
         self.counter = 0
         """Of the innermost loop."""
+        self.of_rows: set[int] = set()
+        """Keys of whole numbers that are read from memory, one for a row of threads."""
+        self.moved: set[int] = set()
+        """Keys of whole numbers that change, and are one for all threads."""
         self.rows: dict[str, str] = {}
         """Address of a row's element -> name of the vectors that it is read into; only while a loop over whole rows is written."""
         self.by_rows = False
@@ -66,6 +70,8 @@ class VectorValues:
         """Whether a loop begins elsewhere for each row of threads."""
         self.rows_apart = False
         """Whether rows of the threads' own differ between rows of threads."""
+        self.storing = False
+        """Whether the loop around stores to memory."""
         self.sum_loops = 0
         self.before: dict[str, str] = {}
         """Value that a loop's steps do not change -> name of the vectors that it is read into before the innermost loop."""
@@ -133,7 +139,7 @@ class VectorValues:
         gathered = f"ww::gathered([&](const int thread_x) {{ {inside} return {text}; }}, thread_x{self.left})"
         if not self.counters:
             return gathered
-        if any(node.var in self.counters for node in whole.walk()):
+        if any(node.var in self.counters | self.of_rows or node.kind == "index" for node in whole.walk()):
             raise DoesNotApply
         return f"{self.before.setdefault(gathered, f'before_{len(self.before) + 1}')}[nth]"
 
@@ -190,7 +196,7 @@ class VectorValues:
             return text
         if coefficient(whole) == 1:
             return f"ww::load(&{text}{self.left})"
-        if not affine(whole) or (self.counter and tiles.step(whole, self.counter) != 1):
+        if any(n.var in self.of_rows for n in whole.walk()) or not affine(whole) or (self.counter and tiles.step(whole, self.counter) != 1):
             raise DoesNotApply
         if self.counter:
             self.found_rows = self.has_rows = True
@@ -218,8 +224,43 @@ class VectorValues:
         return var, whole
 
     def linear(self, index: Expr) -> Expr:
-        """Return an index with local values replaced; the loops' counters stay."""
-        return linear(index, self.plan, self.counters)
+        """Return an index with local values replaced; the loops' counters stay, and so does what is read from memory, one for a row of threads."""
+        read: dict[str, Expr] = {}
+
+        def hidden(node: Expr) -> Expr | None:
+            if node.kind != "index":
+                return None
+            name = f"ww_read_{len(read)}"
+            read[name] = self.of_row(node)
+            return Expr("name", (name,), node.line, name, None, node.type)
+
+        whole = linear(index.map(hidden), self.plan, self.counters | self.of_rows)
+        return whole.map(lambda node: read.get(node.name) if node.kind == "name" else None) if read else whole
+
+    def of_row(self, expr: Expr, counter: int | None = None) -> Expr:
+        """Return an expression that is one for a row of threads, with local values replaced; it may read memory. Raises DoesNotApply for others."""
+        if expr.kind in ("call", "lambda", "other", "lane", "assign", "conditional") or is_x(expr):
+            raise DoesNotApply
+        if expr.kind == "unary" and expr.name in ("*", "&", "++", "--"):
+            raise DoesNotApply
+        if expr.kind == "index":
+            base, index = expr.children
+            var = self.plan.variables.get(base.var) if base.kind == "name" and base.var is not None else None
+            if var is None or not (var.space in ("parameter", "constant", "shared", "dynamic") or var.key in self.plan.scalars):
+                raise DoesNotApply
+            return expr.with_children([base, self.of_row(index, counter)])
+        if expr.kind == "name" and expr.var is not None and expr.var != counter:
+            whole = self.linear(expr)
+            if mentions_x(whole):
+                raise DoesNotApply
+            return whole
+        if expr.kind == "member":
+            base = expr.children[0] if expr.children else expr
+            same = base.var is None or base.var in self.plan.scalars or self.plan.variables[base.var].space == "parameter"
+            if base.kind != "name" or not same:
+                raise DoesNotApply
+            return expr
+        return expr.with_children([self.of_row(child, counter) for child in expr.children])
 
 
 def affine(expr: Expr) -> bool:

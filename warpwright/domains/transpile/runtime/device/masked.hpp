@@ -29,12 +29,19 @@ WW_LANES floats least_of(floats a, floats b) { return ((a < b) | (b != b)) ? a :
 WW_LANES floats most_of(floats a, floats b) { return ((a > b) | (b != b)) ? a : b; }
 template <class V, class T> WW_LANES V load_lanes(const T* p) { V v; __builtin_memcpy(&v, p, sizeof v); return v; }
 template <class V, class T> WW_LANES V load_lanes(const T* p, ints mask) {
+  if (!some_lane(~mask)) return load_lanes<V>(p);  // inside of a border that is most of it
+#if defined(__AVX__) && !defined(__AVX512F__)
+  typedef float Eight __attribute__((vector_size(32)));
+  typedef int Masks __attribute__((vector_size(32)));
+  if constexpr (sizeof(T) == 4) return (V)__builtin_ia32_maskloadps256((const Eight*)p, (Masks)mask);
+#endif
   T v[width];
   for (int i = 0; i < width; ++i) v[i] = mask[i] ? p[i] : T();
   return load_lanes<V>(v);
 }
 template <class V, class T> WW_LANES void store_lanes(T* p, V v) { __builtin_memcpy(p, &v, sizeof v); }
 template <class V, class T> WW_LANES void store_lanes(T* p, V v, ints mask) {
+  if (!some_lane(~mask)) return store_lanes(p, v);
   for (int i = 0; i < width; ++i) if (mask[i]) p[i] = v[i];
 }
 template <class V, class T, class I> WW_LANES V gather_lanes(const T* p, I at, ints mask) {

@@ -74,18 +74,22 @@ def outcomes(
     parts: Path | None = None,
     show: Callable[[Progress], None] | None = None,
     until: float | None = None,
+    fits: Callable[[Job], bool] = lambda job: True,
 ) -> Iterator[tuple[Job, Outcome]]:
     """Yield each job with its outcome as it ends; at most `lanes` run at once.
 
     `parts`: folder for the states of trainings under way, from which a later call goes on. `until`: a moment of time.monotonic() at which
-    to stop; what runs then is written to `parts`, and not yielded.
+    to stop; what runs then is written to `parts`, and not yielded. `fits`: is there time for a job whose turn it is? Else it is left out.
     """
     began, waiting, active = time.monotonic(), deque(jobs), list[_Lane]()
     finished = earlier = 0.0
     done = 0
     while waiting or active:
         while waiting and len(active) < lanes:
-            lane = _begin(waiting.popleft(), parts)
+            job = waiting.popleft()
+            if not fits(job):
+                continue
+            lane = _begin(job, parts)
             earlier += lane.share * lane.job.work
             active.append(lane)
         for lane in list(active):

@@ -1,0 +1,122 @@
+"""Training steps of small graphs recorded whole (warpwright.rgnn.captured), beside the same step by launches and by recorded layers.
+
+    python -m benchmarks.rgnn.steps --out FOLDER            # one GPU, at most --seconds (15)
+    python -m benchmarks.rgnn.steps --graphs am --attend --out FOLDER     # a large graph, HGT's attention in one kernel
+    python -m benchmarks.rgnn.steps --dry --out FOLDER      # the same paths on a CPU, tiny graphs, where nothing is recorded
+
+A step is zero_grad, forward and backward of one layer, HGT by node type. `error`: the largest relative difference of result and gradients of a
+recorded step from those of a step by launches. `forward_ms` is a forward recorded the same way.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.rgnn.forward_training import Clock, error, layer_of
+from warpwright.domains.rgnn import synth
+from warpwright.domains.rgnn.nn.steps import AFTER
+from warpwright.domains.rgnn.plan import Options
+from warpwright.rgnn import captured
+
+Results = tuple[torch.Tensor, ...]
+
+
+def step_of(model: str, layer: Any, graph: synth.Synthetic, device: torch.device) -> tuple[list[torch.Tensor], Callable[[], Results]]:
+    """Return the leaves that get gradients, and forward and backward of a layer on a graph; without gradients only forward."""
+    types, _, edges = graph.hetero()
+    sizes = graph.nodes if model == "hgt" else (graph.count,)
+    leaves = [torch.randn(n, 64, device=device, requires_grad=True) for n in sizes]
+    weights = [torch.randn_like(x) for x in leaves]
+
+    def step() -> Results:
+        for x in leaves:
+            x.grad = None
+        layer.zero_grad(set_to_none=True)
+        if model == "hgt":
+            out = layer(dict(zip(types, leaves, strict=True)), edges)
+            pairs = [(out[kind], w) for kind, w in zip(types, weights, strict=True) if kind in out]
+        else:
+            pairs = [(layer(leaves[0], graph.edge_index, graph.edge_type), weights[0])]
+        if torch.is_grad_enabled():
+            torch.autograd.backward([x for x, _ in pairs], [w for _, w in pairs])
+        return tuple(x.detach() for x, _ in pairs)
+
+    return leaves, step
+
+
+def seen(layer: Any, leaves: Sequence[torch.Tensor], results: Results) -> dict[str, torch.Tensor]:
+    """Return results and gradients, for `error`."""
+    found = {f"out{i}": x.double() for i, x in enumerate(results)} | {f"x{i}": x.grad.double() for i, x in enumerate(leaves) if x.grad is not None}
+    return found | {name: x.grad.double() for name, x in layer.named_parameters() if x.grad is not None}
+
+
+def rows(name: str, model: str, clock: Clock, scale: float, attend: bool = False) -> list[dict[str, Any]]:
+    """Return the times of one layer on one graph."""
+    graph = synth.synthetic(name, scale, clock.device)
+    layer = layer_of(model, graph, 64, clock.device)
+    leaves, step = step_of(model, layer, graph, clock.device)
+    common = {"table": "steps", "graph": name, "layer": model, "attend": attend}
+    wanted = {key: x.clone() for key, x in seen(layer, leaves, step()).items()}
+    found = []
+    for label in ("launches", "recorded layers", "recorded whole"):
+        layer.options = Options(replay=label == "recorded layers", attend=attend)  # type: ignore[assignment]
+        whole: Any = captured(layer, step) if label == "recorded whole" else step
+
+        def forward(whole: Any = whole) -> Any:
+            with torch.no_grad():
+                return whole()
+
+        for _ in range(AFTER + 3):
+            results = whole()
+        row = common | {"implementation": label, "error": error(seen(layer, leaves, results), wanted)[0]}
+        row["recorded"] = getattr(whole, "recorded", None) is not None
+        row["training_ms"], row["training_gb"] = clock.time(whole)
+        whole = captured(layer, step) if label == "recorded whole" else step
+        for _ in range(AFTER + 3):
+            forward(whole)
+        row["forward_ms"] = clock.time(lambda whole=whole: forward(whole))[0]  # type: ignore[misc]
+        found.append(row)
+    return found
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Time each layer on each graph."""
+    started = time.time()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--graphs", default="aifb,mutag")
+    parser.add_argument("--models", default="hgt,rgat,rgcn")
+    parser.add_argument("--attend", action="store_true", help="with Options(attend=True)")
+    parser.add_argument("--seconds", type=float, default=15.0, help="nothing is begun later")
+    parser.add_argument("--dry", action="store_true", help="tiny graphs on the CPU")
+    args = parser.parse_args(argv)
+    device = torch.device("cpu" if args.dry or not torch.cuda.is_available() else "cuda")
+    torch.backends.cuda.matmul.allow_tf32 = False
+    args.out.mkdir(parents=True, exist_ok=True)
+    clock = Clock(device, 0.01 if args.dry else 0.1)
+    with (args.out / "rows.jsonl").open("w") as file:
+        for model in args.models.split(","):
+            for name in args.graphs.split(","):
+                if time.time() - started > args.seconds:
+                    continue
+                try:
+                    found = rows(name, model, clock, 0.05 * 1e4 / sum(synth.SPECS[name].nodes) if args.dry else 1.0, args.attend)
+                except Exception as problem:
+                    traceback.print_exc()
+                    found = [{"table": "failures", "graph": name, "layer": model, "note": f"{type(problem).__name__}: {str(problem)[:300]}"}]
+                for row in found:
+                    print(f"{time.time() - started:5.1f} s", json.dumps(row), flush=True)
+                    file.write(json.dumps(row) + "\n")
+                file.flush()
+
+
+if __name__ == "__main__":
+    main()

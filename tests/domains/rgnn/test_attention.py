@@ -1,0 +1,100 @@
+"""HGT's attention by the CUDA kernels, run on the CPU by the transpiler, against float64."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from domains.rgnn.layers import graph
+
+from warpwright.domains.rgnn import models
+from warpwright.domains.rgnn.attention import kernels, layer
+from warpwright.domains.rgnn.attention.layer import attention, run
+from warpwright.domains.rgnn.front import trace
+from warpwright.domains.rgnn.index import Index
+from warpwright.domains.rgnn.interpret import interpret
+from warpwright.domains.rgnn.lattice import Domain
+from warpwright.domains.rgnn.nn import HGTConv
+from warpwright.domains.rgnn.plan import Options
+
+
+@pytest.fixture(scope="module")
+def launches() -> kernels.Launches:
+    pytest.importorskip("clang", reason="libclang is not installed: pip install 'warpwright[transpile]'")
+    if shutil.which("c++") is None:
+        pytest.skip("needs a C++ compiler")
+    import warpwright.transpile
+
+    program = warpwright.transpile.loads(kernels._OWN[0].text())
+
+    def launch_of(name: str) -> Any:
+        return lambda blocks, *arguments: getattr(program, name)[blocks, kernels.THREADS, 0](*arguments)
+
+    return kernels.Launches(*(launch_of(name) for name in ("attend", "attend_joined", "attend_back")))
+
+
+@pytest.mark.compiler
+def test_the_check_of_a_device_passes_with_the_kernels_and_not_without_one(launches: kernels.Launches) -> None:
+    cpu = torch.device("cpu")
+    assert kernels.right_on(launches, cpu)
+    for name in ("attend", "joined", "back"):
+        assert not kernels.right_on(replace(launches, **{name: lambda *_: None}), cpu), name
+
+
+NAMES = ("key", "query", "value", "attention", "message", "prior")
+
+
+def drawn(seed: int) -> tuple[Index, dict[str, torch.Tensor]]:
+    """Return a graph with a hub, nodes without edges and a relation without any, and inputs of `hgt_single`, float64."""
+    random = torch.Generator().manual_seed(seed)
+    width = (64, 12, 32)[seed % 3]
+    index = graph(20 + 7 * seed, 260 + 40 * seed, 4 + seed, seed, hub=(150, 0, 70)[seed % 3])
+    inputs = {name: torch.randn(index.rows[Domain.NODE], width, generator=random) for name in NAMES[:3]}
+    inputs |= {name: torch.randn(index.relations, width, width, generator=random) / width**0.5 for name in NAMES[3:5]}
+    inputs["prior"] = torch.randn(index.relations, generator=random) / width**0.5
+    return index, {name: x.double().requires_grad_() for name, x in inputs.items()}
+
+
+def step(index: Index, inputs: dict[str, torch.Tensor], run: Any) -> list[torch.Tensor]:
+    """Return result and gradients."""
+    out = run(index, inputs)
+    weights = torch.cos(torch.arange(out.numel(), dtype=torch.float64)).reshape(out.shape).to(out.dtype)
+    return [out.detach(), *torch.autograd.grad(out, [inputs[name] for name in NAMES], weights)]
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("seed", [0, 1, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 8))])
+def test_results_and_gradients_are_those_of_float64(launches: kernels.Launches, seed: int) -> None:
+    """To 1e-5 and ten times the error of the plain program in float32."""
+    index, wide = drawn(seed)
+    narrow = {name: x.detach().float().requires_grad_() for name, x in wide.items()}
+    domains = {name: Domain.NODE if name in NAMES[:3] else Domain.ETYPE for name in NAMES}
+    program = trace(models.hgt_single, {name: (domains[name], tuple(x.shape[1:])) for name, x in wide.items()})
+    wanted, plain = (step(index, given, lambda *call: interpret(program, *call)[0]) for given in (wide, narrow))
+    found = step(index, narrow, lambda index, given: attention(index, launches, functools.partial(run, torch.device("cpu")), given))
+    for name, a, b, c in zip(("out", *NAMES), found, plain, wanted, strict=True):
+        size = max(1e-3, float(c.norm()))
+        assert float((a - c).norm()) <= (1e-5 + 10 * float((b - c).norm()) / size) * size, name
+
+
+@pytest.mark.compiler
+def test_a_layer_takes_the_kernels_where_that_is_asked_for(launches: kernels.Launches, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[torch.device] = []
+    monkeypatch.setattr(layer, "launches", lambda device: taken.append(device) or launches)
+    monkeypatch.setattr(layer, "MANY", 1)
+    torch.manual_seed(0)
+    kinds, edges = ("a", "b"), {("a", "to", "b"): torch.randint(9, (2, 60)), ("b", "of", "a"): torch.randint(9, (2, 40))}
+    module = HGTConv(8, 8, (list(kinds), list(edges)))
+    rows = {kind: torch.randn(9, 8, requires_grad=True) for kind in kinds}
+    results = []
+    for attend in (False, True):
+        module.options = Options(attend=attend)
+        out = torch.cat(list(module(rows, edges).values()))
+        results.append([out, *torch.autograd.grad(out.square().sum(), [*rows.values(), *module.parameters()])])
+    assert len(taken) == 1
+    for a, b in zip(*results, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)

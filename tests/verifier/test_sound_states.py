@@ -1,0 +1,75 @@
+"""States that the original does not take are drawn anew, and no call is judged where it gives no sound answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from warpwright.base import Case, to_json
+from warpwright.tasks import taskfile
+from warpwright.verifier.judge.judge_worker import JudgeWorker
+from warpwright.verifier.judge.reference import Original
+from warpwright.verifier.judge_client import Judge
+
+torch = pytest.importorskip("torch")
+
+TASK = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(8))
+        self.register_buffer("order", torch.tensor([3, 1, 0, 2, 7, 6, 5, 4]))
+
+    def forward(self, x):
+        assert {check}
+        return x[:, self.order] * self.weight
+
+def get_inputs():
+    return [torch.randn(4, 8)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def opened(folder: Path, check: str, secret: str) -> Original:
+    (folder / "task.py").write_text(TASK.format(check=check))
+    judging = JudgeWorker({"device": "cpu", "exchange": str(folder), "isolation": {}})
+    judging.open(to_json(taskfile.describe(folder / "task.py")), secret, False)
+    return judging._original
+
+
+def test_shuffled_integers_that_a_program_refuses_are_drawn_anew(tmp_path: Path) -> None:
+    found = [opened(tmp_path, "self.order[0] < 7", secret) for secret in "123456"]
+    assert all(one.strength == 2.0 for one in found) and {one.drawn for one in found} > {0}
+    for one in found:
+        for which in (0, 1, 2):
+            one.run_own(one.inputs(Case("nominal", 5)), which)
+            assert not torch.equal(one.state(which)["order"], one.initial["order"])
+
+
+def test_where_it_takes_no_other_order_they_stay(tmp_path: Path) -> None:
+    found = opened(tmp_path, "self.order[:3].tolist() == [3, 1, 0]", "7")
+    assert found.strength == 1.0 and torch.equal(found.state(1)["order"], found.initial["order"])
+    assert not torch.equal(found.state(1)["weight"], found.initial["weight"])
+
+
+@pytest.mark.parametrize(
+    ("sound", "expected"),
+    [
+        ({(1, 1), (1, 0)}, 1),
+        ({(1, 0), (7, 1)}, 7),  # another draw
+        ({(1, 0)}, None),
+        (set(), 1),  # nowhere is it exact to 1 %: its values are compared all the same
+    ],
+)
+def test_a_call_is_made_where_the_answer_is_sound(sound: set[tuple[int, int]], expected: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    judge = object.__new__(Judge)
+    monkeypatch.setattr(judge, "viable", lambda case, which: (case.seed, which) in sound, raising=False)
+    monkeypatch.setattr(judge, "_random", type("Dice", (), {"randrange": lambda self, most: 3})(), raising=False)
+    found = judge.sound(Case("nominal", 1), 1)
+    assert (found and found.seed) == expected

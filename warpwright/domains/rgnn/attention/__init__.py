@@ -1,0 +1,1 @@
+"""HGT's attention over the edges into each node, on large graphs, in kernels that keep no number of an edge forward."""

@@ -1,0 +1,142 @@
+// Attention over the edges into each node: scores, their softmax and the weighted sum in one pass over the edges, in float32. See kernels.py.
+//
+// Edges are in the order of their destinations. Sixteen threads have a span of one node's edges, LONGEST at most, four numbers of a row each. Each
+// edge names a row of `keys` and one of `values`, of its (source, relation) pair. A node of more edges than one span has is `cut`: its spans leave
+// what they have in slots, which attend_joined puts together.
+#define THREADS 256
+#define GROUP 16
+#define AT_ONCE 4  // edges whose rows are asked for together
+#define EVERY 0xffffffffu
+#define LEAST __int_as_float(0xff800000)  // minus infinity
+typedef long long i64;
+
+__device__ inline float4 zero() { return make_float4(0.0f, 0.0f, 0.0f, 0.0f); }
+
+__device__ inline float4 row_of(const float* rows, i64 row, i64 depth, int column) {
+  return row >= 0 && column < depth ? *(const float4*)(rows + row * depth + column) : zero();
+}
+
+// The inner product of two rows, in all sixteen threads.
+__device__ inline float inner(float4 a, float4 b) {
+  float sum = a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w;
+  for (int far = GROUP / 2; far > 0; far /= 2) sum += __shfl_xor_sync(EVERY, sum, far);
+  return sum;
+}
+
+__device__ inline void add_times(float4& sum, float by, float4 row) {
+  sum.x += by * row.x, sum.y += by * row.y, sum.z += by * row.z, sum.w += by * row.w;
+}
+
+__device__ inline void add_4(float* to, float a, float b, float c, float d) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1,%2,%3,%4};" ::"l"(to), "f"(a), "f"(b), "f"(c), "f"(d) : "memory");
+#else
+  atomicAdd(to, a), atomicAdd(to + 1, b), atomicAdd(to + 2, c), atomicAdd(to + 3, d);
+#endif
+}
+
+// out[node] = sum of softmax(query . key) value; `most` and `total`: the largest score and the sum of exp(score - most).
+extern "C" __global__ void __launch_bounds__(THREADS)
+    attend(const float* query, const float* keys, const float* values, const int* pair_of, const int* nodes, const int* begins, const int* ends,
+           const int* slots, float* out, float* most, float* total, float* part_sums, float* part_most, float* part_total, i64 spans, i64 depth) {
+  int lane = threadIdx.x % GROUP, column = 4 * lane;
+  i64 span = (i64)blockIdx.x * (THREADS / GROUP) + threadIdx.x / GROUP;
+  int node = span < spans ? nodes[span] : -1;
+  int at = node >= 0 ? begins[span] : 0, left = node >= 0 ? ends[span] - at : 0;
+  float4 own = row_of(query, node, depth, column);
+  int beside = __shfl_xor_sync(EVERY, left, GROUP);  // both halves of a warp go through as many steps
+  int steps = left > beside ? left : beside;
+  float top = LEAST, whole = 0.0f;
+  float4 sum = zero();
+  for (int done = 0; done < steps; done += AT_ONCE) {
+    int of[AT_ONCE];
+    float4 key[AT_ONCE], value[AT_ONCE];
+    float score[AT_ONCE], next = top;
+    for (int i = 0; i < AT_ONCE; ++i) of[i] = done + i < left ? pair_of[at + done + i] : -1;
+    for (int i = 0; i < AT_ONCE; ++i) key[i] = row_of(keys, of[i], depth, column), value[i] = row_of(values, of[i], depth, column);
+    for (int i = 0; i < AT_ONCE; ++i) {
+      score[i] = inner(own, key[i]);
+      next = of[i] >= 0 && score[i] > next ? score[i] : next;
+    }
+    float kept = whole == 0.0f ? 0.0f : expf(top - next);
+    top = next, whole *= kept;
+    sum.x *= kept, sum.y *= kept, sum.z *= kept, sum.w *= kept;
+    for (int i = 0; i < AT_ONCE; ++i) {
+      float power = of[i] >= 0 ? expf(score[i] - top) : 0.0f;
+      whole += power;
+      add_times(sum, power, value[i]);
+    }
+  }
+  if (node < 0) return;
+  int slot = slots[span];
+  float share = slot >= 0 ? 1.0f : whole == 0.0f ? 0.0f : 1.0f / whole;
+  float* to = slot >= 0 ? part_sums + (i64)slot * depth : out + (i64)node * depth;
+  if (column < depth) *(float4*)(to + column) = make_float4(share * sum.x, share * sum.y, share * sum.z, share * sum.w);
+  if (lane == 0) {
+    (slot >= 0 ? part_most + slot : most + node)[0] = top;
+    (slot >= 0 ? part_total + slot : total + node)[0] = whole;
+  }
+}
+
+// Puts the slots of each cut node together; a node that has none, of those listed, is left as it is.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    attend_joined(const int* nodes, const int* firsts, const int* counts, const float* part_sums, const float* part_most, const float* part_total,
+                  float* out, float* most, float* total, i64 cut, i64 depth) {
+  int lane = threadIdx.x % GROUP, column = 4 * lane;
+  i64 place = (i64)blockIdx.x * (THREADS / GROUP) + threadIdx.x / GROUP;
+  if (place >= cut || counts[place] == 0) return;
+  int node = nodes[place], first = firsts[place], count = counts[place];
+  float top = LEAST, whole = 0.0f;
+  for (int i = 0; i < count; ++i) top = part_most[first + i] > top ? part_most[first + i] : top;
+  float4 sum = zero();
+  for (int i = 0; i < count; ++i) {
+    float kept = part_total[first + i] == 0.0f ? 0.0f : expf(part_most[first + i] - top);
+    whole += kept * part_total[first + i];
+    add_times(sum, kept, row_of(part_sums, first + i, depth, column));
+  }
+  float share = whole == 0.0f ? 0.0f : 1.0f / whole;
+  if (column < depth) *(float4*)(out + (i64)node * depth + column) = make_float4(share * sum.x, share * sum.y, share * sum.z, share * sum.w);
+  if (lane == 0) most[node] = top, total[node] = whole;
+}
+
+// The gradient of `query`, and for each edge its share and the gradient of its score. Scores are computed again from the same rows in the same order.
+// The softmax's own term, the sum of an edge's share times its share's gradient, is the inner product of `out` and its gradient.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    attend_back(const float* query, const float* keys, const float* values, const float* gradient, const float* out, const float* most,
+                const float* total, const int* pair_of, const int* edge_of, const int* nodes, const int* begins, const int* ends, const int* slots,
+                float* of_query, float* shares, float* slopes, i64 spans, i64 depth) {
+  int lane = threadIdx.x % GROUP, column = 4 * lane;
+  i64 span = (i64)blockIdx.x * (THREADS / GROUP) + threadIdx.x / GROUP;
+  int node = span < spans ? nodes[span] : -1;
+  int at = node >= 0 ? begins[span] : 0, left = node >= 0 ? ends[span] - at : 0;
+  float4 own = row_of(query, node, depth, column), given = row_of(gradient, node, depth, column);
+  float mean = inner(given, row_of(out, node, depth, column));
+  float top = node >= 0 ? most[node] : 0.0f, whole = node >= 0 ? total[node] : 0.0f;
+  float scale = whole == 0.0f ? 0.0f : 1.0f / whole;
+  int beside = __shfl_xor_sync(EVERY, left, GROUP);
+  int steps = left > beside ? left : beside;
+  float4 sum = zero();
+  for (int done = 0; done < steps; done += AT_ONCE) {
+    int of[AT_ONCE];
+    float4 key[AT_ONCE], value[AT_ONCE];
+    for (int i = 0; i < AT_ONCE; ++i) of[i] = done + i < left ? pair_of[at + done + i] : -1;
+    for (int i = 0; i < AT_ONCE; ++i) key[i] = row_of(keys, of[i], depth, column), value[i] = row_of(values, of[i], depth, column);
+    for (int i = 0; i < AT_ONCE; ++i) {
+      float share = inner(own, key[i]), slope = inner(given, value[i]);
+      share = expf(share - top) * scale;
+      slope = share * (slope - mean);
+      if (of[i] < 0) continue;
+      add_times(sum, slope, key[i]);
+      if (lane == i) {
+        int edge = edge_of ? edge_of[at + done + i] : at + done + i;
+        shares[edge] = share, slopes[edge] = slope;
+      }
+    }
+  }
+  if (node < 0 || column >= depth) return;
+  float* to = of_query + (i64)node * depth + column;
+  if (slots[span] < 0)
+    *(float4*)to = sum;
+  else
+    add_4(to, sum.x, sum.y, sum.z, sum.w);
+}

@@ -1,0 +1,103 @@
+"""HGT's attention as one node of autograd: the kernels of attend.cu, between products of the pairs' rows that the usual kernels over rows compute.
+
+    keys, values [pairs]     = key A_r, value M_r                   of each (source, relation) pair, in memory for the backward
+    out [nodes]              = sum of softmax(query . keys) values   attend
+    of_query, shares, slopes = backward of it                       attend_back; the last two are numbers of edges
+    gradients of key, value, A, M                                    sums over the edges of pairs, then products
+
+A relation's prior is a factor of its A, so no edge reads it, and its gradient is the inner product of two matrices.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from warpwright.domains.rgnn.attention.kernels import Attended, Launches, launches, spans, takes
+from warpwright.domains.rgnn.emit.eager import Eager
+from warpwright.domains.rgnn.emit.gpu import Rows
+from warpwright.domains.rgnn.emit.own import MANY
+from warpwright.domains.rgnn.emit.rows import lower
+from warpwright.domains.rgnn.index import Index
+from warpwright.domains.rgnn.ir import Builder, Program
+from warpwright.domains.rgnn.lattice import Domain
+from warpwright.domains.rgnn.operator import Edges
+from warpwright.domains.rgnn.plan import Options
+
+Tensors = Mapping[str, tuple[Domain, torch.Tensor]]
+Run = Callable[[Index, Mapping[str, torch.Tensor]], list[torch.Tensor]]
+
+
+def attended(edges: Edges, tensors: Tensors, options: Options) -> torch.Tensor | None:
+    """Return the result of `hgt_single` on a large graph [N, width] where that is asked for and the kernels take it; else None."""
+    query = tensors["query"][1]
+    if not options.attend or torch.compiler.is_compiling() or not takes(query) or query.shape[0] < MANY:
+        return None
+    launch = launches(query.device)
+    if launch is None:
+        return None
+    index = edges.index()
+    return attention(index, launch, functools.partial(run, index.device), {name: x for name, (_, x) in tensors.items()})
+
+
+def attention(index: Index, launch: Launches, runner: Callable[[Program], Run], tensors: Mapping[str, torch.Tensor]) -> torch.Tensor:
+    """Return `hgt_single` of its inputs, with gradients. `runner` returns what runs a program over rows."""
+    turned = tensors["attention"] * tensors["prior"][:, None, None]
+    result: torch.Tensor = _Attention.apply(index, launch, runner, tensors["key"], tensors["query"], tensors["value"], turned, tensors["message"])
+    return result
+
+
+@functools.cache
+def messages(width: int) -> Program:
+    """Return the program of each pair's row: `rows` of the source times the relation's `weight`. One for both: their weights together would spill."""
+    builder = Builder()
+    of_source = builder.view(builder.input("rows", Domain.NODE, (width,)), Domain.SRC)
+    return builder.program([builder.contract((of_source, builder.input("weight", Domain.ETYPE, (width, width))), ("a", "ab"), "b")])
+
+
+@functools.cache
+def gradients(width: int) -> Program:
+    """Return the program of the gradients of `rows` and `weight`, where that of a pair's row is the sum of `number` times `given` over its edges."""
+    builder = Builder()
+    of_target = builder.view(builder.input("given", Domain.NODE, (width,)), Domain.DST)
+    summed = builder.contract((of_target, builder.input("number", Domain.EDGE, ())), ("a", ""), "a", domain=Domain.PAIR_SRC)
+    of_source = builder.view(builder.input("rows", Domain.NODE, (width,)), Domain.SRC)
+    of_rows = builder.contract((builder.input("weight", Domain.ETYPE, (width, width)), summed), ("ab", "b"), "a", domain=Domain.SRC)
+    return builder.program([of_rows, builder.contract((of_source, summed), ("a", "b"), "ab", over=Domain.PAIR_SRC, domain=Domain.ETYPE)])
+
+
+@functools.cache
+def run(device: torch.device, program: Program) -> Run:
+    """Return what runs a program over the rows of large graphs on a device."""
+    return Rows(lower(program)) if device.type == "cuda" else Eager(program)
+
+
+class _Attention(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, index: Index, launch: Launches, runner: Callable[[Program], Run], key: torch.Tensor, query: torch.Tensor, value: torch.Tensor,
+        attention: torch.Tensor, message: torch.Tensor,
+    ) -> torch.Tensor:  # fmt: skip
+        make = runner(messages(query.shape[1]))
+        sides = ((key, attention), (value, message))
+        keys, values = (make(index, {"rows": rows.detach(), "weight": weight.detach()})[0] for rows, weight in sides)
+        done = launch.forward(spans(index), query.detach(), keys, values)
+        ctx.save_for_backward(key, query, value, attention, message, keys, values, done.out, done.most, done.total)
+        ctx.index, ctx.launch, ctx.runner = index, launch, runner
+        return done.out
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        key, query, value, attention, message, keys, values, *done = ctx.saved_tensors
+        gradient = gradient.contiguous()
+        of_query, shares, slopes = ctx.launch.backward(spans(ctx.index), query, keys, values, gradient, Attended(*done))
+        del keys, values
+        make, of_sides = ctx.runner(gradients(query.shape[1])), []
+        for rows, weight, given, number in ((key, attention, query, slopes), (value, message, gradient, shares)):
+            of_sides += make(ctx.index, {"rows": rows, "weight": weight, "given": given, "number": number})
+        of_key, of_attention, of_value, of_message = of_sides
+        return None, None, None, of_key, of_query, of_value, of_attention, of_message

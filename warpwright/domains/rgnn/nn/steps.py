@@ -1,0 +1,155 @@
+"""Whole training steps of a model on a small graph as one CUDA graph: forward, loss and backward, with no work of the host between its launches.
+
+A layer's own recordings (replay.py) leave a loss and autograd's nodes to the host, and HGT's layer on aifb's graph has 141 parameters of which each
+is one. Here nothing is left but one launch, a copy of what is given and one of what is returned.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import torch
+
+from warpwright.domains.rgnn import index as indices
+from warpwright.timing.capturing import _recording as recording
+
+Step = Callable[..., torch.Tensor | tuple[torch.Tensor, ...]]
+Result = TypeVar("Result")
+
+AFTER = 4
+"""Calls before the step is recorded."""
+
+
+class Captured:
+    """A function's launches as a CUDA graph; `out` is what it returned, in memory that each replay writes again."""
+
+    def __init__(self, function: Callable[[], Sequence[torch.Tensor]], stream: Any) -> None:
+        self.graph = torch.cuda.CUDAGraph()
+        with recording(self.graph, stream=stream):
+            self.out = list(function())
+
+    def replay(self) -> None:
+        """Launch it all."""
+        self.graph.replay()
+
+
+def capture(function: Callable[[], Sequence[torch.Tensor]], stream: Any) -> Captured:
+    """Return a function's launches as something to replay."""
+    return Captured(function, stream)
+
+
+def aside(stream: Any, function: Callable[[], Result]) -> Result:
+    """Return what a function gives on another stream, before what comes next on this one: autograd adds gradients up on the stream of the forward."""
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        result = function()
+    torch.cuda.current_stream().wait_stream(stream)
+    return result
+
+
+class Recorded:
+    """One recorded step: what it is given lies where it reads it, and so do the parameters' gradients where it writes them."""
+
+    def __init__(self, model: torch.nn.Module, step: Step, given: Sequence[torch.Tensor], stream: Any) -> None:
+        self.given = [x.detach().clone().requires_grad_(x.requires_grad) for x in given]
+        self.alone = True
+        with indices.watched() as self.graphs:
+            self.launches = capture(self._once(step), stream)
+        if any(ref() is x for _, tensors, _ in self.graphs for ref in tensors for x in self.given):
+            raise RuntimeError("edges are among the tensors that it is given, and their index is not made anew by a recording")
+        self.gradients = [(x, x.grad) for x in model.parameters() if x.grad is not None]
+
+    def _once(self, step: Step) -> Callable[[], Sequence[torch.Tensor]]:
+        def run() -> Sequence[torch.Tensor]:
+            results = step(*self.given)
+            self.alone = isinstance(results, torch.Tensor)
+            return [results.detach()] if isinstance(results, torch.Tensor) else [x.detach() for x in results]
+
+        return run
+
+    def run(self, given: Sequence[torch.Tensor]) -> torch.Tensor | tuple[torch.Tensor, ...]:
+        """Run the step for these inputs."""
+        if given:
+            torch._foreach_copy_([x.detach() for x in self.given], [x.detach() for x in given])
+        self.launches.replay()
+        for parameter, gradient in self.gradients:
+            if parameter.grad is not gradient:
+                parameter.grad = gradient
+        results = tuple(x.clone() for x in self.launches.out)
+        return results[0] if self.alone else results
+
+
+class CapturedStep:
+    """What `captured` returns."""
+
+    def __init__(self, model: torch.nn.Module, step: Step) -> None:
+        self.model, self.step, self.turn = weakref.ref(model), step, threading.RLock()
+        self.key: Any = None
+        self.calls = 0
+        self.recorded: Recorded | None = None
+        self.refused = False
+        """Has the step done something that cannot be recorded?"""
+        self.stream: Any = None
+
+    def __call__(self, *given: torch.Tensor) -> torch.Tensor | tuple[torch.Tensor, ...]:
+        """Run the step: as it is for the first calls, recorded from then on."""
+        with self.turn:
+            model = self.model()
+            key = None if model is None or self.refused else key_of(model, given)
+            if model is None or key is None:
+                return self.step(*given)
+            if key != self.key or (self.recorded is not None and not indices.unchanged(self.recorded.graphs)):
+                self.key, self.calls, self.recorded = key, 0, None
+            self.calls += 1
+            self.stream = self.stream or new_stream(next(model.parameters()).device)
+            if self.calls <= AFTER:
+                return aside(self.stream, lambda: self.step(*given))
+            if self.recorded is None:
+                try:
+                    self.recorded = Recorded(model, self.step, given, self.stream)
+                except RuntimeError as problem:
+                    warnings.warn(f"a step is not recorded, and runs as it is: {problem}", stacklevel=2)
+                    self.refused = True
+                    return self.step(*given)
+            return self.recorded.run(given)
+
+
+def captured(model: torch.nn.Module, step: Step) -> CapturedStep:
+    """Return `step`, a training step of `model` on a GPU, recorded as one CUDA graph at its fifth call and replayed from then on.
+
+    `step(*tensors)` returns a tensor or a tuple of them (the loss). It begins with `model.zero_grad()`, so that each call makes gradients anew, and
+    ends after `backward()`: call the optimiser after it, or within it where it is `capturable`. What changes from call to call must be among
+    `tensors`; what else the step reads is read where it lies. Python's own work (prints, counters, learning rates that are numbers) is done for the
+    last time when it is recorded. Other shapes, parameters, modes and edges are recorded anew. On a CPU, and where it cannot be recorded (it waits
+    for the device: `loss.item()`; one warning), the step runs as it is. Results are copies.
+    """
+    return CapturedStep(model, step)
+
+
+def new_stream(device: torch.device) -> Any:
+    """Return the stream on which a step is run and recorded."""
+    return torch.cuda.Stream(device)
+
+
+def key_of(model: torch.nn.Module, given: Sequence[torch.Tensor]) -> Any:
+    """Return what a recording depends on; None where there can be none."""
+    parameters = list(model.parameters())
+    if not parameters or not on_gpu((*parameters, *given)):
+        return None
+    places = tuple((x.data_ptr(), x.requires_grad) for x in parameters)
+    shapes = tuple((x.shape, x.dtype, x.requires_grad) for x in given)
+    return places, shapes, model.training, torch.is_grad_enabled(), torch.is_autocast_enabled("cuda"), indices.forgotten()
+
+
+def on_gpu(tensors: Sequence[torch.Tensor]) -> bool:
+    """Do all lie on this thread's GPU, and is nothing recorded by somebody else?"""
+    if any(not x.is_cuda for x in tensors) or torch.cuda.is_current_stream_capturing():
+        return False
+    return all(x.device.index == torch.cuda.current_device() for x in tensors)
+
+
+__all__ = ["CapturedStep", "captured"]
