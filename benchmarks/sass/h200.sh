@@ -10,7 +10,7 @@
 #   polish     a model's fused CUDA kernel, searched, then rescheduled                                                                     60 s
 #   agents     10,000 measurements each of random drawing, screening and PPO on the smallest kernel                                        95 s
 #   rest       what no run has shown yet: screening and random drawing up to 10,000 measurements and where the device's time goes (80 s), the
-#              decorator with renamed registers (36 s), a polish with something to polish (75 s); each writes its rows as they come
+#              decorator with renamed registers (50 s), a polish with something to polish (170 s); each writes its rows as they come
 #   rejudged   the accepted schedules of earlier runs, judged warm and cold, FOLDER/cubins being those of benchmarks.sass.flagged                  60 s
 #   again      a search of the fourteen kernels from those schedules, judged warm and cold                                                        90 s
 #   ppo        PPO to 10,000 measurements (FOLDER/py: sb3-contrib)                                                                                95 s
@@ -40,10 +40,10 @@ polish)
     root=$PWD; cd "$out" && PYTHONPATH=$root timeout 90 python3 -m warpwright optimize "$task" --target cuda --budget 15s --polish 15s ;;
 agents_rest)
     timeout 85 python3 -m benchmarks.sass.agents --out "$out/agents" --folder "$folder/cubins" --only softmax --proposals 10000 --limit 70 --agents screen,random ;;
-decorator_rest) timeout 36 python3 -m benchmarks.sass.decorated --out "$out/decorator" --only attraction --seconds 10 ;;
+decorator_rest) timeout 60 python3 -m benchmarks.sass.decorated --out "$out/decorator" --only attraction --seconds 10 ;;
 polish_rest)
-    task=$PWD/benchmarks/sass/tasks/rowwise.py
-    root=$PWD; cd "$out" && PYTHONPATH=$root timeout 75 python3 -m warpwright optimize "$task" --target cuda --budget 30s --baselines eager --polish 20s ;;
+    task=$PWD/benchmarks/sass/tasks/iterated.py
+    root=$PWD; cd "$out" && PYTHONPATH=$root timeout 170 python3 -m warpwright optimize "$task" --target cuda --budget 90s --baselines eager --polish 30s ;;
 rejudged)
     timeout 75 python3 -m benchmarks.sass.replay --run benchmarks/results/sass_h200 --folder "$folder/cubins" --only "$kernels,$compiled" --jobs 8 \
         --limit 60 --out "$out/rejudged" ;;

@@ -1,6 +1,7 @@
 """What schedules, hints and flags gain over the shipped cubin, kernel by kernel, and each kind of edit: from the rows of `benchmarks.sass.suite`.
 
     python -m benchmarks.sass.totals --run RUN [RUN ...] --out OUT      OUT/rows.jsonl is added to; rows of benchmarks.sass.variants count for flags
+    python -m benchmarks.sass.totals --run RUN [RUN ...] --out OUT --judged     what was judged warm and cold, rows of benchmarks.sass.replay too
 
 A kernel may have been searched several times, also as NAME__as (with the compiler's registers) and as NAME__flags (under other flags, measured
 against the shipped cubin too); each column has the best of the final measurements, what is not proven counts as nothing. "Schedule alone" is without
@@ -71,6 +72,40 @@ def totals(rows: Sequence[Row]) -> list[dict[str, Any]]:
     return [*made, {"table": "totals", "kernel": f"geometric mean of {len(means)}", **mean}]
 
 
+def judged(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Return what each kernel's best kept schedule is worth warm and cold, by today's judgement, and a row of means: what has none counts as 1."""
+    kernels: dict[str, list[Row]] = {}
+    for row in rows:
+        if "final" in row and (row.get("row") == "kernel" or row.get("table") == "replayed"):
+            kernels.setdefault(row["kernel"].partition("__")[0], []).append(row)
+    made, means = [], []
+    for name, those in sorted(kernels.items()):
+        kept = [row for row in those if (row["kept"] if "kept" in row else row.get("actions")) and proven(row["final"])]
+        best = max(kept, key=lambda row: row["final"]["speedup"], default=None)
+        alone = None if best is None else apart(best, "without hints")
+        warm, cold = (best["final"], cold_of(best)) if best is not None else (None, None)
+        made.append(
+            {
+                "table": "judged", "kernel": name, "us": f"{those[0]['final']['original_us']:.1f}",
+                "judgements": sum(map(judgements, those)), "kept": len(kept),
+                "best kept": "none" if best is None else "searched again" if best.get("row") == "kernel" else "an earlier run's",
+                "warm %": told(warm), "without hints %": told(alone) if alone else "", "cold %": told(cold),
+                "original against itself": span(warm["same_interval"]) if warm else "",
+            }
+        )  # fmt: skip
+        means.append((warm["speedup"] if warm else 1.0, cold["speedup"] if cold else 1.0))
+    mean = [percent(statistics.geometric_mean(column)) for column in zip(*means, strict=True)]
+    sure = sum(row["best kept"] != "none" for row in made)
+    return [*made, {"table": "judged", "kernel": f"geometric mean of {len(means)}", "kept": sure, "warm %": mean[0], "cold %": mean[1]}]
+
+
+def judgements(row: Row) -> int:
+    """Return how many schedules were judged until one was kept, or none was left."""
+    if row.get("row") == "kernel":
+        return len(row.get("refused", ())) + bool(row.get("actions"))
+    return 1 + row["refused because"].count("without hints")
+
+
 def apart(row: Row, name: str) -> Row | None:
     """Return what the suite measured apart of an accepted schedule, with the original against itself beside it; None where it did not."""
     said = row.get("apart", {}).get(name)
@@ -118,12 +153,13 @@ def main() -> None:
     parser.add_argument("--run", type=Path, required=True, nargs="+")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--without", default="", help="kernels, separated by commas")
+    parser.add_argument("--judged", action="store_true", help="the table of what was judged warm and cold alone")
     given = parser.parse_args()
     rows = [json.loads(line) for run in given.run for line in (run / "rows.jsonl").read_text().splitlines()]
     left = [row for row in rows if row.get("kernel") not in given.without.split(",")]
     given.out.mkdir(parents=True, exist_ok=True)
     with (given.out / "rows.jsonl").open("a") as file:
-        file.writelines(json.dumps(row) + "\n" for row in (*totals(left), *kinds(rows)))
+        file.writelines(json.dumps(row) + "\n" for row in (judged(left) if given.judged else (*totals(left), *kinds(rows))))
 
 
 if __name__ == "__main__":

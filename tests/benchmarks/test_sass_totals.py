@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from benchmarks.sass.against_simulator import ranks
-from benchmarks.sass.totals import kinds, totals
+from benchmarks.sass.totals import judged, kinds, totals
 
 
 def final(speedup: float, same: float = 1.001, differ: int = 0) -> dict[str, Any]:
@@ -45,6 +45,17 @@ def test_hints_stand_apart_and_the_best_of_several_searches_counts() -> None:
     names = ("schedule alone %", "with hints %", "flags alone %", "total %")
     assert [row[name].split()[0] for name in names] == ["+6.00", "+50.00", "+30.00", "+50.00"]
     assert row["flags"] == "-O1" and row["the same, cold %"] == "-2.00 (-2.20 to -1.80)"
+
+
+def test_what_is_judged_warm_and_cold() -> None:
+    cold, lost = {"cold": [1.02, 1.01, 1.03]}, {"cold": [0.98, 0.97, 0.99]}
+    replayed = {"table": "replayed", "kernel": "a__as", "kept": True, "refused because": "+2 %; without hints: accepted", "final": final(1.05) | cold}
+    again = kernel("a", final=final(1.04) | cold, actions=["move"], refused=["cold"])
+    row, other, mean = judged([replayed, again, kernel("b", final=final(1.3) | lost, refused=["cold", "cold"])])
+    assert (row["judgements"], row["kept"], row["best kept"], row["warm %"].split()[0]) == (4, 2, "an earlier run's", "+5.00")
+    assert row["cold %"] == "+2.00 (+1.00 to +3.00)"
+    assert (other["judgements"], other["kept"], other["best kept"], other["warm %"]) == (2, 0, "none", "none")
+    assert mean["kept"] == 1 and mean["warm %"] == f"{100 * (1.05**0.5 - 1):+.2f}"
 
 
 def test_kinds_of_edits() -> None:

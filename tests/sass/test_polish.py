@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from warpwright.domains.sass import script
 from warpwright.domains.sass.code import disassembly
 from warpwright.domains.sass.domain import checker_of
 from warpwright.domains.sass.model.checker import complaints
+from warpwright.errors import WarpwrightError
 from warpwright.sass.polish import polish
 
 HARNESS = """from warpwright.domains.sass.harness import Launch
@@ -61,3 +64,28 @@ def test_what_is_in_the_way_is_said(files: tuple[Path, Path], monkeypatch: pytes
 
     monkeypatch.setattr(disassembly, "is_available", lambda: False)
     assert "no nvdisasm" in polish(cubin, harness, "rmsnorm", 1.0, evaluator=none).reason
+
+
+def test_what_comes_before_a_search_takes_none_of_its_seconds(files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Building the edits' C++ and opening the evaluator took a search of ten seconds all but one candidate."""
+    module = importlib.import_module("warpwright.sass.polish")
+    now, done = [0.0], []
+
+    def slow(name: str, seconds: float) -> None:
+        done.append(name)
+        now[0] += seconds
+
+    def opened(*arguments: Any) -> Measured:
+        slow("open", 3.0)
+        return Measured(*arguments)
+
+    def seen(*arguments: Any, **_: Any) -> Any:
+        raise WarpwrightError(f"searched for {arguments[4].seconds:g} s after {done}")
+
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(module, "build", lambda: slow("build", 15.0))
+    monkeypatch.setattr(module, "optimize", seen)
+    for seconds, searched in ((9.0, "6"), (30.0, "26")):
+        done.clear()
+        reason = polish(*files, kernel("rmsnorm_90").name, seconds, evaluator=opened).reason
+        assert f"searched for {searched} s after ['build', 'open']" in reason

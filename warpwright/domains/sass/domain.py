@@ -15,9 +15,11 @@ from warpwright.base import Action, Candidate, Scalar, Source, Task, digest
 from warpwright.domains.sass import script
 from warpwright.domains.sass.code.cubin import Cubin
 from warpwright.domains.sass.code.kernel import Kernel, Schedule, read_kernel
+from warpwright.domains.sass.editing import listing
 from warpwright.domains.sass.editing.renaming import RESERVED, with_registers
 from warpwright.domains.sass.editing.techniques import drawer, techniques
 from warpwright.domains.sass.harness import load
+from warpwright.domains.sass.model import native_model
 from warpwright.domains.sass.model.checker import Checker, complaints
 from warpwright.domains.sass.model.distances import shipped
 from warpwright.domains.sass.occupancy import MOST, most_registers
@@ -83,6 +85,12 @@ def space(task: Task, target: str) -> Space[Schedule]:
         return candidate
 
     return Space(beginning(task, checker), kinds, lower_proven, draw=drawer(checker, kinds), resolution=RESOLUTION)
+
+
+def build() -> None:
+    """Build what edits call in C++, some ten seconds once on a machine, before a search's time begins; raise UsageError without a compiler."""
+    native_model.library()
+    listing.library()
 
 
 def beginning(task: Task, checker: Checker) -> Schedule:
