@@ -16,6 +16,7 @@ from warpwright.base import BASELINE, FAILED, Action, Budget, Build, Candidate, 
 from warpwright.errors import ArchiveError, CaptureError, NotApplicable, UsageError, WorkerDied, WorkerProtocol, WorkerTimeout
 from warpwright.loop import Course, ablate, best, optimize
 from warpwright.reports import report
+from warpwright.search.moves import Moves
 from warpwright.space import Traits
 
 COLLAPSE, PRUNE, MERGE = Action("collapse"), Action("prune"), Action("merge")
@@ -39,6 +40,25 @@ def test_finds_the_best_and_says_why_it_stopped() -> None:
     assert outcome.stopped == "the budget of 8 proposals is spent"
     assert outcome.proposals == 8 and not outcome.interrupted and outcome.failure is None
     assert is_baseline(outcome.records[0]) and len(outcome.records) == 9
+
+
+def test_what_a_search_has_looked_at_is_not_replayed_to_be_built() -> None:
+    applied: list[tuple[str, ...]] = []
+
+    @dataclass(frozen=True)
+    class Counted(Step):
+        def apply(self, ir: Any, action: Action) -> Any:
+            applied.append((*sorted(ir), self.name))
+            return super().apply(ir, action)
+
+    def looking(space: Any, rng: Random, batch: int) -> Any:
+        moves = Moves(space)
+        for recipe in ((COLLAPSE,), (COLLAPSE, MERGE), (COLLAPSE, MERGE, Action("fold"))):
+            assert moves.legal(recipe)
+            yield [recipe]
+
+    outcome = optimize(TASK, toy([Counted(**vars(step)) for step in STEPS]), Toy(), looking, Budget(None))
+    assert outcome.proposals == 3 and len(applied) == 3, "each action once"
 
 
 def test_programs_that_are_the_same_once_compiled_are_evaluated_once() -> None:

@@ -232,7 +232,9 @@ class _Run:
         """Drive `search` until it ends or the budget does; return why."""
         self.began, self.proposer = self.course.clock(), name
         repeated, size = 0, len(self.known)
-        proposer = search(replace(self.space, baselines=frozenset(self.beside)), rng, batch)
+        if self.space.baselines != self.beside:  # once: what the search looks at and what is built of it share one memory of IRs
+            self.space = replace(self.space, baselines=frozenset(self.beside))
+        proposer = search(self.space, rng, batch)
         try:
             recipes = self._first(proposer)
             while True:

@@ -108,7 +108,7 @@ def ablation(name: str, seeds: Mapping[int, Shares], base: Mapping[int, Shares],
         row[f"best of {k}"] = _cell(math.exp(sum(compare.mean_of(by["contrastive"], str(k)) for by in seeds.values()) / len(seeds)))
     both = {seed: {"own": seeds[seed]["contrastive"], "base": base[seed]["contrastive"]} for seed in seeds}
     for k in (read.comparing.evaluations[0], read.comparing.evaluations[2]) if name != "tiny" else ():
-        row[f"over tiny, best of {k}"] = _cell(_gain(both, "own", "base", k))
+        row[f"over the whole, best of {k}"] = _cell(_gain(both, "own", "base", k))
     return row
 
 

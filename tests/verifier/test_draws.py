@@ -49,6 +49,12 @@ def test_rows_of_a_mask_are_full_nearly_full_nearly_empty_or_fill_a_byte(name: s
         assert not {300, 1} & set(plain.sum(-1).tolist())
 
 
+@pytest.mark.parametrize("name", discrete.LEVEL)
+def test_a_mask_of_one_row_gets_each_of_these_numbers_in_turn(name: str) -> None:
+    drawn = [discrete.vary([torch.rand(1, 300) < 0.5], name, seed, distinct=False)[0] for seed in range(40)]
+    assert {int(mask.sum()) for mask in drawn} == {300, 299, 1, 256}
+
+
 @pytest.mark.parametrize("name", distributions.UNEVEN)
 def test_one_tensor_of_several_is_smaller_than_the_others(name: str) -> None:
     lesser = set()

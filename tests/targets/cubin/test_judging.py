@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from warpwright.errors import WorkerDied
+from warpwright.errors import WorkerDied, WorkerTimeout
 from warpwright.targets.cubin.judging import Judgement, first_accepted
 
 FASTER = Judgement(1.05, (1.04, 1.06), 1.0, (0.999, 1.001), (1.01, 0.99, 1.02), 100.0, 95.0, 1000, 0)
@@ -60,3 +60,6 @@ def test_nothing_more_is_judged_when_the_time_is_over() -> None:
     judge = Judge(replace(FASTER, differ=1), FASTER)
     found = first_accepted(judge, records("a", "b"), until=time.monotonic())
     assert found.candidate is None and judge.asked == ["a"]
+    broken = Judge(WorkerTimeout("no answer within 60 s"), FASTER)
+    found = first_accepted(broken, records("a", "b"), until=time.monotonic())
+    assert found.candidate is None and broken.asked == ["a"] and found.refusals == ("no answer within 60 s",)

@@ -158,7 +158,7 @@ def first_accepted(evaluator: Judging, records: Iterable[Record], stress: float 
     judgement: Judgement | None = None
     for record in records:
         waiting = [record.candidate]
-        while waiting and (judgement is None or time.monotonic() < until):
+        while waiting and (not refusals or time.monotonic() < until):
             candidate = waiting.pop()
             try:
                 judgement = evaluator.judge(candidate, stress=stress)

@@ -116,7 +116,7 @@ def _counted_rows(shares: torch.Tensor, dice: random.Random) -> torch.Tensor:
     some = slice(COUNTED_ROWS) if dice.random() < 0.5 else slice(-COUNTED_ROWS, None)
     counts = torch.tensor([size, size - 1, 1, min(256, size)], device=shares.device)
     order = shares.view(rows.shape)[some].argsort(-1).argsort(-1)
-    wanted = counts[torch.arange(len(order), device=shares.device) % len(counts)]
+    wanted = counts[(torch.arange(len(order), device=shares.device) + dice.randrange(len(counts))) % len(counts)]  # a mask may have one row alone
     rows[some] = order < wanted[:, None]
     return drawn
 

@@ -130,7 +130,7 @@ def _products(ir: GraphIR) -> list[str]:
 
 def _attention(node: fx.Node) -> bool:
     """Are both products of this attention worth it? Those of wide heads only: for others a kernel of the library's never writes the scores."""
-    q, k, v = (value(x) for x in node.args[:3])  # type: ignore[arg-type]
+    q, k, v = (value(x) for x in node.args[:3] if isinstance(x, fx.Node))
     plain = argument(node, "attn_mask") is None and argument(node, "dropout_p") == 0 and not argument(node, "is_causal")
     if not plain or dtype(node) != torch.float32 or q.dim() < 3 or not q.shape[:-2] == k.shape[:-2] == v.shape[:-2]:
         return False
