@@ -44,6 +44,8 @@ def kernelbench(rows: Sequence[Row], of: str | None = None) -> str:
 VIEWS: Mapping[str, Callable[[Sequence[Row]], str]] = {
     "kernelbench": kernelbench,
     "kernelbench-levels": levels.view,
+    "kernelbench-levels-113": partial(levels.view, of="draw-113"),
+    "kernelbench-levels-229": partial(levels.view, of="draw-229"),
     "kernelbench-drawn": partial(kernelbench, of="drawn"),
     "first-kernelbench": partial(first_table.view, of="kernelbench"),
     "first-modules": partial(first_table.view, of="tasks"),
@@ -61,7 +63,7 @@ def table(rows: Sequence[Row], name: str) -> str:
     """Return the Markdown table of the rows called `name`; raise ValueError when there is none."""
     chosen = [{key: value for key, value in row.items() if key != "table"} for row in rows if row.get("table") == name]
     if not chosen:
-        raise ValueError(f"expected rows with \"table\": {name!r}, saw none: add them to rows.jsonl or remove the mark")
+        raise ValueError(f'expected rows with "table": {name!r}, saw none: add them to rows.jsonl or remove the mark')
     columns = list(dict.fromkeys(key for row in chosen for key in row))
     lines = [_line(columns), _line(["---"] * len(columns))]
     return "\n".join([*lines, *(_line([row.get(column, "") for column in columns]) for row in chosen)])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -55,6 +58,32 @@ def test_small_and_lopsided_products_stay_with_cublas() -> None:
     assert not chosen(1, 16384, 16384)  # cutting b costs more than the product
     assert not chosen(4096, 4096, 32768)  # sums of int32 would overflow
     assert not chosen(0, 4096, 4096)
+
+
+ROWS = Path(__file__).parents[1] / "benchmarks" / "results" / "int8_product_h200" / "rows.jsonl"
+
+
+def test_the_model_of_batches_and_pieces_agrees_with_what_was_measured() -> None:
+    rows = [row for row in map(json.loads, ROWS.read_text().splitlines()) if row["table"] == "batches"]
+    assert len(rows) == 11
+    for row in rows:
+        m, n, k = (int(size) for size in row["m x n x k"].split(" x "))
+        batch = (row["batches"],) if row["batches"] > 1 else ()
+        a, b = torch.empty(*batch, m, k, device="meta"), torch.empty(*batch, *((n, k) if row["b"] == "[n, k]" else (k, n)), device="meta")
+        arguments = (a, b.mT if row["b"] == "[n, k]" else b, row["b kept"] == "yes", row["pieces"])
+        assert 0.8 < ops.estimate(*arguments) / (1000 * row["ms"]) < 1.5, row
+        assert float(row["of cuBLAS"][:-1]) > 1.1 or not ops.worthwhile(*arguments), row
+
+
+def test_a_product_is_cut_in_pieces_only_where_that_is_faster_than_the_whole() -> None:
+    def pieces(m: int, n: int, k: int) -> int:
+        a, b = torch.empty(m, k, device="meta"), torch.empty(n, k, device="meta").T
+        best = ops.best_split(a, b, True)
+        return best if ops.worthwhile(a, b, True, best) else 0
+
+    assert pieces(128, 4096, 16384) == 4 and pieces(256, 4096, 16384) == 2
+    assert pieces(256, 4096, 4096) == 1  # measured: 106 us as a whole, 167 in two pieces
+    assert pieces(512, 512, 16384) == 0
 
 
 @pytest.mark.cuda

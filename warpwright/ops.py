@@ -35,8 +35,10 @@ class Costs:
     """Cutting an element of a matrix that is transposed on the way: 373 us for 8192 x 8192, 1,463 for 16384 x 16384."""
     cublas: float = 52e6
     """Operations of cuBLAS in float32: 50 to 51 TFLOP/s were the most seen."""
-    launch: float = 5.0
-    """One more small kernel."""
+    batch: float = 6.8
+    """More for a wave of a product of batches: 4.2, 6.8 and 9.4 us in three that have 63 to 125 waves; each batch brings its own slices."""
+    pieces: float = 45.0
+    """More for the host of a call in pieces: 39, 46 and 55 us in three of 170 to 198 us, which the host takes."""
     added: float = 1.0e-6
     """Adding an element of a piece's result, 4 bytes at the speed of memory."""
     gain: float = 0.9
@@ -132,18 +134,25 @@ def _is_small(a: torch.Tensor, b: torch.Tensor) -> bool:
     )
 
 
-def worthwhile(a: torch.Tensor, b: torch.Tensor, prepared: bool, costs: Costs = COSTS) -> bool:
-    """Say whether slices should be faster than cuBLAS for a [m, k] and b [k, n], from shapes and strides alone; or for batches of both."""
-    return estimate(a, b, prepared, costs) <= costs.margin * 2 * a.numel() * b.shape[-1] / costs.cublas
+def worthwhile(a: torch.Tensor, b: torch.Tensor, prepared: bool, pieces: int = 1, costs: Costs = COSTS) -> bool:
+    """Say whether slices should be faster than cuBLAS for a [m, k] and b [k, n], from shapes and strides alone; or for batches of both.
+
+    `pieces`: of the inner size of one product, each a product of a batch.
+    """
+    return estimate(a, b, prepared, pieces, costs) <= costs.margin * 2 * a.numel() * b.shape[-1] / costs.cublas
 
 
-def estimate(a: torch.Tensor, b: torch.Tensor, prepared: bool, costs: Costs = COSTS) -> float:
+def estimate(a: torch.Tensor, b: torch.Tensor, prepared: bool, pieces: int = 1, costs: Costs = COSTS) -> float:
     """Return the microseconds of a product by slices: a [m, k], b [k, n], or batches of both; infinite where slices cannot be used."""
+    if pieces > 1:
+        added = pieces * a.shape[0] * b.shape[1] * costs.added
+        return estimate(*split(a, b, pieces), prepared, 1, costs) + costs.pieces + added
     (batches, m, k), n = (1, *a.shape)[-3:], b.shape[-1]
     if not SHORTEST <= k <= LONGEST or not batches * m * n or (batches > 1 and (m % 128 or n % 128)):
         return math.inf
     waves = -(-batches * -(-m // 128) * -(-n // 128) // 132)
-    ours = costs.launches + (0.0 if prepared else costs.cut + costs.across * _is_across(b.mT)) + waves * (-(-k // 128) * costs.step + costs.wave)
+    wave = -(-k // 128) * costs.step + costs.wave + costs.batch * (batches > 1)
+    ours = costs.launches + (0.0 if prepared else costs.cut + costs.across * _is_across(b.mT)) + waves * wave
     return ours + _cutting(a, costs) + (0.0 if prepared else _cutting(b.mT, costs))
 
 
@@ -158,11 +167,10 @@ def best_split(a: torch.Tensor, b: torch.Tensor, prepared: bool, costs: Costs = 
 
     A product of 128 x 4,096 has 32 tiles of 128 x 128 for 132 multiprocessors. The pieces' results are added in float32.
     """
-    best, least = 1, costs.gain * estimate(a, b, prepared, costs)
+    best, least = 1, costs.gain * estimate(a, b, prepared, 1, costs)
     for pieces in SPLITS:
         if a.shape[1] % pieces == 0 and a.shape[0] % 128 == b.shape[1] % 128 == 0:
-            added = pieces * a.shape[0] * b.shape[1] * costs.added
-            ours = estimate(*split(a, b, pieces), prepared, costs) + costs.launch + added
+            ours = estimate(a, b, prepared, pieces, costs)
             best, least = (pieces, ours) if ours < least else (best, least)
     return best
 

@@ -14,9 +14,9 @@ from warpwright.reports import summary
 Row = Mapping[str, Any]
 
 
-def view(rows: Sequence[Row]) -> str:
-    """Return the table of levels, a line for all of them, and the tasks without a score."""
-    lines = [row for row in rows if "task" in row and not row.get("table")]
+def view(rows: Sequence[Row], of: str | None = None) -> str:
+    """Return the table of levels, a line for all of them, and the tasks without a score; `of`: those of the rows called so."""
+    lines = [row for row in rows if "task" in row and row.get("table") == of]
     levels: dict[str, list[Row]] = {}
     for line in sorted(lines, key=lambda line: str(line["task"])):
         levels.setdefault(line["task"].partition("_")[0].removeprefix("level"), []).append(line)

@@ -48,8 +48,9 @@ class Case:
         b = torch.empty(right, device="meta").squeeze(0)
         b = b.mT if self.rows else b
         best = ops.best_split(a, b, self.kept) if self.batches == 1 else 1
-        ours = ops.estimate(*(ops.split(a, b, self.pieces) if self.pieces > 1 else (a, b)), self.kept)
-        return {"expected us": round(ours, 1), "cuBLAS expected us": round(2 * a.numel() * self.n / ops.COSTS.cublas, 1), "pieces chosen": best}
+        ours = ops.estimate(a, b, self.kept, self.pieces)
+        return {"expected us": round(ours, 1), "cuBLAS expected us": round(2 * a.numel() * self.n / ops.COSTS.cublas, 1), "pieces chosen": best,
+                "worth it": ops.worthwhile(a, b, self.kept, self.pieces)}  # fmt: skip
 
 
 TIMED = (

@@ -37,6 +37,13 @@ def _calls(ir: object) -> list[tuple[object, ...]]:
     return [node.args for node in ir.graph.nodes if node.target is DIRECT_CONVOLUTION]  # type: ignore[attr-defined]
 
 
+def test_long_sums_over_two_axes_are_the_librarys_and_those_over_three_are_not() -> None:
+    with torch.device("meta"):
+        assert not list(TECHNIQUE.sites(captured(nn.Conv2d(3, 96, 11, stride=4, padding=2), torch.empty(2, 3, 224, 224))))  # L1-50
+        assert list(TECHNIQUE.sites(captured(nn.Conv2d(8, 64, 3), torch.empty(2, 8, 128, 128))))
+        assert list(TECHNIQUE.sites(captured(nn.Conv3d(16, 16, 3), torch.empty(2, 16, 8, 8, 8))))
+
+
 @pytest.mark.parametrize(
     ("layers", "size", "outer", "axis"),
     [

@@ -151,7 +151,7 @@ def _way(product: _Product) -> int | None:
         return 1 if alike and ops.worthwhile(x.flatten(0, -3), right.flatten(0, -3), kept) else None
     a, b = x.reshape(-1, x.shape[-1]), right.T if product.by_rows else right
     pieces = ops.best_split(a, b, kept)
-    if pieces > 1 and ops.worthwhile(*ops.split(a, b, pieces), kept):
+    if pieces > 1 and ops.worthwhile(a, b, kept, pieces):
         return pieces
     return 0 if all(ops.worthwhile(a[:, start:stop], b[start:stop], kept) for start, stop in _pieces(x.shape[-1])) else None
 

@@ -35,6 +35,10 @@ _FEW, _LEAST_FLOPS = 16, 1e9
 """Input channels up to which cuDNN's kernels are slow, and operations below which a launch is what a convolution costs. Over two axes, 8 channels
 to 64 (L2-57), the sums are 19 GFLOP and the tensors 0.59 GB, which take 0.14 ms; cuDNN takes 0.31 with the channels last and 0.87 with them first."""
 
+_FLAT = 256
+"""Terms of one sum over two axes beyond which cuDNN is faster: 72 (L2-57 and 87) gain, 363 (L1-50: 3 channels to 96, 11 x 11, stride 4) stood at
+0.36 of torch.compile."""
+
 
 BESIDE = (Action("windows_cuda"), fuse_cuda(1, DEFAULT), Action("compile", params=(("mode", "default"),)))
 """Kernels for what stays beside such a convolution."""
@@ -145,7 +149,7 @@ def _power_of_two(n: int) -> int:
 
 def _worth_it(conv: Convolution) -> bool:
     """Few input channels; or windows that hardly overlap, as a merged pool leaves them (L2-65: cuDNN had no TF32 kernel for it)."""
-    if conv.d >= 2 and shape(conv.x)[1] <= _FEW:
+    if conv.d >= 2 and shape(conv.x)[1] <= _FEW and (conv.d > 2 or math.prod(shape(conv.weight)[1:]) <= _FLAT):
         return True
     return conv.d == 2 and min(conv.stride) > 1 and math.prod(conv.kernel) <= 4 * math.prod(conv.stride)
 
