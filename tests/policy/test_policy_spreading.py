@@ -68,3 +68,12 @@ def test_a_spread_leaves_the_first_answer_as_it_is(narrow: Policy) -> None:
     texts, writings, known = [asking.prompt({(): 1.0}, Random(0), None, "none")], [asking.writing], [{(): 1.0}]
     assert narrow.write(texts, writings, known, 3) == narrow.write(texts, writings, known, 3, [None])
     assert Spread().counted == {}
+
+
+@pytest.mark.parametrize("most", [2, 3])
+def test_an_answer_that_grows_too_long_ends_where_it_stands(narrow: Policy, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warpwright.policy.model.MOST_WORDS", most)
+    only_long = Asking(SPACE, lambda recipe: len(recipe) > 2)
+    for how in (None, spread([(("prune", ";", "<end>"), 1.0)])):
+        [one] = narrow.write([only_long.prompt({(): 1.0}, Random(0), None, "none")], [only_long.writing], [{(): 1.0}], 0, [how])
+        assert len(one.recipe) == 1 and one.words[-1] == "<end>" and len(one.tokens) == len(one.allowed) == most + 1

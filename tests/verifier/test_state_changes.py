@@ -128,6 +128,15 @@ def test_tied_parameters_stay_tied_and_are_not_taken_for_written_ones(tmp_path: 
     assert not torch.equal(original.state(0)["table.weight"], original.state(1)["table.weight"])
 
 
+def test_a_state_that_a_call_left_is_taken_with_its_ties(tmp_path: Path) -> None:
+    (tmp_path / "task.py").write_text(TIED)
+    original = Original(taskfile.describe(tmp_path / "task.py"), "cpu", 5, 1 << 30)
+    for seed in range(4):
+        assert original.take({name: tensor.clone() for name, tensor in original.state(1).items()}, ["table.weight", "head.weight"], seed)
+        taken = original.state(TAKEN)
+        assert taken["table.weight"] is taken["head.weight"] and int((taken["table.weight"] != original.state(1)["table.weight"]).sum()) == 2
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_nudge_is_small_and_moves_all_of_a_real_tensor(original: Original, name: str) -> None:
     before, after = (state[name].double() for state in (original.state(1), original.state(mixed(NAMES.index(name), "nudge"))))

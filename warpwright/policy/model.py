@@ -128,9 +128,7 @@ class Policy:
             if tokens and tokens[-1] in (number[END], number[PAD]):
                 return [number[PAD]]
             words = spelt[index][tokens]
-            if len(words) >= MOST_WORDS:
-                return [number[END]]
-            legal = writings[index].allowed(words, excluded[index])
+            legal = writings[index].allowed(words, excluded[index]) if len(words) < MOST_WORDS else [END]
             following = {number[word]: word for word in legal if word in number}
             unread = [word for word in legal if word not in number]
             if unread and (how[index] is not None or not following):

@@ -284,7 +284,8 @@ class Original:
                 del kept[key]
         if any(name not in left or left[name].shape != tensor.shape for name, tensor in self.initial.items()):
             return ""
-        self.taken = {name: left[name].to(tensor.dtype, copy=True) for name, tensor in self.initial.items()}
+        copies = {id(tensor): left[name].to(tensor.dtype, copy=True) for name, tensor in self.initial.items()}
+        self.taken = {name: copies[id(tensor)] for name, tensor in self.initial.items()}  # tied entries stay tied
         self.current = None
         for name in random.Random(seed).sample(names, len(names)):
             if _exchange_two(self.taken[name], in_row=bool(seed % 2), ends=False, seed=seed):
