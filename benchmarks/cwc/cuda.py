@@ -53,7 +53,6 @@ TRIED = {
 """By side and k; mma's constants are rows, warps, blocks."""
 
 
-
 def half(warps: int, blocks: int, slots: int, ways: str = "") -> GpuTuning:
     """Return a variant of the kernel half; ways: of keep, staged."""
     return GpuTuning("half", warps=warps, blocks=blocks, slots=slots, keep="keep" in ways, staged="staged" in ways)
@@ -367,7 +366,7 @@ def end_to_end(work: Path, backend: str, workers: int, scale: float) -> list[dic
 
 def command(source: Path, out: Path, key: Path, backend: str, workers: int, k: int, pb: float, form: str, count: int) -> dict[str, Any]:
     """Run the command in a process of its own; return its wall seconds, start and imports included, and images/s."""
-    line = [sys.executable, "-m", "warpwright.cli", "protect", str(source), str(out), "--key", str(key), "--backend", backend]
+    line = [sys.executable, "-m", "warpwright.cli", "protect", str(source), str(out), "--key", str(key), "--preset", "gentle", "--backend", backend]
     line += ["--workers", str(workers), "--k", str(k), "--pb", str(pb), "--json", *(["--format", form] if form != "png" else [])]
     started = time.perf_counter()
     done = subprocess.run(line, capture_output=True, text=True, timeout=240)
@@ -433,7 +432,7 @@ def split(source: Path, out: Path, key: Path, backend: str, workers: int, k: int
         add("encode_and_write", at)
 
     quality = Format("jpeg", int(form.split(":")[1])) if ":" in form else Format()
-    options = protect.Options(k=k, pb=pb, backend=backend, workers=workers, form=quality)
+    options = protect.Options("gentle", k, pb, backend=backend, workers=workers, form=quality)
     opened = sources.open_source(source)
     protect.decoded, protect._convolve, protect._write, backends.protect = waiting, convolving, writing, applied
     try:

@@ -67,7 +67,8 @@ def generate(folder: Path, count: int) -> None:
 
 def protect(source: Path, out: Path, key: Path, manifest: Path, kill_after: float | None = None) -> Run:
     """Run the command, resuming what is there; with `kill_after`, kill -9 it after so many seconds unless it ends before."""
-    command = [sys.executable, "-m", "warpwright.cli", "protect", str(source), str(out), "--key", str(key), "--manifest", str(manifest)]
+    command = [sys.executable, "-m", "warpwright.cli", "protect", str(source), str(out), "--key", str(key), "--preset", "gentle"]
+    command += ["--manifest", str(manifest)]
     started = time.monotonic()
     process = subprocess.Popen([*command, *(["--resume"] if out.exists() else [])], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     assert process.stderr is not None
@@ -96,7 +97,7 @@ def digests(folder: Path) -> dict[str, str]:
 def judged(source: Path, out: Path, key: Path, samples: int) -> int:
     """Return how many of `samples` random images are as the int64 definition says."""
     images, labels, done = (np.load(path, mmap_mode="r") for path in (source / "images.npy", source / "labels.npy", out / "images.npy"))
-    options = Options()
+    options = Options("gentle")
     bank = options.bank(read_key(key), [str(i) for i in range(int(labels.max()) + 1)])
     chosen = np.sort(np.random.default_rng(1).choice(len(images), samples, replace=False))
     expected = reference(np.ascontiguousarray(images[chosen].transpose(0, 3, 1, 2)), labels[chosen], bank.weights, options.chosen.operator)

@@ -1,7 +1,7 @@
 """What a halo exchange should take on the GPUs of one NVSwitch host, from figures measured on one H200 and between two (docs/mpi.md).
 
 `python -m benchmarks.mpi.halo_model` prints the table of that page; `benchmarks.mpi.scaling` writes the prediction beside what it measures. Nothing
-was fitted to a run on more than two GPUs: there was none.
+was fitted to the runs on two and four GPUs (results/mpi_send_h200, table four-gpus): there `slots` took 1.1 to 1.2 times as long, `arrays` 1.5 to 2.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import hashlib
 import io
@@ -20,6 +21,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from warpwright.cli.domains import unlearnable as commands
 from warpwright.domains.unlearnable.cwc.backends import numpy as slow_protect
 from warpwright.domains.unlearnable.cwc.bank import FilterBank, FilterSpec
 from warpwright.domains.unlearnable.cwc.inverse import recover
@@ -76,7 +78,7 @@ def test_folders_come_out_as_the_definition_says(tmp_path: Path) -> None:
         expected = slow_protect(item.load().colour[None], np.array([item.label]), bank, Operator())[0]
         assert (images.read(tmp_path / "out" / f"{item.name}.png", "x").colour == expected).all()
     header, *lines = [json.loads(line) for line in (tmp_path / "manifest.jsonl").read_text().splitlines()]
-    assert header["preset"] == "gentle" and tuple(header["classes"]) == source.classes
+    assert header["preset"] == "apart" and tuple(header["classes"]) == source.classes
     assert len(lines) == 12 and {line["class"] for line in lines} == set(source.classes)
     assert KEY.hex() not in (tmp_path / "manifest.jsonl").read_text()
 
@@ -101,7 +103,7 @@ def test_csv_labels_and_presets_round_trip(tmp_path: Path) -> None:
 
 
 def test_a_preset_s_own_blur_stands_unless_another_is_asked_for(tmp_path: Path) -> None:
-    assert (Options("apart").spec.pb, Options("apart", pb=0.3).spec.pb, Options().spec.pb, Options(k=5).spec.k) == (0.4, 0.3, 0.3, 5)
+    assert (Options("apart").spec.pb, Options("apart", pb=0.3).spec.pb, Options("gentle").spec.pb, Options(k=5).spec.k) == (0.4, 0.3, 0.3, 5)
     source = sources.open_source(folder_set(tmp_path / "in"))
     options = Options("apart")
     protect_data_set(source, tmp_path / "out", KEY, options, tmp_path / "manifest.jsonl")
@@ -115,6 +117,19 @@ def test_a_preset_s_own_blur_stands_unless_another_is_asked_for(tmp_path: Path) 
     expected = slow_protect(item.load().colour[None], np.array([item.label]), bank, Operator())[0]
     assert (images.read(tmp_path / "out" / f"{item.name}.png", "x").colour == expected).all()
     assert (read_manifest(tmp_path / "manifest.jsonl").options.bank(KEY, source.classes).weights == bank.weights).all()
+
+
+def test_the_default_is_apart_and_manifests_of_the_time_before_keep_their_filters(tmp_path: Path) -> None:
+    parsed = argparse.ArgumentParser()
+    commands._protect_options(parsed)
+    assert parsed.get_default("preset") == Options().preset == "apart"
+    header = '{"warpwright": "0.1.0", "scheme": "cwc-1", "fingerprint": "", "preset": "gentle", "k": 3, "pb": 0.3, "dataset": "", "format": "png", '
+    header += '"lossless": true, "metadata": "icc", "source": "folder", "size": 2, "classes": ["cat", "dog"]}'
+    (tmp_path / "manifest.jsonl").write_text(header + "\n")
+    manifest = read_manifest(tmp_path / "manifest.jsonl")
+    assert (manifest.options.bank(KEY, manifest.classes).weights == FilterBank.from_key(KEY, ("cat", "dog"), FilterSpec(3, 0.3)).weights).all()
+    unlike = Options().bank(KEY, manifest.classes).weights
+    assert (unlike[0] != manifest.options.bank(KEY, manifest.classes).weights[0]).any()
 
 
 def cifar_batch(n: int, label_key: bytes, classes: int, seed: int) -> bytes:

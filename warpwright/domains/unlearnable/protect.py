@@ -74,7 +74,7 @@ class Summary:
 class Options:
     """Options of a run; `settings` names those that change the output."""
 
-    preset: str = "gentle"
+    preset: str = "apart"
     k: int | None = None
     """Side of the filters; None: the preset's."""
     pb: float | None = None
