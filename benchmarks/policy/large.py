@@ -1,6 +1,6 @@
 """The policy that ships in spaces larger than the budget: tasks of which hundreds of programs were recorded, none of which it was trained on.
 
-    python -m benchmarks.policy.large --tasks OUT/tasks.jsonl --rate 4256 --out OUT [--runs 5] [--least 60] [--name large] [--policy FOLDER]
+    python -m benchmarks.policy.large --tasks OUT/tasks.jsonl[.gz] --rate 4256 --out OUT [--runs 5] [--least 60] [--name large] [--policy FOLDER]
 
 What is told apart: the policy as it searches, which writes several answers for a proposal and takes the one that the cost model holds for the
 cheapest; one answer a proposal (`spread alone`, policy/spreading.py); its own answers one after the other (`not spread`); and the searches
@@ -26,8 +26,17 @@ from warpwright.policy.model import SHIPPED, Policy
 
 SEED = 0
 
+MOVED = 0.1
+"""A task whose original, timed again after its programs, took another time by more than this part is left out: its GPU was not quiet."""
+
 Shares = Mapping[str, Mapping[str, Mapping[str, float]]]
 """Proposer -> task -> evaluations -> log share."""
+
+
+def drift(line: Mapping[str, Any]) -> float:
+    """Return by what part of itself the time of a recorded line's original changed until it was timed again; 0 where it was not."""
+    again = line.get("again us") or line["eager us"]
+    return float(again / line["eager us"] - 1)
 
 
 def programs(task: RecordedTask) -> int:
@@ -100,14 +109,18 @@ def main() -> None:
     parser.add_argument("--policy", type=Path, default=SHIPPED, help="folder of a trained policy; the one that ships where it is not given")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    every = tasks_of(row for line in records.lines_of(options.tasks) for row in records.rows_of(line, options.rate))
+    lines = records.lines_of(options.tasks)
+    moved = {line["task"]: round(drift(line), 3) for line in lines if abs(drift(line)) > MOVED}
+    every = tasks_of(row for line in lines if line["task"] not in moved for row in records.rows_of(line, options.rate))
     policy = Policy.load(options.policy)
     tasks = [task for task in every if programs(task) >= options.least]
     unread = {task.name: words for task in tasks if (words := policy.unread(task.asking().program))}
     tasks = [task for task in tasks if task.name not in unread]
     found = shares_of(policy, tasks, options.runs)
     rows = [*table_rows(found, options.name), *by_task(found, tasks, options.name)]
-    rows.append({"row": f"{options.name} conditions", "tasks": len(tasks), "recorded": len(every), "unread": unread, "runs": options.runs})
+    rows.append(
+        {"row": f"{options.name} conditions", "tasks": len(tasks), "recorded": len(lines), "moved": moved, "unread": unread, "runs": options.runs}
+    )
     (options.out / f"{options.name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     for row in rows:
         print(json.dumps(row))

@@ -9,6 +9,7 @@ Nothing is measured here.
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -19,8 +20,9 @@ from warpwright.learn.policy.rows import Row
 
 
 def lines_of(files: Iterable[Path]) -> list[dict[str, Any]]:
-    """Return the lines of tasks that were recorded."""
-    lines = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    """Return the lines of tasks that were recorded; a file may be compressed (`.gz`)."""
+    texts = (gzip.decompress(file.read_bytes()).decode() if file.suffix == ".gz" else file.read_text() for file in files)
+    lines = [json.loads(line) for text in texts for line in text.splitlines()]
     return [line for line in lines if len(line.get("programs", ())) > 1]
 
 

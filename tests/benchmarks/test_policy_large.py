@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import math
+from pathlib import Path
 from random import Random
 
 import pytest
 
-from benchmarks.policy import large, live, pairs
+from benchmarks.policy import large, live, pairs, records
 from warpwright.base import Action
 from warpwright.learn.policy.recorded import RecordedTask, tasks_of
 from warpwright.search.moves import Recipe
@@ -67,3 +70,10 @@ def test_live_runs_are_compared_at_what_all_of_them_came_to() -> None:
 
     lines = [record("policy", 2.0), record("policy", 9.0), record("evolve", 0.0), {"row": "run", "task": "t", "search": "policy"}]
     assert live.table(lines) == [{"table": "live", "task": "t", "evaluations": 1, "policy, best": "2.00x", "evolve, best": "1.00x"}]
+
+
+def test_a_recording_may_be_compressed_and_its_original_must_have_kept_its_time(tmp_path: Path) -> None:
+    line = {"task": "a", "eager us": 100.0, "again us": 125.0, "programs": [["ok", 100.0], ["ok", 50.0]]}
+    (tmp_path / "tasks.jsonl.gz").write_bytes(gzip.compress(json.dumps(line).encode()))
+    assert records.lines_of([tmp_path / "tasks.jsonl.gz"]) == [line]
+    assert large.drift(line) == pytest.approx(0.25) and large.drift({**line, "again us": None}) == 0.0
