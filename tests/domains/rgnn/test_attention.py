@@ -101,8 +101,8 @@ def test_a_layer_takes_the_kernels_where_that_is_asked_for(launches: kernels.Lau
 
 
 @pytest.mark.compiler
-@pytest.mark.parametrize(("sources", "targets", "wanted"), [(9, 9, 1), (3, 9, 1), (9, 3, 0)])
-def test_a_graph_with_fewer_pairs_of_destinations_keeps_the_usual_kernels(
+@pytest.mark.parametrize(("sources", "targets", "wanted"), [(9, 9, 1), (3, 9, 1), (9, 3, 0), (0, 9, 0)])
+def test_a_graph_with_fewer_pairs_of_destinations_or_no_edges_keeps_the_usual_kernels(
     launches: kernels.Launches, monkeypatch: pytest.MonkeyPatch, sources: int, targets: int, wanted: int
 ) -> None:
     taken: list[torch.device] = []
