@@ -297,7 +297,7 @@ def profile(device: torch.device, dry: bool, write: Write) -> None:
         out = list(layer(parts, edges).values())
         torch.autograd.backward(out, [torch.ones_like(x) for x in out])
 
-    for program, options in (("usual", Options()), ("attention in one kernel", Options(attend=True))):
+    for program, options in (("attention by operations", Options(attend=False)), ("attention in one kernel", Options(attend=True))):
         layer.options = options  # type: ignore[assignment]
         for _ in range(3):
             step()

@@ -4,11 +4,11 @@
     python -m benchmarks.rgnn.scaling --dry --out FOLDER --gpus 4                      # the same paths on a CPU: gloo, tiny graphs
 
 For 8, 4, 2 and 1 GPUs: RGCN, RGAT and HGT on graphs with the statistics of AM, MAG and wikikg2 (strong scaling: one graph, shared out by
-warpwright.domains.rgnn.partition), and `beyond`: RGCN on a graph of 2e9 edges between 4e8 nodes (half of that on two GPUs), whose rows fit no single
+warpwright.domains.rgnn.partition), and `beyond`: RGCN on a graph of 1e9 edges between 2e8 nodes (half of that on two GPUs), which fits no single
 card. Of its edges nine tenths begin in the process that they end in, as after a partitioner, and each process draws its own.
 
-Each number of GPUs has its share of the seconds, and fewer GPUs run what more of them have run. A cell that fails in one process ends all of them,
-and they begin anew after it.
+The most GPUs come first and have the seconds but for `LATER` for each fewer number of them, which run what they have run: its kernels are compiled
+then. A cell that fails in one process ends all of them, and they begin anew after it. One GPU has the plain layer: nothing is shared out.
 
 A step is forward, backward and the sum of the parameters' gradients over the processes; its time is the median of what the slowest process takes.
 `exposed` is the share of the step that goes when nothing is sent (rows of others are zeros, gradients are not added up): communication that is not
@@ -42,9 +42,12 @@ from warpwright.reports import plots
 
 WIDTH, REPEATS = 64, 10
 GRAPHS = ("am", "mag", "wikikg2")
-BEYOND_NODES, BEYOND_EDGES, BEYOND_RELATIONS, BEYOND_LOCAL = 400_000_000, 2_000_000_000, 64, 0.9
+BEYOND_NODES, BEYOND_EDGES, BEYOND_RELATIONS, BEYOND_LOCAL = 200_000_000, 1_000_000_000, 64, 0.9
 GPUS_BEYOND = 4
-"""Rows, gradients and results of `BEYOND_NODES` take 300 GB, indices 50: two cards of 141 GB have half of them, which one does not hold."""
+"""Rows, results and the gradients of both take 205 GB. A share of 1e8 nodes and 5e8 edges, half of the whole, ran out of a card's 141 GB: rows of
+others, sums and indices come to them. Two cards have half of the whole."""
+LATER = 16.0
+"""Seconds that a number of GPUs but the first takes, 10 of them to start."""
 
 
 class Share:
@@ -159,12 +162,15 @@ def beyond(device: torch.device, scale: float) -> dict[str, Any]:
 
 
 def one_rank(options: argparse.Namespace) -> None:
-    """Run the cells of one number of processes; the first process writes the rows."""
+    """Run the cells of one number of processes; the first process writes the rows, and the first to fail says why."""
     device = torch.device("cpu" if options.dry else f"cuda:{options.rank}")
     if not options.dry:
         torch.cuda.set_device(device)
     torch.set_num_threads(1)
-    dist.init_process_group("gloo" if options.dry else "nccl", init_method=f"file://{options.store}", rank=options.rank, world_size=options.gpus)
+    dist.init_process_group(
+        "gloo" if options.dry else "nccl", init_method=f"file://{options.store}", rank=options.rank, world_size=options.gpus,
+        device_id=None if options.dry else device,
+    )  # fmt: skip
     scale = 0.001 if options.dry else 1.0
     for name, model in (cell.split(":") for cell in options.cells.split(",")):
         row = row_of(name, model, options.gpus) | {"device": str(device.type)}
@@ -174,7 +180,7 @@ def one_rank(options: argparse.Namespace) -> None:
             row["note"] = f"{type(problem).__name__}: {str(problem)[:200]}"
         if device.type == "cuda":
             torch.cuda.empty_cache()
-        if options.rank == 0:
+        if first_to_fail(options.store, name, model) if "note" in row else options.rank == 0:
             write(options.out, row)
         if "note" in row:
             print(options.rank, row["note"], flush=True)
@@ -182,12 +188,20 @@ def one_rank(options: argparse.Namespace) -> None:
     dist.destroy_process_group()
 
 
+def first_to_fail(store: str, name: str, model: str) -> bool:
+    """Return whether no other process has failed in a cell yet. The others wait for one that ran out of memory, and its end may take seconds."""
+    try:
+        Path(f"{store}-{name}-{model}").touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
 def cells_of(options: argparse.Namespace) -> list[str]:
     """Return "graph:layer" for each cell, those of most value first."""
-    first, *others = options.models.split(",")
-    graphs = options.graphs.split(",")
+    models, (graph, *others) = options.models.split(","), options.graphs.split(",")
     beyond_one = ["beyond:rgcn"] if options.gpus > 1 else []
-    return [*(f"{graph}:{first}" for graph in graphs), *beyond_one, *(f"{graph}:{model}" for model in others for graph in graphs)]
+    return [*(f"{graph}:{model}" for model in models), *beyond_one, *(f"{other}:{model}" for model in models for other in others)]
 
 
 def row_of(name: str, model: str, gpus: int) -> dict[str, Any]:
@@ -237,6 +251,12 @@ def one_count(options: argparse.Namespace, gpus: int, cells: Sequence[str], end:
     return [f"{row['graph']}:{row['layer']}" for row in written(options.out, gpus, begun) if "note" not in row]
 
 
+def until(end: float, later: int) -> float:
+    """Return when a number of GPUs has to be done with `later` of them to come: at most half of the time is theirs."""
+    left = max(end - time.time(), 0.0)
+    return end - min(later * LATER, left / 2)
+
+
 def efficiency(rows: Sequence[dict[str, Any]]) -> str:
     """Return a picture of each cell's parallel efficiency: the time on one GPU over GPUs times theirs."""
     cells: dict[str, dict[int, float]] = {}
@@ -269,8 +289,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     counts = [n for n in (8, 4, 2, 1) if n <= options.gpus]
     for number, gpus in enumerate(counts):
         asked = [cell for cell in cells if gpus > 1 or not cell.startswith("beyond")]
-        share = min(1.0, 1.2 / (len(counts) - number))  # the kernels that more GPUs compiled need not be compiled again
-        done = one_count(options, gpus, asked, time.time() + share * (end - time.time()))
+        done = one_count(options, gpus, asked, until(end, len(counts) - number - 1))
         right = right and len(done) == len(asked)
         cells = [cell for cell in cells if cell in done]
     if (file := options.out / "rows.jsonl").exists():

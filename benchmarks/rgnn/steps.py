@@ -4,8 +4,9 @@
     python -m benchmarks.rgnn.steps --graphs am --attend --out FOLDER     # a large graph, HGT's attention in one kernel
     python -m benchmarks.rgnn.steps --dry --out FOLDER      # the same paths on a CPU, tiny graphs, where nothing is recorded
 
-A step is zero_grad, forward and backward of one layer, HGT by node type. `error`: the largest relative difference of result and gradients of a
-recorded step from those of a step by launches. `forward_ms` is a forward recorded the same way.
+A step is zero_grad, forward and backward of one layer, HGT by node type. `error`: the largest relative difference of result and gradients from those
+of a first step by launches, in float32 too and with HGT's attention by operations, and `error_in` where it is. Parameters of many parts are one
+vector: the gradient of a single number (a relation's prior) may cancel to nothing. `forward_ms` is a forward recorded the same way.
 """
 
 from __future__ import annotations
@@ -54,8 +55,11 @@ def step_of(model: str, layer: Any, graph: synth.Synthetic, device: torch.device
 
 def seen(layer: Any, leaves: Sequence[torch.Tensor], results: Results) -> dict[str, torch.Tensor]:
     """Return results and gradients, for `error`."""
-    found = {f"out{i}": x.double() for i, x in enumerate(results)} | {f"x{i}": x.grad.double() for i, x in enumerate(leaves) if x.grad is not None}
-    return found | {name: x.grad.double() for name, x in layer.named_parameters() if x.grad is not None}
+    grouped = {"out": [x.double().flatten() for x in results], "x": [x.grad.double().flatten() for x in leaves if x.grad is not None]}
+    for name, x in layer.named_parameters():
+        if x.grad is not None:
+            grouped.setdefault(name.split(".")[0], []).append(x.grad.double().flatten())
+    return {name: torch.cat(parts) for name, parts in grouped.items()}
 
 
 def rows(name: str, model: str, clock: Clock, scale: float, attend: bool = False) -> list[dict[str, Any]]:
@@ -63,11 +67,12 @@ def rows(name: str, model: str, clock: Clock, scale: float, attend: bool = False
     graph = synth.synthetic(name, scale, clock.device)
     layer = layer_of(model, graph, 64, clock.device)
     leaves, step = step_of(model, layer, graph, clock.device)
+    layer.options = Options(attend=False)  # type: ignore[assignment]
     common = {"table": "steps", "graph": name, "layer": model, "attend": attend}
     wanted = {key: x.clone() for key, x in seen(layer, leaves, step()).items()}
     found = []
     for label in ("launches", "recorded layers", "recorded whole"):
-        layer.options = Options(replay=label == "recorded layers", attend=attend)  # type: ignore[assignment]
+        layer.options = Options(replay=label == "recorded layers", attend=attend or None)  # type: ignore[assignment]
         whole: Any = captured(layer, step) if label == "recorded whole" else step
 
         def forward(whole: Any = whole) -> Any:
@@ -76,7 +81,8 @@ def rows(name: str, model: str, clock: Clock, scale: float, attend: bool = False
 
         for _ in range(AFTER + 3):
             results = whole()
-        row = common | {"implementation": label, "error": error(seen(layer, leaves, results), wanted)[0]}
+        apart, where = error(seen(layer, leaves, results), wanted)
+        row = common | {"implementation": label, "error": apart, "error_in": where}
         row["recorded"] = getattr(whole, "recorded", None) is not None
         row["training_ms"], row["training_gb"] = clock.time(whole)
         whole = captured(layer, step) if label == "recorded whole" else step

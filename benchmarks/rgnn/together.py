@@ -39,7 +39,8 @@ COPY = 4.2e12
 """Bytes per second of a large copy on an H200, where a run does not measure it."""
 
 VARIANTS: dict[str, tuple[Options, tuple[str, ...], tuple[str, ...]]] = {
-    "attention in one kernel": (Options(attend=True), ("am", "mag", "wikikg2", "biokg"), ("hgt",)),
+    "attention in one kernel": (Options(attend=True), ("mag", "wikikg2"), ("hgt",)),
+    "attention by operations": (Options(attend=False), ("am",), ("hgt",)),
     "gradients beside": (Options(tuning=Tuning(overlap=True)), ("am", "mag", "wikikg2"), ("rgcn", "rgat", "hgt")),
 }  # fmt: skip
 """Other programs, and the graphs and layers on which they are timed."""

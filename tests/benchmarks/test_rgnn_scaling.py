@@ -29,6 +29,18 @@ def test_efficiency_is_the_time_of_one_gpu_over_gpus_times_theirs() -> None:
     assert heights[0] == heights[1] < heights[2]  # 100 %, 100 %, 62.5 %
 
 
+def test_fewer_gpus_have_time_left_and_never_more_than_half() -> None:
+    now = time.time()
+    assert scaling.until(now + 68, 2) == now + 68 - 2 * scaling.LATER
+    assert abs(scaling.until(now + 20, 2) - (now + 10)) < 1
+    assert scaling.until(now + 5, 0) == now + 5
+
+
+def test_one_process_says_why_a_cell_failed(tmp_path: Path) -> None:
+    said = [scaling.first_to_fail(str(tmp_path / "store"), "beyond", layer) for layer in ("rgcn", "rgcn", "hgt")]
+    assert said == [True, False, True]
+
+
 @pytest.mark.slow
 def test_a_cell_that_fails_is_a_row_and_the_rest_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second cell ends the second of two processes; the third hangs until the seconds are over."""
@@ -58,6 +70,6 @@ def test_a_dry_run_of_two_processes(tmp_path: Path) -> None:
     command += ["--out", str(tmp_path)]
     subprocess.run(command, check=True, timeout=500, cwd=ROOT, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
     rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
-    assert [(row["graph"], row["gpus"]) for row in rows] == [("am", 2), ("beyond", 2), ("am", 2), ("am", 1), ("am", 1)]
+    assert [(row["graph"], row["gpus"]) for row in rows] == [("am", 2), ("am", 2), ("beyond", 2), ("am", 1), ("am", 1)]
     assert all(row["error"] < 1e-5 for row in rows if row["graph"] == "am")
     assert (tmp_path / "scaling.svg").read_text().startswith("<svg")

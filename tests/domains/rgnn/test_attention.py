@@ -98,3 +98,17 @@ def test_a_layer_takes_the_kernels_where_that_is_asked_for(launches: kernels.Lau
     assert len(taken) == 1
     for a, b in zip(*results, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize(("sources", "targets", "wanted"), [(9, 9, 1), (3, 9, 1), (9, 3, 0), (0, 9, 0)])
+def test_a_graph_with_fewer_pairs_of_destinations_or_no_edges_keeps_the_usual_kernels(
+    launches: kernels.Launches, monkeypatch: pytest.MonkeyPatch, sources: int, targets: int, wanted: int
+) -> None:
+    taken: list[torch.device] = []
+    monkeypatch.setattr(layer, "launches", lambda device: taken.append(device) or launches)
+    monkeypatch.setattr(layer, "MANY", 1)
+    every = torch.cartesian_prod(torch.arange(sources), torch.arange(targets)).T
+    module = HGTConv(8, 8, (["a"], [("a", "to", "a")]))
+    module({"a": torch.randn(9, 8)}, {("a", "to", "a"): every})
+    assert len(taken) == wanted

@@ -38,6 +38,10 @@ class Edges:
     def __post_init__(self) -> None:
         self.short = torch.stack([self.edge_index[0], torch.searchsorted(self.rows, self.edge_index[1].contiguous())])
 
+    def chosen(self, own: torch.Tensor) -> torch.Tensor:
+        """Return `rows` of all own rows, without a copy where they are all of them."""
+        return own if self.rows.numel() == own.shape[0] else own.index_select(0, self.rows)
+
 
 class Part:
     """One process' share of a graph. All processes of `group` make one together."""
@@ -165,6 +169,8 @@ class Parted(torch.nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return the results of own nodes [own, out]."""
+        if self.part.ranks == 1:
+            return self._run(x, None, self.part.inner)
         under = _Under(self.part)
         memory = _Sent.apply(under, x)
         inner = self._run(x, None, self.part.inner)
@@ -179,10 +185,10 @@ class Parted(torch.nn.Module):
         every = x if others is None else torch.cat([x, others])
         result: torch.Tensor
         if isinstance(self.layer, RGCNConv):
-            result = self.layer((every, x.index_select(0, edges.rows)), edges.short, edges.edge_type)
+            result = self.layer((every, edges.chosen(x)), edges.short, edges.edge_type)
             return result
         result = self.layer(every, edges.edge_index, edges.edge_type)
-        return result.index_select(0, edges.rows)
+        return edges.chosen(result)
 
     def _by_type(self, layer: HGTConv, x: torch.Tensor, others: torch.Tensor | None, edges: Edges) -> torch.Tensor:
         part = self.part
@@ -200,7 +206,7 @@ class Parted(torch.nn.Module):
         done = layer(rows, graph)
         width = layer.out_channels
         results = [done[t][:n] if t in done else x.new_zeros(n, width) for t, n in zip(layer.node_types, part.counts, strict=True)]
-        return torch.cat(results).index_select(0, edges.rows)
+        return edges.chosen(torch.cat(results))
 
 
 def sum_gradients(module: torch.nn.Module, part: Part) -> None:
