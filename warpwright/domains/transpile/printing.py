@@ -237,7 +237,9 @@ def _is_int_division(expr: Expr) -> bool:
 def _becomes_signed(expr: Expr) -> bool:
     """Is this what a signed variable stands for, of an unsigned value that may be one below zero?"""
     signed = expr.kind == "paren" and len(expr.children) == 1 and expr.type.removeprefix("const ") in ("int", "long", "long long")
-    return signed and expr.children[0].type.removeprefix("const ") in UNSIGNED and not not_negative(expr.children[0])
+    if not signed or expr.children[0].type.removeprefix("const ") not in UNSIGNED or not_negative(expr.children[0]):
+        return False
+    return any(n.var is not None or (n.kind in ("binary", "unary") and n.name in ("-", "~")) for n in expr.children[0].walk())
 
 
 def _unsigned_matters(expr: Expr) -> bool:
