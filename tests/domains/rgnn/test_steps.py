@@ -132,3 +132,11 @@ def test_on_a_cpu_a_step_runs_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(AFTER + 2):
         step(torch.randn(20, 8))
     assert calls[0] == AFTER + 2 and not MADE
+
+
+def test_a_given_tensor_gets_its_gradient() -> None:
+    _, _, step, _ = made()
+    for _ in range(AFTER + 2):
+        x = torch.randn(20, 8, requires_grad=True)
+        step(x)
+        assert x.grad is not None and not MADE

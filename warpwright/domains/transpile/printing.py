@@ -67,6 +67,8 @@ class Printer:
             return f"ww::{'quotient' if expr.name == '/' else 'rest'}({left}, {right})"
         if expr.kind == "lambda" or expr.kind == "other":
             return self.parts(expr, True)
+        if _becomes_signed(expr):
+            return f"(({expr.type.removeprefix('const ')}){self.parts(expr, exact)})"
         return self.parts(expr, (exact and expr.kind != "index") or _unsigned_matters(expr))
 
     def parts(self, expr: Expr, exact: bool) -> str:
@@ -230,6 +232,14 @@ def trip_count(stmt: For) -> int | None:
 def _is_int_division(expr: Expr) -> bool:
     """Is this a quotient or rest of ints by a number that is known when it runs only?"""
     return len(expr.children) == 2 and all(e.type in ("int", "const int") for e in (expr, *expr.children)) and literal(expr.children[1]) is None
+
+
+def _becomes_signed(expr: Expr) -> bool:
+    """Is this what a signed variable stands for, of an unsigned value that may be one below zero?"""
+    signed = expr.kind == "paren" and len(expr.children) == 1 and expr.type.removeprefix("const ") in ("int", "long", "long long")
+    if not signed or expr.children[0].type.removeprefix("const ") not in UNSIGNED or not_negative(expr.children[0]):
+        return False
+    return any(n.var is not None or (n.kind in ("binary", "unary") and n.name in ("-", "~")) for n in expr.children[0].walk())
 
 
 def _unsigned_matters(expr: Expr) -> bool:

@@ -138,8 +138,8 @@ def new_stream(device: torch.device) -> Any:
 def key_of(model: torch.nn.Module, given: Sequence[torch.Tensor]) -> Any:
     """Return what a recording depends on; None where there can be none."""
     parameters = list(model.parameters())
-    if not parameters or not on_gpu((*parameters, *given)):
-        return None
+    if not parameters or any(x.requires_grad for x in given) or not on_gpu((*parameters, *given)):
+        return None  # a recording reads copies of what is given: the gradient of a given tensor would stay with its copy
     places = tuple((x.data_ptr(), x.requires_grad) for x in parameters)
     shapes = tuple((x.shape, x.dtype, x.requires_grad) for x in given)
     return places, shapes, model.training, torch.is_grad_enabled(), torch.is_autocast_enabled("cuda"), indices.forgotten()

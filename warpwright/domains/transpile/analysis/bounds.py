@@ -7,6 +7,7 @@ stores are masked: 20 times as slow on some cores.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -356,7 +357,25 @@ def _definition(expr: Expr, plan: Plan, depth: int) -> Expr | None:
     ):
         return None
     inner = expand(declaration.init, plan, depth + 1)
-    return Expr("paren", ("(", inner, ")"), expr.line, "", None, var.type) if inner is not None else None
+    if inner is None or converts(var.type, inner):
+        return None
+    return Expr("paren", ("(", inner, ")"), expr.line, "", None, var.type)
+
+
+_NARROW = re.compile(r"\b(char|short|bool|u?int(8|16)_t)\b")
+
+_WIDE = re.compile(r"\b(long|size_t|u?int64_t)\b")
+
+
+def converts(kind: str, value: Expr) -> bool:
+    """Say whether a variable of a type may hold another number than its value: one that is cut, or a difference of unsigned numbers below zero."""
+    if _NARROW.search(kind):
+        return value.type.removeprefix("const ") != kind.removeprefix("const ")
+    if _WIDE.search(kind) and value.type.removeprefix("const ") in ("unsigned int", "unsigned", "uint32_t") and not not_negative(value):
+        return True
+    if kind.removeprefix("const ") not in SIGNED:
+        return False
+    return any(n.kind == "binary" and n.name == "-" and all(c.type.removeprefix("const ") in UNSIGNED for c in n.children) for n in value.walk())
 
 
 def mentions_x(expr: Expr) -> bool:
