@@ -346,7 +346,7 @@ def nudged(tensor: torch.Tensor, seed: int) -> torch.Tensor:
 
 def is_shuffled(tensor: torch.Tensor) -> bool:
     """Whether it holds integers in no order."""
-    if tensor.is_floating_point() or tensor.dtype is torch.bool or tensor.numel() < 2:
+    if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype is torch.bool or tensor.numel() < 2:
         return False
     flat = tensor.flatten()
     return bool((flat[1:] < flat[:-1]).any())  # differences of uint8 are never below 0

@@ -282,6 +282,21 @@ def test_clean_kernels_are_left_alone(checked: dict[str, transpile.LoadedKernel]
     assert checked[name].findings() == []
 
 
+def test_parameters_called_as_the_translation_calls_its_own_keep_their_names() -> None:
+    text = """__device__ int next(const int* s, int tid, int threads, int block_x) { return s[(tid + block_x) % threads]; }
+__global__ void k(int* x, int thread_x) {
+  __shared__ int s[64];
+  s[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  x[threadIdx.x] = next(s, threadIdx.x, 64, thread_x);
+}
+"""
+    x = np.arange(64, dtype=np.int32)
+    kernel = transpile.compile_text(text, sanitize=True).load(PLAIN)["k"]
+    kernel[1, 64](x, 3)
+    assert x.tolist() == [(i + 3) % 64 for i in range(64)] and kernel.findings() == []
+
+
 def test_random_kernels_without_races(many: Callable[[int], int]) -> None:
     text, kernels = program(range(many(100)))
     loaded = transpile.compile_text(text, sanitize=True).load(PLAIN)

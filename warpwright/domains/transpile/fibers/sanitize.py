@@ -6,13 +6,16 @@ read before it is written, and barriers that not all threads reach.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from warpwright.domains.transpile.errors import Refusal
 from warpwright.domains.transpile.fibers import rewrite
 from warpwright.domains.transpile.frontend.edits import Edit
+from warpwright.domains.transpile.frontend.parse import RESERVED
 from warpwright.domains.transpile.frontend.source import Source
-from warpwright.domains.transpile.ir import Declare, Expr, Function, Stmt
+from warpwright.domains.transpile.ir import Declare, Expr, Function, Stmt, Var
 from warpwright.domains.transpile.printing import INDENT, FunctionPrinter, declarator
 
 _BARRIERS = {"__syncthreads": "", "__syncthreads_or": ".any", "__syncthreads_and": ".all", "__syncthreads_count": ".count"}
@@ -124,9 +127,17 @@ def _arrow(expr: Expr) -> bool:
     return any(isinstance(p, str) and "->" in p for p in expr.parts)
 
 
+def _as_written(var: Var, head: str) -> Var:
+    """Return a parameter by the name that it has in the source: the text up to the body is the source's, and the reader names it apart where the
+    translation's own output has such a name."""
+    spelled = re.sub(r"_\d+$", "", var.name)
+    renamed = var.space == "parameter" and spelled in RESERVED and not re.search(rf"\b{re.escape(var.name)}\b", head)
+    return replace(var, name=spelled) if renamed else var
+
+
 def function_text(function: Function, head: str, kernel: bool) -> str:
     """Return a device function or kernel with its accesses checked. `head`: its text up to the body."""
-    printer = _Checked(dict(function.variables or {}))
+    printer = _Checked({key: _as_written(var, head) for key, var in (function.variables or {}).items()})
     end = [f"{INDENT}ww::at_end();"] if kernel else []  # not where a `return` leaves it: barriers do not wait for those threads
     return "\n".join([head, "{", *printer.statements(function.body, 1), *end, "}"])
 
