@@ -43,6 +43,11 @@ from warpwright.workers.sandbox import Worker, up  # noqa: E402
 LIMITS = Limits(build_seconds=240, call_seconds=60, memory_bytes=3 << 30, processes=192)
 
 
+def raised() -> dict[str, str]:
+    """Return what a row says of the error at hand: the end of its traceback, with files by their places in the repository."""
+    return {"status": "error", "reason": traceback.format_exc().replace(f"{ROOT}/", "")[-800:]}
+
+
 def limits_on(device: str) -> Limits:
     """Return the limits of a candidate: on a GPU CUDA's libraries count as its memory."""
     return LIMITS if device == "cpu" else replace(LIMITS, build_seconds=60, call_seconds=20, memory_bytes=24 << 30, processes=256)
@@ -90,7 +95,7 @@ def judged(program: corpus.Program, device: str, judge: verify.Judge) -> dict[st
             waits = sorted(round(seconds * 1e6, 1) for seconds in worker.waits)
             row |= contexts_of(worker)
     except Exception:
-        return {**row, "status": "error", "reason": traceback.format_exc()[-800:]}
+        return row | raised()
     row |= {"status": verdict.status, "check": verdict.check, "case": verdict.case, "seconds": round(time.monotonic() - began, 2)}
     if waits:  # for the device, when a call was over
         row |= {"held": len(waits), "waited us": [waits[0], waits[len(waits) // 2], waits[-1]]}
@@ -112,7 +117,7 @@ def rows_of(task: str, programs: list[corpus.Program], secrets: list[int], devic
                     judge = begun(judge, task, device, secret)
                     yield ask(program, device, judge)
             except Exception:  # the task's own processes: the other tasks are judged all the same
-                yield {"task": task, "secret": secret, "status": "error", "reason": traceback.format_exc()[-800:]}
+                yield {"task": task, "secret": secret} | raised()
                 if judge is not None:
                     judge.close()
     finally:
