@@ -15,6 +15,13 @@ VARIATIONS = ("edited", "permuted")
 STRIDED = "strided"
 """The distribution whose inputs lie in memory otherwise than the task's own."""
 
+UNEVEN = ("large", "small")
+"""Distributions in which one tensor of several is smaller than the others."""
+
+UNEVEN_TURNS = 60
+"""Which tensor that is follows from the seed's remainder. A task's two cases have remainders one apart, and so never the same tensor: with two
+tensors and a coin for each case, one of 4 audits never made the second one small."""
+
 TAKEN = 999
 """Number of the state that a program's call left, with two elements exchanged: a copy of its own that it goes by is out of date then, though the sum
 is the same."""

@@ -14,7 +14,7 @@ from weakref import WeakSet
 from warpwright.base import Case, Errors, Task, to_json
 from warpwright.errors import JudgeFailed, RooflineError, TaskError, WorkerDied, WorkerError, WorkerProtocol, WorkerTimeout
 from warpwright.verifier.checks import DISTRIBUTIONS, Certificate
-from warpwright.verifier.draw import STRIDED, VARIATIONS, Draw, with_draw
+from warpwright.verifier.draw import STRIDED, UNEVEN, UNEVEN_TURNS, VARIATIONS, Draw, with_draw
 from warpwright.workers.limits import Limits
 from warpwright.workers.sandbox import Worker
 
@@ -77,17 +77,25 @@ def cases(task: Task, seed: int) -> tuple[Case, ...]:
     hidden.sort(key=lambda name: name not in FIRST)
     names = ["nominal", *hidden]
     cases_drawn = [Case(name, generator.randrange(SEEDS)) for name in names]
+    smaller = iter((first, first + 1))  # another tensor in each
     layout, turns = generator.randrange(SEEDS), iter((None, 1, 2))  # so that each tensor lies in memory in three ways
     parities = {"coarse": iter((0, 1)), "edited": iter((0, 1, 1))}  # one of each kind; two of those that change a single element
 
     def drawn(case: Case) -> Case:
         if case.name == STRIDED:
             return with_draw(case, Draw(layout=layout, turned=next(turns)))
+        if case.name in UNEVEN:
+            case = replace(case, seed=_with_remainder(case.seed, next(smaller)))
         if case.name in parities:
             case = replace(case, seed=2 * (case.seed // 2) + next(parities[case.name]))
         return with_draw(case, Draw(of=first)) if case.name in VARIATIONS else case
 
     return (Case("nominal", first), *map(drawn, cases_drawn))
+
+
+def _with_remainder(seed: int, of: int) -> int:
+    """Return a seed with the remainder of `of` by UNEVEN_TURNS, even: UNEVEN ones go by it, "coarse" and "edited" by its last bit."""
+    return seed // UNEVEN_TURNS % (SEEDS // UNEVEN_TURNS) * UNEVEN_TURNS + of % UNEVEN_TURNS
 
 
 class Judge:
@@ -207,7 +215,7 @@ class Judge:
 
     def others(self, case: Case, which: int, count: int) -> Iterator[Case]:
         """Yield other draws of a case on which the original gives sound answers in state `which`; at most twice as many are tried."""
-        seeds = (2 * self._random.randrange(SEEDS // 2) + case.seed % 2 for _ in range(2 * count))  # "coarse" and "edited" go by the last bit
+        seeds = (_with_remainder(self._random.randrange(SEEDS), case.seed) for _ in range(2 * count))
         drawn = (replace(case, seed=seed) for seed in seeds)
         return islice((one for one in drawn if self.viable(one, which)), count)
 

@@ -34,6 +34,10 @@ STATES, DRAWN_STATES = (0, 1, 2), 4
 """The states that a program meets, and how often they are drawn before its integers are left in order."""
 
 
+OURS = (MemoryError, *(getattr(torch, name) for name in ("OutOfMemoryError", "AcceleratorError") if hasattr(torch, name)))
+"""Errors of an original's call that may be no fault of its own: AcceleratorError since torch 2.8."""
+
+
 def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
     """Serve requests until the parent closes the pipe."""
     judge = JudgeWorker(order)
@@ -113,7 +117,7 @@ class JudgeWorker:
         inputs = original.inputs(case)
         generator = torch.get_rng_state()
         with torch.no_grad():
-            output = original.model(*inputs)
+            output = self._first_output(original, inputs)
             consumes = not torch.equal(generator, torch.get_rng_state())
             after = original.model.state_dict()
             mutated = [name for name in before if not identical(before[name], after[name])]
@@ -138,6 +142,15 @@ class JudgeWorker:
             "one_sign": original.of_one_sign,
             "wide_problem": original.wide_problem, "outputs": [[leaf.path, list(leaf.shape), str(leaf.dtype)] for leaf in answer.leaves],
         }  # fmt: skip
+
+    def _first_output(self, original: Original, inputs: Any) -> Any:
+        """Return the original's output; raise TaskError where it raises: there is no product of int32 on CUDA. Memory and a lost device are ours."""
+        try:
+            return original.model(*inputs)
+        except (WarpwrightError, *OURS):
+            raise
+        except Exception as error:  # whatever a program raises
+            raise TaskError(f"the original raises on {self.device}: {type(error).__name__}: {str(error)[:500]}") from error
 
     def _differs_again(self, original: Original, case: Case, output: Any) -> bool:
         """Whether a second call on the same input, in the state that the first one left, gives another answer."""

@@ -564,7 +564,8 @@ def _forget(answers: dict[Key, Answer], budget: int, counted: Counter[Key]) -> N
         held -= answers.pop(min(reversed(answers), key=lambda key: counted[key])).bytes
 
 
-EXCHANGE_TRIES = 8
+EXCHANGE_TRIES = 16
+"""Other lines, and pairs further inside, that are tried: first for one that leaves the tensor's sum the same to the bit as torch rounds it."""
 
 
 def _exchange_two(tensor: torch.Tensor, in_row: bool, ends: bool, seed: int) -> bool:
@@ -577,12 +578,22 @@ def _exchange_two(tensor: torch.Tensor, in_row: bool, ends: bool, seed: int) -> 
     table = tensor.view(tensor.shape[0], -1) if tensor.dim() > 1 else tensor.view(1, -1)
     if (in_row and table.shape[1] > 1) or table.shape[0] == 1:
         table = table.t()
+    found, total = None, tensor.sum()
     for attempt in range(EXCHANGE_TRIES):  # each column of `table` is a line now
         line = table[:, (seed + 104729 * attempt) % table.shape[1]]
-        order, quarter = line.argsort(), 0 if ends else len(line) // 4
-        low, high = int(order[quarter]), int(order[-1 - quarter])
-        smaller, larger = line[low].clone(), line[high].clone()
-        if bool(larger > smaller):
-            line[low], line[high] = larger, smaller
+        order, quarter = line.argsort(), 0 if ends else min(len(line) // 4 + attempt // 2, (len(line) - 1) // 2)
+        places = (order[quarter], order[-1 - quarter])
+        if not bool(line[places[1]] > line[places[0]]):
+            continue
+        _swap(line, *places)
+        if torch.equal(tensor.sum(), total):
             return True
-    return False
+        _swap(line, *places)
+        found = found or (line, *places)
+    if found:
+        _swap(*found)
+    return found is not None
+
+
+def _swap(line: torch.Tensor, low: torch.Tensor, high: torch.Tensor) -> None:
+    line[low], line[high] = line[high].clone(), line[low].clone()
