@@ -55,7 +55,7 @@ class Draw:
     fixed: int | None = None
     """1: integers, Booleans and Python numbers stay as the task's own inputs have them, and where those have them in memory."""
     mild: int | None = None
-    """1: no integer tensor stands nearly all at one end of its range, and no Python Boolean is another."""
+    """1: no integer tensor stands nearly all at one end of its range, and no Python Boolean is another. Of strides: lines begin at wide words."""
     layout: int | None = None
     """Seed of the strides, if it is not the case's own."""
     turned: int | None = None

@@ -20,7 +20,7 @@ from warpwright.verifier.draw import MIXED, TAKEN, Draw, with_draw
 from warpwright.verifier.judge import counters, discrete
 from warpwright.verifier.judge.certificate import certify
 from warpwright.verifier.judge.judgement import Judgement, digest_of, identical, near, within
-from warpwright.verifier.judge.reference import Answer, Original, clone, key_of, leaves_of, tensors_of
+from warpwright.verifier.judge.reference import REDRAWN_STRENGTHS, Answer, Original, clone, key_of, leaves_of, tensors_of
 from warpwright.workers.inside import team
 from warpwright.workers.inside.channel import serve_requests
 from warpwright.workers.tensors import exchange
@@ -34,6 +34,9 @@ STATES, DRAWN_STATES = (0, 1, 2), 4
 """The states that a program meets, and how often they are drawn before its integers are left in order."""
 
 
+WEAKER = (1.0, 0.2, 0.0)
+"""Strengths of states that are tried where it takes none of full strength; the last one leaves the initial state."""
+
 OURS = (MemoryError, *(getattr(torch, name) for name in ("OutOfMemoryError", "AcceleratorError") if hasattr(torch, name)))
 """Errors of an original's call that may be no fault of its own: AcceleratorError since torch 2.8."""
 
@@ -43,7 +46,7 @@ def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
     judge = JudgeWorker(order)
     names = (
         "hello", "open", "certify", "state", "ship", "compare", "compare_inputs", "compare_state", "unchanged", "probe", "viable", "forget",
-        "trim", "host_only", "digest", "count", "take_state",
+        "trim", "host_only", "digest", "count", "take_state", "settle",
     )  # fmt: skip
     serve_requests(request_fd, reply_fd, {name: _tidy(getattr(judge, name), order["device"]) for name in names})
 
@@ -169,7 +172,14 @@ class JudgeWorker:
             else:
                 break
         else:
-            original.drawn, original.strength = 0, 1.0
+            original.drawn = 0
+            for original.strength in WEAKER:
+                try:
+                    original.current = None
+                    original.run_own(original.inputs(case), 0)
+                except Exception:  # whatever a program raises
+                    continue
+                break
         original.current = None
 
     def _sound_answer(self, original: Original, case: Case) -> Answer:
@@ -200,6 +210,14 @@ class JudgeWorker:
             owner = f"state{which}"
             self.states[which] = {name: self.shelf.put(tensor, owner) for name, tensor in self._original.state(which).items()}
         return {"state": self.states[which]}
+
+    def settle(self, which: int, case: dict[str, Any]) -> dict[str, Any]:
+        """Draw a state anew, which nobody has been shipped yet, while the original is sound on a case in state 0 but not there."""
+        drawn = from_json(Case, case)
+        while self._problem(drawn, which) and not self._problem(drawn, 0) and self._original.redrawn[which] < len(REDRAWN_STRENGTHS) - 1:
+            self._original.redraw(which)
+            self.judgement.forget()
+        return {"redrawn": self._original.redrawn[which]}
 
     def ship(self, case: dict[str, Any]) -> dict[str, Any]:
         """Ship a case's inputs. Only the latest few shipments stay available."""

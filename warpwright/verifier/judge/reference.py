@@ -34,6 +34,9 @@ NO_ERROR = Errors(0.0, 0.0, 0.0)
 MOST_COUNTED = 1000
 """Calls that a program may have made before the state that it gets: a mean over all calls is one over many."""
 
+REDRAWN_STRENGTHS = (2.0, 2.0, 1.0, 0.2)
+"""Of a state that was drawn anew so many times, at most."""
+
 KNOWN_BYTES = 64 << 20
 """Of answers whose float64 values were forgotten. The sizes of rows and columns take up to 0.5 MB for each dimension of an output, and each of
 hundreds of timed calls has a case of its own, which is never asked for again."""
@@ -225,6 +228,8 @@ class Original:
         self.initial = distributions.copied_state(initial)
         self.strength = 2.0
         self.taken: dict[str, torch.Tensor] = {}
+        self.redrawn: Counter[int] = Counter()
+        """How often single states were drawn anew, because the program gave no sound answer in them."""
         self.drawn = 0
         """How often the states were drawn anew, because the program did not take them."""
         self.held: tuple[Key, list[Any]] | None = None
@@ -271,10 +276,18 @@ class Original:
             return self.taken
         if which >= MIXED:
             return self._mixed(*divmod(which - MIXED, len(CHANGES)))
-        seed = self.secret + 104729 * (which + 1) + 15485863 * self.drawn
-        state = distributions.random_state(self.initial, self.buffers, seed, self.strength)
+        seed = self.secret + 104729 * (which + 1) + 15485863 * self.drawn + 32452843 * self.redrawn[which]
+        state = distributions.random_state(self.initial, self.buffers, seed, min(self.strength, REDRAWN_STRENGTHS[self.redrawn[which]]))
         counts = {name: state[name] + random.Random(f"{self.secret} {which} {name}").randrange(MOST_COUNTED) for name in self.counters}
         return state | counts if self.strength > 1 else state
+
+    def redraw(self, which: int) -> None:
+        """Draw one of the states anew, nearer to the initial one if it was drawn anew before."""
+        self.redrawn[which] += 1
+        self.current = None
+        for kept in (self.answers, self.worked_out, *self.usual.values()):
+            for key in [key for key in kept if key[2] == which or key[2] >= MIXED]:  # type: ignore[attr-defined]
+                del kept[key]  # type: ignore[attr-defined]
 
     def take(self, left: Mapping[str, torch.Tensor], names: Sequence[str], seed: int) -> str:
         """Make state TAKEN of what a call left, with two elements of one of these tensors exchanged; return its name, or "" where none can be."""
@@ -349,7 +362,8 @@ class Original:
         nominal = self.reference.make_inputs(case.seed if draw.of is None else draw.of, self.device)
         inputs: list[Any] = distributions.redistribute(nominal, case.name, case.seed + 1)
         if case.name == STRIDED:
-            inputs = discrete.restride(inputs, (case.seed if draw.layout is None else draw.layout) + 3, draw.turned or 0, bool(draw.fixed))
+            layout = case.seed if draw.layout is None else draw.layout
+            inputs = discrete.restride(inputs, layout + 3, draw.turned or 0, bool(draw.fixed), bool(draw.mild))
         elif case.name != "nominal" and not draw.fixed:
             inputs = discrete.vary(inputs, case.name, case.seed + 2, self.writes_by_index, bool(draw.mild))
         if draw.variant is not None:
