@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import threading
@@ -81,7 +82,7 @@ def cases(task: Task, seed: int) -> tuple[Case, ...]:
     hidden.sort(key=lambda name: name not in FIRST)
     names = ["nominal", *hidden]
     cases_drawn = [Case(name, generator.randrange(SEEDS)) for name in names]
-    smaller = iter((first, first + 1))  # another tensor in each
+    smaller = itertools.count(first)  # another tensor in each
     layout, turns = generator.randrange(SEEDS), iter((None, 1, 2))  # so that each tensor lies in memory in three ways
     parities = {"coarse": iter((0, 1)), "edited": iter((0, 1, 1))}  # one of each kind; two of those that change a single element
 

@@ -16,8 +16,6 @@ SPIKE_SHARE = 1 / 256
 SPIKE_SIZE = 50.0
 MASKED_SHARE = 1 / 64
 EDITED_SHARE, EDITED_AT_LEAST = 2**-16, 8  # more edits than that would meet a fingerprint of 64 samples too often
-LESSER = 1e-3
-"""One tensor of several is smaller than the others by this factor in UNEVEN distributions: a program may leave out what seems not to count."""
 
 
 def _random(tensor: torch.Tensor, generator: torch.Generator, normal: bool = True) -> torch.Tensor:
@@ -217,7 +215,7 @@ def redistribute(inputs: Any, name: str, seed: int) -> Any:
         work = value if value.dtype in (torch.float32, torch.float64) else value.float()
         transform = _TRANSFORMS[name] if alone is None else _nudged
         changed = transform(work, generators[value.device])
-        changed = (changed * LESSER if seen - 1 == lesser else changed).to(value.dtype)
+        changed = (changed * UNEVEN[name] if seen - 1 == lesser else changed).to(value.dtype)
         return changed.sort().values if _rises(value) else changed
 
     return inputs if name == "nominal" else tree_map(change, inputs)
