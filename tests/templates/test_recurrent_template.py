@@ -90,8 +90,8 @@ CASES = {
     "lstm_blocks": ("lstm", (6, 5, 9, 40), 4, {"num_layers": 2}),
     "lstm_both_ways": ("lstm", (5, 2, 9, 21), 4, {"num_layers": 2, "bidirectional": True, "batch_first": True}),
     "gru_chained": ("gru", (6, 3, 8, 36), 4, {"num_layers": 2, "batch_first": True}),
-    "gru_no_bias": ("gru", (4, 1, 8, 19), 2, {"num_layers": 1, "bias": False, "bidirectional": True}),
-    "tanh": ("rnn_tanh", (7, 4, 3, 24), 3, {"num_layers": 3}),
+    "gru_no_bias": ("gru", (4, 1, 8, 19), 6, {"num_layers": 1, "bias": False, "bidirectional": True}),
+    "tanh": ("rnn_tanh", (7, 4, 3, 24), 6, {"num_layers": 3}),
     "relu": ("rnn_relu", (4, 6, 8, 33), 2, {"num_layers": 1}),
 }
 

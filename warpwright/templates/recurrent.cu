@@ -283,5 +283,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) recurrent(Cells cells, 
                 }
             }
         }
+        __syncthreads();  // whoever waits in the next step waits for other blocks alone
     }
 }
