@@ -258,10 +258,29 @@ def watched() -> Iterator[Watched]:
         _WATCHING[:] = [watching for watching in _WATCHING if watching is not seen]  # equal lists are not the same
 
 
-def unchanged(graphs: Watched) -> bool:
-    """Are all edge tensors of these graphs there, at the version at which they were asked for?"""
-    found = ((ref(), version) for versions, tensors, _ in graphs for ref, version in zip(tensors, versions, strict=True))
-    return all(t is not None and (0 if t.is_inference() else t._version) == version for t, version in found)
+class Versions:
+    """The edge tensors of graphs at the versions at which they were asked for. They are not kept alive."""
+
+    def __init__(self, graphs: Watched) -> None:
+        self.kept = [index for _, _, index in graphs]
+        """What a recording reads."""
+        pairs = {(id(ref), version): (ref, version) for versions, tensors, _ in graphs for ref, version in zip(tensors, versions, strict=True)}
+        untold = [ref for ref, _ in pairs.values() if (t := ref()) is None or t.is_inference()]
+        self.untold = untold
+        """Tensors that have no version."""
+        told = [(ref, version) for ref, version in pairs.values() if not any(ref is other for other in untold)]
+        self.told, self.versions = [ref for ref, _ in told], [version for _, version in told]
+
+    def tensors(self) -> list[torch.Tensor]:
+        """Return those that are there."""
+        return [t for ref in (*self.told, *self.untold) if (t := ref()) is not None]
+
+    def same(self) -> bool:
+        """Are all there, and as they were?"""
+        try:
+            return [ref()._version for ref in self.told] == self.versions and all(ref() is not None for ref in self.untold)  # type: ignore[union-attr]
+        except AttributeError:  # of None: one is gone
+            return False
 
 
 def latest() -> Index | None:

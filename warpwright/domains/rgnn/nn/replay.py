@@ -7,7 +7,6 @@ so they may be kept and written. What does not fit the recording is computed as 
 
 from __future__ import annotations
 
-import itertools
 import threading
 import weakref
 from collections import OrderedDict
@@ -19,6 +18,8 @@ import torch
 from torch._utils import _unflatten_dense_tensors
 
 from warpwright.domains.rgnn import index as indices
+from warpwright.domains.rgnn.nn.joined import Joined
+from warpwright.domains.rgnn.nn.members import Members
 from warpwright.timing.capturing import _recording as recording
 
 Call = Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]
@@ -31,8 +32,6 @@ AFTER = 4
 """Calls before a recording is made."""
 EDGES = 1_000_000
 """Edges up to which launches count."""
-ALIGNED = 64
-"""Numbers: each of several results begins at a multiple of it."""
 MANY = 4
 """Tensors of a shape, in the mean, from which they lie side by side."""
 MOST = 4
@@ -117,8 +116,7 @@ class Recording:
         """The gradients that there are."""
         warm(self._both)
         self.incoming = self._chosen([torch.zeros_like(x) for x in self._forward()]) if self.wanted else []
-        self.shapes: list[tuple[torch.Size, int]] = []
-        """Of the results, where there are several: shape and place in the one piece of memory that they are given in."""
+        self.joined = Joined([])
         self.forward = capture(self._forward_in_one)
         self.out = [x.detach() for x in self.forward.out]
         self.backward = capture(self._backward, self._pool()) if self.wanted else None
@@ -133,23 +131,13 @@ class Recording:
         return self.live
 
     def _forward_in_one(self) -> list[torch.Tensor]:
-        """Return the result, or all results in one piece of memory: a copy of each is a launch."""
-        results = [x.detach() for x in self._forward()]
-        if len(results) == 1 or any(not x.is_contiguous() for x in results):
-            return results
-        ends = list(itertools.accumulate((-(-x.numel() // ALIGNED) * ALIGNED for x in results), initial=0))
-        self.shapes = [(x.shape, place) for x, place in zip(results, ends, strict=False)]
-        flat = results[0].new_empty(ends[-1])
-        torch._foreach_copy_([flat[place : place + x.numel()].view(x.shape) for x, (_, place) in zip(results, self.shapes, strict=True)], results)
-        return [flat]
+        """Return the results in one piece of memory: a copy of each is a launch."""
+        self.joined = Joined([x.detach() for x in self._forward()])
+        return self.joined.memory
 
     def copies(self) -> tuple[torch.Tensor, ...]:
-        """Return the results of the last run in memory of their own. They are no views to autograd: programs may write them in place."""
-        if not self.shapes:
-            return tuple(x.clone() for x in self.out)
-        whole = self.out[0].clone()
-        memory = whole.untyped_storage()
-        return tuple(whole.new_empty(0).set_(memory, place, shape) for shape, place in self.shapes)  # type: ignore[call-overload]
+        """Return the results of the last run in memory of their own."""
+        return self.joined.copies(self.out)
 
     def _both(self) -> None:
         self._forward()
@@ -273,8 +261,7 @@ class Replays:
         self.refused = False
         """Has the layer computed something that cannot be recorded?"""
         self.owner: Any = None
-        self.tables: list[Any] = []
-        self.children: list[tuple[Any, tuple[Any, ...]]] = []
+        self.members = Members()
         self.plain: list[str] = []
         """The layer's attributes that are numbers, strings or None."""
         self.attributes = 0
@@ -283,14 +270,6 @@ class Replays:
 
     def __reduce__(self) -> Any:
         return Replays, ()
-
-    def of(self, layer: torch.nn.Module) -> list[torch.Tensor]:
-        """Return the layer's parameters; modules are walked only where some have been replaced."""
-        if not self.tables or any(tuple(table.values()) != kids for table, kids in self.children):
-            modules = list(layer.modules())
-            self.tables = [module._parameters for module in modules if module._parameters]
-            self.children = [(module._modules, tuple(module._modules.values())) for module in modules if module._modules or module is layer]
-        return [x for table in self.tables for x in table.values() if x is not None]
 
     def settings(self, layer: torch.nn.Module) -> list[Any]:
         """Return the values of the layer's plain attributes."""
@@ -309,7 +288,7 @@ class Replays:
         """
         if not suitable(features):
             return None
-        parameters = self.of(layer)
+        parameters = self.members.parameters(layer)
         with self.turn:
             recording = self._recording(layer, call, features, edges, told, held, parameters)
         return None if recording is None else played(recording, features, parameters, (layer, *edges))
