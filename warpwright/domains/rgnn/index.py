@@ -236,8 +236,8 @@ def of(edge_tensors: Sequence[torch.Tensor], sizes: tuple[int, ...], make: Any) 
     return index
 
 
-Watched = list[tuple[tuple[int, ...], list[Any], Index]]
-"""Graphs that were asked for: the versions of their edge tensors, weak references to these, and the index."""
+Watched = list[tuple[tuple[int, ...], list[Any], Any]]
+"""Graphs that were asked for: the versions of their edge tensors, weak references to these, and the index. What is mentioned has no edges."""
 
 _WATCHING: list[Watched] = []
 
@@ -245,6 +245,13 @@ _WATCHING: list[Watched] = []
 def _watch(key: tuple[Any, ...], tensors: list[Any], index: Index) -> None:
     for watching in _WATCHING:
         watching.append((tuple(version for _, version in key[:-1]), tensors, index))
+
+
+def mention(kept: Kept) -> Kept:
+    """Return what is kept beside graphs; a recording that is being made keeps it too, as its launches read it."""
+    for watching in _WATCHING:
+        watching.append(((), [], kept))
+    return kept
 
 
 @contextmanager

@@ -105,8 +105,6 @@ class Recording:
             own.requires_grad_(x.requires_grad and torch.is_grad_enabled())
         self.copied = [place for place, one in enumerate(baked) if not one]
         self.wanted = [x for x in (*self.features, *parameters) if x.requires_grad] if torch.is_grad_enabled() else []
-        self.held: list[Any] = []
-        """What the launches read besides."""
         self.turn = threading.RLock()
         """One thread at a time: a run's results lie where the next one's do until they are copied."""
         self.live: list[torch.Tensor] = []
@@ -117,11 +115,13 @@ class Recording:
         warm(self._both)
         self.incoming = self._chosen([torch.zeros_like(x) for x in self._forward()]) if self.wanted else []
         self.joined = Joined([])
-        self.forward = capture(self._forward_in_one)
-        self.out = [x.detach() for x in self.forward.out]
-        self.backward = capture(self._backward, self._pool()) if self.wanted else None
+        with indices.watched() as graphs:
+            self.forward = capture(self._forward_in_one)
+            self.out = [x.detach() for x in self.forward.out]
+            self.backward = capture(self._backward, self._pool()) if self.wanted else None
         self.live, self.forward.out = [], self.out
-        self.held.append(indices.latest())
+        self.held: list[Any] = [kept for _, _, kept in graphs]
+        """What the launches read besides: indices, and what is kept beside them."""
 
     def _pool(self) -> Any:
         return self.forward.graph.pool() if isinstance(self.forward, Captured) else None
@@ -279,23 +279,22 @@ class Replays:
         return [own.get(name) for name in self.plain]
 
     def recorded(
-        self, layer: torch.nn.Module, call: Callable[[], Call], features: Sequence[torch.Tensor], edges: Sequence[torch.Tensor], told: Any,
-        held: Callable[[], Any] = lambda: None,
-    ) -> list[torch.Tensor] | None:  # fmt: skip
+        self, layer: torch.nn.Module, call: Callable[[], Call], features: Sequence[torch.Tensor], edges: Sequence[torch.Tensor], told: Any
+    ) -> list[torch.Tensor] | None:
         """Return the results of a recorded call; None where there is no recording, or none yet.
 
-        `call`: makes what is recorded, `told`: what else a call depends on, `held`: what else its launches read.
+        `call`: makes what is recorded, `told`: what else a call depends on.
         """
         if not suitable(features):
             return None
         parameters = self.members.parameters(layer)
         with self.turn:
-            recording = self._recording(layer, call, features, edges, told, held, parameters)
+            recording = self._recording(layer, call, features, edges, told, parameters)
         return None if recording is None else played(recording, features, parameters, (layer, *edges))
 
     def _recording(
         self, layer: torch.nn.Module, call: Callable[[], Call], features: Sequence[torch.Tensor], edges: Sequence[torch.Tensor], told: Any,
-        held: Callable[[], Any], parameters: Sequence[torch.Tensor],
+        parameters: Sequence[torch.Tensor],
     ) -> Recording | None:  # fmt: skip
         """Return the recording of a call, made now where it is time for it."""
         place = (id(edges[0]), torch.is_grad_enabled())
@@ -332,9 +331,7 @@ class Replays:
             return None  # another choice of results each time
         if state.recording is None:
             try:
-                kept = held()
                 state.recording, state.stream = Recording(call(), features, [state.same] * len(features), parameters, state.given), stream
-                state.recording.held.append(kept)
             except RuntimeError:
                 self.refused = True  # a launch that cannot be captured
                 return None
