@@ -10,7 +10,7 @@ import pytest
 
 from warpwright.base import Case, Task
 from warpwright.verifier.checks import DISTRIBUTIONS, INFINITE
-from warpwright.verifier.draw import STRIDED, Draw, with_draw
+from warpwright.verifier.draw import STRIDED, UNEVEN, Draw, with_draw
 from warpwright.verifier.judge import discrete, distributions
 from warpwright.verifier.judge_client import AGAIN, cases
 from warpwright.workers.tensors import variants
@@ -55,16 +55,16 @@ def test_a_mask_of_one_row_gets_each_of_these_numbers_in_turn(name: str) -> None
     assert {int(mask.sum()) for mask in drawn} == {300, 299, 1, 256}
 
 
-@pytest.mark.parametrize("name", distributions.UNEVEN)
+@pytest.mark.parametrize("name", UNEVEN)
 def test_one_tensor_of_several_is_smaller_than_the_others(name: str) -> None:
     lesser = set()
     for seed in SEEDS:
         sizes = [float(tensor.abs().amax()) for tensor in distributions.redistribute([torch.ones(3), torch.ones(4)], name, seed)]
-        assert max(sizes) == pytest.approx(min(sizes) / distributions.LESSER)
+        assert max(sizes) == pytest.approx(min(sizes) / UNEVEN[name])
         lesser.add(sizes.index(min(sizes)))
     assert lesser == {0, 1}
     [alone] = distributions.redistribute([torch.ones(3)], name, 1)
-    assert float(alone.amax()) in (3.0, pytest.approx(0.01))
+    assert float(alone.amax()) in (3.0, pytest.approx(0.01), -1.0, 11.0)
 
 
 @pytest.mark.parametrize("value", [3, 0.5])
@@ -127,6 +127,17 @@ def test_every_distribution_has_its_cases() -> None:
     names = [case.name for case in cases(task, 5)]
     assert set(names) == set(DISTRIBUTIONS) - {"special"}
     assert all(names.count(name) == 1 + AGAIN.count(name) for name in AGAIN) and names.count("nominal") == 2
+
+
+def test_the_uneven_cases_make_different_tensors_small() -> None:
+    for secret in range(40):
+        for several in (2, 3, 5):
+            uneven = [case for case in cases(Task("any", "/nowhere/any.py"), secret) if case.name in UNEVEN]
+            drawn = {case.name: distributions.redistribute([torch.ones(3)] * several, case.name, case.seed) for case in uneven}
+            sizes = {name: [float(tensor.abs().amax()) for tensor in tensors] for name, tensors in drawn.items()}
+            least = {name: each.index(min(each)) for name, each in sizes.items()}
+            assert len(least) == 4 and len(set(least.values())) == min(several, 4)
+            assert least["negated"] != least["offset"] and least["large"] != least["small"]
 
 
 def test_parameters_of_a_case_are_read_as_they_were_written() -> None:

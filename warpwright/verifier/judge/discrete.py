@@ -170,23 +170,28 @@ DENSE = 2
 """Of `restride`."""
 
 
-def restride(inputs: Any, seed: int, turned: int, real_only: bool) -> Any:
+WIDE_WORDS = 16
+"""Elements: 64 bytes of float32, and with complex numbers or one of two bytes as well a multiple of the 16 bytes that the widest load takes."""
+
+
+def restride(inputs: Any, seed: int, turned: int, real_only: bool, aligned: bool = False) -> Any:
     """Return inputs whose tensors have the same values at other places in memory, off the start of their block.
 
     Each has its last dimension spread out (exchanged with another one, or taken in steps of two), or gaps between its rows.
     `turned`: 1 for the other of the two, 2 for neither: dense, but not where a wide load may begin. `real_only`: integers lie as they did.
+    `aligned`: gaps are of WIDE_WORDS elements, so that lines begin where a wide load may, if their own length lets them.
     """
-    dice = random.Random(seed)
+    dice, gap = random.Random(seed), WIDE_WORDS if aligned else 1
 
     def change(value: Any) -> Any:
-        spread, lead, other = dice.random() < 0.5, dice.randrange(1, 4), dice.random()
+        spread, lead, other = dice.random() < 0.5, gap * dice.randrange(1, 4), dice.random()
         if not isinstance(value, torch.Tensor) or value.numel() < 2 or (real_only and not value.is_floating_point()):
             return value
         if turned == DENSE:
             return _into(value.shape, value, lead).copy_(value)
         if spread == bool(turned):
-            block = _into((*value.shape[:-1], value.shape[-1] + 1), value, lead)
-            return block[..., :-1].copy_(value)
+            block = _into((*value.shape[:-1], value.shape[-1] + gap), value, lead)
+            return block[..., :-gap].copy_(value)
         if value.dim() == 1:
             return _into((2 * len(value),), value, lead)[::2].copy_(value)
         at = value.dim() - 2 - int(other * (value.dim() - 1) / 2)  # the nearest one, mostly

@@ -10,13 +10,12 @@ from typing import Any
 import torch
 
 from warpwright.verifier.checks import DISTRIBUTIONS
+from warpwright.verifier.draw import UNEVEN, UNEVEN_TURNS
 
 SPIKE_SHARE = 1 / 256
 SPIKE_SIZE = 50.0
 MASKED_SHARE = 1 / 64
 EDITED_SHARE, EDITED_AT_LEAST = 2**-16, 8  # more edits than that would meet a fingerprint of 64 samples too often
-UNEVEN, LESSER = ("large", "small"), 1e-3
-"""Distributions in which one tensor of several is smaller than the others by this factor: a program may leave out what seems not to count."""
 
 
 def _random(tensor: torch.Tensor, generator: torch.Generator, normal: bool = True) -> torch.Tensor:
@@ -227,7 +226,7 @@ def redistribute(inputs: Any, name: str, seed: int) -> Any:
     dice, seen = random.Random(seed), 0
     reals = sum(_is_real(value) or _is_complex(value) for value in tree_leaves(inputs))
     alone = dice.randrange(reals) if name == "edited" and reals and seed % 2 == 0 else None
-    lesser = dice.randrange(reals) if name in UNEVEN and reals > 1 else None
+    lesser = seed % UNEVEN_TURNS % reals if name in UNEVEN and reals > 1 else None
 
     @_by_parts
     def change(value: Any) -> Any:
@@ -242,7 +241,7 @@ def redistribute(inputs: Any, name: str, seed: int) -> Any:
         work = value if value.dtype in (torch.float32, torch.float64) or name == "alike" else value.float()
         transform = _TRANSFORMS[name] if alone is None else _nudged
         changed = transform(work, generators[value.device])
-        changed = (changed * LESSER if seen - 1 == lesser else changed).to(value.dtype)
+        changed = (changed * UNEVEN[name] if seen - 1 == lesser else changed).to(value.dtype)
         return changed.sort().values if _rises(value) else changed
 
     return inputs if name == "nominal" else tree_map(change, inputs)

@@ -253,6 +253,9 @@ class Runner:
         self._end_turn(spin)
         if entry is None:
             self.program = None
+            if flush:  # a call of nothing is as cold as any other
+                self._flush()
+                self.synchronize()
             return {}
         self.program = self.programs[entry]
         self.inputs = self._place(inputs, slot)
