@@ -10,7 +10,8 @@ are moved a little (`examined`):
                           apart from the others, with twice what the moves did to them. The others keep the error of the others.
 
 An output that is zero everywhere has no size that a rounding error could be small beside: there the original is run as well with every result that
-is rounded moved within its rounding (`rounding.py`).
+is rounded moved within its rounding (`rounding.py`). So it is where integers come out: which of two is nearer to a row that is far from both may be
+decided by what the sums of squares lose, and moved inputs move both alike.
 
 Integers are sensitive where a move changes them; there, each value that was seen is right. Nothing of this depends on the program, and an answer
 that passes without it is never examined.
@@ -67,8 +68,8 @@ def examined(original: Original, case: Case, which: int) -> Answer:
     answer = original.answer(case, which)
     inputs = original.inputs(case)
     moves = [_Moves(leaf) for leaf in answer.leaves]
-    zero = [leaf.is_real and leaf.scale.max == 0 and leaf.exact.numel() > 0 for leaf in answer.leaves]
-    for move, values in _runs(original, inputs, case.seed, which, NEAR_RUNS, zero):
+    decided = [(leaf.scale.max == 0 or not leaf.is_real) and leaf.exact.numel() > 0 for leaf in answer.leaves]
+    for move, values in _runs(original, inputs, case.seed, which, NEAR_RUNS, decided):
         for leaf, value in zip(moves, values, strict=True):
             if value is not None:
                 leaf.add(value, move)
@@ -78,7 +79,7 @@ def examined(original: Original, case: Case, which: int) -> Answer:
     if near > NEAR_RUNS or any(leaf.sensitive is not None for leaf in moves):
         for leaf in moves:
             leaf.runs.clear()
-        for move, values in _runs(original, inputs, case.seed, which, near, zero):
+        for move, values in _runs(original, inputs, case.seed, which, near, decided):
             for leaf, value in zip(moves, values, strict=True):
                 if value is not None:
                     leaf.add_again(value, move)
@@ -90,9 +91,10 @@ Move = Literal["near", "rounded", "far"]
 
 
 def _runs(
-    original: Original, inputs: Any, seed: int, which: int, near: int, zero: Sequence[bool]
+    original: Original, inputs: Any, seed: int, which: int, near: int, decided: Sequence[bool]
 ) -> Iterator[tuple[Move, Sequence[torch.Tensor | None]]]:
-    """Yield a move, and the original's outputs under it; where what operators return is moved, those alone that are `zero` everywhere."""
+    """Yield a move, and the original's outputs under it; where what operators return is moved, those alone that rounding has `decided`: integers,
+    and what is zero everywhere."""
     began = time.monotonic()
     yield "near", _run(original, inputs, which)
     for run in range(near):
@@ -102,10 +104,10 @@ def _runs(
     permitted = original.permitted(inputs, which)
     if permitted:
         yield "near", permitted
-    for run in range(rounding.RUNS if any(zero) else 0):
+    for run in range(rounding.RUNS if any(decided) else 0):
         with rounding.Rounded(seed + run, original.device):
             moved = _run(original, inputs, which)
-        yield "rounded", [value if is_zero else None for value, is_zero in zip(moved, zero, strict=True)]
+        yield "rounded", [value if wanted else None for value, wanted in zip(moved, decided, strict=True)]
     for direction in (1.0, -1.0):
         yield "far", _run(original, distributions.move(inputs, direction * FAR_ULPS), which)
     for run in range(FAR_RUNS):

@@ -1,18 +1,21 @@
 """Is what a call left in the state right where rounding decides? A row that is as near to one code as to another is counted at either.
 
 Of outputs `conditioning.py` says this; here is the same for what calls leave in buffers. Where a program's are refused, the original is called again
-on inputs moved by a few units in the last place. Elements that this changes by far more than rounding does are compared apart, within twice what the
-moves did to them (integers: between the least and the largest that was seen); the others keep the error of the others.
+on inputs moved by a few units in the last place, and with what its operators return moved within its rounding. Elements that this changes by far more
+than rounding does are compared apart, within twice what the moves did to them (integers: between the least and the largest that was seen); the others
+keep the error of the others.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 
 from warpwright.base import Case
-from warpwright.verifier.judge import distributions
+from warpwright.verifier.judge import distributions, rounding
 from warpwright.verifier.judge.conditioning import FAR_RUNS, FAR_ULPS, NEAR_RUNS, OUTLIER, SEED, SENSITIVE
 from warpwright.verifier.judge.reference import Original
 
@@ -26,8 +29,11 @@ def states_of_moves(original: Original, case: Case, which: int, names: Sequence[
     near = [distributions.perturb(inputs, case.seed + 31 * (run + 1)) for run in range(NEAR_RUNS)]
     far = [distributions.move(inputs, direction * FAR_ULPS) for direction in (1.0, -1.0)]
     far += [distributions.move(inputs, FAR_ULPS, (case.seed ^ SEED) + run) for run in range(FAR_RUNS)]
-    for moved in near + far:
-        original.run_own(moved, which)
+    runs: list[tuple[Any, contextlib.AbstractContextManager[Any]]] = [(moved, contextlib.nullcontext()) for moved in near + far]
+    runs += [(inputs, rounding.Rounded(case.seed + run, original.device)) for run in range(rounding.RUNS)]
+    for moved, context in runs:
+        with context:
+            original.run_own(moved, which)
         after = original.model.state_dict()
         for name in names:
             left[name].append(after[name].clone())
