@@ -6,7 +6,7 @@ from torch import nn
 ROW = "robustness"
 TASK = "gelu_of_sum"
 EXPECT_STATUS = "wrong"
-EXPECT_CHECK = ("structure", "output_type")
+EXPECT_CHECK = ("structure", "output_type", "timeout")
 NEEDS = "slow"
 
 

@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 TASK = "two_layers"
+NEEDS = "cpu"
 LIMIT = "A parameter that is given other memory (`p.data = ...`, `module.to`), or another one in its place (`assign=True`)"
 
 
