@@ -252,3 +252,28 @@ def test_of_three_edited_cases_two_change_a_single_element() -> None:
     for case in edited:
         changed = [int((tensor != 0).sum()) for tensor in distributions.redistribute(inputs, "edited", case.seed + 1)]
         assert sum(changed) == 1 if case.seed % 2 else min(changed) > 0
+
+
+@pytest.mark.parametrize(
+    ("dtype", "lower"), [("float32", "float16"), ("float32", "bfloat16"), ("float64", "float32"), ("bfloat16", "float8_e4m3fn"), ("complex64", "")]
+)
+def test_alike_inputs_are_the_same_in_the_next_lower_precision(dtype: str, lower: str) -> None:
+    """A program that remembers answers under rounded inputs does not tell them from the first ones."""
+    x = torch.randn(40, 30, dtype=getattr(torch, dtype)).t().clamp(-400, 400) if lower else torch.randn(40, 30, dtype=torch.complex64).t()
+    flags, none = torch.arange(9), torch.tensor([0.0, math.inf, -math.inf, math.nan])
+    drawn, left, same = distributions.redistribute([x, none, flags], "alike", 5)
+    assert float((drawn == x).float().mean()) < 0.2 and (drawn.dtype, drawn.stride()) == (x.dtype, x.stride()) and same is flags
+    assert torch.equal(left.nan_to_num(7), none.nan_to_num(7)), "what has no digits keeps them"
+    if lower:
+        low = getattr(torch, lower)
+        assert torch.equal(drawn.to(low).double(), x.to(low).double())
+    assert discrete.vary([flags], "alike", 5, distinct=False)[0] is flags
+
+
+def test_wide_integers_come_next_to_powers_of_two_and_narrow_ones_do_not() -> None:
+    wide, narrow = torch.randint(-(2**62), 2**62, (64, 64)), torch.randint(0, 4000, (64, 64))
+    drawn = discrete.vary([wide, narrow], "normal", 3, distinct=False)
+    near = {sign * 2**bit + by for bit in range(20, 63) for sign in (1, -1) for by in (-1, 0, 1)}
+    found = [value for value in drawn[0].flatten().tolist() if value in near]
+    assert len(found) > 100 and max(map(abs, found)) > 2**53 and int(wide.min()) <= min(found) and max(found) <= int(wide.max())
+    assert set(drawn[1].flatten().tolist()) <= set(narrow.flatten().tolist())

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 
 from warpwright.base import Case
 
-VARIATIONS = ("edited", "permuted")
+VARIATIONS = ("edited", "permuted", "alike")
 """Distributions that vary the first nominal input."""
 
 STRIDED = "strided"

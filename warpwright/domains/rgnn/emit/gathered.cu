@@ -12,7 +12,6 @@
 #define RESIDENT 3  // blocks of a multiprocessor: 80 registers a thread
 #endif
 #define LONGEST 64  // edges of a chunk; shorter ones that are a row's first are the whole row
-typedef long long i64;
 
 __device__ inline void multiply(float* d, const unsigned* a, unsigned b0, unsigned b1) {
   asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
@@ -24,14 +23,6 @@ __device__ inline void multiply(float* d, const unsigned* a, unsigned b0, unsign
 __device__ inline void split(float x, unsigned* high, unsigned* low) {
   *high = (__float_as_uint(x) + 0x1000u) & 0xffffe000u;
   *low = __float_as_uint(x - __uint_as_float(*high));
-}
-
-__device__ inline void add_4(float* to, float a, float b, float c, float d) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1,%2,%3,%4};" ::"l"(to), "f"(a), "f"(b), "f"(c), "f"(d) : "memory");
-#else
-  atomicAdd(to, a), atomicAdd(to + 1, b), atomicAdd(to + 2, c), atomicAdd(to + 3, d);
-#endif
 }
 
 __device__ inline float4 zero() { return make_float4(0.0f, 0.0f, 0.0f, 0.0f); }
