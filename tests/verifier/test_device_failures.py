@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from warpwright.base import Task
+from warpwright.base import Case, Task
 from warpwright.errors import DeviceFailed, JudgeFailed
 from warpwright.targets.local import LocalEvaluator
 from warpwright.verifier.draw import STRIDED
 from warpwright.verifier.judge.discrete import WIDE_WORDS, restride
+from warpwright.verifier.judge.judge_worker import JudgeWorker
 from warpwright.verifier.judge_client import Judge
 
 torch = pytest.importorskip("torch")
@@ -64,6 +65,18 @@ def test_an_original_that_fails_everywhere_is_given_up() -> None:
     with pytest.raises(JudgeFailed) as seen:
         asked(lambda case: True)
     assert not isinstance(seen.value, DeviceFailed)
+
+
+def test_a_lost_device_is_no_fault_of_the_case_that_comes_next() -> None:
+    def answered(error: Exception) -> Any:
+        def answer(case: Case, which: int) -> None:
+            raise error
+
+        return SimpleNamespace(_original=SimpleNamespace(answer=answer))
+
+    assert "raises on it" in JudgeWorker._problem(answered(ValueError("no such mask")), Case("huge", 1), 0)
+    with pytest.raises(RuntimeError, match="misaligned"):
+        JudgeWorker._problem(answered(RuntimeError("CUDA error: misaligned address")), Case("huge", 1), 0)
 
 
 @pytest.mark.parametrize("turned", [0, 1, 2])

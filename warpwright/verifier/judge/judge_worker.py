@@ -278,6 +278,8 @@ class JudgeWorker:
         try:
             answer = self._original.answer(drawn, which)
         except Exception as error:  # whatever a program raises: many assert what they are given
+            if _lost(error):  # no call is answered any more
+                raise
             return f"the original raises on it: {str(error)[:200]}"
         if self.form and [(leaf.path, leaf.shape, leaf.dtype) for leaf in answer.leaves] != self.form:
             return "the original answers in another shape"
@@ -399,6 +401,11 @@ class JudgeWorker:
         self.states.pop(TAKEN, None)
         self.judgement.forget()
         return {"name": self._original.take(left, names, seed)}
+
+
+def _lost(error: Exception) -> bool:
+    """Whether an error says that the device is in error, which ends the process's use of it."""
+    return type(error).__name__ == "AcceleratorError" or "CUDA error" in str(error)
 
 
 PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "int_mm", "convolution", "scaled_dot_product", "mkldnn", "cudnn")
