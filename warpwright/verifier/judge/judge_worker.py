@@ -20,6 +20,7 @@ from warpwright.verifier.draw import MIXED, TAKEN, Draw, with_draw
 from warpwright.verifier.judge import counters, discrete
 from warpwright.verifier.judge.certificate import certify
 from warpwright.verifier.judge.judgement import Judgement, digest_of, identical, near, within
+from warpwright.verifier.judge.readable import expect_readable, lazy_outputs
 from warpwright.verifier.judge.reference import REDRAWN_STRENGTHS, Answer, Original, clone, key_of, leaves_of, tensors_of
 from warpwright.workers.inside import team
 from warpwright.workers.inside.channel import serve_requests
@@ -121,6 +122,8 @@ class JudgeWorker:
         generator = torch.get_rng_state()
         with torch.no_grad():
             output = self._first_output(original, inputs)
+            expect_readable(inputs, output)
+            lazy = lazy_outputs(output)
             consumes = not torch.equal(generator, torch.get_rng_state())
             after = original.model.state_dict()
             mutated = [name for name in before if not identical(before[name], after[name])]
@@ -142,7 +145,7 @@ class JudgeWorker:
             "mutated_state": mutated, "mutated_inputs": changed, "aliases": aliases, "stateful": stateful, "random": consumes,
             "switches": not getattr(original.model, "has_one_mode", False),
             "parameters": sum(1 for _ in original.model.parameters()), "state_tensors": len(before), "strength": original.strength,
-            "one_sign": original.of_one_sign,
+            "one_sign": original.of_one_sign, "lazy": lazy,
             "wide_problem": original.wide_problem, "outputs": [[leaf.path, list(leaf.shape), str(leaf.dtype)] for leaf in answer.leaves],
         }  # fmt: skip
 
@@ -281,11 +284,22 @@ class JudgeWorker:
             if _lost(error):  # no call is answered any more
                 raise
             return f"the original raises on it: {str(error)[:200]}"
-        if self.form and [(leaf.path, leaf.shape, leaf.dtype) for leaf in answer.leaves] != self.form:
+        if self.form and not self._of_the_same_form(answer, drawn):
             return "the original answers in another shape"
         if not answer.finite and (drawn.name in INFINITE or not self._original.task.special_values):
             return "the original gives Inf or NaN on it"
         return "" if answer.conditioned or drawn.name == "special" else "the original is itself off by more than 1 % on it"
+
+    def _of_the_same_form(self, answer: Answer, drawn: Case) -> bool:
+        """Whether an answer has the outputs, dtypes and sizes of the nominal one.
+
+        Other sizes are the original's own where real values alone were drawn: how many rows are above a threshold, say. Where integers, Booleans or
+        numbers vary they may come of those, which say what a task's shapes are.
+        """
+        form = [(leaf.path, leaf.shape, leaf.dtype) for leaf in answer.leaves]
+        if drawn.name != "nominal" and not Draw.of_case(drawn).fixed:
+            return form == self.form
+        return [(path, len(shape), dtype) for path, shape, dtype in form] == [(path, len(shape), dtype) for path, shape, dtype in self.form]
 
     def probe(self) -> dict[str, Any]:
         """Ship a small tensor, to see whether the exchange works."""
