@@ -155,6 +155,12 @@ def test_of_two_schedules_the_longer_one_has_to_be_worth_its_step() -> None:
     assert first == (Action("cuda_graph"),)
 
 
+def test_the_second_first_program_does_without_something_of_the_first() -> None:
+    a, b, c, d = (Action(name) for name in "abcd")
+    assert ladder._unlike([(d, a, b), (d, a, b, c), (d, b)], 1) == [(d, a, b), (d, b)]
+    assert ladder._unlike([(a,), (a, b)], 0) == [(a,), (a, b)] and ladder._unlike([], 0) == []
+
+
 def _no_text(ir: GraphIR, actions: tuple[Action, ...]) -> Candidate:
     raise NotImplementedError
 

@@ -188,7 +188,9 @@ def _grown(ir: GraphIR, on_gpu: bool) -> tuple[GraphIR, list[list[fx.Node]]]:
     """Return what `_plan` does, with regions of any size; a search asks for sites often."""
     expanded = two_level.expand(losses.expand(expand(ir)))
     if on_gpu:  # on a CPU oneDNN adds it while it writes
-        expanded = updated_together(bias.expand(expanded))
+        expanded = bias.expand(expanded)
+        if ir.training is None:  # a step's forward half ends before the program does
+            expanded = updated_together(expanded)
     return expanded, regions(expanded, CudaKernel if on_gpu else Kernel, least=0)
 
 
