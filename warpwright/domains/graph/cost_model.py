@@ -118,6 +118,8 @@ def launches(node: fx.Node) -> int:
     """Return how many kernels a call launches: one, but for a view, and for a recurrent network, whose steps wait for one another."""
     if _is_free(node):
         return 0
+    if is_op(node, aten.topk.default):
+        return 2  # one finds them, one sorts them
     return max(1, recurrent.launches(node))
 
 
