@@ -96,7 +96,9 @@ def _warm_up(judge: Judge, worker: Worker, entry: str, source: Source) -> None:
         patient = worker.role != "candidate" or (number == 0 and any(name in source.text for name in COMPILERS))
         longest, usual = worker.limits.build_seconds, min(worker.limits.warm_up_seconds, worker.limits.build_seconds)
         try:
+            began = time.monotonic()
             worker.go(longest if patient else usual, idle=usual if worker.role == "candidate" else math.inf)
+            worker.slowest_warm_up = max(worker.slowest_warm_up, time.monotonic() - began)
         except CallRaised as error:
             raise Rejected(rejection("build", f"the warm-up call raised: {error}")) from error
     if worker.role == "candidate" and any(name in source.text for name in COMPILERS):

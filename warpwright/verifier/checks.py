@@ -104,6 +104,7 @@ DISTRIBUTIONS: Mapping[str, str] = {
     "near_one": "1 plus a hundredth of standard normal: products neither vanish nor overflow",
     "edited": "the first nominal input with one element replaced, or a few of each tensor (about eight, or one in 65536)",
     "permuted": "the first nominal input, each tensor's values rolled by another distance",
+    "alike": "the first nominal input, each value moved by less than float16, bfloat16 and TF32 tell apart (float64: than float32)",
     "zeros": "all zero",
     "huge": "nominal times 10,000",
     "tiny": "nominal times 1e-30: products underflow",

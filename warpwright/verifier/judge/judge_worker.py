@@ -20,7 +20,7 @@ from warpwright.verifier.draw import MIXED, TAKEN, Draw, with_draw
 from warpwright.verifier.judge import counters, discrete
 from warpwright.verifier.judge.certificate import certify
 from warpwright.verifier.judge.judgement import Judgement, digest_of, identical, near, within
-from warpwright.verifier.judge.reference import Answer, Original, clone, key_of, leaves_of, tensors_of
+from warpwright.verifier.judge.reference import REDRAWN_STRENGTHS, Answer, Original, clone, key_of, leaves_of, tensors_of
 from warpwright.workers.inside import team
 from warpwright.workers.inside.channel import serve_requests
 from warpwright.workers.tensors import exchange
@@ -34,12 +34,19 @@ STATES, DRAWN_STATES = (0, 1, 2), 4
 """The states that a program meets, and how often they are drawn before its integers are left in order."""
 
 
+WEAKER = (1.0, 0.2, 0.0)
+"""Strengths of states that are tried where it takes none of full strength; the last one leaves the initial state."""
+
+OURS = (MemoryError, *(getattr(torch, name) for name in ("OutOfMemoryError", "AcceleratorError") if hasattr(torch, name)))
+"""Errors of an original's call that may be no fault of its own: AcceleratorError since torch 2.8."""
+
+
 def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
     """Serve requests until the parent closes the pipe."""
     judge = JudgeWorker(order)
     names = (
         "hello", "open", "certify", "state", "ship", "compare", "compare_inputs", "compare_state", "unchanged", "probe", "viable", "forget",
-        "trim", "host_only", "digest", "count", "take_state",
+        "trim", "host_only", "digest", "count", "take_state", "settle",
     )  # fmt: skip
     serve_requests(request_fd, reply_fd, {name: _tidy(getattr(judge, name), order["device"]) for name in names})
 
@@ -113,7 +120,7 @@ class JudgeWorker:
         inputs = original.inputs(case)
         generator = torch.get_rng_state()
         with torch.no_grad():
-            output = original.model(*inputs)
+            output = self._first_output(original, inputs)
             consumes = not torch.equal(generator, torch.get_rng_state())
             after = original.model.state_dict()
             mutated = [name for name in before if not identical(before[name], after[name])]
@@ -139,6 +146,15 @@ class JudgeWorker:
             "wide_problem": original.wide_problem, "outputs": [[leaf.path, list(leaf.shape), str(leaf.dtype)] for leaf in answer.leaves],
         }  # fmt: skip
 
+    def _first_output(self, original: Original, inputs: Any) -> Any:
+        """Return the original's output; raise TaskError where it raises: there is no product of int32 on CUDA. Memory and a lost device are ours."""
+        try:
+            return original.model(*inputs)
+        except (WarpwrightError, *OURS):
+            raise
+        except Exception as error:  # whatever a program raises
+            raise TaskError(f"the original raises on {self.device}: {type(error).__name__}: {str(error)[:500]}") from error
+
     def _differs_again(self, original: Original, case: Case, output: Any) -> bool:
         """Whether a second call on the same input, in the state that the first one left, gives another answer."""
         second = tensors_of(original.model(*original.inputs(case)))
@@ -156,7 +172,14 @@ class JudgeWorker:
             else:
                 break
         else:
-            original.drawn, original.strength = 0, 1.0
+            original.drawn = 0
+            for original.strength in WEAKER:
+                try:
+                    original.current = None
+                    original.run_own(original.inputs(case), 0)
+                except Exception:  # whatever a program raises
+                    continue
+                break
         original.current = None
 
     def _sound_answer(self, original: Original, case: Case) -> Answer:
@@ -187,6 +210,14 @@ class JudgeWorker:
             owner = f"state{which}"
             self.states[which] = {name: self.shelf.put(tensor, owner) for name, tensor in self._original.state(which).items()}
         return {"state": self.states[which]}
+
+    def settle(self, which: int, case: dict[str, Any]) -> dict[str, Any]:
+        """Draw a state anew, which nobody has been shipped yet, while the original is sound on a case in state 0 but not there."""
+        drawn = from_json(Case, case)
+        while self._problem(drawn, which) and not self._problem(drawn, 0) and self._original.redrawn[which] < len(REDRAWN_STRENGTHS) - 1:
+            self._original.redraw(which)
+            self.judgement.forget()
+        return {"redrawn": self._original.redrawn[which]}
 
     def ship(self, case: dict[str, Any]) -> dict[str, Any]:
         """Ship a case's inputs. Only the latest few shipments stay available."""

@@ -37,6 +37,8 @@ LARGE = 32 << 20
 """Bytes from which a block has pages of its own, taken anew each time: glibc's largest threshold, where its moving one ends up."""
 
 FLUSH_LIMIT = 1 << 30
+TWIN_SECONDS = 1.0
+"""A class that takes longer to construct is constructed once."""
 COLLECT_EVERY = 64
 
 LOOK_SECONDS, LOOKS, PLAIN_SHARE = 2e-4, 16, 4.0
@@ -63,7 +65,7 @@ def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
         name: getattr(runner, name)
         for name in (
             "hello", "build", "load_state", "set_state", "prepare", "export", "keep", "census", "lock", "device_facts", "receive", "host_only",
-            "release_memory", "trim", "line_up", "switch_mode", "load",
+            "release_memory", "trim", "line_up", "switch_mode", "load", "twin", "part",
         )
     }
     stops = bool(order.get("stops"))
@@ -79,6 +81,8 @@ class Runner:
         self.folder = order["folder"]
         self.shelf = exchange.Shelf(order["exchange"])
         self.programs: dict[str, Program] = {}
+        self.classes: dict[str, tuple[type, float]] = {}
+        """Of the entries that are one, with the seconds that it took to construct."""
         self.program: Program | None = None
         self.inputs: list[Any] = []
         self.slot_form: Any = None
@@ -139,14 +143,34 @@ class Runner:
                 raise ValueError(f"expected file names inside the source folder, saw {name!r}")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-        instance = self._construct(str(folder / files[0][0]), entry, class_name, init)
+        self._hold(entry, self._construct(str(folder / files[0][0]), entry, class_name, init), training, stateful)
+        return {"seconds": time.perf_counter() - start}
+
+    def _hold(self, entry: str, instance: Any, training: bool | None, stateful: bool = False) -> None:
         module = instance if isinstance(instance, torch.nn.Module) else None
         if module is not None:
             torch.nn.Module.to(module, self.device)
             if training is not None:
                 module.train(training)
         self.programs[entry] = Program(instance, module, stateful)
-        return {"seconds": time.perf_counter() - start}
+
+    def twin(self, entry: str, other: str, init: Any, training: bool | None) -> dict[str, Any]:
+        """Construct another instance of an entry's class; {"none"} where it is no module, or takes long to construct, or there cannot be two."""
+        kind, seconds = self.classes.get(entry, (None, 0.0))
+        if kind is None or seconds > TWIN_SECONDS or self.programs[entry].module is None:
+            return {"none": True}
+        try:
+            self._hold(other, kind(*exchange.decode(init, lambda item: exchange.take(item, self.device), trusted=True)), training)
+        except Exception:  # whatever a constructor raises that was not made for it: a program may be the only one of its kind
+            return {"none": True}
+        return {}
+
+    def part(self, others: list[str]) -> dict[str, Any]:
+        """Let go of twins."""
+        self.program, self.outputs = None, None
+        for other in others:
+            self.programs.pop(other, None)
+        return {}
 
     def _construct(self, path: str, entry: str, class_name: str, init: Any) -> Any:
         sys.path.insert(0, os.path.dirname(path))
@@ -162,7 +186,10 @@ class Runner:
         if not inspect.isclass(value):
             return value
         torch.manual_seed(0)
-        return value(*exchange.decode(init, lambda item: exchange.take(item, self.device), trusted=True))
+        began = time.perf_counter()
+        instance = value(*exchange.decode(init, lambda item: exchange.take(item, self.device), trusted=True))
+        self.classes[entry] = value, time.perf_counter() - began
+        return instance
 
     def load_state(self, entry: str, state: dict[str, Any]) -> dict[str, Any]:
         """Load parameters and buffers by name with `load_state_dict`, strictly."""
@@ -218,6 +245,9 @@ class Runner:
         self._end_turn(spin)
         if entry is None:
             self.program = None
+            if flush:  # a call of nothing is as cold as any other
+                self._flush()
+                self.synchronize()
             return {}
         self.program = self.programs[entry]
         self.inputs = self._place(inputs, slot)

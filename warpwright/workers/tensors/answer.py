@@ -123,7 +123,13 @@ def describer() -> Callable[[Any], bytes]:
             parts.append(pack("=H", len(name)) + name + describe(item))
         return b"{" + pack("=I", len(parts)) + b"".join(parts)
 
-    return describe
+    def described(value: Any) -> bytes:
+        try:
+            return describe(value)
+        except RecursionError:  # a list that holds itself
+            return other("containers within containers without end")
+
+    return described
 
 
 def state_text(name: str, tensor: Any) -> list[Any]:
