@@ -29,7 +29,7 @@ CONFIG = Path(__file__).parents[2] / "configs" / "graphs.toml"
 
 EVALUATIONS = (1, 2, 4, 8, 16)
 
-SEARCHES = ("random", "greedy", "evolve", "bandit", "ladder")
+SEARCHES = ("random", "greedy", "evolve", "evolve-ranked", "bandit", "ladder")
 
 ALL = 256
 """Evaluations after which evolve is looked at too: more than any recorded space holds."""
