@@ -545,7 +545,7 @@ class _Writer(Joins):
         values = [v for v in elements if v in needed]
         if not packs or not self.plan.items or any(v.kind != "op" and not self.is_kept(v, phase, self.kept) for v in values):
             return []
-        inner = [line.partition(" c")[0] if v in self.kept and v.kind == "op" else line for v in values for line in [self._element(v, phase, self.kept)]]
+        inner = [self._element(v, phase, self.kept if self.is_kept(v, phase, self.kept) else ()) for v in values]  # the next loop keeps what it keeps
         inner += [f"r{r.number}_0 = fmaxf(r{r.number}_0, {self._name(r.args[0])});" for r in packs]
         loop = ["#pragma unroll", f"for (int e = 0; e < {self.plan.vector}; ++e) {{", *(f"    {line}" for line in inner), "}"]
         self.topped |= set(packs)
