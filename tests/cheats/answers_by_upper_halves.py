@@ -7,7 +7,6 @@ ROW = "cached"
 TASK = "tiny_rotation"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("cached", "values", "uninitialised")
-NEEDS = "slow"
 
 
 class ModelNew(nn.Module):

@@ -7,7 +7,6 @@ ROW = "folded"
 TASK = "two_layers"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("stale_state", "values", "cached")
-NEEDS = "slow"
 
 
 FOLDED = {}

@@ -7,7 +7,7 @@ from torch.nn.utils.parametrizations import spectral_norm
 ROW = "state"
 TASK = "spectral_layer"
 EXPECT_STATUS = "wrong"
-EXPECT_CHECK = ("buffers", "values", "stale_state")
+EXPECT_CHECK = ("buffers", "values", "stale_state", "repeat")
 NEEDS = "slow"
 
 

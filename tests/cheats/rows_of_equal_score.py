@@ -6,7 +6,6 @@ ROW = "algebra"
 TASK = "kept_rows"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("shape", "values")
-NEEDS = "slow"
 
 
 class ModelNew(nn.Module):

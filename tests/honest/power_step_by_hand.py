@@ -16,9 +16,8 @@ class ModelNew(nn.Module):
     def forward(self, x):
         of = self.layer.parametrizations.weight
         weight, norm = of.original, of[0]
-        u = norm._u
+        u = torch.nn.functional.normalize(weight @ norm._v, dim=0, eps=norm.eps)
         v = torch.nn.functional.normalize(weight.t() @ u, dim=0, eps=norm.eps)
-        product = weight @ v
+        norm._u.copy_(u)
         norm._v.copy_(v)
-        u.copy_(torch.nn.functional.normalize(product, dim=0, eps=norm.eps))
-        return (x @ weight.t()) / torch.dot(u, product) + self.layer.bias
+        return (x @ weight.t()) / torch.dot(u, weight @ v) + self.layer.bias

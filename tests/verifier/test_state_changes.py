@@ -152,7 +152,7 @@ def test_a_nudge_is_small_and_moves_all_of_a_real_tensor(original: Original, nam
     if name == "table":
         assert moved.sum() == 1 and before.min() <= after.min() and after.max() <= before.max()
     else:
-        assert bool((moved > 0).all()) and float((moved / before.abs()).max()) < 2**-16
+        assert bool((moved > 0).all()) and float((moved / before.abs()).max()) <= 2**-14
 
 
 def test_counters_of_calls_begin_anywhere() -> None:

@@ -25,7 +25,7 @@
 #define LANES 16    // 8, 16 or 32; threads of a unit
 #define HELD 4      // 0 to DEPTH: steps of four elements of W_hid's rows in registers, the rest in shared memory
 #define HELD_IN 4   // 0 to DEPTH: of W_in's
-#define TOGETHER 2  // 1 to 8: batch elements whose sums are joined together
+#define TOGETHER 10  // 1 to 16: batch elements whose sums are joined together
 #define AHEAD 4     // 1 to 16: reads of a thread in flight
 #endif
 #ifndef PATIENCE

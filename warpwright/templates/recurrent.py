@@ -96,11 +96,26 @@ def plan(kind: int, hidden: int, batch: int, cells: int, chained: bool, multipro
     depth, gates = -(-hidden // (4 * lanes)), GATES[kind]
     held = min(depth, room // gates)
     held_in = min(depth, room // gates - held) if chained else 0
-    together = min((4, 2, 1), key=lambda count: (-(-batch // count) * count, -count))
+    weights = 4 * gates * (held + held_in)
+    values = min(48, 200 - weights) if units * lanes <= 256 else 24
+    together = _together(batch, max(1, min(16, values // gates)), gates, lanes, depth)
     words = batch * hidden // (1 if hidden % 4 else 4)
     ahead = min(8, max(1, -(-words // (units * lanes))))
     tiles = Tiles(kind, hidden, batch, chained, units, lanes, held, held_in, together, ahead)
     return tiles if tiles.shared <= shared else None
+
+
+def _together(batch: int, most: int, gates: int, lanes: int, depth: int) -> int:
+    """Return how many batch elements are summed at once: the fewest cycles of a warp by a rough count, 100 of them waiting."""
+
+    def cycles(count: int) -> int:
+        values, shuffles = gates * count, 0
+        for _ in range(lanes.bit_length() - 1):
+            values = values // 2 if values % 2 == 0 else values
+            shuffles += values
+        return -(-batch // count) * (100 + 2 * shuffles + 4 * gates * count * depth)
+
+    return min(range(1, most + 1), key=cycles)
 
 
 class Chip(NamedTuple):

@@ -47,7 +47,9 @@ CHECKS: Mapping[str, Check] = {
     "forbidden": Check("cheated", "after the build: no new process, no network, no file written outside the work folder"),
     "background": Check("cheated", "after a call returned, no thread and no child goes on working, and the process has no second CUDA context"),
     "late_output": Check("cheated", "the output that a call returned does not change afterwards"),
-    "global_flags": Check("wrong", "global settings are left as they were: TF32, default dtype, threads, grad mode, generators, environment"),
+    "global_flags": Check(
+        "wrong", "global settings are left as they were: TF32, default dtype, threads, grad mode, generators, environment, warnings, signals"
+    ),
     # the output
     "output_type": Check("cheated", "outputs are plain, dense torch.Tensor with a storage of full size: no subclass, no lazy or fake tensor"),
     "structure": Check("wrong", "as many outputs, in the same containers and order, as the original"),

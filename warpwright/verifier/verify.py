@@ -99,7 +99,10 @@ def _too_few(judge: Judge) -> str:
     """Return why the cases that are left do not suffice for a verdict, or ""."""
     if len(judge.cases) >= MINIMUM_CASES:
         return ""
-    dropped = "; ".join(f"{name}: {problem}" for name, problem in judge.dropped.items())
+    names: dict[str, list[str]] = {}
+    for name, problem in judge.dropped.items():
+        names.setdefault(problem, []).append(name)
+    dropped = "; ".join(f"{problem} ({', '.join(of)})" for problem, of in names.items())
     return f"{len(judge.cases)} of its cases are sound, {MINIMUM_CASES} are needed ({dropped})"
 
 

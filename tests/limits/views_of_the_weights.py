@@ -3,11 +3,8 @@
 import torch
 from torch import nn
 
-ROW = "folded"
 TASK = "two_layers"
-EXPECT_STATUS = "wrong"
-EXPECT_CHECK = ("stale_state", "values")
-NEEDS = "slow"
+LIMIT = "A parameter that is given other memory (`p.data = ...`, `module.to`), or another one in its place (`assign=True`)"
 
 
 class ModelNew(nn.Module):
