@@ -266,7 +266,7 @@ def _load_near(schedule: Schedule, place: int) -> int:
 
 def _reuse_off() -> Kind:
     def make(schedule: Schedule, action: Action) -> Schedule | None:
-        return edits.without_reuse(schedule, schedule.place_of(_index(action)))
+        return edits.without_reuse(schedule, [schedule.place_of(_index(action))])
 
     def every(schedule: Schedule) -> Iterator[Action]:
         return (_at("reuse_off", schedule, place) for place, word in enumerate(schedule.words) if control.reused(word))
@@ -375,7 +375,7 @@ def _scatter(checker: Checker) -> Kind:
 
 def _reuse_block(checker: Checker) -> Kind:
     def make(schedule: Schedule, action: Action) -> Schedule | None:
-        return edits.reuse_off(schedule, _number(action))
+        return edits.without_reuse(schedule, schedule.kernel.blocks[_number(action)])
 
     def every(schedule: Schedule) -> Iterator[Action]:
         return (Action("reuse_block", f"b{number}") for number in hot_blocks(checker)[:1])
