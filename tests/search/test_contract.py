@@ -17,7 +17,7 @@ from warpwright.space import Traits
 
 EVERY = pytest.mark.parametrize("name", sorted(SEARCHES))
 
-ENOUGH = {"screen": 400, "ladder": 8, "anneal": 3000, "greedy": 80, "beam": 120, "evolve": 200, "bandit": 120, "random": 400}
+ENOUGH = {"screen": 400, "ladder": 8, "anneal": 3000, "greedy": 80, "beam": 120, "evolve": 200, "evolve-ranked": 200, "bandit": 120, "random": 400}
 """Proposals within which each search must have found the best of the toy space's 54 programs, for each of ten seeds."""
 
 

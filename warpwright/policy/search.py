@@ -14,6 +14,7 @@ from typing import Any
 from warpwright import loop
 from warpwright.policy import prompt
 from warpwright.policy.model import Policy
+from warpwright.policy.promise import Promises
 from warpwright.policy.spreading import Spread, spread
 from warpwright.policy.words import Places, program_words
 from warpwright.policy.writing import END, MayEnd, Writing, anywhere
@@ -79,6 +80,7 @@ class Asking:
             self.places.word(name)
         self.program = self.places.program(raw)
         self.writing = Writing(self.moves, self.places, may_end)
+        self.promises = Promises(self.writing) if space.estimate is not None else None
 
     def prompt(self, known: dict[Recipe, float], rng: Random, roof: float | None, how: prompt.Exemplars) -> str:
         """Return a prompt with exemplars drawn from `known`."""
@@ -88,6 +90,7 @@ class Asking:
         """Return the recipe that the space's cost model holds for the cheapest; the first where it has none."""
         return min(recipes, key=lambda recipe: self.moves.estimate(recipe) or math.inf)
 
-    def spread(self, known: dict[Recipe, float]) -> Spread | None:
-        """Return how to spread what is written next; None where no more than the original is known."""
-        return spread(((*self.places.recipe(recipe), END), speedup) for recipe, speedup in known.items() if recipe)
+    def spread(self, known: dict[Recipe, float], promised: bool = True) -> Spread | None:
+        """Return how to spread what is written next; None where no more than the original is known and no cost model promises anything."""
+        said = (((*self.places.recipe(recipe), END), speedup) for recipe, speedup in known.items() if recipe)
+        return spread(said, promises=self.promises if promised else None)
