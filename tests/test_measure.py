@@ -236,6 +236,14 @@ def test_overhead_is_subtracted() -> None:
     assert found.candidate.median == pytest.approx(2e-4, rel=0.05)
 
 
+def test_a_note_says_which_bound_is_missing() -> None:
+    def looked(low: float, high: float) -> str:
+        return measure._missing(measure._Look("eager", 2.0, low, high, 0.1, "FASTER"))
+
+    assert looked(1.9, math.inf).startswith("its upper bound") and looked(0.0, 2.1) == "its lower bound"
+    assert looked(0.0, math.inf) == "an interval" and not looked(1.9, 2.1)
+
+
 def test_calls_that_drown_in_the_overhead_give_no_verdict() -> None:
     machine = Machine(Random(10), spread=0.02)
     rows = {"eager": Fake("eager", machine, 5e-6, overhead=8e-5)}

@@ -13,6 +13,7 @@
      |    +-- WorkerRan       it ran while it was stopped
      |    +-- CallRaised      the program raised in a call; the process still answers
      +-- JudgeFailed          the judge could not answer: no fault of the candidate
+     |    +-- DeviceFailed    the original left the device in error
      +-- TrustedFailed        nor could another trusted process
      +-- NothingBuilds        not even the original can be built in a candidate's process
      +-- BelowFloor           a program took less time than moving its data takes
@@ -103,6 +104,10 @@ class CallRaised(WorkerError):
 
 class JudgeFailed(WarpwrightError):
     """The judge could not answer: no fault of the candidate, which gets no verdict."""
+
+
+class DeviceFailed(JudgeFailed):
+    """The original left the device in error, as some kernels do where an input begins between two wide words: the judge's process is lost."""
 
 
 class TrustedFailed(WarpwrightError):

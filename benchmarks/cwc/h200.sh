@@ -1,7 +1,7 @@
 #!/bin/bash
 # Short runs of benchmarks.cwc.cifar on a GPU: the most valuable trainings first, rows kept after every training.
 #
-#   bash benchmarks/cwc/h200.sh first|second|third|fourth|nets|verify|rest SETS OUT SECONDS
+#   bash benchmarks/cwc/h200.sh first|second|third|fourth|nets|authors|verify|rest SETS OUT SECONDS
 #   bash benchmarks/cwc/h200.sh chosen SETS OUT SECONDS 'CHOICES' ...
 #
 # SETS holds NAME.tar.xz of NAME/{train,test}.pack (c10, c100, im64); what SETS/cwc-*.tgz of earlier runs hold is not done again.
@@ -128,6 +128,16 @@ nets)  # DenseNet-121 and WRN-34-10 on images of apart; VGG-16 against an advers
     for share in 0/2 1/2; do
         run c10 16 --presets apart --share $share --parts $parts --beside 2 --lanes 2 --adversary-steps 2 \
             --epochs "$short,architectures=3" --seeds architectures=3,vgg16-adversarial=1 &
+        others+=($!)
+    done
+    wait "${others[@]}"
+    ;;
+authors)  # the rows that the authors print, on images of apart: four networks, the other radii, parts of a set, DAT, self-supervised training
+    unpack c10
+    others=() parts=architectures,radii,wide-adversarial,fractions,dat,self-supervised
+    for share in 0/3 1/3 2/3; do
+        run c10 16 --presets apart --share $share --parts $parts --beside 3 --lanes 2 --adversary-steps 2 \
+            --epochs "$short,architectures=3,radii=4,wide-adversarial=1,fractions=4,dat=3,self-supervised=20" --seeds architectures=3,radii=3,dat=3 &
         others+=($!)
     done
     wait "${others[@]}"

@@ -28,6 +28,7 @@ from benchmarks.timing.events import batch
 from warpwright.base import Action, Task
 from warpwright.domains import transpile
 from warpwright.domains.graph import capture
+from warpwright.domains.graph.cuda import ahead
 from warpwright.domains.graph.cuda.kernel import CudaKernel, source_of
 from warpwright.domains.graph.lower import Original, lower
 from warpwright.domains.graph.techniques.fuse import FuseCuda
@@ -111,6 +112,7 @@ def main() -> None:
     parser.add_argument("--cases", default="")
     parser.add_argument("--seconds", type=float, default=100.0, help="no case is begun after that many")
     parser.add_argument("--tunings", type=int, default=4, help="how many tunings of each kernel are tried")
+    parser.add_argument("--ahead", default="", help="values of cuda/ahead.py's AHEAD, each tried")
     parser.add_argument("--dry", action="store_true")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -125,7 +127,7 @@ def main() -> None:
             if time.monotonic() > end:
                 write(file, {"table": "left out", "case": name})
                 continue
-            for row in guarded(name, options.dry, options.tunings, peak):
+            for row in guarded(name, options.dry, options.tunings, peak, tuple(map(int, filter(None, options.ahead.split(","))))):
                 write(file, row)
 
 
@@ -136,16 +138,16 @@ def write(file: Any, row: dict[str, Any]) -> None:
     print(row, flush=True)
 
 
-def guarded(name: str, dry: bool, tunings: int, peak: float) -> Iterator[dict[str, Any]]:
+def guarded(name: str, dry: bool, tunings: int, peak: float, distances: tuple[int, ...]) -> Iterator[dict[str, Any]]:
     """Yield the rows of a case; what fails is a row."""
     try:
-        yield from rows(name, dry, tunings, peak)
+        yield from rows(name, dry, tunings, peak, distances)
     except Exception as error:  # one case must not end the others
         yield {"table": "failed", "case": name, "reason": f"{type(error).__name__}: {error}"[:500]}
 
 
-def rows(name: str, dry: bool, tunings: int, peak: float) -> Iterator[dict[str, Any]]:
-    """Yield one row a tuning, and one for the best."""
+def rows(name: str, dry: bool, tunings: int, peak: float, distances: tuple[int, ...] = ()) -> Iterator[dict[str, Any]]:
+    """Yield one row a tuning and distance, and one for the best."""
     case = CASES[name]
     sizes = smaller(case.sizes) if dry else list(case.sizes)
     text = case.text.replace("(4096,)", f"({sizes[0][-1]},)").replace("(64, 256, 256)", str(tuple(sizes[0][1:])))
@@ -161,7 +163,8 @@ def rows(name: str, dry: bool, tunings: int, peak: float) -> Iterator[dict[str, 
     moved = sum(t.nbytes for t in (*inputs, plain))
     limits = rms(plain, exact)
     found = []
-    for action in list(technique.sites(ir))[:tunings]:
+    usual = ahead.AHEAD
+    for action, ahead.AHEAD in [(action, distance) for action in list(technique.sites(ir))[:tunings] for distance in distances or (usual,)]:
         if dict(action.params)["calls"] != 1:
             continue
         optimized, launches = program(ir, action, task_text, dry)
@@ -169,8 +172,9 @@ def rows(name: str, dry: bool, tunings: int, peak: float) -> Iterator[dict[str, 
         error = rms(seen, exact) / max(limits, 1e-12)
         seconds = 0.0 if dry else timed(lambda f=optimized: f(*inputs))
         found.append((seconds, action))
-        shown = {"us": round(1e6 * seconds, 1), "error of torch's": round(error, 3)}
+        shown = {"ahead": ahead.AHEAD, "us": round(1e6 * seconds, 1), "error of torch's": round(error, 3)}
         yield {"table": "tunings", "case": name, "tuning": str(action), "launches": launches, **shown}
+    ahead.AHEAD = usual
     if dry:
         return
     eager = timed(lambda: function(*inputs))

@@ -6,8 +6,8 @@
 The tasks are those of `split`: three small ones, and the twenty of KernelBench that were timed independently. Each original has a worker of its
 own; all are built first, several at once, and then timed one after the other. The two timers take turns, block by block, and either goes first in
 every second one: clocks that drift count for both. With the plain one always first, and four blocks, one of twenty programs read 3.8 % more, and
-1.5 % more in the next run. A row says by how much the evaluator's median is above the plain one, and whether that is within 3 % or 5 us; of the
-small tasks another says where a single call's microseconds go, and what a program takes that does nothing but is prepared as any other ("hollow").
+1.5 % more in the next run. A row says by how much the evaluator's median is above the plain one, and whether that is within 3 % or 5 us; another
+says where a single call's microseconds go, and what a program takes that does nothing but is prepared as any other ("hollow").
 What was not reached in `--limit` seconds is named in the last row.
 """
 
@@ -27,7 +27,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.timing.split import SMALL, SPAN, SPIN, Subject, empty, hollow, split, subjects
+from benchmarks.timing.split import SPAN, SPIN, Subject, empty, hollow, split, subjects
 from warpwright.timing.facts import device_facts
 from warpwright.verifier import timed
 from warpwright.workers import placement
@@ -138,9 +138,8 @@ def main() -> None:
             overhead = timed.call_overhead(subject.worker) * 1e6
             rows.append({"table": "agree", "task": name, **_flat(compared(subject, overhead)), "empty us": round(overhead, 1)})
             write(rows[-1])
-            if name in SMALL:
-                parts = split(subject, "spin", PART_CALLS)
-                write({"table": "parts", "task": name, **parts, "hollow": hollow(subject, "spin", PART_CALLS), "empty": empty(subject, "spin")})
+            parts = split(subject, "spin", PART_CALLS)
+            write({"table": "parts", "task": name, **parts, "hollow": hollow(subject, "spin", PART_CALLS), "empty": empty(subject, "spin")})
         except Exception:  # one task's failure leaves the others
             left.append(f"{name}: {traceback.format_exc()[-300:]}")
     agree = {regime: sum(row[f"{regime} agrees"] for row in rows) for regime in ("single", "stream")}

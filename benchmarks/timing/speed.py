@@ -7,7 +7,8 @@
 Cold is the command `warpwright audit` with its default baselines, everything in it, with an archive and a cache folder of its own; "cold, caches" is
 the same once more, when what compilers and probes have kept on the disk is there. Warm is a resident evaluator that has answered a program of each
 kind before; its programs differ from one another, and none is answered from an archive. Rows go to OUT/rows.jsonl as they are known; those of a
-server say which steps took how long. `--limit` is for everything: what is late is cancelled and a row says so, and what comes last is left out.
+server say which steps took how long, and how the program was timed. `--limit` is for everything: what is late is cancelled and a row says so, and
+what comes last is left out. An answer of a server that needs more time than is left is not begun: cut short it says nothing of how long it takes.
 A command's events, with the seconds since its start, go to OUT/events.jsonl, and are printed: of one that was cut off, too.
 """
 
@@ -78,6 +79,15 @@ SIZES = {"cpu": {"rows": 256, "columns": 1024, "part": 16}, "cuda": {"rows": 204
 SLICE = 0.05
 LEAST_SECONDS = 1.0
 """Nothing is begun with less time left."""
+
+NEEDS = {
+    ("cpu", "first of a server", "wrong"): 20.0, ("cpu", "first of a server", "right"): 90.0, ("cpu", "warm", "right"): 15.0,
+    ("cuda", "first of a server", "wrong"): 20.0, ("cuda", "first of a server", "right"): 75.0, ("cuda", "warm", "right"): 15.0,
+}  # fmt: skip
+"""Seconds that have to be left for it: the first right answer beside all baselines took 51 s on an H200, and was cancelled twice after 31."""
+
+TIMED = ("regime", "pairs", "spread_of_pairs", "correlation_time", "checked_calls", "calls_in_a_turn", "seconds", "note")
+"""What a row says of the conditions of a timing."""
 
 STEP = re.compile(r"(\d{4}-\S+T\S+) \d+ (.+)")
 """Of a lane's log: when something was begun, and what."""
@@ -153,8 +163,9 @@ class Bench:
 
     def noted(self, state: str, kind: str, step: Callable[[], dict[str, Any]]) -> None:
         """Time a step and write what it came to."""
-        if self.left < LEAST_SECONDS:
-            self.write({"state": state, "program": kind, "left out": "no time"})
+        needs, left = NEEDS.get((self.device.partition(":")[0], state, kind), LEAST_SECONDS), self.left
+        if left < needs:
+            self.write({"state": state, "program": kind, "left out": f"it may take {needs:.0f} s, and {max(0.0, left):.0f} s are left"})
             return
         began = time.monotonic()
         try:
@@ -170,6 +181,7 @@ class Bench:
             "state": state, "program": kind, "seconds": round(time.monotonic() - began, 2), **watch.row, "status": said["status"],
             "verdict": said.get("verdict"), "interval": interval, "reason": str(said.get("reason", ""))[:120],
             "baselines": said.get("baselines"), "left out": said.get("left_out"), "built": said.get("built"), "steps": self.steps(),
+            "timed": said.get("timed"),
         }  # fmt: skip
         self.write(row)
         self.show_events(state, kind)
@@ -220,9 +232,12 @@ class Bench:
     def warm(self, session: Session, kind: str) -> dict[str, Any]:
         """Ask the resident evaluator for a program."""
         chosen = {"baselines": self.baselines.split(",")} if self.baselines else {}
-        return session.evaluate(
+        said = session.evaluate(
             self.task, self.program(kind), device=self.device, seconds=self.seconds, deadline=min(300.0, self.left), **chosen
         )  # fmt: skip
+        measured = [record.measurement for record in session.archive.records() if record.key == said.get("record")]
+        said["timed"] = {name: one.conditions[name] for one in measured if one is not None for name in TIMED if name in one.conditions}
+        return said
 
     def summarise(self) -> None:
         """Write the rows of the table, and forget what they are made of."""
@@ -280,6 +295,9 @@ def _warm(bench: Bench, session: Session, parts: list[str], runs: int, rate_seco
     """Ask a resident evaluator: the first of each kind, then those that are counted."""
     for kind in ("wrong", "right"):
         bench.noted("first of a server", kind, lambda kind=kind: bench.warm(session, kind))  # type: ignore[misc]
+    if any(("first of a server", kind) not in bench.taken for kind in ("wrong", "right")):
+        bench.write({"state": "warm", "left out": "a first answer of the server is missing, and what came next would be one"})
+        return
     for kind in ("wrong", "right") * runs if "warm" in parts else ():
         bench.noted("warm", kind, lambda kind=kind: bench.warm(session, kind))  # type: ignore[misc]
     if "rate" in parts and bench.left > LEAST_SECONDS:

@@ -1,7 +1,7 @@
 """Translated kernels against hand-written OpenMP, torch and one fiber a thread, interleaved in one run; peers run before.
 
     python -m benchmarks.transpile.speed [--repeats 30] [--threads 1] [--cpu-time] [--kept] [--only NAME,...] [--without NAME,...]
-        [--outside] [--peer NAME=LIBRARY ...] [--markdown FILE]
+        [--outside] [--peer NAME=LIBRARY ...] [--markdown FILE] [--write FOLDER | --texts FOLDER]
 
 The kernels are in speed.cu, speed_ladder.cu (products of matrices), speed_shared.cu and speed_llm.cu (training of a language model, first
 courses), the twins in speed_hand.cpp, speed_shared_hand.cpp and speed_llm_hand.cpp, data and answers in speed_works.py, speed_works_shared.py and
@@ -31,7 +31,7 @@ import os
 import statistics
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -45,6 +45,7 @@ from benchmarks.transpile.speed_works_shared import INSTANCES
 from benchmarks.transpile.work import Work
 from warpwright import native
 from warpwright.domains import transpile
+from warpwright.domains.transpile import launch
 from warpwright.timing import facts
 
 HERE = Path(__file__).parent
@@ -72,15 +73,35 @@ class Twins:
         return next(getattr(library, name) for library in self.libraries if hasattr(library, name))
 
 
-def loaded(tier: str, chosen: Sequence[Work]) -> dict[str, Any]:
-    """Return the kernels of the sources that the works need, in one tier."""
+def written(tier: str, chosen: Sequence[Work], folder: Path | None) -> Iterator[tuple[str, str, dict[str, int]]]:
+    """Yield the sources that the works need, their C++ in one tier, and its kernels' numbers; `folder`: where an earlier call has put them."""
     blocks = {(work.kernel or work.name).partition("<")[0]: work.block for work in chosen}
-    kernels: dict[str, Any] = {}
     for source, (_, instances) in SOURCES.items():
         text = (HERE / f"{source}.cu").read_text()
-        if any(f" {name}(" in text for name in blocks):
-            kernels |= transpile.compile_text(text, f"{source}.cu", tier=tier, instances=instances, blocks=blocks).load()
+        if not any(f" {name}(" in text for name in blocks):
+            continue
+        if folder is not None:
+            yield source, (folder / f"{source}.{tier}.cpp").read_text(), json.loads((folder / f"{source}.{tier}.json").read_text())
+        else:
+            program = transpile.compile_text(text, f"{source}.cu", tier=tier, instances=instances, blocks=blocks)
+            yield source, program.source, dict(program.exports)
+
+
+def loaded(tier: str, chosen: Sequence[Work], folder: Path | None) -> dict[str, Any]:
+    """Return the kernels of the sources that the works need, in one tier."""
+    kernels: dict[str, Any] = {}
+    for _, text, exports in written(tier, chosen, folder):
+        kernels |= launch.load(text, exports)
     return kernels
+
+
+def write(tiers: Sequence[str], chosen: Sequence[Work], folder: Path) -> None:
+    """Put the C++ of the works' sources into a folder, for --texts."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for tier in tiers:
+        for source, text, exports in written(tier, chosen, None):
+            (folder / f"{source}.{tier}.cpp").write_text(text)
+            (folder / f"{source}.{tier}.json").write_text(json.dumps(exports))
 
 
 def converted(arguments: Iterable[Any]) -> list[Any]:
@@ -96,7 +117,7 @@ def peer_caller(work: Work, library: ctypes.CDLL) -> Callable[[], Any] | None:
     return None if function is None else lambda: function(*arguments)
 
 
-def callers(work: Work, tiers: dict[str, Any], hand: Twins) -> dict[str, Callable[[], Any]]:
+def callers(work: Work, tiers: dict[str, Any], hand: Twins, with_torch: bool = True) -> dict[str, Callable[[], Any]]:
     """Return what is timed, by name, without the peers."""
     by_name: dict[str, Callable[[], Any]] = {}
     for tier, kernels in tiers.items():
@@ -105,7 +126,7 @@ def callers(work: Work, tiers: dict[str, Any], hand: Twins) -> dict[str, Callabl
     arguments = converted(work.hand_arguments)
     function = getattr(hand, work.twin or work.kernel or work.name)
     by_name["hand OpenMP"] = lambda: function(*arguments)
-    if work.torch is not None:
+    if with_torch and work.torch is not None:
         by_name["torch"] = work.torch
     return by_name
 
@@ -204,9 +225,11 @@ def options() -> argparse.Namespace:
     parser.add_argument("--kept", action="store_true", help="clear outputs between calls only where a kernel adds to them")
     parser.add_argument("--outside", action="store_true", help="the kernels of speed_works_outside.py in place of the suite's")
     parser.add_argument("--only", help="kernels, with commas between")
-    parser.add_argument("--without", default="", help="tiers that are not timed, with commas between")
+    parser.add_argument("--without", default="", help="tiers that are not timed, or torch, with commas between")
     parser.add_argument("--peer", action="append", default=[], metavar="NAME=LIBRARY")
     parser.add_argument("--markdown", type=Path)
+    parser.add_argument("--write", type=Path, metavar="FOLDER", help="only write the kernels' C++ there")
+    parser.add_argument("--texts", type=Path, metavar="FOLDER", help="take the kernels' C++ from there, as another version wrote it")
     given = parser.parse_args()
     if given.cpu_time and (given.threads > 1 or given.peer):
         parser.error("--cpu-time is for one thread, without peers")
@@ -233,16 +256,19 @@ def main() -> None:
     given = options()
     suite = speed_works_outside.works(np.random.default_rng(0)) if given.outside else works()
     chosen = [work for work in suite if given.only is None or work.name in given.only.split(",")]
+    left_out = given.without.split(",")
+    kept = [tier for tier in TIERS if tier not in left_out]
+    if given.write:
+        return write(kept, chosen, given.write)
     peers, faults = timed_peers(chosen, given)  # first: the forked processes need one that has started no threads
     torch.set_num_threads(given.threads)
-    kept = [tier for tier in TIERS if tier not in given.without.split(",")]
-    tiers = {tier: loaded(tier, chosen) for tier in kept}
+    tiers = {tier: loaded(tier, chosen, given.texts) for tier in kept}
     hand = Twins([ctypes.CDLL(str(native.build((HERE / f"{name}.cpp").read_text(), flags=HAND_FLAGS))) for name in TWINS])
     ctypes.CDLL("libgomp.so.1").omp_set_num_threads(given.threads)
     lines = ["| kernel | size | program | min ms | median ms | hand / this | torch / this |", "|---|---|---|---|---|---|---|", *faults]
     best = {}
     for work in chosen:
-        calls = callers(work, tiers, hand)
+        calls = callers(work, tiers, hand, "torch" not in left_out)
         for name, call in calls.items():
             error = error_of(work, name, call)
             if error > LARGEST_ERROR:

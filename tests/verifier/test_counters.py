@@ -97,11 +97,18 @@ def test_a_trial_touches_nothing_but_the_cpu() -> None:
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "complex64", "complex128"])
 def test_a_nudge_is_as_small_as_it_says_in_every_precision(dtype: str) -> None:
     before = torch.linspace(0.5, 2, 99).to(getattr(torch, dtype)) * (-1 if dtype != "complex64" else 1j)
-    after = distributions.nudged(before, 5)
     eps, wide = torch.finfo(before.dtype).eps, torch.complex128 if before.is_complex() else torch.float64
-    moved = (after.to(wide) - before.to(wide)).abs() / before.to(wide).abs() / eps
-    units = 4 if before.element_size() == 2 else 64
-    assert after.dtype is before.dtype and units - 1 <= float(moved.min()) and float(moved.max()) <= units + 1
+    for seed in range(4):
+        after = distributions.nudged(before, seed)
+        moved = (after.to(wide) - before.to(wide)).abs() / before.to(wide).abs() / eps
+        least, most = (4, 4) if before.element_size() == 2 else (64, 512)
+        assert after.dtype is before.dtype and least - 1 <= float(moved.min()) and float(moved.max()) <= most + 1
+
+
+def test_a_nudge_leaves_the_upper_half_of_each_value() -> None:
+    before = torch.randn(4000)
+    after = distributions.nudged(before, 3)
+    assert torch.equal(before.view(torch.int32) >> 16, after.view(torch.int32) >> 16) and not bool((before == after).any())
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "int64"])

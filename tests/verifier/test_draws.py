@@ -10,7 +10,7 @@ import pytest
 
 from warpwright.base import Case, Task
 from warpwright.verifier.checks import DISTRIBUTIONS, INFINITE
-from warpwright.verifier.draw import STRIDED, Draw, with_draw
+from warpwright.verifier.draw import STRIDED, UNEVEN, Draw, with_draw
 from warpwright.verifier.judge import discrete, distributions
 from warpwright.verifier.judge_client import AGAIN, cases
 from warpwright.workers.tensors import variants
@@ -55,16 +55,16 @@ def test_a_mask_of_one_row_gets_each_of_these_numbers_in_turn(name: str) -> None
     assert {int(mask.sum()) for mask in drawn} == {300, 299, 1, 256}
 
 
-@pytest.mark.parametrize("name", distributions.UNEVEN)
+@pytest.mark.parametrize("name", UNEVEN)
 def test_one_tensor_of_several_is_smaller_than_the_others(name: str) -> None:
     lesser = set()
     for seed in SEEDS:
         sizes = [float(tensor.abs().amax()) for tensor in distributions.redistribute([torch.ones(3), torch.ones(4)], name, seed)]
-        assert max(sizes) == pytest.approx(min(sizes) / distributions.LESSER)
+        assert max(sizes) == pytest.approx(min(sizes) / UNEVEN[name])
         lesser.add(sizes.index(min(sizes)))
     assert lesser == {0, 1}
     [alone] = distributions.redistribute([torch.ones(3)], name, 1)
-    assert float(alone.amax()) in (3.0, pytest.approx(0.01))
+    assert float(alone.amax()) in (3.0, pytest.approx(0.01), -1.0, 11.0)
 
 
 @pytest.mark.parametrize("value", [3, 0.5])
@@ -127,6 +127,17 @@ def test_every_distribution_has_its_cases() -> None:
     names = [case.name for case in cases(task, 5)]
     assert set(names) == set(DISTRIBUTIONS) - {"special"}
     assert all(names.count(name) == 1 + AGAIN.count(name) for name in AGAIN) and names.count("nominal") == 2
+
+
+def test_the_uneven_cases_make_different_tensors_small() -> None:
+    for secret in range(40):
+        for several in (2, 3, 5):
+            uneven = [case for case in cases(Task("any", "/nowhere/any.py"), secret) if case.name in UNEVEN]
+            drawn = {case.name: distributions.redistribute([torch.ones(3)] * several, case.name, case.seed) for case in uneven}
+            sizes = {name: [float(tensor.abs().amax()) for tensor in tensors] for name, tensors in drawn.items()}
+            least = {name: each.index(min(each)) for name, each in sizes.items()}
+            assert len(least) == 4 and len(set(least.values())) == min(several, 4)
+            assert least["negated"] != least["offset"] and least["large"] != least["small"]
 
 
 def test_parameters_of_a_case_are_read_as_they_were_written() -> None:
@@ -241,3 +252,28 @@ def test_of_three_edited_cases_two_change_a_single_element() -> None:
     for case in edited:
         changed = [int((tensor != 0).sum()) for tensor in distributions.redistribute(inputs, "edited", case.seed + 1)]
         assert sum(changed) == 1 if case.seed % 2 else min(changed) > 0
+
+
+@pytest.mark.parametrize(
+    ("dtype", "lower"), [("float32", "float16"), ("float32", "bfloat16"), ("float64", "float32"), ("bfloat16", "float8_e4m3fn"), ("complex64", "")]
+)
+def test_alike_inputs_are_the_same_in_the_next_lower_precision(dtype: str, lower: str) -> None:
+    """A program that remembers answers under rounded inputs does not tell them from the first ones."""
+    x = torch.randn(40, 30, dtype=getattr(torch, dtype)).t().clamp(-400, 400) if lower else torch.randn(40, 30, dtype=torch.complex64).t()
+    flags, none = torch.arange(9), torch.tensor([0.0, math.inf, -math.inf, math.nan])
+    drawn, left, same = distributions.redistribute([x, none, flags], "alike", 5)
+    assert float((drawn == x).float().mean()) < 0.2 and (drawn.dtype, drawn.stride()) == (x.dtype, x.stride()) and same is flags
+    assert torch.equal(left.nan_to_num(7), none.nan_to_num(7)), "what has no digits keeps them"
+    if lower:
+        low = getattr(torch, lower)
+        assert torch.equal(drawn.to(low).double(), x.to(low).double())
+    assert discrete.vary([flags], "alike", 5, distinct=False)[0] is flags
+
+
+def test_wide_integers_come_next_to_powers_of_two_and_narrow_ones_do_not() -> None:
+    wide, narrow = torch.randint(-(2**62), 2**62, (64, 64)), torch.randint(0, 4000, (64, 64))
+    drawn = discrete.vary([wide, narrow], "normal", 3, distinct=False)
+    near = {sign * 2**bit + by for bit in range(20, 63) for sign in (1, -1) for by in (-1, 0, 1)}
+    found = [value for value in drawn[0].flatten().tolist() if value in near]
+    assert len(found) > 100 and max(map(abs, found)) > 2**53 and int(wide.min()) <= min(found) and max(found) <= int(wide.max())
+    assert set(drawn[1].flatten().tolist()) <= set(narrow.flatten().tolist())

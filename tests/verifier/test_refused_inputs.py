@@ -11,9 +11,11 @@ import pytest
 import torch
 
 from warpwright.base import Case, to_json
+from warpwright.errors import TaskError
 from warpwright.tasks import taskfile
 from warpwright.verifier.judge.judge_worker import JudgeWorker
 from warpwright.verifier.judge.reference import Original
+from warpwright.verifier.judge_client import Judge
 
 TASK = """import torch
 
@@ -72,3 +74,16 @@ def test_a_call_that_takes_tensors_out_of_its_inputs_has_changed_them(tmp_path: 
     judge.open(to_json(taskfile.describe(file)), "5", host_only=True)
     answer = judge.compare_inputs({"list": []}, asdict(Case("nominal", 3)), 0, str(tmp_path))
     assert answer["check"] == "input_mutated" and "held 0 tensors, before it 2" in answer["reason"]
+
+
+def test_an_original_that_raises_is_the_tasks_fault(tmp_path: Path) -> None:
+    judged = original(tmp_path, "raise NotImplementedError('addmm has none for Int')")
+    with pytest.raises(TaskError, match="the original raises on cpu: NotImplementedError: addmm has none for Int"):
+        Judge(judged.task)
+
+
+def test_a_call_without_memory_is_not_the_originals_fault(tmp_path: Path) -> None:
+    judged = original(tmp_path, "raise torch.OutOfMemoryError('none left')")
+    worker: Any = SimpleNamespace(device="cpu")
+    with pytest.raises(torch.OutOfMemoryError, match="none left"):
+        JudgeWorker._first_output(worker, judged, [torch.randn(2, 40), torch.tensor([40, 31])])

@@ -58,11 +58,28 @@ def test_where_it_takes_no_other_order_they_stay(tmp_path: Path) -> None:
     assert not torch.equal(found.state(1)["weight"], found.initial["weight"])
 
 
+@pytest.mark.parametrize("which", [1, 2])
+def test_a_state_in_which_alone_it_is_not_sound_is_drawn_anew(which: int, tmp_path: Path) -> None:
+    """Of a state with a weight above a bound there would be no call: a program that keeps its first weights would pass."""
+    drawn, plain = set(), TASK.replace("torch.randn(8)", "torch.linspace(-1, 1, 8)")
+    plain = plain.replace("torch.tensor([3, 1, 0, 2, 7, 6, 5, 4])", "torch.arange(8)")
+    (tmp_path / "task.py").write_text(plain.format(check="float(self.weight.max()) < 1.1"))
+    for secret in "1234567":
+        judging = JudgeWorker({"device": "cpu", "exchange": str(tmp_path), "isolation": {}})
+        judging.open(to_json(taskfile.describe(tmp_path / "task.py")), secret, False)
+        case = Case("nominal", 3)
+        if judging._problem(case, 0):
+            continue
+        drawn.add(judging.settle(which, to_json(case))["redrawn"])
+        assert not judging._problem(case, which) and not torch.equal(judging._original.state(which)["weight"], judging._original.state(0)["weight"])
+    assert len(drawn) > 1
+
+
 @pytest.mark.parametrize(
     ("sound", "expected"),
     [
         ({(1, 1), (1, 0)}, 1),
-        ({(1, 0), (7, 1)}, 7),  # another draw
+        ({(1, 0), (3, 1)}, 3),  # another draw
         ({(1, 0)}, None),
         (set(), 1),  # nowhere is it exact to 1 %: its values are compared all the same
     ],

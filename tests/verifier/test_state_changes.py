@@ -12,7 +12,7 @@ from warpwright.base import to_json
 from warpwright.tasks import taskfile
 from warpwright.verifier.draw import CHANGES, EXCHANGES, TAKEN, mixed
 from warpwright.verifier.judge.judge_worker import JudgeWorker
-from warpwright.verifier.judge.reference import Original
+from warpwright.verifier.judge.reference import Original, _exchange_two
 
 torch = pytest.importorskip("torch")
 
@@ -81,6 +81,14 @@ def test_a_parameter_of_one_sign_gets_another_in_one_element(tmp_path: Path) -> 
     assert int((positive.state(mixed(NAMES.index("layer.bias"), "minus"))["layer.bias"] < 0).sum()) == 1
 
 
+@pytest.mark.parametrize("in_row", [False, True])
+def test_an_exchange_leaves_the_rounded_sum_to_the_bit(in_row: bool) -> None:
+    for seed in range(30):  # of single pairs one in three or four changes it
+        before = torch.randn(1, 32, 7, generator=torch.Generator().manual_seed(seed))
+        after = before.clone()
+        assert _exchange_two(after, in_row, False, seed) and not torch.equal(after, before) and torch.equal(after.sum(), before.sum())
+
+
 def test_a_state_that_a_call_left_is_taken_with_two_elements_exchanged(original: Original) -> None:
     left = {name: tensor + 1 if tensor.is_floating_point() else tensor for name, tensor in original.state(1).items()}
     seen = set()
@@ -144,7 +152,7 @@ def test_a_nudge_is_small_and_moves_all_of_a_real_tensor(original: Original, nam
     if name == "table":
         assert moved.sum() == 1 and before.min() <= after.min() and after.max() <= before.max()
     else:
-        assert bool((moved > 0).all()) and float((moved / before.abs()).max()) < 2**-16
+        assert bool((moved > 0).all()) and float((moved / before.abs()).max()) <= 2**-14
 
 
 def test_counters_of_calls_begin_anywhere() -> None:

@@ -13,8 +13,9 @@ pytest.importorskip("torch")
 
 import torch
 
-from warpwright.workers.inside.integrity import OPERATORS, watch_operators, watch_settings, watch_tools
+from warpwright.workers.inside.integrity import OPERATORS, watch_operators, watch_tools
 from warpwright.workers.inside.runner import Runner
+from warpwright.workers.inside.settings import watch_settings
 
 
 def test_a_kernel_registered_for_such_an_operator_is_seen() -> None:

@@ -213,7 +213,7 @@ def _with_words(program: Program, code: bytes, gpu: str, kept: Sequence[Polished
         schedule = script.read(outcome.schedule, kernel)
         edited = schedule.put_into(Cubin(edited)).data
     offsets = [offset for offset in range(0, len(code), WORD) if code[offset : offset + WORD] != edited[offset : offset + WORD]]
-    words = "".join(f"        {offset}: \"{edited[offset : offset + WORD].hex()}\",\n" for offset in offsets)
+    words = "".join(f'        {offset}: "{edited[offset : offset + WORD].hex()}",\n' for offset in offsets)
     digests = (hashlib.sha256(image).hexdigest() for image in (code, edited))
     lines = _PATCH.replace("@GPU", json.dumps(gpu)).replace("@BEFORE", next(digests)).replace("@AFTER", next(digests))
     return program.with_lines(lines.replace("@WORDS", f"{{\n{words}    }}"))

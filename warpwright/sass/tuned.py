@@ -242,9 +242,7 @@ def _ptxas_of_triton(arch: int) -> str:
     return version[1] if version else "unknown"
 
 
-def launched(
-    kernel: Any, compiled: Any, grid: Any, arguments: Sequence[Any], options: Mapping[str, Any]
-) -> tuple[list[Any], tuple[int, ...]]:
+def launched(kernel: Any, compiled: Any, grid: Any, arguments: Sequence[Any], options: Mapping[str, Any]) -> tuple[list[Any], tuple[int, ...]]:
     """Return the arguments of a launch that are no constants of the compilation, in order, and the sizes of its grid."""
     names = list(compiled.src.signature)
     given = dict(zip(names, arguments, strict=False)) | {name: value for name, value in options.items() if name in names}

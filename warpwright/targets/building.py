@@ -77,7 +77,7 @@ def start(bench: Workbench, candidates: Sequence[Candidate], regime: str = "sing
     Raise one of HARNESS_ERRORS when a process does not do as it should. A task that gives no score says so in `unscored`.
     """
     with bench.beside_others():
-        judge = verify.Judge(bench.task, bench.place, bench.limits)
+        judge = verify.Judge(bench.task, bench.place, bench.limits, failures=bench.failures)
     try:
         with bench.beside_others():
             certificate = judge.certify()

@@ -24,7 +24,7 @@ from typing import Any
 
 from warpwright import native
 from warpwright.base import BASELINE, FAILED, LEFT_OUT, Build, Candidate, Measurement, Record, Source, Status, Task, Verdict, failed, now, target_of
-from warpwright.errors import BelowFloor, NothingBuilds, WarpwrightError, WorkerError
+from warpwright.errors import BelowFloor, DeviceFailed, NothingBuilds, WarpwrightError, WorkerError
 from warpwright.space import Measuring
 from warpwright.targets import pair, second_process
 from warpwright.targets.baselines import baselines as baseline_sources
@@ -188,13 +188,22 @@ class LocalEvaluator:
     # --- the trusted processes --------------------------------------------------------------------------------------------------------
 
     def _twice(self, step: Callable[[], Any]) -> Any:
-        """Do `step`; when a trusted process fails, start all of them anew and do it once more."""
-        try:
-            return step()
-        except HARNESS_ERRORS as error:
-            log.debug("all that is trusted begins anew: %s", error)
+        """Do `step`; when a trusted process fails, start all of them anew and do it once more: as often as a case is left out for it besides."""
+        failures = self._bench.failures
+        while True:
+            known = failures.total()
+            try:
+                return step()
+            except DeviceFailed as error:
+                if failures.total() == known:
+                    break
+                log.debug("all that is trusted begins anew, without a case: %s", error)
+            except HARNESS_ERRORS as error:
+                log.debug("all that is trusted begins anew: %s", error)
+                break
             self.close()
-            return step()
+        self.close()
+        return step()
 
     def _judging(self) -> Trusted:
         """Return the trusted processes, those that are there if they still live: the judge, and the baselines if they are built."""

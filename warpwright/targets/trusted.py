@@ -11,6 +11,7 @@ import os
 import random
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -57,6 +58,8 @@ class Workbench:
     """Where measured peaks are kept."""
     deadline: Deadline | None = None
     tell: Tell = silent
+    failures: Counter[str] = field(default_factory=Counter)
+    """How often a case of each distribution has cost a judge its device."""
 
     @property
     def has_free_cores(self) -> bool:

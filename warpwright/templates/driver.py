@@ -103,13 +103,13 @@ def check(code: int, what: str) -> None:
 class Kernel:
     """A kernel of a loaded module: `kernel(grid, stream, *arguments)`."""
 
-    def __init__(self, code: bytes, name: str, formats: Sequence[str], block: int, shared: int = 0) -> None:
+    def __init__(self, code: bytes, name: str, formats: Sequence[str], block: int, shared: int = 0, cooperative: bool = False) -> None:
         """Load `name` from machine code into the current context.
 
         `formats` has a code of the struct module for each parameter: P an address, i an int, q a long long, f a float, 128s a struct of 128 bytes.
-        `shared` is dynamic shared memory in bytes.
+        `shared` is dynamic shared memory in bytes. A `cooperative` launch has all blocks resident at once, or is refused.
         """
-        self.name, self.shape, self.lock = name, (block, 1, 1, shared), threading.Lock()
+        self.name, self.shape, self.lock, self.cooperative = name, (block, 1, 1, shared), threading.Lock(), cooperative
         self.layout = struct.Struct("".join(formats))
         self.room = ctypes.create_string_buffer(self.layout.size + 64)
         self.start = -ctypes.addressof(self.room) % 64
@@ -126,13 +126,14 @@ class Kernel:
         """Launch on `stream` (a cudaStream_t as an int)."""
         with self.lock:  # the driver copies the arguments before it returns
             self.layout.pack_into(self.room, self.start, *arguments)
-            check(_launcher()(self.function, grid, 1, 1, *self.shape, stream, self.places, None), f"launching {self.name}")
+            rest = () if self.cooperative else (None,)
+            check(_launcher(self.cooperative)(self.function, grid, 1, 1, *self.shape, stream, self.places, *rest), f"launching {self.name}")
 
 
 @functools.cache
-def _launcher() -> Any:
-    launch = driver().cuLaunchKernel
-    launch.argtypes = [ctypes.c_void_p, *[ctypes.c_uint] * 7, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
+def _launcher(cooperative: bool = False) -> Any:
+    launch = driver().cuLaunchCooperativeKernel if cooperative else driver().cuLaunchKernel
+    launch.argtypes = [ctypes.c_void_p, *[ctypes.c_uint] * 7, *[ctypes.c_void_p] * (2 if cooperative else 3)]
     return launch
 
 

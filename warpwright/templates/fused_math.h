@@ -129,6 +129,16 @@ __device__ __forceinline__ void store_past(f16* p, const float (&x)[width]) {
     store<width>(p, x);
 }
 
+// Has L2 read what a later block will load: a hint, for which nothing waits.
+template <typename T>
+__device__ __forceinline__ void fetch_ahead(const T* p, int count) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    const unsigned long long from = __cvta_generic_to_global(p) & ~15ull, to = __cvta_generic_to_global(p + count) & ~15ull;
+    if (count > 0 && to > from) asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"((unsigned)(to - from)));
+#endif
+    (void)p, (void)count;
+}
+
 __device__ __forceinline__ float splat(float x) { return x; }
 __device__ __forceinline__ float pick(bool m, float a, float b) { return m ? a : b; }
 __device__ __forceinline__ float vabs(float x) { return fabsf(x); }

@@ -1,11 +1,13 @@
-"""The INT8-sliced product as text for generated files, which run with torch alone: the driver, the product and their CUDA sources in one."""
+"""Templates as text for generated files, which run with torch alone: the driver, a template's Python and its CUDA sources in one."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from warpwright.templates import int8_product
+from warpwright.templates import recurrent as templates_recurrent
 
 MARK = "# --- generated programs hold what follows\n"
 SOURCES = ("int8_product.cu", "int8_slices.cu")
@@ -53,9 +55,19 @@ def text(name):
 
 def int8() -> str:
     """Return Python text that binds `_int8` to a module with `linear`, `cut` and what they need."""
+    return _module("int8_product", "_int8", {name: int8_product.text(name) for name in SOURCES})
+
+
+def recurrent() -> str:
+    """Return Python text that binds `_recurrent` to a module with `network` and what it needs."""
+    return _module("recurrent", "_recurrent", {"recurrent.cu": templates_recurrent.text("recurrent.cu")})
+
+
+def _module(name: str, bound: str, texts: Mapping[str, str]) -> str:
+    """Return Python text that binds `bound` to a module of the driver and a template, with the CUDA texts that it builds."""
     folder = Path(__file__).parent
-    driver, product = ((folder / name).read_text().split(MARK)[-1] for name in ("driver.py", "int8_product.py"))
-    body = _HEAD + driver.strip("\n") + "\n\n\n" + re.sub(r"\bdriver\.(?=\w)", "", product.strip("\n"))
-    sources = "".join(f"    {name!r}: r'''{int8_product.text(name)}''',\n" for name in SOURCES)
-    lines = ["import types as _types", "", "_int8 = _types.ModuleType(\"int8_product\")", f"_int8.SOURCES = {{\n{sources}}}"]
-    return "\n".join([*lines, f"exec(r'''{body}''', _int8.__dict__)", "", ""])
+    driver, template = ((folder / file).read_text().split(MARK)[-1] for file in ("driver.py", f"{name}.py"))
+    body = _HEAD + driver.strip("\n") + "\n\n\n" + re.sub(r"\bdriver\.(?=\w)", "", template.strip("\n"))
+    sources = "".join(f"    {file!r}: r'''{text}''',\n" for file, text in texts.items())
+    lines = ["import types as _types", "", f'{bound} = _types.ModuleType("{name}")', f"{bound}.SOURCES = {{\n{sources}}}"]
+    return "\n".join([*lines, f"exec(r'''{body}''', {bound}.__dict__)", "", ""])

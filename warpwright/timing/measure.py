@@ -438,10 +438,11 @@ def _measurement(block: _Block, look: _Look, floor_seconds: float, confirmed: fl
         conditions[f"speedup_over_{name}"] = math.exp(median(_pairs(block, name, block.overhead)))
     if confirmed is not None:
         conditions["speedup_in_second_block"] = confirmed
-    if look.low <= 0 or look.high == math.inf:
+    missing = _missing(look)
+    if missing:
         dependence = conditions["correlation_time"]
         seen = f"{conditions['pairs']} pairs of calls, which depended on one another ({dependence})"
-        conditions["note"] = f"too little was seen for an interval: {seen}"
+        conditions["note"] = f"too little was seen for {missing}: {seen}"
     elif look.spread > QUIET:
         conditions["note"] = f"the machine was busy: pairs of calls differed by {look.spread:.0%}, so that {margin(look.spread):.2f}x was asked for"
     if _too_short(block, look.best):
@@ -464,8 +465,14 @@ def _measurement(block: _Block, look: _Look, floor_seconds: float, confirmed: fl
     )
 
 
+def _missing(look: _Look) -> str:
+    """Say which bounds the interval lacks: without the lower one no program is FASTER, without the upper one it may be."""
+    low, high = look.low <= 0, look.high == math.inf
+    return "an interval" if low and high else "its lower bound" if low else "its upper bound, the largest ratio seen in its place" if high else ""
+
+
 def _finite(block: _Block, look: _Look) -> tuple[float, float]:
-    """Return the interval; where there were too few pairs for a bound, the smallest or largest ratio seen (the verdict is then UNSURE)."""
+    """Return the interval; where there were too few pairs for a bound, the smallest or largest ratio seen (`_missing`)."""
     pairs = _pairs(block, look.best, block.overhead)
     low = look.low if look.low > 0 else math.exp(min(pairs))
     high = look.high if look.high < math.inf else math.exp(max(pairs))

@@ -55,7 +55,7 @@ def _build(judge: Judge, worker: Worker, entry: str, source: Source) -> dict[str
     worker.isolation = tuple(greeting["isolation"])
     judge.probe(worker)
     files = [list(pair) for pair in source.files]
-    about = {"init": facts["init"], "training": facts["training"], "stateful": bool(facts["mutated_state"])}
+    about = {"init": facts["init"], "training": facts["training"], "stateful": bool(facts["mutated_state"]), "lazy": facts["lazy"]}
     reply = worker.with_tensors("build", limit, entry=entry, files=files, class_name=source.entry, **about)
     seconds = float(good(reply, "build")["seconds"])
     if untrusted:
@@ -96,7 +96,9 @@ def _warm_up(judge: Judge, worker: Worker, entry: str, source: Source) -> None:
         patient = worker.role != "candidate" or (number == 0 and any(name in source.text for name in COMPILERS))
         longest, usual = worker.limits.build_seconds, min(worker.limits.warm_up_seconds, worker.limits.build_seconds)
         try:
+            began = time.monotonic()
             worker.go(longest if patient else usual, idle=usual if worker.role == "candidate" else math.inf)
+            worker.slowest_warm_up = max(worker.slowest_warm_up, time.monotonic() - began)
         except CallRaised as error:
             raise Rejected(rejection("build", f"the warm-up call raised: {error}")) from error
     if worker.role == "candidate" and any(name in source.text for name in COMPILERS):

@@ -47,7 +47,9 @@ CHECKS: Mapping[str, Check] = {
     "forbidden": Check("cheated", "after the build: no new process, no network, no file written outside the work folder"),
     "background": Check("cheated", "after a call returned, no thread and no child goes on working, and the process has no second CUDA context"),
     "late_output": Check("cheated", "the output that a call returned does not change afterwards"),
-    "global_flags": Check("wrong", "global settings are left as they were: TF32, default dtype, threads, grad mode, generators, environment"),
+    "global_flags": Check(
+        "wrong", "global settings are left as they were: TF32, default dtype, threads, grad mode, generators, environment, warnings, signals"
+    ),
     # the output
     "output_type": Check("cheated", "outputs are plain, dense torch.Tensor with a storage of full size: no subclass, no lazy or fake tensor"),
     "structure": Check("wrong", "as many outputs, in the same containers and order, as the original"),
@@ -104,6 +106,7 @@ DISTRIBUTIONS: Mapping[str, str] = {
     "near_one": "1 plus a hundredth of standard normal: products neither vanish nor overflow",
     "edited": "the first nominal input with one element replaced, or a few of each tensor (about eight, or one in 65536)",
     "permuted": "the first nominal input, each tensor's values rolled by another distance",
+    "alike": "the first nominal input, each value moved by less than float16, bfloat16 and TF32 tell apart (float64: than float32)",
     "zeros": "all zero",
     "huge": "nominal times 10,000",
     "tiny": "nominal times 1e-30: products underflow",

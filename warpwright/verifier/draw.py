@@ -5,15 +5,24 @@ Standard library only.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 
 from warpwright.base import Case
 
-VARIATIONS = ("edited", "permuted")
+VARIATIONS = ("edited", "permuted", "alike")
 """Distributions that vary the first nominal input."""
 
 STRIDED = "strided"
 """The distribution whose inputs lie in memory otherwise than the task's own."""
+
+UNEVEN: Mapping[str, float] = {"negated": 8e-3, "offset": 8e-3, "large": 1e-3, "small": 1e-3}
+"""Distributions in which one tensor of several is smaller than the others, by this factor: a program may leave out what seems not to count. Of a
+thousandth it may on a GPU, where operands rounded to TF32 err by half of that; of a hundredth nowhere."""
+
+UNEVEN_TURNS = 60
+"""Which tensor that is follows from the seed's remainder. A task's cases have remainders one apart, so that of up to four tensors each is small in
+one, and of two each by both factors: with two tensors and a coin for each case, one of 4 audits never made the second one small."""
 
 TAKEN = 999
 """Number of the state that a program's call left, with two elements exchanged: a copy of its own that it goes by is out of date then, though the sum
@@ -48,7 +57,7 @@ class Draw:
     fixed: int | None = None
     """1: integers, Booleans and Python numbers stay as the task's own inputs have them, and where those have them in memory."""
     mild: int | None = None
-    """1: no integer tensor stands nearly all at one end of its range, and no Python Boolean is another."""
+    """1: no integer tensor stands nearly all at one end of its range, and no Python Boolean is another. Of strides: lines begin at wide words."""
     layout: int | None = None
     """Seed of the strides, if it is not the case's own."""
     turned: int | None = None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
@@ -12,9 +14,9 @@ from typing import Any
 from weakref import WeakSet
 
 from warpwright.base import Case, Errors, Task, to_json
-from warpwright.errors import JudgeFailed, RooflineError, TaskError, WorkerDied, WorkerError, WorkerProtocol, WorkerTimeout
+from warpwright.errors import DeviceFailed, JudgeFailed, RooflineError, TaskError, WorkerDied, WorkerError, WorkerProtocol, WorkerTimeout
 from warpwright.verifier.checks import DISTRIBUTIONS, Certificate
-from warpwright.verifier.draw import STRIDED, VARIATIONS, Draw, with_draw
+from warpwright.verifier.draw import STRIDED, UNEVEN, UNEVEN_TURNS, VARIATIONS, Draw, with_draw
 from warpwright.workers.limits import Limits
 from warpwright.workers.sandbox import Worker
 
@@ -44,6 +46,9 @@ OTHER_DRAWS = 3
 
 READING = ("compare", "compare_inputs", "compare_state", "take_state", "unchanged", "digest")
 """What is asked of a judge that has to open memory of the worker's."""
+
+MOST_FAILURES = 3
+"""Cases that may cost a task its judge."""
 
 
 @dataclass(frozen=True)
@@ -77,12 +82,15 @@ def cases(task: Task, seed: int) -> tuple[Case, ...]:
     hidden.sort(key=lambda name: name not in FIRST)
     names = ["nominal", *hidden]
     cases_drawn = [Case(name, generator.randrange(SEEDS)) for name in names]
+    smaller = itertools.count(first)  # another tensor in each
     layout, turns = generator.randrange(SEEDS), iter((None, 1, 2))  # so that each tensor lies in memory in three ways
     parities = {"coarse": iter((0, 1)), "edited": iter((0, 1, 1))}  # one of each kind; two of those that change a single element
 
     def drawn(case: Case) -> Case:
         if case.name == STRIDED:
             return with_draw(case, Draw(layout=layout, turned=next(turns)))
+        if case.name in UNEVEN:
+            case = replace(case, seed=_with_remainder(case.seed, next(smaller)))
         if case.name in parities:
             case = replace(case, seed=2 * (case.seed // 2) + next(parities[case.name]))
         return with_draw(case, Draw(of=first)) if case.name in VARIATIONS else case
@@ -90,11 +98,20 @@ def cases(task: Task, seed: int) -> tuple[Case, ...]:
     return (Case("nominal", first), *map(drawn, cases_drawn))
 
 
+def _with_remainder(seed: int, of: int) -> int:
+    """Return a seed with the remainder of `of` by UNEVEN_TURNS, which is even: UNEVEN ones go by it, "coarse" and "edited" by its last bit."""
+    return seed // UNEVEN_TURNS % (SEEDS // UNEVEN_TURNS) * UNEVEN_TURNS + of % UNEVEN_TURNS
+
+
 class Judge:
     """A judge worker for one task on one device. Everything hidden follows from `secret`, drawn from the system if not given."""
 
-    def __init__(self, task: Task, device: str = "cpu", limits: Limits | None = None, secret: int | None = None) -> None:
+    def __init__(
+        self, task: Task, device: str = "cpu", limits: Limits | None = None, secret: int | None = None, failures: Counter[str] | None = None
+    ) -> None:  # fmt: skip
+        """`failures`: how often a case of each distribution has cost an earlier judge of this task its device. It is added to."""
         self.task, self.device = task, device
+        self.failures: Counter[str] = Counter() if failures is None else failures
         self.worker = Worker("judge", device, limits)
         self.turn = threading.RLock()
         """Held for a request; by one of several threads also from a shipment until it is taken, for the others' shipments would replace it."""
@@ -141,7 +158,8 @@ class Judge:
             raise WorkerError(f"the memory of its answer cannot be opened: {message}", "its device is in error, or it has let go of its output")
         if kind == "TaskError":
             raise TaskError(message)
-        raise JudgeFailed(f"the judge failed at {op!r}: {reply['error']}")
+        failed = DeviceFailed if kind == "AcceleratorError" or "CUDA error" in message else JudgeFailed
+        raise failed(f"the judge failed at {op!r}: {reply['error']}")
 
     def _request(self, op: str, timeout: float | None, fields: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -162,18 +180,41 @@ class Judge:
                 if len(kept) >= FEWEST_CASES and len(kept) * fastest > CASES_SECONDS:
                     self.dropped[case.name] = f"left out: {len(kept)} cases take the original more than {CASES_SECONDS:g} s in float64"
                     continue
-                reply = self._ask("viable", case=asdict(case), which=0)
+                if self.failures[case.name]:
+                    self.dropped[case.name] = "the original leaves the device in error on it"
+                    if case.name != STRIDED or self.failures[case.name] > 1:
+                        continue
+                    case = with_draw(case, replace(Draw.of_case(case), mild=1))
+                reply = self._viable(case)
                 if reply["problem"]:
                     self.dropped[case.name] = reply["problem"]
                 else:
                     kept.append(replace(case, params=reply["params"]))
                     fastest = min(fastest or reply["seconds"], reply["seconds"])
+            if self.facts["state_tensors"]:  # one in which the original is not sound is drawn anew: no call would be judged in it
+                for which, case in ((1, kept[0]), (TIMED_STATE, kept[min(1, len(kept) - 1)])):
+                    self._ask("settle", which=which, case=asdict(case))
             self._cases = tuple(kept)
         return self._cases
 
+    @property
+    def _asks_host(self) -> dict[str, bool]:
+        """Once a device was lost, what the original does not take is found out on the CPU, where it raises."""
+        return {"on_host": True} if self.failures else {}
+
+    def _viable(self, case: Case) -> dict[str, Any]:
+        """Ask whether a case can be used. One on which the original leaves the device in error ends this judge, and the next does without it."""
+        try:
+            return self._ask("viable", case=asdict(case), which=0, **self._asks_host)
+        except DeviceFailed:
+            if self.failures.total() >= MOST_FAILURES:
+                raise JudgeFailed(f"the original left the device in error on {MOST_FAILURES} cases, and on {case.name}") from None
+            self.failures[case.name] += 1
+            raise
+
     def viable(self, case: Case, which: int) -> bool:
         """Whether the original gives a sound answer to `case` in state `which`."""
-        reply = self._ask("viable", case=asdict(case), which=which)
+        reply = self._ask("viable", case=asdict(case), which=which, **self._asks_host)
         return not reply["problem"] and reply["params"] == case.params
 
     def state(self, which: int) -> Any:
@@ -207,7 +248,7 @@ class Judge:
 
     def others(self, case: Case, which: int, count: int) -> Iterator[Case]:
         """Yield other draws of a case on which the original gives sound answers in state `which`; at most twice as many are tried."""
-        seeds = (2 * self._random.randrange(SEEDS // 2) + case.seed % 2 for _ in range(2 * count))  # "coarse" and "edited" go by the last bit
+        seeds = (_with_remainder(self._random.randrange(SEEDS), case.seed + 2 * turn) for turn in range(1, 2 * count + 1))
         drawn = (replace(case, seed=seed) for seed in seeds)
         return islice((one for one in drawn if self.viable(one, which)), count)
 
@@ -260,8 +301,10 @@ class Judge:
     def certify(self) -> Certificate:
         """Return the task's sensitivity certificate, made once."""
         if self._certificate is None:
-            wanted = [case for case in cases(self.task, self.secret + 1) if case.name in ("nominal", "normal", "spikes")]
-            reply = self._ask("certify", cases=[asdict(case) for case in wanted])
+            nominal, *others = [case for case in cases(self.task, self.secret + 1) if case.name in ("nominal", "normal", "spikes")]
+            replies = [(case, self._viable(case)) for case in others if not self.failures[case.name]]
+            usable = [nominal, *(replace(case, params=reply["params"]) for case, reply in replies if not reply["problem"])]
+            reply = self._ask("certify", cases=[asdict(case) for case in usable])
             self._certificate = Certificate(reply["scored"], reply["reason"], tuple(reply["rejected"]), tuple(reply["accepted"]))
         return self._certificate
 

@@ -27,6 +27,7 @@ from warpwright.verifier import aftermath, luck
 from warpwright.verifier.building import WARM_UP_STATE, build, expect_one_context
 from warpwright.verifier.checks import CHECKS, DISTRIBUTIONS, Certificate, Check
 from warpwright.verifier.draw import EXCHANGES, STRIDED, TAKEN, VARIATIONS, Draw, mixed, with_draw
+from warpwright.verifier.instances import beside_one_another
 from warpwright.verifier.judge_client import TIMED_STATE, Comparison, Judge, Shipment, cases
 from warpwright.verifier.rejections import (
     Rejected,
@@ -98,7 +99,10 @@ def _too_few(judge: Judge) -> str:
     """Return why the cases that are left do not suffice for a verdict, or ""."""
     if len(judge.cases) >= MINIMUM_CASES:
         return ""
-    dropped = "; ".join(f"{name}: {problem}" for name, problem in judge.dropped.items())
+    names: dict[str, list[str]] = {}
+    for name, problem in judge.dropped.items():
+        names.setdefault(problem, []).append(name)
+    dropped = "; ".join(f"{problem} ({', '.join(of)})" for problem, of in names.items())
     return f"{len(judge.cases)} of its cases are sound, {MINIMUM_CASES} are needed ({dropped})"
 
 
@@ -139,6 +143,7 @@ class _Verification:
             self.call(case, 0)
         self.second_state(first, others)
         self.kept(first, second)
+        beside_one_another(self.judge, self.worker, self.entry, first)
         self.timed_state(second)
         self.idle("")
         census(self.worker)

@@ -91,6 +91,8 @@ class Worker(Process):
         self._unwrapped = bubblewrap.missing(device) if wrapped else f"the isolation asked for is {limits.isolation!r}"
         self._start(server, user, limited)
         self.isolation: tuple[str, ...] = ()
+        self.slowest_warm_up = 0.0
+        """Seconds."""
         self.filtered = limited and limits.isolation == "auto"
         """Whether the system call filter is to be set at `lock`."""
         self.pid = int(self.guard.message(max(limits.call_seconds, START_SECONDS))["pid"])

@@ -13,12 +13,12 @@ from tests.domains.graph import test_cpp
 from tests.domains.graph.techniques.exactness import captured, draw
 from tests.domains.graph.test_cpp import ELEMENTWISE, IMAGES, ROWS, TEXT, Function, Several
 from warpwright.base import Action
-from warpwright.domains.graph.cuda import plan
+from warpwright.domains.graph.cuda import ahead, plan
 from warpwright.domains.graph.cuda.kernel import CudaKernel
 from warpwright.domains.graph.cuda.plan import DEFAULT, Tuning
 from warpwright.domains.graph.ir import GraphIR, run
 from warpwright.domains.graph.lower import Original, lower
-from warpwright.domains.graph.techniques.fuse import FuseCuda
+from warpwright.domains.graph.techniques.fuse import FuseCuda, fuse_cuda
 from warpwright.domains.graph.techniques.schedule import ChannelsLast
 
 pytestmark = pytest.mark.compiler
@@ -89,10 +89,22 @@ def test_blocks_together_keep_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     """They wait for one another's sums, after each phase that has some; the last part of a row may be short."""
     monkeypatch.setattr(plan, "MULTIPROCESSORS", 2)
     monkeypatch.setattr(plan, "HELD", 4)
+    monkeypatch.setattr(ahead, "AHEAD", 4)
     functions = [ROWS[0], ROWS[7], lambda x: torch.softmax(x * 2, -1) * 3, lambda x: (x - x.mean(-1, keepdim=True)).abs().sum(-1, keepdim=True) + x]
     kernels = check(functions, (3, 17000), ("normal", "offset"))
     assert all(kernel.generated.together and kernel.generated.launch.grid == 3 * 9 for kernel in kernels)
     assert all(kernel.text.count("load<4>") == 1 for kernel in kernels)
+    assert all("int later = shown + 4;" in kernel.text for kernel in kernels)
+
+
+def test_a_part_of_a_row_is_read_before_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loads that wait for the maximum of those before them are one at a time: ptxas left a softmax's so, and a later block's part is asked for."""
+    monkeypatch.setattr(ahead, "AHEAD", 88)
+    ir = captured(torch.nn.Softmax(-1), torch.empty(2048, 65536, device="meta"))
+    [kernel] = [node.target for node in FuseCuda().apply(ir, fuse_cuda(1, DEFAULT)).graph.nodes if isinstance(node.target, CudaKernel)]
+    loads, joins, asked = (kernel.text.index(part) for part in ("load<4>(", "join(r", "fetch_ahead("))
+    assert loads < asked < joins and kernel.text.count("load<4>(") == 1
+    assert "if (threadIdx.x == 0 && shown < 6056)" in kernel.text and "later % 3) * 22528" in kernel.text
 
 
 def test_a_sum_of_operands_is_kept_where_they_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:

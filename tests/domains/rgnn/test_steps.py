@@ -7,12 +7,25 @@ from typing import Any
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from warpwright.domains.rgnn.nn import steps
 from warpwright.domains.rgnn.nn.steps import AFTER, CapturedStep, captured
 from warpwright.rgnn import RGCNConv
 
 MADE: list[Any] = []
+
+
+class Calls(TorchDispatchMode):
+    """Names what torch is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names = set[str]()
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.names.add(function.overloadpacket.__name__)
+        return function(*args, **(kwargs or {}))
 
 
 class Again:
@@ -140,3 +153,52 @@ def test_a_given_tensor_gets_its_gradient() -> None:
         x = torch.randn(20, 8, requires_grad=True)
         step(x)
         assert x.grad is not None and not MADE
+
+
+def test_a_type_of_autocast_and_a_mode_within_are_recorded_anew() -> None:
+    """Autocast's type is read when a step is recorded, and so is whether a module within drops values."""
+    torch.manual_seed(0)
+    model = torch.nn.ModuleList([torch.nn.Linear(8, 8), torch.nn.Dropout(0.0)])
+    step, x = captured(model, lambda x: model[1](model[0](x)).sum()), torch.randn(4, 8)
+
+    def times(kind: torch.dtype | None) -> int:
+        for _ in range(AFTER + 1):
+            with torch.autocast("cpu", dtype=kind, enabled=kind is not None):
+                step(x)
+        return len(MADE)
+
+    assert [times(None), times(torch.bfloat16), times(torch.float16)] == [1, 2, 3]
+    model[1].eval()
+    assert times(torch.float16) == 4
+
+
+def test_weights_are_cast_within_a_recording() -> None:
+    """Autocast keeps what it has cast until its block ends: a recording that read that would read the weights as they were, at every replay."""
+    torch.manual_seed(0)
+    model, seen = torch.nn.Linear(8, 8), list[bool]()
+
+    def step(x: torch.Tensor) -> torch.Tensor:
+        with Calls() as calls:
+            loss = model(x)
+        seen.append("_to_copy" in calls.names)
+        return loss
+
+    recorded, x = captured(model, step), torch.randn(4, 8)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        for _ in range(AFTER + 1):
+            recorded(x.bfloat16())
+    assert seen[0] and seen[AFTER] and not any(seen[1:AFTER])
+
+
+def test_several_results_are_copies_side_by_side() -> None:
+    torch.manual_seed(0)
+    model = torch.nn.Linear(3, 5)
+    step = captured(model, lambda x: (model(x), x.sum(), x[:1]))
+    for _ in range(AFTER + 3):
+        x = torch.randn(4, 3)
+        results = step(x)
+        assert not isinstance(results, torch.Tensor)
+        torch.testing.assert_close([y.detach() for y in results], [model(x).detach(), x.sum(), x[:1]])
+        kept = results[1].clone()
+        results[0].detach().fill_(7.0)
+        assert torch.equal(results[1], kept)

@@ -74,6 +74,30 @@ def test_a_wait_one_cycle_after_its_board_is_seen() -> None:
         assert planted(original, place, control.with_stall(original.words[place], 1))
 
 
+@pytest.mark.parametrize("name", ["softmax_90", "copied_90", "drained_90"])
+def test_a_wait_that_is_planted_one_cycle_after_its_board_is_seen(name: str) -> None:
+    """Also where a DEPBAR drains a board a cycle after LDGDEPBAR has set it: that is no wait of a control word."""
+    original, tried = kernel(name).original, 0
+    for place, bits in enumerate(original.words[:-1]):
+        boards = [board for board in (control.write_board(bits), control.read_board(bits)) if board < control.BOARDS]
+        if boards and original.at(place + 1).kind != "fence" and original.kernel.block_of[place] == original.kernel.block_of[place + 1]:
+            words = {place: control.with_stall(bits, 1), place + 1: original.words[place + 1] | 1 << 116 + boards[0]}
+            assert f"DISTANCE at {place + 1}" in str(complaints(original.with_words(words), checker(name))), original.at(place).text
+            tried += 1
+    assert tried >= 5
+
+
+def test_an_address_stays_until_the_board_of_its_store_can_be_waited_for() -> None:
+    """A store's address overwritten a cycle after the store made an H200 report a misaligned address (hgemm, 2026-11-28)."""
+    original, rules = kernel("drained_90").original, checker("drained_90")
+    store = next(place for place, word in enumerate(original.words) if original.at(place).base == "STS" and control.read_board(word) < control.BOARDS)
+    board = control.read_board(original.words[store])
+    over = next(place for place in range(store + 1, len(original.words)) if control.waits(original.words[place]) >> board & 1)
+    close = original.moved(over, store + 1)
+    assert f"DISTANCE at {over}" in str(complaints(close, rules))
+    assert not complaints(close.with_words({store: control.with_stall(close.words[store], 2)}), rules)
+
+
 def line(text: str, defs: tuple[int, ...] = (), uses: tuple[int, ...] = ()) -> Line:
     return Line(text, 0, frozenset(defs), frozenset(uses))
 

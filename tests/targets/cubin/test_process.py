@@ -153,6 +153,7 @@ def test_a_gpu_is_held_while_a_child_answers(evaluator: CubinEvaluator) -> None:
 def test_other_cubins_of_the_kernel_are_measured_beside_it(evaluator: CubinEvaluator) -> None:
     assert evaluator.glance(marked(b"SLOWS"), 0.9) == (pytest.approx(20 / 22, rel=1e-4), 0)
     assert evaluator.glance(marked(b"WRONG"), 0.9) == (0.0, 1)
+    assert evaluator.glance(marked(b"LATER"), 0.9) == (0.0, 2)  # behind its array, while it was timed
     (speedup, low, high), differ = evaluator.against(marked(b"SLOWS"))
     assert (low, speedup, high) == (pytest.approx(20 / 22, rel=1e-4),) * 3 and differ == 0
     (cold, *_), differ = evaluator.against(marked(b"SLOWS"), cold=True)

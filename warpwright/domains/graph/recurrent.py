@@ -12,6 +12,7 @@ import torch
 from torch import fx
 
 from warpwright.errors import CaptureError
+from warpwright.templates import standalone
 
 NAMESPACE = "warpwright_recurrent"
 
@@ -72,13 +73,50 @@ def as_one(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return getattr(getattr(torch.ops, NAMESPACE), name)(x, hx, list(params), *options)
 
 
+class Persistent:
+    """The graph's name for the generated function of a recurrent network that is one launch of a persistent kernel, or one a layer.
+
+    It takes the operator's arguments, after the name of its kind. `share`: of the multiprocessors that a layer could have (templates/recurrent.py).
+    """
+
+    shared_text = standalone.recurrent()
+
+    def __init__(self, share: int = 1) -> None:
+        self.share = share
+        self.__name__ = f"recurrent_network{f'_{share}' if share > 1 else ''}"
+
+    def __call__(self, name: str, *arguments: Any) -> tuple[torch.Tensor, ...]:
+        """Return what the operator of that name does."""
+        return tuple(getattr(getattr(torch.ops, NAMESPACE), name)(*arguments))
+
+    def python_text(self) -> str:
+        """Return the function's text, for the generated file."""
+        called = f"_recurrent.network(*arguments, share={self.share})"
+        return f'\ndef {self.__name__}(*arguments):\n    """The weights stay on the chip for all steps."""\n    return {called}\n'
+
+
+PERSISTENT = {share: Persistent(share) for share in (1, 2, 4)}
+
+STEP = 0.4
+"""Launches of a small kernel that take as long as a step of the persistent one should: 2 us of 5."""
+
+
 def launches(node: fx.Node) -> int:
-    """Return how many kernels at least a recurrent network's call launches, which is one a step of each layer and direction; 0 for another call."""
-    if getattr(node.target, "namespace", "") != NAMESPACE:
+    """Return how many kernels a recurrent network's call launches at least, which is one a step of each layer and direction; 0 for another call.
+
+    For the persistent kernel, how many would take as long.
+    """
+    arguments, persistent = node.args, isinstance(node.target, Persistent)
+    if persistent:
+        arguments = node.args[1:]
+    elif getattr(node.target, "namespace", "") != NAMESPACE:
         return 0
-    x, (layers, bidirectional, batch_first) = node.args[0], (node.args[at] for at in (4, 7, 8))
+    x, (layers, bidirectional, batch_first) = arguments[0], (arguments[at] for at in (4, 7, 8))
     shape = x.meta["val"].shape  # type: ignore[union-attr]
-    return int(shape[1 if batch_first and len(shape) == 3 else 0]) * int(layers) * (2 if bidirectional else 1)  # type: ignore[arg-type]
+    steps, layers = int(shape[1 if batch_first and len(shape) == 3 else 0]), int(layers)  # type: ignore[call-overload]
+    if persistent:
+        return int(STEP * (steps * layers if bidirectional else steps + layers))
+    return steps * layers * (2 if bidirectional else 1)
 
 
 def text(target: Any, arguments: Sequence[str]) -> str:

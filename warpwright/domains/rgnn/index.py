@@ -27,9 +27,6 @@ INTEGERS = frozenset({torch.int64, torch.int32, torch.int16, torch.int8, torch.u
 
 ENDS = ("sources", "targets", "relations")
 
-LONGEST = counting.LONGEST
-"""Edges of a row that one step of a kernel takes; a longer row is cut, so that a hub is worked on by many."""
-
 
 class OutOfRange(UsageError):
     """An edge has an end, or a type, that the graph does not have."""
@@ -61,6 +58,8 @@ class Index:
             raise UsageError(f"expected integers for the ends and types of edges, saw {src.dtype}, {dst.dtype}, {etype.dtype}")
         self.device, self.edges = src.device, src.numel()
         self.sources, self.targets, self.relations, self.types = sources, targets, relations, types
+        self.longest = counting.longest_of(self.edges)
+        """Edges of a row that one chunk has; a longer row is cut, so that a hub is worked on by many."""
         self.types_of = {Domain.SRC: src_types, Domain.DST: dst_types}
         self.maps: dict[tuple[Domain, Domain], torch.Tensor] = {}
         self.orders: dict[Domain, torch.Tensor] = {}
@@ -236,8 +235,8 @@ def of(edge_tensors: Sequence[torch.Tensor], sizes: tuple[int, ...], make: Any) 
     return index
 
 
-Watched = list[tuple[tuple[int, ...], list[Any], Index]]
-"""Graphs that were asked for: the versions of their edge tensors, weak references to these, and the index."""
+Watched = list[tuple[tuple[int, ...], list[Any], Any]]
+"""Graphs that were asked for: the versions of their edge tensors, weak references to these, and the index. What is mentioned has no edges."""
 
 _WATCHING: list[Watched] = []
 
@@ -245,6 +244,13 @@ _WATCHING: list[Watched] = []
 def _watch(key: tuple[Any, ...], tensors: list[Any], index: Index) -> None:
     for watching in _WATCHING:
         watching.append((tuple(version for _, version in key[:-1]), tensors, index))
+
+
+def mention(kept: Kept) -> Kept:
+    """Return what is kept beside graphs; a recording that is being made keeps it too, as its launches read it."""
+    for watching in _WATCHING:
+        watching.append(((), [], kept))
+    return kept
 
 
 @contextmanager
@@ -258,10 +264,29 @@ def watched() -> Iterator[Watched]:
         _WATCHING[:] = [watching for watching in _WATCHING if watching is not seen]  # equal lists are not the same
 
 
-def unchanged(graphs: Watched) -> bool:
-    """Are all edge tensors of these graphs there, at the version at which they were asked for?"""
-    found = ((ref(), version) for versions, tensors, _ in graphs for ref, version in zip(tensors, versions, strict=True))
-    return all(t is not None and (0 if t.is_inference() else t._version) == version for t, version in found)
+class Versions:
+    """The edge tensors of graphs at the versions at which they were asked for. They are not kept alive."""
+
+    def __init__(self, graphs: Watched) -> None:
+        self.kept = [index for _, _, index in graphs]
+        """What a recording reads."""
+        pairs = {(id(ref), version): (ref, version) for versions, tensors, _ in graphs for ref, version in zip(tensors, versions, strict=True)}
+        untold = [ref for ref, _ in pairs.values() if (t := ref()) is None or t.is_inference()]
+        self.untold = untold
+        """Tensors that have no version."""
+        told = [(ref, version) for ref, version in pairs.values() if not any(ref is other for other in untold)]
+        self.told, self.versions = [ref for ref, _ in told], [version for _, version in told]
+
+    def tensors(self) -> list[torch.Tensor]:
+        """Return those that are there."""
+        return [t for ref in (*self.told, *self.untold) if (t := ref()) is not None]
+
+    def same(self) -> bool:
+        """Are all there, and as they were?"""
+        try:
+            return [ref()._version for ref in self.told] == self.versions and all(ref() is not None for ref in self.untold)  # type: ignore[union-attr]
+        except AttributeError:  # of None: one is gone
+            return False
 
 
 def latest() -> Index | None:

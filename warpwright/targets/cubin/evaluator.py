@@ -174,9 +174,13 @@ class CubinEvaluator:
         return interval(ratios(timed[regime]), judging.LEVEL), sum(checked["differ"]) + timed["left"]
 
     def glance(self, image: bytes, worth: float) -> tuple[float, int]:
-        """Return the speed-up of another cubin of the kernel, timed for as long as it may be above `worth`, and its other words."""
+        """Return the speed-up of another cubin of the kernel, timed for as long as it may be above `worth`, and its other words.
+
+        Those that it wrote behind the arrays while it was timed are among them. The speed-up is 0 where there are any.
+        """
         answer = self._timed(self._write(image), self.rounds, worth)
-        return (0.0 if any(answer["differ"]) else statistics.median(ratios(answer))), sum(answer["differ"])
+        other = sum(answer["differ"]) + answer["left"]
+        return (0.0 if other else statistics.median(ratios(answer))), other
 
     def launches(self, image: bytes, seconds: float, function: str = "small", each: int = 5000) -> tuple[int, int]:
         """Compare every launch of `seconds` with the original, `each` for one set of inputs, at the size of the harness's `function`.

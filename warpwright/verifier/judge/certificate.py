@@ -38,6 +38,8 @@ def certify(original: Original, cases: tuple[Case, ...], check: Check) -> Certif
     """Try the mutants on `cases` (first the nominal one) in state 0; a mutant counts as rejected if any case rejects it."""
     first = cases[0]
     own = _leaves(original, first, 0)
+    if not any(as_tensor(leaf).numel() for leaf in own):
+        return Certificate(False, "the original returns nothing, or empty tensors alone, and programs are judged by what they return", (), ())
     if original.random or check(own, first, 0):
         return Certificate(False, "the original differs from itself: two runs on the same input and state do not agree (randomness)", (), ())
     rejected: list[str] = []

@@ -9,6 +9,9 @@ are moved a little (`examined`):
     by four ulp           elements that move by more than 1 % of the output's size, or far more than the others, are sensitive: they are compared
                           apart from the others, with twice what the moves did to them. The others keep the error of the others.
 
+An output that is zero everywhere has no size that a rounding error could be small beside: there the original is run as well with every result that
+is rounded moved within its rounding (`rounding.py`).
+
 Integers are sensitive where a move changes them; there, each value that was seen is right. Nothing of this depends on the program, and an answer
 that passes without it is never examined.
 """
@@ -16,14 +19,14 @@ that passes without it is never examined.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
 from warpwright.base import Case, Errors
-from warpwright.verifier.judge import distributions, oracle, parts
+from warpwright.verifier.judge import distributions, oracle, parts, rounding
 from warpwright.verifier.judge.reference import NO_ERROR, Answer, Leaf, Original, as_tensor, leaves_of
 
 NEAR_RUNS = 6
@@ -64,36 +67,49 @@ def examined(original: Original, case: Case, which: int) -> Answer:
     answer = original.answer(case, which)
     inputs = original.inputs(case)
     moves = [_Moves(leaf) for leaf in answer.leaves]
-    for close, values in _runs(original, inputs, case.seed, which, NEAR_RUNS):
+    zero = [leaf.is_real and leaf.scale.max == 0 and leaf.exact.numel() > 0 for leaf in answer.leaves]
+    for move, values in _runs(original, inputs, case.seed, which, NEAR_RUNS, zero):
         for leaf, value in zip(moves, values, strict=True):
-            leaf.add(value, close)
+            if value is not None:
+                leaf.add(value, move)
     for leaf in moves:
         leaf.divide()
     near = max((leaf.near_runs for leaf in moves), default=NEAR_RUNS)
     if near > NEAR_RUNS or any(leaf.sensitive is not None for leaf in moves):
         for leaf in moves:
             leaf.runs.clear()
-        for close, values in _runs(original, inputs, case.seed, which, near):
+        for move, values in _runs(original, inputs, case.seed, which, near, zero):
             for leaf, value in zip(moves, values, strict=True):
-                leaf.add_again(value, close)
+                if value is not None:
+                    leaf.add_again(value, move)
     return replace(answer, leaves=tuple(leaf.result(original) for leaf in moves))
 
 
-def _runs(original: Original, inputs: Any, seed: int, which: int, near: int) -> Iterator[tuple[bool, list[torch.Tensor]]]:
-    """Yield the original's outputs on inputs that are moved: whether by no more than an ulp, and the outputs."""
+Move = Literal["near", "rounded", "far"]
+"""Of the inputs by an ulp at most, of what operators return, of the inputs by FAR_ULPS."""
+
+
+def _runs(
+    original: Original, inputs: Any, seed: int, which: int, near: int, zero: Sequence[bool]
+) -> Iterator[tuple[Move, Sequence[torch.Tensor | None]]]:
+    """Yield a move, and the original's outputs under it; where what operators return is moved, those alone that are `zero` everywhere."""
     began = time.monotonic()
-    yield True, _run(original, inputs, which)
+    yield "near", _run(original, inputs, which)
     for run in range(near):
         if run >= NEAR_RUNS and time.monotonic() - began > MORE_SECONDS:
             break
-        yield True, _run(original, distributions.perturb(inputs, seed + 31 * (run + 1)), which)
+        yield "near", _run(original, distributions.perturb(inputs, seed + 31 * (run + 1)), which)
     permitted = original.permitted(inputs, which)
     if permitted:
-        yield True, permitted
+        yield "near", permitted
+    for run in range(rounding.RUNS if any(zero) else 0):
+        with rounding.Rounded(seed + run, original.device):
+            moved = _run(original, inputs, which)
+        yield "rounded", [value if is_zero else None for value, is_zero in zip(moved, zero, strict=True)]
     for direction in (1.0, -1.0):
-        yield False, _run(original, distributions.move(inputs, direction * FAR_ULPS), which)
+        yield "far", _run(original, distributions.move(inputs, direction * FAR_ULPS), which)
     for run in range(FAR_RUNS):
-        yield False, _run(original, distributions.move(inputs, FAR_ULPS, (seed ^ SEED) + run), which)
+        yield "far", _run(original, distributions.move(inputs, FAR_ULPS, (seed ^ SEED) + run), which)
 
 
 def _run(original: Original, inputs: Any, which: int) -> list[torch.Tensor]:
@@ -116,7 +132,7 @@ class _Moves:
         self.near_runs = NEAR_RUNS
         """That the second round is to make."""
 
-    def add(self, value: torch.Tensor, close: bool) -> None:
+    def add(self, value: torch.Tensor, move: Move) -> None:
         """Take in an output of the first round."""
         leaf = self.leaf
         if value.shape != leaf.exact.shape:
@@ -126,9 +142,11 @@ class _Moves:
             differs = value.to(leaf.own.dtype) != leaf.own
             self.sensitive = differs if self.sensitive is None else self.sensitive | differs
             return
-        if close:
+        if move != "far":
             self.error = oracle.worst(self.error, self._met(oracle.errors_of(value, leaf.exact)))
             self.small = tuple(parts.worse(part, value, leaf.exact) for part in self.small)
+        if move == "rounded":
+            return
         exact, values = leaf.exact.reshape(-1), value.reshape(-1)
         for piece in oracle.pieces(exact):
             shift = (values[piece].to(exact.dtype) - exact[piece]).abs().float()
@@ -147,13 +165,13 @@ class _Moves:
         if self.sensitive is not None:  # what the near ties among them did to a small part says nothing of its other elements
             self.small = tuple(replace(part, own=torch.zeros_like(part.own)) for part in self.small)
 
-    def add_again(self, value: torch.Tensor, close: bool) -> None:
+    def add_again(self, value: torch.Tensor, move: Move) -> None:
         """Take in an output of the second round."""
         leaf, sensitive = self.leaf, self.sensitive
         if value.shape != leaf.exact.shape:
             return
         if sensitive is None:
-            if leaf.is_real and close:
+            if leaf.is_real and move != "far":
                 self.error = oracle.worst(self.error, self._met(oracle.errors_of(value, leaf.exact)))
                 self.small = tuple(parts.worse(part, value, leaf.exact) for part in self.small)
             return
@@ -162,7 +180,7 @@ class _Moves:
             self.seen.append(value.to(leaf.own.dtype)[sensitive])
             return
         self.apart = oracle.worst(self.apart, _finite(oracle.errors_of(value[sensitive], leaf.exact[sensitive])))
-        if close:
+        if move != "far":
             self.rest = oracle.worst(self.rest, self._met(oracle.errors_of(value[~sensitive], leaf.exact[~sensitive])))
             self.small = tuple(parts.worse(part, value, leaf.exact, sensitive) for part in self.small)
 

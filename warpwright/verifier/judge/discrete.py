@@ -1,9 +1,10 @@
 """Hidden values for what a task's own inputs tend to fix: integers, Booleans and Python numbers; and other strides for its tensors.
 
 Integers stay among those that the nominal input shows: labels, ids, an ignored index, a padding index come again at other places and in other
-numbers, twice and at the ends of their range, at times nearly all of a tensor at one end, where sums of products are largest. Sorted ones (offsets,
-lengths, positions) stay sorted and keep their ends, so that they still fit what they point into. Where the original writes by index without adding,
-integers are only rearranged: with one place twice its answer is undefined.
+numbers, twice and at the ends of their range, at times nearly all of a tensor at one end, where sums of products are largest. Where they range
+further than float32 tells them apart, some stand next to powers of two. Sorted ones (offsets, lengths, positions) stay sorted and keep their ends, so
+that they still fit what they point into. Where the original writes by index without adding, integers are only rearranged: with one place twice its
+answer is undefined.
 Whoever asks has the original try them first: what it raises on, or answers in another shape, is not used (`JudgeWorker.viable`).
 """
 
@@ -32,6 +33,8 @@ def vary(inputs: Any, name: str, seed: int, distinct: bool, mild: bool = False) 
     `name`: the distribution of the real ones. `distinct`: no integer twice. `mild`: no tensor stands nearly all at one end of its range, and no
     switch is thrown.
     """
+    if name == "alike":
+        return inputs
     generators: dict[torch.device, torch.Generator] = {}
     dice = random.Random(seed)
     kind = "" if mild and name in LEVEL else name
@@ -140,7 +143,22 @@ def _integers(tensor: torch.Tensor, name: str, generator: torch.Generator, dice:
     if dice.random() < EXTREMES_SHARE:
         ends = torch.tensor([low, high], dtype=flat.dtype, device=flat.device)
         drawn = ends[torch.randint(2, flat.shape, generator=generator, device=flat.device)]
+    if near := _near_powers(low, high) if high - low > WIDE else []:
+        at = torch.randint(len(near), flat.shape, generator=generator, device=flat.device)
+        chosen = torch.tensor(near, dtype=flat.dtype, device=flat.device)[at]
+        drawn = torch.where(_shares(flat, generator) < NEAR_SHARE, chosen, drawn)
     return drawn.view(tensor.shape)
+
+
+WIDE, NEAR_SHARE = 1 << 24, 1 / 16
+"""Range from which integers are exact in float32 no more; share of those that stand next to a power of two then, where what holds 24, 31 or 53 bits
+rounds, overflows or changes sign."""
+
+
+def _near_powers(low: int, high: int) -> list[int]:
+    """Return the whole numbers from `low` to `high` that are a power of two from 2^20 on, or one less or more, of either sign."""
+    powers = (sign * (1 << bit) for bit in range(20, 64) for sign in (1, -1))
+    return [near for power in powers for near in (power - 1, power, power + 1) if low <= near <= high]
 
 
 def _is_sorted(tensor: torch.Tensor) -> bool:
@@ -152,23 +170,28 @@ DENSE = 2
 """Of `restride`."""
 
 
-def restride(inputs: Any, seed: int, turned: int, real_only: bool) -> Any:
+WIDE_WORDS = 16
+"""Elements: 64 bytes of float32, and with complex numbers or one of two bytes as well a multiple of the 16 bytes that the widest load takes."""
+
+
+def restride(inputs: Any, seed: int, turned: int, real_only: bool, aligned: bool = False) -> Any:
     """Return inputs whose tensors have the same values at other places in memory, off the start of their block.
 
     Each has its last dimension spread out (exchanged with another one, or taken in steps of two), or gaps between its rows.
     `turned`: 1 for the other of the two, 2 for neither: dense, but not where a wide load may begin. `real_only`: integers lie as they did.
+    `aligned`: gaps are of WIDE_WORDS elements, so that lines begin where a wide load may, if their own length lets them.
     """
-    dice = random.Random(seed)
+    dice, gap = random.Random(seed), WIDE_WORDS if aligned else 1
 
     def change(value: Any) -> Any:
-        spread, lead, other = dice.random() < 0.5, dice.randrange(1, 4), dice.random()
+        spread, lead, other = dice.random() < 0.5, gap * dice.randrange(1, 4), dice.random()
         if not isinstance(value, torch.Tensor) or value.numel() < 2 or (real_only and not value.is_floating_point()):
             return value
         if turned == DENSE:
             return _into(value.shape, value, lead).copy_(value)
         if spread == bool(turned):
-            block = _into((*value.shape[:-1], value.shape[-1] + 1), value, lead)
-            return block[..., :-1].copy_(value)
+            block = _into((*value.shape[:-1], value.shape[-1] + gap), value, lead)
+            return block[..., :-gap].copy_(value)
         if value.dim() == 1:
             return _into((2 * len(value),), value, lead)[::2].copy_(value)
         at = value.dim() - 2 - int(other * (value.dim() - 1) / 2)  # the nearest one, mostly

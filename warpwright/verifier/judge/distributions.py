@@ -10,13 +10,12 @@ from typing import Any
 import torch
 
 from warpwright.verifier.checks import DISTRIBUTIONS
+from warpwright.verifier.draw import UNEVEN, UNEVEN_TURNS
 
 SPIKE_SHARE = 1 / 256
 SPIKE_SIZE = 50.0
 MASKED_SHARE = 1 / 64
 EDITED_SHARE, EDITED_AT_LEAST = 2**-16, 8  # more edits than that would meet a fingerprint of 64 samples too often
-UNEVEN, LESSER = ("large", "small"), 1e-3
-"""Distributions in which one tensor of several is smaller than the others by this factor: a program may leave out what seems not to count."""
 
 
 def _random(tensor: torch.Tensor, generator: torch.Generator, normal: bool = True) -> torch.Tensor:
@@ -140,6 +139,31 @@ def _permuted(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     return tensor.reshape(-1).roll(shift).reshape(tensor.shape)
 
 
+ALIKE_BITS = {torch.float32: 11, torch.float64: 27, torch.float16: 5, torch.bfloat16: 2}
+"""Which bit is flipped, by type. It lies below half of what the next type below drops, so that a value cut off or rounded to that type stays what it
+was: of float32 to TF32, float16 or bfloat16, of float64 to float32, of 16 bits to float8."""
+
+LOWER = {2: (torch.float8_e4m3fn, torch.float8_e5m2), 4: (torch.float16, torch.bfloat16), 8: (torch.float32,)}
+"""The types below, by bytes."""
+
+
+def _alike(tensor: torch.Tensor) -> torch.Tensor:
+    """Other values that are the same ones in a lower precision: a mark made of rounded values does not see it."""
+    if tensor.dtype not in ALIKE_BITS:
+        return tensor
+    moved = _flipped(tensor, ALIKE_BITS[tensor.dtype])
+    for lower in LOWER[tensor.dtype.itemsize]:  # halves round to even, so that a few values do not stay what they were
+        moved = torch.where(moved.to(lower).to(tensor.dtype) == tensor.to(lower).to(tensor.dtype), moved, tensor)
+    return torch.empty_like(tensor).copy_(moved)
+
+
+def _flipped(tensor: torch.Tensor, bit: int) -> torch.Tensor:
+    """Return a tensor of 2, 4 or 8 bytes an element with one bit of each finite value but zero turned over, as it stands in memory otherwise."""
+    words = tensor.contiguous().view({2: torch.int16, 4: torch.int32, 8: torch.int64}[tensor.element_size()])
+    flipped = (words ^ (1 << bit)).view(tensor.dtype)
+    return torch.empty_like(tensor).copy_(torch.where(tensor.isfinite() & (tensor != 0), flipped, tensor))
+
+
 _TRANSFORMS: Mapping[str, Callable[[torch.Tensor, torch.Generator], torch.Tensor]] = {
     "nominal": lambda tensor, generator: tensor,
     "normal": _random,
@@ -153,6 +177,7 @@ _TRANSFORMS: Mapping[str, Callable[[torch.Tensor, torch.Generator], torch.Tensor
     "near_one": lambda tensor, generator: 1 + 0.01 * _random(tensor, generator),
     "edited": _edited,
     "permuted": _permuted,
+    "alike": lambda tensor, generator: _alike(tensor),
     "zeros": lambda tensor, generator: torch.zeros_like(tensor),
     "heavy_tail": lambda tensor, generator: torch.sign(tensor - tensor.mean()) * torch.exp(2 * _random(tensor, generator)),
     "spikes": _spikes,
@@ -201,7 +226,7 @@ def redistribute(inputs: Any, name: str, seed: int) -> Any:
     dice, seen = random.Random(seed), 0
     reals = sum(_is_real(value) or _is_complex(value) for value in tree_leaves(inputs))
     alone = dice.randrange(reals) if name == "edited" and reals and seed % 2 == 0 else None
-    lesser = dice.randrange(reals) if name in UNEVEN and reals > 1 else None
+    lesser = seed % UNEVEN_TURNS % reals if name in UNEVEN and reals > 1 else None
 
     @_by_parts
     def change(value: Any) -> Any:
@@ -213,10 +238,10 @@ def redistribute(inputs: Any, name: str, seed: int) -> Any:
             return value
         if value.device not in generators:
             generators[value.device] = torch.Generator(value.device).manual_seed(seed)
-        work = value if value.dtype in (torch.float32, torch.float64) else value.float()
+        work = value if value.dtype in (torch.float32, torch.float64) or name == "alike" else value.float()
         transform = _TRANSFORMS[name] if alone is None else _nudged
         changed = transform(work, generators[value.device])
-        changed = (changed * LESSER if seen - 1 == lesser else changed).to(value.dtype)
+        changed = (changed * UNEVEN[name] if seen - 1 == lesser else changed).to(value.dtype)
         return changed.sort().values if _rises(value) else changed
 
     return inputs if name == "nominal" else tree_map(change, inputs)
@@ -323,20 +348,25 @@ def has_one_sign(tensor: torch.Tensor) -> bool:
     return low != high and (low >= 0 or high <= 0)
 
 
-NUDGE_ULPS, NUDGE_ULPS_16 = 64.0, 4.0
-"""By how many units in the last place of 1.0 a value is moved. Of 16 bits 64 would be 6 % or 50 %; these are 0.4 % or 3 %. With 2 a linear layer in
-float16 that had not taken them up was within what is allowed (0.94 of it)."""
+NUDGE_BITS, NUDGE_ULPS_16 = (7, 9), 4.0
+"""Of 32 or 64 bits one of these is turned over. That moves a value by 64 to 128 units in the last place of 1.0, or by 256 to 512, and leaves all bits
+above: a program that goes by the upper bits of its weights does not see it. What the smaller move of a bias does is at times hard to see; the larger
+one may be seen by a program that leaves small changes out. Of 16 bits a value is moved by so many: 64 would be 6 % or 50 %; these are 0.4 % or 3 %.
+With 2 a linear layer in float16 that had not taken them up was within what is allowed (0.94 of it)."""
 
 
 def nudged(tensor: torch.Tensor, seed: int) -> torch.Tensor:
     """Return a tensor moved by a little, each element up or down. Integers in no order are moved in one element, by one, within the range that they
     have; sorted ones (offsets, positions, a number alone) and Booleans stay, as in `random_state`."""
-    if tensor.is_floating_point() or tensor.is_complex():
-        real = torch.finfo(tensor.dtype)
-        step = (NUDGE_ULPS if real.eps < torch.finfo(torch.float16).eps else NUDGE_ULPS_16) * real.eps
+    if tensor.is_complex():
+        return torch.view_as_complex(nudged(torch.view_as_real(tensor.resolve_conj()).contiguous(), seed))
+    if tensor.dtype in (torch.float32, torch.float64):
+        return _flipped(tensor, random.Random(seed).choice(NUDGE_BITS))
+    if tensor.is_floating_point():
+        step = NUDGE_ULPS_16 * torch.finfo(tensor.dtype).eps
         generator = torch.Generator(tensor.device).manual_seed(seed % (1 << 63))
         signs = torch.randint(0, 2, tensor.shape, generator=generator, device=tensor.device) * 2 - 1
-        return tensor * (1 + step * signs.to(tensor.dtype.to_real()))
+        return tensor * (1 + step * signs.to(tensor.dtype))
     moved = tensor.clone()
     if is_shuffled(tensor):
         at = torch.unravel_index(torch.tensor(seed % tensor.numel()), tensor.shape)

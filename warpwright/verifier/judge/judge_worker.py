@@ -20,7 +20,9 @@ from warpwright.verifier.draw import MIXED, TAKEN, Draw, with_draw
 from warpwright.verifier.judge import counters, discrete
 from warpwright.verifier.judge.certificate import certify
 from warpwright.verifier.judge.judgement import Judgement, digest_of, identical, near, within
-from warpwright.verifier.judge.reference import Answer, Original, clone, key_of, leaves_of, tensors_of
+from warpwright.verifier.judge.on_host import OnHost
+from warpwright.verifier.judge.readable import expect_readable, lazy_outputs
+from warpwright.verifier.judge.reference import REDRAWN_STRENGTHS, Answer, Original, clone, key_of, leaves_of, tensors_of
 from warpwright.workers.inside import team
 from warpwright.workers.inside.channel import serve_requests
 from warpwright.workers.tensors import exchange
@@ -34,12 +36,19 @@ STATES, DRAWN_STATES = (0, 1, 2), 4
 """The states that a program meets, and how often they are drawn before its integers are left in order."""
 
 
+WEAKER = (1.0, 0.2, 0.0)
+"""Strengths of states that are tried where it takes none of full strength; the last one leaves the initial state."""
+
+OURS = (MemoryError, *(getattr(torch, name) for name in ("OutOfMemoryError", "AcceleratorError") if hasattr(torch, name)))
+"""Errors of an original's call that may be no fault of its own: AcceleratorError since torch 2.8."""
+
+
 def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
     """Serve requests until the parent closes the pipe."""
     judge = JudgeWorker(order)
     names = (
         "hello", "open", "certify", "state", "ship", "compare", "compare_inputs", "compare_state", "unchanged", "probe", "viable", "forget",
-        "trim", "host_only", "digest", "count", "take_state",
+        "trim", "host_only", "digest", "count", "take_state", "settle",
     )  # fmt: skip
     serve_requests(request_fd, reply_fd, {name: _tidy(getattr(judge, name), order["device"]) for name in names})
 
@@ -73,7 +82,7 @@ class JudgeWorker:
         self.last: list[Any] = []
         self.shipped: list[str] = []
         self.states: dict[int, dict[str, Any]] = {}
-        self.multiplies = False
+        self.multiplies = self.asks_host = False
         self.form: list[tuple[str, tuple[int, ...], torch.dtype]] = []
         """Path, shape and dtype of the original's outputs on nominal inputs."""
 
@@ -96,7 +105,7 @@ class JudgeWorker:
         budget = _budget_bytes(self.device)
         _limit_memory(from_json(Task, task), self.device)
         original = self.original = Original(from_json(Task, task), self.device, int(secret, 16) % (1 << 62), budget)
-        self.judgement = Judgement(original)
+        self.judgement, self.on_host = Judgement(original), OnHost(original)
         facts = self._behaviour(original)
         if self.device == "cpu":
             team.settle(lambda: original.run_wide(original.inputs(Case("nominal", original.secret % (1 << 31))), 0))
@@ -113,7 +122,9 @@ class JudgeWorker:
         inputs = original.inputs(case)
         generator = torch.get_rng_state()
         with torch.no_grad():
-            output = original.model(*inputs)
+            output = self._first_output(original, inputs)
+            expect_readable(inputs, output)
+            lazy = lazy_outputs(output)
             consumes = not torch.equal(generator, torch.get_rng_state())
             after = original.model.state_dict()
             mutated = [name for name in before if not identical(before[name], after[name])]
@@ -135,9 +146,18 @@ class JudgeWorker:
             "mutated_state": mutated, "mutated_inputs": changed, "aliases": aliases, "stateful": stateful, "random": consumes,
             "switches": not getattr(original.model, "has_one_mode", False),
             "parameters": sum(1 for _ in original.model.parameters()), "state_tensors": len(before), "strength": original.strength,
-            "one_sign": original.of_one_sign,
+            "one_sign": original.of_one_sign, "lazy": lazy,
             "wide_problem": original.wide_problem, "outputs": [[leaf.path, list(leaf.shape), str(leaf.dtype)] for leaf in answer.leaves],
         }  # fmt: skip
+
+    def _first_output(self, original: Original, inputs: Any) -> Any:
+        """Return the original's output; raise TaskError where it raises: there is no product of int32 on CUDA. Memory and a lost device are ours."""
+        try:
+            return original.model(*inputs)
+        except (WarpwrightError, *OURS):
+            raise
+        except Exception as error:  # whatever a program raises
+            raise TaskError(f"the original raises on {self.device}: {type(error).__name__}: {str(error)[:500]}") from error
 
     def _differs_again(self, original: Original, case: Case, output: Any) -> bool:
         """Whether a second call on the same input, in the state that the first one left, gives another answer."""
@@ -156,7 +176,14 @@ class JudgeWorker:
             else:
                 break
         else:
-            original.drawn, original.strength = 0, 1.0
+            original.drawn = 0
+            for original.strength in WEAKER:
+                try:
+                    original.current = None
+                    original.run_own(original.inputs(case), 0)
+                except Exception:  # whatever a program raises
+                    continue
+                break
         original.current = None
 
     def _sound_answer(self, original: Original, case: Case) -> Answer:
@@ -187,6 +214,14 @@ class JudgeWorker:
             owner = f"state{which}"
             self.states[which] = {name: self.shelf.put(tensor, owner) for name, tensor in self._original.state(which).items()}
         return {"state": self.states[which]}
+
+    def settle(self, which: int, case: dict[str, Any]) -> dict[str, Any]:
+        """Draw a state anew, which nobody has been shipped yet, while the original is sound on a case in state 0 but not there."""
+        drawn = from_json(Case, case)
+        while self._problem(drawn, which) and not self._problem(drawn, 0) and self._original.redrawn[which] < len(REDRAWN_STRENGTHS) - 1:
+            self._original.redraw(which)
+            self.judgement.forget()
+        return {"redrawn": self._original.redrawn[which]}
 
     def ship(self, case: dict[str, Any]) -> dict[str, Any]:
         """Ship a case's inputs. Only the latest few shipments stay available."""
@@ -228,11 +263,12 @@ class JudgeWorker:
             torch.cuda.empty_cache()
         return {}
 
-    def viable(self, case: dict[str, Any], which: int) -> dict[str, Any]:
+    def viable(self, case: dict[str, Any], which: int, on_host: bool = False) -> dict[str, Any]:
         """Say why a hidden case cannot be used, or ""; and with which of its parameters it can: what varies is left out where it must be.
 
-        And how long that took this thread, waiting for the GPU included, but not for a core.
+        And how long that took this thread, waiting for the GPU included, but not for a core. `on_host`: the CPU is asked first.
         """
+        self.asks_host = on_host
         drawn, began = from_json(Case, case), time.thread_time()
         if drawn.name in INFINITE and self.multiplies:
             return {"problem": "infinities in sums of products mean nothing", "params": dict(drawn.params)}
@@ -244,15 +280,30 @@ class JudgeWorker:
         return {"problem": problem, "params": dict(drawn.params), "seconds": time.thread_time() - began}
 
     def _problem(self, drawn: Case, which: int) -> str:
+        if self.asks_host and (refused := self.on_host.problem(drawn, which)):
+            return refused
         try:
             answer = self._original.answer(drawn, which)
         except Exception as error:  # whatever a program raises: many assert what they are given
+            if _lost(error):  # no call is answered any more
+                raise
             return f"the original raises on it: {str(error)[:200]}"
-        if self.form and [(leaf.path, leaf.shape, leaf.dtype) for leaf in answer.leaves] != self.form:
+        if self.form and not self._of_the_same_form(answer, drawn):
             return "the original answers in another shape"
         if not answer.finite and (drawn.name in INFINITE or not self._original.task.special_values):
             return "the original gives Inf or NaN on it"
         return "" if answer.conditioned or drawn.name == "special" else "the original is itself off by more than 1 % on it"
+
+    def _of_the_same_form(self, answer: Answer, drawn: Case) -> bool:
+        """Whether an answer has the outputs, dtypes and sizes of the nominal one.
+
+        Other sizes are the original's own where real values alone were drawn: how many rows are above a threshold, say. Where integers, Booleans or
+        numbers vary they may come of those, which say what a task's shapes are.
+        """
+        form = [(leaf.path, leaf.shape, leaf.dtype) for leaf in answer.leaves]
+        if drawn.name != "nominal" and not Draw.of_case(drawn).fixed:
+            return form == self.form
+        return [(path, len(shape), dtype) for path, shape, dtype in form] == [(path, len(shape), dtype) for path, shape, dtype in self.form]
 
     def probe(self) -> dict[str, Any]:
         """Ship a small tensor, to see whether the exchange works."""
@@ -266,11 +317,8 @@ class JudgeWorker:
     # -- verdicts
 
     def certify(self, cases: list[dict[str, Any]]) -> dict[str, Any]:
-        """Return the sensitivity certificate."""
-        usable = [from_json(Case, case) for case in cases]
-        replies = [{"problem": "", "params": case.params} if number == 0 else self.viable(asdict(case), 0) for number, case in enumerate(usable)]
-        usable = [replace(case, params=reply["params"]) for case, reply in zip(usable, replies, strict=True) if not reply["problem"]]
-        certificate = certify(self._original, tuple(usable), self.judgement.check)
+        """Return the sensitivity certificate, by cases that can be used."""
+        certificate = certify(self._original, tuple(from_json(Case, case) for case in cases), self.judgement.check)
         self._original.answers.clear()  # no program meets these cases
         return asdict(certificate)
 
@@ -368,6 +416,11 @@ class JudgeWorker:
         self.states.pop(TAKEN, None)
         self.judgement.forget()
         return {"name": self._original.take(left, names, seed)}
+
+
+def _lost(error: Exception) -> bool:
+    """Whether an error says that the device is in error, which ends the process's use of it."""
+    return type(error).__name__ == "AcceleratorError" or "CUDA error" in str(error)
 
 
 PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "int_mm", "convolution", "scaled_dot_product", "mkldnn", "cudnn")

@@ -12,6 +12,7 @@ import torch
 from warpwright.base import Case, Errors
 from warpwright.verifier.judge import parts
 from warpwright.verifier.judge.conditioning import examined
+from warpwright.verifier.judge.left_behind import is_excused, states_of_moves
 from warpwright.verifier.judge.oracle import describe, errors_of, excess, same_non_finite, scale_of, shares, tolerance
 from warpwright.verifier.judge.reference import NO_ERROR, Answer, Key, Leaf, Original, as_tensor, key_of, widen
 from warpwright.workers.tensors import exchange
@@ -59,11 +60,16 @@ class Judgement:
 
     def judge_state(self, seen: Mapping[str, torch.Tensor], case: Case, which: int) -> dict[str, Any]:
         """Return check and reason for parameters and buffers as one call on `case` from state `which` left them."""
-        unchanged = {name: (tensor, tensor) for name, tensor in self.original.state(which).items()}
-        for name, (own, wide) in (self.original.answer(case, which).after or unchanged).items():
+        changed = self.original.answer(case, which).after
+        after = changed or {name: (tensor, tensor) for name, tensor in self.original.state(which).items()}
+        for name, (own, _) in after.items():
             if name not in seen or seen[name].shape != own.shape:
                 return {"check": "state_names", "reason": f"after a call the state has no {name!r} of shape {tuple(own.shape)}"}
-            if not identical(seen[name], own) and not within(seen[name], own, wide):
+        others = [name for name, (own, wide) in after.items() if not identical(seen[name], own) and not within(seen[name], own, wide)]
+        moves = states_of_moves(self.original, case, which, others) if others and changed else {}
+        for name in others:
+            if not is_excused(seen[name], *after[name], moves.get(name, []), within):
+                own = after[name][0]
                 return {"check": "buffers", "reason": f"after one call {name!r} differs from the original's: {_difference(seen[name], own)}"}
         return {"check": ""}
 

@@ -34,6 +34,9 @@ NO_ERROR = Errors(0.0, 0.0, 0.0)
 MOST_COUNTED = 1000
 """Calls that a program may have made before the state that it gets: a mean over all calls is one over many."""
 
+REDRAWN_STRENGTHS = (2.0, 2.0, 1.0, 0.2)
+"""Of a state that was drawn anew so many times, at most."""
+
 KNOWN_BYTES = 64 << 20
 """Of answers whose float64 values were forgotten. The sizes of rows and columns take up to 0.5 MB for each dimension of an output, and each of
 hundreds of timed calls has a case of its own, which is never asked for again."""
@@ -225,6 +228,8 @@ class Original:
         self.initial = distributions.copied_state(initial)
         self.strength = 2.0
         self.taken: dict[str, torch.Tensor] = {}
+        self.redrawn: Counter[int] = Counter()
+        """How often single states were drawn anew, because the program gave no sound answer in them."""
         self.drawn = 0
         """How often the states were drawn anew, because the program did not take them."""
         self.held: tuple[Key, list[Any]] | None = None
@@ -271,10 +276,18 @@ class Original:
             return self.taken
         if which >= MIXED:
             return self._mixed(*divmod(which - MIXED, len(CHANGES)))
-        seed = self.secret + 104729 * (which + 1) + 15485863 * self.drawn
-        state = distributions.random_state(self.initial, self.buffers, seed, self.strength)
+        seed = self.secret + 104729 * (which + 1) + 15485863 * self.drawn + 32452843 * self.redrawn[which]
+        state = distributions.random_state(self.initial, self.buffers, seed, min(self.strength, REDRAWN_STRENGTHS[self.redrawn[which]]))
         counts = {name: state[name] + random.Random(f"{self.secret} {which} {name}").randrange(MOST_COUNTED) for name in self.counters}
         return state | counts if self.strength > 1 else state
+
+    def redraw(self, which: int) -> None:
+        """Draw one of the states anew, nearer to the initial one if it was drawn anew before."""
+        self.redrawn[which] += 1
+        self.current = None
+        for kept in (self.answers, self.worked_out, *self.usual.values()):
+            for key in [key for key in kept if key[2] == which or key[2] >= MIXED]:  # type: ignore[attr-defined]
+                del kept[key]  # type: ignore[attr-defined]
 
     def take(self, left: Mapping[str, torch.Tensor], names: Sequence[str], seed: int) -> str:
         """Make state TAKEN of what a call left, with two elements of one of these tensors exchanged; return its name, or "" where none can be."""
@@ -349,7 +362,8 @@ class Original:
         nominal = self.reference.make_inputs(case.seed if draw.of is None else draw.of, self.device)
         inputs: list[Any] = distributions.redistribute(nominal, case.name, case.seed + 1)
         if case.name == STRIDED:
-            inputs = discrete.restride(inputs, (case.seed if draw.layout is None else draw.layout) + 3, draw.turned or 0, bool(draw.fixed))
+            layout = case.seed if draw.layout is None else draw.layout
+            inputs = discrete.restride(inputs, layout + 3, draw.turned or 0, bool(draw.fixed), bool(draw.mild))
         elif case.name != "nominal" and not draw.fixed:
             inputs = discrete.vary(inputs, case.name, case.seed + 2, self.writes_by_index, bool(draw.mild))
         if draw.variant is not None:
@@ -564,7 +578,8 @@ def _forget(answers: dict[Key, Answer], budget: int, counted: Counter[Key]) -> N
         held -= answers.pop(min(reversed(answers), key=lambda key: counted[key])).bytes
 
 
-EXCHANGE_TRIES = 8
+EXCHANGE_TRIES = 16
+"""Other lines, and pairs further inside, that are tried: first for one that leaves the tensor's sum the same to the bit as torch rounds it."""
 
 
 def _exchange_two(tensor: torch.Tensor, in_row: bool, ends: bool, seed: int) -> bool:
@@ -577,12 +592,22 @@ def _exchange_two(tensor: torch.Tensor, in_row: bool, ends: bool, seed: int) -> 
     table = tensor.view(tensor.shape[0], -1) if tensor.dim() > 1 else tensor.view(1, -1)
     if (in_row and table.shape[1] > 1) or table.shape[0] == 1:
         table = table.t()
+    found, total = None, tensor.sum()
     for attempt in range(EXCHANGE_TRIES):  # each column of `table` is a line now
         line = table[:, (seed + 104729 * attempt) % table.shape[1]]
-        order, quarter = line.argsort(), 0 if ends else len(line) // 4
-        low, high = int(order[quarter]), int(order[-1 - quarter])
-        smaller, larger = line[low].clone(), line[high].clone()
-        if bool(larger > smaller):
-            line[low], line[high] = larger, smaller
+        order, quarter = line.argsort(), 0 if ends else min(len(line) // 4 + attempt // 2, (len(line) - 1) // 2)
+        places = (order[quarter], order[-1 - quarter])
+        if not bool(line[places[1]] > line[places[0]]):
+            continue
+        _swap(line, *places)
+        if torch.equal(tensor.sum(), total):
             return True
-    return False
+        _swap(line, *places)
+        found = found or (line, *places)
+    if found:
+        _swap(*found)
+    return found is not None
+
+
+def _swap(line: torch.Tensor, low: torch.Tensor, high: torch.Tensor) -> None:
+    line[low], line[high] = line[high].clone(), line[low].clone()

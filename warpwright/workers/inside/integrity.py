@@ -9,7 +9,6 @@ census of threads and children, and the judge's comparison do not depend on it.
 from __future__ import annotations
 
 import ctypes
-import faulthandler
 import gc
 import hashlib
 import importlib
@@ -17,12 +16,13 @@ import inspect
 import os
 import pathlib
 import random
-import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any
+
+from warpwright.workers.inside.settings import watch_settings
 
 MODULES = (
     "torch", "torch._C", "torch._C._nn", "torch.cuda", "torch.nn.functional", "torch.random", "torch.testing", "torch.autograd",
@@ -35,16 +35,10 @@ CLASSES = (
     "torch.Tensor", "torch._C.TensorBase", "torch.nn.Module", "torch.UntypedStorage", "torch.Generator", "torch.cuda.Event",
     "torch.cuda.Stream",
 )  # fmt: skip
-HARNESS = tuple(f"warpwright.workers.{name}" for name in ("runner", "channel", "exchange", "answer", "integrity", "isolation", "cuda_ipc"))
+HARNESS = "warpwright.workers."
+"""Of the modules that run in a worker. A list of names was out of date once these had moved to rooms of their own: nothing of them was watched."""
 
 AF_UNIX = 1
-
-HARMLESS_VARIABLES = (
-    "TORCH_CUDA_ARCH_LIST", "MAX_JOBS", "CUDA_HOME", "CUDA_PATH", "TORCHINDUCTOR_", "TRITON_", "TORCH_EXTENSIONS_DIR", "TORCH_COMPILE_",
-    "PYTORCH_", "CC", "CXX", "KINETO_", "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK", "TVM_", "CUTE_", "PATH", "COLUMNS", "LINES",
-    "NVCC_", "CUTLASS_", "USE_", "VERBOSE", "TORCH_LOGS", "_TORCHINDUCTOR_",
-)  # fmt: skip
-"""Variables that only steer compilers: a program may set these."""
 
 REPLACED_BY_TORCH = {
     "torch.manual_seed", "torch.random.manual_seed", "torch.cuda.manual_seed", "torch.cuda.manual_seed_all",
@@ -55,9 +49,6 @@ REPLACED_BY_TORCH = {
 FOLLOWS_SETTINGS = {"torch.Storage"}  # an alias that changes with the default dtype, which is reported as such
 MACHINE_CODE = ("clock_gettime", "gettimeofday", "nanosleep", "read", "write", "poll", "cudaDeviceSynchronize", "cudaStreamSynchronize")
 """Functions whose first bytes are compared: native code may overwrite them without touching a Python object."""
-
-NUMPY_ERRORS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
-"""How numpy begins."""
 
 LOOKING = {
     "sys._getframe", "sys._getframemodulename", "sys._current_frames", "sys.settrace", "sys.setprofile", "gc.get_objects",
@@ -184,9 +175,9 @@ def _holders() -> list[tuple[str, Mapping[str, Any]]]:
     holders: list[tuple[str, Mapping[str, Any]]] = []
     for name, module in list(sys.modules.items()):
         standard = name.split(".")[0] in sys.stdlib_module_names and module is not None
-        if standard or name in MODULES or name in HARNESS:
+        if standard or name in MODULES or name.startswith(HARNESS):
             holders.append((name, vars(module)))
-        if standard or name in HARNESS:
+        if standard or name.startswith(HARNESS):
             inside = (value for value in list(vars(module).values()) if isinstance(value, type) and value.__module__ == name)
             holders += [(f"{name}.{kind.__qualname__}", vars(kind)) for kind in inside]
     return holders + [(name, vars(_resolve(name))) for name in CLASSES]
@@ -241,101 +232,7 @@ def _resolve(name: str) -> Any:
     return importlib.import_module(name)
 
 
-# --- settings -----------------------------------------------------------------------------------------------------------------------
-
-
-def _settings() -> dict[str, Callable[[], Any]]:
-    """Return how to read each global setting."""
-    import torch
-
-    cuda, cudnn, tiny = torch.backends.cuda, torch.backends.cudnn, torch.tensor(1e-40)
-    readers: dict[str, Callable[[], Any]] = {
-        "torch.backends.cuda.matmul.allow_tf32": lambda get=torch._C._get_cublas_allow_tf32: get(),
-        "torch.backends.cudnn.allow_tf32": lambda get=torch._C._get_cudnn_allow_tf32: get(),
-        "torch.backends.cudnn.benchmark": lambda get=torch._C._get_cudnn_benchmark: get(),
-        "torch.backends.cudnn.deterministic": lambda get=torch._C._get_cudnn_deterministic: get(),
-        "torch.backends.cudnn.enabled": lambda get=torch._C._get_cudnn_enabled: get(),
-        "torch.backends.mkldnn.enabled": lambda get=torch._C._get_mkldnn_enabled: get(),
-        "fp16 reduced precision reduction": lambda: cuda.matmul.allow_fp16_reduced_precision_reduction,
-        "bf16 reduced precision reduction": lambda: cuda.matmul.allow_bf16_reduced_precision_reduction,
-        "float32 matmul precision": lambda get=torch._C._get_float32_matmul_precision: get(),
-        "default dtype": torch.get_default_dtype,
-        "default device": torch.get_default_device,
-        "torch.set_num_threads": torch.get_num_threads,
-        "grad mode": torch.is_grad_enabled,
-        "inference mode": torch.is_inference_mode_enabled,
-        "deterministic algorithms": torch.are_deterministic_algorithms_enabled,
-        "autocast on the CPU": lambda get=torch.is_autocast_enabled: get("cpu"),
-        "autocast on CUDA": lambda get=torch.is_autocast_enabled: get("cuda"),
-        "flush denormal": lambda one=tiny: float(one * 1.0) == 0.0,
-        "working folder": os.getcwd,
-        "fault handler": faulthandler.is_enabled,
-        "signal handlers": lambda get=signal.getsignal: [str(get(number)) for number in range(1, 32) if number not in (9, 19)],
-        "torch function modes": lambda get=torch._C._len_torch_function_stack: get(),
-        "torch dispatch modes": lambda get=torch._C._len_torch_dispatch_stack: get(),
-        "garbage collector": lambda get=gc.get_threshold, runs=gc.isenabled: [*get(), runs()],
-        "switch interval": sys.getswitchinterval,
-        "numpy's floating-point errors": lambda modules=sys.modules: modules["numpy"].geterr() if "numpy" in modules else NUMPY_ERRORS,
-        "umask": lambda set_mask=os.umask: [set_mask(0o022)],
-    }
-    for name in ("fp32_precision",):
-        for where, backend in (("torch.backends", torch.backends), ("torch.backends.cudnn", cudnn), ("torch.backends.cuda.matmul", cuda.matmul)):
-            if hasattr(backend, name):
-                readers[f"{where}.{name}"] = lambda backend=backend, name=name: _PRECISION.get(getattr(backend, name), getattr(backend, name))
-    readers["fp16 accumulation"] = lambda: cuda.matmul.allow_fp16_accumulation
-    attention = ("flash_sdp_enabled", "mem_efficient_sdp_enabled", "math_sdp_enabled", "cudnn_sdp_enabled")
-    readers["attention kernels"] = lambda: [getattr(cuda, name)() for name in attention]
-    if torch.cuda.is_initialized():
-        readers["current stream"] = lambda get=torch.cuda.current_stream: get().stream_id
-    limit = _persisting_cache_reader()
-    if limit is not None:
-        readers["persisting L2 cache"] = limit
-    return readers
-
-
-PERSISTING_L2_CACHE_SIZE = 6  # CU_LIMIT_PERSISTING_L2_CACHE_SIZE
-
-
-def _persisting_cache_reader() -> Callable[[], int] | None:
-    """Return how to read how much of the L2 cache is set aside for what shall stay in it: that survives the flush before a timed call."""
-    import torch
-
-    if not torch.cuda.is_initialized():
-        return None
-    read, limit = ctypes.CDLL("libcuda.so.1").cuCtxGetLimit, ctypes.c_size_t()
-
-    def reader() -> int:
-        return int(limit.value) if read(ctypes.byref(limit), PERSISTING_L2_CACHE_SIZE) == 0 else -1
-
-    return reader
-
-
-_PRECISION = {"none": "ieee"}
-"""Writing `allow_tf32 = False` back turns an unset precision into the explicit name of the same thing."""
-
-
-def _read(reader: Callable[[], Any]) -> str:
-    try:
-        return repr(reader())
-    except (RuntimeError, AttributeError) as error:  # torch refuses to read a TF32 flag by its old name once the new one was set
-        return f"unreadable: {error}"
-
-
-def watch_settings() -> Callable[[], list[str]]:
-    """Note the global settings; the result names those that differ now."""
-    readers = _settings()
-    for reader in readers.values():
-        _read(reader)
-    noted = {name: _read(reader) for name, reader in readers.items()}
-    variables = dict(os.environ)
-    environment = os.environ
-
-    def changed() -> list[str]:
-        changes = [f"{name}: was {noted[name]}, is {now}" for name, reader in readers.items() if (now := _read(reader)) != noted[name]]
-        names = {name for name in {*variables, *environment} if variables.get(name) != environment.get(name)}
-        return changes + [f"environment variable {name}" for name in sorted(names) if not name.startswith(HARMLESS_VARIABLES)]
-
-    return changed
+# --- generators ---------------------------------------------------------------------------------------------------------------------
 
 
 def watch_generators() -> Callable[[], list[str]]:

@@ -12,11 +12,12 @@ import gc
 import importlib.util
 import inspect
 import os
+import random
 import resource
 import struct
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from warpwright.workers.inside.channel import serve_requests, short_traceback
 from warpwright.workers.inside.graphs import Graph
 from warpwright.workers.inside.integrity import Watch
 from warpwright.workers.tensors import exchange, variants
-from warpwright.workers.tensors.answer import describer, state_text, unusual
+from warpwright.workers.tensors.answer import describer, state_text, unusual, worked_out
 
 M_PERTURB, M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -6, -1, -3
 """Of glibc's mallopt."""
@@ -37,6 +38,8 @@ LARGE = 32 << 20
 """Bytes from which a block has pages of its own, taken anew each time: glibc's largest threshold, where its moving one ends up."""
 
 FLUSH_LIMIT = 1 << 30
+TWIN_SECONDS = 1.0
+"""A class that takes longer to construct is constructed once."""
 COLLECT_EVERY = 64
 
 LOOK_SECONDS, LOOKS, PLAIN_SHARE = 2e-4, 16, 4.0
@@ -54,6 +57,8 @@ class Program:
     call: Callable[..., Any]
     module: torch.nn.Module | None
     stateful: bool
+    lazy: frozenset[int] = frozenset()
+    """Which of its outputs may come conjugated or negated by a mark alone, as the original's do: that is worked out before the call answers."""
 
 
 def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
@@ -63,7 +68,7 @@ def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
         name: getattr(runner, name)
         for name in (
             "hello", "build", "load_state", "set_state", "prepare", "export", "keep", "census", "lock", "device_facts", "receive", "host_only",
-            "release_memory", "trim", "line_up", "switch_mode", "load",
+            "release_memory", "trim", "line_up", "switch_mode", "load", "twin", "part",
         )
     }
     stops = bool(order.get("stops"))
@@ -79,6 +84,8 @@ class Runner:
         self.folder = order["folder"]
         self.shelf = exchange.Shelf(order["exchange"])
         self.programs: dict[str, Program] = {}
+        self.classes: dict[str, tuple[type, float]] = {}
+        """Of the entries that are one, with the seconds that it took to construct."""
         self.program: Program | None = None
         self.inputs: list[Any] = []
         self.slot_form: Any = None
@@ -120,10 +127,13 @@ class Runner:
                 importlib.import_module(name)
         return {}
 
-    def build(self, entry: str, files: list[list[str]], class_name: str, init: Any, training: bool | None, stateful: bool) -> dict[str, Any]:
+    def build(
+        self, entry: str, files: list[list[str]], class_name: str, init: Any, training: bool | None, stateful: bool, lazy: Sequence[int] = ()
+    ) -> dict[str, Any]:  # fmt: skip
         """Write the files, import the first, construct its class with the task's own arguments.
 
-        `stateful`: a call changes parameters or buffers, and answers with where they lie.
+        `stateful`: a call changes parameters or buffers, and answers with where they lie. `lazy`: numbers of the outputs that the original leaves
+        conjugated or negated by a mark.
         """
         if self.watch is None:
             # CUDA's initialisation replaces functions of torch.cuda, so that the zygote's notes do not hold after it
@@ -139,14 +149,36 @@ class Runner:
                 raise ValueError(f"expected file names inside the source folder, saw {name!r}")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-        instance = self._construct(str(folder / files[0][0]), entry, class_name, init)
+        self._hold(entry, self._construct(str(folder / files[0][0]), entry, class_name, init), training, stateful, lazy)
+        return {"seconds": time.perf_counter() - start}
+
+    def _hold(self, entry: str, instance: Any, training: bool | None, stateful: bool = False, lazy: Sequence[int] = ()) -> None:
         module = instance if isinstance(instance, torch.nn.Module) else None
         if module is not None:
             torch.nn.Module.to(module, self.device)
             if training is not None:
                 module.train(training)
-        self.programs[entry] = Program(instance, module, stateful)
-        return {"seconds": time.perf_counter() - start}
+        self.programs[entry] = Program(instance, module, stateful, frozenset(lazy))
+
+    def twin(self, entry: str, other: str, init: Any, training: bool | None) -> dict[str, Any]:
+        """Construct another instance of an entry's class; {"none"} where it is no module, or takes long to construct, or there cannot be two."""
+        kind, seconds = self.classes.get(entry, (None, 0.0))
+        if kind is None or seconds > TWIN_SECONDS or self.programs[entry].module is None:
+            return {"none": True}
+        try:
+            with _generators_kept(self.device):
+                instance = kind(*exchange.decode(init, lambda item: exchange.take(item, self.device), trusted=True))
+            self._hold(other, instance, training, lazy=tuple(self.programs[entry].lazy))
+        except Exception:  # whatever a constructor raises that was not made for it: a program may be the only one of its kind
+            return {"none": True}
+        return {}
+
+    def part(self, others: list[str]) -> dict[str, Any]:
+        """Let go of twins."""
+        self.program, self.outputs = None, None
+        for other in others:
+            self.programs.pop(other, None)
+        return {}
 
     def _construct(self, path: str, entry: str, class_name: str, init: Any) -> Any:
         sys.path.insert(0, os.path.dirname(path))
@@ -162,7 +194,10 @@ class Runner:
         if not inspect.isclass(value):
             return value
         torch.manual_seed(0)
-        return value(*exchange.decode(init, lambda item: exchange.take(item, self.device), trusted=True))
+        began = time.perf_counter()
+        instance = value(*exchange.decode(init, lambda item: exchange.take(item, self.device), trusted=True))
+        self.classes[entry] = value, time.perf_counter() - began
+        return instance
 
     def load_state(self, entry: str, state: dict[str, Any]) -> dict[str, Any]:
         """Load parameters and buffers by name with `load_state_dict`, strictly."""
@@ -218,6 +253,9 @@ class Runner:
         self._end_turn(spin)
         if entry is None:
             self.program = None
+            if flush:  # a call of nothing is as cold as any other
+                self._flush()
+                self.synchronize()
             return {}
         self.program = self.programs[entry]
         self.inputs = self._place(inputs, slot)
@@ -316,12 +354,12 @@ class Runner:
 
     def _outputs_of(self, program: Program) -> Any:
         """Make the call, or the calls of a turn."""
-        if not self.turn:
-            return program.call(*self.inputs)
-        if self.graph is not None:
+        if self.graph is not None and self.turn:
             return self.graph.launch()
         call = program.call
-        return [call(*inputs) for inputs in self.line]
+        if program.lazy:
+            return [worked_out(call(*inputs), program.lazy) for inputs in self.line] if self.turn else worked_out(call(*self.inputs), program.lazy)
+        return [call(*inputs) for inputs in self.line] if self.turn else call(*self.inputs)
 
     def _held(self, outputs: Any) -> float:
         """Copy what came out; return the longest wait for the device, before that or after it."""
@@ -460,6 +498,20 @@ class Runner:
 
 _give_back_cache: Callable[[], None] = getattr(torch._C, "_cuda_emptyCache", lambda: None)
 """Taken before any candidate is imported."""
+
+
+@contextlib.contextmanager
+def _generators_kept(device: str) -> Iterator[None]:
+    """Put the random generators back to where they were: what a constructor draws is no draw of a call's."""
+    numpy_random, drawn = getattr(sys.modules.get("numpy"), "random", None), random.getstate()
+    of_numpy = numpy_random.get_state() if numpy_random else None
+    with torch.random.fork_rng(devices=[device] if device.startswith("cuda") else []):
+        try:
+            yield
+        finally:
+            random.setstate(drawn)
+            if numpy_random:
+                numpy_random.set_state(of_numpy)
 
 
 def _synchronizer(device: str) -> Callable[[], None]:

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import struct
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from functools import cache
+from itertools import count
 from typing import Any
 
 from warpwright.errors import WorkerProtocol
@@ -123,7 +124,13 @@ def describer() -> Callable[[Any], bytes]:
             parts.append(pack("=H", len(name)) + name + describe(item))
         return b"{" + pack("=I", len(parts)) + b"".join(parts)
 
-    return describe
+    def described(value: Any) -> bytes:
+        try:
+            return describe(value)
+        except RecursionError:  # a list that holds itself
+            return other("containers within containers without end")
+
+    return described
 
 
 def state_text(name: str, tensor: Any) -> list[Any]:
@@ -166,7 +173,7 @@ def unusual(tensor: Any) -> str:
     if kind is not torch.Tensor:
         return f"a {kind.__module__}.{kind.__qualname__}"
     if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_nested:
-        return f"a tensor of layout {tensor.layout}"
+        return f"a tensor of layout {tensor.layout}{' that is quantised' * tensor.is_quantized}{' that is nested' * tensor.is_nested}"
     if tensor.device.type == "meta" or torch._C._functorch.is_functorch_wrapped_tensor(tensor) or tensor._is_zerotensor():
         return "a tensor without storage"
     if torch._C._is_cow_tensor(tensor):  # type: ignore[attr-defined]
@@ -174,6 +181,19 @@ def unusual(tensor: Any) -> str:
     if tensor.is_neg() or tensor.is_conj():
         return "a tensor whose negation or conjugation is still to be done"
     return "a tensor that requires grad, under no_grad" if tensor.requires_grad else ""
+
+
+def worked_out(value: Any, which: Container[int]) -> Any:
+    """Return what a call returned with the conjugation or negation of these leaves done, where a mark says that it is still to be."""
+    import torch
+    from torch.utils._pytree import tree_map
+
+    number = count()
+
+    def leaf(item: Any) -> Any:
+        return item.resolve_conj().resolve_neg() if next(number) in which and isinstance(item, torch.Tensor) else item
+
+    return tree_map(leaf, value)
 
 
 # --- the parent's side --------------------------------------------------------------------------------------------------------------

@@ -69,6 +69,8 @@ def taker() -> Callable[[Any], Taken | str]:
         if kind not in forms:
             forms[kind] = form_of(kind)
         form, names = forms[kind]
+        if not form and kind.__module__ == "builtins":
+            return f"a {kind.__qualname__}"
         if not form:
             return f"a {kind.__module__}.{kind.__qualname__}, which is no dataclass without methods and in no installed package"
         if form == "fields":

@@ -178,7 +178,7 @@ def subgraph(nodes: Sequence[fx.Node], sources: Sequence[fx.Node], results: Sequ
 
     for node in nodes:
         args, kwargs = fx.map_arg((node.args, node.kwargs), known)
-        twin[node] = graph.create_node(node.op, node.target, args, kwargs, name=node.target.overloadpacket.__name__)  # type: ignore[union-attr]
+        twin[node] = graph.create_node(node.op, node.target, args, kwargs, name=getattr(node.target, "overloadpacket", node.target).__name__)  # type: ignore[union-attr]
         twin[node].meta = dict(node.meta)
     graph.output(tuple(twin[node] for node in results))
     return graph

@@ -10,6 +10,7 @@ import torch
 from warpwright.domains.graph.cpp.layout import Layout, Loop
 from warpwright.domains.graph.cpp.phases import Phases, closure
 from warpwright.domains.graph.cpp.program import MASK, Program, Unsupported, Value
+from warpwright.domains.graph.cuda import ahead
 from warpwright.domains.graph.cuda.joins import EMPTY, SLOTS, Joins, added, names_of
 from warpwright.domains.graph.cuda.online import online
 from warpwright.domains.graph.cuda.placement import CONTIGUOUS, Placement
@@ -72,6 +73,8 @@ class _Writer(Joins):
     placement: Placement = CONTIGUOUS
 
     def __post_init__(self) -> None:
+        self.read: set[tuple[Value, int]] = set()
+        """Kept values that a loop of their own has read, and the phase before which it did."""
         self.analyse(self.program)
         self.index = counted(self.program)
         self.lanes = self.layout.lanes
@@ -495,7 +498,8 @@ class _Writer(Joins):
         """Return the loop of one phase over a thread's elements, and the reductions joined over its group."""
         shape, loops, width = self.plan, self.layout.inner, self.plan.vector
         reductions = [r for r in self.reductions if r.args[0].phase == phase]
-        lines = [line for r in reductions for line in self.accumulators(r)]
+        lines = self._read_first(phase) if shape.together else []
+        lines += [line for r in reductions for line in self.accumulators(r)]
         if self.elements_in(phase, self.kept):
             lines += self._loop(phase)
             inner = self._digits("k", loops, "k") + self._pointers(loops, "k", "p", "q", self._touched(phase, self.kept))
@@ -505,6 +509,30 @@ class _Writer(Joins):
         elif any(r.args[0].kind == "const" for r in reductions):
             raise Unsupported("a reduction of a constant")
         return [*lines, *self.group_joined(reductions, "s")]
+
+    def _read_first(self, phase: int) -> list[str]:
+        """Return the loop that reads the elements which stay in registers, all before the first is used; and what has L2 read a later block's."""
+        width = self.plan.vector
+        loads = [v for v in self.kept if v.kind == "load" and v in self.elements_alone(phase) and not self.is_kept(v, phase, self.kept)]
+        tensors = [v.operand for v in loads]
+        if not loads:
+            return []
+        inner = self._digits("k", self.layout.inner, "k") + self._pointers(self.layout.inner, "k", "p", "q", sorted(set(tensors)))
+        for v in loads:
+            copied = f"c{v.number}[i][e] = x{v.number}{'[e]' if self._moves(v.operand) else ''};"
+            inner += [*self._load(v, width), "#pragma unroll", f"for (int e = 0; e < {width}; ++e) {copied}"]
+        lines = [*self._loop(phase), *(f"        {line}" for line in inner), "    }", "}"]
+        self.read |= {(v, phase) for v in loads}
+        steps = self.layout.vector.strides
+        plain = [t for t in dict.fromkeys(tensors) if len(self.layout.inner) == 1 and steps[t] == 1 and t not in self.program.moves]
+        if phase:
+            return lines
+        places = self._digits("row", self.layout.outer, "i") + self._pointers(self.layout.outer, "i", "given", "p", plain)
+        return lines + ahead.fetched(self.plan, self.index, places, plain)
+
+    def is_kept(self, v: Value, phase: int, kept: Sequence[Value]) -> bool:
+        """Is the value one of `kept`, and known from an earlier phase, or read before this one's loop?"""
+        return (v, phase) in self.read or super().is_kept(v, phase, kept)
 
     def _loop(self, phase: int) -> list[str]:
         shape, kind, parts = self.plan, self.index, self.plan.parts

@@ -4,9 +4,33 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.domains.graph.techniques import differentiate, fold, fuse, int8, library, linear_reduce, norm, precision, scans, schedule, windows
+from warpwright.domains.graph.techniques import (
+    differentiate,
+    fold,
+    fuse,
+    int8,
+    library,
+    linear_reduce,
+    norm,
+    precision,
+    recurrent,
+    scans,
+    schedule,
+    top_k,
+    windows,
+)  # fmt: skip
 from warpwright.domains.graph.techniques.algebra import common, dead, einsum, identity, monotone, scalars
-from warpwright.domains.graph.techniques.convolutions import conv_pool, conv_reduce, conv_transpose, direct_convolution, forms, fourier, half, lattice
+from warpwright.domains.graph.techniques.convolutions import (
+    activated,
+    conv_pool,
+    conv_reduce,
+    conv_transpose,
+    direct_convolution,
+    forms,
+    fourier,
+    half,
+    lattice,
+)
 
 REWRITES: tuple[Any, ...] = (
     *dead.TECHNIQUES,
@@ -32,8 +56,8 @@ convolution, which hide it from the rules that look for one.
 
 ON_CPU: tuple[Any, ...] = (*fold.TECHNIQUES, *forms.TECHNIQUES, *fuse.TECHNIQUES, *schedule.TECHNIQUES, *schedule.CPU_TECHNIQUES)
 _KERNELS: tuple[Any, ...] = (
-    *int8.TECHNIQUES, *precision.TECHNIQUES, *direct_convolution.TECHNIQUES, *half.TECHNIQUES, *windows.TECHNIQUES, *scans.TECHNIQUES,
-    *fuse.CUDA_TECHNIQUES,
+    *recurrent.TECHNIQUES, *int8.TECHNIQUES, *precision.TECHNIQUES, *direct_convolution.TECHNIQUES, *half.TECHNIQUES, *windows.TECHNIQUES,
+    *scans.TECHNIQUES, *activated.TECHNIQUES, *top_k.TECHNIQUES, *fuse.CUDA_TECHNIQUES,
 )  # fmt: skip
 ON_CUDA: tuple[Any, ...] = (*fold.TECHNIQUES, *forms.TECHNIQUES, *_KERNELS, *schedule.TECHNIQUES, *schedule.CUDA_TECHNIQUES)
 """How to run it, by target."""

@@ -8,7 +8,6 @@
 #define AT_ONCE 4  // edges whose rows are asked for together
 #define EVERY 0xffffffffu
 #define LEAST __int_as_float(0xff800000)  // minus infinity
-typedef long long i64;
 
 __device__ inline float4 zero() { return make_float4(0.0f, 0.0f, 0.0f, 0.0f); }
 
@@ -25,14 +24,6 @@ __device__ inline float inner(float4 a, float4 b) {
 
 __device__ inline void add_times(float4& sum, float by, float4 row) {
   sum.x += by * row.x, sum.y += by * row.y, sum.z += by * row.z, sum.w += by * row.w;
-}
-
-__device__ inline void add_4(float* to, float a, float b, float c, float d) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1,%2,%3,%4};" ::"l"(to), "f"(a), "f"(b), "f"(c), "f"(d) : "memory");
-#else
-  atomicAdd(to, a), atomicAdd(to + 1, b), atomicAdd(to + 2, c), atomicAdd(to + 3, d);
-#endif
 }
 
 // out[node] = sum of softmax(query . key) value; `most` and `total`: the largest score and the sum of exp(score - most).

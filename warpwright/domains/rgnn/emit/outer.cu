@@ -10,7 +10,6 @@
 #define PITCH 72  // floats between rows: reads of 16 bytes by eight threads, four rows of two, meet no bank twice
 #define STAGES 3
 #define THREADS 128
-typedef long long i64;
 
 struct Sums {
   float of[2][4][4];  // [16 rows][8 columns][places of the fragment]
@@ -81,14 +80,6 @@ __device__ inline void add_rows(Sums& sums, float* columns, const float* left, c
   for (int m = 0; m < 2; ++m)
     for (int n = 0; n < 4; ++n)
       for (int i = 0; i < 4; ++i) sums.of[m][n][i] += part.of[m][n][i];
-}
-
-__device__ inline void add_4(float* to, float a, float b, float c, float d) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1,%2,%3,%4};" ::"l"(to), "f"(a), "f"(b), "f"(c), "f"(d) : "memory");
-#else
-  atomicAdd(to, a), atomicAdd(to + 1, b), atomicAdd(to + 2, c), atomicAdd(to + 3, d);
-#endif
 }
 
 // Adds what was summed to a relation's matrix, and begins anew. `down`, `across`: the first row and column of a thread's quarter; `pitch`: numbers

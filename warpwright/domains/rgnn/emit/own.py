@@ -40,8 +40,8 @@ class Own:
     """What it does, for a warning where it is not used."""
 
     def text(self) -> str:
-        """Return its CUDA text."""
-        return (Path(__file__).parent / self.file).read_text()
+        """Return its CUDA text: what all share, then its file."""
+        return "".join((Path(__file__).parent / file).read_text() for file in ("prelude.cu", self.file))
 
     def launcher(self, device: torch.device) -> Launch | None:
         """Return what launches it on a GPU; None on a CPU, where sums have to be in a fixed order, or where it fails (warns once)."""

@@ -87,9 +87,8 @@ class Layer(torch.nn.Module):
         rows, graph = args
         kinds = tuple(rows)
         told = self.training, self.options, kinds, tuple(graph)
-        results = self.replays.recorded(
-            self, lambda: self._by_kind(forward, kinds, graph), tuple(rows.values()), tuple(graph.values()), told, lambda: self.constants(rows)
-        )
+        call = functools.partial(self._by_kind, forward, kinds, graph)
+        results = self.replays.recorded(self, call, tuple(rows.values()), tuple(graph.values()), told)
         return None if results is None else dict(zip(self.results(kinds), results, strict=True))
 
     def _single(self, forward: Callable[..., Any], edges: Sequence[torch.Tensor]) -> Call:
@@ -107,10 +106,6 @@ class Layer(torch.nn.Module):
             return [result[kind] for kind in wanted]
 
         return call
-
-    def constants(self, rows: Mapping[str, torch.Tensor]) -> Any:
-        """Return what a call keeps apart from the graph's index, for a recording to keep too."""
-        return None
 
     def results(self, kinds: Sequence[str]) -> list[str]:
         """Return for which of the node types given there is a result."""

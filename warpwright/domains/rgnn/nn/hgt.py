@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch.nn import Parameter, ParameterDict
 
+from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn.attention.layer import attended
 from warpwright.domains.rgnn.emit.dense import mixed, outers, products, summed, unmixed
+from warpwright.domains.rgnn.emit.kinds import kinds as by_kind
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.nn.common import Layer, check_rows, of_dtype, whole_call, wide
 from warpwright.domains.rgnn.operator import Edges, apply
@@ -51,6 +53,11 @@ class Project(torch.autograd.Function):
         ctx.save_for_backward(*tensors[:-kinds])
         ctx.counts, ctx.few = counts, sum(counts) < FEW
         rows = _by_kind(tensors[: -2 * kinds], counts)
+        ctx.own = by_kind(tensors[0], tuple(counts), weights[0].shape[0] // 3) if ctx.few and len(tensors) == 2 * kinds + 1 else None
+        if ctx.own is not None:
+            weight, bias, _ = side_by_side(weights, biases)
+            ctx.save_for_backward(tensors[0], weight)
+            return ctx.own.products(tensors[0], weight, bias, 3).unbind()
         if ctx.few:
             whole = rows[0].new_empty(sum(counts), weights[0].shape[0])
             for x, weight, bias, place in zip(rows, weights, biases, whole.split(counts), strict=True):
@@ -65,6 +72,10 @@ class Project(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[Any, ...]:
         """Return the gradients of rows, weights and biases."""
+        if ctx.own is not None:
+            x, weight = ctx.saved_tensors
+            matrix, total, _ = ctx.own.gradients(gradients, x)
+            return None, ctx.own.sums(gradients, weight) if ctx.needs_input_grad[1] else None, *matrix.unbind(), *total.unbind()
         kinds = len(ctx.counts)
         given, weights = ctx.saved_tensors[:-kinds], ctx.saved_tensors[-kinds:]
         rows, wanted = _by_kind(given, ctx.counts), ctx.needs_input_grad[1 : 1 + len(given)]
@@ -86,6 +97,13 @@ class Project(torch.autograd.Function):
         return None, *of_rows, *of_weights, *of_bias
 
 
+def side_by_side(*groups: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Return weights, biases and gates of all types as one tensor each, [types, ...]; all are copied by one launch for each 128."""
+    flat = torch.cat([x.reshape(-1) for group in groups for x in group])
+    sizes = [sum(x.numel() for x in group) for group in groups]
+    return [part.view(len(group), *group[0].shape) for part, group in zip(flat.split(sizes), groups, strict=True)] + [flat[:0]] * (3 - len(groups))
+
+
 def _by_kind(given: Sequence[torch.Tensor], counts: Sequence[int]) -> Sequence[torch.Tensor]:
     """Return the rows of each node type, of which all may be given as one tensor."""
     return given if len(given) == len(counts) else given[0].split(list(counts))
@@ -95,30 +113,42 @@ FEW = 1 << 18
 """Nodes below which launches decide: a type's three products are one, and their results are copied apart."""
 
 
-@functools.lru_cache(maxsize=16)
 def of_kinds(counts: tuple[int, ...], device: torch.device, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
     """Return each node's type [N], and a matrix [types, N] of ones where a node is of a type: a product with it sums over the nodes of each type."""
+    return indices.mention(_of_kinds(counts, device, dtype))
+
+
+@functools.lru_cache(maxsize=16)
+def _of_kinds(counts: tuple[int, ...], device: torch.device, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
     kinds = torch.repeat_interleave(torch.arange(len(counts)), torch.tensor(counts)).to(device)
     return kinds, (torch.arange(len(counts), device=device)[:, None] == kinds).to(dtype)
 
 
 class Finish(torch.autograd.Function):
-    """The end of a layer on a small graph, where launches decide: x + share (gelu(out) W + b - x), with each node type's share, W and b."""
+    """The end of a layer on a small graph, where launches decide: x + share (gelu(out) W + b - x), with each node type's share, W and b.
+
+    A type's share is the sigmoid of its gate.
+    """
 
     @staticmethod
-    def forward(
-        ctx: Any, counts: tuple[int, ...], x: torch.Tensor, out: torch.Tensor, shares: torch.Tensor, *tensors: torch.Tensor
-    ) -> tuple[torch.Tensor, ...]:
-        """Take rows of all types, shares of the types, then their weights [out, out], then their biases; return rows of each type."""
+    def forward(ctx: Any, counts: tuple[int, ...], x: torch.Tensor, out: torch.Tensor, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Take rows of all types, then the types' weights [out, out], their biases and their gates [1]; return rows of each type."""
         kinds = len(counts)
-        active, done = F.gelu(out), torch.empty_like(x)
-        for part, weight, bias, place in zip(active.split(counts), tensors[:kinds], tensors[kinds:], done.split(counts), strict=True):
-            torch.addmm(bias, part, weight.t(), out=place)
-        share = shares.index_select(0, of_kinds(counts, x.device, x.dtype)[0])[:, None]
-        moved = done.sub_(x)
-        ctx.save_for_backward(out, active, share, moved, *tensors[:kinds])
-        ctx.counts = counts
-        whole = torch.addcmul(x, moved, share)
+        weights, biases, gates = tensors[:kinds], tensors[kinds : 2 * kinds], tensors[2 * kinds :]
+        ctx.counts, ctx.own = counts, by_kind(x, counts, x.shape[1])
+        if ctx.own is not None:
+            weight, bias, gate = side_by_side(weights, biases, gates)
+            whole, moved = ctx.own.mixed(x, out, weight, bias, gate)
+            ctx.save_for_backward(out, moved, weight, gate)
+        else:
+            active, done = F.gelu(out), torch.empty_like(x)
+            for part, weight, bias, place in zip(active.split(counts), weights, biases, done.split(counts), strict=True):
+                torch.addmm(bias, part, weight.t(), out=place)
+            shares = torch.cat(gates).sigmoid()
+            share = shares.index_select(0, of_kinds(counts, x.device, x.dtype)[0])[:, None]
+            moved = done.sub_(x)
+            ctx.save_for_backward(out, active, share, shares, moved, *weights)
+            whole = torch.addcmul(x, moved, share)
         starts = [sum(counts[:kind]) * whole.shape[1] for kind in range(kinds)]
         # parts of its memory, but no views for autograd: programs may write them in place
         return tuple(whole.new_empty(0).set_(whole.untyped_storage(), s, (n, whole.shape[1])) for s, n in zip(starts, counts, strict=True))  # type: ignore[call-overload]
@@ -127,17 +157,21 @@ class Finish(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[Any, ...]:
         """Return the gradients of what forward takes."""
-        (out, active, share, moved, *weights), counts = ctx.saved_tensors, ctx.counts
-        gradient = torch.cat(gradients)
+        gradient, counts = torch.cat(gradients), ctx.counts
+        if ctx.own is not None:
+            of_x, of_out, of_weight, of_bias, of_gates = ctx.own.unmixed(gradient, *ctx.saved_tensors)
+            return None, of_x, of_out, *of_weight.unbind(), *of_bias.unbind(), *of_gates.split(1)
+        out, active, share, shares, moved, *weights = ctx.saved_tensors
         members = of_kinds(counts, gradient.device, gradient.dtype)[1]
         inner = gradient * share
-        of_shares = members @ (gradient * moved).sum(1)
+        of_gates = torch.ops.aten.sigmoid_backward(members @ (gradient * moved).sum(1), shares)
         of_active, parts = torch.empty_like(active), inner.split(counts)
         for g, weight, place in zip(parts, weights, of_active.split(counts), strict=True):
             torch.mm(g, weight, out=place)
         of_weights = [g.t() @ a for g, a in zip(parts, active.split(counts), strict=True)]
         of_x = gradient - inner if ctx.needs_input_grad[1] else None
-        return None, of_x, torch.ops.aten.gelu_backward(of_active, out), of_shares, *of_weights, *(members @ inner).unbind()
+        of_out = torch.ops.aten.gelu_backward(of_active, out)
+        return None, of_x, of_out, *of_weights, *(members @ inner).unbind(), *of_gates.split(1)
 
 
 def _projected(counts: list[int], rows: Sequence[torch.Tensor], linears: list[tuple[torch.Tensor, torch.Tensor]]) -> tuple[torch.Tensor, ...]:
@@ -238,7 +272,8 @@ class HGTConv(Layer):
         self._check(x_dict, kinds, edge_index_dict)
         counts = [x_dict[kind].shape[0] for kind in kinds]
         rows = [wide(x_dict[kind]) for kind in kinds]
-        if together := self._all_mixed(x_dict, kinds, counts):
+        together = self._alike(x_dict, kinds, counts)
+        if together:
             rows = [torch.cat(rows)]
         linears = [self._linear(self.kqv_lin, kind) for kind in kinds]
         keys, queries, values = self._by_head(_projected(counts, rows, linears))
@@ -249,7 +284,7 @@ class HGTConv(Layer):
             out = apply("hgt_single" if self.heads == 1 else "hgt", graph, tensors, self.options) if fused is None else fused
         else:
             out = torch.zeros_like(values)
-        if together:
+        if together and self._all_mixed(rows, kinds):
             return self._all_finished(x_dict, kinds, counts, rows[0], out.flatten(1))
         return self._finished(x_dict, kinds, counts, out.flatten(1))
 
@@ -263,11 +298,6 @@ class HGTConv(Layer):
                 raise UsageError(f"expected relations of the metadata, saw {relation}; they are {', '.join(map(str, self.edge_types))}")
             if lacking := [kind for kind in (relation[0], relation[-1]) if kind not in kinds]:
                 raise UsageError(f"expected rows of {lacking[0]!r} in x_dict, which {relation} has as an end, saw rows of {', '.join(kinds)}")
-
-    def constants(self, rows: Mapping[str, torch.Tensor]) -> Any:
-        """Return each node's type and the members of each type."""
-        first = next(iter(rows.values()))
-        return of_kinds(tuple(x.shape[0] for kind, x in rows.items() if kind in self.skip), first.device, first.dtype)
 
     def results(self, kinds: Sequence[str]) -> list[str]:
         """Return the destinations among the node types."""
@@ -297,18 +327,22 @@ class HGTConv(Layer):
         form = ",".join(f"{self.edge_types_map[kind]} {kinds.index(kind[0])} {kinds.index(kind[-1])}" for kind in edge_index_dict)
         return Edges(tuple(edge_index_dict.values()), (*counts, len(self.edge_types)), form)
 
-    def _all_mixed(self, x_dict: dict[str, torch.Tensor], kinds: list[str], counts: list[int]) -> bool:
-        """Is it a small graph of node types that are all destinations, each mixed with its own rows?"""
-        if sum(counts) >= FEW or torch.compiler.is_compiling() or len({x_dict[kind].dtype for kind in kinds}) > 1:
+    def _alike(self, x_dict: dict[str, torch.Tensor], kinds: list[str], counts: list[int]) -> bool:
+        """Is it a small graph, whose rows are alike in all types?"""
+        if sum(counts) >= FEW or torch.compiler.is_compiling():
             return False
-        return all(kind in self.dst_node_types and x_dict[kind].shape[-1] == self.out_channels for kind in kinds)
+        return len({(x_dict[kind].dtype, x_dict[kind].shape[-1]) for kind in kinds}) == 1
+
+    def _all_mixed(self, rows: list[torch.Tensor], kinds: list[str]) -> bool:
+        """Are the rows of all types one tensor, and all types destinations, mixed with their own rows?"""
+        return len(rows) == 1 and rows[0].shape[-1] == self.out_channels and all(kind in self.dst_node_types for kind in kinds)
 
     def _all_finished(
         self, x_dict: dict[str, torch.Tensor], kinds: list[str], counts: list[int], rows: torch.Tensor, out: torch.Tensor
     ) -> dict[str, torch.Tensor]:
-        gates = torch.cat([wide(self.skip[kind]) for kind in kinds]).sigmoid()
         weights, biases = zip(*(self._linear(self.out_lin, kind) for kind in kinds), strict=True)
-        parts: tuple[torch.Tensor, ...] = Finish.apply(tuple(counts), rows, out, gates, *weights, *biases)
+        gates = [wide(self.skip[kind]) for kind in kinds]
+        parts: tuple[torch.Tensor, ...] = Finish.apply(tuple(counts), rows, out, *weights, *biases, *gates)
         return {kind: of_dtype(part, x_dict[kind].dtype) for kind, part in zip(kinds, parts, strict=True)}
 
     def _finished(self, x_dict: dict[str, torch.Tensor], kinds: list[str], counts: list[int], out: torch.Tensor) -> dict[str, torch.Tensor]:

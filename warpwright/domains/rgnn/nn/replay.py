@@ -7,7 +7,6 @@ so they may be kept and written. What does not fit the recording is computed as 
 
 from __future__ import annotations
 
-import itertools
 import threading
 import weakref
 from collections import OrderedDict
@@ -19,6 +18,8 @@ import torch
 from torch._utils import _unflatten_dense_tensors
 
 from warpwright.domains.rgnn import index as indices
+from warpwright.domains.rgnn.nn.joined import Joined
+from warpwright.domains.rgnn.nn.members import Members
 from warpwright.timing.capturing import _recording as recording
 
 Call = Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]
@@ -31,8 +32,6 @@ AFTER = 4
 """Calls before a recording is made."""
 EDGES = 1_000_000
 """Edges up to which launches count."""
-ALIGNED = 64
-"""Numbers: each of several results begins at a multiple of it."""
 MANY = 4
 """Tensors of a shape, in the mean, from which they lie side by side."""
 MOST = 4
@@ -106,8 +105,6 @@ class Recording:
             own.requires_grad_(x.requires_grad and torch.is_grad_enabled())
         self.copied = [place for place, one in enumerate(baked) if not one]
         self.wanted = [x for x in (*self.features, *parameters) if x.requires_grad] if torch.is_grad_enabled() else []
-        self.held: list[Any] = []
-        """What the launches read besides."""
         self.turn = threading.RLock()
         """One thread at a time: a run's results lie where the next one's do until they are copied."""
         self.live: list[torch.Tensor] = []
@@ -117,13 +114,14 @@ class Recording:
         """The gradients that there are."""
         warm(self._both)
         self.incoming = self._chosen([torch.zeros_like(x) for x in self._forward()]) if self.wanted else []
-        self.shapes: list[tuple[torch.Size, int]] = []
-        """Of the results, where there are several: shape and place in the one piece of memory that they are given in."""
-        self.forward = capture(self._forward_in_one)
-        self.out = [x.detach() for x in self.forward.out]
-        self.backward = capture(self._backward, self._pool()) if self.wanted else None
+        self.joined = Joined([])
+        with indices.watched() as graphs:
+            self.forward = capture(self._forward_in_one)
+            self.out = [x.detach() for x in self.forward.out]
+            self.backward = capture(self._backward, self._pool()) if self.wanted else None
         self.live, self.forward.out = [], self.out
-        self.held.append(indices.latest())
+        self.held: list[Any] = [kept for _, _, kept in graphs]
+        """What the launches read besides: indices, and what is kept beside them."""
 
     def _pool(self) -> Any:
         return self.forward.graph.pool() if isinstance(self.forward, Captured) else None
@@ -133,23 +131,13 @@ class Recording:
         return self.live
 
     def _forward_in_one(self) -> list[torch.Tensor]:
-        """Return the result, or all results in one piece of memory: a copy of each is a launch."""
-        results = [x.detach() for x in self._forward()]
-        if len(results) == 1 or any(not x.is_contiguous() for x in results):
-            return results
-        ends = list(itertools.accumulate((-(-x.numel() // ALIGNED) * ALIGNED for x in results), initial=0))
-        self.shapes = [(x.shape, place) for x, place in zip(results, ends, strict=False)]
-        flat = results[0].new_empty(ends[-1])
-        torch._foreach_copy_([flat[place : place + x.numel()].view(x.shape) for x, (_, place) in zip(results, self.shapes, strict=True)], results)
-        return [flat]
+        """Return the results in one piece of memory: a copy of each is a launch."""
+        self.joined = Joined([x.detach() for x in self._forward()])
+        return self.joined.memory
 
     def copies(self) -> tuple[torch.Tensor, ...]:
-        """Return the results of the last run in memory of their own. They are no views to autograd: programs may write them in place."""
-        if not self.shapes:
-            return tuple(x.clone() for x in self.out)
-        whole = self.out[0].clone()
-        memory = whole.untyped_storage()
-        return tuple(whole.new_empty(0).set_(memory, place, shape) for shape, place in self.shapes)  # type: ignore[call-overload]
+        """Return the results of the last run in memory of their own."""
+        return self.joined.copies(self.out)
 
     def _both(self) -> None:
         self._forward()
@@ -273,8 +261,7 @@ class Replays:
         self.refused = False
         """Has the layer computed something that cannot be recorded?"""
         self.owner: Any = None
-        self.tables: list[Any] = []
-        self.children: list[tuple[Any, tuple[Any, ...]]] = []
+        self.members = Members()
         self.plain: list[str] = []
         """The layer's attributes that are numbers, strings or None."""
         self.attributes = 0
@@ -284,14 +271,6 @@ class Replays:
     def __reduce__(self) -> Any:
         return Replays, ()
 
-    def of(self, layer: torch.nn.Module) -> list[torch.Tensor]:
-        """Return the layer's parameters; modules are walked only where some have been replaced."""
-        if not self.tables or any(tuple(table.values()) != kids for table, kids in self.children):
-            modules = list(layer.modules())
-            self.tables = [module._parameters for module in modules if module._parameters]
-            self.children = [(module._modules, tuple(module._modules.values())) for module in modules if module._modules or module is layer]
-        return [x for table in self.tables for x in table.values() if x is not None]
-
     def settings(self, layer: torch.nn.Module) -> list[Any]:
         """Return the values of the layer's plain attributes."""
         own = vars(layer)
@@ -300,23 +279,22 @@ class Replays:
         return [own.get(name) for name in self.plain]
 
     def recorded(
-        self, layer: torch.nn.Module, call: Callable[[], Call], features: Sequence[torch.Tensor], edges: Sequence[torch.Tensor], told: Any,
-        held: Callable[[], Any] = lambda: None,
-    ) -> list[torch.Tensor] | None:  # fmt: skip
+        self, layer: torch.nn.Module, call: Callable[[], Call], features: Sequence[torch.Tensor], edges: Sequence[torch.Tensor], told: Any
+    ) -> list[torch.Tensor] | None:
         """Return the results of a recorded call; None where there is no recording, or none yet.
 
-        `call`: makes what is recorded, `told`: what else a call depends on, `held`: what else its launches read.
+        `call`: makes what is recorded, `told`: what else a call depends on.
         """
         if not suitable(features):
             return None
-        parameters = self.of(layer)
+        parameters = self.members.parameters(layer)
         with self.turn:
-            recording = self._recording(layer, call, features, edges, told, held, parameters)
+            recording = self._recording(layer, call, features, edges, told, parameters)
         return None if recording is None else played(recording, features, parameters, (layer, *edges))
 
     def _recording(
         self, layer: torch.nn.Module, call: Callable[[], Call], features: Sequence[torch.Tensor], edges: Sequence[torch.Tensor], told: Any,
-        held: Callable[[], Any], parameters: Sequence[torch.Tensor],
+        parameters: Sequence[torch.Tensor],
     ) -> Recording | None:  # fmt: skip
         """Return the recording of a call, made now where it is time for it."""
         place = (id(edges[0]), torch.is_grad_enabled())
@@ -353,9 +331,7 @@ class Replays:
             return None  # another choice of results each time
         if state.recording is None:
             try:
-                kept = held()
                 state.recording, state.stream = Recording(call(), features, [state.same] * len(features), parameters, state.given), stream
-                state.recording.held.append(kept)
             except RuntimeError:
                 self.refused = True  # a launch that cannot be captured
                 return None

@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 import torch
 
 from warpwright.domains.rgnn import index as indices
+from warpwright.domains.rgnn.nn.joined import Joined
+from warpwright.domains.rgnn.nn.members import Members
 from warpwright.timing.capturing import _recording as recording
 
 Step = Callable[..., torch.Tensor | tuple[torch.Tensor, ...]]
@@ -54,20 +56,24 @@ def aside(stream: Any, function: Callable[[], Result]) -> Result:
 class Recorded:
     """One recorded step: what it is given lies where it reads it, and so do the parameters' gradients where it writes them."""
 
-    def __init__(self, model: torch.nn.Module, step: Step, given: Sequence[torch.Tensor], stream: Any) -> None:
+    def __init__(self, parameters: Sequence[torch.Tensor], step: Step, given: Sequence[torch.Tensor], stream: Any) -> None:
         self.given = [x.detach().clone().requires_grad_(x.requires_grad) for x in given]
-        self.alone = True
-        with indices.watched() as self.graphs:
+        self.alone, self.joined = True, Joined([])
+        torch.clear_autocast_cache()  # weights that were cast before would be read as they were then, at every replay
+        with indices.watched() as graphs:
             self.launches = capture(self._once(step), stream)
-        if any(ref() is x for _, tensors, _ in self.graphs for ref in tensors for x in self.given):
+        torch.clear_autocast_cache()  # and those cast by the recording have no values before its first replay
+        self.graphs = indices.Versions(graphs)
+        if any(tensor is x for tensor in self.graphs.tensors() for x in self.given):
             raise RuntimeError("edges are among the tensors that it is given, and their index is not made anew by a recording")
-        self.gradients = [(x, x.grad) for x in model.parameters() if x.grad is not None]
+        self.gradients = [(x, x.grad) for x in parameters if x.grad is not None]
 
     def _once(self, step: Step) -> Callable[[], Sequence[torch.Tensor]]:
         def run() -> Sequence[torch.Tensor]:
             results = step(*self.given)
             self.alone = isinstance(results, torch.Tensor)
-            return [results.detach()] if isinstance(results, torch.Tensor) else [x.detach() for x in results]
+            self.joined = Joined([results.detach()] if isinstance(results, torch.Tensor) else [x.detach() for x in results])
+            return self.joined.memory
 
         return run
 
@@ -79,7 +85,7 @@ class Recorded:
         for parameter, gradient in self.gradients:
             if parameter.grad is not gradient:
                 parameter.grad = gradient
-        results = tuple(x.clone() for x in self.launches.out)
+        results = self.joined.copies(self.launches.out)
         return results[0] if self.alone else results
 
 
@@ -88,6 +94,7 @@ class CapturedStep:
 
     def __init__(self, model: torch.nn.Module, step: Step) -> None:
         self.model, self.step, self.turn = weakref.ref(model), step, threading.RLock()
+        self.members = Members()
         self.key: Any = None
         self.calls = 0
         self.recorded: Recorded | None = None
@@ -99,18 +106,23 @@ class CapturedStep:
         """Run the step: as it is for the first calls, recorded from then on."""
         with self.turn:
             model = self.model()
-            key = None if model is None or self.refused else key_of(model, given)
-            if model is None or key is None:
+            if model is None or self.refused:
                 return self.step(*given)
-            if key != self.key or (self.recorded is not None and not indices.unchanged(self.recorded.graphs)):
+            parameters = self.members.parameters(model)
+            key = key_of(parameters, self.members.modes(), given)
+            if key is None:
+                return self.step(*given)
+            if key != self.key or (self.recorded is not None and not self.recorded.graphs.same()):
                 self.key, self.calls, self.recorded = key, 0, None
+            if self.calls == 0 and not on_gpu((*parameters, *given)):
+                return self.step(*given)
             self.calls += 1
-            self.stream = self.stream or new_stream(next(model.parameters()).device)
+            self.stream = self.stream or new_stream(parameters[0].device)
             if self.calls <= AFTER:
                 return aside(self.stream, lambda: self.step(*given))
             if self.recorded is None:
                 try:
-                    self.recorded = Recorded(model, self.step, given, self.stream)
+                    self.recorded = Recorded(parameters, self.step, given, self.stream)
                 except RuntimeError as problem:
                     warnings.warn(f"a step is not recorded, and runs as it is: {problem}", stacklevel=2)
                     self.refused = True
@@ -135,21 +147,27 @@ def new_stream(device: torch.device) -> Any:
     return torch.cuda.Stream(device)
 
 
-def key_of(model: torch.nn.Module, given: Sequence[torch.Tensor]) -> Any:
+def key_of(parameters: Sequence[torch.Tensor], modes: Sequence[Any], given: Sequence[torch.Tensor]) -> Any:
     """Return what a recording depends on; None where there can be none."""
-    parameters = list(model.parameters())
-    if not parameters or any(x.requires_grad for x in given) or not on_gpu((*parameters, *given)):
+    if not parameters or any(x.requires_grad for x in given) or busy(parameters[0]):
         return None  # a recording reads copies of what is given: the gradient of a given tensor would stay with its copy
-    places = tuple((x.data_ptr(), x.requires_grad) for x in parameters)
-    shapes = tuple((x.shape, x.dtype, x.requires_grad) for x in given)
-    return places, shapes, model.training, torch.is_grad_enabled(), torch.is_autocast_enabled("cuda"), indices.forgotten()
+    places = [*map(torch.Tensor.data_ptr, parameters)], [*map(torch.Tensor.stride, parameters)], [x.requires_grad for x in parameters]
+    shapes = [(x.shape, x.dtype, x.device) for x in given]
+    settings = torch.is_grad_enabled(), torch.are_deterministic_algorithms_enabled(), torch._C._get_cublas_allow_tf32(), indices.forgotten()
+    kind = parameters[0].device.type
+    return places, shapes, modes, settings, torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
+
+
+def busy(parameter: torch.Tensor) -> bool:
+    """Is something recorded by somebody else, or another GPU this thread's?"""
+    if not parameter.is_cuda:
+        return False
+    return torch.cuda.is_current_stream_capturing() or torch._C._cuda_getDevice() != parameter.device.index
 
 
 def on_gpu(tensors: Sequence[torch.Tensor]) -> bool:
-    """Do all lie on this thread's GPU, and is nothing recorded by somebody else?"""
-    if any(not x.is_cuda for x in tensors) or torch.cuda.is_current_stream_capturing():
-        return False
-    return all(x.device.index == torch.cuda.current_device() for x in tensors)
+    """Do all lie on this thread's GPU?"""
+    return all(x.is_cuda for x in tensors) and {x.device.index for x in tensors} == {torch.cuda.current_device()}
 
 
 __all__ = ["CapturedStep", "captured"]

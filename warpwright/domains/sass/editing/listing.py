@@ -25,6 +25,7 @@ BY = ("place", "operands", "cycles", "time")
 OCCUPIED: Mapping[str, float] = {"ALU": 2.0, "FP16": 2.0, "IMAD": 2.0, "lsu": 4.0, "xu": 8.0, "HMMA": 16.0}
 """Cycles for which an instruction of a class keeps its pipe, on sm_90 (16 lanes a cycle for what takes two): for orders by time alone."""
 
+
 @cache
 def library() -> ctypes.CDLL:
     """Return the built library; raise UsageError where there is no C++ compiler."""

@@ -138,9 +138,7 @@ def _first_use(schedule: Schedule, place: int, stop: int) -> int:
     return next((later for later in range(place + 1, stop) if defined & schedule.at(later).uses), stop)
 
 
-def _settled(
-    checker: Checker, schedule: Schedule, number: int, wanted: Mapping[int, float], least: bool, by: str = "place"
-) -> Schedule | None:
+def _settled(checker: Checker, schedule: Schedule, number: int, wanted: Mapping[int, float], least: bool, by: str = "place") -> Schedule | None:
     block = schedule.kernel.blocks[number]
     old = schedule.order[block.start : block.stop]
     new = links_of(checker, number).listed(old, wanted, by)

@@ -16,6 +16,7 @@ constexpr int HORIZON = 40, BOARDS = 6, NO_BOARD = 7, MOST_STALL = 15, LONGEST_H
 enum Kind { FENCE_KIND, MEMORY, VARIABLE, FIXED };
 enum Rule { RAW, WAW, WAR, GMMA, DISTANCE, FLIGHT };
 enum Hazard { H_RAW, H_WAW, H_WAR, H_SET, H_AFTER };
+enum Waiter { WAIT, DRAIN };  // the first two consumers
 enum Flag { IS_GMMA = 1, WAITS_FOR_GMMA = 2, IS_END = 4, GUARDED = 8, QUEUED = 16, PRIVATE = 32 };
 
 struct Use { int register_; std::vector<int> consumers; };
@@ -154,8 +155,12 @@ void wait(State &state, const Instruction &instruction, int index, int control, 
     for (int board = 0; board < BOARDS; ++board) {
         const int register_ = watch.engine.board + board;
         if (!(mask >> board & 1) || !state.young[register_]) continue;
-        for (const Age &age : state.ages)
-            if (age.register_ == register_ && state.now - age.cycle < HORIZON) watch.compare(H_SET, age.name, 0, state.now - age.cycle, index, register_);
+        for (int waiter : {WAIT, DRAIN}) {
+            if (!((waiter == WAIT ? waits(control) : instruction.drained) >> board & 1)) continue;
+            for (const Age &age : state.ages)
+                if (age.register_ == register_ && state.now - age.cycle < HORIZON)
+                    watch.compare(H_SET, age.name, waiter, state.now - age.cycle, index, register_);
+        }
     }
 }
 

@@ -6,7 +6,8 @@ Variable latencies are protected by six scoreboards, fixed ones by the distance 
     2  some operations read their sources in order (isa.READ_BEFORE): a board that a later one sets covers the reads before it too. Results
        come back in order within one group (isa.RETURNS): a later board covers those earlier results of its group that have no board, and
        the reads of all earlier ones of its group
-    3  a wait clears whatever the board covers, if the board was set at least two cycles before (learnt: `SET` distances)
+    3  a wait clears whatever the board covers, if the board was set at least two cycles before (learnt: `SET` distances); a DEPBAR, which waits
+       by itself, may follow after one
     4  a write after a read that comes before it in that order is free
     5  registers of a warp group's matrix products belong to them until WARPGROUP.DEPBAR gsb0, 0
     6  where paths meet, facts unite and covers intersect
@@ -32,6 +33,10 @@ HORIZON = 40
 
 BOARD, FENCE, PIPES, OPERATION = 1024, 1536, 1537, 2048
 """Pseudo registers: the setting of a scoreboard, the last fences, when each pipe took its last operation, and an operation as a whole."""
+
+WAIT, DRAIN = ("wait", "SB"), ("drain", "SB")
+"""What a `SET` distance is learnt for: a wait in a control word, or a DEPBAR. Compilers write LDGDEPBAR and the DEPBAR that drains its board a cycle
+apart; when that was taken for any wait's distance, an address was overwritten a cycle after the STS that was to read it (an H200: misaligned)."""
 
 _NONE: frozenset[str] = frozenset()
 
@@ -181,11 +186,11 @@ def _wait(state: State, instruction: Instruction, word: int, watch: Watch) -> No
             del facts[register]
     if not (watch.learn or watch.needed):
         return
-    for board in range(control.BOARDS):
-        if mask >> board & 1:
+    for waiter, boards in ((WAIT, control.waits(word)), (DRAIN, instruction.drained)):
+        for board in (board for board in range(control.BOARDS) if boards >> board & 1):
             for name, cycle in state.ages.get(BOARD + board, {}).items():
                 if state.now - cycle < HORIZON:
-                    _compare(("SET", name, "wait", "SB"), state.now - cycle, instruction.index, BOARD + board, watch)
+                    _compare(("SET", name, *waiter), state.now - cycle, instruction.index, BOARD + board, watch)
 
 
 def _check_facts(state: State, instruction: Instruction, report: Report) -> None:

@@ -20,7 +20,7 @@ from warpwright.domains.sass.code.instruction import Instruction, file_of
 from warpwright.domains.sass.code.kernel import Kernel, Schedule
 from warpwright.domains.sass.model import hazards
 from warpwright.domains.sass.model.distances import Distances
-from warpwright.domains.sass.model.hazards import BOARD, FENCE, OPERATION, PIPES, Fact, Key, State, Violation
+from warpwright.domains.sass.model.hazards import BOARD, DRAIN, FENCE, OPERATION, PIPES, WAIT, Fact, Key, State, Violation
 from warpwright.domains.sass.model.model import Alarm
 
 FLAGS = ("-O2", "-std=c++17", "-shared", "-fPIC")
@@ -32,9 +32,6 @@ READERS = tuple(isa.READ_BEFORE)
 
 REUSE_REACH = 34
 """A reuse flag is kept when its reader stands at most this far behind, as settling.cpp has it."""
-
-_WAIT = ("wait", "SB")
-"""What a `SET` distance is learnt for: the first consumer."""
 
 
 @cache
@@ -215,11 +212,9 @@ class _Numbers:
 class Tables:
     """A kernel as numbers."""
 
-    def __init__(
-        self, kernel: Kernel, distances: Distances, flights: Mapping[int, frozenset[int]], accepted: Mapping[Alarm, int]
-    ) -> None:
+    def __init__(self, kernel: Kernel, distances: Distances, flights: Mapping[int, frozenset[int]], accepted: Mapping[Alarm, int]) -> None:
         self.kernel, self.distances, self.flights, self.accepted = kernel, distances, flights, accepted
-        self.names, self.consumers = _Numbers(), _Numbers([_WAIT])
+        self.names, self.consumers = _Numbers(), _Numbers([WAIT, DRAIN])  # by these numbers in hazards.hpp
         self.groups = _Numbers()
         instructions = kernel.instructions
         self.registers = _Numbers(register for one in instructions for register in (*one.uses, *one.defs))
@@ -247,7 +242,7 @@ class Tables:
     @staticmethod
     def _asked(hazard: str, consumer: tuple[str, str]) -> bool:
         """Is a distance of that kind ever asked for such a consumer?"""
-        return {"SET": consumer == _WAIT, "AFTER": consumer[1] == "M"}.get(hazard, consumer[1] not in ("SB", "M"))
+        return {"SET": consumer[1] == "SB", "AFTER": consumer[1] == "M"}.get(hazard, consumer[1] not in ("SB", "M"))
 
     def _row(self, one: Instruction) -> list[int]:
         gmma = sorted(register for register in one.defs | one.uses if register < 256)

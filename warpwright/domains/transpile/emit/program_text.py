@@ -80,6 +80,7 @@ _OPTIONAL = {
     "simd": r"\b__v[a-z]+[24]\s*\(|\b__vi(add|b)?(max|min)3?_",
     "lanes": r"\bww::(lanes|tree)_",
     "trees": r"\bww::tree_",
+    "doubles": r"\bww::(doubles|widened|narrowed)\b",
     "masked": r"\bww::(?:u?ints|most_of|least_of)\b",
     "counts": r"\bww::counts_of\b",
     "nested": r"\bww::from_device\b",

@@ -7,11 +7,11 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parents[1] / "runtime"
 
-ALWAYS = ("base", "vmath", "half", "atomics", "launch", "fibers")
+ALWAYS = ("base", "vmath", "vectors", "half", "atomics", "launch", "fibers")
 """Headers of every program."""
 
 ORDER = (
-    *ALWAYS, "counts", "vtrig", "vcalls", "complex", "directed", "simd", "fp8", "nested", "values", "lanes", "trees", "masked",
+    *ALWAYS, "counts", "vtrig", "vcalls", "complex", "directed", "simd", "fp8", "nested", "values", "doubles", "lanes", "trees", "masked",
     "grid", "groups", "barriers", "pipeline_primitives", "cub", "libcudacxx", "curand", "sobol", "wmma", "host", "launch_calls",
     "cooperative", "host_more", "driver", "driver_memory", "driver_modules", "nvrtc", "texture", "surface", "driver_textures",
     "texture_reference", "graphs", "cub_device", "cublas", "cublas_solve", "cublas_lt", "curand_host", "nvtx", "thrust", "torch", "border",

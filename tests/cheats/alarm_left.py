@@ -1,0 +1,22 @@
+"""Leaves an alarm behind that ends the process a second later."""
+
+import signal
+
+import torch
+from torch import nn
+
+ROW = "robustness"
+TASK = "gelu_of_sum"
+EXPECT_STATUS = "crashed"
+EXPECT_CHECK = ("exited", "global_flags")
+NEEDS = "slow"
+
+
+class ModelNew(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.bias = nn.Parameter(torch.randn(width))
+
+    def forward(self, x):
+        signal.alarm(1)
+        return torch.nn.functional.gelu(x + self.bias)

@@ -1,0 +1,22 @@
+"""Leaves decimal numbers at three digits."""
+
+import decimal
+
+import torch
+from torch import nn
+
+ROW = "settings"
+TASK = "gelu_of_sum"
+EXPECT_STATUS = "wrong"
+EXPECT_CHECK = ("global_flags",)
+NEEDS = "slow"
+
+
+class ModelNew(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.bias = nn.Parameter(torch.randn(width))
+
+    def forward(self, x):
+        decimal.getcontext().prec = 3
+        return torch.nn.functional.gelu(x + self.bias)

@@ -1,0 +1,22 @@
+"""Leaves the limit of recursion at 150."""
+
+import sys
+
+import torch
+from torch import nn
+
+ROW = "settings"
+TASK = "gelu_of_sum"
+EXPECT_STATUS = "wrong"
+EXPECT_CHECK = ("global_flags",)
+NEEDS = "slow"
+
+
+class ModelNew(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.bias = nn.Parameter(torch.randn(width))
+
+    def forward(self, x):
+        sys.setrecursionlimit(150)
+        return torch.nn.functional.gelu(x + self.bias)

@@ -1,0 +1,67 @@
+"""Products by node type by the CUDA kernels, run on the CPU by the transpiler, against float64; and HGT's layer with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from domains.rgnn.translated import launches_of
+
+from warpwright.domains.rgnn.emit import kinds
+from warpwright.domains.rgnn.emit.own import Launch
+from warpwright.domains.rgnn.nn import hgt
+from warpwright.rgnn import HGTConv
+
+
+@pytest.fixture(scope="module")
+def launches() -> tuple[Launch, ...]:
+    return launches_of(kinds.OWN)
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize(("width", "columns"), [(20, 12), (64, 64), pytest.param(100, 72, marks=pytest.mark.slow)])
+def test_the_check_of_a_device_passes_with_the_kernels(launches: tuple[Launch, ...], width: int, columns: int) -> None:
+    assert kinds.right_on(launches, torch.device("cpu"), width, columns)
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("silent", range(5))
+def test_the_check_of_a_device_fails_without_one(launches: tuple[Launch, ...], silent: int) -> None:
+    assert not kinds.right_on(tuple((lambda *_: None) if at == silent else launch for at, launch in enumerate(launches)), torch.device("cpu"))
+
+
+TYPES = ["a", "b", "c"]
+RELATIONS = [("a", "to", "b"), ("b", "to", "a"), ("a", "to", "c"), ("c", "self", "c")]
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("relations", [RELATIONS, RELATIONS[:2]], ids=["all mixed", "one is no destination"])
+def test_a_layer_and_its_gradients_are_those_without_them(
+    launches: tuple[Launch, ...], monkeypatch: pytest.MonkeyPatch, relations: list[tuple[str, str, str]]
+) -> None:
+    torch.manual_seed(0)
+    layer, counts, asked = HGTConv(8, 8, (TYPES, relations)), {"a": 70, "b": 9, "c": 5}, list[int]()
+    for gate in layer.skip.values():
+        gate.data.normal_()
+    edges = {kind: torch.stack([torch.randint(counts[kind[side]], (60,)) for side in (0, 2)]) for kind in relations}
+    rows = {kind: torch.randn(n, 8) for kind, n in counts.items()}
+
+    def taken(x: torch.Tensor, counts: tuple[int, ...], columns: int) -> kinds.Kinds:
+        asked.append(columns)
+        return kinds.Kinds(launches, counts)
+
+    def results(choose: Callable[..., kinds.Kinds | None]) -> list[torch.Tensor | None]:
+        monkeypatch.setattr(hgt, "by_kind", choose)
+        layer.zero_grad()
+        given = {kind: x.clone().requires_grad_() for kind, x in rows.items()}
+        out = layer(given, edges)
+        (sum(x.square().sum() for x in out.values()) + out["a"].sum()).backward()
+        return [*out.values(), *(x.grad for x in given.values()), *(x.grad for x in layer.parameters())]
+
+    wanted, found = results(lambda *_: None), results(taken)
+    assert asked == ([8, 8] if relations is RELATIONS else [8])
+    assert [x is None for x in found] == [x is None for x in wanted]
+    for a, b in zip(found, wanted, strict=True):
+        if a is not None and b is not None:
+            torch.testing.assert_close(a, b, rtol=2e-5, atol=2e-5)

@@ -1,0 +1,65 @@
+"""Settings of the process that a program may not leave changed, and those that it may."""
+
+from __future__ import annotations
+
+import decimal
+import logging
+import signal
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from warpwright.workers.inside.integrity import HARNESS, _holders  # noqa: E402
+from warpwright.workers.inside.settings import watch_settings  # noqa: E402
+
+
+@contextmanager
+def everything_kept() -> Iterator[None]:
+    limit, disabled, blocked = sys.getrecursionlimit(), logging.root.manager.disable, signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    try:
+        with warnings.catch_warnings(), decimal.localcontext(), torch.autograd.set_detect_anomaly(False):
+            yield
+    finally:
+        sys.setrecursionlimit(limit)
+        logging.disable(disabled)
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("recursion limit", lambda: sys.setrecursionlimit(400)),
+        ("warnings as errors", lambda: warnings.simplefilter("error")),
+        ("blocked signals", lambda: signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})),
+        ("logging disabled", lambda: logging.disable(logging.CRITICAL)),
+        ("decimal numbers", lambda: setattr(decimal.getcontext(), "prec", 3)),
+        ("anomaly detection", lambda: torch.autograd.set_detect_anomaly(True)),
+        ("", lambda: sys.setrecursionlimit(9000)),
+        ("", lambda: warnings.filterwarnings("ignore")),
+        ("", lambda: warnings.filterwarnings("error", "one message alone")),
+        ("", lambda: logging.disable(logging.INFO)),
+    ],
+)
+def test_what_hurts_others_is_told_and_what_does_not_is_left(name: str, change: Callable[[], object]) -> None:
+    with everything_kept():
+        changed = watch_settings()
+        change()
+        assert [line.partition(":")[0] for line in changed()] == [name] * bool(name)
+
+
+def test_hooks_on_saved_tensors_are_a_setting() -> None:
+    changed = watch_settings()
+    with torch.autograd.graph.saved_tensors_hooks(torch.Tensor.half, torch.Tensor.float):
+        assert [line.partition(":")[0] for line in changed()] == ["hooks on saved tensors"]
+    assert not changed()
+
+
+def test_functions_of_a_worker_are_among_those_that_are_watched() -> None:
+    import warpwright.workers.inside.runner  # noqa: F401
+
+    assert {f"{HARNESS}inside.runner", f"{HARNESS}inside.runner.Runner", f"{HARNESS}tensors.answer"} <= {name for name, _ in _holders()}

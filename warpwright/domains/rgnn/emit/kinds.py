@@ -1,0 +1,203 @@
+"""Products of rows with the weight of their node's type on small graphs: one launch for all types (kinds.cu), where torch takes one for each.
+
+HGT's layer on aifb's graph, of seven types, has 44 such products in a training step; five launches stand for them and for what is done with their
+results. Weights are given side by side, [types, parts * out, in]; rows lie by type.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+
+from warpwright.domains.rgnn import index as indices
+from warpwright.domains.rgnn.emit.own import Launch, Own, dense
+
+WIDEST = 256
+"""Numbers of a row."""
+SIDE, THREADS = 64, 256
+"""Those of kinds.cu."""
+BLOCKS = 512
+"""Blocks of rows that a gradient is summed in, about: each adds its matrix to memory."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """What the blocks of a launch have of the rows: type, first row and rows of each, int32."""
+
+    rows: torch.Tensor
+    count: int
+
+
+@functools.lru_cache(maxsize=64)
+def _table(counts: tuple[int, ...], each: int, device: torch.device) -> Table:
+    starts = [0, *itertools.accumulate(counts)]
+    spans = [(kind, starts[kind] + at, min(each, n - at)) for kind, n in enumerate(counts) for at in range(0, n, each)]
+    return Table(torch.tensor(spans, dtype=torch.int32).reshape(-1, 3).to(device), len(spans))
+
+
+def table(counts: tuple[int, ...], each: int, device: torch.device) -> Table:
+    """Return the rows of types of so many nodes in blocks of at most `each`. A recording that is being made keeps it."""
+    return indices.mention(_table(counts, each, device))
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """The kernels on one device, for node types of `counts` rows."""
+
+    launches: tuple[Launch, ...]
+    counts: tuple[int, ...]
+
+    def _tiles(self, like: torch.Tensor, columns: int, each: int = SIDE) -> tuple[torch.Tensor, int]:
+        work = table(self.counts, each, like.device)
+        return work.rows, work.count * -(-columns // SIDE)
+
+    def products(self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, parts: int) -> torch.Tensor:
+        """Return x weight^T + bias of each row's type, [parts, rows, out]."""
+        (rows, width), columns = x.shape, bias.shape[1] // parts
+        out = x.new_empty(parts, rows, columns)
+        work, blocks = self._tiles(x, columns)
+        if blocks:
+            self.launches[0](blocks * parts, work, dense(x), weight, bias, out, rows, width, columns, parts)
+        return out
+
+    def sums(self, parts: Sequence[torch.Tensor], weight: torch.Tensor) -> torch.Tensor:
+        """Return the sum of parts[p] @ the p-th part of each row's weight: the gradient of `products`'s rows."""
+        given, columns = [dense(g) for g in parts], weight.shape[2]
+        out = given[0].new_empty(given[0].shape[0], columns)
+        work, blocks = self._tiles(out, columns)
+        three = [given[min(p, len(given) - 1)] for p in range(3)]
+        if blocks:
+            self.launches[1](blocks, work, *three, weight, out, given[0].shape[1], columns, len(given))
+        return out
+
+    def gradients(
+        self, parts: Sequence[torch.Tensor], x: torch.Tensor, gates: torch.Tensor | None = None, more: int = 0
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return of each type the sums over rows of parts^T x [types, parts * out, width] and of parts [types, parts * out], and `more` zeros.
+
+        `gates` [types]: parts times the sigmoid of the type's gate, and x is GELU's argument.
+        """
+        given, (rows, width), columns, kinds = [dense(g) for g in parts], x.shape, parts[0].shape[1], len(self.counts)
+        size = kinds * len(given) * columns
+        whole = x.new_zeros(size * (width + 1) + more)
+        matrix, total, zeros = whole.split([size * width, size, more])
+        work, blocks = self._tiles(x, columns, SIDE * max(1, -(-rows // (SIDE * BLOCKS))))
+        three = [given[min(p, len(given) - 1)] for p in range(3)]
+        if blocks:
+            launch, tiles = self.launches[2], -(-width // SIDE)
+            launch(blocks * len(given) * tiles, work, *three, dense(x), gates, matrix, total, width, columns, len(given), int(gates is not None))
+        return matrix.view(kinds, -1, width), total.view(kinds, -1), zeros
+
+    def mixed(
+        self, x: torch.Tensor, out: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, gates: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return x + share moved, and moved = gelu(out) weight^T + bias - x, where a type's share is the sigmoid of its gate."""
+        result, moved = torch.empty_like(x), torch.empty_like(x)
+        work, blocks = self._tiles(x, x.shape[1])
+        if blocks:
+            self.launches[3](blocks, work, x, dense(out), weight, bias, gates, moved, result, x.shape[1])
+        return result, moved
+
+    def unmixed(
+        self, g: torch.Tensor, out: torch.Tensor, moved: torch.Tensor, weight: torch.Tensor, gates: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return the gradients of what `mixed` takes, in its order."""
+        g, out = dense(g), dense(out)
+        of_x, of_out = torch.empty_like(g), torch.empty_like(g)
+        of_weight, of_bias, of_gates = self.gradients([g], out, gates, more=len(self.counts))
+        work, blocks = self._tiles(g, g.shape[1])
+        if blocks:
+            self.launches[4](blocks, work, g, out, moved, weight, gates, of_x, of_out, of_gates, g.shape[1])
+        return of_x, of_out, of_weight, of_bias, of_gates
+
+
+def kinds(x: torch.Tensor, counts: tuple[int, ...], columns: int) -> Kinds | None:
+    """Return the kernels for rows x [nodes, width] and results of `columns` numbers; None where torch's products are used."""
+    if not takes(x, columns) or torch.compiler.is_compiling():
+        return None
+    found = _launches(x.device)
+    return None if found is None else Kinds(found, counts)
+
+
+def takes(x: torch.Tensor, columns: int) -> bool:
+    """Do the kernels take these rows?"""
+    plain = x.device.type == "cuda" and x.dtype is torch.float32 and x.is_contiguous()
+    return plain and all(0 < size <= WIDEST and size % 4 == 0 for size in (x.shape[1], columns))
+
+
+def _launches(device: torch.device) -> tuple[Launch, ...] | None:
+    return None if device.type != "cuda" or torch.are_deterministic_algorithms_enabled() else _loaded(device)
+
+
+@functools.cache
+def _loaded(device: torch.device) -> tuple[Launch, ...] | None:
+    found = [own.launcher(device) for own in OWN]
+    launches = tuple(launch for launch in found if launch is not None)
+    if len(launches) < len(found):
+        return None
+    if right_on(launches, device):
+        return launches
+    warnings.warn("products by node type are made by torch, which is slower: the CUDA kernels' results are wrong here", stacklevel=2)
+    return None
+
+
+def right_on(launches: tuple[Launch, ...], device: torch.device, width: int = 20, columns: int = 12) -> bool:
+    """Are the results of a small example right? A type has no nodes, and one has more than a block."""
+    random, counts = torch.Generator().manual_seed(0), (70, 0, 5)
+
+    def drawn(*shape: int) -> torch.Tensor:
+        return torch.randn(shape, generator=random).to(device)
+
+    own = Kinds(launches, counts)
+    rows = sum(counts)
+    x, weight, bias, gates = drawn(rows, width), drawn(3, 3 * columns, width), drawn(3, 3 * columns), drawn(3)
+    out, square, start, parts, g = (
+        drawn(rows, width),
+        drawn(3, width, width),
+        drawn(3, width),
+        [drawn(rows, columns) for _ in range(3)],
+        drawn(rows, width),
+    )
+    result, moved = own.mixed(x, out, square, start, gates)
+    found = [own.products(x, weight, bias, 3), own.sums(parts, weight), *own.gradients(parts, x)[:2], result]
+    found += own.unmixed(g, out, moved, square, gates)
+    wanted = plain(counts, x, weight, bias, parts) + plain_ends(counts, x, out, square, start, gates, g)
+    return all(float((a.double() - b).norm()) <= 1e-5 * float(b.norm()) for a, b in zip(found, wanted, strict=True))
+
+
+def plain(counts: Sequence[int], x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, parts: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Return in float64 what `products`, `sums` and `gradients` give."""
+    rows, whole = x.double().split(list(counts)), torch.cat(list(parts), 1).double().split(list(counts))
+    done = torch.cat([F.linear(one, w, b) for one, w, b in zip(rows, weight.double(), bias.double(), strict=True)])
+    sums = torch.cat([g @ w for g, w in zip(whole, weight.double(), strict=True)])
+    matrix = torch.stack([g.t() @ one for g, one in zip(whole, rows, strict=True)])
+    return [torch.stack(done.chunk(len(parts), 1)), sums, matrix, torch.stack([g.sum(0) for g in whole])]
+
+
+def plain_ends(
+    counts: Sequence[int], x: torch.Tensor, out: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, gates: torch.Tensor, g: torch.Tensor
+) -> list[torch.Tensor]:
+    """Return in float64 the result of `mixed`, and what `unmixed` gives."""
+    with torch.enable_grad():
+        given = [y.detach().double().requires_grad_() for y in (x, out, weight, bias, gates)]
+        pairs = zip(*(y.split(list(counts)) for y in given[:2]), *given[2:], strict=True)
+        result = torch.cat([torch.lerp(a, F.linear(F.gelu(b), w, start), gate.sigmoid()) for a, b, w, start, gate in pairs])
+        return [result.detach(), *torch.autograd.grad(result, given, g.double())]
+
+
+def _with_the_others(launch: Launch, device: torch.device) -> bool:
+    """Pass: the five are judged together, by `right_on`."""
+    return True
+
+
+FORMATS: dict[str, str] = {
+    "kind_products": "P" * 5 + "q" * 4, "kind_sums": "P" * 6 + "q" * 3, "kind_gradients": "P" * 8 + "q" * 4, "kind_mixed": "P" * 8 + "q",
+    "kind_unmixed": "P" * 9 + "q",
+}  # fmt: skip
+OWN = tuple(Own("kinds.cu", entry, formats, THREADS, 0, _with_the_others, "products by node type") for entry, formats in FORMATS.items())

@@ -1,0 +1,61 @@
+"""Two modules of a candidate's class beside one another: what one keeps of its parameters is not the other's.
+
+A cache that belongs to the class or to the file, under a key that two modules share (a shape, version counters), is right as long as there is one. So
+two are made that have been through the same, and are given different states; a call of one, of the other, and of the first again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from warpwright.base import Case
+from warpwright.verifier import luck
+from warpwright.verifier.judge_client import TIMED_STATE, Judge
+from warpwright.verifier.rejections import Rejected, as_rejections, exported, good, load_state, prepare_call, rejection
+from warpwright.workers.sandbox import Worker
+
+LARGEST_STATE = 1 << 24
+"""Elements: of a larger one two more copies might not fit."""
+
+QUICK_CALL = 1.0
+"""Seconds that a warm-up call takes at most: each module of a program that compiles in one would compile again."""
+
+
+def beside_one_another(judge: Judge, worker: Worker, entry: str, case: Case) -> None:
+    """Make two modules, and a call of each; raise Rejected where one answers wrongly. Not where calls change the state.
+
+    The state of `entry` has to be loaded anew before it is called again.
+    """
+    facts = judge.facts
+    changing = facts["stateful"] or facts["mutated_state"] or facts["random"]
+    if worker.role != "candidate" or not facts["state_tensors"] or changing or worker.slowest_warm_up > QUICK_CALL:
+        return
+    states = {f"{entry} {which}": which for which in (1, TIMED_STATE)}
+    sound = {which: judge.sound(case, which) for which in states.values()}
+    if _elements(judge.state(1)) > LARGEST_STATE or not all(sound.values()):
+        return
+    with as_rejections(case.name):
+        for other, which in states.items():
+            about = {"entry": entry, "other": other, "init": facts["init"], "training": facts["training"]}
+            if good(worker.with_tensors("twin", worker.limits.build_seconds, **about), "raised").get("none"):
+                break
+            load_state(judge, worker, other, which)
+        else:
+            for other, which in [*states.items(), *states.items()][:3]:
+                _expect_right(judge, worker, other, sound[which] or case, which)
+        good(worker.request("part", others=list(states)), "raised")
+
+
+def _expect_right(judge: Judge, worker: Worker, entry: str, case: Case, which: int) -> None:
+    prepare_call(worker, entry, judge.ship(case), slot="new")
+    worker.go()
+    comparison = judge.compare(exported(worker), case, which)
+    if comparison.check and not luck.is_marginal(comparison, case):
+        text = f"of two modules of its class with other parameters one answered wrongly: what it keeps is not its own ({comparison.reason})"
+        raise Rejected(rejection("stale_state", text, case.name, comparison))
+
+
+def _elements(state: Mapping[str, Any]) -> int:
+    return sum(math.prod(tensor["shape"]) for tensor in state.values())

@@ -1,0 +1,143 @@
+"""Watches the settings of a worker's process that others go by: torch's, Python's and the system's. A call leaves them as they were."""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import gc
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+HARMLESS_VARIABLES = (
+    "TORCH_CUDA_ARCH_LIST", "MAX_JOBS", "CUDA_HOME", "CUDA_PATH", "TORCHINDUCTOR_", "TRITON_", "TORCH_EXTENSIONS_DIR", "TORCH_COMPILE_",
+    "PYTORCH_", "CC", "CXX", "KINETO_", "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK", "TVM_", "CUTE_", "PATH", "COLUMNS", "LINES",
+    "NVCC_", "CUTLASS_", "USE_", "VERBOSE", "TORCH_LOGS", "_TORCHINDUCTOR_",
+)  # fmt: skip
+"""Variables that only steer compilers: a program may set these."""
+
+NUMPY_ERRORS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
+"""How numpy begins."""
+
+
+def _settings() -> dict[str, Callable[[], Any]]:
+    """Return how to read each global setting."""
+    import torch
+
+    cuda, cudnn, tiny = torch.backends.cuda, torch.backends.cudnn, torch.tensor(1e-40)
+    readers: dict[str, Callable[[], Any]] = {
+        "torch.backends.cuda.matmul.allow_tf32": lambda get=torch._C._get_cublas_allow_tf32: get(),
+        "torch.backends.cudnn.allow_tf32": lambda get=torch._C._get_cudnn_allow_tf32: get(),
+        "torch.backends.cudnn.benchmark": lambda get=torch._C._get_cudnn_benchmark: get(),
+        "torch.backends.cudnn.deterministic": lambda get=torch._C._get_cudnn_deterministic: get(),
+        "torch.backends.cudnn.enabled": lambda get=torch._C._get_cudnn_enabled: get(),
+        "torch.backends.mkldnn.enabled": lambda get=torch._C._get_mkldnn_enabled: get(),
+        "fp16 reduced precision reduction": lambda: cuda.matmul.allow_fp16_reduced_precision_reduction,
+        "bf16 reduced precision reduction": lambda: cuda.matmul.allow_bf16_reduced_precision_reduction,
+        "float32 matmul precision": lambda get=torch._C._get_float32_matmul_precision: get(),
+        "default dtype": torch.get_default_dtype,
+        "default device": torch.get_default_device,
+        "torch.set_num_threads": torch.get_num_threads,
+        "grad mode": torch.is_grad_enabled,
+        "inference mode": torch.is_inference_mode_enabled,
+        "deterministic algorithms": torch.are_deterministic_algorithms_enabled,
+        "autocast on the CPU": lambda get=torch.is_autocast_enabled: get("cpu"),
+        "autocast on CUDA": lambda get=torch.is_autocast_enabled: get("cuda"),
+        "flush denormal": lambda one=tiny: float(one * 1.0) == 0.0,
+        "working folder": os.getcwd,
+        "fault handler": faulthandler.is_enabled,
+        "signal handlers": lambda get=signal.getsignal: [str(get(number)) for number in range(1, 32) if number not in (9, 19)],
+        "torch function modes": lambda get=torch._C._len_torch_function_stack: get(),
+        "torch dispatch modes": lambda get=torch._C._len_torch_dispatch_stack: get(),
+        "garbage collector": lambda get=gc.get_threshold, runs=gc.isenabled: [*get(), runs()],
+        "switch interval": sys.getswitchinterval,
+        "numpy's floating-point errors": lambda modules=sys.modules: modules["numpy"].geterr() if "numpy" in modules else NUMPY_ERRORS,
+        "umask": lambda set_mask=os.umask: [set_mask(0o022)],
+    }
+    for name in ("fp32_precision",):
+        for where, backend in (("torch.backends", torch.backends), ("torch.backends.cudnn", cudnn), ("torch.backends.cuda.matmul", cuda.matmul)):
+            if hasattr(backend, name):
+                readers[f"{where}.{name}"] = lambda backend=backend, name=name: _PRECISION.get(getattr(backend, name), getattr(backend, name))
+    readers |= _of_python()
+    readers["fp16 accumulation"] = lambda: cuda.matmul.allow_fp16_accumulation
+    attention = ("flash_sdp_enabled", "mem_efficient_sdp_enabled", "math_sdp_enabled", "cudnn_sdp_enabled")
+    readers["attention kernels"] = lambda: [getattr(cuda, name)() for name in attention]
+    if torch.cuda.is_initialized():
+        readers["current stream"] = lambda get=torch.cuda.current_stream: get().stream_id
+    limit = _persisting_cache_reader()
+    if limit is not None:
+        readers["persisting L2 cache"] = limit
+    return readers
+
+
+def _of_python() -> dict[str, Callable[[], Any]]:
+    """Return how to read what steers Python and autograd for everybody. A higher limit of recursion, filters of single warnings and a quieter log are
+    common where a module is imported, and hurt nobody; the other way round somebody's program fails, or its messages are lost."""
+    import torch
+
+    usual, modules, hooks = sys.getrecursionlimit(), sys.modules, getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
+    readers: dict[str, Callable[[], Any]] = {
+        "recursion limit": lambda get=sys.getrecursionlimit: min(get(), usual),
+        "warnings as errors": lambda filters=warnings: [one[2].__name__ for one in filters.filters if one[0] == "error" and not (one[1] or one[3])],
+        "blocked signals": lambda ask=signal.pthread_sigmask, how=signal.SIG_BLOCK: sorted(ask(how, [])),
+        "logging disabled": lambda: "logging" in modules and modules["logging"].root.manager.disable >= modules["logging"].ERROR,
+        "decimal numbers": lambda: _decimal_context(modules),
+        "anomaly detection": torch.is_anomaly_enabled,
+    }
+    return {**readers, "hooks on saved tensors": lambda: hooks(True) is not None} if hooks else readers
+
+
+def _decimal_context(modules: Any) -> list[Any]:
+    """Return digits and rounding of Python's decimal numbers, the usual ones where nobody has imported them."""
+    if "decimal" not in modules:
+        return [28, "ROUND_HALF_EVEN"]
+    context = modules["decimal"].getcontext()
+    return [context.prec, context.rounding]
+
+
+PERSISTING_L2_CACHE_SIZE = 6  # CU_LIMIT_PERSISTING_L2_CACHE_SIZE
+
+
+def _persisting_cache_reader() -> Callable[[], int] | None:
+    """Return how to read how much of the L2 cache is set aside for what shall stay in it: that survives the flush before a timed call."""
+    import torch
+
+    if not torch.cuda.is_initialized():
+        return None
+    read, limit = ctypes.CDLL("libcuda.so.1").cuCtxGetLimit, ctypes.c_size_t()
+
+    def reader() -> int:
+        return int(limit.value) if read(ctypes.byref(limit), PERSISTING_L2_CACHE_SIZE) == 0 else -1
+
+    return reader
+
+
+_PRECISION = {"none": "ieee"}
+"""Writing `allow_tf32 = False` back turns an unset precision into the explicit name of the same thing."""
+
+
+def _read(reader: Callable[[], Any]) -> str:
+    try:
+        return repr(reader())
+    except (RuntimeError, AttributeError) as error:  # torch refuses to read a TF32 flag by its old name once the new one was set
+        return f"unreadable: {error}"
+
+
+def watch_settings() -> Callable[[], list[str]]:
+    """Note the global settings; the result names those that differ now."""
+    readers = _settings()
+    for reader in readers.values():
+        _read(reader)
+    noted = {name: _read(reader) for name, reader in readers.items()}
+    variables = dict(os.environ)
+    environment = os.environ
+
+    def changed() -> list[str]:
+        changes = [f"{name}: was {noted[name]}, is {now}" for name, reader in readers.items() if (now := _read(reader)) != noted[name]]
+        names = {name for name in {*variables, *environment} if variables.get(name) != environment.get(name)}
+        return changes + [f"environment variable {name}" for name in sorted(names) if not name.startswith(HARMLESS_VARIABLES)]
+
+    return changed
