@@ -126,6 +126,8 @@ def launches(node: fx.Node, rates: Rates | None = None) -> int:
     on_gpu = rates is not None and rates.arithmetic is RATES["cuda"].arithmetic
     if getattr(node.target, "__name__", "") == "int8_linear":
         return SLICED_LAUNCHES
+    if is_op(node, aten.topk.default):
+        return 2  # one finds them, one sorts them
     return max(1, recurrent.launches(node)) + (on_gpu and _adds_bias(node))
 
 
