@@ -3,7 +3,7 @@
     python -m benchmarks.third_party [NAME ...] [--out FILE]
     python -m benchmarks.third_party [NAME ...] --budget 60s [--device cpu] [--limit N] [--out FILE]   24 times the budget: 24 minutes, 12 with 30s
     python -m benchmarks.third_party --budget 30s --device cuda --jobs 4 --minutes 4 --out FILE        several at once, on a GPU
-    python -m benchmarks.third_party --more ...           those of more_models.py instead (--fifth: of fifth_outside_models.py)
+    python -m benchmarks.third_party --more ...           those of more_models.py instead (--fifth, --sixth: of fifth_outside_models.py, ...)
 
 Small configurations, random weights. Each model goes through the front door as `optimize` does it: saved as a task, captured, rewritten by every
 rewrite that folds or drops work, loaded again from its text. Its error against float64 may be twice the original's. With a budget each is given
@@ -39,7 +39,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from benchmarks import fifth_outside_models, more_models
+from benchmarks import fifth_outside_models, more_models, sixth_outside_models
 from benchmarks.timing import phases
 from warpwright.base import Budget, Record
 from warpwright.domains import graph
@@ -165,7 +165,7 @@ MODELS: Mapping[str, Maker] = {
     "lstm": _own(lambda: nn.LSTM(8, 16, 2, batch_first=True), lambda: torch.randn(2, 20, 8)),
 }
 
-EVERY: Mapping[str, Maker] = {**MODELS, **more_models.MODELS, **fifth_outside_models.MODELS}
+EVERY: Mapping[str, Maker] = {**MODELS, **more_models.MODELS, **fifth_outside_models.MODELS, **sixth_outside_models.MODELS}
 
 
 def in_order(model: nn.Module, inputs: Inputs) -> list[Any]:
@@ -505,6 +505,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", choices=[[], *EVERY], default=[])
     parser.add_argument("--more", action="store_true", help="where no name is chosen: the models of more_models.py")
     parser.add_argument("--fifth", action="store_true", help="where no name is chosen: the models of fifth_outside_models.py")
+    parser.add_argument("--sixth", action="store_true", help="where no name is chosen: the models of sixth_outside_models.py")
     parser.add_argument("--out", type=Path, help="write the rows here too, one JSON object a line")
     parser.add_argument("--budget", help="time each model under this budget of wall time")
     parser.add_argument("--device", "--target", default="cpu")
@@ -516,7 +517,8 @@ def main() -> None:
     parser.add_argument("--together", action="store_true", help="a job takes its models in one process, with packages and fork server loaded before")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    chosen = more_models.MODELS if options.more else fifth_outside_models.MODELS if options.fifth else MODELS
+    sets = {"more": more_models, "fifth": fifth_outside_models, "sixth": sixth_outside_models}
+    chosen = next((module.MODELS for name, module in sets.items() if getattr(options, name)), MODELS)
     names = (options.names or list(chosen))[: options.limit]
     logs = str(options.out.absolute().parent / "logs") if options.trace and options.out is not None else "-" if options.trace else ""
     if options.budget:

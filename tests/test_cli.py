@@ -144,7 +144,7 @@ class ModelNew(torch.nn.Module):
 
 def test_the_translation_of_a_given_program_is_tuned(run: Run) -> None:
     Path("start.py").write_text(START)
-    code, said, _ = run("optimize", "task.py", "--start", "start.py", "--target", "cpu", "--budget", "30 proposals", "--json")
+    code, said, _ = run("optimize", "task.py", "--start", "start.py", "--target", "cpu", "--budget", "12 proposals", "--json")
     assert code == cli.DONE and said["recipe"][0] == "translate()" and len(said["recipe"]) >= 2
     assert "/* warpwright: " in Path(said["artifact"]).read_text()
     Path("plain.py").write_text("class ModelNew: pass")
@@ -161,7 +161,7 @@ def test_a_second_run_measures_nothing_again(run: Run) -> None:
 
 
 def test_the_steps_of_the_recipe_are_ablated(run: Run) -> None:
-    run("optimize", "task.py", "--json")
+    run("optimize", "task.py", "--budget", "10 proposals", "--json")
     text = Path("warpwright-out/task/report.html").read_text()
     assert "not measured without it" not in text
 

@@ -45,9 +45,14 @@ class Costs:
     """An inner size is cut in pieces where that should take at most this share of the whole product's time."""
     margin: float = 0.9
     """Slices are taken where they should need at most this share of cuBLAS's time."""
+    beside: float = 0.0
+    """More for a product of cuBLAS, whatever its size."""
 
 
 COSTS = Costs()
+RECORDED = Costs(launches=14.0, cut=5.0, across=3.0, pieces=8.0, beside=12.0)
+"""The same within a CUDA graph: five launches with gaps of 1 to 2 us between them, and no host. There 1,024 cubed takes 30 us (the product) and 61 in
+cuBLAS, which has 64 tiles for 132 multiprocessors; from 64 x 4,096 x 4,096 to 2,048 cubed cuBLAS took 18 to 42 us more than its best rate says."""
 
 SPLITS = (2, 4, 8, 16, 32, 64)
 """Numbers of pieces of an inner size."""
@@ -139,7 +144,7 @@ def worthwhile(a: torch.Tensor, b: torch.Tensor, prepared: bool, pieces: int = 1
 
     `pieces`: of the inner size of one product, each a product of a batch.
     """
-    return estimate(a, b, prepared, pieces, costs) <= costs.margin * 2 * a.numel() * b.shape[-1] / costs.cublas
+    return estimate(a, b, prepared, pieces, costs) <= costs.margin * (2 * a.numel() * b.shape[-1] / costs.cublas + costs.beside)
 
 
 def estimate(a: torch.Tensor, b: torch.Tensor, prepared: bool, pieces: int = 1, costs: Costs = COSTS) -> float:

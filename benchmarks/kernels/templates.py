@@ -112,7 +112,7 @@ def main() -> None:
     parser.add_argument("--cases", default="")
     parser.add_argument("--seconds", type=float, default=100.0, help="no case is begun after that many")
     parser.add_argument("--tunings", type=int, default=4, help="how many tunings of each kernel are tried")
-    parser.add_argument("--ahead", default="", help="distances at which L2 is asked for a later block's part of a long row, as ahead.AHEAD")
+    parser.add_argument("--ahead", default="", help="values of cuda/ahead.py's AHEAD, each tried")
     parser.add_argument("--dry", action="store_true")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)

@@ -29,7 +29,7 @@ CONFIG = Path(__file__).parents[2] / "configs" / "graphs.toml"
 
 EVALUATIONS = (1, 2, 4, 8, 16)
 
-SEARCHES = ("random", "greedy", "evolve", "bandit", "ladder")
+SEARCHES = ("random", "greedy", "evolve", "evolve-ranked", "bandit", "ladder")
 
 ALL = 256
 """Evaluations after which evolve is looked at too: more than any recorded space holds."""
@@ -61,8 +61,8 @@ def seed_shares(policies: Mapping[str, Policy], tasks: Sequence[RecordedTask], r
 
     traits = {one.name: one.traits for one in techniques("cuda")}
     most = max(EVALUATIONS)
-    lines: dict[str, Lines] = {name: compare.policy_lines(policy, tasks, runs, most, seed) for name, policy in policies.items()}
-    lines["not spread"] = compare.policy_lines(policies["policy"], tasks, runs, most, seed, spread=False, width=1)
+    lines: dict[str, Lines] = {name: compare.policy_lines(policy, tasks, runs, most, seed, traits=traits) for name, policy in policies.items()}
+    lines["not spread"] = compare.policy_lines(policies["policy"], tasks, runs, most, seed, compare.How(spread=False, width=1))
     lines |= {name: compare.search_lines(name, tasks, runs, most, seed, traits) for name in SEARCHES}
     lines["cheapest first"] = cheapest_first(tasks, runs, most, seed)
     found = {name: compare.shares(one, tasks, EVALUATIONS) for name, one in lines.items()}

@@ -2,9 +2,9 @@
 
     python -m benchmarks.policy.large --tasks OUT/tasks.jsonl[.gz] --rate 4256 --out OUT [--runs 5] [--least 60] [--name large] [--policy FOLDER]
 
-What is told apart: the policy as it searches, which writes several answers for a proposal and takes the one that the cost model holds for the
-cheapest; one answer a proposal (`spread alone`, policy/spreading.py); its own answers one after the other (`not spread`); and the searches
-of the house.
+What is told apart: the policy as it searches, which weighs words by what the cost model promises of them (policy/promise.py), writes several answers
+for a proposal and takes the one that the cost model holds for the cheapest; without the promises (`no promises`); besides with one answer a
+proposal (`spread alone`, policy/spreading.py); its own answers one after the other (`not spread`); and the searches of the house.
 All go over the closed space of what graph_rows recorded of a task; evolve is looked at after 256 evaluations too. Shares are of the best recorded.
 Intervals are of 95 % over tasks: each task's value is the mean over runs. Nothing is measured here.
 """
@@ -25,6 +25,12 @@ from warpwright.learn.policy.recorded import RecordedTask, tasks_of
 from warpwright.policy.model import SHIPPED, Policy
 
 SEED = 0
+
+ASKED = {
+    "policy": compare.HOW, "no promises": compare.How(promised=False), "spread alone": compare.How(promised=False, width=1),
+    "not spread": compare.How(spread=False, width=1),
+}  # fmt: skip
+"""Proposer -> how the policy is asked."""
 
 MOVED = 0.1
 """A task whose original, timed again after its programs, took another time by more than this part is left out: its GPU was not quiet."""
@@ -50,9 +56,7 @@ def shares_of(policy: Policy, tasks: Sequence[RecordedTask], runs: int) -> Share
 
     traits = {one.name: one.traits for one in techniques("cuda")}
     most = max(EVALUATIONS)
-    lines = {"policy": compare.policy_lines(policy, tasks, runs, most, SEED)}
-    lines["spread alone"] = compare.policy_lines(policy, tasks, runs, most, SEED, width=1)
-    lines["not spread"] = compare.policy_lines(policy, tasks, runs, most, SEED, spread=False, width=1)
+    lines = {name: compare.policy_lines(policy, tasks, runs, most, SEED, how, traits) for name, how in ASKED.items()}
     lines |= {name: compare.search_lines(name, tasks, runs, most, SEED, traits) for name in SEARCHES}
     lines["cheapest first"] = cheapest_first(tasks, runs, most, SEED)
     found = {name: compare.shares(one, tasks, EVALUATIONS) for name, one in lines.items()}

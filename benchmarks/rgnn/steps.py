@@ -2,6 +2,7 @@
 
     python -m benchmarks.rgnn.steps --out FOLDER            # one GPU, at most --seconds (15)
     python -m benchmarks.rgnn.steps --graphs am --attend --out FOLDER     # a large graph, HGT's attention in one kernel
+    python -m benchmarks.rgnn.steps --longest 64 --out FOLDER    # chunks of as many edges as large graphs have
     python -m benchmarks.rgnn.steps --dry --out FOLDER      # the same paths on a CPU, tiny graphs, where nothing is recorded
 
 A step is zero_grad, forward and backward of one layer, HGT by node type. `error`: the largest relative difference of result and gradients from those
@@ -25,6 +26,7 @@ from benchmarks.rgnn.forward_training import Clock, error, layer_of
 from warpwright.domains.rgnn import synth
 from warpwright.domains.rgnn.nn.steps import AFTER
 from warpwright.domains.rgnn.plan import Options
+from warpwright.domains.rgnn.sorting import counting
 from warpwright.rgnn import captured
 
 Results = tuple[torch.Tensor, ...]
@@ -62,16 +64,19 @@ def seen(layer: Any, leaves: Sequence[torch.Tensor], results: Results) -> dict[s
     return {name: torch.cat(parts) for name, parts in grouped.items()}
 
 
-def rows(name: str, model: str, clock: Clock, scale: float, attend: bool = False) -> list[dict[str, Any]]:
+LABELS = ("launches", "recorded layers", "recorded whole")
+
+
+def rows(name: str, model: str, clock: Clock, scale: float, attend: bool = False, labels: Sequence[str] = LABELS) -> list[dict[str, Any]]:
     """Return the times of one layer on one graph."""
     graph = synth.synthetic(name, scale, clock.device)
     layer = layer_of(model, graph, 64, clock.device)
     leaves, step = step_of(model, layer, graph, clock.device)
     layer.options = Options(attend=False)  # type: ignore[assignment]
-    common = {"table": "steps", "graph": name, "layer": model, "attend": attend}
+    common = {"table": "steps", "graph": name, "layer": model, "attend": attend, "longest": counting.SHORT}
     wanted = {key: x.clone() for key, x in seen(layer, leaves, step()).items()}
     found = []
-    for label in ("launches", "recorded layers", "recorded whole"):
+    for label in labels:
         layer.options = Options(replay=label == "recorded layers", attend=attend or None)  # type: ignore[assignment]
         whole: Any = captured(layer, step) if label == "recorded whole" else step
 
@@ -101,11 +106,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--graphs", default="aifb,mutag")
     parser.add_argument("--models", default="hgt,rgat,rgcn")
     parser.add_argument("--attend", action="store_true", help="with Options(attend=True)")
+    parser.add_argument("--whole", action="store_true", help="recorded whole alone")
+    parser.add_argument("--longest", type=int, default=counting.SHORT, help="edges of a chunk in a small graph")
     parser.add_argument("--seconds", type=float, default=15.0, help="nothing is begun later")
     parser.add_argument("--dry", action="store_true", help="tiny graphs on the CPU")
     args = parser.parse_args(argv)
     device = torch.device("cpu" if args.dry or not torch.cuda.is_available() else "cuda")
     torch.backends.cuda.matmul.allow_tf32 = False
+    counting.SHORT = args.longest  # read when a graph's index is made
     args.out.mkdir(parents=True, exist_ok=True)
     clock = Clock(device, 0.01 if args.dry else 0.1)
     with (args.out / "rows.jsonl").open("w") as file:
@@ -114,7 +122,8 @@ def main(argv: Sequence[str] | None = None) -> None:
                 if time.time() - started > args.seconds:
                     continue
                 try:
-                    found = rows(name, model, clock, 0.05 * 1e4 / sum(synth.SPECS[name].nodes) if args.dry else 1.0, args.attend)
+                    scale = 0.05 * 1e4 / sum(synth.SPECS[name].nodes) if args.dry else 1.0
+                    found = rows(name, model, clock, scale, args.attend, LABELS[2:] if args.whole else LABELS)
                 except Exception as problem:
                     traceback.print_exc()
                     found = [{"table": "failures", "graph": name, "layer": model, "note": f"{type(problem).__name__}: {str(problem)[:300]}"}]

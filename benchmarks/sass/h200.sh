@@ -4,7 +4,7 @@
 # (schedules of earlier runs), second/ (the fastest settings, --keep, and what is to be searched again) and py/ (sb3-contrib, where it is not installed).
 #   variants   fourteen kernels under some twenty-five settings of the compiler each                                                        30 s
 #   suite      fourteen kernels with renamed registers, six of them with the compiler's too, launches of what is accepted compared         115 s
-#   public     ten public cubins                                                                                                           45 s
+#   public     ten public cubins                                                                                                           65 s
 #   second     six kernels under their fastest settings, the convolution by the rule that its failures taught, three public cubins         65 s
 #   decorator  a Triton kernel that is bound by arithmetic, and one that is not                                                            35 s
 #   polish     a model's fused CUDA kernel, searched, then rescheduled                                                                     60 s
@@ -13,7 +13,8 @@
 #              decorator with renamed registers (50 s), a polish with something to polish (170 s); each writes its rows as they come
 #   rejudged   the accepted schedules of earlier runs, judged warm and cold, FOLDER/cubins being those of benchmarks.sass.flagged                  60 s
 #   again      a search of the fourteen kernels from those schedules, judged warm and cold                                                        90 s
-#   ppo        PPO to 10,000 measurements (FOLDER/py: sb3-contrib)                                                                                95 s
+#   ppo        PPO to 10,000 measurements (FOLDER/py: sb3-contrib)                                                                               150 s
+#   crash      the one of 27,735 candidates that crashed (FOLDER/crash), as it was and with its short distances put right, all and all but one    20 s
 part=$1 folder=$2 out=$3
 if [ "$part" = rest ]; then
     for one in agents_rest decorator_rest polish_rest; do bash "$0" "$one" "$folder" "$out" || echo "$one ended with $?"; done
@@ -30,7 +31,7 @@ variants) timeout 45 python3 -m benchmarks.sass.variants --folder "$folder/cubin
 suite)
     timeout 140 python3 -m benchmarks.sass.suite --folder "$folder/cubins" --only "$kernels,$compiled" --registers "$kernels" --start "$folder/start" \
         --limit 100 --launches 5 --out "$out/suite" ;;
-public) timeout 60 python3 -m benchmarks.sass.suite --folder "$folder/public" --registers all --limit 36 --launches 2 --out "$out/public" ;;
+public) timeout 80 python3 -m benchmarks.sass.suite --folder "$folder/public" --registers all --limit 54 --launches 2 --out "$out/public" ;;
 second)
     timeout 80 python3 -m benchmarks.sass.suite --folder "$folder/second" --only "$second" --registers "$second" --start "$folder/start2" --limit 55 \
         --launches 3 --out "$out/second" ;;
@@ -51,8 +52,11 @@ again)
     timeout 110 python3 -m benchmarks.sass.suite --folder "$folder/cubins" --only "$kernels" --registers flash_decoding,nbody,sgemm,stencil \
         --start benchmarks/results/sass_h200/schedules --limit 85 --out "$out/again" ;;
 ppo)
-    PYTHONPATH=$folder/py:$PYTHONPATH timeout 95 python3 -m benchmarks.sass.agents --out "$out/ppo" --folder "$folder/cubins" --only softmax \
-        --proposals 10000 --limit 80 --agents ppo ;;
+    PYTHONPATH=$folder/py:$PYTHONPATH timeout 160 python3 -m benchmarks.sass.agents --out "$out/ppo" --folder "$folder/cubins" --only softmax \
+        --proposals 10000 --limit 145 --agents ppo ;;
+crash)
+    timeout 30 python3 -m benchmarks.sass.narrow --cubin "$folder/public/hgemm_ps2r.cubin" --schedule "$folder/crash/hgemm_ps2r_crashed.json" --seconds 15 \
+        --out "$out/crash" ;;
 agents)
     PYTHONPATH=$folder/py:$PYTHONPATH timeout 95 python3 -m benchmarks.sass.agents --out "$out/agents" --folder "$folder/cubins" --only softmax --proposals 10000 --limit 75 \
         --agents random,screen,ppo ;;

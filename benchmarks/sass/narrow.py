@@ -2,9 +2,11 @@
 
     python -m benchmarks.sass.narrow --kernel stencil --unroll 8 --schedule FAILED.json --out OUT --seconds 12
     python -m benchmarks.sass.narrow --kernel stencil --unroll 8 --schedule FAILED.json --out OUT --dry     the parts alone, without a GPU
+    python -m benchmarks.sass.narrow --cubin NAME.cubin --schedule FAILED.json --out OUT     a cubin from elsewhere, with its harness NAME.py
 
 A schedule is cut where both orders have had the same instructions. The half that still fails is halved again. Besides, the whole schedule is asked
-with some of its control words put right: a row for each question, with what the model of hazards says of it.
+with some of its control words put right, and where today's distances refuse it, with all of what they refuse put right, and all but one: a row for
+each question, with what the model of hazards says of it.
 """
 
 from __future__ import annotations
@@ -26,7 +28,10 @@ from warpwright.domains.sass import script
 from warpwright.domains.sass.code import control
 from warpwright.domains.sass.code.kernel import Schedule
 from warpwright.domains.sass.domain import checker_of, kernel_of
+from warpwright.domains.sass.harness import load
+from warpwright.domains.sass.model import hazards
 from warpwright.domains.sass.model.checker import Checker
+from warpwright.domains.sass.model.hazards import Violation
 from warpwright.space import Measuring
 from warpwright.targets.cubin.evaluator import CubinEvaluator
 
@@ -71,6 +76,44 @@ def variants(schedule: Schedule) -> Iterator[tuple[str, Schedule]]:
     yield "each stall a cycle longer", schedule.with_words(longer)
 
 
+def distances(schedule: Schedule, checker: Checker) -> dict[int, int]:
+    """Return the places before which some cycles are missing by the model, and how many."""
+    found: list[Violation] = []
+    for entry, block in zip(hazards.entries(schedule), schedule.kernel.blocks, strict=True):
+        if entry is not None:
+            hazards.run(entry.copy(), hazards.items(schedule, block), checker.judge.watch(found, set()))
+    missing: dict[int, int] = {}
+    for one in found:
+        if one.rule == "DISTANCE":
+            place = schedule.place_of(one.index)
+            missing[place] = max(missing.get(place, 0), one.needed - one.cycles)
+    return missing
+
+
+def with_cycles(schedule: Schedule, missing: dict[int, int]) -> Schedule:
+    """Return a schedule with longer stalls before some places."""
+    words = list(schedule.words)
+    for place, cycles in missing.items():
+        for before in range(place - 1, -1, -1):
+            stall = control.stall(words[before])
+            longer = min(control.MOST_STALL, stall + cycles)
+            words[before] = control.with_stall(words[before], longer)
+            cycles -= longer - stall
+            if not cycles:
+                break
+    return replace(schedule, words=tuple(words))
+
+
+def distance_variants(schedule: Schedule, checker: Checker) -> Iterator[tuple[str, Schedule]]:
+    """Yield the schedule with the distances that are too short put right: all of them, and all but one."""
+    missing = distances(schedule, checker)
+    if missing:
+        yield f"{len(missing)} short distances put right", with_cycles(schedule, missing)
+    for left in missing if len(missing) > 1 else ():
+        rest = {place: cycles for place, cycles in missing.items() if place != left}
+        yield f"all but the one before {schedule.order[left]}: {schedule.at(left).text}", with_cycles(schedule, rest)
+
+
 def narrowed(schedule: Schedule, fails: Asked) -> None:
     """Ask about ever smaller parts, while one of two halves fails."""
     edges = cuts(schedule)
@@ -87,7 +130,8 @@ def narrowed(schedule: Schedule, fails: Asked) -> None:
 def main() -> None:
     """Narrow one schedule down."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kernel", required=True)
+    parser.add_argument("--kernel", help="one of this folder")
+    parser.add_argument("--cubin", type=Path, help="one that was made elsewhere")
     parser.add_argument("--unroll", type=int, default=0)
     parser.add_argument("--schedule", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
@@ -96,10 +140,11 @@ def main() -> None:
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, (given.out / "rows.jsonl").open("a") as rows:
-        cubin = build(given.kernel, Path(folder), flags=Flags(unroll=given.unroll))
-        task = domains.describe(cubin, {"harness": str(HERE / "harnesses" / f"{given.kernel}.py")})
-        checker = checker_of(kernel_of(task))
-        schedule = script.read(given.schedule.read_text(), checker.kernel)
+        cubin = given.cubin or build(given.kernel, Path(folder), flags=Flags(unroll=given.unroll))
+        harness = given.cubin.with_suffix(".py") if given.cubin else HERE / "harnesses" / f"{given.kernel}.py"
+        task = domains.describe(cubin, {"harness": str(harness), "kernel": load(harness).kernel})
+        schedule = script.read(given.schedule.read_text(), kernel_of(task))
+        checker = checker_of(schedule.kernel)
 
         def said(row: dict[str, Any]) -> None:
             rows.write(json.dumps({"schedule": given.schedule.stem, **row}) + "\n")
@@ -128,7 +173,7 @@ def ask(schedule: Schedule, checker: Checker, hardware: Callable[[Schedule], str
 
     fails("the original", schedule.kernel.original)
     fails("the whole", schedule)
-    for name, one in variants(schedule):
+    for name, one in (*variants(schedule), *distance_variants(schedule, checker)):
         fails(name, one)
     narrowed(schedule, fails)
 

@@ -40,6 +40,7 @@ def main() -> None:
             except Exception as error:  # the next cubin is worth a look
                 row = {"table": "outside", "kernel": cubin.stem, "error": f"{type(error).__name__}: {error}"[:300]}
             rows.write(json.dumps(row) + "\n")
+            rows.flush()
             print(row, flush=True)
 
 

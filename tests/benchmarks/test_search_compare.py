@@ -10,6 +10,7 @@ import pytest
 from benchmarks.search import compare
 
 
+@pytest.mark.slow
 def test_every_search_is_compared_and_none_is_better_than_the_best(tmp_path: Path) -> None:
     assert compare.main(["--out", str(tmp_path), "--seeds", "1"]) == 0
     space, *rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]

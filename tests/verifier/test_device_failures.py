@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from warpwright.base import Task
+from warpwright.base import Case, Task
 from warpwright.errors import DeviceFailed, JudgeFailed
 from warpwright.targets.local import LocalEvaluator
+from warpwright.tasks import taskfile
 from warpwright.verifier.draw import STRIDED
 from warpwright.verifier.judge.discrete import WIDE_WORDS, restride
+from warpwright.verifier.judge.judge_worker import JudgeWorker
+from warpwright.verifier.judge.on_host import OnHost
+from warpwright.verifier.judge.reference import Original
 from warpwright.verifier.judge_client import Judge
 
 torch = pytest.importorskip("torch")
@@ -64,6 +69,50 @@ def test_an_original_that_fails_everywhere_is_given_up() -> None:
     with pytest.raises(JudgeFailed) as seen:
         asked(lambda case: True)
     assert not isinstance(seen.value, DeviceFailed)
+
+
+def test_a_lost_device_is_no_fault_of_the_case_that_comes_next() -> None:
+    def answered(error: Exception) -> Any:
+        def answer(case: Case, which: int) -> None:
+            raise error
+
+        return SimpleNamespace(_original=SimpleNamespace(answer=answer), asks_host=False)
+
+    assert "raises on it" in JudgeWorker._problem(answered(ValueError("no such mask")), Case("huge", 1), 0)
+    with pytest.raises(RuntimeError, match="misaligned"):
+        JudgeWorker._problem(answered(RuntimeError("CUDA error: misaligned address")), Case("huge", 1), 0)
+
+
+SHARES = """import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gain = torch.nn.Parameter(torch.rand(5))
+
+    def forward(self, x, shares):
+        return torch.quantile(x, shares, dim=1) * self.gain[:, None]
+
+
+def get_inputs():
+    return [torch.randn(8, 40), torch.rand(5)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_what_raises_on_the_cpu_is_not_asked_of_the_device(tmp_path: Path) -> None:
+    (tmp_path / "task.py").write_text(SHARES)
+    original = Original(taskfile.describe(tmp_path / "task.py"), "cpu", 7, 1 << 30)
+    host = OnHost(original)
+    assert not host.problem(Case("small", 4), 1) and "range" in host.problem(Case("huge", 4), 0)
+    judging: Any = SimpleNamespace(asks_host=True, on_host=host)
+    assert "on the CPU" in JudgeWorker._problem(judging, Case("huge", 4), 0)  # the original of the device would not even be there
+    original.reference = SimpleNamespace(make_model=lambda: torch.nn.Linear(2, 2))  # type: ignore[assignment]
+    assert not OnHost(original).problem(Case("huge", 4), 0)  # where it does not run on the CPU the device alone says it
 
 
 @pytest.mark.parametrize("turned", [0, 1, 2])

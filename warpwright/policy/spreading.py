@@ -6,13 +6,17 @@ likely, the more so the further those stayed behind the best one:
 
     weight(word) = ((1 - SHARE) * chance(word) + SHARE / legal words) / (1 + STRENGTH * sum over known recipes that begin so of (SEEN + regret))
 
-with the regret 1 - speed-up / best, a failure's being 1. The first answer is the policy's own: nothing is known then.
+with the regret 1 - speed-up / best, a failure's being 1. Where the space has a cost model, the weight is multiplied by what that promises of the word
+(`promise.py`), and by how far its promises held so far (`search/costs.py`). Without one the first answer is the policy's own: nothing is known then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+
+from warpwright.policy.promise import Promises
+from warpwright.search.costs import Costs
 
 SHARE = 0.2
 """Of the weight of a word, what is drawn among all legal ones."""
@@ -31,22 +35,33 @@ class Spread:
     """Beginning of recipes in words -> what the known recipes that begin so count."""
     share: float = SHARE
     strength: float = STRENGTH
+    promises: Promises | None = None
+    costs: Costs | None = None
 
     def weights(self, before: tuple[str, ...], words: Sequence[str], chances: Sequence[float], legal: int) -> list[float]:
         """Return the weight of each of `words`, which may come after `before`, by the model's chances; `legal`: how many may come in all.
 
         The weights need not add up to 1.
         """
+        factors = self.promises.factors(before, words) if self.promises else [1.0] * len(words)
+        if self.costs:  # of a technique that the recipe has already what it is worth is in the estimate's error as it stands
+            factors = [factor * (1.0 if word in before else self.costs.factor(word)) for word, factor in zip(words, factors, strict=True)]
         return [
-            ((1 - self.share) * chance + self.share / legal) / (1 + self.strength * self.counted.get((*before, word), 0.0))
-            for word, chance in zip(words, chances, strict=True)
+            factor * ((1 - self.share) * chance + self.share / legal) / (1 + self.strength * self.counted.get((*before, word), 0.0))
+            for word, chance, factor in zip(words, chances, factors, strict=True)
         ]
 
 
-def spread(recipes: Iterable[tuple[Sequence[str], float]], share: float = SHARE, strength: float = STRENGTH, seen: float = SEEN) -> Spread | None:
-    """Return the spread after some recipes (words, speed-up; 0 for a failure) were evaluated; None where none was."""
+def spread(
+    recipes: Iterable[tuple[Sequence[str], float]],
+    share: float = SHARE,
+    strength: float = STRENGTH,
+    seen: float = SEEN,
+    promises: Promises | None = None,
+) -> Spread | None:
+    """Return the spread after some recipes (words, speed-up; 0 for a failure) were evaluated; None where none was and nothing is promised."""
     known = list(recipes)
-    if not known:
+    if not known and promises is None:
         return None
     best = max([1.0, *(speedup for _, speedup in known)])
     counted: dict[tuple[str, ...], float] = {}
@@ -54,4 +69,4 @@ def spread(recipes: Iterable[tuple[Sequence[str], float]], share: float = SHARE,
         for length in range(1, len(words) + 1):
             beginning = tuple(words[:length])
             counted[beginning] = counted.get(beginning, 0.0) + seen + 1 - speedup / best
-    return Spread(counted, share, strength)
+    return Spread(counted, share, strength, promises)

@@ -11,6 +11,7 @@ SEARCHES: dict[str, Search] = {
     "greedy": greedy.search,
     "beam": beam.search,
     "evolve": evolve.search,
+    "evolve-ranked": evolve.ranked,
     "anneal": anneal.search,
     "bandit": bandit.search,
     "random": random.search,

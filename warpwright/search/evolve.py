@@ -2,14 +2,18 @@
 
 An archive by sets of techniques keeps apart what is alike but for parameters, so that a population does not fill with variants of one recipe. Islands
 go their own ways, in turn; now and then the best of each comes to the next.
+
+`ranked` is the same with a cost model: a founder or a child is the one of BROOD of which most is expected (`costs.py`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from warpwright.search.costs import Costs
 from warpwright.search.moves import Moves, Proposer, Recipe, ask, distinct
 from warpwright.space import Space
 
@@ -26,6 +30,9 @@ MIGRATION = 12
 
 CROSSED = 0.3
 """Share of children with two parents."""
+
+BROOD = 8
+"""Recipes of which `ranked` proposes one."""
 
 Techniques = frozenset[str]
 
@@ -59,12 +66,25 @@ class Island:
 
 def search(space: Space[Any], rng: Random, batch: int) -> Proposer:
     """Propose founders (the original and random walks), then children of the islands in turn for ever."""
+    return _evolve(space, rng, batch, 1)
+
+
+def ranked(space: Space[Any], rng: Random, batch: int) -> Proposer:
+    """Propose as `search` does, of BROOD founders or children always the one of which most is expected; all of them where nothing is estimated."""
+    return _evolve(space, rng, batch, BROOD if space.estimate is not None else 1)
+
+
+def _evolve(space: Space[Any], rng: Random, batch: int, brood: int) -> Proposer:
     moves = Moves(space)
+    costs = Costs(moves) if brood > 1 else None
     islands = [Island() for _ in range(ISLANDS)]
-    homes: list[list[Recipe]] = [[(), *(moves.walk(rng, rng.randint(1, 4)) for _ in range(FOUNDERS))] for _ in islands]
+    homes: list[list[Recipe]] = [
+        [(), *(_best(costs, [moves.walk(rng, rng.randint(1, 4)) for _ in range(brood)]) for _ in range(FOUNDERS))] for _ in islands
+    ]
     founders = distinct(recipe for home in homes for recipe in home)
     records = yield from ask(founders, batch)
     known = {recipe: record.speedup for recipe, record in zip(founders, records, strict=True)}
+    _learn(costs, known)
     for island, home in zip(islands, homes, strict=True):
         for recipe in home:
             island.take(recipe, known[recipe])
@@ -72,15 +92,26 @@ def search(space: Space[Any], rng: Random, batch: int) -> Proposer:
     while True:
         island = islands[turn % ISLANDS]
         turn += 1
-        children = [_child(moves, rng, island, known) for _ in range(batch)]
+        children = [_best(costs, [_child(moves, rng, island, known) for _ in range(brood)]) for _ in range(batch)]
         records = yield from ask(children, batch)
         for recipe, record in zip(children, records, strict=True):
             known[recipe] = record.speedup
+            _learn(costs, {recipe: record.speedup})
             island.take(recipe, record.speedup)
         island.children += batch
         if island.children >= MIGRATION:
             island.children = 0
             islands[turn % ISLANDS].take(*island.champion)
+
+
+def _best(costs: Costs | None, recipes: Sequence[Recipe]) -> Recipe:
+    return costs.best(recipes) if costs else recipes[0]
+
+
+def _learn(costs: Costs | None, measured: Mapping[Recipe, float]) -> None:
+    if costs:
+        for recipe, speedup in measured.items():
+            costs.learn(recipe, speedup)
 
 
 def _child(moves: Moves, rng: Random, island: Island, known: dict[Recipe, float]) -> Recipe:

@@ -197,10 +197,15 @@ class Judge:
             self._cases = tuple(kept)
         return self._cases
 
+    @property
+    def _asks_host(self) -> dict[str, bool]:
+        """Once a device was lost, what the original does not take is found out on the CPU, where it raises."""
+        return {"on_host": True} if self.failures else {}
+
     def _viable(self, case: Case) -> dict[str, Any]:
         """Ask whether a case can be used. One on which the original leaves the device in error ends this judge, and the next does without it."""
         try:
-            return self._ask("viable", case=asdict(case), which=0)
+            return self._ask("viable", case=asdict(case), which=0, **self._asks_host)
         except DeviceFailed:
             if self.failures.total() >= MOST_FAILURES:
                 raise JudgeFailed(f"the original left the device in error on {MOST_FAILURES} cases, and on {case.name}") from None
@@ -209,7 +214,7 @@ class Judge:
 
     def viable(self, case: Case, which: int) -> bool:
         """Whether the original gives a sound answer to `case` in state `which`."""
-        reply = self._ask("viable", case=asdict(case), which=which)
+        reply = self._ask("viable", case=asdict(case), which=which, **self._asks_host)
         return not reply["problem"] and reply["params"] == case.params
 
     def state(self, which: int) -> Any:
@@ -296,8 +301,10 @@ class Judge:
     def certify(self) -> Certificate:
         """Return the task's sensitivity certificate, made once."""
         if self._certificate is None:
-            wanted = [case for case in cases(self.task, self.secret + 1) if case.name in ("nominal", "normal", "spikes")]
-            reply = self._ask("certify", cases=[asdict(case) for case in wanted])
+            nominal, *others = [case for case in cases(self.task, self.secret + 1) if case.name in ("nominal", "normal", "spikes")]
+            replies = [(case, self._viable(case)) for case in others if not self.failures[case.name]]
+            usable = [nominal, *(replace(case, params=reply["params"]) for case, reply in replies if not reply["problem"])]
+            reply = self._ask("certify", cases=[asdict(case) for case in usable])
             self._certificate = Certificate(reply["scored"], reply["reason"], tuple(reply["rejected"]), tuple(reply["accepted"]))
         return self._certificate
 

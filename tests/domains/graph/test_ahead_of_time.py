@@ -69,6 +69,7 @@ def test_it_is_the_last_of_its_kind(tmp_path: Path) -> None:
     assert not names & {"compile", "ahead_of_time", "cuda_graph"}
 
 
+@pytest.mark.slow
 @pytest.mark.compiler
 def test_it_computes_the_same_with_the_state_of_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from random import Random
+from typing import Any
 
 import pytest
 import torch
@@ -59,6 +60,29 @@ def test_a_cuda_graph_saves_launches() -> None:
     for size, gains in ((64, True), (8192, False)):  # but copies its inputs and results
         ir = captured(Chain(), torch.empty(size, size))
         assert (cost_model.seconds(ir.with_schedule(Action("cuda_graph")), "cuda") < cost_model.seconds(ir, "cuda")) is gains
+
+
+class Convolutions(nn.Module):
+    def __init__(self, **options: Any) -> None:
+        super().__init__()
+        self.first, self.second = (nn.Conv2d(16, 16, 3, padding=1, **options) for _ in range(2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(self.second(torch.relu(self.first(x))))
+
+
+def test_a_bias_after_cudnn_is_a_kernel_on_a_gpu() -> None:
+    """Torch adds it to the result; so a small network's activations, each one call, are worth a kernel that takes the bias too."""
+    x = torch.empty(1, 16, 16, 16)
+    gpu = cost_model.RATES["cuda"]
+    for options, each in (({}, 2), ({"bias": False}, 1), ({"groups": 16}, 1), ({"groups": 4}, 2)):
+        ir = captured(Convolutions(**options), x)
+        calls = [node for node in ir.graph.nodes if "conv" in str(node.target)]
+        assert [cost_model.launches(node, gpu) for node in calls] == [each, each] and cost_model.launches(calls[0]) == 1
+    techniques = (FuseCuda(), *schedule.CUDA_TECHNIQUES)
+    space = Space(captured(Convolutions(), x), techniques, _no_text, frozenset({"eager"}), estimate=lambda one: cost_model.seconds(one, "cuda"))
+    (first,) = next(ladder.search(space, Random(0), 1))
+    assert [action.technique for action in first] == ["fuse_cuda", "cuda_graph"]
 
 
 @pytest.mark.parametrize("layers, both", [(1, False), (2, True)])
@@ -129,6 +153,12 @@ def test_of_two_schedules_the_longer_one_has_to_be_worth_its_step() -> None:
     space = Space(ir, (FuseCuda(), *schedule.CUDA_TECHNIQUES), _no_text, frozenset({"eager"}), estimate=estimate)
     (first,) = next(ladder.search(space, Random(0), 1))
     assert first == (Action("cuda_graph"),)
+
+
+def test_the_second_first_program_does_without_something_of_the_first() -> None:
+    a, b, c, d = (Action(name) for name in "abcd")
+    assert ladder._unlike([(d, a, b), (d, a, b, c), (d, b)], 1) == [(d, a, b), (d, b)]
+    assert ladder._unlike([(a,), (a, b)], 0) == [(a,), (a, b)] and ladder._unlike([], 0) == []
 
 
 def _no_text(ir: GraphIR, actions: tuple[Action, ...]) -> Candidate:

@@ -34,6 +34,14 @@ def launch() -> counting.Launch:
     return run
 
 
+@pytest.fixture(params=[counting.SHORT, counting.LONGEST], autouse=True)
+def longest(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Edges of a chunk, as of a small graph and as of a large one."""
+    monkeypatch.setattr(counting, "SHORT", request.param)
+    most: int = request.param
+    return most
+
+
 def made(launch: counting.Launch, nodes: int, count: int, relations: int, hub: int) -> tuple[Index, counting.Sorted]:
     index, kind = edges(nodes, count, relations, hub=hub)
     return Index(index[0], index[1], kind, nodes, nodes, relations), counting.sort(launch, index[0], index[1], kind, nodes, nodes, relations)
@@ -65,7 +73,7 @@ def test_the_work_list_is_the_same(launch: counting.Launch, shape: tuple[int, in
     relations = wanted.relation_start.numel() - 1
     etype = index.lift(Domain.ETYPE, rows) if relations > 1 or rows is not Domain.DST else None
     room = wanted.row.numel()
-    work = counting.work(launch, index.start(rows), etype, relations, room, counting.span_of(room, 4))
+    work = counting.work(launch, index.start(rows), etype, relations, room, counting.span_of(room, 4), index.longest)
     found = (work.row, work.begin, work.end, work.first)
     assert torch.equal(work.relation_start, wanted.relation_start.int())
     count = int(work.relation_start[-1])

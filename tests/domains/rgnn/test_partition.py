@@ -73,7 +73,7 @@ dist.destroy_process_group()
 
 
 @pytest.mark.skipif(not torch.distributed.is_gloo_available(), reason="needs gloo")
-@pytest.mark.parametrize("ranks", [3, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("ranks", [2, *(pytest.param(ranks, marks=pytest.mark.slow) for ranks in (1, 3))])
 def test_processes_compute_what_a_layer_of_the_whole_graph_does(tmp_path: Path, ranks: int) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "GLOO_SOCKET_IFNAME": "lo"}
     command = [sys.executable, "-c", PROCESS]
@@ -82,7 +82,7 @@ def test_processes_compute_what_a_layer_of_the_whole_graph_does(tmp_path: Path, 
         for rank in range(ranks)
     ]
     try:
-        errors = [process.communicate(timeout=150)[1] for process in processes]
+        errors = [process.communicate(timeout=400)[1] for process in processes]
     finally:
         for process in processes:
             process.kill()

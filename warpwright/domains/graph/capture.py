@@ -7,6 +7,7 @@ import functools
 import io
 import logging
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -47,6 +48,7 @@ def from_module(model: torch.nn.Module, inputs: Sequence[Any], gradients: bool =
 
     `gradients`: it will be differentiated, so that regions without gradients are told from others.
     """
+    shared = _shared(model)
     if any(tensor.device.type != "meta" for tensor in (*model.parameters(), *model.buffers())):
         model = copied(model).to("meta")
     arguments = pytree.tree_map(_own_meta(), tuple(inputs))
@@ -57,6 +59,9 @@ def from_module(model: torch.nn.Module, inputs: Sequence[Any], gradients: bool =
     with padded_as_on_devices():
         program, structure = _export(model, arguments, gradients)
     graph, roles = _own_graph(program)
+    for node in graph.nodes:
+        if node.op == "placeholder" and roles[node.name][1] in shared:
+            node.meta["shared"] = True
     try:
         make_functional(graph)
         remove_dead(graph)
@@ -85,6 +90,14 @@ def from_module(model: torch.nn.Module, inputs: Sequence[Any], gradients: bool =
         call=_plain(program.call_spec.in_spec, "arguments")[0],
         flags=_flags(model),
     )
+
+
+def _shared(model: torch.nn.Module) -> set[str]:
+    """Return the paths of parameters and buffers that lie in one storage with others: two layers' running statistics may be one tensor."""
+    named = [*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False)]
+    plain = [(path, tensor.untyped_storage()._cdata) for path, tensor in named if tensor.layout is torch.strided]
+    counts = Counter(storage for _, storage in plain)
+    return {path for path, storage in plain if counts[storage] > 1}
 
 
 def _own_meta() -> Callable[[Any], Any]:

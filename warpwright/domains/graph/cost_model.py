@@ -69,6 +69,8 @@ SCANS_READ = 2.2
 PLANES_READ = 3.6
 """Passes over input and result that a convolution on tensor cores takes beside its own where the channels do not come last: for 64 x 64 x 128 x 128
 with windows of 3 x 3, cuDNN took 0.92 ms instead of 0.46 on an H200."""
+SLICED_LAUNCHES = 12
+"""A product of INT8 slices is five kernels, whose launches take a host 60 us; in a CUDA graph 12."""
 SPLIT_PASSES = 7.0
 """Times that an operand of tf32x3 is read or written while it is split in two."""
 FEW = 8
@@ -90,7 +92,7 @@ def seconds(ir: GraphIR, target: str) -> float:
     skipped = foldable(ir.graph) if folded else set()
     calls = [node for node in ir.graph.nodes if node.op == "call_function" and node not in skipped]
     total = sum(call_seconds(node, rates) for node in calls)
-    launched = sum(launches(node) for node in calls)
+    launched = sum(launches(node, rates) for node in calls)
     if ir.scheduled("cuda_graph"):
         copied = [node for node in (*placeholders(ir, "input"), *ir.results) if isinstance(node, fx.Node)]
         total += sum(2 * _size(node) for node in copied) / rates.memory + rates.launch  # in, and out
@@ -108,17 +110,31 @@ def call_seconds(node: fx.Node, rates: Rates) -> float:
         return 0.0
     kind, operations = operations_of(node)
     arithmetic = operations / rates.arithmetic.get(kind, rates.arithmetic["float32"])
-    again = PLANES_READ * _planes(node) if rates is RATES["cuda"] else 0.0
+    again = 0.0
+    if rates.arithmetic is RATES["cuda"].arithmetic:
+        again = PLANES_READ * _planes(node) + (2.0 * _size(node) if _adds_bias(node) else 0.0)
     if is_op(node, aten.convolution.default) and node.args[6] and max(node.args[3]) > 1:  # type: ignore[arg-type, operator, type-var]
         arithmetic /= PLANNED_TRANSPOSED
-    return max(bytes_of(node) / rates.memory, arithmetic) + again / rates.memory + launches(node) * rates.launch
+    return max(bytes_of(node) / rates.memory, arithmetic) + again / rates.memory + launches(node, rates) * rates.launch
 
 
-def launches(node: fx.Node) -> int:
-    """Return how many kernels a call launches: one, but for a view, and for a recurrent network, whose steps wait for one another."""
+def launches(node: fx.Node, rates: Rates | None = None) -> int:
+    """Return how many kernels a call launches: one, but for a view, for a recurrent network, whose steps wait for one another, and on a GPU for a
+    convolution with a bias, which torch adds to cuDNN's result by a kernel of its own."""
     if _is_free(node):
         return 0
-    return max(1, recurrent.launches(node))
+    on_gpu = rates is not None and rates.arithmetic is RATES["cuda"].arithmetic
+    if getattr(node.target, "__name__", "") == "int8_linear":
+        return SLICED_LAUNCHES
+    if is_op(node, aten.topk.default):
+        return 2  # one finds them, one sorts them
+    return max(1, recurrent.launches(node)) + (on_gpu and _adds_bias(node))
+
+
+def _adds_bias(node: fx.Node) -> bool:
+    """Is it a convolution that cuDNN does, and then another kernel adds the bias? Depthwise ones in float32 are torch's own, bias and all."""
+    conv = convolution_of(node)
+    return conv is not None and conv.bias is not None and (conv.groups == 1 or conv.groups != shape(conv.x)[1])
 
 
 def _is_free(node: fx.Node) -> bool:
@@ -163,10 +179,16 @@ def bytes_of(node: fx.Node) -> float:
 def _planes(node: fx.Node) -> float:
     """Return the bytes of input and result of a 2D convolution that tensor cores could do, and whose channels do not come last; else 0."""
     conv = convolution_of(node)
-    if conv is None or conv.d != 2 or conv.groups != 1 or shape(conv.x)[1] < FEW or shape(conv.x)[1] % 4 or conv.channels % 4:
+    if getattr(node.target, "__name__", "") == "activated_convolution":
+        x, weight, groups = node.args[0], node.args[1], node.args[7]
+    elif conv is not None and conv.d == 2:
+        x, weight, groups = conv.x, conv.weight, conv.groups
+    else:
         return 0.0
-    last = any(value(x).is_contiguous(memory_format=torch.channels_last) and not value(x).is_contiguous() for x in (conv.x, conv.weight))
-    return 0.0 if last else float(_size(conv.x) + _size(node))
+    if groups != 1 or shape(x)[1] < FEW or shape(x)[1] % 4 or shape(node)[1] % 4:  # type: ignore[arg-type]
+        return 0.0
+    last = any(value(t).is_contiguous(memory_format=torch.channels_last) and not value(t).is_contiguous() for t in (x, weight))  # type: ignore[arg-type]
+    return 0.0 if last else float(_size(x) + _size(node))  # type: ignore[arg-type]
 
 
 def operations_of(node: fx.Node) -> tuple[str, float]:
@@ -181,6 +203,9 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
         return "fft", _transform(node)
     if is_op(node, aten.einsum):
         return _KINDS.get(value(node).dtype, "float32"), 2.0 * einsum.operations(node)
+    if name == "activated_convolution":
+        weight = node.args[1]
+        return _kind_of(2, 1, shape(node.args[0])[1]), 2.0 * math.prod(shape(node)) * math.prod(shape(weight)[1:])  # type: ignore[arg-type]
     if name.startswith("direct_convolution"):
         weight: Any = node.args[1]
         places = math.prod(node.args[5]) * shape(node.args[0])[0]  # type: ignore[arg-type]
@@ -205,8 +230,12 @@ def _transform(node: fx.Node) -> float:
 def _kind(conv: Convolution) -> str:
     if value(conv.node).dtype in (torch.float16, torch.bfloat16):
         return "half convolution"
-    few = conv.groups == 1 and not conv.transposed and shape(conv.x)[1] <= FEW_TERMS
-    if conv.d == 3:
+    return _kind_of(conv.d, 0 if conv.transposed else conv.groups, shape(conv.x)[1])
+
+
+def _kind_of(d: int, groups: int, channels: int) -> str:
+    few = groups == 1 and channels <= FEW_TERMS
+    if d == 3:
         return "few channels, 3 axes" if few else "3 axes"
     return "few channels" if few else "tf32"
 

@@ -210,7 +210,8 @@ def written(node: fx.Node) -> tuple[fx.Node, ...]:
     if node.target in _RUNNING_STATISTICS:
         switch, *statistics = _RUNNING_STATISTICS[node.target]
         targets += [node.args[i] for i in statistics] if node.args[switch] else []
-    return tuple(n for n in targets if isinstance(n, fx.Node))
+    flat = [one for target in targets for one in (target if isinstance(target, list | tuple) else [target])]  # torch._foreach_mul_ writes a list
+    return tuple(n for n in flat if isinstance(n, fx.Node))
 
 
 @functools.cache

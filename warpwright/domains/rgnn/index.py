@@ -27,9 +27,6 @@ INTEGERS = frozenset({torch.int64, torch.int32, torch.int16, torch.int8, torch.u
 
 ENDS = ("sources", "targets", "relations")
 
-LONGEST = counting.LONGEST
-"""Edges of a row that one step of a kernel takes; a longer row is cut, so that a hub is worked on by many."""
-
 
 class OutOfRange(UsageError):
     """An edge has an end, or a type, that the graph does not have."""
@@ -61,6 +58,8 @@ class Index:
             raise UsageError(f"expected integers for the ends and types of edges, saw {src.dtype}, {dst.dtype}, {etype.dtype}")
         self.device, self.edges = src.device, src.numel()
         self.sources, self.targets, self.relations, self.types = sources, targets, relations, types
+        self.longest = counting.longest_of(self.edges)
+        """Edges of a row that one chunk has; a longer row is cut, so that a hub is worked on by many."""
         self.types_of = {Domain.SRC: src_types, Domain.DST: dst_types}
         self.maps: dict[tuple[Domain, Domain], torch.Tensor] = {}
         self.orders: dict[Domain, torch.Tensor] = {}

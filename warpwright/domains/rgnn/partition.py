@@ -40,7 +40,58 @@ class Edges:
 
     def chosen(self, own: torch.Tensor) -> torch.Tensor:
         """Return `rows` of all own rows, without a copy where they are all of them."""
-        return own if self.rows.numel() == own.shape[0] else own.index_select(0, self.rows)
+        chosen: torch.Tensor = own if self.rows.numel() == own.shape[0] else _Chosen.apply(self.rows, own)
+        return chosen
+
+
+class _Chosen(torch.autograd.Function):
+    """Some rows, none twice: their gradient is written where torch's adds to each row atomically."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        ctx.rows, ctx.shape = rows, x.shape
+        return x.index_select(0, rows)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[None, torch.Tensor]:
+        return None, gradient.new_zeros(ctx.shape).index_copy_(0, ctx.rows, gradient)
+
+
+class _Apart(torch.autograd.Function):
+    """Rows of the first run and of the second, which are all rows: their gradients are written to one memory, where torch's would be added up."""
+
+    @staticmethod
+    def forward(ctx: Any, first: torch.Tensor, second: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        ctx.places = first, second
+        return x.index_select(0, first), x.index_select(0, second)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[None, None, torch.Tensor]:
+        return None, None, _written(ctx.places, gradients)
+
+
+class _Merged(torch.autograd.Function):
+    """The results of both runs, each row where it belongs: written once, where torch copies all rows for each run and for each gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, first: torch.Tensor, second: torch.Tensor, inner: torch.Tensor, outer: torch.Tensor) -> torch.Tensor:
+        ctx.places = first, second
+        return _written(ctx.places, (inner, outer))
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[None, None, torch.Tensor, torch.Tensor]:
+        inner, outer = (gradient.index_select(0, rows) for rows in ctx.places)
+        return None, None, inner, outer
+
+
+def _written(places: Sequence[torch.Tensor], parts: Sequence[torch.Tensor]) -> torch.Tensor:
+    whole = parts[0].new_empty(sum(rows.numel() for rows in places), *parts[0].shape[1:])
+    for rows, part in zip(places, parts, strict=True):
+        whole.index_copy_(0, rows, part)
+    return whole
 
 
 class Part:
@@ -134,7 +185,10 @@ class _Sent(torch.autograd.Function):
         memory, work, _ = under.backward
         work.wait()
         under.backward = None
-        return None, memory.new_zeros(ctx.shape).index_add_(0, under.part.rows_sent, memory)
+        own = memory.new_zeros(ctx.shape)
+        if under.part.ranks == 2:  # no row is sent twice
+            return None, own.index_copy_(0, under.part.rows_sent, memory)
+        return None, own.index_add_(0, under.part.rows_sent, memory)
 
 
 class _Arrived(torch.autograd.Function):
@@ -171,24 +225,25 @@ class Parted(torch.nn.Module):
         """Return the results of own nodes [own, out]."""
         if self.part.ranks == 1:
             return self._run(x, None, self.part.inner)
-        under = _Under(self.part)
+        under, places = _Under(self.part), (self.part.inner.rows, self.part.outer.rows)
         memory = _Sent.apply(under, x)
-        inner = self._run(x, None, self.part.inner)
-        outer = self._run(x, _Arrived.apply(under, memory), self.part.outer)
-        result = inner.new_empty(x.shape[0], *inner.shape[1:])
-        return result.index_copy(0, self.part.inner.rows, inner).index_copy(0, self.part.outer.rows, outer)
+        targets = _Apart.apply(*places, x) if isinstance(self.layer, RGCNConv) else (None, None)
+        inner = self._run(x, None, self.part.inner, targets[0])
+        outer = self._run(x, _Arrived.apply(under, memory), self.part.outer, targets[1])
+        result: torch.Tensor = _Merged.apply(*places, inner, outer)
+        return result
 
-    def _run(self, x: torch.Tensor, others: torch.Tensor | None, edges: Edges) -> torch.Tensor:
-        """Return the results of the nodes of one run."""
+    def _run(self, x: torch.Tensor, others: torch.Tensor | None, edges: Edges, targets: torch.Tensor | None = None) -> torch.Tensor:
+        """Return the results of the nodes of one run; `targets`: their own rows, for RGCNConv."""
         if isinstance(self.layer, HGTConv):
             return self._by_type(self.layer, x, others, edges)
         every = x if others is None else torch.cat([x, others])
         result: torch.Tensor
         if isinstance(self.layer, RGCNConv):
-            result = self.layer((every, edges.chosen(x)), edges.short, edges.edge_type)
+            result = self.layer((every, x if targets is None else targets), edges.short, edges.edge_type)
             return result
         result = self.layer(every, edges.edge_index, edges.edge_type)
-        return edges.chosen(result)
+        return edges.chosen(result[: x.shape[0]])
 
     def _by_type(self, layer: HGTConv, x: torch.Tensor, others: torch.Tensor | None, edges: Edges) -> torch.Tensor:
         part = self.part
@@ -214,4 +269,8 @@ def sum_gradients(module: torch.nn.Module, part: Part) -> None:
     parameters = [p for p in module.parameters() if p.requires_grad]
     for p in parameters:
         p.grad = torch.zeros_like(p) if p.grad is None else p.grad
-        dist.all_reduce(p.grad, group=part.group)
+    for kind in dict.fromkeys((p.dtype, p.device) for p in parameters):  # one message of each: HGT's layer on am's graph has 145 parameters
+        gradients = [p.grad for p in parameters if (p.dtype, p.device) == kind and p.grad is not None]
+        flat = torch.cat([g.reshape(-1) for g in gradients])
+        dist.all_reduce(flat, group=part.group)
+        torch._foreach_copy_(gradients, [x.view_as(g) for x, g in zip(flat.split([g.numel() for g in gradients]), gradients, strict=True)])

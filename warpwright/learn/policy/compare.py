@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -25,25 +26,37 @@ Line = list[float]
 """The best speed-up after 0, 1, 2 ... evaluations."""
 
 
-def policy_lines(
-    policy: Policy, tasks: Sequence[RecordedTask], runs: int, count: int, seed: int, spread: bool = True, width: int = WIDTH
-) -> dict[str, list[Line]]:
-    """Return `runs` lines for each task; all runs write side by side.
+@dataclass(frozen=True)
+class How:
+    """How a policy is asked; `HOW` is how `--search policy` asks it."""
 
-    Without `spread` the policy is asked for its own answers alone. `width` answers are written for each evaluation where a task has estimates.
-    """
-    askings = {task.name: task.asking() for task in tasks}
+    spread: bool = True
+    """Are proposals spread over the space? The policy's own answers alone otherwise."""
+    promised: bool = True
+    """Does what the cost model promises of a word count, where proposals are spread?"""
+    width: int = WIDTH
+    """Answers that are written for an evaluation where a task has estimates."""
+
+
+HOW = How()
+
+
+def policy_lines(
+    policy: Policy, tasks: Sequence[RecordedTask], runs: int, count: int, seed: int, how: How = HOW, traits: Mapping[str, Traits] | None = None
+) -> dict[str, list[Line]]:
+    """Return `runs` lines for each task; all runs write side by side."""
+    askings = {task.name: task.asking(traits) for task in tasks}
     asked = [task for task in tasks for _ in range(runs)]
     known: list[dict[Recipe, float]] = [{(): 1.0} for _ in asked]
     lines: list[Line] = [[1.0] for _ in asked]
-    step = max(1, WRITTEN_AT_ONCE // width)
+    step = max(1, WRITTEN_AT_ONCE // how.width)
     for turn in range(count):
         for start in range(0, len(asked), step):
             part = range(start, min(len(asked), start + step))
             rng = rng_of(seed, "compare", turn, start)
-            wide = [i for i in part for _ in range(width if asked[i].estimates else 1)]
+            wide = [i for i in part for _ in range(how.width if asked[i].estimates else 1)]
             prompts = [askings[asked[i].name].prompt(known[i], rng, asked[i].roof, policy.notes.exemplars) for i in wide]
-            spreads = {i: askings[asked[i].name].spread(known[i]) if spread else None for i in part}
+            spreads = {i: askings[asked[i].name].spread(known[i], how.promised) if how.spread else None for i in part}
             written = policy.write(
                 prompts, [askings[asked[i].name].writing for i in wide], [known[i] for i in wide], rng.getrandbits(32), [spreads[i] for i in wide]
             )
@@ -51,7 +64,7 @@ def policy_lines(
             for i, one in zip(wide, written, strict=True):
                 answers.setdefault(i, []).append(one.recipe)
             for i, recipes in answers.items():
-                recipe = askings[asked[i].name].cheapest(recipes)
+                recipe = askings[asked[i].name].cheapest(recipes, known[i] if how.promised else None)
                 known[i][recipe] = speedup = asked[i].speedups.get(recipe, 1.0)
                 lines[i].append(max(lines[i][-1], speedup))
     return {task.name: lines[number * runs : (number + 1) * runs] for number, task in enumerate(tasks)}

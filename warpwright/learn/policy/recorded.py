@@ -89,9 +89,9 @@ class RecordedTask:
         estimate = (lambda ir: self.estimates.get(ir, 0.0)) if self.estimates else None
         return Space((), techniques, _lower, estimate=estimate, words=lambda ir: self.program)
 
-    def asking(self) -> Asking:
+    def asking(self, traits: Mapping[str, Traits] | None = None) -> Asking:
         """Return the task as the policy is asked about it: only what was measured may be proposed."""
-        return Asking(self.space(), self.answered, {action.at for recipe in self.speedups for action in recipe})
+        return Asking(self.space(None, traits), self.answered, {action.at for recipe in self.speedups for action in recipe})
 
     def record(self, recipe: Recipe) -> Record:
         """Answer a proposal as the evaluator did. What was only passed through on the way to measured recipes is as the original."""

@@ -85,11 +85,13 @@ class ScheduleGame(gymnasium.Env[Observation, np.int64]):  # type: ignore[misc] 
         self.observation_space: Any = gymnasium.spaces.Dict({"nodes": nodes, "edges": edges})
         self.measured: dict[str, float] = {}
         """Schedule -> speed-up over the original; 0.0 for one that failed."""
+        self.unchanged = self.kernel.original.key
         self.schedule, self.taken = space.start, 0
         self.recipe: tuple[Action, ...] = ()
         self.masks = Masks(self)
-        self.rows: dict[tuple[int, int], Array] = {}
-        """Instruction and word -> its features."""
+        self.seen: Schedule | None = None
+        """The newest schedule that was looked at, whose features are `nodes`: an edit changes few."""
+        self.nodes = np.zeros((self.count, FEATURES), np.float32)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observation, dict[str, Any]]:
         """Go back to the start."""
@@ -144,7 +146,7 @@ class ScheduleGame(gymnasium.Env[Observation, np.int64]):  # type: ignore[misc] 
         return self._observed(), reward, False, ended, {"speedup": after}
 
     def _speedup(self, schedule: Schedule, recipe: tuple[Action, ...]) -> float:
-        if schedule.key == schedule.kernel.original.key:
+        if schedule.key == self.unchanged:
             return 1.0
         if schedule.key not in self.measured:
             [record] = self.evaluator.evaluate([self.space.lower(schedule, recipe)])
@@ -152,24 +154,32 @@ class ScheduleGame(gymnasium.Env[Observation, np.int64]):  # type: ignore[misc] 
         return self.measured[schedule.key]
 
     def _observed(self) -> Observation:
+        order = np.array(self.schedule.order, np.int32)
         places = np.empty(self.count, np.int32)
-        places[list(self.schedule.order)] = np.arange(self.count, dtype=np.int32)
-        nodes = np.stack([self._features(index, word) for index, word in zip(self.schedule.order, self.schedule.words, strict=True)])
-        nodes[:, MOVED] = np.clip((np.arange(self.count) - np.array(self.schedule.order)) / 64, -1, 1)
+        places[order] = np.arange(self.count, dtype=np.int32)
+        for place in changed(self.seen, self.schedule):
+            self.nodes[place] = self._features(self.schedule.order[place], self.schedule.words[place])
+        self.seen = self.schedule
+        nodes = self.nodes.copy()
+        nodes[:, MOVED] = np.clip((np.arange(self.count) - order) / 64, -1, 1)
         return {"nodes": nodes, "edges": places[self.pairs]}
 
-    def _features(self, index: int, word: int) -> Array:
+    def _features(self, index: int, word: int) -> list[float]:
         """Return control fields, class and depth in loops of an instruction, each from -1 to 1; how far it has moved is left at 0."""
-        row = self.rows.get((index, word))
-        if row is None:
-            fields, instruction = control.decode(word), self.kernel.instructions[index]
-            boards = [-1.0 if board == control.NO_BOARD else board / control.BOARDS for board in (fields.write, fields.read)]
-            waits = [float(fields.wait >> board & 1) for board in range(control.BOARDS)]
-            depth = min(2, self.kernel.depth[self.kernel.block_of[index]]) / 2
-            kind = [float(instruction.kind == name) for name in CLASSES]
-            told = [fields.stall / control.MOST_STALL, float(fields.hold), fields.reuse / 7, *boards, *waits, depth, 0.0, *kind]
-            row = self.rows[index, word] = np.array(told, np.float32)
-        return row
+        fields, instruction = control.decode(word), self.kernel.instructions[index]
+        boards = [-1.0 if board == control.NO_BOARD else board / control.BOARDS for board in (fields.write, fields.read)]
+        waits = [float(fields.wait >> board & 1) for board in range(control.BOARDS)]
+        depth = min(2, self.kernel.depth[self.kernel.block_of[index]]) / 2
+        kind = [float(instruction.kind == name) for name in CLASSES]
+        return [fields.stall / control.MOST_STALL, float(fields.hold), fields.reuse / 7, *boards, *waits, depth, 0.0, *kind]
+
+
+def changed(before: Schedule | None, after: Schedule) -> list[int]:
+    """Return the places at which two schedules of one kernel differ; all of them without the first."""
+    if before is None:
+        return list(range(len(after.order)))
+    rows = zip(before.order, after.order, before.words, after.words, strict=True)
+    return [place for place, (old, new, word, other) in enumerate(rows) if old != new or word != other]
 
 
 class Masks:
@@ -179,6 +189,11 @@ class Masks:
         self.game, self.checker = game, checker_of(game.kernel)
         self.known: tuple[str, Array] | None = None
         """Identity of the code, and its mask: the newest."""
+        count = game.count
+        self.reached = np.array([self.checker.reachable(block) for block in game.kernel.block_of])
+        self.seen: Schedule | None = None
+        """The newest schedule that was looked at; of each of its places: its stall, is it a fence, a block's end, may it pass the next?"""
+        self.stalls, self.fences, self.ends, self.exchanges = np.zeros(count, int), *(np.zeros(count, bool) for _ in range(3))
 
     def of(self, schedule: Schedule) -> Array:
         """Return the mask of a schedule, which is the game's."""
@@ -198,16 +213,18 @@ class Masks:
 
     def _quick(self, schedule: Schedule) -> Array:
         """Return what dependences and the fields of the control words allow: all that needs no run of the model of hazards."""
-        places, checker = range(self.game.count), self.checker
-        reached = np.array([checker.reachable(block) for block in self.game.kernel.block_of])
-        stalls = np.array([control.stall(word) for word in schedule.words])
-        fences = np.array([schedule.at(place).kind == "fence" for place in places])
-        ends = np.array([schedule.at(place).base in isa.ENDS for place in places])
-        exchanges = np.array([checker.exchangeable(schedule, place) for place in places])
-        shorter = reached & (stalls > 1) & ~fences
-        longer = reached & (stalls < control.MOST_STALL) & ~ends
+        places, checker = changed(self.seen, schedule), self.checker
+        for place in places:
+            instruction = schedule.at(place)
+            self.stalls[place] = control.stall(schedule.words[place])
+            self.fences[place], self.ends[place] = instruction.kind == "fence", instruction.base in isa.ENDS
+        for place in {*places, *(place - 1 for place in places if place)}:
+            self.exchanges[place] = checker.exchangeable(schedule, place)
+        self.seen, stalls = schedule, self.stalls
+        shorter = self.reached & (stalls > 1) & ~self.fences
+        longer = self.reached & (stalls < control.MOST_STALL) & ~self.ends
         holds = (stalls >= 1) & (stalls <= control.LONGEST_HELD_STALL)
-        return np.concatenate([exchanges, shorter, longer, holds, np.ones(self.game.stop + 1 - KINDS * self.game.count, bool)])
+        return np.concatenate([self.exchanges, shorter, longer, holds, np.ones(self.game.stop + 1 - KINDS * self.game.count, bool)])
 
 
 def play(game: ScheduleGame, rng: Random) -> tuple[float, list[str]]:

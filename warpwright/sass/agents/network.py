@@ -20,7 +20,7 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import nn
 
 from warpwright.base import Action, digest
-from warpwright.domains.sass.editing.techniques import WHOLE
+from warpwright.domains.sass.editing.kinds import WHOLE
 from warpwright.sass.agents.game import FEATURES, KINDS, ScheduleGame
 
 WIDTH, LAYERS, REACH = 32, 2, 5
@@ -101,6 +101,10 @@ class _Actions(nn.Module):
     def __init__(self, whole: tuple[Whole, ...]) -> None:
         super().__init__()
         self.whole = whole
+        blocks = list(dict.fromkeys((start, stop) for start, stop, _ in whole))
+        self.blocks = blocks
+        self.register_buffer("of", torch.tensor([blocks.index((start, stop)) for start, stop, _ in whole], dtype=torch.long), persistent=False)
+        self.register_buffer("numbers", torch.tensor([number for _, _, number in whole], dtype=torch.long), persistent=False)
         self.own, self.block, self.stop = nn.Linear(WIDTH, KINDS), nn.Linear(2 * WIDTH, 1), nn.Linear(WIDTH, 1)
         self.words = nn.Embedding(WORDS, WIDTH)
         for last in (self.own, self.block, self.stop):  # all legal actions are as likely at first
@@ -112,10 +116,9 @@ class _Actions(nn.Module):
         nodes = features.view(len(features), -1, WIDTH)
         parts = [self.own(nodes).transpose(1, 2).flatten(1)]
         if self.whole:
-            numbers = torch.tensor([number for _, _, number in self.whole], device=nodes.device)
-            blocks = torch.stack([nodes[:, start:stop].mean(1) for start, stop, _ in self.whole], 1)
-            words = self.words(numbers).expand(len(nodes), -1, -1)
-            parts.append(self.block(torch.cat([blocks, words], -1)).squeeze(-1))
+            means = torch.stack([nodes[:, start:stop].mean(1) for start, stop in self.blocks], 1)
+            words = self.words(self.numbers).expand(len(nodes), -1, -1)
+            parts.append(self.block(torch.cat([means[:, self.of], words], -1)).squeeze(-1))
         return torch.cat([*parts, self.stop(nodes.mean(1))], 1)
 
 

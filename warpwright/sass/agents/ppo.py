@@ -27,8 +27,9 @@ from warpwright.space import Evaluator, Space
 
 Weights = Mapping[str, torch.Tensor]
 
-ROLLOUT = 64
-"""Steps between two updates; minibatches are as large."""
+ROLLOUT, STRETCH = 64, 16
+"""Steps between two updates, of all games together, and of each: ROLLOUT / STRETCH games are played side by side. Their policy is asked at once, for
+a pass through a network as small as this takes as long for one as for four. Minibatches are as large as a rollout."""
 
 EPOCHS, RATE, ENTROPY = 4, 1e-3, 0.01
 PERCENT = 100.0
@@ -101,7 +102,7 @@ class Ppo:
                 learner = learner_of(space, asking, seed + before, self.rollout, first)
                 try:
                     with one_thread():
-                        learner.learn(FOREVER, _until_dead_end(asking))
+                        learner.learn(FOREVER, _until_dead_end(asking, learner.n_envs))
                 except _Ended:
                     break
                 finally:
@@ -123,12 +124,12 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _until_dead_end(asking: _Asking) -> Callable[[Any, Any], bool]:
-    """Return what MaskablePPO asks after each step: shall it go on?"""
+def _until_dead_end(asking: _Asking, games: int) -> Callable[[Any, Any], bool]:
+    """Return what MaskablePPO asks after each step of all games: shall it go on?"""
     seen = [asking.measured, 0]
 
     def goes_on(*_: Any) -> bool:
-        seen[:] = [asking.measured, 0] if asking.measured > seen[0] else [seen[0], seen[1] + 1]
+        seen[:] = [asking.measured, 0] if asking.measured > seen[0] else [seen[0], seen[1] + games]
         return seen[1] < DEAD_END
 
     return goes_on
@@ -137,23 +138,34 @@ def _until_dead_end(asking: _Asking) -> Callable[[Any, Any], bool]:
 def learner_of(space: Space[Schedule], evaluator: Any, seed: int, rollout: int = ROLLOUT, weights: Weights | None = None) -> Any:
     """Return a MaskablePPO for one kernel, with weights that another kernel's may have left; raise MissingExtra where the library is."""
     try:
-        from gymnasium.wrappers import TransformReward
         from sb3_contrib import MaskablePPO
         from stable_baselines3.common.logger import Logger
     except ImportError as error:
         raise MissingExtra(error.name or "sb3_contrib", "sass-rl", "--search ppo") from error
-    from warpwright.sass.agents.game import ScheduleGame
     from warpwright.sass.agents.network import GraphPolicy, whole_edits
 
-    game = ScheduleGame(space, evaluator, quick=True)
+    games = games_of(space, evaluator, max(1, rollout // STRETCH))
     learner = MaskablePPO(
-        GraphPolicy, TransformReward(game, lambda reward: PERCENT * float(reward)), n_steps=rollout, batch_size=rollout, n_epochs=EPOCHS,
-        learning_rate=RATE, ent_coef=ENTROPY, seed=seed, device="cpu", policy_kwargs={"whole": whole_edits(game)},
+        GraphPolicy, games, n_steps=rollout // games.num_envs, batch_size=rollout, n_epochs=EPOCHS,
+        learning_rate=RATE, ent_coef=ENTROPY, seed=seed, device="cpu", policy_kwargs={"whole": whole_edits(games.envs[0].unwrapped)},
     )  # fmt: skip
     learner.set_logger(Logger(None, []))  # the loop's records are the log
     if weights is not None:
         learner.policy.load_state_dict(weights)
     return learner
+
+
+def games_of(space: Space[Schedule], evaluator: Any, count: int) -> Any:
+    """Return games of one kernel side by side, as stable-baselines3 plays them: what one has measured all know, and rewards are percents."""
+    from gymnasium.wrappers import TransformReward
+    from stable_baselines3.common.vec_env import DummyVecEnv
+
+    from warpwright.sass.agents.game import ScheduleGame
+
+    games = [ScheduleGame(space, evaluator, quick=True) for _ in range(count)]
+    for game in games[1:]:
+        game.measured = games[0].measured
+    return DummyVecEnv([lambda game=game: TransformReward(game, lambda reward: PERCENT * float(reward)) for game in games])
 
 
 def pretrained(kernels: Sequence[tuple[Space[Schedule], Evaluator]], steps: int, seed: int = 0, weights: Weights | None = None) -> Weights:

@@ -20,6 +20,7 @@ from warpwright.verifier.draw import MIXED, TAKEN, Draw, with_draw
 from warpwright.verifier.judge import counters, discrete
 from warpwright.verifier.judge.certificate import certify
 from warpwright.verifier.judge.judgement import Judgement, digest_of, identical, near, within
+from warpwright.verifier.judge.on_host import OnHost
 from warpwright.verifier.judge.readable import expect_readable, lazy_outputs
 from warpwright.verifier.judge.reference import REDRAWN_STRENGTHS, Answer, Original, clone, key_of, leaves_of, tensors_of
 from warpwright.workers.inside import team
@@ -81,7 +82,7 @@ class JudgeWorker:
         self.last: list[Any] = []
         self.shipped: list[str] = []
         self.states: dict[int, dict[str, Any]] = {}
-        self.multiplies = False
+        self.multiplies = self.asks_host = False
         self.form: list[tuple[str, tuple[int, ...], torch.dtype]] = []
         """Path, shape and dtype of the original's outputs on nominal inputs."""
 
@@ -104,7 +105,7 @@ class JudgeWorker:
         budget = _budget_bytes(self.device)
         _limit_memory(from_json(Task, task), self.device)
         original = self.original = Original(from_json(Task, task), self.device, int(secret, 16) % (1 << 62), budget)
-        self.judgement = Judgement(original)
+        self.judgement, self.on_host = Judgement(original), OnHost(original)
         facts = self._behaviour(original)
         if self.device == "cpu":
             team.settle(lambda: original.run_wide(original.inputs(Case("nominal", original.secret % (1 << 31))), 0))
@@ -262,11 +263,12 @@ class JudgeWorker:
             torch.cuda.empty_cache()
         return {}
 
-    def viable(self, case: dict[str, Any], which: int) -> dict[str, Any]:
+    def viable(self, case: dict[str, Any], which: int, on_host: bool = False) -> dict[str, Any]:
         """Say why a hidden case cannot be used, or ""; and with which of its parameters it can: what varies is left out where it must be.
 
-        And how long that took this thread, waiting for the GPU included, but not for a core.
+        And how long that took this thread, waiting for the GPU included, but not for a core. `on_host`: the CPU is asked first.
         """
+        self.asks_host = on_host
         drawn, began = from_json(Case, case), time.thread_time()
         if drawn.name in INFINITE and self.multiplies:
             return {"problem": "infinities in sums of products mean nothing", "params": dict(drawn.params)}
@@ -278,9 +280,13 @@ class JudgeWorker:
         return {"problem": problem, "params": dict(drawn.params), "seconds": time.thread_time() - began}
 
     def _problem(self, drawn: Case, which: int) -> str:
+        if self.asks_host and (refused := self.on_host.problem(drawn, which)):
+            return refused
         try:
             answer = self._original.answer(drawn, which)
         except Exception as error:  # whatever a program raises: many assert what they are given
+            if _lost(error):  # no call is answered any more
+                raise
             return f"the original raises on it: {str(error)[:200]}"
         if self.form and not self._of_the_same_form(answer, drawn):
             return "the original answers in another shape"
@@ -311,11 +317,8 @@ class JudgeWorker:
     # -- verdicts
 
     def certify(self, cases: list[dict[str, Any]]) -> dict[str, Any]:
-        """Return the sensitivity certificate."""
-        usable = [from_json(Case, case) for case in cases]
-        replies = [{"problem": "", "params": case.params} if number == 0 else self.viable(asdict(case), 0) for number, case in enumerate(usable)]
-        usable = [replace(case, params=reply["params"]) for case, reply in zip(usable, replies, strict=True) if not reply["problem"]]
-        certificate = certify(self._original, tuple(usable), self.judgement.check)
+        """Return the sensitivity certificate, by cases that can be used."""
+        certificate = certify(self._original, tuple(from_json(Case, case) for case in cases), self.judgement.check)
         self._original.answers.clear()  # no program meets these cases
         return asdict(certificate)
 
@@ -413,6 +416,11 @@ class JudgeWorker:
         self.states.pop(TAKEN, None)
         self.judgement.forget()
         return {"name": self._original.take(left, names, seed)}
+
+
+def _lost(error: Exception) -> bool:
+    """Whether an error says that the device is in error, which ends the process's use of it."""
+    return type(error).__name__ == "AcceleratorError" or "CUDA error" in str(error)
 
 
 PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "int_mm", "convolution", "scaled_dot_product", "mkldnn", "cudnn")

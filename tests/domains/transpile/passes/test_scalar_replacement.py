@@ -87,7 +87,7 @@ def random_body(random: Random) -> str:
 @pytest.mark.compiler
 def test_random_kernels_agree_with_fibers(many: Callable[[int], int]) -> None:
     random = Random(3)
-    bodies = {f"k{i}": random_body(random) for i in range(many(150))} | KEPT
+    bodies = {f"k{i}": random_body(random) for i in range(many(100))} | KEPT
     bodies = {name.replace(" ", "_"): body for name, body in bodies.items()}
     made = program(bodies, "vectors")
     assert made.source.count("_kept = ") > len(bodies) / 3

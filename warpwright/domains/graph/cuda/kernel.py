@@ -12,7 +12,7 @@ from torch import fx
 from warpwright import templates
 from warpwright.domains.graph.cpp.kernel import Fused
 from warpwright.domains.graph.cpp.program import FLOATS, Program
-from warpwright.domains.graph.cuda import scans, windows
+from warpwright.domains.graph.cuda import scans, top_k, windows
 from warpwright.domains.graph.cuda.generate import generate
 from warpwright.domains.graph.cuda.placement import CONTIGUOUS, arranged
 from warpwright.domains.graph.cuda.plan import DEFAULT, Tuning
@@ -115,6 +115,21 @@ class ScanKernel(CudaKernel):
         super(CudaKernel, self).__init__(name, operands, scan.calls)
         self.placement, self.laid = CONTIGUOUS, {}
         self.generated = scans.generate(scan, name)
+        self.text = self.generated.text
+
+
+class TopKKernel(CudaKernel):
+    """The kernel of one top-k."""
+
+    def __init__(self, name: str, node: fx.Node) -> None:
+        top = top_k.read(node)
+        assert top is not None, "the technique takes no other"
+        self.results = tuple(sorted(dict.fromkeys(node.users), key=lambda user: int(user.args[1])))  # type: ignore[call-overload]
+        """The selections of its values and indices that are read."""
+        operands: Any = SimpleNamespace(operands=[(top.x, ())], outputs=[(user, None) for user in self.results], sums={}, reduced=None)
+        super(CudaKernel, self).__init__(name, operands, [node, *self.results])
+        self.placement, self.laid = CONTIGUOUS, {}
+        self.generated = top_k.generate(top, name, tuple(int(user.args[1]) for user in self.results))  # type: ignore[call-overload]
         self.text = self.generated.text
 
 

@@ -16,10 +16,21 @@ from warpwright.domains.graph.techniques import (
     recurrent,
     scans,
     schedule,
+    top_k,
     windows,
 )  # fmt: skip
 from warpwright.domains.graph.techniques.algebra import common, dead, einsum, identity, monotone, scalars
-from warpwright.domains.graph.techniques.convolutions import conv_pool, conv_reduce, conv_transpose, direct_convolution, forms, fourier, half, lattice
+from warpwright.domains.graph.techniques.convolutions import (
+    activated,
+    conv_pool,
+    conv_reduce,
+    conv_transpose,
+    direct_convolution,
+    forms,
+    fourier,
+    half,
+    lattice,
+)
 
 REWRITES: tuple[Any, ...] = (
     *dead.TECHNIQUES,
@@ -46,7 +57,7 @@ convolution, which hide it from the rules that look for one.
 ON_CPU: tuple[Any, ...] = (*fold.TECHNIQUES, *forms.TECHNIQUES, *fuse.TECHNIQUES, *schedule.TECHNIQUES, *schedule.CPU_TECHNIQUES)
 _KERNELS: tuple[Any, ...] = (
     *recurrent.TECHNIQUES, *int8.TECHNIQUES, *precision.TECHNIQUES, *direct_convolution.TECHNIQUES, *half.TECHNIQUES, *windows.TECHNIQUES,
-    *scans.TECHNIQUES, *fuse.CUDA_TECHNIQUES,
+    *scans.TECHNIQUES, *activated.TECHNIQUES, *top_k.TECHNIQUES, *fuse.CUDA_TECHNIQUES,
 )  # fmt: skip
 ON_CUDA: tuple[Any, ...] = (*fold.TECHNIQUES, *forms.TECHNIQUES, *_KERNELS, *schedule.TECHNIQUES, *schedule.CUDA_TECHNIQUES)
 """How to run it, by target."""

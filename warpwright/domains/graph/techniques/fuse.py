@@ -13,7 +13,7 @@ from torch import fx
 
 from warpwright.base import Action
 from warpwright.domains.graph.cpp import losses, two_level
-from warpwright.domains.graph.cpp.batch_norm import expand
+from warpwright.domains.graph.cpp.batch_norm import expand, updated_together
 from warpwright.domains.graph.cpp.kernel import Fused, Kernel, copy_of
 from warpwright.domains.graph.cpp.program import Unsupported
 from warpwright.domains.graph.cpp.regions import LEAST_ELEMENTS, Maker, regions, replace, replace_with, weight
@@ -189,6 +189,8 @@ def _grown(ir: GraphIR, on_gpu: bool) -> tuple[GraphIR, list[list[fx.Node]]]:
     expanded = two_level.expand(losses.expand(expand(ir)))
     if on_gpu:  # on a CPU oneDNN adds it while it writes
         expanded = bias.expand(expanded)
+        if ir.training is None:  # a step's forward half ends before the program does
+            expanded = updated_together(expanded)
     return expanded, regions(expanded, CudaKernel if on_gpu else Kernel, least=0)
 
 

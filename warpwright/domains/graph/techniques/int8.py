@@ -71,6 +71,9 @@ INT8_CUT, INT8_LINEAR = Int8Cut(), Int8Linear()
 _PRODUCTS = (aten.linear.default, aten.matmul.default, aten.mm.default, aten.addmm.default, aten.bmm.default)
 
 
+RECORDED = Action("int8_slices", params=(("recorded", 1),))
+
+
 @dataclass(frozen=True)
 class Int8Slices:
     """x @ W.T  ->  the sum of the products of INT8 slices of x and W, for large float32 matrices; what depends on the state only is cut once.
@@ -79,25 +82,31 @@ class Int8Slices:
     (docs/ops.md). On an H200 4 to 5.5 times cuBLAS in float32 from 2,048 cubed on. Which products are worth it is `ops.worthwhile`. An inner size
     past LONGEST, whose sums could overflow, is cut in pieces that are added in float32; one that has few tiles of results beside it too, and then
     all pieces are one product of a batch. Products of batches are done where both outer sizes are multiples of 128, and the two of an attention whose
-    heads are so wide (512 and more) that both gain.
+    heads are so wide (512 and more) that both gain. `recorded`: also those products that gain only within a CUDA graph, where the launches cost
+    little.
     """
 
     name: str = "int8_slices"
-    traits: ClassVar[Traits] = Traits("S", tried_first=True, best_with=(fuse_cuda(1, DEFAULT),))
+    traits: ClassVar[Traits] = Traits("S", tried_first=True, best_with=(fuse_cuda(1, DEFAULT), fuse_cuda(1, DEFAULT, 0), Action("cuda_graph")))
     """What stands around a product that has become so fast is a large part of the time: biases, activations and norms are fused at once."""
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
-        """Yield one action for all products that gain, together."""
-        if not (ir.scheduled("compile") or ir.scheduled("cuda_graph")) and _products(ir):
+        """Yield one action for all products that gain, together, and one for more of them."""
+        if ir.scheduled("compile") or ir.scheduled("cuda_graph"):
+            return
+        alone, recorded = _products(ir, ops.COSTS), _products(ir, ops.RECORDED)
+        if alone:
             yield Action(self.name)
+        if set(recorded) - set(alone):
+            yield RECORDED
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
         """Return the IR with every such product replaced, and the slices of parameters folded."""
         if action not in list(self.sites(ir)):
             raise NotApplicable("expected a float32 product of matrices that is large enough to gain by slices", f"not {action}")
-        e = edit(ir)
-        for name in _products(ir):
-            _replace(e, e.node(name))
+        e, costs = edit(ir), ops.RECORDED if action == RECORDED else ops.COSTS
+        for name in _products(ir, costs):
+            _replace(e, e.node(name), costs)
         sliced = e.finish()
         return FOLD.apply(sliced, Action(FOLD.name)) if list(FOLD.sites(sliced)) else sliced
 
@@ -123,22 +132,22 @@ def _read(node: fx.Node) -> _Product | None:
     return _Product(node.args[0], node.args[1], False)  # type: ignore[arg-type]
 
 
-def _products(ir: GraphIR) -> list[str]:
-    nodes = [node.name for node in find(ir, *_PRODUCTS) if (product := _read(node)) is not None and _way(product) is not None]
-    return nodes + [node.name for node in find(ir, aten.scaled_dot_product_attention.default) if _attention(node)]
+def _products(ir: GraphIR, costs: ops.Costs) -> list[str]:
+    nodes = [node.name for node in find(ir, *_PRODUCTS) if (product := _read(node)) is not None and _way(product, costs) is not None]
+    return nodes + [node.name for node in find(ir, aten.scaled_dot_product_attention.default) if _attention(node, costs)]
 
 
-def _attention(node: fx.Node) -> bool:
+def _attention(node: fx.Node, costs: ops.Costs) -> bool:
     """Are both products of this attention worth it? Those of wide heads only: for others a kernel of the library's never writes the scores."""
     q, k, v = (value(x) for x in node.args[:3] if isinstance(x, fx.Node))
     plain = argument(node, "attn_mask") is None and argument(node, "dropout_p") == 0 and not argument(node, "is_causal")
     if not plain or dtype(node) != torch.float32 or q.dim() < 3 or not q.shape[:-2] == k.shape[:-2] == v.shape[:-2]:
         return False
     scores = q.new_empty((*q.shape[:-1], k.shape[-2]))
-    return all(ops.worthwhile(a.flatten(0, -3), b.flatten(0, -3), False) for a, b in ((q, k.mT), (scores, v)))
+    return all(ops.worthwhile(a.flatten(0, -3), b.flatten(0, -3), False, 1, costs) for a, b in ((q, k.mT), (scores, v)))
 
 
-def _way(product: _Product) -> int | None:
+def _way(product: _Product, costs: ops.Costs) -> int | None:
     """Return into how many equal pieces of a batch the inner size of a product is cut, 0 for `_pieces`, None for a product that would not gain.
 
     A product of batches is one in any case (1).
@@ -148,12 +157,12 @@ def _way(product: _Product) -> int | None:
         return None
     if right.dim() > 2:
         alike = x.shape[:-2] == right.shape[:-2] and not product.by_rows
-        return 1 if alike and ops.worthwhile(x.flatten(0, -3), right.flatten(0, -3), kept) else None
+        return 1 if alike and ops.worthwhile(x.flatten(0, -3), right.flatten(0, -3), kept, 1, costs) else None
     a, b = x.reshape(-1, x.shape[-1]), right.T if product.by_rows else right
-    pieces = ops.best_split(a, b, kept)
-    if pieces > 1 and ops.worthwhile(a, b, kept, pieces):
+    pieces = ops.best_split(a, b, kept, costs)
+    if pieces > 1 and ops.worthwhile(a, b, kept, pieces, costs):
         return pieces
-    return 0 if all(ops.worthwhile(a[:, start:stop], b[start:stop], kept) for start, stop in _pieces(x.shape[-1])) else None
+    return 0 if all(ops.worthwhile(a[:, start:stop], b[start:stop], kept, 1, costs) for start, stop in _pieces(x.shape[-1])) else None
 
 
 def _pieces(k: int) -> list[tuple[int, int]]:
@@ -163,13 +172,13 @@ def _pieces(k: int) -> list[tuple[int, int]]:
     return [(start, min(start + size, k)) for start in range(0, k, size)] if size else [(0, 0)]
 
 
-def _replace(e: Edit, node: fx.Node) -> None:
+def _replace(e: Edit, node: fx.Node, costs: ops.Costs) -> None:
     if is_op(node, aten.scaled_dot_product_attention):
         _replace_attention(e, node)
         return
     product = _read(node)
     assert product is not None
-    at, way = e.before(node), _way(product)
+    at, way = e.before(node), _way(product, costs)
     total = _in_turn(at, product) if way == 0 else _in_a_batch(at, product) if way == 1 else _of_pieces(at, product, way or 1)
     e.replace(node, at.call(aten.add.Tensor, total, product.bias) if product.bias is not None else total)
 

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import torch
 
 from warpwright.domains.rgnn.emit.own import Launch, Own, dense
-from warpwright.domains.rgnn.index import LONGEST, Index
+from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.lattice import Domain
+from warpwright.domains.rgnn.sorting.counting import LONGEST
 
 WIDEST = 64
 """Numbers of a row."""

@@ -11,7 +11,6 @@
 #ifndef RESIDENT
 #define RESIDENT 3  // blocks of a multiprocessor: 80 registers a thread
 #endif
-#define LONGEST 64  // edges of a chunk; shorter ones that are a row's first are the whole row
 
 __device__ inline void multiply(float* d, const unsigned* a, unsigned b0, unsigned b1) {
   asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
@@ -29,12 +28,13 @@ __device__ inline float4 zero() { return make_float4(0.0f, 0.0f, 0.0f, 0.0f); }
 
 // `scaled`: 0 without a factor of each row, 1 with it, 2 with one over it (0 for 0), and 4 more where
 // `sums` are kept without it. A weight's number for row's number k
-// and result n is at k * k_step + n * n_step. `sums` gets the sums of a pair's rows: rows of LONGEST edges or more have to be zero there.
+// and result n is at k * k_step + n * n_step. `sums` gets the sums of a pair's rows: rows of `most` edges, those of a chunk, or more have to be zero
+// there. A shorter chunk that is a row's first is the whole row.
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
     typed_gather(const float* x, const int* x_of, const float* number, const int* number_of, const float* scale, const int* scale_of,
                  const float* weight, float* sums, float* out, const int* out_of, const int* chunk_row, const int* chunk_begin, const int* chunk_end,
                  const int* chunk_first, const int* tile_relation, const int* tile_begin, const int* tile_end, i64 scaled, i64 depth, i64 width,
-                 i64 k_step, i64 n_step) {
+                 i64 k_step, i64 n_step, i64 most) {
   extern __shared__ __align__(16) float room[];
   uint4* fragments = (uint4*)room;              // [8 steps of k][8 tiles of n][32 lanes]: high and low parts of two numbers
   float* held = room + 8 * 8 * 32 * 4;          // [ROWS][PITCH]
@@ -64,7 +64,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
       row[i] = ok ? chunk_row[chunk] : -1;
       at[i] = ok ? chunk_begin[chunk] : 0;
       left[i] = ok ? chunk_end[chunk] - at[i] : 0;
-      whole |= (ok && chunk_first[chunk] != 0 && left[i] < LONGEST ? 1u : 0u) << i;
+      whole |= (ok && chunk_first[chunk] != 0 && left[i] < most ? 1u : 0u) << i;
     }
     float4 sum[4];
     int of[4];

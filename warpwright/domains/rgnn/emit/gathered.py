@@ -16,7 +16,7 @@ from warpwright.domains.rgnn.emit.own import ALIGNED, MANY, Launch, Own, dense
 from warpwright.domains.rgnn.emit.rows import Kernel as RowKernel
 from warpwright.domains.rgnn.emit.rows import Schedule, is_product
 from warpwright.domains.rgnn.emit.tiles import tiles
-from warpwright.domains.rgnn.index import LONGEST, Index
+from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.ir import Op
 from warpwright.domains.rgnn.lattice import PAIRS, Domain
 from warpwright.domains.rgnn.sorting.counting import Tiles
@@ -123,6 +123,8 @@ class Ready:
     """Tiles; 0 where there are none."""
     cut: torch.Tensor | None
     """The pairs whose sums may be added in parts, and have to be zero in memory before; None where no sums are kept."""
+    most: int
+    """Edges of a chunk."""
 
     def launch(self, device: int, values: list[Any]) -> None:
         """Launch on the current stream."""
@@ -131,14 +133,14 @@ class Ready:
         given = dense(values[gather.rows.value]), number, scale, dense(values[gather.weight])
         sums = None if gather.sums is None else values[gather.sums]
         place = out if not out.data_ptr() % ALIGNED else torch.zeros_like(out)
-        run(self.launch_, given, self.indices, place, sums, self.work, gather)
+        run(self.launch_, given, self.indices, place, sums, self.work, gather, self.most)
         if place is not out:
             out.add_(place)
 
 
 def run(
     launch: Launch, given: tuple[torch.Tensor | None, ...], indices: tuple[torch.Tensor | None, ...], out: torch.Tensor, sums: torch.Tensor | None,
-    work: Tiles, gather: Gather,
+    work: Tiles, gather: Gather, most: int,
 ) -> None:  # fmt: skip
     """Compute the sums of `given` (rows, numbers, scales, weight) and their products."""
     (x, number, scale, weight), (of_rows, of_number, of_scale, of_result) = given, indices
@@ -148,7 +150,7 @@ def run(
     scaled = 0 if scale is None else (2 if gather.inverse else 1) + 4 * gather.late
     table = work.row, work.begin, work.end, work.first, work.relation, work.tile_begin, work.tile_end
     pointers = x, of_rows, number, of_number, scale, of_scale, weight, sums, out, of_result
-    launch(work.count, *pointers, *table, scaled, depth, width, *steps)
+    launch(work.count, *pointers, *table, scaled, depth, width, *steps, most)
 
 
 def ready(gather: Gather, schedule: Schedule, kernel: RowKernel, index: Index) -> Ready | None:
@@ -171,13 +173,17 @@ def prepared(launch: Launch, gather: Gather, schedule: Schedule, kernel: RowKern
     work = tiles(index, rows, ROWS)
     count = work.count if work.row.numel() else 0
     cut = None if gather.sums is None else index.keep(("cut", rows), lambda: cut_rows(index, rows))
-    return Ready(gather, launch, indices, work, count, cut)
+    return Ready(gather, launch, indices, work, count, cut, index.longest)
 
 
 def cut_rows(index: Index, rows: Domain) -> torch.Tensor:
-    """Return the rows of most edges, int64, among them all of LONGEST edges or more. Does not wait for the device."""
+    """Return the rows of most edges, int64, among them all of as many edges as a chunk has, or more. Does not wait for the device."""
     lengths = index.start(rows).diff()
-    return torch.topk(lengths, min(lengths.numel(), index.edges // LONGEST), sorted=False).indices
+    return torch.topk(lengths, min(lengths.numel(), index.edges // index.longest), sorted=False).indices
+
+
+MOST = 64
+"""Edges of a chunk of the example."""
 
 
 def right_on(launch: Launch, device: torch.device) -> bool:
@@ -185,7 +191,7 @@ def right_on(launch: Launch, device: torch.device) -> bool:
     random = torch.Generator().manual_seed(0)
     nodes, pairs, relations = 30, 100, 3
     lengths = torch.randint(1, 5, (pairs,), generator=random)
-    lengths[7] = LONGEST + 20
+    lengths[7] = MOST + 20
     begin = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
     edges = int(begin[-1])
     kind = torch.arange(pairs) * relations // pairs
@@ -193,7 +199,7 @@ def right_on(launch: Launch, device: torch.device) -> bool:
     of, to = torch.randint(nodes, (edges,), generator=random), torch.randint(nodes, (pairs,), generator=random)
     number, scale = torch.randn(edges, generator=random), 0.5 + torch.rand(pairs, generator=random)
     spans = [(p, int(begin[p]), int(begin[p + 1])) for p in range(pairs)]
-    chunks = [(p, at, min(at + LONGEST, end), at == low) for p, low, end in spans for at in range(low, end, LONGEST)]
+    chunks = [(p, at, min(at + MOST, end), at == low) for p, low, end in spans for at in range(low, end, MOST)]
     row, first_edge, last_edge, first = (torch.tensor(column, dtype=torch.int32) for column in zip(*chunks, strict=True))
     start = torch.searchsorted(kind[row.long()].contiguous(), torch.arange(relations + 1)).int()
     numbers = torch.arange(relations, dtype=torch.int32)
@@ -206,10 +212,10 @@ def right_on(launch: Launch, device: torch.device) -> bool:
         gather = Gather(Side(0, Domain.SRC), None, None, True, 0, turned, 0, None, False)
         given = (t.to(device) for t in (x, number, scale, weight))
         out, sums = torch.zeros(nodes, 64, device=device), torch.zeros(pairs, 64, device=device)
-        run(launch, tuple(given), (of.int().to(device), None, None, to.int().to(device)), out, sums, work, gather)
+        run(launch, tuple(given), (of.int().to(device), None, None, to.int().to(device)), out, sums, work, gather, MOST)
         product = torch.stack([row @ (weight[k].double().t() if turned else weight[k].double()) for row, k in zip(summed, kind, strict=True)])
         results += [(out, torch.zeros(nodes, 64, dtype=torch.float64).index_add_(0, to, product)), (sums, summed)]
     return all(float((a.double().cpu() - b).norm()) <= 1e-6 * float(b.norm()) for a, b in results)
 
 
-KERNEL = Own("gathered.cu", "typed_gather", "P" * 17 + "q" * 5, THREADS, SHARED, right_on, "products of sums of rows")
+KERNEL = Own("gathered.cu", "typed_gather", "P" * 17 + "q" * 6, THREADS, SHARED, right_on, "products of sums of rows")

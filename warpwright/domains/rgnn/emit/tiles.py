@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from warpwright.domains.rgnn.index import LONGEST, Index
+from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.lattice import PAIRS, Domain
 from warpwright.domains.rgnn.sorting import counting
 from warpwright.domains.rgnn.sorting.counting import Tiles
@@ -29,21 +29,21 @@ class _Chunks:
 
 
 def _chunks(index: Index, rows: Domain) -> _Chunks:
-    device, count = index.device, index.rows[rows]
+    device, count, longest = index.device, index.rows[rows], index.longest
     relations = index.relations if rows in PAIRS else 1
     if not count:
         none = torch.zeros(0, dtype=torch.int32, device=device)
         return _Chunks(none, none, none, none, torch.zeros(relations + 1, dtype=torch.long, device=device))
     start = index.start(rows).long()
     lengths = start[1:] - start[:-1]
-    per_row = (lengths + LONGEST - 1) // LONGEST
+    per_row = (lengths + longest - 1) // longest
     ends = per_row.cumsum(0)
-    number = torch.arange(count + index.edges // LONGEST, device=device)  # at least as many as there are chunks
+    number = torch.arange(count + index.edges // longest, device=device)  # at least as many as there are chunks
     row = torch.searchsorted(ends, number, right=True)
     real = row < count
     row = row.clamp(max=count - 1)
-    begin = start[row] + (number - (ends - per_row)[row]) * LONGEST
-    end = torch.minimum(begin + LONGEST, start[row + 1])
+    begin = start[row] + (number - (ends - per_row)[row]) * longest
+    end = torch.minimum(begin + longest, start[row + 1])
     of = torch.where(real, index.lift(Domain.ETYPE, rows)[row].long() if rows in PAIRS else 0, relations)
     shorter = 7 - torch.ceil(torch.log2((end - begin).clamp(min=1).float())).long()
     order = torch.sort(of * 8 + shorter, stable=True)[1]
@@ -53,12 +53,12 @@ def _chunks(index: Index, rows: Domain) -> _Chunks:
 
 def _counted(index: Index, rows: Domain, step: int, launch: counting.Launch) -> Tiles:
     """Return the tiles from a work list by counting, made at the first step that is asked for."""
-    relations, room = index.relations if rows in PAIRS else 1, index.rows[rows] + index.edges // LONGEST
+    relations, room = index.relations if rows in PAIRS else 1, index.rows[rows] + index.edges // index.longest
     span = counting.span_of(room, step)
 
     def make() -> Tiles:
         etype = index.lift(Domain.ETYPE, rows) if rows in PAIRS else None
-        return counting.work(launch, index.start(rows), etype, relations, room, span)
+        return counting.work(launch, index.start(rows), etype, relations, room, span, index.longest)
 
     work = index.keep(("work", rows), make)
     if work.span == span:

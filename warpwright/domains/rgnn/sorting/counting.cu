@@ -7,7 +7,6 @@
 #define THREADS 256
 #define EACH 16
 #define BINS (THREADS * EACH)
-#define LONGEST 64
 #define CLASSES 8
 #define LONGEST_TILE 16
 #define PROGRAMS 2048
@@ -140,7 +139,7 @@ __device__ void place_edges(const i64* src, const i64* dst, const i64* etype, i6
   }
 }
 
-// How many chunks of at most LONGEST edges a row has, and how long chunks are put: in class c those of more than 2^(6-c) edges, at most 2^(7-c).
+// Rows are cut into chunks of at most `longest` edges, 64 or fewer. How long chunks are put: in class c those of more than 2^(6-c) edges, at most 2^(7-c).
 __device__ int class_of(int length) {
   int c = CLASSES - 1;
   for (int most = 1; most < length; most *= 2) --c;
@@ -148,7 +147,7 @@ __device__ int class_of(int length) {
 }
 
 // Chunks of each relation (etype 0: all rows are of one) and class. classes has to be zero before.
-__device__ void count_chunks(const int* start, const int* etype, i64 rows, int* classes) {
+__device__ void count_chunks(const int* start, const int* etype, i64 rows, int longest, int* classes) {
   __shared__ int own[CLASSES];
   for (i64 low = (i64)blockIdx.x * THREADS; low < rows; low += (i64)gridDim.x * THREADS) {
     i64 p = low + threadIdx.x;
@@ -157,9 +156,9 @@ __device__ void count_chunks(const int* start, const int* etype, i64 rows, int* 
     if (threadIdx.x < CLASSES) own[threadIdx.x] = 0;
     __syncthreads();
     if (p < rows) {
-      int length = start[p + 1] - start[p], r = etype ? etype[p] : 0, whole = length / LONGEST, rest = length % LONGEST;
+      int length = start[p + 1] - start[p], r = etype ? etype[p] : 0, whole = length / longest, rest = length % longest;
       int* into = r == first ? own : classes + r * CLASSES;
-      if (whole) atomicAdd(&into[class_of(LONGEST)], whole);
+      if (whole) atomicAdd(&into[class_of(longest)], whole);
       if (rest) atomicAdd(&into[class_of(rest)], 1);
     }
     __syncthreads();
@@ -194,9 +193,9 @@ __device__ void place_classes(int* classes, i64 relations, i64 span, int* relati
 }
 
 // The chunks, in order of relation and class; in a class in order of blocks of rows, as they come.
-__device__ void place_chunks(const int* start, const int* etype, i64 rows, int* classes, int* row, int* begin, int* end, int* first_of) {
+__device__ void place_chunks(const int* start, const int* etype, i64 rows, int longest, int* classes, int* row, int* begin, int* end, int* first_of) {
   __shared__ int own[CLASSES], base[CLASSES];
-  int full = class_of(LONGEST);
+  int full = class_of(longest);
   for (i64 low = (i64)blockIdx.x * THREADS; low < rows; low += (i64)gridDim.x * THREADS) {
     i64 p = low + threadIdx.x;
     int first = etype ? etype[low] : 0;
@@ -208,8 +207,8 @@ __device__ void place_chunks(const int* start, const int* etype, i64 rows, int* 
       from = start[p];
       to = start[p + 1];
       r = etype ? etype[p] : 0;
-      whole = (to - from) / LONGEST;
-      rest = (to - from) % LONGEST;
+      whole = (to - from) / longest;
+      rest = (to - from) % longest;
       int* into = r == first ? own : classes + r * CLASSES;
       if (whole) of_whole = atomicAdd(&into[full], whole);
       if (rest) of_rest = atomicAdd(&into[class_of(rest)], 1);
@@ -222,8 +221,8 @@ __device__ void place_chunks(const int* start, const int* etype, i64 rows, int* 
       if (r == first && rest) of_rest += base[class_of(rest)];
       for (int i = 0; i < whole; ++i) {
         row[of_whole + i] = (int)p;
-        begin[of_whole + i] = from + i * LONGEST;
-        end[of_whole + i] = from + (i + 1) * LONGEST;
+        begin[of_whole + i] = from + i * longest;
+        end[of_whole + i] = from + (i + 1) * longest;
         first_of[of_whole + i] = i == 0;
       }
       if (rest) {
@@ -259,13 +258,13 @@ __device__ i64 padded(i64 count) { return (count + 63) / 64 * 64; }
 
 // The work list of rows: chunks, and tiles of `span` of them. `out` has row, begin, end and first of `room` chunks, relation, begin and end of
 // `tiles` tiles, then where each relation's chunks begin and its tiles end. Rounds of `meet` from `round` on.
-__device__ void list_work(const int* start, const int* etype, i64 rows, i64 relations, i64 room, i64 span, i64 tiles, unsigned* arrived,
-                          unsigned round, int* classes, int* out, i64 chunk_room, i64 tile_room) {
+__device__ void list_work(const int* start, const int* etype, i64 rows, i64 relations, i64 room, i64 span, i64 tiles, int longest,
+                          unsigned* arrived, unsigned round, int* classes, int* out, i64 chunk_room, i64 tile_room) {
   int *chunk = out, *tile = out + 4 * chunk_room, *relation_start = tile + 3 * tile_room, *ends = relation_start + padded(relations + 1);
   meet(arrived, round);
   if (blockIdx.x == 0) place_classes(classes, relations, span, relation_start, ends);
   meet(arrived, round + 1);
-  place_chunks(start, etype, rows, classes, chunk, chunk + chunk_room, chunk + 2 * chunk_room, chunk + 3 * chunk_room);
+  place_chunks(start, etype, rows, longest, classes, chunk, chunk + chunk_room, chunk + 2 * chunk_room, chunk + 3 * chunk_room);
   place_tiles(relation_start, ends, relations, span, tiles, tile, tile + tile_room, tile + 2 * tile_room);
 }
 
@@ -273,7 +272,7 @@ __device__ void list_work(const int* start, const int* etype, i64 rows, i64 rela
 // classes and bins; `scratch` has ranks and sums of blocks of bins; of_edges has source, destination, relation, both pairs and the order by
 // sources; of_pairs start, node, relation, count and inverse count of destinations' pairs, start, node and relation of sources', and the work list.
 extern "C" __global__ void index_graph(const i64* src, const i64* dst, const i64* etype, i64 edges, i64 sources, i64 targets, i64 relations, i64 step,
-                                       int* zeroed, int* scratch, int* of_edges, int* of_pairs, i64 chunk_room, i64 tile_room) {
+                                       i64 longest, int* zeroed, int* scratch, int* of_edges, int* of_pairs, i64 chunk_room, i64 tile_room) {
   unsigned* arrived = (unsigned*)zeroed;
   int *refused = zeroed + 1, *pairs = zeroed + 2, *classes = zeroed + 64, *bins = classes + padded(relations * CLASSES);
   i64 first_blocks = (relations * targets + BINS - 1) / BINS, blocks = first_blocks + (relations * sources + BINS - 1) / BINS;
@@ -298,17 +297,19 @@ extern "C" __global__ void index_graph(const i64* src, const i64* dst, const i64
                pairs);
   meet(arrived, 3);
   place_edges(src, dst, etype, edges, sources, targets, first_bins, bins, rank, first.start, other.start, of_edges, padded(edges));
-  i64 rows = pairs[0], room = rows + edges / LONGEST, longer = room / (step * PROGRAMS);
+  i64 rows = pairs[0], room = rows + edges / longest, longer = room / (step * PROGRAMS);
   i64 span = step * (longer < 1 ? 1 : longer > LONGEST_TILE ? LONGEST_TILE : longer);
-  count_chunks(first.start, first.etype, rows, classes);
-  list_work(first.start, first.etype, rows, relations, room, span, room / span + relations, arrived, 4, classes, work, chunk_room, tile_room);
+  count_chunks(first.start, first.etype, rows, (int)longest, classes);
+  list_work(first.start, first.etype, rows, relations, room, span, room / span + relations, (int)longest, arrived, 4, classes, work, chunk_room,
+            tile_room);
 }
 
 // The work list of other rows. `zeroed` has arrived, and from its 64th number on classes.
-extern "C" __global__ void work_list(const int* start, const int* etype, i64 rows, i64 relations, i64 room, i64 span, i64 tiles, int* zeroed, int* out) {
+extern "C" __global__ void work_list(const int* start, const int* etype, i64 rows, i64 relations, i64 room, i64 span, i64 tiles, i64 longest,
+                                     int* zeroed, int* out) {
   int* classes = zeroed + 64;
-  count_chunks(start, etype, rows, classes);
-  list_work(start, etype, rows, relations, room, span, tiles, (unsigned*)zeroed, 1, classes, out, padded(room), padded(tiles));
+  count_chunks(start, etype, rows, (int)longest, classes);
+  list_work(start, etype, rows, relations, room, span, tiles, (int)longest, (unsigned*)zeroed, 1, classes, out, padded(room), padded(tiles));
 }
 
 // One block: tiles of another span over chunks that are there; `ends` [relations] is room.

@@ -20,8 +20,12 @@ from warpwright.errors import UsageError
 from warpwright.native import BuildError
 from warpwright.templates.driver import Kernel, check, driver, machine_code
 
-THREADS, BINS, CLASSES, LONGEST = 256, 4096, 8, 64
-"""Threads of a block, bins of a block, classes of chunks by length, and edges of a chunk: those of counting.cu."""
+THREADS, BINS, CLASSES = 256, 4096, 8
+"""Threads of a block, bins of a block, and classes of chunks by length: those of counting.cu."""
+
+LONGEST, SHORT, SMALL = 64, 16, 1_000_000
+"""Edges of a chunk, at most: of a graph of more than SMALL edges, and of others. A kernel goes through a chunk's edges one after another, and a small
+graph's is done when its longest chunk is: its other chunks keep a GPU busy for less."""
 
 PROGRAMS, LONGEST_TILE = 2048, 16
 """Tiles are made longer, up to so many steps, as long as there are so many: a relation's weight is then read, and its gradient added, less often."""
@@ -32,7 +36,7 @@ USUAL_STEP = 64
 FEW, MOST, PER_EDGE = 1 << 22, 1 << 26, 128
 """Bins that always pay, that are never passed (256 MB), and that pay for each edge."""
 
-FORMATS = {"index_graph": "PPPqqqqqPPPPqq", "work_list": "PPqqqqqPP", "make_tiles": "PqqqPPPP"}
+FORMATS = {"index_graph": "PPPqqqqqqPPPPqq", "work_list": "PPqqqqqqPP", "make_tiles": "PqqqPPPP"}
 """Parameters of the kernels, in codes of the struct module."""
 
 MEET = {"index_graph", "work_list"}
@@ -175,6 +179,11 @@ def fits(edges: int, nodes: int, relations: int) -> bool:
     return edges > 0 and min(nodes, relations) > 0 and nodes * relations <= min(MOST, max(FEW, PER_EDGE * edges)) and edges < 1 << 31
 
 
+def longest_of(edges: int) -> int:
+    """Return how many edges a chunk has at most, in a graph of so many."""
+    return LONGEST if edges > SMALL else SHORT
+
+
 def span_of(room: int, step: int) -> int:
     """Return how many of at most `room` chunks a tile has, for kernels that take `step` at once."""
     return step * max(1, min(LONGEST_TILE, room // (step * PROGRAMS)))
@@ -184,22 +193,23 @@ def sort(launch: Launch, src: torch.Tensor, dst: torch.Tensor, etype: torch.Tens
     """Sort int64 edges. Reads the device once. Raises UsageError where a number is out of range."""
     src, dst, etype = (x.long().contiguous() for x in (src, dst, etype))
     edges, device, step = src.numel(), src.device, USUAL_STEP
+    longest = longest_of(edges)
     blocks = sum(-(-relations * nodes // BINS) for nodes in (targets, sources))
     most, sources_most = (min(edges, relations * nodes) for nodes in (targets, sources))
-    rooms = most + edges // LONGEST, max(most_tiles(most + edges // LONGEST, step), 1) + relations
+    rooms = most + edges // longest, max(most_tiles(most + edges // longest, step), 1) + relations
     sizes = [most + 1, *[most] * 4, sources_most + 1, *[sources_most] * 2, *[rooms[0]] * 4, *[rooms[1]] * 3, relations + 1, relations]
     zeroed = torch.zeros(64 + _padded(relations * CLASSES) + blocks * BINS, dtype=torch.int32, device=device)
     large = edges > 1 << 20  # the room for as many pairs as edges is given back then; of a small graph all is one allocation
     needed = _padded(2 * edges) + 2 * _padded(blocks), 6 * _padded(edges), sum(map(_padded, sizes))
     rooms_of = [torch.empty(size, dtype=torch.int32, device=device) for size in (needed if large else [sum(needed)])]
     scratch, of_edges, of_pairs = rooms_of if large else rooms_of[0].split(needed)
-    counts = edges, sources, targets, relations, step
+    counts = edges, sources, targets, relations, step, longest
     work = max(_blocks(edges), blocks)
     launch("index_graph", work, src, dst, etype, *counts, zeroed, scratch, of_edges, of_pairs, _padded(rooms[0]), _padded(rooms[1]))
     _, refused, pairs, others = zeroed[:4].tolist()
     if refused:
         raise UsageError(f"expected edges of {sources} sources, {targets} targets and {relations} relations, saw a number out of range")
-    chunks = pairs + edges // LONGEST
+    chunks = pairs + edges // longest
     span = span_of(chunks, step)
     exact = [pairs + 1, *[pairs] * 4, others + 1, *[others] * 2, *[chunks] * 4, *[chunks // span + relations] * 3, relations + 1]
     parts = _parts(of_pairs, sizes, exact)
@@ -211,14 +221,14 @@ def sort(launch: Launch, src: torch.Tensor, dst: torch.Tensor, etype: torch.Tens
     return Sorted(by_source, by_target, types, to_dst, to_src, order, *sides, count, inverse, Tiles.of(parts[8:], span))
 
 
-def work(launch: Launch, start: torch.Tensor, etype: torch.Tensor | None, relations: int, room: int, span: int) -> Tiles:
-    """Return the work list of rows with at most `room` chunks."""
+def work(launch: Launch, start: torch.Tensor, etype: torch.Tensor | None, relations: int, room: int, span: int, longest: int) -> Tiles:
+    """Return the work list of rows with at most `room` chunks, of at most `longest` edges each."""
     count = room // span + relations
     sizes = [*[room] * 4, *[count] * 3, relations + 1, relations]
     zeroed = torch.zeros(64 + relations * CLASSES, dtype=torch.int32, device=start.device)
     out = torch.empty(sum(map(_padded, sizes)), dtype=torch.int32, device=start.device)
     rows = start.numel() - 1
-    launch("work_list", _blocks(rows), start, etype, rows, relations, room, span, count, zeroed, out)
+    launch("work_list", _blocks(rows), start, etype, rows, relations, room, span, count, longest, zeroed, out)
     return Tiles.of(_parts(out, sizes, sizes[:-1]), span)
 
 

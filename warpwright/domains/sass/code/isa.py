@@ -55,17 +55,21 @@ _READ_BEFORE = {
     "LDSM": "LDSM STL STS",
     "SHFL": "SHFL STG",
     "STG": "STG STL",
-    "STS": "STS",
+    "STS": "STS STL",
     "STL": "STL STG",
     "MUFU": "MUFU",
+    "F2I": "F2I",
+    "I2F": "I2F",
     "MOVM": "MOVM",
+    "MEMBAR": "LDG LDGSTS LDL LDS LDSM STG STL STS",
 }
 
 READ_BEFORE: Mapping[str, frozenset[str]] = {later: frozenset(earlier.split()) for later, earlier in _READ_BEFORE.items()}
 """Operation -> the earlier ones that have read their sources when it has: the pairs that compilers rely on, in sixty-four cubins, LDGSTS, MOVM, STS
-before LDSM and STG before SHFL in later ones. That two wait in one queue says nothing more: with one wait of an S2R dropped, which overwrote the
-address of an LDGSTS before it, an H200 went astray; and with the address of an LDG overwritten as soon as a later LDS was done, which no compiler
-does. A barrier says nothing either: behind a BAR ptxas waits for the board of an STS before it overwrites what that stored."""
+before LDSM and STG before SHFL in later ones, STL before STS, conversions by one opcode and what a MEMBAR waits for in others still. That two wait in
+one queue says nothing more: with one wait of an S2R dropped, which overwrote the address of an LDGSTS before it, an H200 went astray; and with the
+address of an LDG overwritten as soon as a later LDS was done, which no compiler does. A barrier says nothing either: behind a BAR ptxas waits for the
+board of an STS before it overwrites what that stored."""
 
 SPACING: Mapping[str, int] = {"lsu": 4, "MUFU": 8, "LDC": 8, "S2UR": 8}
 """Cycles between two operations that a pipe takes. In sixty-four cubins no two of memory come closer than 4 (2,800 pairs), 256 of 262 MUFU 8. The

@@ -129,7 +129,7 @@ class Kernel:
         """Identity of the original code."""
         return digest(self.name, self.cubin.data.hex())
 
-    @property
+    @cached_property
     def original(self) -> Schedule:
         """The compiler's schedule."""
         return Schedule(self, tuple(range(len(self.instructions))), self.words)

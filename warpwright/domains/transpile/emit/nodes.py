@@ -154,7 +154,7 @@ def _lane_arrays(writer: Writer, node: WarpGroup) -> None:
 def _collect(writer: Writer, node: CollectiveNode) -> None:
     stmt = node.stmt
     neutral, step = _JOINS[stmt.operation]
-    start = f"({stmt.var.type}){neutral}" if neutral else f"{stmt.var.type}()"
+    start = f"({stmt.var.type}){neutral}" if neutral else "{}"  # C++ has no value of a type of two words, unsigned int()
     writer.line(f"{stmt.var.type} {stmt.var.name} = {start};  // line {stmt.line}")
     if not neutral:
         writer.line(f"bool first_{stmt.var.name} = true;")

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.analysis.bounds import coefficient, is_x, linear
+from warpwright.domains.transpile.analysis.bounds import coefficient, is_x, linear, mentions_x
 from warpwright.domains.transpile.analysis.regions import Plan
 from warpwright.domains.transpile.analysis.uniform import PURE_CALLS
 from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.integers import LAUNCH, literal
 from warpwright.domains.transpile.ir import Expr
-from warpwright.domains.transpile.passes.loops.vector_values import NUMBERS
+from warpwright.domains.transpile.passes.loops.vector_values import NUMBERS, affine
 from warpwright.domains.transpile.printing import Printer
 from warpwright.domains.transpile.vmath import BY_LANES, CHOICES
 
@@ -49,6 +49,8 @@ class Values:
         """Keys of whole numbers and pointers that stand, for the first thread, beside their vectors."""
         self.depth = 0
         """Loops around."""
+        self.apart = False
+        """Whether loops may read and write elements that lie evenly apart, one by one."""
         self.guarded = 0
         """How many conditions are around the value at hand: what is one for all threads must not be read there."""
 
@@ -56,9 +58,15 @@ class Values:
         """May a whole number, or a pointer, be computed for the first thread alone to say where a vector begins?"""
         known = self.places | self.counters
         return all(
-            n.kind in ("name", "member", "binary", "literal", "paren", "cast", "type") and (n.var is None or n.var in known or self.is_fixed(n.var))
+            n.kind in ("name", "member", "binary", "literal", "paren", "cast", "type")
+            and (n.var is None or n.var in known or self.is_fixed(n.var) or self.is_array(n.var) or self.is_recomputed(n.var))
             for n in init.walk()
         )
+
+    def is_recomputed(self, key: int) -> bool:
+        """Is this a value that a region computes again for a vector's first thread?"""
+        declaration = self.plan.facts.declared.get(key) if key in self.plan.recomputed else None
+        return declaration is not None and declaration.init is not None and self.is_place(declaration.init)
 
     def is_fixed(self, key: int) -> bool:
         """Has the variable one value for all threads?"""
@@ -204,7 +212,12 @@ class Values:
     # --- memory -------------------------------------------------------------------------------------------------------------------
 
     def step(self, place: Expr) -> int | None:
-        """Return how far apart neighbouring threads' elements lie; None where they do not lie evenly."""
+        """Return how far apart neighbouring threads' elements lie; None where they do not lie evenly, or it is no number."""
+        steps = [coefficient(part) for part in self.parts(place) or ()]
+        return None if None in steps or not steps else sum(step or 0 for step in steps)
+
+    def parts(self, place: Expr) -> list[Expr] | None:
+        """Return what says where each thread's element lies: the last index, expanded, and the pointer where it is the thread's own; else None."""
         parts, base = [place.children[1]], place.children[0]
         while base.kind == "index":
             if not self.is_uniform(base.children[1]):
@@ -212,17 +225,29 @@ class Values:
             base = base.children[0]
         if base.kind != "name" or base.var is None:
             return None
+        start = self.plan.facts.declared.get(base.var) if base.var in self.plan.recomputed else None
         if base.var in self.places:
             parts.append(base)
+        elif start is not None:
+            if start.init is None or not self.is_uniform(start.init):
+                return None
         elif not (self.is_array(base.var) or self.is_fixed(base.var)):
             return None
-        if not all(map(self.is_place, parts)):
-            return None
-        steps = [coefficient(linear(part, self.plan, self.counters)) for part in parts]
-        return None if None in steps else sum(step or 0 for step in steps)
+        return [linear(part, self.plan, self.counters) for part in parts] if all(map(self.is_place, parts)) else None
+
+    def distance(self, place: Expr) -> str:
+        """Return how far apart neighbouring threads' elements lie, where that is the same for all. Raises DoesNotApply."""
+        parts = self.parts(place)
+        if not self.apart or parts is None or any(map(mentions_x, parts[1:])) or not affine(parts[0]):
+            raise DoesNotApply
+        keys = {place.children[1].type, *(self.plan.variables[n.var].type for n in parts[0].walk() if n.var in self.plan.variables)}
+        if any(plain_type(kind) not in ("int", "long") for kind in keys):
+            raise DoesNotApply  # an unsigned number may begin again at zero between two threads
+        first, second = (self.printer.expr(_of_thread(parts[0], x)) for x in (0, 1))
+        return f"({second}) - ({first})"
 
     def element(self, expr: Expr, mask: str) -> Value:
-        """Return an element of memory for each thread: side by side, or, outside of loops, wherever each thread reads."""
+        """Return an element of memory for each thread: side by side; outside of loops, wherever each thread reads; or, if it pays, evenly apart."""
         kind = plain_type(expr.type)
         if kind not in VECTORS or kind == "bool":
             raise DoesNotApply
@@ -232,7 +257,7 @@ class Values:
         if step == 1:
             return Value(f"ww::load_lanes<{VECTORS[kind]}>(&{self.printer.expr(expr)}{where})", kind, True)
         if self.depth:
-            raise DoesNotApply
+            return Value(f"ww::load_apart<{VECTORS[kind]}>(&{self.printer.expr(expr)}, {self.distance(expr)}{where})", kind, True)
         array, index = self.array(expr, mask)
         return Value(f"ww::gather_lanes<{VECTORS[kind]}>({array}, {index}{where})", kind, True)
 
@@ -253,6 +278,11 @@ def refuse_divisions(expr: Expr) -> None:
         divides = node.kind in ("binary", "assign") and node.name in ("/", "%", "/=", "%=")
         if divides and plain_type(node.type) not in ("float", "double") and not literal(node.children[1]):
             raise DoesNotApply
+
+
+def _of_thread(expr: Expr, x: int) -> Expr:
+    """Return an expanded expression for one thread of a row."""
+    return expr.map(lambda node: ir.number(x, node.line) if is_x(node) else None)
 
 
 _NAMES: Mapping[str, str] = {"unsigned": "unsigned int", "uint": "unsigned int"}

@@ -44,6 +44,25 @@ template <class V, class T> WW_LANES void store_lanes(T* p, V v, ints mask) {
   if (!some_lane(~mask)) return store_lanes(p, v);
   for (int i = 0; i < width; ++i) if (mask[i]) p[i] = v[i];
 }
+// Elements that lie evenly apart, one by one.
+template <class V, class T> WW_LANES V load_apart(const T* p, long by) {
+  V v;
+#pragma GCC unroll 16
+  for (int i = 0; i < width; ++i) v[i] = p[i * by];
+  return v;
+}
+template <class V, class T> WW_LANES V load_apart(const T* p, long by, ints mask) {
+  V v;
+  for (int i = 0; i < width; ++i) v[i] = mask[i] ? p[i * by] : T();
+  return v;
+}
+template <class V, class T> WW_LANES void store_apart(T* p, long by, V v) {
+#pragma GCC unroll 16
+  for (int i = 0; i < width; ++i) p[i * by] = v[i];
+}
+template <class V, class T> WW_LANES void store_apart(T* p, long by, V v, ints mask) {
+  for (int i = 0; i < width; ++i) if (mask[i]) p[i * by] = v[i];
+}
 template <class V, class T, class I> WW_LANES V gather_lanes(const T* p, I at, ints mask) {
   V v;
   for (int i = 0; i < width; ++i) v[i] = mask[i] ? p[at[i]] : T();

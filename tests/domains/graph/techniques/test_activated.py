@@ -1,0 +1,86 @@
+"""A convolution, its bias, a residual and a ReLU as one call."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from tests.domains.graph.techniques.exactness import captured
+from warpwright.base import Action, Candidate
+from warpwright.domains.graph import cost_model
+from warpwright.domains.graph.ir import find, run, value
+from warpwright.domains.graph.lower import Original, lower
+from warpwright.domains.graph.techniques import schedule
+from warpwright.domains.graph.techniques.convolutions.activated import ACTIVATED, CudnnEpilogue
+from warpwright.domains.graph.techniques.fuse import FuseCuda
+from warpwright.search import ladder
+from warpwright.space import Space
+
+TEXT = """import torch
+from torch.nn import functional as F
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x
+def get_inputs():
+    return [torch.randn(2, 16, 12, 12)]
+def get_init_inputs():
+    return []
+"""
+
+
+class Block(nn.Module):
+    def __init__(self, **options: Any) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(16, 16, 3, padding=1, **options)
+        self.second = nn.Conv2d(16, 16, 3, padding=1, **options)
+        self.last = nn.Conv2d(16, 8, 1, stride=2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = torch.relu(x + self.second(torch.relu(self.first(x))))
+        return torch.tanh(self.last(y)) + torch.relu(self.last(y))
+
+
+def test_each_becomes_one_call() -> None:
+    model, x = Block(), torch.randn(2, 16, 12, 12)
+    technique, ir = CudnnEpilogue(), captured(model, x)
+    after = technique.apply(ir, Action("cudnn_epilogue"))
+    calls = find(after, ACTIVATED)
+    assert [call.args[3] is not None for call in calls] == [False, True, False] and not list(technique.sites(after))
+    state = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+    with torch.no_grad():
+        torch.testing.assert_close(run(after, [x], state), model(x))
+    text = lower(after, (), Original("test", TEXT, target="cuda")).source.text
+    assert "torch.cudnn_convolution_add_relu(x, weight, more, 1.0, bias" in text
+    compile(text, "optimized.py", "exec")
+    assert cost_model.operations_of(calls[0]) == cost_model.operations_of(next(node for node in ir.graph.nodes if "conv2d" in str(node.target)))
+
+
+@pytest.mark.parametrize("options", [{"bias": False}, {"groups": 16}, {"padding_mode": "circular"}])
+def test_what_cudnn_has_no_such_kernel_for_stays(options: dict[str, Any]) -> None:
+    ir = captured(Block(**options), torch.randn(2, 16, 12, 12))
+    after = CudnnEpilogue().apply(ir, Action("cudnn_epilogue"))
+    expected = 3 if "padding_mode" in options else 1
+    assert len(find(after, ACTIVATED)) == expected
+
+
+def test_a_small_network_begins_with_it_in_a_graph() -> None:
+    techniques = (CudnnEpilogue(), FuseCuda(), *schedule.TECHNIQUES, *schedule.CUDA_TECHNIQUES)
+    ir = captured(Block(), torch.randn(2, 16, 12, 12))
+    space = Space(ir, techniques, _no_text, frozenset({"eager", "compile"}), estimate=lambda one: cost_model.seconds(one, "cuda"))
+    (first,) = next(ladder.search(space, Random(0), 1))
+    assert first[0] == Action("cudnn_epilogue") and first[-1] == Action("cuda_graph")
+
+
+def test_the_channels_stay_last() -> None:
+    ir = captured(Block(), torch.randn(2, 16, 12, 12))
+    turned = schedule.ChannelsLast().apply(ir, Action("channels_last"))
+    calls = find(CudnnEpilogue().apply(turned, Action("cudnn_epilogue")), ACTIVATED)
+    assert all(value(call).is_contiguous(memory_format=torch.channels_last) for call in calls)
+
+
+def _no_text(ir: Any, actions: tuple[Action, ...]) -> Candidate:
+    raise NotImplementedError

@@ -1,0 +1,64 @@
+"""Threads that each have a row, and add it up in a loop inside of loops: vectors of threads that read their rows' elements one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from executables import OPTIMISED, PLAIN
+
+from warpwright.domains import transpile
+
+KERNEL = """
+__global__ void weigh(const float* Q, const float* K, float* out, INDEX n, INDEX d) {
+  extern __shared__ float all[];
+  const INDEX t = threadIdx.x;
+  float *q = all, *k = all + blockDim.x * d, *S = all + 2 * blockDim.x * d;
+  for (int x = 0; x < d; ++x) k[t * d + x] = K[t * d + x];
+  __syncthreads();
+  for (int i = 0; i < n; ++i) {
+    for (int x = 0; x < d; ++x) q[t * d + x] = Q[i * blockDim.x * d + t * d + x];
+    float most = -INFINITY;
+    for (int y = 0; y < blockDim.x; ++y) {
+      float sum = 0;
+      for (int x = 0; x < d; ++x) sum += q[t * d + x] * k[y * d + x];
+      S[blockDim.x * t + y] = sum;
+      if (sum > most) most = sum;
+    }
+    for (int y = 0; y < blockDim.x; ++y) S[blockDim.x * t + y] = S[blockDim.x * t + y] - most;
+    for (int x = 0; x < d; ++x) {
+      float all_y = 0;
+      for (int y = 0; y < blockDim.x; ++y) all_y += S[blockDim.x * t + y] * k[y * d + x];
+      out[i * blockDim.x * d + t * d + x] = all_y;
+    }
+  }
+}
+"""
+
+
+def written(text: str) -> str:
+    return transpile.compile_text(text, "rows.cu", blocks={"weigh": (32, 1, 1)}).source.partition("static void weigh_block")[2]
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("threads", [32, 13])
+def test_answers_are_those_of_fibers_to_the_bit(threads: int) -> None:
+    text = KERNEL.replace("blockDim.x", "(int)blockDim.x").replace("INDEX", "int")
+    assert "sum_lanes = (sum_lanes + (ww::load_apart<ww::floats>(&q[" in written(text)
+    n, d, rng = 3, 5, np.random.default_rng(threads)
+    q, k = rng.standard_normal((n, threads, d)).astype(np.float32), rng.standard_normal((threads, d)).astype(np.float32)
+    answers = []
+    for tier, flags in (("vectors", OPTIMISED), ("fibers", PLAIN)):
+        out = np.full((n, threads, d), 7, np.float32)
+        kernel = transpile.compile_text(text, "rows.cu", tier=tier, blocks={"weigh": (32, 1, 1)}).load(flags)["weigh"]
+        kernel[1, threads, 4 * (2 * threads * d + threads * threads)](q, k, out, n, d)
+        answers.append(out)
+    assert np.array_equal(*answers)
+
+
+def test_what_may_begin_again_at_zero_stays() -> None:
+    assert "ww::load_apart" not in written(KERNEL.replace("INDEX", "unsigned"))
+
+
+def test_without_sums_in_the_depth_reading_one_by_one_does_not_pay() -> None:
+    text = KERNEL.replace("blockDim.x", "(int)blockDim.x").replace("INDEX", "int")
+    assert "ww::load_apart" not in written(text.replace("sum +=", "sum =").replace("all_y +=", "all_y ="))

@@ -1,0 +1,115 @@
+"""A convolution, its bias, a residual and a ReLU as one call of cuDNN, which has kernels that end so. What torch does by itself are three kernels, of
+which two go over the result once more; torch.compile leaves one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+from torch import fx
+from torch.nn import functional as F
+
+from warpwright.base import Action
+from warpwright.domains.graph.cuda.plan import DEFAULT
+from warpwright.domains.graph.ir import GraphIR, aten, dtype, edit, find, is_op, is_tensor, only_user, shape, value
+from warpwright.domains.graph.techniques.convolutions.convolution import CONVOLUTIONS, Convolution, read
+from warpwright.domains.graph.techniques.fuse import fuse_cuda
+from warpwright.errors import NotApplicable
+from warpwright.space import Traits
+
+_TEXT = '''
+def activated_convolution(x, weight, bias, more, stride, padding, dilation, groups):
+    """Return relu(conv2d(x, weight, bias) + more), on a GPU by one call of cuDNN."""
+    if not x.is_cuda:
+        result = torch.nn.functional.conv2d(x, weight, bias, stride, padding, dilation, groups)
+        return torch.relu(result if more is None else result + more)
+    if more is None:
+        return torch.cudnn_convolution_relu(x, weight, bias, stride, padding, dilation, groups)
+    return torch.cudnn_convolution_add_relu(x, weight, more, 1.0, bias, stride, padding, dilation, groups)
+'''
+
+
+class ActivatedConvolution:
+    """The graph's name for the generated function `activated_convolution`."""
+
+    __name__ = "activated_convolution"
+
+    def __call__(self, x: Any, weight: Any, bias: Any, more: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> torch.Tensor:
+        """Return what the function computes."""
+        result = F.conv2d(x, weight, bias, stride, padding, dilation, groups)
+        last = any(t.is_contiguous(memory_format=torch.channels_last) and not t.is_contiguous() for t in (x, weight))
+        form = torch.channels_last if last else torch.contiguous_format
+        return torch.relu(result if more is None else result + more).contiguous(memory_format=form)
+
+    def python_text(self) -> str:
+        """Return the function's text, for the generated file."""
+        return _TEXT
+
+
+ACTIVATED = ActivatedConvolution()
+
+
+class _Match(NamedTuple):
+    conv: Convolution
+    more: fx.Node | None
+
+
+@dataclass(frozen=True)
+class CudnnEpilogue:
+    """relu(conv2d(x, w, b) + z)  ->  torch.cudnn_convolution_add_relu(x, w, z, 1.0, b), and the same without z, for every such convolution.
+
+    In the precision that the flags permit, as the convolution itself. z is added in float32 before the result is written.
+    """
+
+    name: str = "cudnn_epilogue"
+    traits: ClassVar[Traits] = Traits("S", tried_first=True, best_with=(fuse_cuda(1, DEFAULT), fuse_cuda(1, DEFAULT, 0), Action("cuda_graph")))
+
+    def sites(self, ir: GraphIR) -> Iterable[Action]:
+        """Yield one action for all of them together."""
+        late = ("compile", "cuda_graph", "plan", "full_precision_convolutions", "fuse_cuda")
+        if ir.training is None and not any(ir.scheduled(name) for name in late) and _matches(ir):
+            yield Action(self.name)
+
+    def apply(self, ir: GraphIR, action: Action) -> GraphIR:
+        """Return the IR with each in one call."""
+        if action not in list(self.sites(ir)):
+            raise NotApplicable("expected a 2D convolution with a bias before a ReLU", f"not {action}")
+        e = edit(ir)
+        for name in _matches(ir):
+            node = e.node(name)
+            match = _match(node)
+            assert match is not None
+            conv, more = match
+            at = e.before(node)
+            places = (list(conv.stride), list(conv.padding), list(conv.dilation))
+            e.replace(node, at.call(ACTIVATED, conv.x, conv.weight, conv.bias, more, *places, conv.groups))
+        return e.finish().with_schedule(action)
+
+
+def _matches(ir: GraphIR) -> list[str]:
+    return [node.name for node in find(ir, aten.relu.default) if _match(node) is not None]
+
+
+def _match(node: fx.Node) -> _Match | None:
+    """Return the convolution that a ReLU ends, and what is added to it, if all of that is read nowhere else."""
+    source: Any = node.args[0]
+    if _is_fit(source, node):
+        return _Match(read(source), None)  # type: ignore[arg-type]
+    if not is_op(source, aten.add.Tensor) or source.kwargs or only_user(source) is not node:
+        return None
+    for one, other in (source.args, source.args[::-1]):
+        if is_tensor(other) and _is_fit(one, source) and shape(other) == shape(one) and value(other).stride() == value(one).stride():
+            return _Match(read(one), other)  # type: ignore[arg-type]
+    return None
+
+
+def _is_fit(node: Any, reader: fx.Node) -> bool:
+    conv = read(node) if is_op(node, *CONVOLUTIONS) else None
+    if conv is None or conv.d != 2 or conv.bias is None or only_user(node) is not reader or conv.groups == shape(conv.x)[1] > 1:
+        return False
+    return all(dtype(tensor) == torch.float32 for tensor in (conv.x, conv.weight, conv.bias, node))
+
+
+TECHNIQUES = (CudnnEpilogue(),)
