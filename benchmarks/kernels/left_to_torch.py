@@ -1,10 +1,10 @@
 """What the first program of a task leaves to torch: which calls, and what share of the estimated time they are. On a CPU, without weights or a GPU.
 
-    python -m benchmarks.kernels.left_to_torch --kernelbench KB [--levels 1,2,3] [--models fifth] --out OUT [--minutes 8] [--part 0/1]
+    python -m benchmarks.kernels.left_to_torch --kernelbench KB [--levels 1,2,3] [--models bert,t5] --out OUT [--minutes 8]
 
 Each task is captured on the meta device, the ladder asked for its first proposal for a GPU, and the calls of that program that are no kernels of
 ours are summed by kind: by the cost model's seconds at an H200's rates without launches ("work"), and by their number. rows.jsonl has a row a task,
-with the seconds of the processor that reading and planning took on this machine; the last lines of the output sum over all.
+with the seconds of the processor that reading and planning took on this machine.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import json
 import tempfile
 import time
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -47,13 +47,14 @@ def row_of(file: Path, name: str) -> dict[str, Any]:
         return row | {"reason": "in parts"}
     folded = foldable(ir.graph) if ir.scheduled("fold_parameters") is not None else set()
     calls = [node for node in ir.graph.nodes if node.op == "call_function" and node not in folded and cost_model.launches(node)]
-    work: Counter[str] = Counter()
+    work: dict[str, float] = defaultdict(float)
     count: Counter[str] = Counter()
     for node in calls:
         kind = f"ours: {type(node.target).__name__}" if hasattr(node.target, "python_text") else _named(node.target)
         work[kind] += 1e6 * cost_model.call_seconds(node, rates)
         count[kind] += 1
-    row |= {"written s": round(written, 2), "characters": len(source), "us": {kind: round(us, 2) for kind, us in work.most_common()}}
+    most = {kind: round(us, 2) for kind, us in sorted(work.items(), key=lambda one: -one[1])}
+    row |= {"written s": round(written, 2), "characters": len(source), "us": most}
     return row | {"calls": dict(count)}
 
 

@@ -204,8 +204,8 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
     if is_op(node, aten.einsum):
         return _KINDS.get(value(node).dtype, "float32"), 2.0 * einsum.operations(node)
     if name == "activated_convolution":
-        weight = node.args[1]
-        return _kind_of(2, 1, shape(node.args[0])[1]), 2.0 * math.prod(shape(node)) * math.prod(shape(weight)[1:])  # type: ignore[arg-type]
+        source, window = node.all_input_nodes[:2]
+        return _kind_of(2, 1, shape(source)[1]), 2.0 * math.prod(shape(node)) * math.prod(shape(window)[1:])
     if name.startswith("direct_convolution"):
         weight: Any = node.args[1]
         places = math.prod(node.args[5]) * shape(node.args[0])[0]  # type: ignore[arg-type]
