@@ -115,7 +115,10 @@ class Policy:
 
         how = list(spreads) or [None] * len(prompts)
         drawing = Random(seed)
-        excluded = [frozenset(one) for one in known]
+        sets = {id(one): frozenset(one) for one in known}
+        excluded = [sets[id(one)] for one in known]
+        seen: dict[tuple[Writing, frozenset[Recipe], tuple[str, ...]], list[str]] = {}
+        """What may come next: answers to one program begin alike."""
         batch = self.tokenizer(list(prompts), return_tensors="pt", padding=True)
         start = batch["input_ids"].shape[1]
         number = self.tokenizer.get_vocab()
@@ -128,7 +131,10 @@ class Policy:
             if tokens and tokens[-1] in (number[END], number[PAD]):
                 return [number[PAD]]
             words = spelt[index][tokens]
-            legal = writings[index].allowed(words, excluded[index]) if len(words) < MOST_WORDS else [END]
+            asked = (writings[index], excluded[index], words)
+            if asked not in seen:
+                seen[asked] = writings[index].allowed(words, excluded[index]) if len(words) < MOST_WORDS else [END]
+            legal = seen[asked]
             following = {number[word]: word for word in legal if word in number}
             unread = [word for word in legal if word not in number]
             if unread and (how[index] is not None or not following):

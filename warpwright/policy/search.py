@@ -6,8 +6,8 @@ the model never read, or techniques of which it knows less than half, is the lad
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -19,6 +19,7 @@ from warpwright.policy.spreading import Spread, spread
 from warpwright.policy.words import Places, program_words
 from warpwright.policy.writing import END, MayEnd, Writing, anywhere
 from warpwright.search import ladder
+from warpwright.search.costs import Costs
 from warpwright.search.moves import Moves, Proposer, Recipe
 from warpwright.space import Space
 
@@ -55,7 +56,7 @@ class PolicySearch:
             prompts = [asking.prompt(known, rng, roof, self.policy.notes.exemplars) for _ in range(batch) for _ in range(width)]
             count = len(prompts)
             written = self.policy.write(prompts, [asking.writing] * count, [known] * count, rng.getrandbits(32), [asking.spread(known)] * count)
-            chosen = [asking.cheapest([one.recipe for one in written[start : start + width]]) for start in range(0, count, width)]
+            chosen = [asking.cheapest([one.recipe for one in written[start : start + width]], known) for start in range(0, count, width)]
             recipes = [recipe if recipe not in known else asking.moves.walk(rng, rng.randint(1, MOST_STEPS)) for recipe in chosen]
             records = yield recipes
             known.update(zip(recipes, (record.speedup for record in records), strict=True))
@@ -86,11 +87,12 @@ class Asking:
         """Return a prompt with exemplars drawn from `known`."""
         return prompt.text(self.program, roof, prompt.draw(known, rng, how), self.places)
 
-    def cheapest(self, recipes: Sequence[Recipe]) -> Recipe:
-        """Return the recipe that the space's cost model holds for the cheapest; the first where it has none."""
-        return min(recipes, key=lambda recipe: self.moves.estimate(recipe) or math.inf)
+    def cheapest(self, recipes: Sequence[Recipe], known: Mapping[Recipe, float] | None = None) -> Recipe:
+        """Return the recipe that the space's cost model, corrected by what is known, holds for the cheapest; the first where it has none."""
+        return Costs(self.moves, known).best(recipes)
 
     def spread(self, known: dict[Recipe, float], promised: bool = True) -> Spread | None:
         """Return how to spread what is written next; None where no more than the original is known and no cost model promises anything."""
         said = (((*self.places.recipe(recipe), END), speedup) for recipe, speedup in known.items() if recipe)
-        return spread(said, promises=self.promises if promised else None)
+        found = spread(said, promises=self.promises if promised else None)
+        return replace(found, costs=Costs(self.moves, known)) if found and promised and self.promises else found

@@ -7,7 +7,7 @@ likely, the more so the further those stayed behind the best one:
     weight(word) = ((1 - SHARE) * chance(word) + SHARE / legal words) / (1 + STRENGTH * sum over known recipes that begin so of (SEEN + regret))
 
 with the regret 1 - speed-up / best, a failure's being 1. Where the space has a cost model, the weight is multiplied by what that promises of the word
-(`promise.py`). Without one the first answer is the policy's own: nothing is known then.
+(`promise.py`), and by how far its promises held so far (`search/costs.py`). Without one the first answer is the policy's own: nothing is known then.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from warpwright.policy.promise import Promises
+from warpwright.search.costs import Costs
 
 SHARE = 0.2
 """Of the weight of a word, what is drawn among all legal ones."""
@@ -35,6 +36,7 @@ class Spread:
     share: float = SHARE
     strength: float = STRENGTH
     promises: Promises | None = None
+    costs: Costs | None = None
 
     def weights(self, before: tuple[str, ...], words: Sequence[str], chances: Sequence[float], legal: int) -> list[float]:
         """Return the weight of each of `words`, which may come after `before`, by the model's chances; `legal`: how many may come in all.
@@ -42,6 +44,8 @@ class Spread:
         The weights need not add up to 1.
         """
         factors = self.promises.factors(before, words) if self.promises else [1.0] * len(words)
+        if self.costs:  # of a technique that the recipe has already what it is worth is in the estimate's error as it stands
+            factors = [factor * (1.0 if word in before else self.costs.factor(word)) for word, factor in zip(words, factors, strict=True)]
         return [
             factor * ((1 - self.share) * chance + self.share / legal) / (1 + self.strength * self.counted.get((*before, word), 0.0))
             for word, chance, factor in zip(words, chances, factors, strict=True)

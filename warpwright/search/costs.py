@@ -9,7 +9,7 @@ this program, recipes with it come later. A recipe that did not pass teaches not
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from warpwright.search.moves import Moves, Recipe
 
@@ -23,10 +23,17 @@ NOISE = 0.05
 class Costs:
     """What is expected of one space's recipes."""
 
-    def __init__(self, moves: Moves) -> None:
+    def __init__(self, moves: Moves, known: Mapping[Recipe, float] | None = None) -> None:
+        """`known`: recipe -> speed-up, what is learned at once."""
         self.moves = moves
         self._weights: dict[str, float] = {}
         self._covariance: dict[str, dict[str, float]] = {}
+        for recipe, speedup in (known or {}).items():
+            self.learn(recipe, speedup)
+
+    def factor(self, technique: str) -> float:
+        """Return how many times as fast a program with a technique is as the cost model says."""
+        return math.exp(self._weights.get(technique, 0.0))
 
     def gain(self, recipe: Recipe) -> float:
         """Return the log of the speed-up that is expected; -inf for a recipe without an estimate."""

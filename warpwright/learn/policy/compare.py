@@ -64,7 +64,7 @@ def policy_lines(
             for i, one in zip(wide, written, strict=True):
                 answers.setdefault(i, []).append(one.recipe)
             for i, recipes in answers.items():
-                recipe = askings[asked[i].name].cheapest(recipes)
+                recipe = askings[asked[i].name].cheapest(recipes, known[i] if how.promised else None)
                 known[i][recipe] = speedup = asked[i].speedups.get(recipe, 1.0)
                 lines[i].append(max(lines[i][-1], speedup))
     return {task.name: lines[number * runs : (number + 1) * runs] for number, task in enumerate(tasks)}
