@@ -120,8 +120,8 @@ class Facts:
     """What could not be found, and why."""
 
 
-REMEMBERED, AHEAD = 256, 4
-"""IRs that a space keeps, the newest ones, and by how many actions a new recipe may be longer than one of them."""
+REMEMBERED = 256
+"""IRs that a space keeps, the newest ones."""
 
 
 @dataclass(frozen=True)
@@ -191,17 +191,18 @@ class Space(Generic[IR]):
         return self.technique(action.technique).traits
 
     def replay(self, actions: Iterable[Action]) -> IR:
-        """Return the start IR with a whole recipe applied."""
+        """Return the start IR with a whole recipe applied; raise NotApplicable when one of its actions is not legal where it stands."""
         recipe = tuple(actions)
         ir, done = self._beginning(recipe)
         for action in recipe[done:]:
             ir = self.apply(ir, action)
-        self.remember(recipe, ir)
+        if done < len(recipe):
+            self.remember(recipe, ir)
         return ir
 
     def _beginning(self, recipe: tuple[Action, ...]) -> tuple[IR, int]:
-        """Return the IR of the longest beginning of a recipe that was replayed lately, and its length: searches go a few steps further."""
-        for length in range(len(recipe), max(0, len(recipe) - AHEAD), -1):
+        """Return the IR of the longest beginning of a recipe that was replayed lately, and its length: searches go a step further each time."""
+        for length in range(len(recipe), 0, -1):
             known = self.replayed.get(recipe[:length])
             if known is not None:
                 return known, length

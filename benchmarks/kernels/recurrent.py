@@ -26,7 +26,7 @@ from torch import nn
 from benchmarks.kernels.int8_product import batch as seconds_of
 from benchmarks.kernels.int8_product import milliseconds
 from warpwright.templates import driver, recurrent
-from warpwright.templates.recurrent import KINDS, Chip, Network, Tiles
+from warpwright.templates.recurrent import KINDS, PLAIN, Chip, Network, Tiles, Way
 
 H200 = Chip(132, 227 * 1024, "90a")
 
@@ -61,7 +61,7 @@ class Case:
     both: bool = False
     batch_first: bool = False
     bias: bool = True
-    shares: tuple[int, ...] = (1,)
+    ways: tuple[Way, ...] = (PLAIN,)
 
     def network(self, meta: bool = False) -> Any:
         """Return torch's module, on the GPU or nowhere."""
@@ -69,12 +69,12 @@ class Case:
         options = {"bidirectional": self.both, "batch_first": self.batch_first, "bias": self.bias}
         return made(self.size, self.hidden, self.layers, device="meta" if meta else "cuda", **options).eval()
 
-    def launches(self, chip: Chip, share: int = 1) -> list[tuple[int, Tiles]] | None:
+    def launches(self, chip: Chip, way: Way = PLAIN) -> list[tuple[int, Tiles]] | None:
         """Return the plan of a call."""
         net = self.network(meta=True)
         states = [torch.empty(net.num_layers * (2 if self.both else 1), self.batch, self.hidden, device="meta")] * (2 if self.kind == "lstm" else 1)
         call = Network(KINDS.index(self.kind), states, net._flat_weights, self.bias, self.layers, self.both, self.batch_first)
-        return recurrent.groups(call, self.batch, chip, share)
+        return recurrent.groups(call, self.batch, chip, way)
 
     def inputs(self, seed: int = 0) -> tuple[torch.Tensor, list[torch.Tensor]]:
         """Return x and the first states."""
@@ -84,10 +84,10 @@ class Case:
         cells = self.layers * (2 if self.both else 1)
         return x, [torch.randn(cells, self.batch, self.hidden, device="cuda", generator=draw) for _ in range(2 if self.kind == "lstm" else 1)]
 
-    def ours(self, net: Any, x: torch.Tensor, hx: list[torch.Tensor], share: int = 1) -> tuple[torch.Tensor, ...]:
+    def ours(self, net: Any, x: torch.Tensor, hx: list[torch.Tensor], way: Way = PLAIN) -> tuple[torch.Tensor, ...]:
         """Call the persistent kernel."""
         options = (self.bias, self.layers, 0.0, False, self.both, self.batch_first)
-        return recurrent.network(self.kind, x, hx, net._flat_weights, *options, share=share)
+        return recurrent.network(self.kind, x, hx, net._flat_weights, *options, way=way)
 
     def torchs(self, net: Any, x: torch.Tensor, hx: list[torch.Tensor]) -> list[torch.Tensor]:
         """Call torch's network."""
@@ -100,12 +100,14 @@ CHECKED = (
     Case("gru", 50, 10, 128, 256, 6), Case("rnn_tanh", 40, 5, 20, 300, 2), Case("rnn_relu", 9, 3, 8, 33, 2), Case("lstm", 20, 1, 100, 1000),
     Case("lstm", 24, 32, 64, 1024), Case("gru", 24, 16, 64, 1500), Case("lstm", 17, 64, 40, 100, 2, both=True, bias=False),
 )  # fmt: skip
+WAYS = (PLAIN, Way(1, True), Way(1, False, 12), Way(1, True, 12), Way(2), Way(2, True))
 TIMED = (
-    Case("lstm", 512, 10, 128, 256, 6, batch_first=True, shares=(1, 2)), Case("gru", 512, 10, 128, 256, 6, shares=(1, 2)),
-    Case("lstm", 512, 10, 128, 256, 6, both=True, batch_first=True, shares=(1, 2, 4)), Case("gru", 512, 10, 128, 256, 6, both=True, shares=(1, 2, 4)),
-    Case("lstm", 512, 1, 1024, 1024), Case("lstm", 512, 8, 1024, 1024), Case("lstm", 256, 32, 1024, 1024),
-    Case("lstm", 512, 1, 512, 512, shares=(1, 2, 4)), Case("lstm", 512, 16, 512, 512, 2, shares=(1, 2)), Case("gru", 512, 1, 1024, 1024),
-    Case("gru", 512, 4, 1536, 1536), Case("rnn_tanh", 512, 8, 1024, 1024), Case("lstm", 128, 64, 512, 512, 2), Case("lstm", 512, 1, 64, 64),
+    Case("lstm", 512, 10, 128, 256, 6, batch_first=True, ways=WAYS), Case("gru", 512, 10, 128, 256, 6, ways=WAYS),
+    Case("lstm", 512, 10, 128, 256, 6, both=True, batch_first=True, ways=WAYS), Case("gru", 512, 10, 128, 256, 6, both=True, ways=WAYS),
+    Case("lstm", 512, 1, 1024, 1024), Case("lstm", 512, 8, 1024, 1024, ways=WAYS), Case("lstm", 256, 32, 1024, 1024, ways=WAYS[:2]),
+    Case("lstm", 512, 1, 512, 512), Case("lstm", 512, 16, 512, 512, 2, ways=WAYS), Case("gru", 512, 1, 1024, 1024),
+    Case("gru", 512, 4, 1536, 1536, ways=WAYS[:4]), Case("rnn_tanh", 512, 8, 1024, 1024, ways=WAYS[:2]),
+    Case("lstm", 128, 64, 512, 512, 2, ways=WAYS[:2]), Case("lstm", 512, 1, 64, 64),
 )  # fmt: skip
 
 
@@ -141,19 +143,23 @@ def _guarded(rows: Any) -> Iterator[dict[str, Any]]:
 
 
 def _planned(case: Case) -> Iterator[dict[str, Any]]:
-    for share in case.shares:
-        launches = case.launches(H200, share) or []
+    for way in case.ways:
+        launches = case.launches(H200, way) or []
         plans = [tiles._asdict() | {"places": tiles.places, "shared": tiles.shared} for _, tiles in launches[:1]]
-        yield {"table": "plans", **_sizes(case), "share": share, "layers": [count for count, _ in launches], "first plan": plans}
+        yield {"table": "plans", **_sizes(case), "way": _said(way), "layers": [count for count, _ in launches], "first plan": plans}
 
 
 def _compiled(jobs: int) -> Iterator[dict[str, Any]]:
     start, chip = time.monotonic(), recurrent.chip(0)
     assert chip is not None
-    plans = {tiles for case in (*CHECKED, *TIMED) for share in case.shares for _, tiles in case.launches(chip, share) or []}
+    plans = {tiles for case in (*CHECKED, *TIMED) for way in case.ways for _, tiles in case.launches(chip, way) or []}
     with ThreadPoolExecutor(jobs) as pool:
         list(pool.map(lambda tiles: driver.machine_code(recurrent.text("recurrent.cu"), chip.arch, tiles.defines()), sorted(plans)))
     yield {"table": "compiled", "gpu": torch.cuda.get_device_name(), "kernels": len(plans), "seconds": round(time.monotonic() - start, 1)}
+
+
+def _said(way: Way) -> str:
+    return " ".join([f"share {way.share}", *(["sampled"] if way.sampled else []), f"{way.warps} warps"])
 
 
 def _sizes(case: Case) -> dict[str, Any]:
@@ -193,18 +199,23 @@ def _exact(case: Case, net: Any, x: torch.Tensor, hx: list[torch.Tensor]) -> lis
 
 def timed(case: Case) -> Iterator[dict[str, Any]]:
     """Time a network whole, and what its steps would take by their weights alone."""
-    net = case.network()
+    net, chip = case.network(), recurrent.chip(0) or H200
     x, hx = case.inputs()
-    calls: dict[str, Any] = {f"share {share}": partial(case.ours, net, x, hx, share) for share in case.shares}
+    calls: dict[str, Any] = {_said(way): partial(case.ours, net, x, hx, way) for way in case.ways if case.launches(chip, way)}
     calls["cuDNN"] = lambda: case.torchs(net, x, hx)
     torch.backends.cudnn.allow_tf32 = False
     strict = milliseconds({"cuDNN": calls["cuDNN"]}, 3, 3.0)["cuDNN"]
     torch.backends.cudnn.allow_tf32 = True
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        case.torchs(net, x, hx)
+    calls["cuDNN graph"] = graph.replay
     spent = milliseconds(calls, 5, 3.0)
-    best = min(spent[f"share {share}"] for share in case.shares)
+    best = min(ms for name, ms in spent.items() if not name.startswith("cuDNN"))
     weights = 4 * case.hidden * case.hidden * recurrent.GATES[KINDS.index(case.kind)] * case.layers * (2 if case.both else 1)
-    row = {"table": "steps", **_sizes(case), "ms": {name: round(ms, 4) for name, ms in spent.items() if name != "cuDNN"}}
-    row |= {"cuDNN ms": round(spent["cuDNN"], 4), "cuDNN float32 ms": round(strict, 4), "of cuDNN": round(spent["cuDNN"] / best, 2)}
+    row = {"table": "steps", **_sizes(case), "ms": {name: round(ms, 4) for name, ms in spent.items() if not name.startswith("cuDNN")}}
+    row |= {"cuDNN ms": round(spent["cuDNN"], 4), "cuDNN float32 ms": round(strict, 4), "cuDNN graph ms": round(spent["cuDNN graph"], 4)}
+    row["of the best"] = round(min(spent["cuDNN"], spent["cuDNN graph"], strict) / best, 2)
     whole = 1e3 * best / case.steps
     read = _from_l2(weights)
     row |= {"us a step": round(whole, 3), "us weights from L2": round(read, 3), "of 1.3": round(1.3 * read / whole, 2)}

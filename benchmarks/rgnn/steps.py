@@ -64,7 +64,10 @@ def seen(layer: Any, leaves: Sequence[torch.Tensor], results: Results) -> dict[s
     return {name: torch.cat(parts) for name, parts in grouped.items()}
 
 
-def rows(name: str, model: str, clock: Clock, scale: float, attend: bool = False) -> list[dict[str, Any]]:
+LABELS = ("launches", "recorded layers", "recorded whole")
+
+
+def rows(name: str, model: str, clock: Clock, scale: float, attend: bool = False, labels: Sequence[str] = LABELS) -> list[dict[str, Any]]:
     """Return the times of one layer on one graph."""
     graph = synth.synthetic(name, scale, clock.device)
     layer = layer_of(model, graph, 64, clock.device)
@@ -73,7 +76,7 @@ def rows(name: str, model: str, clock: Clock, scale: float, attend: bool = False
     common = {"table": "steps", "graph": name, "layer": model, "attend": attend, "longest": counting.SHORT}
     wanted = {key: x.clone() for key, x in seen(layer, leaves, step()).items()}
     found = []
-    for label in ("launches", "recorded layers", "recorded whole"):
+    for label in labels:
         layer.options = Options(replay=label == "recorded layers", attend=attend or None)  # type: ignore[assignment]
         whole: Any = captured(layer, step) if label == "recorded whole" else step
 
@@ -103,6 +106,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--graphs", default="aifb,mutag")
     parser.add_argument("--models", default="hgt,rgat,rgcn")
     parser.add_argument("--attend", action="store_true", help="with Options(attend=True)")
+    parser.add_argument("--whole", action="store_true", help="recorded whole alone")
     parser.add_argument("--longest", type=int, default=counting.SHORT, help="edges of a chunk in a small graph")
     parser.add_argument("--seconds", type=float, default=15.0, help="nothing is begun later")
     parser.add_argument("--dry", action="store_true", help="tiny graphs on the CPU")
@@ -118,7 +122,8 @@ def main(argv: Sequence[str] | None = None) -> None:
                 if time.time() - started > args.seconds:
                     continue
                 try:
-                    found = rows(name, model, clock, 0.05 * 1e4 / sum(synth.SPECS[name].nodes) if args.dry else 1.0, args.attend)
+                    scale = 0.05 * 1e4 / sum(synth.SPECS[name].nodes) if args.dry else 1.0
+                    found = rows(name, model, clock, scale, args.attend, LABELS[2:] if args.whole else LABELS)
                 except Exception as problem:
                     traceback.print_exc()
                     found = [{"table": "failures", "graph": name, "layer": model, "note": f"{type(problem).__name__}: {str(problem)[:300]}"}]

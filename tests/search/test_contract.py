@@ -13,7 +13,7 @@ from warpwright.errors import UsageError
 from warpwright.loop import Course, optimize
 from warpwright.search import SEARCHES, by_name
 from warpwright.search.moves import LONGEST, Moves
-from warpwright.space import Traits
+from warpwright.space import Space, Traits
 
 EVERY = pytest.mark.parametrize("name", sorted(SEARCHES))
 
@@ -158,6 +158,26 @@ def test_what_only_makes_a_baseline_is_not_proposed() -> None:
         additions = Moves(replace(space, baselines=baselines)).additions(())
         assert (alone in additions) == proposed
     assert Moves(replace(space, baselines=frozenset({"compile"}))).legal(merged)
+
+
+def test_a_recipe_is_replayed_from_its_longest_beginning_that_is_known_however_long_it_is() -> None:
+    class Counting:
+        """Adds one, as often as it is asked to."""
+
+        name, traits, done = "count", Traits("S"), 0
+
+        def sites(self, ir: int) -> list[Action]:
+            return [Action("count")]
+
+        def apply(self, ir: int, action: Action) -> int:
+            self.done += 1
+            return ir + 1
+
+    counting = Counting()
+    space: Space[int] = Space(0, (counting,), lambda ir, actions: None)  # type: ignore[arg-type, return-value]
+    recipe = (Action("count"),) * 1200
+    assert Moves(space).ir(recipe) == space.replay(recipe) == 1200 and counting.done == 1200
+    assert space.replay((*recipe, Action("count"))) == 1201 and counting.done == 1201
 
 
 def test_an_estimate_is_worked_out_once_a_recipe_even_when_its_ir_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from warpwright.templates import recurrent
-from warpwright.templates.recurrent import KINDS, Chip, Network, Tiles
+from warpwright.templates.recurrent import KINDS, PLAIN, Chip, Network, Tiles, Way
 
 ENTRY = """
 extern "C" int spread(const Cells* cells, int steps, long long step, long long row, int grid, int shared) {
@@ -48,17 +48,17 @@ def network_of(kind: str, size: int, hidden: int, **options: Any) -> Any:
     return made(size, hidden, **options).eval()
 
 
-def run(model: Any, x: torch.Tensor, hx: list[torch.Tensor], chip: Chip, monkeypatch: pytest.MonkeyPatch) -> tuple[tuple[torch.Tensor, ...], Any]:
+def run(model: Any, x: torch.Tensor, hx: list[torch.Tensor], chip: Chip, way: Way, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(recurrent, "launch", launch)
     kind = KINDS.index(model.mode.lower())
     net = Network(kind, hx, model._flat_weights, model.bias, model.num_layers, model.bidirectional, model.batch_first)
-    launches = recurrent.groups(net, x.shape[0 if model.batch_first else 1], chip)
+    launches = recurrent.groups(net, x.shape[0 if model.batch_first else 1], chip, way)
     assert launches is not None
     with torch.no_grad():
         return recurrent.run(x, net, launches), launches
 
 
-def check(kind: str, sizes: tuple[int, int, int, int], chip: Chip, monkeypatch: pytest.MonkeyPatch, grown: float = 1.0, **options: Any) -> Any:
+def check(kind: str, sizes: tuple[int, int, int, int], chip: Chip, monkeypatch: pytest.MonkeyPatch, way: Way = PLAIN, **options: Any) -> Any:
     """Compare with float64; the error may be twice what torch's own is in float32, and two units in the last place of 1."""
     steps, batch, size, hidden = sizes
     torch.manual_seed(hash(sizes) % 1000)
@@ -66,10 +66,7 @@ def check(kind: str, sizes: tuple[int, int, int, int], chip: Chip, monkeypatch: 
     x = torch.randn((batch, steps, size) if model.batch_first else (steps, batch, size))
     cells = model.num_layers * (2 if model.bidirectional else 1)
     hx = [torch.randn(cells, batch, hidden) for _ in range(2 if kind == "lstm" else 1)]
-    with torch.no_grad():
-        for weight in model._flat_weights:
-            weight.mul_(grown)
-    found, launches = run(model, x, hx, chip, monkeypatch)
+    found, launches = run(model, x, hx, chip, way, monkeypatch)
     state = tuple(hx) if kind == "lstm" else hx[0]
     with torch.no_grad():
         own = torch.utils._pytree.tree_leaves(model(x, state))
@@ -90,6 +87,7 @@ CASES = {
     "lstm_blocks": ("lstm", (6, 5, 9, 40), 4, {"num_layers": 2}),
     "lstm_both_ways": ("lstm", (5, 2, 9, 21), 4, {"num_layers": 2, "bidirectional": True, "batch_first": True}),
     "gru_chained": ("gru", (6, 3, 8, 36), 4, {"num_layers": 2, "batch_first": True}),
+    "gru_sampled": ("gru", (5, 14, 8, 36), 4, {"num_layers": 2, "way": Way(1, True, 12)}),
     "gru_no_bias": ("gru", (4, 1, 8, 19), 6, {"num_layers": 1, "bias": False, "bidirectional": True}),
     "tanh": ("rnn_tanh", (7, 4, 3, 24), 6, {"num_layers": 3}),
     "relu": ("rnn_relu", (4, 6, 8, 33), 2, {"num_layers": 1}),

@@ -54,7 +54,7 @@ def test_a_case_that_is_refused_is_left_out(tmp_path: Path, monkeypatch: pytest.
     judged = original(tmp_path, "assert lengths.max() == x.shape[1], 'too short'")
     inputs: Any = [torch.randn(2, 40), torch.tensor([31, 31])]
     monkeypatch.setattr(judged, "inputs", lambda case: inputs)
-    worker: Any = SimpleNamespace(_original=judged, form=None)
+    worker: Any = SimpleNamespace(_original=judged, form=None, asks_host=False)
     assert JudgeWorker._problem(worker, Case("nominal", 3), 0) == "the original raises on it: too short"
     inputs[1] = torch.tensor([40, 31])
     assert JudgeWorker._problem(worker, Case("nominal", 4), 0) == ""

@@ -26,7 +26,7 @@ NEAR = 1000
 
 
 class Moves:
-    """Replays recipes of one space, which remembers the IRs they gave: replaying a recipe copies the graph once for each action."""
+    """Steps from one recipe of a space to others; the space remembers the IRs that recipes gave."""
 
     def __init__(self, space: Space[Any], longest: int = LONGEST) -> None:
         self.space, self.longest = space, longest
@@ -36,13 +36,7 @@ class Moves:
 
     def ir(self, recipe: Recipe) -> Any:
         """Return the IR of `recipe`; raise NotApplicable when one of its actions is not legal where it stands."""
-        if not recipe:
-            return self.space.start
-        ir = self.space.replayed.get(recipe)
-        if ir is None:
-            ir = self.space.apply(self.ir(recipe[:-1]), recipe[-1])
-            self.space.remember(recipe, ir)
-        return ir
+        return self.space.replay(recipe)
 
     def actions(self, recipe: Recipe) -> list[Action]:
         """Return the actions that are legal after `recipe`, in the space's order; none after the longest recipe."""

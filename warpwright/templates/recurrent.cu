@@ -27,6 +27,7 @@
 #define HELD_IN 4   // 0 to DEPTH: of W_in's
 #define TOGETHER 10  // 1 to 16: batch elements whose sums are joined together
 #define AHEAD 4     // 1 to 16: reads of a thread in flight
+#define SAMPLED 0   // 0 or 1; 1: a thread waits for one of its words before it reads the others, so that waiting leaves the L2 cache free
 #endif
 #ifndef PATIENCE
 #define PATIENCE (1LL << 26)  // reads of a value before the trap: half a minute
@@ -84,12 +85,22 @@ static __device__ __forceinline__ void gather(float* to, const float* from, long
     for (int first = threadIdx.x; first < WORDS; first += THREADS * AHEAD) {
         float4 v[AHEAD];
         bool again;
+        long long reads = 0;
+        if (SAMPLED && wait) {
+            const float* own = from + first / (HIDDEN / WIDE) * row + first % (HIDDEN / WIDE) * WIDE;
+            do {
+                again = missing(fresh(own));
+                if (again) {
+                    PAUSE;
+                    if (++reads > PATIENCE) __trap();
+                }
+            } while (again);
+        }
 #pragma unroll
         for (int i = 0; i < AHEAD; ++i) {
             const int word = first + i * THREADS, b = word / (HIDDEN / WIDE), k = word % (HIDDEN / WIDE) * WIDE;
             if (word < WORDS) v[i] = fresh(from + b * row + k);
         }
-        long long reads = 0;
         do {
             again = false;
 #pragma unroll

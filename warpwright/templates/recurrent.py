@@ -26,10 +26,24 @@ GATES = (4, 3, 1, 1)
 CELL = "PqqPPPPPPPPPPq"
 """`struct Cell` of recurrent.cu, as the struct module writes it."""
 MOST_CELLS = 16
-REGISTERS = {256: 40, 512: 16}
-"""Most threads of a block -> steps of four weights, times gates, that a thread keeps in registers: 160 of 255, 64 of 128."""
+REGISTERS = {256: (40, 48), 384: (20, 40), 512: (16, 24)}
+"""Most threads of a block -> steps of four weights, times gates, that a thread keeps in registers (160 of 255, 80 of 168, 64 of 128); sums."""
 BATCHES = 64
 """More sequences are a product of matrices a step, for which this kernel is not made."""
+
+
+class Way(NamedTuple):
+    """How a network is spread over a GPU: what is left to a search."""
+
+    share: int = 1
+    """1, 2 or 4: a cell takes all, half or a quarter of the blocks that it could have: fewer have more to do, fewer wait for one another."""
+    sampled: bool = False
+    """Does a thread wait for one of its words before it reads the others?"""
+    warps: int = 8
+    """8 or 12: most warps of a block; more have fewer registers each."""
+
+
+PLAIN = Way()
 
 
 class Tiles(NamedTuple):
@@ -45,10 +59,11 @@ class Tiles(NamedTuple):
     held_in: int
     together: int
     ahead: int
+    sampled: bool
 
     def defines(self) -> list[str]:
         """Return the macros."""
-        names = ("KIND", "HIDDEN", "BATCH", "CHAINED", "UNITS", "LANES", "HELD", "HELD_IN", "TOGETHER", "AHEAD")
+        names = ("KIND", "HIDDEN", "BATCH", "CHAINED", "UNITS", "LANES", "HELD", "HELD_IN", "TOGETHER", "AHEAD", "SAMPLED")
         return [f"{name}={int(value)}" for name, value in zip(names, self, strict=True)]
 
     @property
@@ -76,32 +91,30 @@ class Tiles(NamedTuple):
 
 
 @functools.lru_cache
-def plan(kind: int, hidden: int, batch: int, cells: int, chained: bool, multiprocessors: int, shared: int, share: int = 1) -> Tiles | None:
+def plan(kind: int, hidden: int, batch: int, cells: int, chained: bool, multiprocessors: int, shared: int, way: Way = PLAIN) -> Tiles | None:
     """Return the parameters for `cells` cells at once on a GPU of so many multiprocessors with so many bytes of shared memory for a block.
 
-    None where the weights do not fit on the chip. With a `share` of 2 or 4 a cell takes half or a quarter of the multiprocessors that it could have:
-    fewer blocks have more to do in a step, and fewer wait for one another.
+    None where the weights do not fit on the chip.
     """
-    blocks = multiprocessors // cells // share
+    blocks = multiprocessors // cells // way.share
     if not blocks or not 0 < batch <= BATCHES or hidden < 1:
         return None
     units = -(-hidden // blocks)
-    wide = [lanes for lanes in (32, 16, 8) if units * lanes <= 256 and (lanes == 8 or lanes * 4 <= hidden)]
+    wide = [lanes for lanes in (32, 16, 8) if units * lanes <= 32 * way.warps and (lanes == 8 or lanes * 4 <= hidden)]
     lanes = wide[0] if wide else 8
     units = max(units, 32 // lanes)  # whole warps
     units = -(-units // (32 // lanes)) * (32 // lanes)
     if units * lanes > 512:
         return None
-    room = next(count for threads, count in REGISTERS.items() if units * lanes <= threads)
+    room, sums = next(counts for threads, counts in REGISTERS.items() if units * lanes <= threads)
     depth, gates = -(-hidden // (4 * lanes)), GATES[kind]
     held = min(depth, room // gates)
     held_in = min(depth, room // gates - held) if chained else 0
-    weights = 4 * gates * (held + held_in)
-    values = min(48, 200 - weights) if units * lanes <= 256 else 24
+    values = min(sums, 200 - 4 * gates * (held + held_in))
     together = _together(batch, max(1, min(16, values // gates)), gates, lanes, depth)
     words = batch * hidden // (1 if hidden % 4 else 4)
     ahead = min(8, max(1, -(-words // (units * lanes))))
-    tiles = Tiles(kind, hidden, batch, chained, units, lanes, held, held_in, together, ahead)
+    tiles = Tiles(kind, hidden, batch, chained, units, lanes, held, held_in, together, ahead, way.sampled and ahead > 1)
     return tiles if tiles.shared <= shared else None
 
 
@@ -176,18 +189,18 @@ def _laid(x: torch.Tensor) -> torch.Tensor:
     return x.clone() if x.data_ptr() % 16 else x
 
 
-def groups(net: Network, batch: int, of: Chip, share: int = 1) -> list[tuple[int, Tiles]] | None:
+def groups(net: Network, batch: int, of: Chip, way: Way = PLAIN) -> list[tuple[int, Tiles]] | None:
     """Return which layers go in one launch each: how many, and its parameters; None where a layer does not fit.
 
     Layers of one launch run one step behind each other, so as many go together as fit; in both directions a layer needs the whole one before.
     """
     hidden, layers, left = net.hx[0].shape[-1], net.layers, []
     if net.bidirectional:
-        tiles = plan(net.kind, hidden, batch, 2, False, of.multiprocessors, of.shared, share)
+        tiles = plan(net.kind, hidden, batch, 2, False, of.multiprocessors, of.shared, way)
         return None if tiles is None else [(1, tiles)] * layers
     while layers:
         for count in range(min(layers, MOST_CELLS), 0, -1):
-            tiles = plan(net.kind, hidden, batch, count, count > 1, of.multiprocessors, of.shared, share)
+            tiles = plan(net.kind, hidden, batch, count, count > 1, of.multiprocessors, of.shared, way)
             if tiles is not None:
                 break
         else:
@@ -248,7 +261,7 @@ _refused: set[tuple[int, Tiles]] = set()
 
 def network(
     name: str, x: torch.Tensor, hx: Sequence[torch.Tensor], params: Sequence[torch.Tensor], has_biases: bool, layers: int, dropout: float,
-    train: bool, bidirectional: bool, batch_first: bool, share: int = 1,
+    train: bool, bidirectional: bool, batch_first: bool, way: Way = PLAIN,
 ) -> tuple[torch.Tensor, ...]:  # fmt: skip
     """Return what torch's function of the name does, by the persistent kernel where that can be, else by torch."""
 
@@ -262,7 +275,7 @@ def network(
         return by_torch()
     of = chip(x.device.index)
     net = Network(KINDS.index(name), hx, params, has_biases, layers, bidirectional, batch_first)
-    launches = groups(net, x.shape[0 if batch_first else 1], of, share) if of else None
+    launches = groups(net, x.shape[0 if batch_first else 1], of, way) if of else None
     if not launches or any((x.device.index, tiles) in _refused for _, tiles in launches):
         return by_torch()
     with torch.cuda.device(x.device):

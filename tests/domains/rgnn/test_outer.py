@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,7 +14,7 @@ from warpwright.domains.rgnn.emit import outer
 from warpwright.domains.rgnn.emit.rows import Kernel, is_gradient, lower
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.models import hgt_single, rgat_single, rgcn
-from warpwright.domains.rgnn.plan import Options, plan
+from warpwright.domains.rgnn.plan import Options, few, plan
 
 
 @pytest.fixture(scope="module")
@@ -100,3 +101,11 @@ def test_a_gradient_beside_the_sums_that_it_takes_is_not_alone() -> None:
     assert whole.backward is not None
     apart, beside = (lower(whole.backward, True, beside=beside) for beside in (False, True))
     assert sum(isinstance(step, Kernel) for step in apart.steps) == sum(isinstance(step, Kernel) for step in beside.steps) + 1
+
+
+def test_kernels_are_joined_where_both_edges_and_pairs_are_few() -> None:
+    def joined(edges: int, of_dst: int, of_src: int) -> bool:
+        return few(SimpleNamespace(edges=edges, rows={Domain.PAIR_DST: of_dst, Domain.PAIR_SRC: of_src}))  # type: ignore[arg-type]
+
+    assert joined(148_100, 90_000, 90_000)
+    assert not joined(620_232, 100_000, 194_913) and not joined(620_232, 194_913, 100_000) and not joined(1_000_000, 900, 900)

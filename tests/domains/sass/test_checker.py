@@ -140,6 +140,30 @@ def test_the_sources_of_a_load_stay_until_they_are_read() -> None:
     assert violations([(LOAD, word(2, write=0, read=3)), (over, word(wait=8))]) == []
 
 
+def test_what_later_operations_say_of_the_sources_of_earlier_ones() -> None:
+    """The pairs that ptxas relies on (isa.READ_BEFORE), and two that it does not."""
+    first = {
+        "F2I": line("F2I.S32 R6, R4", (6,), (4,)),
+        "I2F": line("I2F.U8 R6, R4", (6,), (4,)),
+        "STL": line("STL [R1], R4", (), (1, 4)),
+        "LDG": line("LDG.E R6, [R4.64]", (6,), (4, 5)),
+    }
+    later = {
+        "F2I": line("F2I.S32 R7, R8", (7,), (8,)),
+        "I2F": line("I2F.U8 R7, R8", (7,), (8,)),
+        "STS": line("STS [R9], R8", (), (8, 9)),
+        "MEMBAR": line("MEMBAR.ALL.CTA"),
+        "LDS": line("LDS R7, [R9]", (7,), (9,)),
+    }
+    over = line("FADD R4, R10, R11", (4,), (10, 11))
+    covered = [("F2I", "F2I"), ("I2F", "I2F"), ("STL", "STS"), ("LDG", "MEMBAR")]
+    for earlier, after in [*covered, ("LDG", "LDS"), ("F2I", "LDS")]:
+        board = {"write": 1} if after == "LDS" else {"read": 1}
+        program = [(first[earlier], word(4)), (later[after], word(4, **board)), (over, word(wait=2))]
+        assert violations(program) == ([] if (earlier, after) in covered else [("WAR", 2)]), (earlier, after)
+        assert violations([*program[:2], (over, word())]) == [("WAR", 2)], "not before its board is waited for"
+
+
 def test_memory_comes_some_cycles_after_a_barrier() -> None:
     barrier, shared, product = line("BAR.SYNC.DEFER_BLOCKING 0x0"), line("LDS R8, [R9]", (8,), (9,)), line("FADD R5, R5, R6", (5,), (5, 6))
     known = shipped(90)

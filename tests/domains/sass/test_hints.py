@@ -13,7 +13,8 @@ from warpwright.domains.sass import script
 from warpwright.domains.sass.code import control, disassembly, hints
 from warpwright.domains.sass.code.kernel import Schedule, read_kernel
 from warpwright.domains.sass.editing import edits
-from warpwright.domains.sass.editing.techniques import HINTS, techniques
+from warpwright.domains.sass.editing.kinds import HINTS
+from warpwright.domains.sass.editing.techniques import techniques
 from warpwright.domains.sass.model.checker import complaints
 from warpwright.errors import UsageError
 

@@ -15,7 +15,7 @@ from warpwright.domains.sass.code.disassembly import Line
 from warpwright.domains.sass.code.instruction import read
 from warpwright.domains.sass.code.kernel import Schedule
 from warpwright.domains.sass.editing import listing, relisting
-from warpwright.domains.sass.editing.techniques import hot_blocks
+from warpwright.domains.sass.editing.kinds import hot_blocks
 from warpwright.domains.sass.model.checker import Checker, complaints, dependences
 
 NAMES = ("stencil_90", "softmax_90", "rmsnorm_80")

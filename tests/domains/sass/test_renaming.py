@@ -15,8 +15,9 @@ from warpwright.domains.sass.code.disassembly import R
 from warpwright.domains.sass.code.kernel import Kernel, read_kernel
 from warpwright.domains.sass.domain import checker_of
 from warpwright.domains.sass.editing.flow import NONE, differences
+from warpwright.domains.sass.editing.kinds import hot_blocks
 from warpwright.domains.sass.editing.renaming import READ, WRITTEN, renamed_as, with_registers
-from warpwright.domains.sass.editing.techniques import hot_blocks, techniques
+from warpwright.domains.sass.editing.techniques import techniques
 from warpwright.domains.sass.model.checker import complaints
 from warpwright.errors import CaptureError, UsageError
 

@@ -15,7 +15,8 @@ from warpwright.domains.sass import script
 from warpwright.domains.sass.code import control
 from warpwright.domains.sass.code.kernel import Schedule
 from warpwright.domains.sass.editing import edits
-from warpwright.domains.sass.editing.techniques import drawer, hot_blocks, techniques
+from warpwright.domains.sass.editing.kinds import hot_blocks
+from warpwright.domains.sass.editing.techniques import drawer, techniques
 from warpwright.domains.sass.model.checker import complaints
 from warpwright.errors import NotApplicable, UsageError
 

@@ -15,8 +15,9 @@ from sass_cubins import checker, cubin, kernel, with_readable_ptxas
 from warpwright import domains
 from warpwright.domains.sass import script
 from warpwright.domains.sass.code import disassembly
+from warpwright.domains.sass.editing.kinds import hot_blocks
 from warpwright.domains.sass.editing.renaming import with_registers
-from warpwright.domains.sass.editing.techniques import hot_blocks, techniques
+from warpwright.domains.sass.editing.techniques import techniques
 from warpwright.domains.sass.harness import load, updated
 from warpwright.domains.sass.model.checker import complaints
 from warpwright.domains.sass.triton_kernels import hook, use, write_harness

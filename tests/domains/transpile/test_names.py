@@ -53,3 +53,16 @@ def test_no_name_changes_what_a_kernel_does(form: str, names: tuple[str, ...]) -
         out = np.zeros(64, np.int32)
         kernels[f"k{name}"][1, 64](values, out, 3)
         assert np.array_equal(out, sums * 3 + s[::-1]), (name, program.kernels[f"k{name}"])
+
+
+@pytest.mark.compiler
+def test_types_may_be_called_as_what_the_output_has() -> None:
+    names = ("launch", "index", "one_row")
+    kernel = """namespace of_NAME { struct NAME { int a, b; };
+__global__ void kNAME(const int* in, int* out, int n) { int i = threadIdx.x; NAME both = {in[i], n}; out[i] = both.a * both.b; } }"""
+    kernels = transpile.compile_text("\n".join(kernel.replace("NAME", name) for name in names)).load(PLAIN)
+    values = np.arange(64, dtype=np.int32)
+    for name in names:
+        out = np.zeros(64, np.int32)
+        kernels[f"k{name}"][1, 64](values, out, 3)
+        assert np.array_equal(out, values * 3), name

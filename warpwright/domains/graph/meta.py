@@ -65,8 +65,8 @@ def _is_its_own(result: Any, node: fx.Node) -> bool:
     """Is the result one plain tensor, all of its storage, which is no argument's?"""
     if type(result) is not torch.Tensor or result.storage_offset() or result.is_conj() or result.is_neg() or result.device.type != "meta":
         return False
-    given = [arg.meta.get("val") for arg in node.all_input_nodes]
-    given = [one for arg in given for one in (arg if isinstance(arg, list | tuple) else [arg]) if isinstance(one, torch.Tensor)]
+    values: list[Any] = [arg.meta.get("val") for arg in node.all_input_nodes]
+    given = [one for arg in values for one in (arg if isinstance(arg, list | tuple) else [arg]) if isinstance(one, torch.Tensor)]
     own = result.untyped_storage()
     whole = 0 if not result.numel() else 1 + sum((size - 1) * step for size, step in zip(result.shape, result.stride(), strict=True))
     if result.requires_grad or own.nbytes() != whole * result.element_size():

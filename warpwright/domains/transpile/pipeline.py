@@ -114,6 +114,9 @@ def _with_own_names(kernel: Function, body: tuple[Stmt, ...], variables: dict[in
     free = {e.name: e.line for e in ir.expressions(body) if e.kind == "name" and (e.var is None or e.var not in variables)}
     if hidden := next((name for name in free if name in RESERVED), None):
         raise DoesNotApply(free[hidden], f"{hidden} is a name that the output has for itself")
+    types = {word: v.line for v in variables.values() for word in re.findall(r"\w+", v.type)}
+    if hidden := next((word for word in types if word in RESERVED), None):
+        raise DoesNotApply(types[hidden], f"{hidden}, a type, is a name that the output has for itself")
     names = {v.name for v in variables.values()}
     taken = {name for name in (*names, *free) if (made := _DERIVED.fullmatch(name)) and made[1] in names}
     if fixed := next((name for name in (*free, *(p.name for p in kernel.parameters)) if name in taken), None):

@@ -20,7 +20,7 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import nn
 
 from warpwright.base import Action, digest
-from warpwright.domains.sass.editing.techniques import WHOLE
+from warpwright.domains.sass.editing.kinds import WHOLE
 from warpwright.sass.agents.game import FEATURES, KINDS, ScheduleGame
 
 WIDTH, LAYERS, REACH = 32, 2, 5

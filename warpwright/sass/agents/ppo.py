@@ -27,9 +27,9 @@ from warpwright.space import Evaluator, Space
 
 Weights = Mapping[str, torch.Tensor]
 
-ROLLOUT, GAMES = 64, 8
-"""Steps between two updates, of all games together; minibatches are as large. So many games are played side by side, whose policy is asked at once: a
-pass through a network as small as this takes as long for one as for eight."""
+ROLLOUT, STRETCH = 64, 16
+"""Steps between two updates, of all games together, and of each: ROLLOUT / STRETCH games are played side by side. Their policy is asked at once, for
+a pass through a network as small as this takes as long for one as for four. Minibatches are as large as a rollout."""
 
 EPOCHS, RATE, ENTROPY = 4, 1e-3, 0.01
 PERCENT = 100.0
@@ -102,7 +102,7 @@ class Ppo:
                 learner = learner_of(space, asking, seed + before, self.rollout, first)
                 try:
                     with one_thread():
-                        learner.learn(FOREVER, _until_dead_end(asking))
+                        learner.learn(FOREVER, _until_dead_end(asking, learner.n_envs))
                 except _Ended:
                     break
                 finally:
@@ -124,12 +124,12 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _until_dead_end(asking: _Asking) -> Callable[[Any, Any], bool]:
-    """Return what MaskablePPO asks after each step: shall it go on?"""
+def _until_dead_end(asking: _Asking, games: int) -> Callable[[Any, Any], bool]:
+    """Return what MaskablePPO asks after each step of all games: shall it go on?"""
     seen = [asking.measured, 0]
 
     def goes_on(*_: Any) -> bool:
-        seen[:] = [asking.measured, 0] if asking.measured > seen[0] else [seen[0], seen[1] + GAMES]
+        seen[:] = [asking.measured, 0] if asking.measured > seen[0] else [seen[0], seen[1] + games]
         return seen[1] < DEAD_END
 
     return goes_on
@@ -144,7 +144,7 @@ def learner_of(space: Space[Schedule], evaluator: Any, seed: int, rollout: int =
         raise MissingExtra(error.name or "sb3_contrib", "sass-rl", "--search ppo") from error
     from warpwright.sass.agents.network import GraphPolicy, whole_edits
 
-    games = games_of(space, evaluator, min(GAMES, rollout))
+    games = games_of(space, evaluator, max(1, rollout // STRETCH))
     learner = MaskablePPO(
         GraphPolicy, games, n_steps=rollout // games.num_envs, batch_size=rollout, n_epochs=EPOCHS,
         learning_rate=RATE, ent_coef=ENTROPY, seed=seed, device="cpu", policy_kwargs={"whole": whole_edits(games.envs[0].unwrapped)},

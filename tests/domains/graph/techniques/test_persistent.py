@@ -13,6 +13,7 @@ from warpwright.base import Action
 from warpwright.domains.graph import cost_model
 from warpwright.domains.graph.ir import GraphIR
 from warpwright.domains.graph.lower import Original, lower
+from warpwright.domains.graph.recurrent import PERSISTENT
 from warpwright.domains.graph.techniques.recurrent import RecurrentCuda
 from warpwright.templates import recurrent
 
@@ -30,7 +31,7 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
-FIRST = Action("recurrent_cuda", params=(("share", 1),))
+FIRST = Action("recurrent_cuda", params=(("share", 1), ("sampled", False), ("warps", 8)))
 
 
 class Around(nn.Module):
@@ -78,8 +79,8 @@ def test_the_generated_file_is_complete() -> None:
 
 
 def test_which_networks_are_taken() -> None:
-    assert sites(nn.LSTM(8, 6), 5, 4, 8) == [FIRST], "a cell of two blocks has no other share"
-    assert len(sites(nn.LSTM(8, 256), 5, 4, 8)) == 3
+    assert sites(nn.LSTM(8, 6), 5, 1, 8) == [FIRST], "a cell of two blocks has no other share, one word no sample"
+    assert len(sites(nn.LSTM(8, 256), 5, 10, 8)) > 3
     assert not sites(nn.LSTM(8, 6, proj_size=3), 5, 4, 8), "projections"
     assert not list(RecurrentCuda().sites(captured(Around(nn.GRU(8, 6).double()).eval(), torch.randn(5, 4, 8).double())))
     assert not sites(nn.GRU(8, 6), 5, 65, 8), "many sequences are products of matrices"
@@ -93,8 +94,8 @@ def test_which_networks_are_taken() -> None:
 def test_plans_are_legal(kind: int, hidden: int) -> None:
     for batch in (1, 10, 64):
         for cells, chained in ((1, False), (2, False), (2, True), (6, True)):
-            for share in (1, 2, 4):
-                tiles = recurrent.plan(kind, hidden, batch, cells, chained, 132, 227 * 1024, share)
+            for way in PERSISTENT:
+                tiles = recurrent.plan(kind, hidden, batch, cells, chained, 132, 227 * 1024, way)
                 if tiles is not None:
-                    assert tiles.threads % 32 == 0 and tiles.threads <= 512 and tiles.places * cells * share <= 132 and tiles.shared <= 227 * 1024
+                    assert tiles.threads % 32 == 0 and tiles.threads <= 512 and tiles.places * cells * way.share <= 132 and tiles.shared <= 227 * 1024
                     assert 0 <= tiles.held <= tiles.depth and 0 <= tiles.held_in <= tiles.depth and tiles.depth * 4 * tiles.lanes >= hidden

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -126,7 +127,7 @@ class Fused:
 
     def opening(self, unavailable: str) -> list[str]:
         """Return the function's first lines, with the same calls in torch where there is no kernel (`unavailable`, in Python)."""
-        called = [node.target for node in self.calls.nodes if node.op == "call_function"]
+        called = [node.target for node in self.calls.nodes if node.op == "call_function" and node.target is not operator.getitem]
         ops = ", ".join(str(getattr(target, "overloadpacket", target)).split(".")[-1] for target in called)
         lines = [f"def {self.__name__}({', '.join(self.names)}):", f'    """{ops}: one pass over memory."""', f"    if {unavailable}:"]
         return [*lines, *(f"        {line}" for line in _fallback(self.calls, self.laid))]

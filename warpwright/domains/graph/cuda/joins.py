@@ -53,6 +53,10 @@ class Joins(Phases):
     def _shuffled(self, reductions: Sequence[Value], width: int) -> list[str]:
         if width == 1:
             return []
+        packs = [r for r in reductions if r.text == "Online"]
+        if packs:
+            rest = [r for r in reductions if r not in packs]
+            return [*(self._shuffled(rest, width) if rest else []), *(line for r in packs for line in _scaled_once(r, width))]
         steps = [step for r in reductions for step in _join(r, [f"__shfl_xor_sync(0xffffffffu, {name}, step)" for name in names_of(r)])]
         return ["#pragma unroll", f"for (int step = {width // 2}; step > 0; step /= 2) {{", *(f"    {line}" for line in steps), "}"]
 
@@ -88,12 +92,27 @@ class Joins(Phases):
     def parts_joined(self, reductions: Sequence[Value]) -> list[str]:
         """Return lines that join the results of a row's parts."""
         steps = [step for r in reductions for step in _join(r, [f"({_type(r)})__ldcg(&{self._slot(r, i, 'j')})" for i in range(SLOTS[r.text])])]
+        if self.plan.together:  # each warp joins them for itself
+            lines = [f"for (int j = threadIdx.x % 32; j < {self.plan.parts}; j += 32) {{", *(f"    {line}" for line in steps), "}"]
+            return lines + self._shuffled(reductions, 32)
         lines = [f"for (int j = member; j < {self.plan.parts}; j += {self.plan.group}) {{", *(f"    {line}" for line in steps), "}"]
         return lines + self.group_joined(reductions, "j")
 
 
 def _type(r: Value) -> str:
     return "float" if r.text in _FLOATS else "double"
+
+
+def _scaled_once(r: Value, width: int) -> list[str]:
+    """Return lines that join a maximum and the sum of exponentials beside it over a warp: the maximum first, then each sum is scaled once.
+
+    fmaxf, one instruction, passes over NaN; but the sum is NaN where an element is, and there only.
+    """
+    top, total, loop = f"r{r.number}_0", f"r{r.number}_1", f"for (int step = {width // 2}; step > 0; step /= 2)"
+    lines = [f"float top = {top};", "#pragma unroll", f"{loop} top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, step));"]
+    lines += [f"{total} *= expf({top} - (fabsf(top) == INF ? 0.f : top));", f"{top} = top;"]
+    lines += ["#pragma unroll", f"{loop} {total} += __shfl_xor_sync(0xffffffffu, {total}, step);", f"{top} = {total} == {total} ? {top} : {total};"]
+    return ["{", *(f"    {line}" for line in lines), "}"]
 
 
 def names_of(r: Value) -> list[str]:

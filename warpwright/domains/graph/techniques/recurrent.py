@@ -27,31 +27,31 @@ class RecurrentCuda:
 
     Float32, one length, no projections, at most 64 sequences. Blocks keep their rows of the weights in registers and shared memory, and exchange
     the hidden state through the outputs in the L2 cache (templates/recurrent.cu). torch launches one product or more for each step of each layer.
-    `share` gives a layer fewer blocks, which have more to do in a step. Sums in another order.
+    The parameters are a `Way`. Sums in another order.
     """
 
     name: str = "recurrent_cuda"
     traits: ClassVar[Traits] = Traits("S", tried_first=True, best_with=(Action("cuda_graph"),))
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
-        """Yield an action for each share, for all networks together."""
+        """Yield an action for each way that makes another plan, for all networks together."""
         if ir.training is None and not (ir.scheduled("compile") or ir.scheduled("cuda_graph")):
             seen: list[Any] = []
-            for share in PERSISTENT:
-                plans = [_plans(node, share) for node in _calls(ir)]
+            for way in PERSISTENT:
+                plans = [_plans(node, way) for node in _calls(ir)]
                 if any(plans) and plans not in seen:
                     seen.append(plans)
-                    yield Action(self.name, params=(("share", share),))
+                    yield Action(self.name, params=tuple(way._asdict().items()))
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
         """Return the IR with every network that fits replaced."""
         if action not in list(self.sites(ir)):
             raise NotApplicable("expected a recurrent network in float32 whose weights fit on the chip", f"not {action}")
-        share = int(dict(action.params)["share"])
+        way = template.Way(**dict(action.params))  # type: ignore[arg-type]
         e = edit(ir)
-        for name in [node.name for node in _calls(ir) if _plans(node, share)]:
+        for name in [node.name for node in _calls(ir) if _plans(node, way)]:
             node = e.node(name)
-            node.replace_all_uses_with(e.before(node).call(PERSISTENT[share], _kind(node), *node.args))
+            node.replace_all_uses_with(e.before(node).call(PERSISTENT[way], _kind(node), *node.args))
         return e.finish()
 
 
@@ -63,7 +63,7 @@ def _kind(node: fx.Node) -> str:
     return str(node.target._schema.name.rpartition("::")[2])  # type: ignore[union-attr]
 
 
-def _plans(node: fx.Node, share: int) -> list[tuple[int, template.Tiles]] | None:
+def _plans(node: fx.Node, way: template.Way) -> list[tuple[int, template.Tiles]] | None:
     """Return which layers go in one launch each on a GPU of MULTIPROCESSORS; None where the weights of a layer do not fit on the chip."""
     x, hx, params = ([arg.meta["val"] for arg in given] for given in ([node.args[0]], node.args[1], node.args[2]))  # type: ignore[union-attr]
     has_biases, layers, _, _, bidirectional, batch_first = node.args[3:]
@@ -71,7 +71,7 @@ def _plans(node: fx.Node, share: int) -> list[tuple[int, template.Tiles]] | None
     if x[0].dim() != 3 or not x[0].numel() or not alike:
         return None
     net = template.Network(template.KINDS.index(_kind(node)), hx, params, has_biases, layers, bidirectional, batch_first)  # type: ignore[arg-type]
-    return template.groups(net, x[0].shape[0 if batch_first else 1], template.Chip(MULTIPROCESSORS, SHARED, ""), share)
+    return template.groups(net, x[0].shape[0 if batch_first else 1], template.Chip(MULTIPROCESSORS, SHARED, ""), way)
 
 
 TECHNIQUES = (RecurrentCuda(),)

@@ -284,7 +284,7 @@ class HGTConv(Layer):
             out = apply("hgt_single" if self.heads == 1 else "hgt", graph, tensors, self.options) if fused is None else fused
         else:
             out = torch.zeros_like(values)
-        if together and self._all_mixed(rows, kinds):
+        if together and rows[0].shape[-1] == self.out_channels:
             return self._all_finished(x_dict, kinds, counts, rows[0], out.flatten(1))
         return self._finished(x_dict, kinds, counts, out.flatten(1))
 
@@ -333,17 +333,19 @@ class HGTConv(Layer):
             return False
         return len({(x_dict[kind].dtype, x_dict[kind].shape[-1]) for kind in kinds}) == 1
 
-    def _all_mixed(self, rows: list[torch.Tensor], kinds: list[str]) -> bool:
-        """Are the rows of all types one tensor, and all types destinations, mixed with their own rows?"""
-        return len(rows) == 1 and rows[0].shape[-1] == self.out_channels and all(kind in self.dst_node_types for kind in kinds)
-
     def _all_finished(
         self, x_dict: dict[str, torch.Tensor], kinds: list[str], counts: list[int], rows: torch.Tensor, out: torch.Tensor
     ) -> dict[str, torch.Tensor]:
-        weights, biases = zip(*(self._linear(self.out_lin, kind) for kind in kinds), strict=True)
-        gates = [wide(self.skip[kind]) for kind in kinds]
-        parts: tuple[torch.Tensor, ...] = Finish.apply(tuple(counts), rows, out, *weights, *biases, *gates)
-        return {kind: of_dtype(part, x_dict[kind].dtype) for kind, part in zip(kinds, parts, strict=True)}
+        """Return the results of a small graph's destinations, mixed with their own rows; all types lie in one tensor."""
+        own = [kind for kind in kinds if kind in self.dst_node_types]
+        if not own:
+            return {}
+        if len(own) < len(kinds):
+            rows, out = (torch.cat([part for kind, part in zip(kinds, x.split(counts), strict=True) if kind in own]) for x in (rows, out))
+        weights, biases = zip(*(self._linear(self.out_lin, kind) for kind in own), strict=True)
+        gates, sizes = [wide(self.skip[kind]) for kind in own], tuple(x_dict[kind].shape[0] for kind in own)
+        parts: tuple[torch.Tensor, ...] = Finish.apply(sizes, rows, out, *weights, *biases, *gates)
+        return {kind: of_dtype(part, x_dict[kind].dtype) for kind, part in zip(own, parts, strict=True)}
 
     def _finished(self, x_dict: dict[str, torch.Tensor], kinds: list[str], counts: list[int], out: torch.Tensor) -> dict[str, torch.Tensor]:
         large = sum(counts) >= FEW and not torch.compiler.is_compiling()

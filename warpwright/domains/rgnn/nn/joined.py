@@ -24,7 +24,8 @@ class Joined:
         ends = list(itertools.accumulate((-(-x.numel() // ALIGNED) * ALIGNED for x in results), initial=0))
         self.shapes = [(x.shape, place) for x, place in zip(results, ends, strict=False)]
         flat = results[0].new_empty(ends[-1])
-        torch._foreach_copy_([flat[place : place + x.numel()].view(x.shape) for x, (_, place) in zip(results, self.shapes, strict=True)], results)
+        places = [flat[place : place + x.numel()].view(x.shape) for x, (_, place) in zip(results, self.shapes, strict=True)]
+        torch._foreach_copy_(places, list(results))
         self.memory = [flat]
 
     def copies(self, memory: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:

@@ -113,22 +113,21 @@ def stall(checker: Checker, schedule: Schedule, place: int, change: int) -> Sche
     return checker.accept(schedule.with_words({place: control.with_stall(word, cycles)}), schedule.kernel.block_of[place])
 
 
-def with_hold(schedule: Schedule, place: int, hold: bool) -> Schedule | None:
-    """Keep the warp after an instruction, or let the scheduler yield; None where that is so already or cannot be written."""
+def _holding(schedule: Schedule, place: int, hold: bool) -> int | None:
+    """Return the word of a place that keeps the warp, or lets the scheduler yield; None where that is so already or cannot be written."""
     word = schedule.words[place]
     if control.held(word) == hold or not 1 <= control.stall(word) <= control.LONGEST_HELD_STALL:
         return None
     if not hold and control.reused(word) and schedule.at(place).kind != "fixed":
         return None
-    return schedule.with_words({place: control.with_hold(word, hold)})
+    return control.with_hold(word, hold)
 
 
-def without_reuse(schedule: Schedule, place: int) -> Schedule | None:
-    """Drop the reuse flags of an arithmetic instruction."""
-    word = schedule.words[place]
-    if not control.reused(word) or schedule.at(place).kind != "fixed":
-        return None
-    return schedule.with_words({place: control.without_reuse(word)})
+def without_reuse(schedule: Schedule, places: Iterable[int]) -> Schedule | None:
+    """Drop the reuse flags of the arithmetic at some places; None where there are none."""
+    words = schedule.words
+    flagged = [place for place in places if control.reused(words[place]) and schedule.at(place).kind == "fixed"]
+    return schedule.with_words({place: control.without_reuse(words[place]) for place in flagged}) if flagged else None
 
 
 def board(checker: Checker, schedule: Schedule, place: int, to: int) -> Schedule | None:
@@ -156,11 +155,13 @@ def drift(checker: Checker, schedule: Schedule, number: int, bases: tuple[str, .
 
 def holds(schedule: Schedule, places: Iterable[int], wanted: Callable[[int], bool | None]) -> Schedule | None:
     """Set hold at each of some places to what `wanted` says; None leaves it."""
-    changed = schedule
+    changes = {}
     for place in places:
         hold = wanted(place)
-        changed = (with_hold(changed, place, hold) if hold is not None else None) or changed
-    return changed if changed is not schedule else None
+        word = None if hold is None else _holding(schedule, place, hold)
+        if word is not None:
+            changes[place] = word
+    return schedule.with_words(changes) if changes else None
 
 
 def hold_pattern(schedule: Schedule, number: int, pattern: str) -> Schedule | None:
@@ -211,14 +212,6 @@ def _float_runs(schedule: Schedule, block: range) -> list[range]:
             start = runs.pop().start if runs and runs[-1].stop == place else place
             runs.append(range(start, place + 1))
     return runs
-
-
-def reuse_off(schedule: Schedule, number: int) -> Schedule | None:
-    """Drop every reuse flag of a block."""
-    changed = schedule
-    for place in schedule.kernel.blocks[number]:
-        changed = without_reuse(changed, place) or changed
-    return changed if changed is not schedule else None
 
 
 def hinted(schedule: Schedule, places: Iterable[int], base: str, evict: str, ahead: int) -> Schedule | None:

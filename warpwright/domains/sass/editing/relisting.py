@@ -38,7 +38,8 @@ def relist(
     order, rng = schedule.order[block.start : block.stop], Random(seed)
     height = links_of(checker, number).height
     tallest = max(height.values(), default=0.0)
-    wanted = {index: place + push * (tallest - height[index]) + rng.gauss(0.0, jitter) for place, index in enumerate(order)}
+    ties = [rng.gauss(0.0, jitter) for _ in order] if jitter else [0.0] * len(order)
+    wanted = {index: place + push * (tallest - height[index]) + tie for place, (index, tie) in enumerate(zip(order, ties, strict=True))}
     return _settled(checker, schedule, number, wanted, least, by)
 
 

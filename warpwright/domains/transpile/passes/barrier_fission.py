@@ -154,11 +154,19 @@ class _Builder(Strides):
             flag = self.flag(stmt.line)
             before.append(Region([Declare(flag, cond, False, stmt.line)]))
             cond = ir.name_of(flag, stmt.line)
-        nodes: list[Node] = [*before, Masked(cond, self.schedule(stmt.then, False, True), stmt.exits, stmt.line)]
+        then, other = self.schedule(stmt.then, False, True), self.schedule(stmt.other, False, True)
+        if _waits(then) and _waits(other) and self.asks_for_the_thread(stmt.cond):
+            raise DoesNotApply(stmt.line, "threads that part here wait in both branches: which of their barriers meet, only a run shows")
+        nodes: list[Node] = [*before, Masked(cond, then, stmt.exits, stmt.line)]
         if stmt.other:
             negated = Expr("unary", ("!", Expr("paren", ("(", cond, ")"), stmt.line)), stmt.line, "!", None, "bool")
-            nodes.append(Masked(negated, self.schedule(stmt.other, False, True), False, stmt.line))
+            nodes.append(Masked(negated, other, False, stmt.line))
         return nodes
+
+    def asks_for_the_thread(self, expr: Expr, depth: int = 0) -> bool:
+        """Say whether the thread's number is in an expression, or in what its variables are declared as."""
+        inits = [d.init for n in expr.walk() if n.var is not None and (d := self.facts.declared.get(n.var)) is not None and d.init is not None]
+        return any(n.name == "threadIdx" for n in expr.walk()) or (depth < 8 and any(self.asks_for_the_thread(init, depth + 1) for init in inits))
 
     def flag(self, line: int) -> Var:
         names = {v.name for v in self.variables.values()}
@@ -425,3 +433,8 @@ def _close_recomputed(result: Plan, regions: Mapping[int, set[int]], builder: _B
             else:
                 result.recomputed.add(key)
                 todo.append(key)
+
+
+def _waits(nodes: Sequence[Node]) -> bool:
+    """Say whether a block's threads wait for one another inside."""
+    return any(meets(node, "block") for node in nodes)

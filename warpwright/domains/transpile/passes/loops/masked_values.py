@@ -243,7 +243,7 @@ class Values:
         keys = {place.children[1].type, *(self.plan.variables[n.var].type for n in parts[0].walk() if n.var in self.plan.variables)}
         if any(plain_type(kind) not in ("int", "long") for kind in keys):
             raise DoesNotApply  # an unsigned number may begin again at zero between two threads
-        first, second = (self.printer.expr(parts[0].map(lambda n, x=x: ir.number(x, n.line) if is_x(n) else None)) for x in (0, 1))
+        first, second = (self.printer.expr(_of_thread(parts[0], x)) for x in (0, 1))
         return f"({second}) - ({first})"
 
     def element(self, expr: Expr, mask: str) -> Value:
@@ -278,6 +278,11 @@ def refuse_divisions(expr: Expr) -> None:
         divides = node.kind in ("binary", "assign") and node.name in ("/", "%", "/=", "%=")
         if divides and plain_type(node.type) not in ("float", "double") and not literal(node.children[1]):
             raise DoesNotApply
+
+
+def _of_thread(expr: Expr, x: int) -> Expr:
+    """Return an expanded expression for one thread of a row."""
+    return expr.map(lambda node: ir.number(x, node.line) if is_x(node) else None)
 
 
 _NAMES: Mapping[str, str] = {"unsigned": "unsigned int", "uint": "unsigned int"}
