@@ -96,7 +96,7 @@ def by_task(found: Shares, tasks: Sequence[RecordedTask], name: str) -> Iterator
             "table": f"{name}-tasks", "task": task.name, "programs": programs(task), "recipes": len(task.speedups) - 1,
             "openings": len({recipe[0].technique for recipe in task.speedups if recipe}), "best": f"{task.best:.2f}x",
         }  # fmt: skip
-        for proposer in ("policy", "not spread", "random", "greedy", "evolve", "ladder"):
+        for proposer in ("policy", "no promises", "random", "greedy", "evolve", "evolve-ranked", "ladder"):
             row[f"{proposer}, best of 16"] = f"{math.exp(found[proposer][task.name]['16']):.2f}"
         yield row | {"best recipe": "; ".join(map(str, habits.winner(task)))}
 
