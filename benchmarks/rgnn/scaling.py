@@ -46,8 +46,8 @@ WIDTH, REPEATS = 64, 10
 GRAPHS = ("am", "mag", "wikikg2")
 BEYOND_NODES, BEYOND_EDGES, BEYOND_RELATIONS, BEYOND_LOCAL = 200_000_000, 1_000_000_000, 64, 0.9
 GPUS_BEYOND = 4
-"""Two cards have half of the whole. A share of 5e7 nodes and 2.5e8 edges ran out of 150 GB all the same: x, result, both gradients and both runs'
-copies take 13 GB each, and what is kept of a pair, of which there are nearly as many as edges, 320 bytes (80 GB). So the size is measured."""
+"""Two cards have half of the whole. A share of 5e7 nodes and 2.5e8 edges ran out of 150 GB all the same: 320 bytes an edge (80 GB), the edges (10)
+and x, the result's gradient and each copy of rows (13 to 16 each). So the size is measured."""
 TRIED, HELD = 0.04, 0.75
 """Of the graph, what is tried first; of a card's free memory, what the peak may take by that: the allocator's gaps are the rest."""
 LATER = 16.0
