@@ -17,6 +17,7 @@ import torch
 from warpwright.base import Case
 from warpwright.verifier.judge import distributions, rounding
 from warpwright.verifier.judge.conditioning import FAR_RUNS, FAR_ULPS, NEAR_RUNS, OUTLIER, SEED, SENSITIVE
+from warpwright.verifier.judge.on_host import RAISED, is_lost
 from warpwright.verifier.judge.reference import Original
 
 Within = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], bool]
@@ -32,8 +33,14 @@ def states_of_moves(original: Original, case: Case, which: int, names: Sequence[
     runs: list[tuple[Any, contextlib.AbstractContextManager[Any]]] = [(moved, contextlib.nullcontext()) for moved in near + far]
     runs += [(inputs, rounding.Rounded(case.seed + run, original.device)) for run in range(rounding.RUNS)]
     for moved, context in runs:
-        with context:
-            original.run_own(moved, which)
+        try:
+            with context:
+                original.run_own(moved, which)
+        except RAISED as error:
+            original.current = None
+            if is_lost(error) or isinstance(error, torch.cuda.OutOfMemoryError):
+                raise
+            continue  # it does not take what was moved
         after = original.model.state_dict()
         for name in names:
             left[name].append(after[name].clone())
