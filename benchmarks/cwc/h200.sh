@@ -60,8 +60,14 @@ divided() {
 
 (while sleep 5; do keep; done) &
 keeper=$!
-for earlier in "$sets"/cwc-*.tgz; do
-    [ -f "$earlier" ] && tar xzf "$earlier" -C "$work/out"
+for earlier in "$sets"/cwc-*.tgz; do  # several may hold a store of one name: what a training was, its key says
+    [ -f "$earlier" ] || continue
+    mkdir -p "$work/earlier" && tar xzf "$earlier" -C "$work/earlier"
+    for store in "$work"/earlier/*/store-*.jsonl; do
+        [ -f "$store" ] || continue
+        mkdir -p "$work/out/$(basename "$(dirname "$store")")" && cat "$store" >>"$work/out${store#"$work/earlier"}"
+    done
+    rm -rf "$work/earlier"
 done
 short=short=3,processed=3,published=3,keyless=3,published-radii=4,vgg16-adversarial=4,adversarial=4,plain=12,front=4
 case $which in
