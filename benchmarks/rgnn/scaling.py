@@ -4,8 +4,9 @@
     python -m benchmarks.rgnn.scaling --dry --out FOLDER --gpus 4                      # the same paths on a CPU: gloo, tiny graphs
 
 For 8, 4, 2 and 1 GPUs: RGCN, RGAT and HGT on graphs with the statistics of AM, MAG and wikikg2 (strong scaling: one graph, shared out by
-warpwright.domains.rgnn.partition), and `beyond`: RGCN on a graph of 1e9 edges between 2e8 nodes (half of that on two GPUs), which fits no single
-card. Of its edges nine tenths begin in the process that they end in, as after a partitioner, and each process draws its own.
+warpwright.domains.rgnn.partition), and `beyond`: RGCN on a graph which fits no single card: up to 1e9 edges between 2e8 nodes, half of that on two
+GPUs, or what the cards hold by the peak of a first try with `TRIED` of it. Of its edges nine tenths begin in the process that they end in, as after
+a partitioner, and each process draws its own. It is beyond a card where the peaks of all processes together (`peak_gb` each) pass `card_gb`.
 
 The most GPUs come first and have the seconds but for `LATER` for each fewer number of them, which run what they have run: its kernels are compiled
 then. A cell that fails in one process ends all of them, and they begin anew after it. One GPU has the plain layer: nothing is shared out.
@@ -19,6 +20,7 @@ scaling.svg has the parallel efficiency in per cent, from one GPU on.
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import statistics
@@ -44,8 +46,10 @@ WIDTH, REPEATS = 64, 10
 GRAPHS = ("am", "mag", "wikikg2")
 BEYOND_NODES, BEYOND_EDGES, BEYOND_RELATIONS, BEYOND_LOCAL = 200_000_000, 1_000_000_000, 64, 0.9
 GPUS_BEYOND = 4
-"""Rows, results and the gradients of both take 205 GB. A share of 1e8 nodes and 5e8 edges, half of the whole, ran out of a card's 141 GB: rows of
-others, sums and indices come to them. Two cards have half of the whole."""
+"""Two cards have half of the whole. A share of 5e7 nodes and 2.5e8 edges ran out of 150 GB all the same: 320 bytes an edge (80 GB), the edges (10)
+and x, the result's gradient and each copy of rows (13 to 16 each). So the size is measured."""
+TRIED, HELD = 0.04, 0.75
+"""Of the graph, what is tried first; of a card's free memory, what the peak may take by that: the allocator's gaps are the rest."""
 LATER = 16.0
 """Seconds that a number of GPUs but the first takes, 10 of them to start."""
 
@@ -144,8 +148,42 @@ def shared_out(name: str, model: str, device: torch.device, scale: float) -> dic
 
 def beyond(device: torch.device, scale: float) -> dict[str, Any]:
     """Return the row of RGCN on a graph of which each process draws the edges into its own nodes."""
+    scale *= min(1.0, dist.get_world_size() / GPUS_BEYOND)
+    row: dict[str, Any] = {}
+    if device.type == "cuda":
+        free, peak = tried(device, scale * TRIED)
+        fits = torch.tensor([fitting(free, peak)], device=device)
+        dist.all_reduce(fits, op=dist.ReduceOp.MIN)
+        scale *= fits.item()
+        row = {"card_gb": free / 1e9, "tried_gb": peak / 1e9, "size": fits.item()}
+    share, nodes, edges = drawn(device, scale)
+    return row | {"nodes": nodes, "edges": edges} | measured(share, device)
+
+
+def fitting(free: int, peak: int) -> float:
+    """Return how much of the graph fits in `free` bytes, at most 1, where `TRIED` of it took `peak` bytes: memory is linear."""
+    return min(1.0, HELD * free / (peak / TRIED))
+
+
+def tried(device: torch.device, scale: float) -> tuple[int, int]:
+    """Return a card's free bytes, with NCCL's own memory taken, and the most that two steps and what is before them took."""
+    gc.collect()
+    torch.cuda.empty_cache()
+    before = torch.cuda.memory_allocated(device)
+    torch.cuda.reset_peak_memory_stats(device)
+    share = drawn(device, scale)[0]
+    share.step()
+    share.step()
+    peak = torch.cuda.max_memory_allocated(device) - before
+    del share
+    gc.collect()
+    torch.cuda.empty_cache()
+    return torch.cuda.mem_get_info(device)[0], peak
+
+
+def drawn(device: torch.device, scale: float) -> tuple[Share, int, int]:
+    """Return this process' share of `beyond`, and the nodes and edges of the whole."""
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    scale *= min(1.0, ranks / GPUS_BEYOND)
     nodes, edges = int(BEYOND_NODES * scale), int(BEYOND_EDGES * scale) // ranks
     first, end = nodes * rank // ranks, nodes * (rank + 1) // ranks
     random = torch.Generator(device=device).manual_seed(rank)
@@ -155,10 +193,11 @@ def beyond(device: torch.device, scale: float) -> dict[str, Any]:
     far = torch.randint(nodes, (edges,), device=device, generator=random)
     part = Part(torch.stack([torch.where(local, near, far), into + first]), kinds, [nodes])
     del into, kinds, local, near, far
+    if device.type == "cuda":
+        torch.cuda.empty_cache()  # of pieces that the edges left, which rows do not fit in
     torch.manual_seed(0)
     layer = RGCNConv(WIDTH, WIDTH, BEYOND_RELATIONS).to(device)
-    share = Share(layer, part, torch.randn(end - first, WIDTH, device=device))
-    return {"nodes": nodes, "edges": edges * ranks} | measured(share, device)
+    return Share(layer, part, torch.randn(end - first, WIDTH, device=device)), nodes, edges * ranks
 
 
 def one_rank(options: argparse.Namespace) -> None:
@@ -177,7 +216,7 @@ def one_rank(options: argparse.Namespace) -> None:
         try:
             row |= beyond(device, scale / 100 if options.dry else scale) if name == "beyond" else shared_out(name, model, device, scale)
         except Exception as problem:  # a cell that does not fit is a row
-            row["note"] = f"{type(problem).__name__}: {str(problem)[:200]}"
+            row["note"] = f"{type(problem).__name__}: {str(problem)[:500]}"
         if device.type == "cuda":
             torch.cuda.empty_cache()
         if first_to_fail(options.store, name, model) if "note" in row else options.rank == 0:

@@ -36,6 +36,11 @@ def test_fewer_gpus_have_time_left_and_never_more_than_half() -> None:
     assert scaling.until(now + 5, 0) == now + 5
 
 
+def test_a_graph_beyond_one_card_is_as_large_as_the_cards_hold() -> None:
+    assert scaling.fitting(free=int(141e9), peak=int(282e9 * scaling.TRIED)) == pytest.approx(scaling.HELD / 2)
+    assert scaling.fitting(free=int(141e9), peak=int(14e9 * scaling.TRIED)) == 1.0
+
+
 def test_one_process_says_why_a_cell_failed(tmp_path: Path) -> None:
     said = [scaling.first_to_fail(str(tmp_path / "store"), "beyond", layer) for layer in ("rgcn", "rgcn", "hgt")]
     assert said == [True, False, True]

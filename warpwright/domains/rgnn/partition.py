@@ -18,13 +18,13 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from warpwright.domains.rgnn.nn.hgt import HGTConv
+from warpwright.domains.rgnn.nn.hgt import EdgeType, HGTConv
 from warpwright.domains.rgnn.nn.rgat import RGATConv
 from warpwright.domains.rgnn.nn.rgcn import RGCNConv
 from warpwright.errors import UsageError
 
 
-@dataclass
+@dataclass(eq=False)
 class Edges:
     """Edges of one run of a layer, with the rows' numbers in this process: own rows of all types, then rows of others, sorted by their numbers."""
 
@@ -220,6 +220,7 @@ class Parted(torch.nn.Module):
         if not isinstance(layer, RGCNConv | RGATConv | HGTConv):
             raise UsageError(f"expected RGCNConv, FastRGCNConv, RGATConv or HGTConv, saw {type(layer).__name__}")
         self.layer, self.part = layer, part
+        self._kept: dict[Edges, dict[EdgeType, torch.Tensor]] = {}
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return the results of own nodes [own, out]."""
@@ -250,18 +251,25 @@ class Parted(torch.nn.Module):
         own = x.split(part.counts)
         far = [None] * len(own) if others is None else others.split(part.kinds_of_others)
         rows = {t: a if b is None else torch.cat([a, b]) for t, a, b in zip(layer.node_types, own, far, strict=True)}
-        starts = [sum(part.counts[:kind]) for kind in range(len(own))]
-        beyond = [part.nodes + sum(part.kinds_of_others[:kind]) for kind in range(len(own))]
-        graph = {}
+        if edges not in self._kept:
+            self._kept[edges] = self._graph(layer, edges)
+        done = layer(rows, self._kept[edges])
+        width = layer.out_channels
+        results = [done[t][:n] if t in done else x.new_zeros(n, width) for t, n in zip(layer.node_types, part.counts, strict=True)]
+        return edges.chosen(torch.cat(results))
+
+    def _graph(self, layer: HGTConv, edges: Edges) -> dict[EdgeType, torch.Tensor]:
+        """Return a run's edges by edge type. They are kept: a layer's index is that of the tensors it was built for."""
+        part = self.part
+        graph: dict[EdgeType, torch.Tensor] = {}
+        starts = [sum(part.counts[:kind]) for kind in range(len(part.counts))]
+        beyond = [part.nodes + sum(part.kinds_of_others[:kind]) for kind in range(len(part.counts))]
         for number, kind in enumerate(layer.edge_types):
             source, target = (layer.node_types.index(end) for end in (kind[0], kind[-1]))
             src, dst = edges.edge_index[:, edges.edge_type == number]
             src = torch.where(src < part.nodes, src - starts[source], src - beyond[source] + part.counts[source])
             graph[kind] = torch.stack([src, dst - starts[target]])
-        done = layer(rows, graph)
-        width = layer.out_channels
-        results = [done[t][:n] if t in done else x.new_zeros(n, width) for t, n in zip(layer.node_types, part.counts, strict=True)]
-        return edges.chosen(torch.cat(results))
+        return graph
 
 
 def sum_gradients(module: torch.nn.Module, part: Part) -> None:
