@@ -19,8 +19,8 @@ from warpwright.tasks import taskfile
 from warpwright.timing import counting
 
 TASKS = sorted(Path(__file__).with_name("tasks").glob("*.py"))
-BY_VALUES = {"cumulative_norm", "experts"}
-"""Tasks whose forward looks at values: a counter of batches, or which rows an expert has. Meta tensors have none."""
+BY_VALUES = {"csr_product", "cumulative_norm", "experts", "kept_rows"}
+"""Tasks whose forward looks at values: a counter of batches, which rows an expert has or a mask keeps. Meta tensors have none, and sparse ones no storage."""
 
 
 class Body(nn.Module):

@@ -65,9 +65,11 @@ def _are_whole(operands: Iterable[Any], elementwise: bool) -> bool:
     largest, terms, steps = 1.0, 1, 0.0
     for one in operands:
         if isinstance(one, torch.Tensor) and one.numel():
-            if one.is_complex() or (one.is_floating_point() and not torch.equal(one, one.round())):
+            if one.layout is not torch.strided or one.is_complex():
                 return False
-            largest *= max(2.0, float(one.abs().max()))
+            if one.is_floating_point() and (one.dtype.itemsize < 2 or not torch.equal(one, one.round())):
+                return False
+            largest *= max(2.0, abs(float(one.amin())), abs(float(one.amax())))
             terms = max(terms, one.numel())
             steps = max(steps, torch.finfo(one.dtype).eps if one.is_floating_point() else 0.0)
         elif isinstance(one, int | float) and not isinstance(one, bool):
