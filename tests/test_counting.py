@@ -174,7 +174,7 @@ def test_chains_of_steps_are_never_counted_too_high(names: list[str]) -> None:
 
 @pytest.mark.parametrize("name", sorted(BY_VALUES))
 def test_a_task_that_looks_at_values_is_not_counted(name: str) -> None:
-    with pytest.raises(TaskError, match="meta|Cannot access storage"):
+    with pytest.raises(TaskError, match=r"meta|Cannot access storage"):
         count_of(name)
 
 

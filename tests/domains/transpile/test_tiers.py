@@ -57,6 +57,7 @@ def test_tiers_agree_on_functions_with_barriers(seeds: range) -> None:
     assert counts["fibers"] <= len(seeds) // 6
 
 
+@pytest.mark.slow
 @pytest.mark.compiler
 def test_a_wrong_translation_would_be_seen() -> None:
     """The comparison is able to fail: a kernel whose barrier is taken out gives another answer."""
