@@ -47,6 +47,7 @@ VIEWS: Mapping[str, Callable[[Sequence[Row]], str]] = {
     "kernelbench-levels-113": partial(levels.view, of="draw-113"),
     "kernelbench-levels-229": partial(levels.view, of="draw-229"),
     "kernelbench-levels-307": partial(levels.view, of="draw-307"),
+    "kernelbench-levels-307-again": partial(levels.view, of="draw-307-again"),
     "kernelbench-levels-307-3": partial(levels.view, of="draw-307-3"),
     "kernelbench-drawn": partial(kernelbench, of="drawn"),
     "first-kernelbench": partial(first_table.view, of="kernelbench"),

@@ -13,8 +13,8 @@
 // 1  one block a unit of all gates, sums by shuffles of each value alone
 // 2  values of TOGETHER batch elements joined at once: half of the values change places at each shuffle
 //
-// Least time: weights are read once; each step waits for one write and one read of the L2 cache. What was reached on a GPU stands in
-// benchmarks/results (kernels.recurrent).
+// Least time: weights are read once; each step waits for one write and one read of the L2 cache. Reached on an H200 (benchmarks/results/recurrent_h200),
+// a step over reading its weights from L2: 0.86 for an LSTM of 1,024 units and one sequence, 3.4 with 8 sequences, 11 with 32.
 
 #ifndef KIND
 #define KIND 0      // 0 LSTM, 1 GRU, 2 tanh, 3 ReLU

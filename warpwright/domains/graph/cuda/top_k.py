@@ -8,6 +8,9 @@ lanes' largest, and the one with the lowest index is taken. torch has a block a 
 Which of equal values come, and in which order, torch does not promise, but its indices are compared. So the kernel does as torch's kernels do: it
 takes those of the lowest index, those above the least one first, each by index, and puts these 32 places through a bitonic network that exchanges
 equal ones. Where no two are equal the order is the only one, and the network is left out.
+
+On an H200, 10 cases: 3.1 to 13.8 times as long as reading the rows once and writing the results at 4.19 TB/s, 2.96 to 13.6 times as fast as torch
+(benchmarks/results/recurrent_h200).
 """
 
 from __future__ import annotations
