@@ -331,6 +331,7 @@ def test_within_a_plan_the_process_of_a_compilation_comes_up_beside_the_judge(fo
     assert not process.result().alive
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("free", [True, False])
 def test_a_plan_that_is_over_still_gives_a_verdict_and_names_what_is_late(folder: Path, free: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a verdict needs is done all the same. What compiles may take as long as was spent before; here it takes for ever."""
@@ -362,6 +363,7 @@ def test_without_a_deadline_too_the_compiler_works_beside_the_other_baselines(fo
     assert begun.count("building") == 1
 
 
+@pytest.mark.slow
 def test_a_small_speed_up_is_found_beside_a_second_process_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a GPU. The process is kept for the next candidate."""
     monkeypatch.setattr(second_process, "wanted", lambda bench, measurement: True)

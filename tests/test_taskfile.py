@@ -180,6 +180,7 @@ def test_a_saved_module_loads_in_another_process(tmp_path: Path) -> None:
     assert issubclass(reference.namespace.Model, torch.nn.Module) and reference.make_inputs(0, "meta")[0].is_meta
 
 
+@pytest.mark.slow
 def test_a_module_defined_in_the_running_script_is_saved_as_its_graph(tmp_path: Path) -> None:
     path = tmp_path / "saved.pt"
     script = f"""

@@ -58,7 +58,7 @@ divided() {
     wait "$first_process" "$second_process"
 }
 
-(while sleep 5; do keep; done) &
+(while sleep 5; do keep; done) >/dev/null 2>&1 &  # a reader of our output need not wait for its last sleep
 keeper=$!
 for earlier in "$sets"/cwc-*.tgz; do  # several may hold a store of one name: what a training was, its key says
     [ -f "$earlier" ] || continue
@@ -168,6 +168,12 @@ rest)
     unpack c10
     parts=short,keyless,fractions,wide-adversarial,self-supervised,dat
     divided c10 16 "$parts" "$parts" --adversary-steps 2 --epochs "$short,fractions=4,wide-adversarial=1,self-supervised=20,dat=3"
+    ;;
+*)
+    kill "$keeper"
+    rm -rf "$work"
+    echo "expected first, second, third, fourth, nets, authors, verify, rest or chosen, saw $which" >&2
+    exit 2
     ;;
 esac
 kill "$keeper"

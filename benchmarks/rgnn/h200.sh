@@ -59,6 +59,6 @@ outside)
     part outside 60 outside --scripts "$scripts" --epochs 8
     ;;
 *)
-    echo "expected attend, small, large, unrun, wide or outside, saw $which" && exit 2
+    echo "expected attend, small, large, unrun, wide or outside, saw $which" >&2 && exit 2
     ;;
 esac

@@ -60,4 +60,8 @@ crash)
 agents)
     PYTHONPATH=$folder/py:$PYTHONPATH timeout 95 python3 -m benchmarks.sass.agents --out "$out/agents" --folder "$folder/cubins" --only softmax --proposals 10000 --limit 75 \
         --agents random,screen,ppo ;;
+*)
+    echo "expected variants, suite, public, second, decorator, polish, agents, rest, rejudged, again, ppo or crash, saw $part" >&2
+    exit 2
+    ;;
 esac

@@ -35,6 +35,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 import corpus  # noqa: E402
 
+from warpwright.errors import DeviceFailed  # noqa: E402
 from warpwright.timing.facts import device_facts  # noqa: E402
 from warpwright.verifier import verify  # noqa: E402
 from warpwright.workers.limits import Limits  # noqa: E402
@@ -127,13 +128,20 @@ def rows_of(task: str, programs: list[corpus.Program], secrets: list[int], devic
 
 def begun(judge: verify.Judge | None, task: str, device: str, secret: int) -> verify.Judge:
     """Return a judge of the task with this secret: the one at hand, begun anew if its secret is another, or one in a new process."""
-    if judge is None or not judge.worker.alive:
-        if judge is not None:
-            judge.close()
-        return verify.Judge(corpus.task(task), device, secret=secret)
-    if judge.secret != secret:
-        judge.begin(secret)
-    return judge
+    failures: Counter[str] = judge.failures if judge is not None else Counter()
+    if judge is not None and judge.worker.alive:
+        if judge.secret == secret:
+            return judge
+        try:
+            judge.begin(secret)
+            judge.certify()
+            judge.cases  # noqa: B018
+            return judge
+        except DeviceFailed:
+            pass
+    if judge is not None:
+        judge.close()
+    return verify.steady(lambda: verify.Judge(corpus.task(task), device, secret=secret, failures=failures))
 
 
 def write(out: Path, row: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 TASK = "mixed_hash"
-NEEDS = "slow"
+NEEDS = "slow,cpu"
 
 
 class ModelNew(nn.Module):

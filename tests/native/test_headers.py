@@ -73,6 +73,7 @@ def test_a_head_that_the_compiler_refuses_is_an_error_of_the_text(cache: Path) -
     assert not kept(cache)
 
 
+@pytest.mark.slow
 def test_a_damaged_header_costs_time_only(cache: Path) -> None:
     text = f"{HEAD}{headers.MARK}{BODY}"
     build(text)

@@ -61,6 +61,7 @@ def needs_tools() -> None:
         pytest.skip("needs nvdisasm (pip install 'warpwright[sass]')")
 
 
+@pytest.mark.slow
 def test_a_kernel_is_rescheduled_for_the_code_and_the_gpu_it_was_proven_on(text: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     needs_tools()
     monkeypatch.setenv("WARPWRIGHT_CACHE", str(tmp_path))

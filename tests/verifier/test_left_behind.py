@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch")
 from warpwright.base import Case  # noqa: E402
 from warpwright.tasks import taskfile  # noqa: E402
 from warpwright.verifier.judge.judgement import Judgement  # noqa: E402
+from warpwright.verifier.judge.left_behind import is_excused  # noqa: E402
 from warpwright.verifier.judge.reference import Original  # noqa: E402
 
 NEAREST = """
@@ -67,3 +68,9 @@ def test_a_row_between_two_codes_may_be_counted_at_either(judged: tuple[Judgemen
             wrong[buffer][1] -= step
             wrong[buffer][away] += step
             assert judgement.judge_state(wrong, case, 0)["check"] == "buffers"
+
+
+def test_integers_beyond_what_float64_holds_are_compared_as_integers() -> None:
+    own = torch.tensor([2**60 + 1])
+    assert is_excused(own.clone(), own, own, [own.clone()], lambda *_: True)
+    assert not is_excused(own + 6, own, own, [own.clone()], lambda *_: True)

@@ -36,6 +36,7 @@ def test_modules_are_there_and_what_cannot_be_imported_is_left_out() -> None:
         assert server.ready and loaded(server) == ["_lsprof"]
 
 
+@pytest.mark.slow
 def test_one_that_starts_a_thread_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "starts_a_thread.py").write_text(THREAD.format(other="_lsprof"))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))

@@ -61,7 +61,8 @@ class Draw:
     layout: int | None = None
     """Seed of the strides, if it is not the case's own."""
     turned: int | None = None
-    """1: tensors that this seed spreads out have gaps instead, and the other way round. 2: all are dense, off the start of their block."""
+    """1: tensors that this seed spreads out have gaps instead, and the other way round. 2: all are dense, off the start of their block.
+    3: none is moved."""
     variant: int | None = None
     """Seed of the variant in a turn of calls (`workers/tensors/variants.py`)."""
 

@@ -7,7 +7,8 @@ import os
 import random
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -49,6 +50,9 @@ READING = ("compare", "compare_inputs", "compare_state", "take_state", "unchange
 
 MOST_FAILURES = 3
 """Cases that may cost a task its judge."""
+
+STATES, OTHERS = "states", "other draws"
+"""What counts as a case there: states that the original does not take, and draws that are no case of the task's own."""
 
 
 @dataclass(frozen=True)
@@ -137,9 +141,9 @@ class Judge:
         self._certificate: Certificate | None = None
         self.dropped: dict[str, str] = {}
         """Distributions that are not used for this task, and why."""
-        self.facts: Mapping[str, Any] = self._ask(
-            "open", task=to_json(self.task), secret=f"{secret:x}", host_only=False, timeout=self.worker.limits.build_seconds
-        )
+        asked = {"task": to_json(self.task), "secret": f"{secret:x}", "host_only": False, **self._asks_host}
+        with self._counted(STATES):
+            self.facts: Mapping[str, Any] = self._ask("open", timeout=self.worker.limits.build_seconds, **asked)
 
     def _ask(self, op: str, timeout: float | None = None, **fields: Any) -> dict[str, Any]:
         reply = self._request(op, timeout, fields)
@@ -193,7 +197,8 @@ class Judge:
                     fastest = min(fastest or reply["seconds"], reply["seconds"])
             if self.facts["state_tensors"]:  # one in which the original is not sound is drawn anew: no call would be judged in it
                 for which, case in ((1, kept[0]), (TIMED_STATE, kept[min(1, len(kept) - 1)])):
-                    self._ask("settle", which=which, case=asdict(case))
+                    with self._counted(STATES):
+                        self._ask("settle", which=which, case=asdict(case))
             self._cases = tuple(kept)
         return self._cases
 
@@ -204,17 +209,34 @@ class Judge:
 
     def _viable(self, case: Case) -> dict[str, Any]:
         """Ask whether a case can be used. One on which the original leaves the device in error ends this judge, and the next does without it."""
-        try:
+        with self._counted(case.name):
             return self._ask("viable", case=asdict(case), which=0, **self._asks_host)
+
+    @contextmanager
+    def _counted(self, name: str) -> Iterator[None]:
+        """Count a device that is lost meanwhile: the next judge does without `name`, if that is a distribution, and asks the CPU first."""
+        try:
+            yield
         except DeviceFailed:
             if self.failures.total() >= MOST_FAILURES:
-                raise JudgeFailed(f"the original left the device in error on {MOST_FAILURES} cases, and on {case.name}") from None
-            self.failures[case.name] += 1
+                raise JudgeFailed(f"the original left the device in error on {MOST_FAILURES} cases, and on {name}") from None
+            self.failures[name] += 1
+            raise
+
+    @contextmanager
+    def _noted(self) -> Iterator[None]:
+        """Have the next judge ask the CPU first if a device is lost meanwhile: by moved inputs, or by what a program did. It costs no case."""
+        try:
+            yield
+        except DeviceFailed:
+            if not self.failures:
+                self.failures[OTHERS] += 1
             raise
 
     def viable(self, case: Case, which: int) -> bool:
         """Whether the original gives a sound answer to `case` in state `which`."""
-        reply = self._ask("viable", case=asdict(case), which=which, **self._asks_host)
+        with self._counted(OTHERS):
+            reply = self._ask("viable", case=asdict(case), which=which, **self._asks_host)
         return not reply["problem"] and reply["params"] == case.params
 
     def state(self, which: int) -> Any:
@@ -304,7 +326,8 @@ class Judge:
             nominal, *others = [case for case in cases(self.task, self.secret + 1) if case.name in ("nominal", "normal", "spikes")]
             replies = [(case, self._viable(case)) for case in others if not self.failures[case.name]]
             usable = [nominal, *(replace(case, params=reply["params"]) for case, reply in replies if not reply["problem"])]
-            reply = self._ask("certify", cases=[asdict(case) for case in usable])
+            with self._counted(OTHERS):
+                reply = self._ask("certify", cases=[asdict(case) for case in usable])
             self._certificate = Certificate(reply["scored"], reply["reason"], tuple(reply["rejected"]), tuple(reply["accepted"]))
         return self._certificate
 
@@ -314,7 +337,8 @@ class Judge:
         """Judge what a worker exported as its answer to `case` in state `which`. `typical`: with its `shares`."""
         seen = [[asdict(old), state] for old, state in previous or []]
         asked = {"tree": export["tree"], "case": asdict(case), "which": which, "folder": export["folder"], "previous": seen}
-        reply = self._ask("compare", **asked, **({"typical": True} if typical else {}))
+        with self._noted():
+            reply = self._ask("compare", **asked, **({"typical": True} if typical else {}))
         errors, original = (Errors(**reply[name]) if reply.get(name) else None for name in ("errors", "original"))
         comparison = Comparison(
             reply["check"], reply.get("reason", ""), float(reply.get("excess", 0.0)), errors, original, reply.get("shares", {})
@@ -346,7 +370,8 @@ class Judge:
 
     def compare_state(self, export: Mapping[str, Any], case: Case, which: int) -> Comparison:
         """Judge a worker's state after one call on `case` from state `which`."""
-        reply = self._ask("compare_state", tree=export["tree"], case=asdict(case), which=which, folder=export["folder"])
+        with self._noted():
+            reply = self._ask("compare_state", tree=export["tree"], case=asdict(case), which=which, folder=export["folder"])
         return Comparison(reply["check"], reply.get("reason", ""))
 
     def close(self) -> None:
@@ -358,3 +383,24 @@ class Judge:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def steady(make: Callable[[], Judge]) -> Judge:
+    """Return a judge that has its certificate and its cases: made anew each time its device is lost, if it was counted (`Judge.failures`).
+
+    The judges that `make` makes have to count together.
+    """
+    while True:
+        judge = make()
+        known = judge.failures.total()
+        try:
+            judge.certify()
+            judge.cases  # noqa: B018
+            return judge
+        except DeviceFailed:
+            judge.close()
+            if judge.failures.total() == known:
+                raise
+        except BaseException:
+            judge.close()
+            raise

@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import random
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -28,7 +29,7 @@ from warpwright.verifier.building import WARM_UP_STATE, build, expect_one_contex
 from warpwright.verifier.checks import CHECKS, DISTRIBUTIONS, Certificate, Check
 from warpwright.verifier.draw import EXCHANGES, STRIDED, TAKEN, VARIATIONS, Draw, mixed, with_draw
 from warpwright.verifier.instances import beside_one_another
-from warpwright.verifier.judge_client import TIMED_STATE, Comparison, Judge, Shipment, cases
+from warpwright.verifier.judge_client import TIMED_STATE, Comparison, Judge, Shipment, cases, steady
 from warpwright.verifier.rejections import (
     Rejected,
     as_rejections,
@@ -47,7 +48,7 @@ from warpwright.workers.sandbox import Worker, up
 
 __all__ = [
     "CHECKS", "DISTRIBUTIONS", "TIMED_STATE", "Certificate", "Check", "Comparison", "Judge", "JudgeFailed", "Shipment", "audit", "build", "cases",
-    "verify",
+    "steady", "verify",
 ]  # fmt: skip
 
 MINIMUM_CASES = 3
@@ -428,7 +429,8 @@ def _is_busy(seen: Activity) -> bool:
 
 def audit(task: Task, source: Source, device: str = "cpu", limits: Limits | None = None, judge: Judge | None = None) -> tuple[Build, Verdict]:
     """Build and verify one program in workers of its own, which are ended afterwards. `judge`: one to use and leave open."""
-    own = judge or Judge(task, device)
+    failures: Counter[str] = Counter()
+    own = judge or steady(lambda: Judge(task, device, failures=failures))
     limits = replace(limits or Limits(), reads=taskfile.reads(task))
     try:
         with up(lambda: Worker("candidate", device, limits)) as worker:

@@ -18,6 +18,7 @@ from warpwright.llm.endpoint import OpenAI
 EXAMPLES = Path(__file__).parents[3] / "examples" / "cuda"
 
 
+@pytest.mark.slow
 @pytest.mark.compiler
 def test_a_recorded_conversation_is_a_whole_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("WARPWRIGHT_API_KEY", "sk-never-to-be-seen")

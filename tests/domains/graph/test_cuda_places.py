@@ -94,6 +94,7 @@ def test_pairs_that_indices_choose_are_put_together_by_one_kernel() -> None:
     assert torch.equal(optimized(x, products, pairs)[0], model(x, products, pairs)[0])
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(st.integers(0, 2), st.lists(st.integers(1, 3), min_size=2, max_size=4), st.booleans(), st.integers(-9, 9))
 def test_parts_and_rolls_of_any_sizes(dim: int, sizes: list[int], rounded: bool, shift: int) -> None:

@@ -34,6 +34,7 @@ def test_resampling() -> None:
         assert (seen - exact).abs().max() <= 2 * (plain - exact).abs().max() + 1e-6
 
 
+@pytest.mark.slow
 @settings(max_examples=6, deadline=None)
 @given(st.integers(1, 40), st.integers(2, 60), st.integers(2, 60), st.sampled_from(["nearest", "nearest-exact", "linear", "corners"]))
 def test_resampling_of_any_sizes(rows: int, before: int, after: int, mode: str) -> None:

@@ -78,7 +78,7 @@ def test_random_layouts_are_packed_and_unpacked(fake_cuda: str) -> None:
 
 
 @pytest.mark.parametrize(("right", "wrong"), (
-    ("i64 at = (i64)(word - index * nest.block.by) * width;", "i64 at = 0;"),
+    pytest.param("i64 at = (i64)(word - index * nest.block.by) * width;", "i64 at = 0;", marks=pytest.mark.slow),
     ("u32 first = block * (blockDim.x * K) + threadIdx.x;", "u32 first = block * (blockDim.x * K) + threadIdx.x / 2 * 2;"),
 ))  # fmt: skip
 def test_kernels_that_are_wrong_are_noticed(right: str, wrong: str, tmp_path: Path) -> None:

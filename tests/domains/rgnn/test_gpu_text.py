@@ -182,6 +182,7 @@ assert dense._usable(torch.device("cpu"))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs the extra triton")
 def test_products_of_many_rows_are_right() -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TRITON_INTERPRET": "1"}

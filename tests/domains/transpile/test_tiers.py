@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from domains.transpile import functions
 from domains.transpile.grammar import RandomKernel, program
 from executables import EXACT
 
@@ -21,9 +23,9 @@ def run(kernel: transpile.LoadedKernel, made: RandomKernel, n: int) -> np.ndarra
     return out
 
 
-def compare(seeds: range, tiers: tuple[str, ...], level: str) -> dict[str, int]:
+def compare(seeds: range, tiers: tuple[str, ...], level: str, made_by: Callable[[range], tuple[str, list[RandomKernel]]] = program) -> dict[str, int]:
     """Compare tiers with the fibers on the kernels of the seeds; return how many kernels each tier took. `level`: optimisation of the compiler."""
-    text, kernels = program(seeds)
+    text, kernels = made_by(seeds)
     blocks = {k.name: k.block for k in kernels if k.grid == 3}  # these get a version with a constant block, the others run the general one
     programs = {tier: transpile.compile_text(text, tier=tier, blocks=blocks) for tier in ("fibers", *tiers)}
     with ThreadPoolExecutor(2) as pool:
@@ -48,6 +50,14 @@ def test_tiers_agree(first: int) -> None:
     assert counts["fibers"] <= PER_FILE // 10  # the comparison is of loops, not of fibers with themselves
 
 
+@pytest.mark.compiler
+@pytest.mark.parametrize("seeds", [range(2), pytest.param(range(2, 60), marks=pytest.mark.slow)])
+def test_tiers_agree_on_functions_with_barriers(seeds: range) -> None:
+    counts = compare(seeds, ("vectors",), "-O0", functions.program)
+    assert counts["fibers"] <= len(seeds) // 6
+
+
+@pytest.mark.slow
 @pytest.mark.compiler
 def test_a_wrong_translation_would_be_seen() -> None:
     """The comparison is able to fail: a kernel whose barrier is taken out gives another answer."""

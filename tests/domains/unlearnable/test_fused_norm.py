@@ -61,6 +61,7 @@ assert not norm._agree.__wrapped__(cpu)
 """
 
 
+@pytest.mark.slow
 def test_the_kernels_are_batch_normalisation_addition_and_relu() -> None:
     environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", INTERPRETED], env=environment, capture_output=True, text=True, timeout=250)

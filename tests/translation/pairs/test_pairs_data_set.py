@@ -56,6 +56,7 @@ def test_splits_hold_whole_operators_out() -> None:
     assert 60 < shares.count("test") < 140
 
 
+@pytest.mark.slow
 @pytest.mark.compiler
 def test_resuming_goes_on_with_the_same_numbers(tmp_path: Path) -> None:
     options = Options(seed=5, tune=1, operators=("exp", "sum", "transpose", "tanh", "add"), verify_cuda=False)

@@ -115,7 +115,7 @@ def launches(node: fx.Node) -> int:
         return 0
     x, (layers, bidirectional, batch_first) = arguments[0], (arguments[at] for at in (4, 7, 8))
     shape = x.meta["val"].shape  # type: ignore[union-attr]
-    steps, layers = int(shape[1 if batch_first and len(shape) == 3 else 0]), int(layers)  # type: ignore[call-overload]
+    steps, layers = int(shape[1 if batch_first and len(shape) == 3 else 0]), int(layers)  # type: ignore[call-overload, arg-type]
     if persistent:
         return int(STEP * (steps * layers if bidirectional else steps + layers))
     return steps * layers * (2 if bidirectional else 1)

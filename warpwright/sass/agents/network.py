@@ -118,7 +118,8 @@ class _Actions(nn.Module):
         if self.whole:
             means = torch.stack([nodes[:, start:stop].mean(1) for start, stop in self.blocks], 1)
             words = self.words(self.numbers).expand(len(nodes), -1, -1)
-            parts.append(self.block(torch.cat([means[:, self.of], words], -1)).squeeze(-1))
+            of: torch.Tensor = self.of  # type: ignore[assignment]
+            parts.append(self.block(torch.cat([means[:, of], words], -1)).squeeze(-1))
         return torch.cat([*parts, self.stop(nodes.mean(1))], 1)
 
 

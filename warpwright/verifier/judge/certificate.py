@@ -25,6 +25,7 @@ from torch.utils._pytree import tree_map
 
 from warpwright.base import Case
 from warpwright.verifier.checks import Certificate
+from warpwright.verifier.judge.on_host import RAISED, is_lost
 from warpwright.verifier.judge.reference import Original, as_tensor, clone, leaves_of
 
 PARAMETER_MUTANTS = 6
@@ -58,13 +59,12 @@ def _rejects(check: Check, original: Original, make: Callable[[Case], list[Any]]
     """Whether the check rejects a mutant on a case; where the original raises on the mutant's input, the case says nothing."""
     try:
         return bool(check(make(case), case, 0))
-    except RAISED:
+    except RAISED as error:
+        if is_lost(error):
+            raise
         original.current = None
         return False
 
-
-RAISED = (RuntimeError, IndexError, ValueError, TypeError)
-"""What an original raises on inputs that are none of its own: offsets that do not begin with 0, say."""
 
 _MEANING = {
     "zeros": "an output of zeros",
@@ -157,7 +157,9 @@ def _advisory(original: Original, case: Case, own: list[Any]) -> Iterator[tuple[
     for name, change in others.items():
         try:
             answer = _run(original, tree_map(change, inputs))
-        except RAISED:
+        except RAISED as error:
+            if is_lost(error):
+                raise
             original.current = None
             continue
         yield name, answer

@@ -13,8 +13,10 @@ An output that is zero everywhere has no size that a rounding error could be sma
 is rounded moved within its rounding (`rounding.py`). So it is where integers come out: which of two is nearer to a row that is far from both may be
 decided by what the sums of squares lose, and moved inputs move both alike.
 
-Integers are sensitive where a move changes them; there, each value that was seen is right. Nothing of this depends on the program, and an answer
-that passes without it is never examined.
+Integers are sensitive where a move changes them; there, each value that was seen is right. What else comes out of a rounded run in which integers
+do come out otherwise (the code of a row whose index flips) is as right as the answer, within what is allowed (`Leaf.flipped`).
+
+Nothing of this depends on the program, and an answer that passes without it is never examined.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ import torch
 
 from warpwright.base import Case, Errors
 from warpwright.verifier.judge import distributions, oracle, parts, rounding
+from warpwright.verifier.judge.on_host import RAISED, is_lost
 from warpwright.verifier.judge.reference import NO_ERROR, Answer, Leaf, Original, as_tensor, leaves_of
 
 NEAR_RUNS = 6
@@ -57,6 +60,9 @@ SENSITIVE = 1e-2
 OUTLIER = 6.0
 """Or so many times the RMS of all moves, which at most one element in 36 can; of evenly conditioned ones the largest moves by three times that."""
 
+FLIPPED = 16.0
+"""Times the largest error allowed: so far from the answer stands what a flipped index gathers, but for one element of some 10,000."""
+
 SEED = 0x5EED
 
 
@@ -69,8 +75,8 @@ def examined(original: Original, case: Case, which: int) -> Answer:
     inputs = original.inputs(case)
     moves = [_Moves(leaf) for leaf in answer.leaves]
     decided = [(leaf.scale.max == 0 or not leaf.is_real) and leaf.exact.numel() > 0 for leaf in answer.leaves]
-    for move, values in _runs(original, inputs, case.seed, which, NEAR_RUNS, decided):
-        for leaf, value in zip(moves, values, strict=True):
+    for move, values in _flipping(_runs(original, inputs, case.seed, which, NEAR_RUNS, decided), answer, decided):
+        for leaf, value in zip(moves, values, strict=False):
             if value is not None:
                 leaf.add(value, move)
     for leaf in moves:
@@ -80,21 +86,42 @@ def examined(original: Original, case: Case, which: int) -> Answer:
         for leaf in moves:
             leaf.runs.clear()
         for move, values in _runs(original, inputs, case.seed, which, near, decided):
-            for leaf, value in zip(moves, values, strict=True):
+            if move == "rounded":
+                values = _of(decided, values)
+            for leaf, value in zip(moves, values, strict=False):
                 if value is not None:
                     leaf.add_again(value, move)
     return replace(answer, leaves=tuple(leaf.result(original) for leaf in moves))
 
 
-Move = Literal["near", "rounded", "far"]
-"""Of the inputs by an ulp at most, of what operators return, of the inputs by FAR_ULPS."""
+Move = Literal["near", "rounded", "flipped", "far"]
+"""Of the inputs by an ulp at most, of what operators return (and integers came out otherwise), of the inputs by FAR_ULPS."""
+
+Moved = tuple[Move, Sequence[torch.Tensor | None]]
 
 
-def _runs(
-    original: Original, inputs: Any, seed: int, which: int, near: int, decided: Sequence[bool]
-) -> Iterator[tuple[Move, Sequence[torch.Tensor | None]]]:
-    """Yield a move, and the original's outputs under it; where what operators return is moved, those alone that rounding has `decided`: integers,
-    and what is zero everywhere."""
+def _of(wanted: Sequence[bool], values: Sequence[torch.Tensor | None]) -> list[torch.Tensor | None]:
+    return [value if here else None for value, here in zip(values, wanted, strict=False)]
+
+
+def _flipping(runs: Iterator[Moved], answer: Answer, decided: Sequence[bool]) -> Iterator[Moved]:
+    """Yield the runs; of a rounded one the outputs that rounding has `decided`, and the others apart, if integers came out otherwise in it."""
+    for move, values in runs:
+        if move != "rounded":
+            yield move, values
+            continue
+        yield move, _of(decided, values)
+        if any(_differs(value, leaf) for value, leaf in zip(values, answer.leaves, strict=False)):
+            yield "flipped", _of([not here for here in decided], values)
+
+
+def _differs(value: torch.Tensor | None, leaf: Leaf) -> bool:
+    return not leaf.is_real and value is not None and leaf.own is not None and value.shape == leaf.own.shape and bool((value != leaf.own).any())
+
+
+def _runs(original: Original, inputs: Any, seed: int, which: int, near: int, decided: Sequence[bool]) -> Iterator[Moved]:
+    """Yield a move, and the original's outputs under it. What operators return is moved where rounding has `decided` some: integers, and what is zero
+    everywhere."""
     began = time.monotonic()
     yield "near", _run(original, inputs, which)
     for run in range(near):
@@ -107,7 +134,7 @@ def _runs(
     for run in range(rounding.RUNS if any(decided) else 0):
         with rounding.Rounded(seed + run, original.device):
             moved = _run(original, inputs, which)
-        yield "rounded", [value if wanted else None for value, wanted in zip(moved, decided, strict=True)]
+        yield "rounded", moved
     for direction in (1.0, -1.0):
         yield "far", _run(original, distributions.move(inputs, direction * FAR_ULPS), which)
     for run in range(FAR_RUNS):
@@ -115,6 +142,17 @@ def _runs(
 
 
 def _run(original: Original, inputs: Any, which: int) -> list[torch.Tensor]:
+    """Return the original's outputs; none where it does not take moved inputs: a share of 1 that became more."""
+    try:
+        return _answers(original, inputs, which)
+    except RAISED as error:
+        if is_lost(error) or isinstance(error, torch.cuda.OutOfMemoryError):
+            raise
+        original.current = None
+        return []
+
+
+def _answers(original: Original, inputs: Any, which: int) -> list[torch.Tensor]:
     return [as_tensor(value) for _, value in leaves_of(original.run_own(inputs, which))]
 
 
@@ -129,6 +167,7 @@ class _Moves:
         self.rest = self.apart = NO_ERROR
         self.seen: list[torch.Tensor] = []
         self.small = leaf.small
+        self.flipped: list[tuple[torch.Tensor, torch.Tensor]] = []
         self.runs: list[Errors] = []
         """Errors of the runs that moved little, of the elements that are not sensitive."""
         self.near_runs = NEAR_RUNS
@@ -143,6 +182,10 @@ class _Moves:
             assert leaf.own is not None
             differs = value.to(leaf.own.dtype) != leaf.own
             self.sensitive = differs if self.sensitive is None else self.sensitive | differs
+            return
+        if move == "flipped":
+            far = (value.to(leaf.exact.dtype) - leaf.exact).abs() > FLIPPED * oracle.tolerance(NO_ERROR, leaf.scale, leaf.dtype).max
+            self.flipped.append((far.reshape(-1).nonzero().flatten(), value[far]))
             return
         if move != "far":
             self.error = oracle.worst(self.error, self._met(oracle.errors_of(value, leaf.exact)))
@@ -191,6 +234,12 @@ class _Moves:
         self.runs.append(_finite(error))
         return self.runs[-1]
 
+    def _far(self, allowed: Errors) -> tuple[tuple[torch.Tensor, torch.Tensor], ...]:
+        """Return what flipped, where that is far from the answer beside what is allowed."""
+        exact = self.leaf.exact.reshape(-1)
+        far = [(places, seen, (seen.to(exact.dtype) - exact[places]).abs() > FLIPPED * allowed.max) for places, seen in self.flipped]
+        return tuple((places[there], seen[there]) for places, seen, there in far if bool(there.any()))
+
     def result(self, original: Original) -> Leaf:
         """Return the leaf with what is allowed."""
         leaf, sensitive = self.leaf, self.sensitive
@@ -201,7 +250,7 @@ class _Moves:
         expected = original.allowed(leaf.path, typical, scale, leaf.dtype)
         error = self.error if sensitive is None else self.rest
         allowed = original.allowed(leaf.path, error, scale, leaf.dtype)
-        leaf = replace(leaf, original=error, scale=scale, allowed=allowed, expected=expected, small=self.small)
+        leaf = replace(leaf, original=error, scale=scale, allowed=allowed, expected=expected, small=self.small, flipped=self._far(allowed))
         if sensitive is None:
             return leaf
         return replace(

@@ -166,7 +166,7 @@ def _is_sorted(tensor: torch.Tensor) -> bool:
     return tensor.dtype is not torch.bool and tensor.numel() > 2 and bool((tensor.flatten().diff() >= 0).all())
 
 
-DENSE = 2
+DENSE, PLAIN = 2, 3
 """Of `restride`."""
 
 
@@ -178,7 +178,8 @@ def restride(inputs: Any, seed: int, turned: int, real_only: bool, aligned: bool
     """Return inputs whose tensors have the same values at other places in memory, off the start of their block.
 
     Each has its last dimension spread out (exchanged with another one, or taken in steps of two), or gaps between its rows.
-    `turned`: 1 for the other of the two, 2 for neither: dense, but not where a wide load may begin. `real_only`: integers lie as they did.
+    `turned`: 1 for the other of the two, 2 for neither: dense, but not where a wide load may begin;
+    3: as they are. `real_only`: integers lie as they did.
     `aligned`: gaps are of WIDE_WORDS elements, so that lines begin where a wide load may, if their own length lets them.
     """
     dice, gap = random.Random(seed), WIDE_WORDS if aligned else 1
@@ -186,6 +187,8 @@ def restride(inputs: Any, seed: int, turned: int, real_only: bool, aligned: bool
     def change(value: Any) -> Any:
         spread, lead, other = dice.random() < 0.5, gap * dice.randrange(1, 4), dice.random()
         if not isinstance(value, torch.Tensor) or value.numel() < 2 or (real_only and not value.is_floating_point()):
+            return value
+        if turned == PLAIN:
             return value
         if turned == DENSE:
             return _into(value.shape, value, lead).copy_(value)

@@ -121,6 +121,7 @@ def judge_leaf(value: Any, leaf: Leaf, strided: bool = False) -> dict[str, Any]:
         return {**base, **_exact(tensor, leaf)}
     if leaf.own is not None and not same_non_finite(tensor, leaf.own, leaf.exact):
         return {**base, "check": "non_finite", "reason": f"{leaf.path}: Inf and NaN do not stand where the original has them"}
+    tensor = _unflipped(tensor, leaf)
     ratio, errors, rest = _ratio(tensor, leaf)
     small = max((parts.excess(part, tensor, leaf.exact, leaf.dtype, leaf.sensitive) for part in leaf.small), default=(0.0, ""))
     slack, reason = COARSE_SLACK if strided else 1.0, ""
@@ -133,6 +134,17 @@ def judge_leaf(value: Any, leaf: Leaf, strided: bool = False) -> dict[str, Any]:
     typical = {f"{leaf.path} {kind}": min(share, 1e150) for kind, share in shares(rest, leaf.expected).items()} if rest else {}
     judged = {"excess": min(ratio, 1e300), "errors": _finite(asdict(errors)), "check": "values" if ratio > 1 else "", "reason": reason}
     return {**base, **judged, "shares": typical}
+
+
+def _unflipped(tensor: torch.Tensor, leaf: Leaf) -> torch.Tensor:
+    """Return an output with the answer in place of what is as right: what stands there, within what is allowed, when rounding has an index flip."""
+    if not leaf.flipped:
+        return tensor
+    values, exact = tensor.reshape(-1).clone(), leaf.exact.reshape(-1)
+    for places, seen in leaf.flipped:
+        there = places[(values[places].to(exact.dtype) - seen.to(exact.dtype)).abs() <= leaf.allowed.max]
+        values[there] = exact[there].to(values.dtype)
+    return values.view(tensor.shape)
 
 
 def _ratio(tensor: torch.Tensor, leaf: Leaf) -> tuple[float, Errors, Errors | None]:

@@ -78,6 +78,8 @@ class Leaf:
     """Rows, columns and the like that are small beside the rest, and the sizes of all."""
     seen: tuple[torch.Tensor, ...] = ()
     """What they may be besides `own` and `exact`, if they are integers."""
+    flipped: tuple[tuple[torch.Tensor, torch.Tensor], ...] = ()
+    """Places in the flattened output and values there, of runs in which rounding has other integers come out, where those move it far."""
 
     @property
     def is_real(self) -> bool:
@@ -374,8 +376,17 @@ class Original:
 
     # -- runs
 
+    refusal: Callable[[Any, int], str] | None = None
+    """Says why inputs are not taken in a state, or "": asked before each run, once a device was lost (`on_host.py`)."""
+
+    def _expect_taken(self, inputs: Any, which: int) -> None:
+        """Raise ValueError where it is known that a run would raise, or leave the device in error."""
+        if self.refusal is not None and (refused := self.refusal(inputs, which)):
+            raise ValueError(refused)
+
     def run_own(self, inputs: Any, which: int) -> Any:
         """Return the original's output in its own precision, from state `which`."""
+        self._expect_taken(inputs, which)
         self.set_state(which)
         context, change = _own_precision(self.task.precision, self.device)
         with torch.no_grad(), context:
@@ -386,6 +397,7 @@ class Original:
 
         `left` takes in what a float64 call leaves of its inputs.
         """
+        self._expect_taken(inputs, which)
         self.set_state(which)
         if self.wide is not None and not self.wide_problem:
             try:

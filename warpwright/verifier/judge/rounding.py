@@ -7,9 +7,12 @@ lost: on an H200 KernelBench's 2:79 was refused for 5e-28 in place of 0. What is
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves
 
 from warpwright.tasks.mode import Mode
 
@@ -24,6 +27,13 @@ ROUNDING = (
 )  # fmt: skip
 """Beginnings of the names of operators that round. What moves, picks or compares values does not: zeros that come of those stay zeros."""
 
+MOVING = ("expand", "native_channel_shuffle")
+"""Names that begin as one of those do."""
+
+ELEMENTWISE = ("add", "sub", "rsub", "mul")
+EXACT = (*ELEMENTWISE, "mm", "bmm", "baddbmm", "mv", "dot", "matmul", "linear", "sum", "cumsum")
+"""Operators of which whole numbers give whole numbers, in any order: three votes are three, and `votes > 3` is wrong where `votes >= 3` was asked."""
+
 
 class Rounded(Mode):
     """Moves what operators that round return."""
@@ -34,7 +44,10 @@ class Rounded(Mode):
 
     def __torch_dispatch__(self, function: Any, types: Any, arguments: Any = (), keywords: Any = None) -> Any:
         result = function(*arguments, **(keywords or {}))
-        if not function.overloadpacket.__name__.strip("_").startswith(ROUNDING) or function._schema.is_mutable:
+        name = function.overloadpacket.__name__.strip("_")
+        if not name.startswith(ROUNDING) or name.startswith(MOVING) or function._schema.is_mutable or function.is_view:
+            return result
+        if name.startswith(EXACT) and _are_whole(tree_leaves((arguments, keywords)), name.startswith(ELEMENTWISE)):
             return result
         if isinstance(result, list | tuple):
             return type(result)(self._moved(item) for item in result)
@@ -45,3 +58,22 @@ class Rounded(Mode):
             return value
         moves = torch.rand(value.shape, generator=self.generator, device=value.device).mul_(2).sub_(1)
         return value + value * (moves * torch.finfo(value.dtype).eps).to(value.dtype)
+
+
+def _are_whole(operands: Iterable[Any], elementwise: bool) -> bool:
+    """Whether tensors and numbers are whole ones, and so small that their products, added up, are exact in the coarsest of the dtypes."""
+    largest, terms, steps = 1.0, 1, 0.0
+    for one in operands:
+        if isinstance(one, torch.Tensor) and one.numel():
+            if one.layout is not torch.strided or one.is_complex():
+                return False
+            if one.is_floating_point() and (one.dtype.itemsize < 2 or not torch.equal(one, one.round())):
+                return False
+            largest *= max(2.0, abs(float(one.amin())), abs(float(one.amax())))
+            terms = max(terms, one.numel())
+            steps = max(steps, torch.finfo(one.dtype).eps if one.is_floating_point() else 0.0)
+        elif isinstance(one, int | float) and not isinstance(one, bool):
+            if not math.isfinite(one) or one != int(one):
+                return False
+            largest *= max(2.0, abs(float(one)))
+    return largest * (1 if elementwise else terms) * steps <= 1

@@ -124,12 +124,12 @@ class TopKKernel(CudaKernel):
     def __init__(self, name: str, node: fx.Node) -> None:
         top = top_k.read(node)
         assert top is not None, "the technique takes no other"
-        self.results = tuple(sorted(dict.fromkeys(node.users), key=lambda user: int(user.args[1])))  # type: ignore[call-overload]
+        self.results = tuple(sorted(dict.fromkeys(node.users), key=lambda user: int(user.args[1])))  # type: ignore[call-overload, arg-type]
         """The selections of its values and indices that are read."""
         operands: Any = SimpleNamespace(operands=[(top.x, ())], outputs=[(user, None) for user in self.results], sums={}, reduced=None)
         super(CudaKernel, self).__init__(name, operands, [node, *self.results])
         self.placement, self.laid = CONTIGUOUS, {}
-        self.generated = top_k.generate(top, name, tuple(int(user.args[1]) for user in self.results))  # type: ignore[call-overload]
+        self.generated = top_k.generate(top, name, tuple(int(user.args[1]) for user in self.results))  # type: ignore[call-overload, arg-type]
         self.text = self.generated.text
 
 

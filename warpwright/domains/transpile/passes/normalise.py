@@ -18,6 +18,7 @@ from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis.synchronisation import BLOCK_VOTES, REDUCTIONS, SHUFFLES, SYNC_CALLS, VOTES
 from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.ir import Barrier, Block, Collective, Declare, Evaluate, Expr, For, Function, If, Jump, Raw, Return, Stmt, Var
+from warpwright.domains.transpile.passes import arguments as places
 from warpwright.domains.transpile.passes import counted, early_returns
 
 
@@ -30,10 +31,29 @@ def normalise(
     text
     these may be in registers.
     """
+    kernel = _uncovered(kernel, places.reached(kernel, syncing, others or {}))
     worker = _Normaliser(kernel, syncing, others or {})
     body = worker.parameters(kernel) + worker.block(kernel.body)
     body = counted.loops(body, worker.vars, lambda var: worker.fresh(var.name, var.type, var.line), _with_another)
     return early_returns.without(body, worker.fresh, _not), worker.vars
+
+
+def _uncovered(kernel: Function, functions: Sequence[Function]) -> Function:
+    """Return the kernel with other names for its variables that would hide what functions name, once these stand in its text."""
+    free = {name for function in functions for name in places.free_names(function)}
+    variables, fixed = kernel.variables or {}, {p.key for p in kernel.parameters}
+    taken = {v.name for v in variables.values()} | free | places.free_names(kernel)
+    new: dict[int, Var | Expr] = {}
+    for key, var in variables.items():
+        if var.name in free and key not in fixed:
+            name = next(n for i in itertools.count(2) if (n := f"{var.name}_{i}") not in taken)
+            taken.add(name)
+            new[key] = replace(var, name=name)
+    if not new:
+        return kernel
+    change = renamer(new, {})
+    apart = {key: one for key, one in new.items() if isinstance(one, Var)}
+    return replace(kernel, body=tuple(rename(stmt, change, new) for stmt in kernel.body), variables={**variables, **apart})
 
 
 _PLAIN_VALUE = re.compile(r"((un)?signed )?(bool|char|short|int|long|long long|float|double)|unsigned|u?int\d+_t|size_t|(float|double|u?int)[2-4]")
@@ -43,7 +63,12 @@ _PLAIN_VALUE = re.compile(r"((un)?signed )?(bool|char|short|int|long|long long|f
 class _Normaliser:
     def __init__(self, kernel: Function, syncing: Mapping[str, tuple[Function, ...]], others: Mapping[str, tuple[Function, ...]]) -> None:
         self.vars: dict[int, Var] = dict(kernel.variables or {})
-        self.names = {v.name for v in self.vars.values()}
+        functions = places.reached(kernel, syncing, others)
+        self.names = {v.name for v in self.vars.values()}.union(*map(places.free_names, (kernel, *functions)))
+        self.hiding = {p.name for p in kernel.parameters} | set(kernel.template)
+        """Names of the kernel that stay."""
+        self.shared: dict[tuple[str, int, tuple[tuple[str, str], ...]], Var] = {}
+        """Shared arrays of functions, by function, key and template arguments: all calls have the same."""
         self.syncing = syncing
         self.others = others
         self.keys = itertools.count(-1, -1)
@@ -170,7 +195,12 @@ class _Normaliser:
         if len(named) != 1 or len(named[0].parameters) != len(expr.children) - 1 or self.depth:
             return None
         function, arrays = named[0], [c for c in expr.children[1:] if self.own_array(c) is not None]
-        if not arrays or function.problem or any(isinstance(s, Return | Raw | Barrier) for s in ir.walk(function.body)):
+        if (
+            not arrays
+            or function.problem
+            or self.hiding & places.free_names(function)
+            or any(isinstance(s, Return | Raw | Barrier) for s in ir.walk(function.body))
+        ):
             return None
         try:
             self.bindings(expr, function, expr.children[1:], expr.line)
@@ -244,6 +274,8 @@ class _Normaliser:
             raise DoesNotApply(line, f"{function.name} synchronises and could not be read ({function.problem})")
         if self.depth > 8:
             raise DoesNotApply(line, f"{function.name} calls itself and synchronises")
+        if hidden := self.hiding & places.free_names(function):
+            raise DoesNotApply(line, f"{function.name} synchronises, and the kernel has a {min(hidden)} of its own")
         *body, last = function.body or (Return(None, line),)
         returns = [s for s in ir.walk(function.body) if isinstance(s, Return)]
         several = len(returns) > 1 or (bool(returns) and returns[0] is not last)
@@ -254,30 +286,37 @@ class _Normaliser:
         moved = {
             root.var for e in ir.expressions(function.body) if (a := ir.assigned(e)) is not None and a.kind == "name" and (root := a) is not None
         }
+        changed = places.changeable(function.parameters, arguments)
         for parameter, argument in itertools.zip_longest(function.parameters, arguments):
             if argument is None or parameter is None:
                 raise DoesNotApply(line, f"{function.name} synchronises and is called with default arguments")
-            if (parameter.reference and not parameter.type.startswith("const")) or (parameter.reference and argument.kind == "name"):
-                names[parameter.key] = argument
-                continue
-            if (array := self.own_array(argument)) is not None and parameter.key not in moved:
+            kind = _substitute(parameter.type, types)
+            if parameter.reference:
+                kind = re.sub(r"\s*&\s*$", "", kind).removeprefix("const ")
+                if not parameter.type.startswith("const") or not places.is_copied(parameter, argument, kind, self.given(argument)):
+                    names[parameter.key] = places.same_place(argument, changed, self.vars, lambda at: self.hold(at, before))
+                    continue
+            elif (array := self.own_array(argument)) is not None and parameter.key not in moved:
                 names[parameter.key] = array
                 continue
-            kind = (
-                re.sub(r"\s*&\s*$", "", _substitute(parameter.type, types)).removeprefix("const ")
-                if parameter.reference
-                else _substitute(parameter.type, types)
-            )
             own = self.fresh(parameter.name, kind, line)
             before.append(Declare(own, argument, False, line))
             names[parameter.key] = own
+        again: set[int] = set()
         for stmt in ir.walk(tuple(body)):
             if isinstance(stmt, Declare):
                 old = stmt.var
+                place = (function.name, old.key, tuple(sorted(types.items())))
+                if old.space == "shared" and place in self.shared:
+                    names[old.key] = self.shared[place]
+                    again.add(self.shared[place].key)
+                    continue
                 dims = tuple(_substitute(d, types) for d in old.dims)
-                names[old.key] = self.fresh(old.name, _substitute(old.type, types), old.line, old.space, dims, old.reference, old.const)
+                names[old.key] = own = self.fresh(old.name, _substitute(old.type, types), old.line, old.space, dims, old.reference, old.const)
+                if old.space == "shared":
+                    self.shared[place] = own
         change = renamer(names, types)
-        renamed = [rename(stmt, change, names) for stmt in body]
+        renamed = places.shared_once([rename(stmt, change, names) for stmt in body], again)
         result = self.result(function, types, line) if several and returns[0].value is not None else None
         if several:
             before += [Declare(result, None, False, line)] if result is not None else []
@@ -296,6 +335,19 @@ class _Normaliser:
         result = self.fresh(f"{function.name}_value", _substitute(function.returns, types), line)
         before.append(Declare(result, value, False, line))
         return ir.name_of(result, line)
+
+    def hold(self, at: Expr, before: list[Stmt]) -> Expr:
+        """Return a variable with the value that a subscript has before a call."""
+        held = self.fresh("at", "long long", at.line)
+        before.append(Declare(held, at, False, at.line))
+        return ir.name_of(held, at.line)
+
+    def given(self, argument: Expr) -> str:
+        """Return the type of an argument, or nothing where it is not known."""
+        try:
+            return _type(argument, argument.line, self.vars)
+        except DoesNotApply:
+            return ""
 
     def result(self, function: Function, types: Mapping[str, str], line: int) -> Var:
         """Return the variable for what a function with several returns gives."""
