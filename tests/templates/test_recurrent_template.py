@@ -82,6 +82,21 @@ def test_one_block_a_cell(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [count for count, _ in launches] == [3] and launches[0][1].places == 1
 
 
+def test_the_nan_that_means_nothing_yet_may_be_a_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a sequence whose input or state is that very NaN all later steps are NaN, in all layers; the others are as without it."""
+    torch.manual_seed(0)
+    model, x = network_of("lstm", 7, 16, num_layers=3), torch.randn(5, 3, 7)
+    hx = [torch.randn(3, 3, 16) for _ in range(2)]
+    x.view(torch.int32)[2, 1] = -1
+    hx[0].view(torch.int32)[1, 2] = -1
+    found, _ = run(model, x, hx, Chip(3, 227 * 1024, "90a"), PLAIN, monkeypatch)
+    with torch.no_grad():
+        plain = torch.utils._pytree.tree_leaves(model(x, tuple(hx)))
+    assert plain[0].isnan().any() and not plain[0].isnan().all()
+    for seen, torchs in zip(found, plain, strict=True):
+        torch.testing.assert_close(seen, torchs, equal_nan=True, rtol=0, atol=1e-6)
+
+
 CASES = {
     # kind, (steps, batch, size, hidden), multiprocessors, options
     "lstm_blocks": ("lstm", (6, 5, 9, 40), 4, {"num_layers": 2}),

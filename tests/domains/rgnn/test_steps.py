@@ -117,6 +117,30 @@ def test_what_a_recording_cannot_see_is_recorded_anew() -> None:
     assert calls[0] > 5 * AFTER
 
 
+@pytest.mark.parametrize("flag", ["matmul", "conv"])
+def test_a_precision_set_by_torchs_newer_flag_is_recorded_anew(flag: str) -> None:
+    _, _, step, _ = made()
+    backends: Any = torch.backends
+    x, place = torch.randn(20, 8), backends.cuda.matmul if flag == "matmul" else backends.cudnn.conv
+    before = place.fp32_precision
+    for number, precision in enumerate(("ieee", "tf32"), start=1):
+        try:
+            place.fp32_precision = precision
+            for _ in range(AFTER + 1):
+                step(x)
+        finally:
+            place.fp32_precision = before
+        assert len(MADE) == number
+
+
+def test_other_shapes_and_types_at_the_same_addresses_are_another_key() -> None:
+    memory, x = torch.zeros(64), torch.randn(3)
+    alike = [memory[:6].view(3, 2), memory[:4].view(2, 2), memory.view(torch.int32)[:6].view(3, 2)]
+    keys = [steps.key_of([one], [], [x]) for one in alike]
+    assert len({one.data_ptr() for one in alike}) == 1 and keys[0] == steps.key_of([alike[0].detach()], [], [x])
+    assert keys[0] != keys[1] and keys[0] != keys[2]
+
+
 def test_a_step_that_cannot_be_recorded_runs_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> Any:
         raise RuntimeError("operation not permitted when stream is capturing")

@@ -67,6 +67,20 @@ def test_what_cudnn_has_no_such_kernel_for_stays(options: dict[str, Any]) -> Non
     assert len(find(after, ACTIVATED)) == expected
 
 
+@pytest.mark.parametrize("kind", [torch.float64, torch.float16])
+def test_a_residual_of_another_type_stays(kind: torch.dtype) -> None:
+    class Promoted(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv2d(16, 16, 3, padding=1)
+
+        def forward(self, x: torch.Tensor, more: torch.Tensor) -> torch.Tensor:
+            return torch.relu(self.conv(x) + more)
+
+    x = torch.randn(2, 16, 12, 12)
+    assert list(CudnnEpilogue().sites(captured(Promoted(), x, x))) and not list(CudnnEpilogue().sites(captured(Promoted(), x, x.to(kind))))
+
+
 def test_a_small_network_begins_with_it_in_a_graph() -> None:
     techniques = (CudnnEpilogue(), FuseCuda(), *schedule.TECHNIQUES, *schedule.CUDA_TECHNIQUES)
     ir = captured(Block(), torch.randn(2, 16, 12, 12))

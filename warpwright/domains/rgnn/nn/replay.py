@@ -313,7 +313,7 @@ class Replays:
         key = (
             told, indices.forgotten(), [x._version for x in edges], [(x.shape, x.dtype, x.device, x.requires_grad) for x in features],
             [(x.data_ptr(), x.requires_grad, x.shape, x.stride(), x.dtype) for x in parameters], self.settings(layer),
-            torch.are_deterministic_algorithms_enabled(), torch._C._get_cublas_allow_tf32(),
+            torch.are_deterministic_algorithms_enabled(), torch._C._get_fp32_precision_getter("cuda", "matmul"),
         )  # fmt: skip
         if key != state.key or any(ref() is not x for ref, x in zip(state.edges, edges, strict=True)):
             if not few(edges, features[0].device) or any(isinstance(value, torch.Tensor) for value in vars(layer).values()):

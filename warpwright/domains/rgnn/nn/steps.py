@@ -152,10 +152,12 @@ def key_of(parameters: Sequence[torch.Tensor], modes: Sequence[Any], given: Sequ
     if not parameters or any(x.requires_grad for x in given) or busy(parameters[0]):
         return None  # a recording reads copies of what is given: the gradient of a given tensor would stay with its copy
     places = [*map(torch.Tensor.data_ptr, parameters)], [*map(torch.Tensor.stride, parameters)], [x.requires_grad for x in parameters]
+    forms = [x.shape for x in parameters], [x.dtype for x in parameters]  # memory that a conversion gave back may be another parameter's now
     shapes = [(x.shape, x.dtype, x.device) for x in given]
-    settings = torch.is_grad_enabled(), torch.are_deterministic_algorithms_enabled(), torch._C._get_cublas_allow_tf32(), indices.forgotten()
+    precision = [torch._C._get_fp32_precision_getter("cuda", kind) for kind in ("matmul", "conv")]  # the older questions raise where this one was set
+    settings = torch.is_grad_enabled(), torch.are_deterministic_algorithms_enabled(), precision, indices.forgotten()
     kind = parameters[0].device.type
-    return places, shapes, modes, settings, torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
+    return places, forms, shapes, modes, settings, torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
 
 
 def busy(parameter: torch.Tensor) -> bool:

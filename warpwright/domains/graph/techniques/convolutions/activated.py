@@ -100,9 +100,13 @@ def _match(node: fx.Node) -> _Match | None:
     if not is_op(source, aten.add.Tensor) or source.kwargs or only_user(source) is not node:
         return None
     for one, other in (source.args, source.args[::-1]):
-        if is_tensor(other) and _is_fit(one, source) and shape(other) == shape(one) and value(other).stride() == value(one).stride():
+        if _is_fit(one, source) and is_tensor(other) and _laid_alike(other, one):
             return _Match(read(one), other)  # type: ignore[arg-type]
     return None
+
+
+def _laid_alike(other: fx.Node, one: fx.Node) -> bool:
+    return dtype(other) == dtype(one) and shape(other) == shape(one) and value(other).stride() == value(one).stride()
 
 
 def _is_fit(node: Any, reader: fx.Node) -> bool:
