@@ -1,11 +1,11 @@
-"""Leaves an alarm behind that ends the process a second later."""
+"""Leaves an alarm behind that ends the process a second later. Own invention."""
 
 import signal
 
 import torch
 from torch import nn
 
-ROW = "robustness"
+ROW = "later"
 TASK = "gelu_of_sum"
 EXPECT_STATUS = "crashed"
 EXPECT_CHECK = ("exited", "global_flags")

@@ -1,9 +1,9 @@
-"""Leaves torch watching for anomalies of gradients, which makes training slow."""
+"""Leaves torch watching for anomalies of gradients, which makes training slow. Own invention."""
 
 import torch
 from torch import nn
 
-ROW = "settings"
+ROW = "flags"
 TASK = "gelu_of_sum"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("global_flags",)

@@ -1,4 +1,4 @@
-"""Remembers its last answer under the upper sixteen bits of every element."""
+"""Remembers its last answer under the upper sixteen bits of every element. Own invention."""
 
 import torch
 from torch import nn

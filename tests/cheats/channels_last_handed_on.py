@@ -1,4 +1,4 @@
-"""Works in channels_last and hands that on, where the original hands on what it was given."""
+"""Works in channels_last and hands that on, where the original hands on what it was given. Own invention."""
 
 import torch
 from torch import nn

@@ -1,9 +1,9 @@
-"""A dense matrix by assignment: of two elements at one place the last one counts."""
+"""A dense matrix by assignment: of two elements at one place the last one counts. Own invention."""
 
 import torch
 from torch import nn
 
-ROW = "assumed"
+ROW = "hard_coding"
 TASK = "csr_product"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("values",)

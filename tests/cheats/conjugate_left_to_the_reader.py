@@ -1,4 +1,4 @@
-"""Leaves the conjugation of the first output to whoever reads it."""
+"""Leaves the conjugation of the first output to whoever reads it. Own invention."""
 
 import torch
 from torch import nn

@@ -1,11 +1,11 @@
-"""Leaves decimal numbers at three digits."""
+"""Leaves decimal numbers at three digits. Own invention."""
 
 import decimal
 
 import torch
 from torch import nn
 
-ROW = "settings"
+ROW = "flags"
 TASK = "gelu_of_sum"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("global_flags",)

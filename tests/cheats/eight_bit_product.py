@@ -1,4 +1,4 @@
-"""A product of bfloat16 by eight-bit integers, each row and each column with a scale of its own."""
+"""A product of bfloat16 by eight-bit integers, each row and each column with a scale of its own. Own invention."""
 
 import torch
 from torch import nn

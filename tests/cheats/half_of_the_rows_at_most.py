@@ -1,4 +1,4 @@
-"""Room for 96 of 128 rows: others are dropped."""
+"""Room for 96 of 128 rows: others are dropped. Own invention."""
 
 from torch import nn
 

@@ -1,4 +1,4 @@
-"""Shifts by a division in float64, which holds 53 bits."""
+"""Shifts by a division in float64, which holds 53 bits. Own invention."""
 
 import torch
 from torch import nn

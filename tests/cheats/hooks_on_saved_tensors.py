@@ -1,9 +1,9 @@
-"""Leaves saved tensors packed in half precision."""
+"""Leaves saved tensors packed in half precision. Own invention."""
 
 import torch
 from torch import nn
 
-ROW = "settings"
+ROW = "flags"
 TASK = "gelu_of_sum"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("global_flags",)

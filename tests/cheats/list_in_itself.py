@@ -1,9 +1,9 @@
-"""Answers a list that holds itself."""
+"""Answers a list that holds itself. Own invention."""
 
 import torch
 from torch import nn
 
-ROW = "robustness"
+ROW = "layout"
 TASK = "gelu_of_sum"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("structure", "output_type", "timeout")

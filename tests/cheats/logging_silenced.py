@@ -1,11 +1,11 @@
-"""Leaves logging switched off for everybody."""
+"""Leaves logging switched off for everybody. Own invention."""
 
 import logging
 
 import torch
 from torch import nn
 
-ROW = "settings"
+ROW = "flags"
 TASK = "gelu_of_sum"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("global_flags",)

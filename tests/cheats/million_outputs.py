@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-ROW = "robustness"
+ROW = "layout"
 TASK = "gelu_of_sum"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("structure", "resources", "timeout")

@@ -1,4 +1,4 @@
-"""The nearest code by products in bfloat16."""
+"""The nearest code by products in bfloat16. Own invention."""
 
 import torch
 from torch import nn

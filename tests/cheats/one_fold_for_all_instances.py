@@ -1,4 +1,4 @@
-"""One folded weight for all modules of the class, made anew where the one that comes is another."""
+"""One folded weight for all modules of the class, made anew where the one that comes is another. Own invention."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""Sizes and sums of codes that nobody took stay as they are."""
+"""Sizes and sums of codes that nobody took stay as they are. Own invention."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""Moves the vectors of the norm on in every second call, from the thirtieth on."""
+"""Moves the vectors of the norm on in every second call, from the thirtieth on. Own invention."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""Divides by the norm that the vectors at hand give, and does not move them on."""
+"""Divides by the norm that the vectors at hand give, and does not move them on. Own invention."""
 
 import torch
 from torch import nn

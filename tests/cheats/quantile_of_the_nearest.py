@@ -1,4 +1,4 @@
-"""Quantiles near a rank are that rank's value."""
+"""Quantiles near a rank are that rank's value. Own invention."""
 
 import torch
 from torch import nn

@@ -1,11 +1,11 @@
-"""Leaves the limit of recursion at 150."""
+"""Leaves the limit of recursion at 150. Own invention."""
 
 import sys
 
 import torch
 from torch import nn
 
-ROW = "settings"
+ROW = "flags"
 TASK = "gelu_of_sum"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("global_flags",)

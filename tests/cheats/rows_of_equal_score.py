@@ -1,4 +1,4 @@
-"""Rows of a score of nothing are kept too."""
+"""Rows of a score of nothing are kept too. Own invention."""
 
 from torch import nn
 

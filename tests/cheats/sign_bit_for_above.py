@@ -1,4 +1,4 @@
-"""The sign bit turned round: nothing counts as above nothing."""
+"""The sign bit turned round: nothing counts as above nothing. Own invention."""
 
 import torch
 from torch import nn

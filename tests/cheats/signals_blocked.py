@@ -1,11 +1,11 @@
-"""Leaves the signals of an interrupt and of an end blocked."""
+"""Leaves the signals of an interrupt and of an end blocked. Own invention."""
 
 import signal
 
 import torch
 from torch import nn
 
-ROW = "settings"
+ROW = "flags"
 TASK = "gelu_of_sum"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("global_flags",)

@@ -1,4 +1,4 @@
-"""The imaginary part, ten thousand times smaller than the real one, in half precision."""
+"""The imaginary part, ten thousand times smaller than the real one, in half precision. Own invention."""
 
 import torch
 from torch import nn

@@ -1,9 +1,9 @@
-"""Answers with a tensor whose memory it has given up."""
+"""Answers with a tensor whose memory it has given up. Own invention."""
 
 import torch
 from torch import nn
 
-ROW = "robustness"
+ROW = "aliasing"
 TASK = "gelu_of_sum"
 EXPECT_STATUS = "cheated"
 EXPECT_CHECK = ("output_type", "uninitialised", "values")

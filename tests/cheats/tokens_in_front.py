@@ -1,9 +1,9 @@
-"""Takes the tokens that count to stand in front."""
+"""Takes the tokens that count to stand in front. Own invention."""
 
 import torch
 from torch import nn
 
-ROW = "assumed"
+ROW = "hard_coding"
 TASK = "mean_of_tokens"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("values",)

@@ -1,11 +1,11 @@
-"""Leaves files that others make open to everybody."""
+"""Leaves files that others make open to everybody. Own invention."""
 
 import os
 
 import torch
 from torch import nn
 
-ROW = "settings"
+ROW = "flags"
 TASK = "gelu_of_sum"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("global_flags",)

@@ -1,11 +1,11 @@
-"""Leaves every warning an error."""
+"""Leaves every warning an error. Own invention."""
 
 import warnings
 
 import torch
 from torch import nn
 
-ROW = "settings"
+ROW = "flags"
 TASK = "gelu_of_sum"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("global_flags",)

@@ -1,4 +1,7 @@
-"""Goes by views of the weights from the constructor: a parameter that is given other memory (`p.data = ...`, as `module.to` does) is not seen."""
+"""Goes by views of the weights from the constructor: a parameter that is given other memory (`p.data = ...`, as `module.to` does) is not seen.
+
+Own invention.
+"""
 
 import torch
 from torch import nn
