@@ -3,9 +3,9 @@
 import torch
 from torch import nn
 
-ROW = "cached"
+ROW = "cache"
 TASK = "tiny_rotation"
-EXPECT_STATUS = "wrong"
+EXPECT_STATUS = "cheated"
 EXPECT_CHECK = ("cached", "values", "uninitialised")
 
 

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-ROW = "state"
+ROW = "folded"
 TASK = "codebook"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("buffers", "values")

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.nn.utils.parametrizations import spectral_norm
 
-ROW = "state"
+ROW = "folded"
 TASK = "spectral_layer"
 EXPECT_STATUS = "wrong"
 EXPECT_CHECK = ("buffers", "values", "stale_state", "repeat")
