@@ -239,8 +239,7 @@ def unmixed(
 
 
 def _fits(x: torch.Tensor, result: int, least: int = SOME) -> bool:
-    tf32 = torch._C._get_fp32_precision_getter("cuda", "matmul") == "tf32"  # allow_tf32 raises where a program has set fp32_precision
-    plain = x.device.type == "cuda" and x.dtype is torch.float32 and x.stride(1) == 1 and not tf32
+    plain = x.device.type == "cuda" and x.dtype is torch.float32 and x.stride(1) == 1 and not torch.backends.cuda.matmul.allow_tf32
     return plain and x.shape[0] >= least and 0 < x.shape[1] <= WIDEST and 0 < result <= WIDEST
 
 
