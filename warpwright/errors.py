@@ -109,6 +109,11 @@ class JudgeFailed(WarpwrightError):
 class DeviceFailed(JudgeFailed):
     """The original left the device in error, as some kernels do where an input begins between two wide words: the judge's process is lost."""
 
+    @staticmethod
+    def told_by(kind: str, message: str) -> bool:
+        """Whether an error of that class, with that message, says that a device is in error."""
+        return kind == "AcceleratorError" or "CUDA error" in message
+
 
 class TrustedFailed(WarpwrightError):
     """A trusted process failed: no fault of the candidate at hand."""

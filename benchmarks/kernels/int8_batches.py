@@ -10,9 +10,7 @@ float64 over cuBLAS float32's. A row each in OUT/rows.jsonl as it is known. `--d
 from __future__ import annotations
 
 import argparse
-import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,6 +19,7 @@ from typing import Any
 import torch
 
 from benchmarks.kernels.int8_product import BASE, draw, exact_result, milliseconds
+from benchmarks.kernels.row_file import run
 from warpwright import ops
 from warpwright.templates import int8_product
 from warpwright.templates.int8_product import SlicedMatrix
@@ -68,25 +67,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=40.0, help="no case is begun after that many")
     parser.add_argument("--dry", action="store_true")
     options = parser.parse_args()
-    options.out.mkdir(parents=True, exist_ok=True)
-    end = time.monotonic() + options.seconds
     todo = [partial(_expected, case) for case in TIMED] if options.dry else [partial(check, sizes) for sizes in CHECKED]
     todo += [] if options.dry else [partial(timed, case) for case in TIMED]
-    with (options.out / "rows.jsonl").open("a") as file:
-        for one in todo:
-            if time.monotonic() > end:
-                break
-            for row in _guarded(one):
-                file.write(json.dumps(row) + "\n")
-                file.flush()
-                print(row, flush=True)
-
-
-def _guarded(rows: Callable[[], Iterator[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
-    try:
-        yield from rows()
-    except Exception as error:  # one case must not end the others
-        yield {"table": "failed", "reason": f"{type(error).__name__}: {error}"[:500]}
+    run([({}, one) for one in todo], options.out, options.seconds)
 
 
 def _expected(case: Case) -> Iterator[dict[str, Any]]:

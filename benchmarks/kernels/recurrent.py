@@ -11,7 +11,6 @@ A row each in OUT/rows.jsonl as it is known. `--dry` lists the plans, without a 
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +24,7 @@ from torch import nn
 
 from benchmarks.kernels.int8_product import batch as seconds_of
 from benchmarks.kernels.int8_product import milliseconds
+from benchmarks.kernels.row_file import run
 from warpwright.templates import driver, recurrent
 from warpwright.templates.recurrent import KINDS, PLAIN, Chip, Network, Tiles, Way
 
@@ -119,27 +119,11 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=8, help="compilers at once")
     parser.add_argument("--dry", action="store_true")
     options = parser.parse_args()
-    options.out.mkdir(parents=True, exist_ok=True)
-    end = time.monotonic() + options.seconds
     if options.dry:
         todo = [partial(_planned, case) for case in (*CHECKED, *TIMED)]
     else:
         todo = [partial(_compiled, options.jobs), *(partial(check, case) for case in CHECKED), *(partial(timed, case) for case in TIMED)]
-    with (options.out / "rows.jsonl").open("a") as file:
-        for one in todo:
-            if time.monotonic() > end:
-                break
-            for row in _guarded(one):
-                file.write(json.dumps(row) + "\n")
-                file.flush()
-                print(row, flush=True)
-
-
-def _guarded(rows: Any) -> Iterator[dict[str, Any]]:
-    try:
-        yield from rows()
-    except Exception as error:  # one case must not end the others
-        yield {"table": "failed", "case": str(rows), "reason": f"{type(error).__name__}: {error}"[:500]}
+    run([({"case": str(one)}, one) for one in todo], options.out, options.seconds)
 
 
 def _planned(case: Case) -> Iterator[dict[str, Any]]:

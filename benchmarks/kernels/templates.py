@@ -10,7 +10,6 @@ the kernels translated (domains/transpile) and no torch.compile. rows.jsonl is w
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
 import tempfile
@@ -18,12 +17,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch.nn import functional as F
 
+from benchmarks.kernels.row_file import guarded, write
 from benchmarks.timing.events import batch
 from warpwright.base import Action, Task
 from warpwright.domains import transpile
@@ -120,6 +121,7 @@ def main() -> None:
     chosen = [name for name in CASES if not options.cases or any(part in name for part in options.cases.split(","))]
     end = time.monotonic() + options.seconds
     peak = 0.0 if options.dry else copy_rate()
+    distances = tuple(map(int, filter(None, options.ahead.split(","))))
     with (options.out / "rows.jsonl").open("a") as file:
         if not options.dry:
             write(file, {"table": "conditions", "device": torch.cuda.get_device_name(), "torch": torch.__version__, "copy GB/s": round(peak / 1e9)})
@@ -127,23 +129,8 @@ def main() -> None:
             if time.monotonic() > end:
                 write(file, {"table": "left out", "case": name})
                 continue
-            for row in guarded(name, options.dry, options.tunings, peak, tuple(map(int, filter(None, options.ahead.split(","))))):
+            for row in guarded(({"case": name}, partial(rows, name, options.dry, options.tunings, peak, distances))):
                 write(file, row)
-
-
-def write(file: Any, row: dict[str, Any]) -> None:
-    """Write a row and show it."""
-    file.write(json.dumps(row) + "\n")
-    file.flush()
-    print(row, flush=True)
-
-
-def guarded(name: str, dry: bool, tunings: int, peak: float, distances: tuple[int, ...]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a case; what fails is a row."""
-    try:
-        yield from rows(name, dry, tunings, peak, distances)
-    except Exception as error:  # one case must not end the others
-        yield {"table": "failed", "case": name, "reason": f"{type(error).__name__}: {error}"[:500]}
 
 
 def rows(name: str, dry: bool, tunings: int, peak: float, distances: tuple[int, ...] = ()) -> Iterator[dict[str, Any]]:

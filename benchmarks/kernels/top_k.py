@@ -9,8 +9,6 @@ and writing the results at 4.19 TB/s.
 from __future__ import annotations
 
 import argparse
-import json
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +18,7 @@ from typing import Any
 import torch
 
 from benchmarks.kernels.int8_product import milliseconds
+from benchmarks.kernels.row_file import run
 from warpwright.base import Action
 from warpwright.domains.graph.capture import from_module
 from warpwright.domains.graph.lower import Original, lower
@@ -65,23 +64,7 @@ def main() -> None:
     parser.add_argument("--out", required=True, type=Path)
     parser.add_argument("--seconds", type=float, default=30.0, help="no case is begun after that many")
     options = parser.parse_args()
-    options.out.mkdir(parents=True, exist_ok=True)
-    end = time.monotonic() + options.seconds
-    with (options.out / "rows.jsonl").open("a") as file:
-        for case in CASES:
-            if time.monotonic() > end:
-                break
-            for row in _guarded(case):
-                file.write(json.dumps(row) + "\n")
-                file.flush()
-                print(row, flush=True)
-
-
-def _guarded(case: Case) -> Iterator[dict[str, Any]]:
-    try:
-        yield measured(case)
-    except Exception as error:  # one case must not end the others
-        yield {"table": "failed", **vars(case), "reason": f"{type(error).__name__}: {error}"[:500]}
+    run([(vars(case), partial(measured, case)) for case in CASES], options.out, options.seconds)
 
 
 def draw(kind: str, case: Case) -> torch.Tensor:
@@ -97,8 +80,8 @@ def draw(kind: str, case: Case) -> torch.Tensor:
     return x.to(getattr(torch, case.dtype))
 
 
-def measured(case: Case) -> dict[str, Any]:
-    """Compare with torch and time both."""
+def measured(case: Case) -> Iterator[dict[str, Any]]:
+    """Compare with torch and time both; yield the row."""
     x = draw("normal", case)
     ir = from_module(Top(case.k), [torch.empty(x.shape, dtype=x.dtype)])
     text = lower(TopKCuda().apply(ir, Action("top_k_cuda")), (), Original("top_k", TEXT, target="cuda")).source.text
@@ -112,7 +95,7 @@ def measured(case: Case) -> dict[str, Any]:
     spent = milliseconds({"ours": partial(names["optimized"], x), "torch": partial(torch.topk, x, case.k)})
     least = 1e3 * (x.numel() * x.element_size() + case.rows * case.k * (x.element_size() + 8)) / COPY
     row |= {"us": round(1e3 * spent["ours"], 2), "torch us": round(1e3 * spent["torch"], 2), "least us": round(1e3 * least, 2)}
-    return row | {"of torch": round(spent["torch"] / spent["ours"], 2)}
+    yield row | {"of torch": round(spent["torch"] / spent["ours"], 2)}
 
 
 if __name__ == "__main__":

@@ -162,7 +162,7 @@ class Judge:
             raise WorkerError(f"the memory of its answer cannot be opened: {message}", "its device is in error, or it has let go of its output")
         if kind == "TaskError":
             raise TaskError(message)
-        failed = DeviceFailed if kind == "AcceleratorError" or "CUDA error" in message else JudgeFailed
+        failed = DeviceFailed if DeviceFailed.told_by(kind, message) else JudgeFailed
         raise failed(f"the judge failed at {op!r}: {reply['error']}")
 
     def _request(self, op: str, timeout: float | None, fields: dict[str, Any]) -> dict[str, Any]:

@@ -120,6 +120,11 @@ class GraphIR:
         """Return the schedule's action of that technique, or None."""
         return next((action for action in self.schedule if action.technique == technique), None)
 
+    @property
+    def takes_kernels(self) -> bool:
+        """Whether calls may still be replaced by kernels of ours: it is no training step, and nothing that takes the graph as it is was scheduled."""
+        return self.training is None and not (self.scheduled("compile") or self.scheduled("cuda_graph"))
+
     def with_schedule(self, action: Action, assume: str = "") -> GraphIR:
         """Return the same graph with one more scheduling option."""
         return replace(self, schedule=(*self.schedule, action), assumptions=_extended(self.assumptions, assume))

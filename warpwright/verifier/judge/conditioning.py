@@ -30,7 +30,7 @@ import torch
 
 from warpwright.base import Case, Errors
 from warpwright.verifier.judge import distributions, oracle, parts, rounding
-from warpwright.verifier.judge.on_host import RAISED, is_lost
+from warpwright.verifier.judge.on_host import RAISED, says_nothing_of_inputs
 from warpwright.verifier.judge.reference import NO_ERROR, Answer, Leaf, Original, as_tensor, leaves_of
 
 NEAR_RUNS = 6
@@ -146,7 +146,7 @@ def _run(original: Original, inputs: Any, which: int) -> list[torch.Tensor]:
     try:
         return _answers(original, inputs, which)
     except RAISED as error:
-        if is_lost(error) or isinstance(error, torch.cuda.OutOfMemoryError):
+        if says_nothing_of_inputs(error):
             raise
         original.current = None
         return []

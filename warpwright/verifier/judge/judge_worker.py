@@ -207,7 +207,7 @@ class JudgeWorker:
 
     def _sound_answer(self, original: Original, case: Case) -> Answer:
         """Return the answer to a case, with the state weakened until the original's own error on it is small."""
-        for strength in (strength for strength in (2.0, 1.0, 0.2, 0.0) if strength <= original.strength):
+        for strength in (strength for strength in (2.0, *WEAKER) if strength <= original.strength):
             if original.strength != strength:
                 original.strength, original.current = strength, None
                 original.answers.clear()

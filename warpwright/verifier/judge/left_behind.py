@@ -17,7 +17,7 @@ import torch
 from warpwright.base import Case
 from warpwright.verifier.judge import distributions, rounding
 from warpwright.verifier.judge.conditioning import FAR_RUNS, FAR_ULPS, NEAR_RUNS, OUTLIER, SEED, SENSITIVE
-from warpwright.verifier.judge.on_host import RAISED, is_lost
+from warpwright.verifier.judge.on_host import RAISED, says_nothing_of_inputs
 from warpwright.verifier.judge.reference import Original
 
 Within = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], bool]
@@ -38,7 +38,7 @@ def states_of_moves(original: Original, case: Case, which: int, names: Sequence[
                 original.run_own(moved, which)
         except RAISED as error:
             original.current = None
-            if is_lost(error) or isinstance(error, torch.cuda.OutOfMemoryError):
+            if says_nothing_of_inputs(error):
                 raise
             continue  # it does not take what was moved
         after = original.model.state_dict()

@@ -9,6 +9,7 @@ import torch
 from torch.utils._pytree import tree_map
 
 from warpwright.base import Case
+from warpwright.errors import DeviceFailed
 from warpwright.verifier.judge.reference import Original, load
 
 LONGEST_CALL = 5.0
@@ -20,7 +21,12 @@ RAISED = (RuntimeError, IndexError, ValueError, TypeError)
 
 def is_lost(error: BaseException) -> bool:
     """Whether an error says that the device is in error, which ends the process's use of it; what the CPU says (a ValueError) does not."""
-    return not isinstance(error, ValueError) and (type(error).__name__ == "AcceleratorError" or "CUDA error" in str(error))
+    return not isinstance(error, ValueError) and DeviceFailed.told_by(type(error).__name__, str(error))
+
+
+def says_nothing_of_inputs(error: BaseException) -> bool:
+    """Whether an error is no answer to whether a program takes its inputs: the device is lost, or full."""
+    return is_lost(error) or isinstance(error, torch.cuda.OutOfMemoryError)
 
 
 class OnHost:

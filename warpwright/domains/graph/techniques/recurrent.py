@@ -35,7 +35,7 @@ class RecurrentCuda:
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield an action for each way that makes another plan, for all networks together."""
-        if ir.training is None and not (ir.scheduled("compile") or ir.scheduled("cuda_graph")):
+        if ir.takes_kernels:
             seen: list[Any] = []
             for way in PERSISTENT:
                 plans = [_plans(node, way) for node in _calls(ir)]

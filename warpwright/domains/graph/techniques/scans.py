@@ -33,7 +33,7 @@ class ScansCuda:
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield one action for all of them together."""
-        if ir.training is None and not (ir.scheduled("compile") or ir.scheduled("cuda_graph")) and _scans(ir):
+        if ir.takes_kernels and _scans(ir):
             yield Action(self.name)
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:

@@ -34,7 +34,7 @@ class TopKCuda:
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield one action for all of them together."""
-        if ir.training is None and not (ir.scheduled("compile") or ir.scheduled("cuda_graph")) and _calls(ir):
+        if ir.takes_kernels and _calls(ir):
             yield Action(self.name)
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
