@@ -20,7 +20,7 @@ from warpwright.verifier.draw import MIXED, STRIDED, TAKEN, Draw, with_draw
 from warpwright.verifier.judge import counters, discrete
 from warpwright.verifier.judge.certificate import certify
 from warpwright.verifier.judge.judgement import Judgement, digest_of, identical, near, within
-from warpwright.verifier.judge.on_host import OnHost, is_lost
+from warpwright.verifier.judge.on_host import OnHost, is_lost, lost_for
 from warpwright.verifier.judge.readable import expect_readable, lazy_outputs
 from warpwright.verifier.judge.reference import REDRAWN_STRENGTHS, Answer, Key, Original, clone, key_of, leaves_of, tensors_of
 from warpwright.workers.inside import team
@@ -53,7 +53,8 @@ def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
         "hello", "open", "certify", "state", "ship", "compare", "compare_inputs", "compare_state", "unchanged", "probe", "viable", "forget",
         "trim", "host_only", "digest", "count", "take_state", "settle",
     )  # fmt: skip
-    serve_requests(request_fd, reply_fd, {name: _tidy(getattr(judge, name), order["device"]) for name in names})
+    operations = {name: _tidy(getattr(judge, name), order["device"]) for name in names}
+    serve_requests(request_fd, reply_fd, operations, broken=lost_for)
 
 
 SPARE_BYTES = 2 << 30
