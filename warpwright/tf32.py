@@ -24,8 +24,10 @@ def text() -> str:
 def permits(kind: str) -> bool:
     """May an operator use TF32? `kind`: matmul, conv or rnn."""
     if kind == "matmul":
-        with contextlib.suppress(RuntimeError):  # the older question takes half as long, 0.7 us, and is right where it has an answer
-            return bool(torch._C._get_cublas_allow_tf32())
+        try:
+            return bool(torch._C._get_cublas_allow_tf32())  # takes half as long, 0.7 us, and is right where it has an answer
+        except RuntimeError:
+            pass
     return bool(torch._C._get_fp32_precision_getter("cuda", kind) == "tf32")
 
 
