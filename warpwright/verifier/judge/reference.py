@@ -18,6 +18,7 @@ from warpwright.errors import TaskError
 from warpwright.tasks import taskfile
 from warpwright.tasks.copying import copied
 from warpwright.tasks.padding import padded_as_on_devices
+from warpwright.tf32 import tf32_flags
 from warpwright.verifier.draw import CHANGES, MIXED, STRIDED, TAKEN, Draw
 from warpwright.verifier.judge import discrete, distributions, oracle, parts, tf32
 from warpwright.verifier.judge.compensated import Compensated
@@ -192,19 +193,9 @@ def _own_precision(precision: Precision, device: str) -> tuple[Any, Callable[[An
     if precision == "strict":
         return contextlib.nullcontext(), lambda inputs: inputs
     if precision == "tf32":
-        return (_tf32_flags() if device.startswith("cuda") else Rounding()), lambda inputs: inputs
+        return (tf32_flags(True) if device.startswith("cuda") else Rounding()), lambda inputs: inputs
     rounded = lambda item: item.bfloat16().to(item.dtype) if isinstance(item, torch.Tensor) and item.dtype is torch.float32 else item  # noqa: E731
     return torch.autocast(torch.device(device).type, torch.bfloat16), lambda inputs: tree_map(rounded, inputs)
-
-
-@contextlib.contextmanager
-def _tf32_flags() -> Iterator[None]:
-    matmul, cudnn = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
-    try:
-        yield
-    finally:
-        torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = matmul, cudnn
 
 
 def load(model: torch.nn.Module, state: Mapping[str, torch.Tensor], extra: Mapping[str, torch.Tensor]) -> None:
