@@ -30,7 +30,7 @@ class Guard:
                 raise DoesNotApply
         left = []
         for part in (*self.parts, *(added({}, value, -1) for value in self.unsigned)):
-            rest = polynomials.at(part, known)
+            rest = polynomials.in_block(part, known)
             whole = polynomials.constant(rest)
             if whole is None:
                 left.append(rest)

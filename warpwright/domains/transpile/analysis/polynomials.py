@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.integers import LAUNCH, SIGNED, UNSIGNED, literal
 from warpwright.domains.transpile.ir import Expr, Shape, Var
 
@@ -59,11 +61,43 @@ def at(value: Polynomial, known: Mapping[str, int]) -> Polynomial:
     return {product: factor for product, factor in total.items() if factor}
 
 
-def of(expr: Expr, values: Mapping[int, Polynomial | None], variables: Mapping[int, Var], block: Shape) -> Polynomial | None:
+@dataclass(frozen=True)
+class Parts:
+    """Quotients and rests by numbers, each of which is a symbol: of a thread's number and counters, so that they are numbers where those are."""
+
+    made: dict[str, tuple[str, Polynomial, int]] = field(default_factory=dict)
+    """Symbol -> `/` or `%`, what is divided, by what."""
+
+    def part(self, operator: str, whole: Polynomial, divisor: int) -> Polynomial:
+        name = next((name for name, made in self.made.items() if made == (operator, whole, divisor)), f"@{len(self.made)}")
+        self.made[name] = (operator, whole, divisor)
+        return symbol(name)
+
+    def with_parts(self, known: Mapping[str, int]) -> dict[str, int]:
+        """Return what is known with the quotients and rests that this makes known."""
+        all_known = dict(known)
+        for name, (operator, whole, divisor) in self.made.items():
+            value = constant(at(whole, all_known))
+            if value is not None and value >= 0:  # of less, C++ rounds the other way
+                all_known[name] = value // divisor if operator == "/" else value % divisor
+        return all_known
+
+
+def in_block(value: Polynomial, known: Mapping[str, int]) -> Polynomial:
+    """Return the polynomial for one thread and round of loops: one number for the block. Raises DoesNotApply where a quotient is left."""
+    left = at(value, known)
+    if any(name.startswith(("@", "threadIdx.")) for product in left for name in product):
+        raise DoesNotApply
+    return left
+
+
+def of(
+    expr: Expr, values: Mapping[int, Polynomial | None], variables: Mapping[int, Var], block: Shape, quotients: Parts | None = None
+) -> Polynomial | None:
     """Return the polynomial of an expression, for blocks of one shape; None of one that is none, or not known.
 
-    `values`: of local variables. Sums that pass the end of their type are not looked for: of signed numbers they are undefined, and an address that
-    unsigned ones wrap to is outside of any array.
+    `values`: of local variables; `quotients`: where those that it holds are noted. Sums that pass the end of their type are not looked for: of signed
+    numbers they are undefined, and an address that unsigned ones wrap to is outside of any array.
     """
     written = literal(expr)
     if written is not None:
@@ -78,17 +112,20 @@ def of(expr: Expr, values: Mapping[int, Polynomial | None], variables: Mapping[i
             return number(block[AXES.index(expr.name)])
         return symbol(f"{name}.{expr.name}") if name != "gridDim" else None
     if expr.kind == "paren" and len(expr.children) == 1:
-        return of(expr.children[0], values, variables, block)
+        return of(expr.children[0], values, variables, block, quotients)
     if expr.kind == "cast" and expr.type in ("int", "long", "unsigned int"):
-        return of(expr.children[-1], values, variables, block) if _is_whole(expr.children[-1]) else None
+        return of(expr.children[-1], values, variables, block, quotients) if _is_whole(expr.children[-1]) else None
     if expr.kind == "unary" and expr.name == "-":
-        inner = of(expr.children[0], values, variables, block)
+        inner = of(expr.children[0], values, variables, block, quotients)
         return added({}, inner, -1) if inner is not None else None
     if expr.kind == "binary" and expr.name in ("+", "-", "*") and len(expr.children) == 2:
-        left, right = (of(child, values, variables, block) for child in expr.children)
+        left, right = (of(child, values, variables, block, quotients) for child in expr.children)
         if left is None or right is None:
             return None
         return multiplied(left, right) if expr.name == "*" else added(left, right, 1 if expr.name == "+" else -1)
+    if expr.kind == "binary" and expr.name in ("/", "%") and quotients is not None and (divisor := literal(expr.children[1])):
+        whole = of(expr.children[0], values, variables, block, quotients)
+        return quotients.part(expr.name, whole, divisor) if whole is not None else None
     return None
 
 

@@ -15,7 +15,7 @@ from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis import polynomials, tiles
 from warpwright.domains.transpile.analysis.bounds import converts
 from warpwright.domains.transpile.analysis.guards import Guard, follows, guards
-from warpwright.domains.transpile.analysis.polynomials import Polynomial, added, constant, multiplied
+from warpwright.domains.transpile.analysis.polynomials import Parts, Polynomial, added, constant, multiplied
 from warpwright.domains.transpile.analysis.uniform import PURE_CALLS
 from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, If, Shape, Stmt, Var
@@ -93,11 +93,12 @@ class Values:
     changed: frozenset[int]
     """Keys of variables that are assigned to."""
     known: dict[int, Polynomial | None] = field(default_factory=dict)
+    quotients: Parts = field(default_factory=Parts)
     stores: list[Store] = field(default_factory=list)
     """What `uses` finds written to global memory."""
 
     def of(self, expr: Expr) -> Polynomial | None:
-        return polynomials.of(expr, self.known, self.variables, self.block)
+        return polynomials.of(expr, self.known, self.variables, self.block, self.quotients)
 
     def declare(self, stmt: Declare) -> None:
         """Note what a local variable holds."""
@@ -259,8 +260,9 @@ def _store(written: Expr, values: Values, loops: tuple[Loop, ...]) -> Store | No
     return Store(root.var, address, loops)
 
 
-def rounds(loops: Sequence[Loop], known: dict[str, int]) -> Iterator[dict[str, int]]:
+def rounds(loops: Sequence[Loop], known: dict[str, int], quotients: Parts) -> Iterator[dict[str, int]]:
     """Yield the numbers of loops' counters, with those that are known already. Raises DoesNotApply where only the run shows how long they are."""
+    known = quotients.with_parts(known)
     if not loops:
         yield known
         return
@@ -269,13 +271,13 @@ def rounds(loops: Sequence[Loop], known: dict[str, int]) -> Iterator[dict[str, i
     if count is None:
         raise DoesNotApply
     for _ in range(MOST):
-        inside = known | {loop.counter: count}
+        inside = quotients.with_parts(known | {loop.counter: count})
         left = [guard.at(inside) for guard in loop.goes_on]
         if any(one is None for one in left):
             return
         if any(left):
             raise DoesNotApply
-        yield from rounds(loops[1:], inside)
+        yield from rounds(loops[1:], inside, quotients)
         count += loop.step
     raise DoesNotApply
 
@@ -295,7 +297,7 @@ def _place(indices: Sequence[Polynomial], known: dict[str, int]) -> tuple[int, .
     return tuple(n for n in numbers if n is not None)
 
 
-def window(array: int, stores: Sequence[Copy], block: Shape) -> tuple[Window, dict[tuple[int, ...], list[list[Polynomial]]]]:
+def window(array: int, stores: Sequence[Copy], values: Values) -> tuple[Window, dict[tuple[int, ...], list[list[Polynomial]]]]:
     """Return the window that an array is, and for each element that is written what has to hold for that, in any of several ways."""
     stores = [store for store in stores if store.array == array]
     if len({store.source for store in stores}) != 1:
@@ -304,15 +306,15 @@ def window(array: int, stores: Sequence[Copy], block: Shape) -> tuple[Window, di
     ways: dict[tuple[int, ...], list[list[Polynomial]]] = {}
     count = 0
     for store in stores:
-        for thread in threads(block):
-            for known in rounds(store.loops, thread):
+        for thread in threads(values.block):
+            for known in rounds(store.loops, thread, values.quotients):
                 count += 1
                 if count > MOST:
                     raise DoesNotApply
                 left = [guard.at(known) for guard in store.guards]
                 if any(one is None for one in left):
                     continue
-                place, address = _place(store.indices, known), polynomials.at(store.address, known)
+                place, address = _place(store.indices, known), polynomials.in_block(store.address, known)
                 if addresses.setdefault(place, address) != address:
                     raise DoesNotApply
                 ways.setdefault(place, []).append([part for one in left for part in one or ()])
@@ -337,12 +339,12 @@ def _fitted(source: int, addresses: Mapping[tuple[int, ...], Polynomial]) -> Win
     return Window(source, bases[0], tuple(strides))
 
 
-def asked(read: Use, ways: Mapping[tuple[int, ...], Sequence[Sequence[Polynomial]]], block: Shape) -> list[Polynomial]:
+def asked(read: Use, ways: Mapping[tuple[int, ...], Sequence[Sequence[Polynomial]]], values: Values) -> list[Polynomial]:
     """Return what a block is asked (at most zero) so that each element that its threads read has been written: of each sum the largest number."""
     worst: dict[tuple[tuple[tuple[str, ...], int], ...], Polynomial] = {}
     count = 0
-    for thread in threads(block):
-        for known in rounds(read.loops, thread):
+    for thread in threads(values.block):
+        for known in rounds(read.loops, thread, values.quotients):
             count += 1
             facts = [guard.at(known) for guard in read.facts]
             if any(one is None for one in facts):

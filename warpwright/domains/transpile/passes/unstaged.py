@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis import windows
-from warpwright.domains.transpile.analysis.polynomials import AXES, Polynomial
+from warpwright.domains.transpile.analysis.polynomials import AXES, Parts, Polynomial
 from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.integers import LAUNCH
 from warpwright.domains.transpile.ir import Declare, Expr, Shape, Stmt, Var
@@ -57,18 +57,18 @@ def _unstaged(first: Sequence[Stmt], then: Sequence[Stmt], arrays: frozenset[int
     values = windows.Values(variables, block, changed)
     stores = windows.copies([s for s in first if not (isinstance(s, Declare) and s.var.space == "shared")], values)
     reads = windows.uses(then, arrays, values)
-    if not reads or sum(_times(read) for read in reads) > MOST_READS:
+    if not reads or sum(_times(read, values) for read in reads) > MOST_READS:
         raise DoesNotApply
-    made = {array: windows.window(array, stores, block) for array in {read.array for read in reads}}
+    made = {array: windows.window(array, stores, values) for array in {read.array for read in reads}}
     new = {id(read.expr): _in_memory(read, made[read.array][0], values) for read in reads}
-    asked = [part for read in reads for part in windows.asked(read, made[read.array][1], block)]
+    asked = [part for read in reads for part in windows.asked(read, made[read.array][1], values)]
     kept = [s for s in first if isinstance(s, Declare) and s.var.space == "local"]
     moved = [ir.map_expressions(s, lambda e: new.get(id(e)) or _grouped(e, values)) for s in (*kept, *then)]
     return Unstaged(block, _used(moved), _apart(list(made.values()), values), _inside(asked, values))
 
 
-def _times(read: windows.Use) -> int:
-    return sum(1 for _ in windows.rounds(read.loops, next(windows.threads((1, 1, 1)))))
+def _times(read: windows.Use, values: windows.Values) -> int:
+    return sum(1 for _ in windows.rounds(read.loops, next(windows.threads((1, 1, 1))), values.quotients))
 
 
 def _in_memory(read: windows.Use, window: windows.Window, values: windows.Values) -> Expr:
@@ -136,6 +136,8 @@ def _symbol_of_launch(name: str, axis: str, line: int) -> Expr:
 
 
 def _symbol(name: str, values: windows.Values, line: int) -> Expr:
+    if name.startswith("@"):
+        raise DoesNotApply
     if not name.startswith("#"):
         return _symbol_of_launch(name[:-2], name[-1], line)
     var = values.variables[int(name[1:])]
@@ -196,7 +198,7 @@ def _apart(made: Sequence[tuple[windows.Window, Mapping[tuple[int, ...], object]
 
 def _counted(loops: Sequence[windows.Loop]) -> dict[str, str]:
     """Return the ranges of loops' counters. Raises DoesNotApply where they are not known."""
-    seen = list(windows.rounds(loops, {})) if loops else []
+    seen = list(windows.rounds(loops, {}, Parts())) if loops else []
     ends = {loop.counter: [known[loop.counter] for known in seen] or [0] for loop in loops}
     return {counter: f"ww::Range{{{min(numbers)}, {max(numbers)}}}" for counter, numbers in ends.items()}
 
@@ -205,6 +207,8 @@ def _text(value: Polynomial, values: windows.Values, names: Mapping[str, str]) -
     """Return a polynomial as C++ computes it: in longs, or in ranges of them."""
     terms = []
     for product, factor in sorted(value.items(), key=lambda item: (-len(item[0]), item[0])):
+        if any(name.startswith("@") for name in product):
+            raise DoesNotApply
         factors = [names.get(name) or f"(long){values.variables[int(name[1:])].name}" for name in product]
         terms.append(" * ".join([*factors, f"{factor}l"] if factor != 1 or not factors else factors))
     return " + ".join(terms) or "0l"
