@@ -53,8 +53,8 @@ def _settings() -> dict[str, Callable[[], Any]]:
         "working folder": os.getcwd,
         "fault handler": faulthandler.is_enabled,
         "signal handlers": lambda get=signal.getsignal, default=signal.SIG_DFL, names=SIGNALS: {
-            name: str(handler) for name, number in names.items() if (handler := get(number)) is not default
-        },
+            name: f"{id(handler):#x}" for name, number in names.items() if (handler := get(number)) is not default
+        },  # who they are, not what they say of themselves
         "torch function modes": lambda get=torch._C._len_torch_function_stack: get(),
         "torch dispatch modes": lambda get=torch._C._len_torch_dispatch_stack: get(),
         "garbage collector": lambda get=gc.get_threshold, runs=gc.isenabled: [*get(), runs()],
