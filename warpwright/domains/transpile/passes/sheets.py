@@ -6,8 +6,8 @@
 
 What a register holds in a round lies in memory where the queue says: `here` is what `after` was a round before. So no round needs another one, and
 the rounds are an axis of the grid, along which blocks follow one another as along y. A block that goes down all sheets alone reads short rows that
-lie pages apart. (Seven points, 32 sheets of 256 x 256, an EPYC without AVX-512: 4.9 -> 1.0 ms.) Only where each element that is read has been written for
-certain; the rest is as in `unstaged.py`.
+lie pages apart. (Seven points, 32 sheets of 256 x 256, an EPYC without AVX-512: 4.9 -> 1.0 ms.) Only where each element that is read has been
+written for certain; the rest is as in `unstaged.py`.
 """
 
 from __future__ import annotations
