@@ -29,7 +29,7 @@ from warpwright.domains.rgnn import synth
 from warpwright.domains.rgnn.emit import gathered, own
 from warpwright.domains.rgnn.emit.launch import Runner
 from warpwright.domains.rgnn.emit.rows import Kernel
-from warpwright.domains.rgnn.emit.triton_text import Tuning
+from warpwright.domains.rgnn.emit.triton.tuning import Tuning
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.nn.common import typed_index

@@ -28,7 +28,7 @@ import torch
 
 from benchmarks.rgnn import pairs
 from warpwright.domains.rgnn import synth
-from warpwright.domains.rgnn.emit.triton_text import Tuning
+from warpwright.domains.rgnn.emit.triton.tuning import Tuning
 from warpwright.domains.rgnn.nn.common import typed_index
 from warpwright.domains.rgnn.plan import Options
 from warpwright.rgnn import HGTConv, RGATConv, RGCNConv

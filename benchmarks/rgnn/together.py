@@ -30,7 +30,7 @@ from benchmarks.rgnn import pairs
 from benchmarks.rgnn.breakdown import each_kernel
 from benchmarks.rgnn.forward_training import Clock, bandwidth, error, gradients, layer_of, measure, measure_parts, runs
 from warpwright.domains.rgnn import synth
-from warpwright.domains.rgnn.emit.triton_text import Tuning
+from warpwright.domains.rgnn.emit.triton.tuning import Tuning
 from warpwright.domains.rgnn.nn.replay import AFTER, Replays
 from warpwright.domains.rgnn.plan import Options
 

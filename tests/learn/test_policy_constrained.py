@@ -3,7 +3,7 @@
 import torch
 
 from warpwright.learn.policy.constrained import FORBIDDEN, Constrained
-from warpwright.policy.model import Written
+from warpwright.policy.answering import Written
 
 WORDS = 6
 PAD = 0

@@ -14,7 +14,8 @@ from toy_space import BEST, STEPS, TASK, Toy, program
 from warpwright.errors import UsageError
 from warpwright.learn.policy import random_tasks
 from warpwright.loop import Course, optimize
-from warpwright.policy.model import SHIPPED, Notes, Policy, Shape, Written, make
+from warpwright.policy.answering import Written
+from warpwright.policy.model import SHIPPED, Notes, Policy, Shape, make
 from warpwright.policy.search import WIDTH, Asking, PolicySearch
 from warpwright.policy.spreading import Spread
 from warpwright.policy.words import STOP, Places

@@ -11,12 +11,11 @@ from typing import Any
 
 from warpwright.errors import MissingExtra, UsageError
 from warpwright.policy import prompt
+from warpwright.policy.answering import PAD, UNKNOWN, Answers, Written
 from warpwright.policy.spreading import Spread
 from warpwright.policy.words import fixed_words
 from warpwright.policy.writing import END, Writing
 from warpwright.search.moves import Recipe
-
-PAD, UNKNOWN = "<pad>", "<unknown>"
 
 SHIPPED = Path(__file__).parent / "shipped"
 """The policy that comes with the package; its README.md is its card."""
@@ -113,83 +112,21 @@ class Policy:
         """
         import torch
 
-        how = list(spreads) or [None] * len(prompts)
-        drawing = Random(seed)
-        sets = {id(one): frozenset(one) for one in known}
-        excluded = [sets[id(one)] for one in known]
-        seen: dict[tuple[Writing, frozenset[Recipe], tuple[str, ...]], list[str]] = {}
-        """What may come next: answers to one program begin alike."""
-        batch = self.tokenizer(list(prompts), return_tensors="pt", padding=True)
+        batch, number = self.tokenizer(list(prompts), return_tensors="pt", padding=True), self.tokenizer.get_vocab()
         start = batch["input_ids"].shape[1]
-        number = self.tokenizer.get_vocab()
-        words_of = self.tokenizer.convert_ids_to_tokens
-        spelt: list[dict[tuple[int, ...], tuple[str, ...]]] = [{(): ()} for _ in prompts]
-        """Of each answer: the tokens so far -> the words that they stand for, which differ where the vocabulary lacks a word."""
-
-        def allowed(index: int, ids: Any) -> list[int]:
-            tokens = tuple(ids[start:].tolist())
-            if tokens and tokens[-1] in (number[END], number[PAD]):
-                return [number[PAD]]
-            words = spelt[index][tokens]
-            asked = (writings[index], excluded[index], words)
-            if asked not in seen:
-                seen[asked] = writings[index].allowed(words, excluded[index]) if len(words) < MOST_WORDS else [END]
-            legal = seen[asked]
-            following = {number[word]: word for word in legal if word in number}
-            unread = [word for word in legal if word not in number]
-            if unread and (how[index] is not None or not following):
-                following[number[UNKNOWN]] = drawing.choice(unread) if how[index] is not None else unread[0]
-            for token, word in following.items():
-                spelt[index][(*tokens, token)] = (*words, word)
-            chosen_among[index].append(tuple(following))
-            legal_words[index] = len(legal)
-            return list(following)
-
-        def spread_out(ids: Any, scores: Any) -> Any:
-            """Weigh the words of each answer that has a spread, after those that may not be written were ruled out."""
-            for index, spread in enumerate(how):
-                tokens = tuple(ids[index, start:].tolist())
-                if spread is None or (tokens and tokens[-1] in (number[END], number[PAD])) or len(chosen_among[index][-1]) < 2:
-                    continue
-                among, before = list(chosen_among[index][-1]), spelt[index][tokens]
-                chances = scores[index, among].softmax(0).tolist()
-                if number[UNKNOWN] in among:
-                    chances[among.index(number[UNKNOWN])] = 0.0  # of a word that it never read the model says nothing
-                weights = spread.weights(before, [spelt[index][(*tokens, token)][-1] for token in among], chances, legal_words[index])
-                scores[index, among] = torch.tensor(weights).log()
-            return scores
-
-        chosen_among: list[list[tuple[int, ...]]] = [[] for _ in prompts]
-        legal_words = [0] * len(prompts)
+        answers = Answers(writings, known, list(spreads) or [None] * len(prompts), number, start, MOST_WORDS, seed)
         was_training = self.model.training
         self.model.eval()
         with torch.no_grad(), torch.random.fork_rng():
             torch.manual_seed(seed)
             ids = self.model.generate(
                 **batch, do_sample=True, temperature=self.notes.temperature, top_k=0, top_p=1.0, max_new_tokens=MOST_WORDS + 1,
-                prefix_allowed_tokens_fn=allowed, logits_processor=[spread_out], pad_token_id=number[PAD], eos_token_id=number[END],
+                prefix_allowed_tokens_fn=answers.allowed, logits_processor=[answers.spread_out], pad_token_id=number[PAD], eos_token_id=number[END],
             )  # fmt: skip
         self.model.train(was_training)
-        answers = []
-        for index, row in enumerate(ids[:, start:].tolist()):
-            tokens = row[: row.index(number[END]) + 1] if number[END] in row else row
-            words = spelt[index][tuple(tokens)]
-            prompt_ids = batch["input_ids"][index][batch["attention_mask"][index].bool()].tolist()
-            allowed_there = chosen_among[index][: len(tokens)]
-            answers.append(Written(writings[index].read(words)[0], prompt_ids, tokens, allowed_there, words_of(tokens)))
-        return answers
-
-
-@dataclass(frozen=True)
-class Written:
-    """One answer of the model."""
-
-    recipe: Recipe
-    prompt_tokens: list[int]
-    tokens: list[int]
-    allowed: list[tuple[int, ...]]
-    """At each token, which were legal: where it is one the model decided nothing."""
-    words: list[str]
+        texts = [row[shown.bool()].tolist() for row, shown in zip(batch["input_ids"], batch["attention_mask"], strict=True)]
+        rows = zip(ids[:, start:].tolist(), texts, strict=True)
+        return [answers.written(index, row, text, self.tokenizer.convert_ids_to_tokens) for index, (row, text) in enumerate(rows)]
 
 
 def rng_of(*parts: object) -> Random:

@@ -16,7 +16,7 @@ import torch
 from tests.domains.graph import models
 from warpwright.base import Action
 from warpwright.domains import graph
-from warpwright.domains.graph.assembly_text import indented
+from warpwright.domains.graph.text.parts import indented
 
 BRANCHES = models.HEAD + '''class Double(torch.autograd.Function):
     @staticmethod

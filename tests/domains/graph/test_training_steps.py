@@ -13,7 +13,7 @@ import torch
 from tests.domains.graph import models
 from warpwright.base import Action
 from warpwright.domains import graph
-from warpwright.domains.graph.training_text import halves, kept_between
+from warpwright.domains.graph.text.autograd import halves, kept_between
 from warpwright.errors import NotApplicable
 from warpwright.tasks import taskfile
 

@@ -10,7 +10,7 @@ import torch
 
 from warpwright.domains.rgnn.emit import gpu
 from warpwright.domains.rgnn.emit.gpu import TRAILING, Built, Ready
-from warpwright.domains.rgnn.emit.triton_text import Tuning
+from warpwright.domains.rgnn.emit.triton.tuning import Tuning
 from warpwright.domains.rgnn.lattice import Domain
 
 

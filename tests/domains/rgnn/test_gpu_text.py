@@ -12,7 +12,7 @@ import pytest
 from domains.rgnn.layers import LARGE, LAYERS, SPARSE
 
 from warpwright.domains.rgnn.emit.rows import Kernel, Schedule, is_gradient, is_product, lower, multiplies_sums
-from warpwright.domains.rgnn.emit.triton_text import Writer
+from warpwright.domains.rgnn.emit.triton.text import Writer
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.plan import Options, plan
 
@@ -22,14 +22,14 @@ INTERPRETED = '''
 import sys
 import torch
 from domains.rgnn.layers import LAYERS, graph, inputs_of, widened
-from warpwright.domains.rgnn.emit import triton_text
-from warpwright.domains.rgnn.emit.triton_text import Tuning
+from warpwright.domains.rgnn.emit.triton import scouting
+from warpwright.domains.rgnn.emit.triton.tuning import Tuning
 from warpwright.domains.rgnn.front import trace
 from warpwright.domains.rgnn.interpret import interpret
 from warpwright.domains.rgnn.plan import Options, run
 
 # the interpreter knows no assembly: what is asked for is read, so that it has to be there
-triton_text.ASK = """
+scouting.ASK = """
 @triton.jit
 def ask(address, ok):
     tl.load(address, mask=ok)

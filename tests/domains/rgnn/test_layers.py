@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from domains.rgnn.layers import edges
 
 from warpwright.domains.rgnn import operator
-from warpwright.domains.rgnn.emit.triton_text import Tuning
+from warpwright.domains.rgnn.emit.triton.tuning import Tuning
 from warpwright.domains.rgnn.index import _KEPT
 from warpwright.domains.rgnn.nn import hgt
 from warpwright.domains.rgnn.plan import Options

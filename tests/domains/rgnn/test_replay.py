@@ -16,6 +16,7 @@ import torch
 from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn.nn import replay
 from warpwright.domains.rgnn.nn.common import Layer
+from warpwright.domains.rgnn.nn.launches import AFTER
 from warpwright.domains.rgnn.plan import Options
 from warpwright.rgnn import HGTConv, RGATConv, RGCNConv
 
@@ -90,7 +91,7 @@ def same(layer: Any, *given: Any) -> None:
 @pytest.mark.parametrize("leaf", [True, False])
 def test_recorded_steps_are_those_of_the_layer(name: str, leaf: bool) -> None:
     layer, x, *graph = by_type() if name == "hgt" else typed(name)
-    for step in range(replay.AFTER + 4):
+    for step in range(AFTER + 4):
         own = {k: v.requires_grad_() for k, v in x.items()} if isinstance(x, dict) else x.requires_grad_()
         if not leaf:
             own = {k: v * (step + 1) for k, v in own.items()} if isinstance(own, dict) else own * (step + 1)
@@ -105,7 +106,7 @@ def test_without_gradients_only_a_forward_is_recorded_and_results_may_be_written
     layer, x, *graph = typed()
     with torch.no_grad():
         wanted = layer(x, *graph)
-        for _ in range(replay.AFTER + 3):
+        for _ in range(AFTER + 3):
             seen = layer(x, *graph)
             torch.testing.assert_close(seen, wanted)
             seen.zero_()
@@ -114,7 +115,7 @@ def test_without_gradients_only_a_forward_is_recorded_and_results_may_be_written
 
 def test_a_backward_after_another_forward_runs_its_own_again() -> None:
     layer, x, *graph = typed("rgat")
-    for _ in range(replay.AFTER + 1):
+    for _ in range(AFTER + 1):
         results(layer, x, *graph)
     other = torch.randn_like(x)
     first, second = layer(x, *graph), layer(other, *graph)
@@ -128,12 +129,12 @@ def test_a_backward_after_another_forward_runs_its_own_again() -> None:
 
 def test_what_changes_is_recorded_anew() -> None:
     layer, x, *graph = typed()
-    for _ in range(replay.AFTER + 2):
+    for _ in range(AFTER + 2):
         same(layer, x, *graph)
     layer.weight = torch.nn.Parameter(layer.weight.detach() * 2)
     same(layer, x, *graph)
     graph[0][:, :10] = 0  # edges written in place
-    for _ in range(replay.AFTER + 2):
+    for _ in range(AFTER + 2):
         same(layer, x, *graph)
     layer.bias.requires_grad_(False)
     same(layer, x, *graph)
@@ -150,7 +151,7 @@ def test_graphs_that_are_seen_once_are_not_recorded() -> None:
 
 def test_copies_and_replicas_begin_without_recordings() -> None:
     layer, x, *graph = typed()
-    for _ in range(replay.AFTER + 2):
+    for _ in range(AFTER + 2):
         same(layer, x, *graph)
     for other in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
         assert not other.replays.states
@@ -166,7 +167,7 @@ def test_what_cannot_be_captured_is_computed_as_usual(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(replay, "capture", refuse)
     layer, x, *graph = typed()
-    for _ in range(replay.AFTER + 3):
+    for _ in range(AFTER + 3):
         same(layer, x, *graph)
     assert layer.replays.refused
 
@@ -175,11 +176,11 @@ def test_a_layer_with_hooks_or_computed_weights_is_left_as_it_is() -> None:
     """A recorded backward would hold the hook, and autograd would call it once more: gradients of a quarter in place of a half."""
     layer, x, *graph = typed()
     handle = layer.weight.register_hook(lambda gradient: gradient * 0.5)
-    for _ in range(replay.AFTER + 3):
+    for _ in range(AFTER + 3):
         same(layer, x, *graph)
     handle.remove()
     layer.other = torch.zeros(3)  # as pruning and weight norm leave their weights
-    for _ in range(replay.AFTER + 3):
+    for _ in range(AFTER + 3):
         same(layer, x, *graph)
     assert not MADE
 
@@ -187,17 +188,17 @@ def test_a_layer_with_hooks_or_computed_weights_is_left_as_it_is() -> None:
 def test_a_leaf_that_lies_elsewhere_is_not_read_where_it_was() -> None:
     layer, x, *graph = typed()
     x.requires_grad_()
-    for _ in range(replay.AFTER + 2):
+    for _ in range(AFTER + 2):
         same(layer, x, *graph)
     assert MADE
     x.data = torch.randn_like(x)
-    for _ in range(replay.AFTER + 2):
+    for _ in range(AFTER + 2):
         same(layer, x, *graph)
 
 
 def test_an_index_that_is_forgotten_is_recorded_anew() -> None:
     layer, x, *graph = typed()
-    for _ in range(replay.AFTER + 2):
+    for _ in range(AFTER + 2):
         same(layer, x, *graph)
     graph[1].data[:40] = (graph[1][:40] + 1) % 3  # where no version tells
     indices.forget(graph)
@@ -221,7 +222,7 @@ def test_gradients_of_what_no_loss_reads_are_none_and_the_next_recording_knows()
     wanted = step()
     del layer.options
     assert any(x is None for x in wanted)
-    for _ in range(replay.AFTER + 5):
+    for _ in range(AFTER + 5):
         for a, b in zip(step(), wanted, strict=True):
             assert (a is None) == (b is None)
             torch.testing.assert_close(a, b)
@@ -231,7 +232,7 @@ def test_gradients_of_what_no_loss_reads_are_none_and_the_next_recording_knows()
 def test_threads_take_turns() -> None:
     layer, x, *graph = typed("rgat")
     x.requires_grad_()
-    for _ in range(replay.AFTER + 2):
+    for _ in range(AFTER + 2):
         results(layer, x, *graph)
     others = [torch.randn_like(x).requires_grad_() for _ in range(4)]
     wanted = [plain(layer, other, *graph) for other in others]
@@ -257,7 +258,7 @@ def test_threads_take_turns() -> None:
 @pytest.mark.parametrize("name", ["rgcn", "hgt"])
 def test_a_recording_keeps_neither_its_layer_nor_the_edges(name: str) -> None:
     layer, x, *graph = by_type() if name == "hgt" else typed(name)
-    for _ in range(replay.AFTER + 2):
+    for _ in range(AFTER + 2):
         results(layer, x, *graph)
     assert layer.replays.states
     gc.disable()

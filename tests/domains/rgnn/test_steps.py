@@ -10,7 +10,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from warpwright.domains.rgnn.nn import steps
-from warpwright.domains.rgnn.nn.steps import AFTER, CapturedStep, captured
+from warpwright.domains.rgnn.nn.launches import AFTER
+from warpwright.domains.rgnn.nn.steps import CapturedStep, captured
 from warpwright.rgnn import RGCNConv
 
 MADE: list[Any] = []
@@ -142,7 +143,7 @@ def test_other_shapes_and_types_at_the_same_addresses_are_another_key() -> None:
 
 
 def test_a_step_that_cannot_be_recorded_runs_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: Any) -> Any:
+    def refuse(*_: Any, **__: Any) -> Any:
         raise RuntimeError("operation not permitted when stream is capturing")
 
     monkeypatch.setattr(steps, "capture", refuse)

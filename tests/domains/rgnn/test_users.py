@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from warpwright.domains.rgnn.derive import GRADIENT
 from warpwright.domains.rgnn.emit.gpu import Rows
-from warpwright.domains.rgnn.emit.triton_text import Tuning
+from warpwright.domains.rgnn.emit.triton.tuning import Tuning
 from warpwright.domains.rgnn.ir import Builder
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.nn import hgt

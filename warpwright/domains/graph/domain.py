@@ -64,9 +64,10 @@ def space(task: Task, target: str = "cpu") -> Space[Any]:
 
 def _assembled(starts: Sequence[GraphIR], references: Sequence[taskfile.Reference], original: Original) -> Space[Assembly] | None:
     """Return the space of several programs: the model's in each declared shape, or those of its parts; None where no part was captured."""
-    from warpwright.domains.graph import assembly, assembly_text, pieces
+    from warpwright.domains.graph import assembly, pieces
     from warpwright.domains.graph.lower import body, program_text
     from warpwright.domains.graph.techniques import techniques
+    from warpwright.domains.graph.text import parts
 
     reason = next((start.unreadable for start in starts if start.unreadable), "")
     distinct = {program_text(one, original): one for one in starts} if not reason else {}
@@ -76,7 +77,7 @@ def _assembled(starts: Sequence[GraphIR], references: Sequence[taskfile.Referenc
         return None
     places = [path for piece in start.pieces for path in piece.paths]
     return Space(
-        start, tuple(map(assembly.InPieces, techniques(original.target))), lambda ir, actions: assembly_text.lower(ir, actions, original),
+        start, tuple(map(assembly.InPieces, techniques(original.target))), lambda ir, actions: parts.lower(ir, actions, original),
         estimate=lambda ir: assembly.seconds(ir, original.target), words=assembly.words, alike=body,
         note=f"not captured whole ({reason}): only {len(places)} parts are changed, {_some(places)}" if reason else "",
     )  # fmt: skip

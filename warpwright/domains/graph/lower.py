@@ -17,9 +17,10 @@ import torch
 from torch import fx
 
 from warpwright.base import Action, Candidate, Source, digest
-from warpwright.domains.graph import results, straight, template, training_text
+from warpwright.domains.graph import results, template
 from warpwright.domains.graph.ir import GraphIR, is_tensor, placeholders, value, written
 from warpwright.domains.graph.plan.program import parameters, plan
+from warpwright.domains.graph.text import autograd, straight
 from warpwright.errors import NotApplicable
 from warpwright.native import standalone
 from warpwright.tasks import training
@@ -69,7 +70,7 @@ def _graph_parts(ir: GraphIR, original: Original) -> list[str]:
     """Return the kernels, the straight-line functions and the class."""
     if ir.training is not None and ir.training.tangents:
         return _training_parts(ir, original)
-    if ir.training is not None and (cut_off := training_text.cut_off(ir)):
+    if ir.training is not None and (cut_off := autograd.cut_off(ir)):
         raise NotApplicable(f"{cut_off[0]} has no gradient any more, where it was zero", "differentiate() gives it zeros")
     names = straight.names_of(ir)
     folded, rest = straight.split(ir)
@@ -117,7 +118,7 @@ def _plan_text(ir: GraphIR) -> str:
 
 def _training_parts(ir: GraphIR, original: Original) -> list[str]:
     """Return the kernels, the two functions of a training step, and the class."""
-    step = training_text.parts(ir)
+    step = autograd.parts(ir)
     forms = {ir.state[node.name]: _form(node) for node in step.state}
     table = _table(ir, original, forms, list(forms), ())
     call = "verified(leaves, watch.reads())"
@@ -217,7 +218,7 @@ def _table(ir: GraphIR, original: Original, forms: Mapping[str, Any] | None, rea
     lines += [f'    "watch": "_watch_{original.after}",'] if original.after else []
     lines += [f'    "reads": {None if reads is None else straight.tuple_text(map(repr, reads))},']
     lines += [f'    "folded": {straight.tuple_text(map(repr, folded))},']
-    lines += [f'    "gradients": {training_text.verified_gradients(ir)},'] if ir.training is not None else []
+    lines += [f'    "gradients": {autograd.verified_gradients(ir)},'] if ir.training is not None else []
     lines += ["}", "", ""]
     return lines
 

@@ -39,7 +39,7 @@ from warpwright.domains.graph.ir import (
     written,
 )
 from warpwright.domains.graph.meta import on_device, propagate
-from warpwright.domains.graph.training_text import halves, shares_memory
+from warpwright.domains.graph.text.autograd import halves, shares_memory
 from warpwright.errors import CaptureError, NotApplicable
 from warpwright.tasks import taskfile
 

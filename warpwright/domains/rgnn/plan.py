@@ -20,7 +20,7 @@ from warpwright.domains.rgnn.emit.gpu import Rows
 from warpwright.domains.rgnn.emit.launch import Runner as Launches
 from warpwright.domains.rgnn.emit.own import MANY
 from warpwright.domains.rgnn.emit.rows import lower, multiplies_sums
-from warpwright.domains.rgnn.emit.triton_text import DEFAULT, Tuning
+from warpwright.domains.rgnn.emit.triton.tuning import DEFAULT, Tuning
 from warpwright.domains.rgnn.front import Sym, trace
 from warpwright.domains.rgnn.index import Index, uncompiled
 from warpwright.domains.rgnn.ir import Builder, Program, Shape, narrow

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from warpwright.base import Action, Candidate, Source
-from warpwright.domains.rgnn.emit.triton_text import Tuning
+from warpwright.domains.rgnn.emit.triton.tuning import Tuning
 from warpwright.domains.rgnn.plan import Options
 from warpwright.domains.rgnn.work import Work, task_text
 from warpwright.errors import NotApplicable
@@ -134,7 +134,7 @@ def lower(ir: Choice, actions: Sequence[Action]) -> Candidate:
 
 
 _NEW = '''from warpwright.domains.rgnn import models
-from warpwright.domains.rgnn.emit.triton_text import Tuning
+from warpwright.domains.rgnn.emit.triton.tuning import Tuning
 from warpwright.domains.rgnn.index import forget
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.nn.common import typed_index

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
-from warpwright.policy.model import Written
+from warpwright.policy.answering import Written
 
 FORBIDDEN = -1e9
 """Logit of a word that may not be written. Not -inf: an entropy would be 0 * -inf."""

@@ -18,11 +18,12 @@ from torch import fx, nn
 from torch.nn import functional as F
 
 from warpwright.base import Action
-from warpwright.domains.graph import kernels, straight
+from warpwright.domains.graph import kernels
 from warpwright.domains.graph.ir import GraphIR
 from warpwright.domains.graph.techniques import schedule
 from warpwright.domains.graph.techniques.convolutions import conv_transpose, direct_convolution
 from warpwright.domains.graph.techniques.convolutions.direct_convolution import DIRECT_CONVOLUTION, DirectConvolutions
+from warpwright.domains.graph.text import straight
 
 TECHNIQUE = DirectConvolutions()
 EXACT = Action(TECHNIQUE.name, params=(("precision", "tf32x3"),))

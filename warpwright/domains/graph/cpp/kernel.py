@@ -18,8 +18,8 @@ from warpwright.domains.graph.cpp.generate import function
 from warpwright.domains.graph.cpp.program import Axes, Program, Unsupported
 from warpwright.domains.graph.cpp.resampling import RESAMPLED
 from warpwright.domains.graph.cpp.sums import SUMS, base_of, fill, source_of
-from warpwright.domains.graph.emit import expression
 from warpwright.domains.graph.ir import argument, aten, dtype, is_op, is_tensor, shape, type_text, value
+from warpwright.domains.graph.text.calls import expression
 
 
 def build(nodes: Sequence[fx.Node], results: Sequence[fx.Node]) -> Program:

@@ -12,7 +12,7 @@ from warpwright.domains.graph.cpp.calls import BUILDERS, COPIES, MOVES, VIEWS
 from warpwright.domains.graph.cpp.kernel import Fused, Kernel, Unsupported, build
 from warpwright.domains.graph.cpp.program import Program
 from warpwright.domains.graph.ir import Edit, GraphIR, dtype, edit, has_effect, is_tensor, parameter_only, shape, sort, users, value, written
-from warpwright.domains.graph.training_text import halves
+from warpwright.domains.graph.text.autograd import halves
 
 LEAST_ELEMENTS = 4096
 """Below this a kernel's call from Python costs more than its work."""

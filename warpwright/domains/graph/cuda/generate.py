@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from warpwright.domains.graph.cpp.layout import Layout, Loop
+from warpwright.domains.graph.cpp.layout import Layout
 from warpwright.domains.graph.cpp.phases import Phases, closure
 from warpwright.domains.graph.cpp.program import MASK, Program, Unsupported, Value
 from warpwright.domains.graph.cuda import ahead
-from warpwright.domains.graph.cuda.joins import EMPTY, SLOTS, Joins, added, names_of
+from warpwright.domains.graph.cuda.elements import Elements
+from warpwright.domains.graph.cuda.joins import EMPTY, SLOTS, names_of
 from warpwright.domains.graph.cuda.online import online
 from warpwright.domains.graph.cuda.placement import CONTIGUOUS, Placement
 from warpwright.domains.graph.cuda.plan import DEFAULT, REGISTERS, SHARED_BYTES, TILE, TYPES, Chunks, Plan, Tuning, chunks, counted, plan
@@ -19,6 +20,7 @@ from warpwright.domains.graph.ir import value
 
 KEPT_COST = 8
 """Cycles from which on keeping a value in registers beats computing it again."""
+
 
 @dataclass(frozen=True)
 class Launch:
@@ -65,7 +67,7 @@ def _passes(program: Program) -> int:
 
 
 @dataclass
-class _Writer(Joins):
+class _Writer(Elements):
     program: Program
     layout: Layout
     plan: Plan
@@ -75,8 +77,7 @@ class _Writer(Joins):
     def __post_init__(self) -> None:
         self.read: set[tuple[Value, int]] = set()
         """Kept values that a loop of their own has read, and the phase before which it did."""
-        self.topped: set[Value] = set()
-        """Sums of exponentials whose thread's maximum is known before."""
+        self.topped = set()
         self.analyse(self.program)
         self.index = counted(self.program)
         self.lanes = self.layout.lanes
@@ -137,18 +138,9 @@ class _Writer(Joins):
                 kept.append(v)
         return kept
 
-    # --- indices -----------------------------------------------------------------------------------------------------
-
-    def _moves(self, tensor: int) -> bool:
-        """Has a tensor an element of its own for each element of a vector?"""
-        return self.layout.vector.strides[tensor] != 0 or bool(self._gathers(tensor, "0"))
-
     def _kind(self, v: Value) -> torch.dtype:
         """Return the type of a result."""
         return value(self.program.outputs[self.results.index(v)][0]).dtype
-
-    def _tensors(self) -> range:
-        return range(self.inputs + len(self.results))
 
     def _signature(self, name: str, workspace: bool) -> str:
         inputs = [f"const {TYPES[value(node).dtype]}* __restrict__ a{i}" for i, (node, _) in enumerate(self.program.operands)]
@@ -156,200 +148,6 @@ class _Writer(Joins):
         more = ["double* w", "int* flags"] if workspace else []
         bounds = f"{self.plan.block}, 2" if self.plan.together else f"{self.plan.block}"
         return f'extern "C" __global__ void __launch_bounds__({bounds}) {name}({", ".join([*inputs, *outputs, *more])}) {{'
-
-    def _digits(self, source: str, loops: Sequence[Loop], prefix: str) -> list[str]:
-        """Return lines that take a number apart into one index for each loop."""
-        lines, divisor = [], 1
-        for d in reversed(range(len(loops))):
-            text = source if divisor == 1 else f"{source} / {divisor}"
-            whole = text if d == 0 else f"({text}) % {loops[d].size}"
-            lines.append(f"const {self.index} {prefix}{d} = {whole};")
-            divisor *= loops[d].size
-        return lines[::-1]
-
-    def _offset(self, loops: Sequence[Loop], tensor: int, prefix: str) -> list[str]:
-        places = [(self._at(loop, tensor, f"{prefix}{d}"), loop.strides[tensor]) for d, loop in enumerate(loops) if loop.strides[tensor]]
-        return [place if step == 1 else f"{place} * {step}" for place, step in places if place]
-
-    def _at(self, loop: Loop, tensor: int, place: str) -> str:
-        """Return the index in an operand along a loop at whose index `place` an element stands; "" where each element has its own."""
-        for move in self.program.moves.get(tensor, ()):
-            if loop.axis in move.axes:
-                if move.kind == "window":
-                    last = max(axis for axis in move.axes if self.program.sizes[axis] != 1)
-                    return f"({place} - {move.start})" if loop.axis == last else place
-                if move.kind == "sample":
-                    return "" if loop is self.layout.vector else move.text.format(place)
-                return "" if loop is self.layout.vector and tensor in self.plan.loose else f"turned({place}, {move.start}, {move.size})"
-        return place
-
-    def _gathers(self, tensor: int, element: str = "") -> list[str]:
-        """Return the terms of an operand's address that follow from indices in memory: from a row's, or from that of an `element` of a vector."""
-        terms, along = [], self.layout.vector
-        node = self.program.operands[tensor][0] if tensor < self.inputs else self.program.outputs[tensor - self.inputs][0]
-        target = self.program.sums.get(node) if tensor >= self.inputs else None
-        for move in self.program.moves.get(tensor, ()) if target is None else (target.move,):
-            if move.kind == "gather" and bool(element) == (along.strides[move.index] != 0):
-                own = self.placement.of(tensor) or torch.empty(value(node).shape, device="meta").stride()
-                at = self._offset(self.layout.outer, move.index, "i")
-                if element:
-                    at.append(f"{self._at(along, move.index, f'({self._vector_index()} + {element})')} * {along.strides[move.index]}")
-                row = f"{'row_from_end' if move.signed else 'row_at'}(a{move.index}[{' + '.join(at) or '0'}], {move.size}) * {own[move.dim]}"
-                test = self._inside(move.index)
-                terms.append(f"({test} ? {row} : 0)" if test and not element else row)
-        return terms
-
-    def _index_of(self, dim: tuple[int, ...], element: str = "") -> str:
-        """Return the index along a dimension whose axes are loops by themselves: that of a vector's first element, or of its `element`."""
-        terms, step = [], 1
-        for axis in reversed(dim):
-            if self.program.sizes[axis] != 1:
-                at = self._loop_index(axis)
-                terms.append(at if step == 1 else f"{at} * {step}")
-                terms += [element] if element and self.layout.vector.axis == axis else []
-            step *= self.program.sizes[axis]
-        return f"({' + '.join(terms)})" if len(terms) > 1 else terms[0]
-
-    def _vector_index(self) -> str:
-        return f"k{len(self.layout.inner) - 1}" if self.plan.order == "rows" else "k" if self.layout.outer else "at"
-
-    def _loop_index(self, axis: int) -> str:
-        if self.layout.vector.axis == axis:
-            return self._vector_index()
-        for prefix, loops in (("i", self.layout.outer), ("k", self.layout.inner)):
-            for d, loop in enumerate(loops):
-                if loop.axis == axis:
-                    return f"{prefix}{d}"
-        raise Unsupported("a part along an axis that no loop goes along")
-
-    def _inside(self, tensor: int, element: str = "") -> str:
-        """Return the test of whether a vector's elements, or its `element`, lie inside an operand that is part of the whole; "" if it is not."""
-        tests = []
-        for move in self.program.moves.get(tensor, ()):
-            if move.kind == "window":
-                at = self._index_of(move.axes, element)
-                tests.append(f"{at} >= {move.start} && {at} < {move.start + move.size}")
-        return " && ".join(tests)
-
-    def _pointers(self, loops: Sequence[Loop], prefix: str, base: str, to: str, tensors: Sequence[int] | range, more: str = "") -> list[str]:
-        lines = []
-        for t in tensors:
-            terms = [*self._offset(loops, t, prefix), *(self._gathers(t) if base == "given" else [])]
-            terms += [at] if more and self.layout.vector.strides[t] and (at := self._at(self.layout.vector, t, more)) else []
-            start = f"{base}{t}" if base != "given" else f"a{t}" if t < self.inputs else f"o{t - self.inputs}"
-            lines.append(f"const auto {to}{t} = {' + '.join([start, *terms])};")
-        return lines
-
-    # --- values ------------------------------------------------------------------------------------------------------
-
-    def _op(self, v: Value) -> str:
-        kind = "bool" if v.type == MASK else "float"
-        if v.kind == "place":
-            [dim] = [dim for dim in v.axes if dim]
-            return f"const {kind} v{v.number} = {v.text.format(self._index_of(dim, 'e'))};"
-        if v.kind == "part" and v.args[0].text == "Online":
-            return f"const float v{v.number} = r{v.args[0].number}_{('top', 'total').index(v.text)};"
-        if v.kind == "part":
-            return f"const float v{v.number} = m{v.args[0].number}.{v.text};"
-        text = v.text.format(*(f"({a.text})" if a.kind == "const" else f"v{a.number}" for a in v.args))
-        return f"const {kind} v{v.number} = {text};"
-
-    def _scalars(self, phase: int) -> list[str]:
-        """Return the values on the level of rows that become known before the elements of `phase`."""
-        lines = []
-        for v in self.program.values:
-            if v not in self.used or v.kind == "const" or v.phase != phase or self.of_elements(v):
-                continue
-            if v.kind == "load":
-                test = self._inside(v.operand)
-                lines.append(f"const float v{v.number} = {f'{test} ? ' if test else ''}number(*p{v.operand}){' : 0.f' if test else ''};")
-            elif v.kind == "reduce" and v.text == "Online":
-                continue
-            elif v.kind == "reduce" and v.text == "Moments":
-                lines.append(f"const Moments m{v.number} = moments(r{v.number}_0, r{v.number}_1, {self.plan.length}.0);")
-            elif v.kind == "reduce":
-                lines.append(f"const float v{v.number} = (float)r{v.number}_0;")
-            else:
-                lines.append(self._op(v))
-        return lines
-
-    def _step(self, phase: int, width: int, kept: Sequence[Value]) -> list[str]:
-        """Return the lines of one vector of a phase; `q` points at its first element."""
-        values = self.elements_in(phase, kept)
-        loads = [v for v in values if v.kind == "load" and not self.is_kept(v, phase, kept)]
-        results = [v for v in self.results if v.phase == phase and self.of_elements(v)]
-        reductions = [r for r in self.reductions if r.args[0].phase == phase]
-        lines = [line for v in loads for line in self._load(v, width)]
-        lines += [f"{'bool' if v.type == MASK else 'float'} y{self.tensor(v)}[{width}];" for v in results]
-        sums = [r for r in reductions if r.text == "Sum"] if width > 1 else []
-        packs = [r for r in reductions if r.text == "Online" and r not in self.topped]
-        lines += [f"float t{r.number} = 0.f;" for r in sums] + [f"float t{r.number}[{width}];" for r in packs]
-        inner = [self._element(v, phase, kept) for v in values]
-        for r in reductions:
-            text = self._name(r.args[0])
-            if r in self.topped:
-                inner.append(f"r{r.number}_1 += vexp({text} - h{r.number});")
-                continue
-            inner.append(f"t{r.number} += {text};" if r in sums else f"t{r.number}[e] = {text};" if r in packs else added(r, text))
-        inner += [f"y{self.tensor(v)}[e] = v{v.number};" for v in results]
-        lines += ["#pragma unroll", f"for (int e = 0; e < {width}; ++e) {{", *(f"    {line}" for line in inner), "}"]
-        lines += [f"r{r.number}_0 += (double)t{r.number};" for r in sums]
-        lines += [f"join(r{r.number}_0, r{r.number}_1, t{r.number}, {width});" for r in packs]
-        return [*lines, *(line for v in results for line in self._store(v, width))]
-
-    @staticmethod
-    def _name(v: Value) -> str:
-        return f"({v.text})" if v.kind == "const" else f"v{v.number}"
-
-    def _load(self, v: Value, width: int) -> list[str]:
-        t = v.operand
-        kind = TYPES[value(self.program.operands[t][0]).dtype]
-        if t in self.layout.crossed:
-            return [f"const float x{v.number}[1] = {{s{t}[c * {self.plan.wide + 1} + p]}};"]
-        test = self._inside(t)
-        if not self._moves(t):
-            return [f"const float x{v.number} = {f'{test} ? ' if test else ''}number(*q{t}){' : 0.f' if test else ''};"]
-        if width > 1 and kind in ("float", "bf16", "f16") and t not in self.plan.loose:
-            if any(move.kind == "window" and self.layout.vector.axis in move.axes for move in self.program.moves.get(t, ())):
-                # threads of a warp differ: all read, those outside the operand's beginning, and no load waits for another
-                return [f"float x{v.number}[{width}];", f"load<{width}>(x{v.number}, {test} ? q{t} : a{t});"]
-            if test:  # what lies outside is not picked
-                return [f"float x{v.number}[{width}] = {{}};", f"if ({test}) load<{width}>(x{v.number}, q{t});"]
-            return [f"float x{v.number}[{width}];", f"load<{width}>(x{v.number}, q{t});"]
-        return [f"const float x{v.number}[{width}] = {{{', '.join(self._single(t, i) for i in range(width))}}};"]
-
-    def _single(self, t: int, i: int) -> str:
-        """Return element `i` of a vector that is not read as one."""
-        along, place = self.layout.vector, str(i) if self.layout.vector.strides[t] else "0"
-        for move in self.program.moves.get(t, ()):
-            if move.kind == "roll" and along.axis in move.axes and t in self.plan.loose:
-                place = f"turned({self._loop_index(along.axis)} + {i}, {move.start}, {move.size})"
-            if move.kind == "sample" and along.axis in move.axes:
-                place = move.text.format(f"({self._loop_index(along.axis)} + {i})")
-        place = " + ".join([place, *self._gathers(t, str(i))])
-        test = self._inside(t, str(i))
-        return f"{f'{test} ? ' if test else ''}number(q{t}[{place}]){' : 0.f' if test else ''}"
-
-    def _element(self, v: Value, phase: int, kept: Sequence[Value]) -> str:
-        if self.is_kept(v, phase, kept):
-            return f"const float v{v.number} = c{v.number}[i][e];"
-        line = self._op(v) if v.kind != "load" else f"const float v{v.number} = x{v.number}{'[e]' if self._moves(v.operand) else ''};"
-        return f"{line} c{v.number}[i][e] = v{v.number};" if v in kept else line
-
-    def _store(self, v: Value, width: int) -> list[str]:
-        t = self.tensor(v)
-        if self.program.outputs[t - self.inputs][0] in self.program.sums:
-            step = self.layout.vector.strides[t]
-            places = [" + ".join([str(i) if step else "0", *self._gathers(t, str(i))]) for i in range(width)]
-            return [f"atomicAdd(&q{t}[{place}], y{t}[{i}]);" for i, place in enumerate(places)]
-        past = self.plan.parts > 1 and v.type != MASK  # such a result must not drive what is read again out of L2
-        if v.type == MASK:
-            return [f"q{t}[{i}] = y{t}[{i}];" for i in range(width)]
-        return [f"{'store_past' if past else 'store'}<{width}>(q{t}, y{t});"]
-
-    def _touched(self, phase: int, kept: Sequence[Value]) -> list[int]:
-        read = {v.operand for v in self.elements_in(phase, kept) if v.kind == "load" and not self.is_kept(v, phase, kept)}
-        return sorted(read | {self.tensor(v) for v in self.results if v.phase == phase and self.of_elements(v)})
 
     # --- kernels -----------------------------------------------------------------------------------------------------
 

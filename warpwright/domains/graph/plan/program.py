@@ -6,12 +6,12 @@ import functools
 
 from torch import fx
 
-from warpwright.domains.graph import straight
 from warpwright.domains.graph.cpp.program import Unsupported
 from warpwright.domains.graph.cpp.regions import whole
 from warpwright.domains.graph.ir import GraphIR, is_tensor, placeholders, value
 from warpwright.domains.graph.plan.build import build
 from warpwright.domains.graph.plan.builder import Plan
+from warpwright.domains.graph.text import straight
 from warpwright.errors import NotApplicable
 
 

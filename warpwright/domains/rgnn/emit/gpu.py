@@ -1,4 +1,4 @@
-"""The Triton emitter: loads and launches the kernels of triton_text.py."""
+"""The Triton emitter: loads and launches the kernels of triton/text.py."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from warpwright.domains.rgnn.emit.launch import Argument, Runner, Values, array_
 from warpwright.domains.rgnn.emit.rows import Kernel as RowKernel
 from warpwright.domains.rgnn.emit.rows import Schedule
 from warpwright.domains.rgnn.emit.tiles import tiles
-from warpwright.domains.rgnn.emit.triton_text import DEFAULT, Tuning, Writer
+from warpwright.domains.rgnn.emit.triton.text import Writer
+from warpwright.domains.rgnn.emit.triton.tuning import DEFAULT, Tuning
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.sorting.counting import Tiles

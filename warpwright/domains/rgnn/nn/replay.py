@@ -19,8 +19,8 @@ from torch._utils import _unflatten_dense_tensors
 
 from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn.nn.joined import Joined
+from warpwright.domains.rgnn.nn.launches import AFTER, Captured, capture, layout, settings
 from warpwright.domains.rgnn.nn.members import Members
-from warpwright.timing.capturing import _recording as recording
 
 Call = Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]
 """The layer's results for given features."""
@@ -28,32 +28,12 @@ Call = Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]
 Given = tuple[bool, ...] | None
 """Which results a backward has gradients of; None: all."""
 
-AFTER = 4
-"""Calls before a recording is made."""
 EDGES = 1_000_000
 """Edges up to which launches count."""
 MANY = 4
 """Tensors of a shape, in the mean, from which they lie side by side."""
 MOST = 4
 """Graphs of a layer that are remembered."""
-
-
-class Captured:
-    """A function's launches as a CUDA graph; `out` is what it returned, in memory that each replay writes again."""
-
-    def __init__(self, function: Callable[[], list[torch.Tensor]], pool: Any) -> None:
-        self.graph = torch.cuda.CUDAGraph()
-        with recording(self.graph, pool=pool):
-            self.out = function()
-
-    def replay(self) -> None:
-        """Launch it all."""
-        self.graph.replay()
-
-
-def capture(function: Callable[[], list[torch.Tensor]], pool: Any = None) -> Captured:
-    """Return a function's launches as something to replay."""
-    return Captured(function, pool)
 
 
 def warm(function: Callable[[], Any]) -> None:
@@ -311,9 +291,8 @@ class Replays:
             # hold, and autograd would call once more
             return None
         key = (
-            told, indices.forgotten(), [x._version for x in edges], [(x.shape, x.dtype, x.device, x.requires_grad) for x in features],
-            [(x.data_ptr(), x.requires_grad, x.shape, x.stride(), x.dtype) for x in parameters], self.settings(layer),
-            torch.are_deterministic_algorithms_enabled(), torch._C._get_fp32_precision_getter("cuda", "matmul"),
+            told, [x._version for x in edges], [(x.shape, x.dtype, x.device, x.requires_grad) for x in features],
+            layout(parameters), self.settings(layer), settings("matmul"),
         )  # fmt: skip
         if key != state.key or any(ref() is not x for ref, x in zip(state.edges, edges, strict=True)):
             if not few(edges, features[0].device) or any(isinstance(value, torch.Tensor) for value in vars(layer).values()):

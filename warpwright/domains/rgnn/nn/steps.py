@@ -16,32 +16,11 @@ import torch
 
 from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn.nn.joined import Joined
+from warpwright.domains.rgnn.nn.launches import AFTER, capture, layout, settings
 from warpwright.domains.rgnn.nn.members import Members
-from warpwright.timing.capturing import _recording as recording
 
 Step = Callable[..., torch.Tensor | tuple[torch.Tensor, ...]]
 Result = TypeVar("Result")
-
-AFTER = 4
-"""Calls before the step is recorded."""
-
-
-class Captured:
-    """A function's launches as a CUDA graph; `out` is what it returned, in memory that each replay writes again."""
-
-    def __init__(self, function: Callable[[], Sequence[torch.Tensor]], stream: Any) -> None:
-        self.graph = torch.cuda.CUDAGraph()
-        with recording(self.graph, stream=stream):
-            self.out = list(function())
-
-    def replay(self) -> None:
-        """Launch it all."""
-        self.graph.replay()
-
-
-def capture(function: Callable[[], Sequence[torch.Tensor]], stream: Any) -> Captured:
-    """Return a function's launches as something to replay."""
-    return Captured(function, stream)
 
 
 def aside(stream: Any, function: Callable[[], Result]) -> Result:
@@ -61,7 +40,7 @@ class Recorded:
         self.alone, self.joined = True, Joined([])
         torch.clear_autocast_cache()  # weights that were cast before would be read as they were then, at every replay
         with indices.watched() as graphs:
-            self.launches = capture(self._once(step), stream)
+            self.launches = capture(self._once(step), stream=stream)
         torch.clear_autocast_cache()  # and those cast by the recording have no values before its first replay
         self.graphs = indices.Versions(graphs)
         if any(tensor is x for tensor in self.graphs.tensors() for x in self.given):
@@ -151,13 +130,10 @@ def key_of(parameters: Sequence[torch.Tensor], modes: Sequence[Any], given: Sequ
     """Return what a recording depends on; None where there can be none."""
     if not parameters or any(x.requires_grad for x in given) or busy(parameters[0]):
         return None  # a recording reads copies of what is given: the gradient of a given tensor would stay with its copy
-    places = [*map(torch.Tensor.data_ptr, parameters)], [*map(torch.Tensor.stride, parameters)], [x.requires_grad for x in parameters]
-    forms = [x.shape for x in parameters], [x.dtype for x in parameters]  # memory that a conversion gave back may be another parameter's now
     shapes = [(x.shape, x.dtype, x.device) for x in given]
-    precision = [torch._C._get_fp32_precision_getter("cuda", kind) for kind in ("matmul", "conv")]  # the older questions raise where this one was set
-    settings = torch.is_grad_enabled(), torch.are_deterministic_algorithms_enabled(), precision, indices.forgotten()
     kind = parameters[0].device.type
-    return places, forms, shapes, modes, settings, torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
+    autocast = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
+    return layout(parameters), shapes, modes, torch.is_grad_enabled(), settings("matmul", "conv"), autocast
 
 
 def busy(parameter: torch.Tensor) -> bool:

@@ -12,8 +12,8 @@ from torch import fx
 from warpwright.domains.graph import results, template
 from warpwright.domains.graph.cpp.kernel import Kernel, head
 from warpwright.domains.graph.cuda.kernel import CudaKernel, source_of
-from warpwright.domains.graph.emit import expression
 from warpwright.domains.graph.ir import GraphIR, foldable, is_tensor, mutated, placeholders, role, type_text, value, written
+from warpwright.domains.graph.text.calls import expression
 from warpwright.errors import NotApplicable
 from warpwright.native import standalone, standalone_cuda
 

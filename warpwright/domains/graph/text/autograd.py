@@ -9,8 +9,9 @@ from typing import Any
 import torch
 from torch import fx
 
-from warpwright.domains.graph import results, straight
+from warpwright.domains.graph import results
 from warpwright.domains.graph.ir import GraphIR, ancestors, has_effect, is_tensor, placeholders, role, value
+from warpwright.domains.graph.text import straight
 
 FORWARD_DOC = "What Model.forward computes, and what the backward needs of it."
 BACKWARD_DOC = "The gradients of the inputs and parameters, from what the forward kept and the gradients of its results."

@@ -1,0 +1,127 @@
+"""What is done with the elements of a generated CUDA kernel: how a vector of them is read, computed and written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from warpwright.domains.graph.cpp.program import MASK, Value
+from warpwright.domains.graph.cuda.addresses import Addresses
+from warpwright.domains.graph.cuda.joins import added
+from warpwright.domains.graph.cuda.plan import TYPES
+from warpwright.domains.graph.ir import value
+
+
+class Elements(Addresses):
+    """The part of a kernel's writer that goes over one vector."""
+
+    topped: set[Value]
+    """Sums of exponentials whose thread's maximum is known before."""
+
+    def _op(self, v: Value) -> str:
+        kind = "bool" if v.type == MASK else "float"
+        if v.kind == "place":
+            [dim] = [dim for dim in v.axes if dim]
+            return f"const {kind} v{v.number} = {v.text.format(self._index_of(dim, 'e'))};"
+        if v.kind == "part" and v.args[0].text == "Online":
+            return f"const float v{v.number} = r{v.args[0].number}_{('top', 'total').index(v.text)};"
+        if v.kind == "part":
+            return f"const float v{v.number} = m{v.args[0].number}.{v.text};"
+        text = v.text.format(*(f"({a.text})" if a.kind == "const" else f"v{a.number}" for a in v.args))
+        return f"const {kind} v{v.number} = {text};"
+
+    def _scalars(self, phase: int) -> list[str]:
+        """Return the values on the level of rows that become known before the elements of `phase`."""
+        lines = []
+        for v in self.program.values:
+            if v not in self.used or v.kind == "const" or v.phase != phase or self.of_elements(v):
+                continue
+            if v.kind == "load":
+                test = self._inside(v.operand)
+                lines.append(f"const float v{v.number} = {f'{test} ? ' if test else ''}number(*p{v.operand}){' : 0.f' if test else ''};")
+            elif v.kind == "reduce" and v.text == "Online":
+                continue
+            elif v.kind == "reduce" and v.text == "Moments":
+                lines.append(f"const Moments m{v.number} = moments(r{v.number}_0, r{v.number}_1, {self.plan.length}.0);")
+            elif v.kind == "reduce":
+                lines.append(f"const float v{v.number} = (float)r{v.number}_0;")
+            else:
+                lines.append(self._op(v))
+        return lines
+
+    def _step(self, phase: int, width: int, kept: Sequence[Value]) -> list[str]:
+        """Return the lines of one vector of a phase; `q` points at its first element."""
+        values = self.elements_in(phase, kept)
+        loads = [v for v in values if v.kind == "load" and not self.is_kept(v, phase, kept)]
+        results = [v for v in self.results if v.phase == phase and self.of_elements(v)]
+        reductions = [r for r in self.reductions if r.args[0].phase == phase]
+        lines = [line for v in loads for line in self._load(v, width)]
+        lines += [f"{'bool' if v.type == MASK else 'float'} y{self.tensor(v)}[{width}];" for v in results]
+        sums = [r for r in reductions if r.text == "Sum"] if width > 1 else []
+        packs = [r for r in reductions if r.text == "Online" and r not in self.topped]
+        lines += [f"float t{r.number} = 0.f;" for r in sums] + [f"float t{r.number}[{width}];" for r in packs]
+        inner = [self._element(v, phase, kept) for v in values]
+        for r in reductions:
+            text = self._name(r.args[0])
+            if r in self.topped:
+                inner.append(f"r{r.number}_1 += vexp({text} - h{r.number});")
+                continue
+            inner.append(f"t{r.number} += {text};" if r in sums else f"t{r.number}[e] = {text};" if r in packs else added(r, text))
+        inner += [f"y{self.tensor(v)}[e] = v{v.number};" for v in results]
+        lines += ["#pragma unroll", f"for (int e = 0; e < {width}; ++e) {{", *(f"    {line}" for line in inner), "}"]
+        lines += [f"r{r.number}_0 += (double)t{r.number};" for r in sums]
+        lines += [f"join(r{r.number}_0, r{r.number}_1, t{r.number}, {width});" for r in packs]
+        return [*lines, *(line for v in results for line in self._store(v, width))]
+
+    @staticmethod
+    def _name(v: Value) -> str:
+        return f"({v.text})" if v.kind == "const" else f"v{v.number}"
+
+    def _load(self, v: Value, width: int) -> list[str]:
+        t = v.operand
+        kind = TYPES[value(self.program.operands[t][0]).dtype]
+        if t in self.layout.crossed:
+            return [f"const float x{v.number}[1] = {{s{t}[c * {self.plan.wide + 1} + p]}};"]
+        test = self._inside(t)
+        if not self._moves(t):
+            return [f"const float x{v.number} = {f'{test} ? ' if test else ''}number(*q{t}){' : 0.f' if test else ''};"]
+        if width > 1 and kind in ("float", "bf16", "f16") and t not in self.plan.loose:
+            if any(move.kind == "window" and self.layout.vector.axis in move.axes for move in self.program.moves.get(t, ())):
+                # threads of a warp differ: all read, those outside the operand's beginning, and no load waits for another
+                return [f"float x{v.number}[{width}];", f"load<{width}>(x{v.number}, {test} ? q{t} : a{t});"]
+            if test:  # what lies outside is not picked
+                return [f"float x{v.number}[{width}] = {{}};", f"if ({test}) load<{width}>(x{v.number}, q{t});"]
+            return [f"float x{v.number}[{width}];", f"load<{width}>(x{v.number}, q{t});"]
+        return [f"const float x{v.number}[{width}] = {{{', '.join(self._single(t, i) for i in range(width))}}};"]
+
+    def _single(self, t: int, i: int) -> str:
+        """Return element `i` of a vector that is not read as one."""
+        along, place = self.layout.vector, str(i) if self.layout.vector.strides[t] else "0"
+        for move in self.program.moves.get(t, ()):
+            if move.kind == "roll" and along.axis in move.axes and t in self.plan.loose:
+                place = f"turned({self._loop_index(along.axis)} + {i}, {move.start}, {move.size})"
+            if move.kind == "sample" and along.axis in move.axes:
+                place = move.text.format(f"({self._loop_index(along.axis)} + {i})")
+        place = " + ".join([place, *self._gathers(t, str(i))])
+        test = self._inside(t, str(i))
+        return f"{f'{test} ? ' if test else ''}number(q{t}[{place}]){' : 0.f' if test else ''}"
+
+    def _element(self, v: Value, phase: int, kept: Sequence[Value]) -> str:
+        if self.is_kept(v, phase, kept):
+            return f"const float v{v.number} = c{v.number}[i][e];"
+        line = self._op(v) if v.kind != "load" else f"const float v{v.number} = x{v.number}{'[e]' if self._moves(v.operand) else ''};"
+        return f"{line} c{v.number}[i][e] = v{v.number};" if v in kept else line
+
+    def _store(self, v: Value, width: int) -> list[str]:
+        t = self.tensor(v)
+        if self.program.outputs[t - self.inputs][0] in self.program.sums:
+            step = self.layout.vector.strides[t]
+            places = [" + ".join([str(i) if step else "0", *self._gathers(t, str(i))]) for i in range(width)]
+            return [f"atomicAdd(&q{t}[{place}], y{t}[{i}]);" for i, place in enumerate(places)]
+        past = self.plan.parts > 1 and v.type != MASK  # such a result must not drive what is read again out of L2
+        if v.type == MASK:
+            return [f"q{t}[{i}] = y{t}[{i}];" for i in range(width)]
+        return [f"{'store_past' if past else 'store'}<{width}>(q{t}, y{t});"]
+
+    def _touched(self, phase: int, kept: Sequence[Value]) -> list[int]:
+        read = {v.operand for v in self.elements_in(phase, kept) if v.kind == "load" and not self.is_kept(v, phase, kept)}
+        return sorted(read | {self.tensor(v) for v in self.results if v.phase == phase and self.of_elements(v)})
