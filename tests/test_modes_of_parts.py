@@ -1,4 +1,4 @@
-"""Parts that are not in their model's mode of training: they are as the original has them in every program, from the saved file to the one that is used."""
+"""Parts that are not in their model's mode of training: they are as the original has them in every program, from the saved file on."""
 
 from __future__ import annotations
 
