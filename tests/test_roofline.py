@@ -90,12 +90,22 @@ def test_peaks_are_measured_once_and_only_rise(tmp_path: Path, monkeypatch: pyte
     assert roofline.peaks("cpu", tmp_path) == first and len(asked) == 1
     again = roofline.peaks("cpu", tmp_path, measure_again=True)
     assert (again.memory, again.cache) == (3e9, 5e9)
+    assert again.times == 2 and roofline.peaks("cpu", tmp_path) == again
     [kept] = tmp_path.glob("peaks-cpu-*.json")
     data = json.loads(kept.read_text())
     assert data["when"] and data["machine"] and data["memory"] == 3e9
     kept.write_text('{"old": 1}')
     asked.clear()
     assert roofline.peaks("cpu", tmp_path).memory == 1e9
+
+
+def test_peaks_are_not_measured_again_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    answer = {"device": "cpu", "memory": 1e9, "cache": 5e9, "cache_bytes": 1, "flops": {}, "versions": {}}
+    monkeypatch.setattr(roofline, "_ask", lambda *question: asked.append(question) or answer)
+    for _ in range(5):
+        roofline.peaks("cpu", tmp_path, measure_again=True)
+    assert len(asked) == roofline.MOST_TIMES
 
 
 def test_a_failing_probe_says_why() -> None:

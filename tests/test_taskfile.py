@@ -13,7 +13,7 @@ import torch
 
 from warpwright.errors import TaskError
 from warpwright.tasks import taskfile
-from warpwright.tasks.reference import holder_of
+from warpwright.tasks.reference import holder_of, seed_all
 
 PLAIN = """
 import torch
@@ -260,3 +260,10 @@ class Cache:
 def test_an_object_that_holds_tensors_is_told_from_containers_and_settings() -> None:
     assert holder_of([torch.ones(2), {"past": Cache()}]) == "Cache"
     assert holder_of([torch.ones(2), {"a": (1, None)}, torch.float32, torch.device("cpu"), Path("x"), torch.nn.functional.relu]) == ""
+
+
+def test_a_seed_on_the_cpu_gives_the_values_of_torchs_own() -> None:
+    seed_all(3, "cpu")
+    quick = torch.rand(4)
+    torch.manual_seed(3)
+    assert torch.equal(quick, torch.rand(4))

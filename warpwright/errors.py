@@ -109,10 +109,28 @@ class JudgeFailed(WarpwrightError):
 class DeviceFailed(JudgeFailed):
     """The original left the device in error, as some kernels do where an input begins between two wide words: the judge's process is lost."""
 
-    @staticmethod
-    def told_by(kind: str, message: str) -> bool:
-        """Whether an error of that class, with that message, says that a device is in error."""
-        return kind == "AcceleratorError" or "CUDA error" in message
+    STICKY = (
+        "an illegal memory access was encountered", "misaligned address", "device-side assert triggered", "unspecified launch failure",
+        "an illegal instruction was encountered", "operation not supported on global/shared address space", "invalid program counter",
+        "hardware stack error", "the launch timed out and was terminated", "context is destroyed", "uncorrectable ECC error encountered",
+        "uncorrectable NVLink error",
+    )  # fmt: skip
+    """What CUDA says of the errors after which "the process must be terminated and relaunched" (its runtime's reference, `cudaError`). After others,
+    memory that ran out or a launch that it refused, the device goes on."""
+
+    @classmethod
+    def told_by(cls, kind: str, message: str) -> bool:
+        """Whether an error of that class, with that message, says by itself that a device is in error: what is no CUDA error does not."""
+        return (kind == "AcceleratorError" or "cuda" in message.casefold()) and any(said in message for said in cls.STICKY)
+
+
+FULL = ("out of memory", "STATUS_ALLOC_FAILED", "CUBLAS_STATUS_NOT_INITIALIZED")
+"""In messages of CUDA, cuBLAS and cuDNN where memory has run out."""
+
+
+def told_full(kind: str, message: str) -> bool:
+    """Whether an error of that class, with that message, says that a device's memory ran out: torch's allocator has a class of its own for that."""
+    return kind == "OutOfMemoryError" or (kind in ("RuntimeError", "AcceleratorError") and any(said in message for said in FULL))
 
 
 class TrustedFailed(WarpwrightError):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
+from warpwright import tf32
 from warpwright.errors import UsageError
 from warpwright.templates import int8_product
 from warpwright.templates.int8_product import LONGEST, SlicedMatrix
@@ -134,7 +135,7 @@ def _is_small(a: torch.Tensor, b: torch.Tensor) -> bool:
         and b.layout is torch.strided
         and a.is_meta is b.is_meta
         and a.numel() * b.numel() <= SMALL * b.shape[0]  # m n k
-        and not torch._C._get_cublas_allow_tf32()
+        and not tf32.permits("matmul")
         and not (torch.is_grad_enabled() and (a.requires_grad or b.requires_grad))
     )
 
@@ -202,14 +203,10 @@ def _sliced(a: torch.Tensor, b: torch.Tensor | Prepared) -> torch.Tensor:
 
 
 def _plain(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    flags = torch.backends.cuda.matmul
-    if not a.is_cuda or not flags.allow_tf32:
+    if not a.is_cuda or not tf32.permits("matmul"):
         return a.detach() @ b.detach()
-    flags.allow_tf32 = False
-    try:
+    with tf32.tf32_flags(False, convolutions=False):
         return a.detach() @ b.detach()
-    finally:
-        flags.allow_tf32 = True
 
 
 def _check(name: str, x: torch.Tensor) -> None:

@@ -22,7 +22,7 @@ from benchmarks.kernels.row_file import run
 from warpwright.base import Action
 from warpwright.domains.graph.capture import from_module
 from warpwright.domains.graph.lower import Original, lower
-from warpwright.domains.graph.techniques.top_k import TopKCuda
+from warpwright.domains.graph.techniques.top_k import TOP_K
 
 COPY = 4.19e12
 TEXT = "import torch\nclass Model(torch.nn.Module):\n    pass\ndef get_inputs():\n    return []\ndef get_init_inputs():\n    return []\n"
@@ -84,7 +84,7 @@ def measured(case: Case) -> Iterator[dict[str, Any]]:
     """Compare with torch and time both; yield the row."""
     x = draw("normal", case)
     ir = from_module(Top(case.k), [torch.empty(x.shape, dtype=x.dtype)])
-    text = lower(TopKCuda().apply(ir, Action("top_k_cuda")), (), Original("top_k", TEXT, target="cuda")).source.text
+    text = lower(TOP_K.apply(ir, Action("top_k_cuda")), (), Original("top_k", TEXT, target="cuda")).source.text
     names: dict[str, Any] = {"__name__": "generated"}
     exec(compile(text, "optimized.py", "exec"), names)
     row: dict[str, Any] = {"table": "top_k", **vars(case)}

@@ -18,7 +18,8 @@ Makefile (programs.py). Each goes this way; the first step that fails is its sta
   and has nothing to say.
 
 `--third N` takes the programs whose name's hash is N modulo 3; 0 is the third that is kept for the end. Lines are added to --out as programs end;
-what is in the file already is left out (`--redo` does those statuses again, `--again` all; the last line of a program counts).
+what is in the file already is left out (`--redo` does those statuses again, `--again` all; the last line of a program counts). `--cheapest` begins
+with the programs of the least text.
 """
 
 from __future__ import annotations
@@ -227,6 +228,7 @@ def main() -> None:
     parser.add_argument("--memory", type=int, default=MEMORY >> 30, help="GiB of addresses for each run (%(default)s)")
     parser.add_argument("--enough", default="", help="a regular expression: end a run when its output matches")
     parser.add_argument("--again", action="store_true", help="also what is in --out already")
+    parser.add_argument("--cheapest", action="store_true", help="begin with the programs of the least text")
     parser.add_argument("--redo", default="", help="statuses to do again, with commas")
     parser.add_argument("--keep", type=Path, help="keep what was translated here")
     options = parser.parse_args()
@@ -235,7 +237,8 @@ def main() -> None:
     redo = set(done.values()) if options.again else set(options.redo.split(","))
     os.environ["WARPWRIGHT"] = f"{sys.executable} -m warpwright"  # for programs that compile kernels themselves
     settings = Settings(options.until, options.optimise, options.limit, options.memory << 30, options.enough, options.keep)
-    for program in programs.find(options.folder):
+    found = programs.find(options.folder)
+    for program in sorted(found, key=lambda one: sum(map(len, one.closure().values()))) if options.cheapest else found:
         if program.third not in (options.third or (0, 1, 2)) or not re.search(options.only, program.name):
             continue
         if program.name in done and done[program.name] not in redo:

@@ -63,7 +63,7 @@ def test_a_judge_that_let_go_of_its_answers_makes_them_again(monkeypatch: pytest
     case = asdict(Case("nominal", 3))
     assert not judging.viable(case, 0)["problem"] and judging.original is not None and judging.original.answers
     judging.trim()
-    assert not judging.original.answers and judging.original.held is None
+    assert not judging.original.answers and not judging.original.held
     assert not judging.viable(case, 0)["problem"] and judging.original.answers
 
 

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from warpwright.base import Case, Task, to_json
-from warpwright.errors import DeviceFailed, JudgeFailed
+from warpwright.errors import DeviceFailed, JudgeFailed, told_full
 from warpwright.tasks import taskfile
 from warpwright.verifier.judge import left_behind
 from warpwright.verifier.judge.certificate import certify
 from warpwright.verifier.judge.conditioning import examined
 from warpwright.verifier.judge.judge_worker import JudgeWorker
-from warpwright.verifier.judge.on_host import OnHost
+from warpwright.verifier.judge.on_host import OnHost, is_lost
 from warpwright.verifier.judge.reference import Original
 from warpwright.verifier.judge_client import Judge, steady
 
@@ -44,6 +44,62 @@ def get_init_inputs():
 """
 LOST, RAISED = "CUDA error: device-side assert triggered", "shares are from 0 to 1"
 NOMINAL = Case("nominal", 3)
+
+
+SEARCH = "\nSearch for `cudaErrorIllegalAddress' in the documentation of CUDA for more information."
+
+SAID = [
+    ("AcceleratorError", "CUDA error: an illegal memory access was encountered" + SEARCH, "lost"),
+    ("AcceleratorError", "CUDA error: misaligned address", "lost"),
+    ("RuntimeError", "CUDA error: device-side assert triggered", "lost"),
+    ("RuntimeError", "CUDA error: unspecified launch failure", "lost"),
+    ("RuntimeError", "Triton Error [CUDA]: an illegal memory access was encountered", "lost"),
+    ("AcceleratorError", "CUDA error: the launch timed out and was terminated", "lost"),
+    ("AcceleratorError", "CUDA error: out of memory", "full"),
+    ("OutOfMemoryError", "CUDA out of memory. Tried to allocate 2.00 GiB.", "full"),
+    ("RuntimeError", "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", "full"),
+    ("RuntimeError", "CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`", "full"),
+    ("RuntimeError", "CUDA error: CUBLAS_STATUS_NOT_SUPPORTED when calling `cublasLtMatmul( ... )`", ""),
+    ("RuntimeError", "CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasSgemm( ... )`", ""),
+    ("AcceleratorError", "CUDA error: invalid configuration argument", ""),
+    ("AcceleratorError", "CUDA error: no kernel image is available for execution on the device", ""),
+    ("AcceleratorError", "CUDA error: too many resources requested for launch", ""),
+    ("RuntimeError", "expected a mask, saw a misaligned address", ""),
+    ("ValueError", "the labels are out of memory", ""),
+]
+"""The class and the message of an error, and what they say by themselves of the device."""
+
+
+@pytest.mark.parametrize(("kind", "message", "says"), SAID)
+def test_only_errors_that_stay_say_that_a_device_is_lost(kind: str, message: str, says: str) -> None:
+    assert DeviceFailed.told_by(kind, message) == (says == "lost")
+    assert told_full(kind, message) == (says == "full")
+
+
+@pytest.mark.parametrize("lost", [True, False])
+def test_what_leaves_it_open_is_asked_of_the_device(monkeypatch: pytest.MonkeyPatch, lost: bool) -> None:
+    def synchronize() -> None:
+        if lost or not asked:
+            asked.append(1)
+            raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    asked: list[int] = []
+    open_question = RuntimeError("CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasSgemm( ... )`")
+    assert not is_lost(open_question), "a process that has used no device asks none"
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "synchronize", synchronize)
+    assert is_lost(open_question) == lost
+    assert not is_lost(ValueError("an index is out of range"))
+
+
+@pytest.mark.parametrize("device", ["CUDA error: an illegal memory access was encountered", ""])
+def test_a_judge_whose_device_is_in_error_is_lost_whatever_was_raised(device: str) -> None:
+    judge = object.__new__(Judge)
+    answer = {"error": "...", "kind": "RuntimeError", "message": "cuDNN error: CUDNN_STATUS_EXECUTION_FAILED", "device": device}
+    judge._request = lambda *_: answer  # type: ignore[method-assign]
+    with pytest.raises(JudgeFailed) as seen:
+        judge._ask("viable")
+    assert isinstance(seen.value, DeviceFailed) == bool(device)
 
 
 def original(folder: Path, error: str = "", device_alone: bool = False) -> Original:

@@ -21,7 +21,8 @@ from warpwright.verifier.rejections import Rejected, deliberate
 pytest.importorskip("torch")
 
 from warpwright.workers.inside.channel import _answer
-from warpwright.workers.inside.runner import Runner, device_failure
+from warpwright.workers.inside.device import device_failure
+from warpwright.workers.inside.runner import Runner
 
 ASSERTED = "CUDA error: device-side assert triggered\nSearch for `cudaErrorAssert' in the documentation of CUDA for more information."
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from warpwright import tf32
 from warpwright.base import Source
 from warpwright.domains.graph import template
 from warpwright.errors import UsageError
@@ -30,21 +31,15 @@ class ModelNew(Model):
     """The original, as it is."""
 '''
 
-_EAGER_TF32 = '''
-import torch as _torch
-
+_EAGER_TF32 = f'''
+{tf32.text()}
 
 class ModelNew(Model):
     """The original with TF32 matrix products and convolutions; the flags are as they were after each call."""
 
     def forward(self, *args, **kwargs):
-        matmul, cudnn = _torch.backends.cuda.matmul, _torch.backends.cudnn
-        before = matmul.allow_tf32, cudnn.allow_tf32
-        matmul.allow_tf32 = cudnn.allow_tf32 = True
-        try:
+        with tf32_flags(True):
             return super().forward(*args, **kwargs)
-        finally:
-            matmul.allow_tf32, cudnn.allow_tf32 = before
 '''
 
 _COMPILE = '''

@@ -16,8 +16,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
-from warpwright.base import BASELINE, Candidate, Scalar, Source, Task, Verdict
+from warpwright.base import BASELINE, Candidate, Source, Task, Verdict
 from warpwright.errors import OutOfTime, RooflineError, TrustedFailed, WorkerError
+from warpwright.targets import roof
 from warpwright.targets.beside import GLANCE_SECONDS, Beside
 from warpwright.targets.trusted import AUTOTUNING, ORIGINAL, Baseline, Trusted, TrustedProgram, Workbench, trust
 from warpwright.timing import measure, rates, roofline
@@ -60,9 +61,9 @@ AUTOTUNE_TAKES = 1.5
 LEAST_SECONDS, COLD_SECONDS = 4.0, 8.0
 """No compilation is begun with less; the latter where this machine has not compiled the program before. A softmax took 3.6 and 8.3 s of CPU time."""
 
-COUNTING_SHARE, PEAKS_SHARE, BASELINES_SHARE = 0.2, 0.3, 0.05
-"""Of the time that is left, the most that is waited for the task's work to be counted, spent on a device's peaks when they are not known, and on
-timing the baselines beside one another in a regime: what a candidate is compared with is timed again."""
+COUNTING_SHARE, BASELINES_SHARE = 0.2, 0.05
+"""Of the time that is left, the most that is waited for the task's work to be counted, and spent on timing the baselines beside one another in a
+regime: what a candidate is compared with is timed again."""
 
 COMPILING_OF_SPENT, TIMING_OF_SPENT = 0.5, 0.02
 """Of what was spent: at least so long may a compilation take, and are the baselines timed, where the deadline is not firm."""
@@ -432,9 +433,10 @@ def _time_baselines(bench: Workbench, trusted: Trusted, work: rates.Work, second
     seconds = min(BASELINE_SECONDS, BASELINES_OF_ONE * seconds, bench.share(BASELINES_SHARE, TIMING_OF_SPENT))
     with bench.lock.exclusive():
         bench.tell("timing the baselines")
-        trusted.floor, trusted.roof = _roof(bench, trusted, work)
+        roof.find(bench, trusted, work)
         trusted.overhead = timed.call_overhead(trusted.worker)
         trusted.by_regime["single"] = trusted.compare(trusted.programs()[first], None, seconds, rng, check_share=0.0).baselines
+        roof.doubt(bench, trusted)
         _time_streams(bench, trusted, first, seconds, rng)
     trusted.release_memory()
 
@@ -456,12 +458,3 @@ def _time_streams(bench: Workbench, trusted: Trusted, first: str, seconds: float
             trusted.calls, why = 0, f"the baselines cannot be called in turns: {str(error)[:200]}"
     if why:
         trusted.left_out["stream"] = why
-
-
-def _roof(bench: Workbench, trusted: Trusted, work: rates.Work) -> tuple[float, Mapping[str, Scalar]]:
-    """Return the time below which nothing is believed, and the facts that it rests on."""
-    try:
-        peaks = roofline.peaks(bench.place, bench.folder, seconds=bench.share(PEAKS_SHARE), probe=trusted.probe)
-    except RooflineError as error:
-        return 0.0, {"floor_note": f"the peaks of {bench.place} could not be measured: {error}"}
-    return roofline.floor_seconds(work, peaks), roofline.facts(work, peaks)

@@ -23,7 +23,7 @@ from warpwright.deadline import Deadline
 from warpwright.errors import TrustedFailed, WorkerError
 from warpwright.space import Tell, silent
 from warpwright.targets.beside import END_SECONDS, Beside
-from warpwright.timing import measure, regimes, roofline
+from warpwright.timing import measure, rates, regimes, roofline
 from warpwright.timing.device_lock import DeviceLock
 from warpwright.verifier import streamed, timed, verify
 from warpwright.verifier.rejections import Rejected
@@ -172,6 +172,8 @@ class Trusted:
     unscored: str = ""
     overhead: float = 0.0
     floor: float = 0.0
+    work: rates.Work = field(default_factory=lambda: rates.Work(0, 0))
+    """What every correct program of the task moves."""
     roof: Mapping[str, Scalar] = field(default_factory=dict)
     """For the record: the bytes and flops of the task, the peaks of the device, or why they are not known."""
     regime: str = "single"

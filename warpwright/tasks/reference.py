@@ -116,9 +116,11 @@ def _make_inputs(get_inputs: Callable[[], Any], path: str, seed: int, device: st
     import torch
 
     def attempt(where: str) -> Any:
-        seed_all(seed)
+        began_cuda = torch.cuda.is_initialized()
+        seed_all(seed, where)
         with torch.device(where):
-            return get_inputs()
+            inputs = get_inputs()
+        return inputs if torch.cuda.is_initialized() == began_cuda else attempt(where)  # a file that goes to the GPU by itself
 
     try:
         inputs = attempt(device)
@@ -137,11 +139,20 @@ def _make_inputs(get_inputs: Callable[[], Any], path: str, seed: int, device: st
     return [move(value, device) for value in inputs]
 
 
-def seed_all(seed: int) -> None:
-    """Seed every generator that a task file might use."""
+def seed_all(seed: int, device: str = "") -> None:
+    """Seed every generator that a task file might use. `device`: that it works on, if that is known.
+
+    For each kind of device that is not in use `torch.manual_seed` notes the whole stack: 0.5 to 8 ms, up to a fifth of what a judge of a small task
+    computes. So on a CPU its generator alone is seeded, and CUDA's once there are any.
+    """
     import torch
 
-    torch.manual_seed(seed)
+    if device != "cpu":
+        torch.manual_seed(seed)
+    else:
+        torch.default_generator.manual_seed(seed)
+        if torch.cuda.is_initialized():
+            torch.cuda.manual_seed_all(seed)
     random.seed(seed)
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(seed % 2**32)

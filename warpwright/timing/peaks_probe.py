@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import torch
 
+from warpwright.tf32 import tf32_flags
 from warpwright.timing.facts import last_level_cache_bytes
 from warpwright.timing.rates import Peaks
 
@@ -70,12 +71,8 @@ def bandwidth(device: str, size: int) -> float:
 def product_rate(device: str, kind: torch.dtype, size: int, tf32: bool = False) -> float:
     """Return the flops a second of a product of two square matrices."""
     left, right = (torch.randn(size, size, device=device, dtype=kind) for _ in range(2))
-    before = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = tf32
-    try:
+    with tf32_flags(tf32, convolutions=False):
         return 2.0 * size**3 / _fastest(device, lambda: left @ right)
-    finally:
-        torch.backends.cuda.matmul.allow_tf32 = before
 
 
 def _fastest(device: str, call: Callable[[], object]) -> float:

@@ -43,3 +43,5 @@ class Peaks:
     versions: Mapping[str, str] = field(default_factory=dict)
     when: str = ""
     """UTC, ISO 8601."""
+    times: int = 1
+    """How often they were measured."""

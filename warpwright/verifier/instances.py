@@ -24,7 +24,10 @@ QUICK_CALL = 1.0
 
 
 def beside_one_another(judge: Judge, worker: Worker, entry: str, case: Case) -> None:
-    """Make two modules, and a call of each; raise Rejected where one answers wrongly. Not where calls change the state. Ends in the timed state."""
+    """Make two modules, and a call of each; raise Rejected where one answers wrongly. Not where calls change the state.
+
+    A state has to be loaded afterwards: until then outputs are held against the memory of modules that are gone.
+    """
     facts = judge.facts
     changing = facts["stateful"] or facts["mutated_state"] or facts["random"]
     if worker.role != "candidate" or not facts["state_tensors"] or changing or worker.slowest_warm_up > QUICK_CALL:
@@ -43,7 +46,6 @@ def beside_one_another(judge: Judge, worker: Worker, entry: str, case: Case) -> 
             for other, which in [*states.items(), *states.items()][:3]:
                 _expect_right(judge, worker, other, sound[which] or case, which)
         good(worker.request("part", others=list(states)), "raised")
-        load_state(judge, worker, entry, TIMED_STATE)  # or its outputs are held against the memory of modules that are gone
 
 
 def _expect_right(judge: Judge, worker: Worker, entry: str, case: Case, which: int) -> None:

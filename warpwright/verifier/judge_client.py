@@ -15,7 +15,7 @@ from typing import Any
 from weakref import WeakSet
 
 from warpwright.base import Case, Errors, Task, to_json
-from warpwright.errors import DeviceFailed, JudgeFailed, RooflineError, TaskError, WorkerDied, WorkerError, WorkerProtocol, WorkerTimeout
+from warpwright.errors import DeviceFailed, JudgeFailed, RooflineError, TaskError, WorkerDied, WorkerError, WorkerProtocol, WorkerTimeout, told_full
 from warpwright.verifier.checks import DISTRIBUTIONS, Certificate
 from warpwright.verifier.draw import STRIDED, UNEVEN, UNEVEN_TURNS, VARIATIONS, Draw, with_draw
 from warpwright.workers.limits import Limits
@@ -147,7 +147,8 @@ class Judge:
 
     def _ask(self, op: str, timeout: float | None = None, **fields: Any) -> dict[str, Any]:
         reply = self._request(op, timeout, fields)
-        if reply.get("kind") == "OutOfMemoryError" and self._trims < MOST_TRIMS:  # KernelBench's L1-76: a worker held 91 of 140 GB, most of it cached
+        full = told_full(str(reply.get("kind")), str(reply.get("message")))
+        if full and self._trims < MOST_TRIMS:  # KernelBench's L1-76: a worker held 91 of 140 GB, most of it cached
             self._trims += 1
             for worker in self._beside:
                 worker.trim()
@@ -162,7 +163,7 @@ class Judge:
             raise WorkerError(f"the memory of its answer cannot be opened: {message}", "its device is in error, or it has let go of its output")
         if kind == "TaskError":
             raise TaskError(message)
-        failed = DeviceFailed if DeviceFailed.told_by(kind, message) else JudgeFailed
+        failed = DeviceFailed if reply.get("device") or DeviceFailed.told_by(kind, message) else JudgeFailed
         raise failed(f"the judge failed at {op!r}: {reply['error']}")
 
     def _request(self, op: str, timeout: float | None, fields: dict[str, Any]) -> dict[str, Any]:

@@ -265,7 +265,7 @@ def test_tiers_and_reasons_are_told() -> None:
     text = """
     __global__ void plain(float* x) { x[threadIdx.x] = 1.f; }
     __global__ void calls(int* x) { atomicAdd(x, 1); }
-    __global__ void old(volatile float* x) { volatile __shared__ float s[64]; s[threadIdx.x] = x[0]; x[threadIdx.x] = s[threadIdx.x ^ 1]; }
+    __global__ void old(volatile float* x) { volatile __shared__ float s[64]; s[threadIdx.x] = x[0]; while (s[1] > 0) {} x[threadIdx.x] = s[1]; }
     """
     told = transpile.compile_text(text).kernels
     assert (told["plain"].tier, told["plain"].reason) == ("vectors", "")

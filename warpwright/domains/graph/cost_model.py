@@ -126,8 +126,10 @@ def launches(node: fx.Node, rates: Rates | None = None) -> int:
     on_gpu = rates is not None and rates.arithmetic is RATES["cuda"].arithmetic
     if getattr(node.target, "__name__", "") == "int8_linear":
         return SLICED_LAUNCHES
-    if is_op(node, aten.topk.default):
-        return 2  # one finds them, one sorts them
+    if is_op(node, aten.topk.default, aten.histc.default):
+        return 2  # one finds them, one sorts them; one sets the counts to zero
+    if is_op(node, aten.sort, aten.argsort):
+        return 3  # one copies the rows, one fills in the places
     return max(1, recurrent.launches(node)) + (on_gpu and _adds_bias(node))
 
 

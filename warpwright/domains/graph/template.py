@@ -17,12 +17,17 @@ def full_precision(function):
     """Run the function with TF32 off in cuDNN."""
 
     def run(*args):
-        allowed = torch.backends.cudnn.allow_tf32
-        torch.backends.cudnn.allow_tf32 = False
+        flags, name, off = torch.backends.cudnn, "allow_tf32", False
+        try:
+            allowed = flags.allow_tf32
+        except RuntimeError:  # the program has set the newer flags
+            flags, name, off = flags.conv, "fp32_precision", "ieee"
+            allowed = flags.fp32_precision
+        setattr(flags, name, off)
         try:
             return function(*args)
         finally:
-            torch.backends.cudnn.allow_tf32 = allowed
+            setattr(flags, name, allowed)
 
     return run
 

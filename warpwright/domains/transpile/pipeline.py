@@ -29,6 +29,7 @@ from warpwright.domains.transpile.passes import (
     private_counts,
     scalar_replacement,
     techniques,
+    unstaged,
     versions,
 )
 from warpwright.domains.transpile.passes.loops import reshaped
@@ -66,6 +67,9 @@ class State:
     """That body, cut at its barriers."""
     columns: Lowered | None = None
     """The kernel for several blocks side by side, cut at its barriers (`columns.py`)."""
+
+    unstaged: tuple[unstaged.Unstaged, Lowered] | None = None
+    """The kernel without its copies in shared memory, cut (`unstaged.py`)."""
 
     @property
     def cut(self) -> Lowered:
@@ -194,6 +198,21 @@ def _join_columns(state: State) -> State:
     return joined if joined.wide_blocks and columns.pays(state.cut.plan, plan) else state
 
 
+def _unstage(state: State) -> State:
+    for shape in state.settings.blocks:
+        made = unstaged.unstaged(state.body, state.variables, shape)
+        if made is None:
+            continue
+        try:
+            plan = _cut(made.body, state)
+        except DoesNotApply:
+            continue
+        size = flatten_blocks.block_size(unstaged.without_loops(made.body), plan, state.settings.impure)
+        if size == str(shape[0]):
+            return replace(state, unstaged=(made, Lowered(plan, size)))
+    return state
+
+
 def _fuse_blocks(state: State) -> State:
     return replace(state, lowered=replace(state.cut, prologue=block_fusion.fused_prologue(state.cut.plan, state.settings.impure)))
 
@@ -201,7 +220,8 @@ def _fuse_blocks(state: State) -> State:
 def _choose(state: State) -> State:
     rows = state.rows and techniques.choose(state.rows, replace(state.settings, blocks=()))
     wide = state.columns and techniques.choose(state.columns, replace(state.settings, blocks=state.wide_blocks))
-    return replace(state, lowered=techniques.choose(state.cut, state.settings), rows=rows, columns=wide)
+    plain = state.unstaged and (state.unstaged[0], techniques.choose(state.unstaged[1], replace(state.settings, blocks=())))
+    return replace(state, lowered=techniques.choose(state.cut, state.settings), rows=rows, columns=wide, unstaged=plain)
 
 
 PASSES: tuple[Pass, ...] = (
@@ -215,6 +235,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("flatten blocks", _flatten, lambda state: state.flattens),
     Pass("barrier fission of rows", _cut_rows, lambda state: state.row_body is not None),
     Pass("columns", _join_columns, lambda state: state.flattens and bool(state.wide_blocks) and not state.counts),
+    Pass("unstaged", _unstage, lambda state: state.flattens and bool(state.settings.blocks) and not state.counts),
     Pass("block fusion", _fuse_blocks, lambda state: state.flattens and state.cut.one_row is None and state.row_body is None),
     Pass("choose techniques", _choose),
 )
@@ -248,7 +269,10 @@ def _written(kernel: Kernel, state: State, line: int) -> Written:
     writer = Writer(state.cut, state.settings)
     row_writer = Writer(state.rows, replace(state.settings, blocks=())) if state.rows is not None else None
     column_writer = Writer(state.columns, replace(state.settings, blocks=state.wide_blocks)) if state.columns is not None else None
-    text = entry.functions(kernel, writer, line, row_writer, state.counts, column_writer)
+    plain = None
+    if state.unstaged is not None:
+        plain = (state.unstaged[0], Writer(state.unstaged[1], replace(state.settings, blocks=())))
+    text = entry.functions(kernel, writer, line, row_writer, state.counts, column_writer, plain)
     if not state.settings.vectors or not writer.vectorised:
         return Written(text, "loops", writer.scalar[0] if writer.scalar else "warps in lockstep" if state.settings.vectors else "asked for")
     return Written(text, "vectors", f"in part: {writer.scalar[0]}" if writer.scalar else "")

@@ -30,6 +30,7 @@ from warpwright.domains.transpile.frontend.edits import Edit
 from warpwright.domains.transpile.frontend.scan import Kernel
 from warpwright.domains.transpile.frontend.source import Source
 from warpwright.domains.transpile.ir import Function, Shape
+from warpwright.domains.transpile.passes import stepped
 from warpwright.errors import UsageError
 
 TIERS = ("fibers", "loops", "vectors")
@@ -212,7 +213,7 @@ def _faster_tiers(source: Source, read: Callable[[], Sequence[Function]], wanted
         return Faster({k.name: KernelInfo(k.name, source.line(k.start), "fibers", "asked for") for k in defined})
     if re.search(r"\bcurandState", source.text):  # each call moves a state through a pointer: it can neither be recomputed nor left out
         return Faster({k.name: KernelInfo(k.name, source.line(k.start), "fibers", "random numbers that a state makes") for k in defined})
-    functions = read()
+    functions = [stepped.with_barriers(f, any(k.start <= f.start < k.end for k in defined)) for f in read()]
     device = callees.device([f for f in functions if not any(k.start <= f.start < k.end for k in defined)])
     methods = classes.Methods.of(source, device.functions, device.known.impure)
     kernels: dict[str, KernelInfo] = {}

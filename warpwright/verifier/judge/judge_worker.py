@@ -19,8 +19,9 @@ from warpwright.verifier.checks import INFINITE
 from warpwright.verifier.draw import MIXED, STRIDED, TAKEN, Draw, with_draw
 from warpwright.verifier.judge import counters, discrete
 from warpwright.verifier.judge.certificate import certify
+from warpwright.verifier.judge.freed import keep_freed_memory
 from warpwright.verifier.judge.judgement import Judgement, digest_of, identical, near, within
-from warpwright.verifier.judge.on_host import OnHost, is_lost
+from warpwright.verifier.judge.on_host import OnHost, is_lost, lost_for
 from warpwright.verifier.judge.readable import expect_readable, lazy_outputs
 from warpwright.verifier.judge.reference import REDRAWN_STRENGTHS, Answer, Key, Original, clone, key_of, leaves_of, tensors_of
 from warpwright.workers.inside import team
@@ -48,12 +49,15 @@ OURS = (MemoryError, *(getattr(torch, name) for name in ("OutOfMemoryError", "Ac
 
 def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
     """Serve requests until the parent closes the pipe."""
+    if order["device"] == "cpu":
+        keep_freed_memory()
     judge = JudgeWorker(order)
     names = (
         "hello", "open", "certify", "state", "ship", "compare", "compare_inputs", "compare_state", "unchanged", "probe", "viable", "forget",
         "trim", "host_only", "digest", "count", "take_state", "settle",
     )  # fmt: skip
-    serve_requests(request_fd, reply_fd, {name: _tidy(getattr(judge, name), order["device"]) for name in names})
+    operations = {name: _tidy(getattr(judge, name), order["device"]) for name in names}
+    serve_requests(request_fd, reply_fd, operations, broken=lost_for)
 
 
 SPARE_BYTES = 2 << 30
@@ -262,7 +266,7 @@ class JudgeWorker:
         for owner in self.shipped:
             self.shelf.release(owner)
         self.shipped, self.last = [], []
-        self._original.held = None
+        self._original.held.clear()
         return {}
 
     def count(self) -> dict[str, Any]:
@@ -277,7 +281,7 @@ class JudgeWorker:
     def trim(self) -> dict[str, Any]:
         """Let go of answers that can be made again, and of cached memory."""
         self._original.answers.clear()
-        self._original.held = None
+        self._original.held.clear()
         self.judgement.forget()
         if self.device.startswith("cuda"):
             torch.cuda.empty_cache()

@@ -13,7 +13,7 @@ from warpwright.base import Case, Errors
 from warpwright.verifier.judge import parts
 from warpwright.verifier.judge.conditioning import examined
 from warpwright.verifier.judge.left_behind import is_excused, states_of_moves
-from warpwright.verifier.judge.oracle import describe, errors_of, excess, same_non_finite, scale_of, shares, tolerance
+from warpwright.verifier.judge.oracle import all_finite, describe, errors_of, excess, same_non_finite, scale_of, shares, tolerance
 from warpwright.verifier.judge.reference import NO_ERROR, Answer, Key, Leaf, Original, as_tensor, key_of, widen
 from warpwright.workers.tensors import exchange
 
@@ -242,11 +242,12 @@ def within(seen: torch.Tensor, own: torch.Tensor, exact: torch.Tensor) -> bool:
         return False
     if own.is_complex():
         seen, own, exact = (torch.view_as_real(tensor.resolve_conj()) for tensor in (seen, own, exact.to(torch.complex128)))
-    wide, known = exact.double(), own.isfinite()
-    if bool(known.all() & wide.isfinite().all()):
+    wide = exact.double()
+    if all_finite(own) and all_finite(wide):
         return _as_near(seen, wide, errors_of(own, wide))
     if not same_non_finite(seen, own, wide):
         return False
+    known = own.isfinite()
     wide = torch.where(known & ~wide.isfinite(), own.double(), wide)
     alone = ~known & seen.isfinite()
     return _as_near(seen[known], wide[known], errors_of(own[known], wide[known])) and _as_near(seen[alone], wide[alone], NO_ERROR)

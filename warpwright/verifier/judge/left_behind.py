@@ -18,6 +18,7 @@ from warpwright.base import Case
 from warpwright.verifier.judge import distributions, rounding
 from warpwright.verifier.judge.conditioning import FAR_RUNS, FAR_ULPS, NEAR_RUNS, OUTLIER, SEED, SENSITIVE
 from warpwright.verifier.judge.on_host import RAISED, says_nothing_of_inputs
+from warpwright.verifier.judge.oracle import all_finite
 from warpwright.verifier.judge.reference import Original
 
 Within = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], bool]
@@ -57,7 +58,7 @@ def is_excused(seen: torch.Tensor, own: torch.Tensor, wide: torch.Tensor, moves:
         return bool(((seen.long() >= counted.amin(0)) & (seen.long() <= counted.amax(0))).all())
     seen_at = torch.stack([own, *moves]).double()
     shift = (seen_at - wide.double()).abs().amax(0)
-    if not bool(shift.isfinite().all() and seen.isfinite().all()):
+    if not (all_finite(shift) and all_finite(seen)):
         return False
     decided = (shift > SENSITIVE * wide.double().square().mean().sqrt()) | (shift > OUTLIER * shift.square().mean().sqrt())
     there = (seen.double() - wide.double()).abs() <= 2 * shift

@@ -9,8 +9,9 @@ import torch
 from torch.utils._pytree import tree_map
 
 from warpwright.base import Case
-from warpwright.errors import DeviceFailed
+from warpwright.errors import DeviceFailed, told_full
 from warpwright.verifier.judge.reference import Original, load
+from warpwright.workers.inside.device import device_failure
 
 LONGEST_CALL = 5.0
 """Seconds of a call on the CPU: who takes longer is asked on the GPU alone."""
@@ -20,13 +21,25 @@ RAISED = (RuntimeError, IndexError, ValueError, TypeError)
 
 
 def is_lost(error: BaseException) -> bool:
-    """Whether an error says that the device is in error, which ends the process's use of it; what the CPU says (a ValueError) does not."""
-    return not isinstance(error, ValueError) and DeviceFailed.told_by(type(error).__name__, str(error))
+    """Whether the device is in error, which ends the process's use of it: an error says so, or, where it leaves that open, the device.
+
+    (cuBLAS says CUBLAS_STATUS_EXECUTION_FAILED of kernels that failed before.) What the CPU says (a ValueError) is nothing of it.
+    """
+    if isinstance(error, ValueError):
+        return False
+    return DeviceFailed.told_by(type(error).__name__, str(error)) or (isinstance(error, RuntimeError) and bool(lost_for()))
+
+
+def lost_for() -> str:
+    """Return what the device of this process is in error for, or "": asked twice, for what comes of a single call is not raised again."""
+    if not torch.cuda.is_initialized():
+        return ""
+    return device_failure(torch.cuda.synchronize) and device_failure(torch.cuda.synchronize)
 
 
 def says_nothing_of_inputs(error: BaseException) -> bool:
     """Whether an error is no answer to whether a program takes its inputs: the device is lost, or full."""
-    return is_lost(error) or isinstance(error, torch.cuda.OutOfMemoryError)
+    return told_full(type(error).__name__, str(error)) or is_lost(error)
 
 
 class OnHost:

@@ -133,8 +133,19 @@ def scale_of(reference: torch.Tensor) -> Scale:
 
 def _finite(piece: torch.Tensor) -> torch.Tensor:
     """Return a float64 copy of the finite elements."""
-    finite = torch.isfinite(piece)
-    return piece[finite] if not bool(finite.all()) else piece.to(torch.float64, copy=True)
+    copied = piece.to(torch.float64, copy=True)
+    return copied if math.isfinite(float(copied.sum())) else copied[torch.isfinite(copied)]
+
+
+def all_finite(values: torch.Tensor) -> bool:
+    """Whether neither Inf nor NaN is among some values.
+
+    A sum that is finite says so in a pass without a copy: `isfinite` makes three, and took a third of the time that a judge of 2^20 elements needs to
+    get to know a case. A sum that overflows says nothing.
+    """
+    if (values.is_floating_point() or values.is_complex()) and not bool(torch.isfinite(values.sum())):
+        return bool(torch.isfinite(values).all())
+    return True
 
 
 def errors_of(values: torch.Tensor, reference: torch.Tensor) -> Errors:

@@ -7,6 +7,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -18,9 +19,11 @@ from warpwright.errors import TaskError
 from warpwright.tasks import taskfile
 from warpwright.tasks.copying import copied
 from warpwright.tasks.padding import padded_as_on_devices
+from warpwright.tf32 import tf32_flags
 from warpwright.verifier.draw import CHANGES, MIXED, STRIDED, TAKEN, Draw
 from warpwright.verifier.judge import discrete, distributions, oracle, parts, tf32
 from warpwright.verifier.judge.compensated import Compensated
+from warpwright.verifier.judge.held import Held
 from warpwright.verifier.judge.products import WideProducts
 from warpwright.workers.tensors import variants
 from warpwright.workers.tensors.objects import fields_of, kinds_of
@@ -40,6 +43,9 @@ REDRAWN_STRENGTHS = (2.0, 2.0, 1.0, 0.2)
 KNOWN_BYTES = 64 << 20
 """Of answers whose float64 values were forgotten. The sizes of rows and columns take up to 0.5 MB for each dimension of an output, and each of
 hundreds of timed calls has a case of its own, which is never asked for again."""
+
+HELD_SHARE = 8
+"""Of the memory for answers: so much may inputs take on a CPU. A GPU draws them in no time, and its memory is others' too."""
 
 Key = tuple[Any, ...]
 """Distribution, seed, parameters and state of an answer."""
@@ -86,7 +92,7 @@ class Leaf:
         """Whether it is compared with a tolerance."""
         return self.dtype.is_floating_point or self.dtype.is_complex
 
-    @property
+    @cached_property
     def bytes(self) -> int:
         """Memory held, of what an examination finds in it apart."""
         held = (self.exact, *self.sizes.values(), *([self.own] if self.own is not None else []))
@@ -107,7 +113,7 @@ class Answer:
     after: Mapping[str, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
     """Parameters and buffers after the call, in the program's own precision and in float64, if they are to be compared."""
 
-    @property
+    @cached_property
     def bytes(self) -> int:
         """Memory held."""
         after = sum(tensor.numel() * tensor.element_size() for pair in self.after.values() for tensor in pair)
@@ -192,19 +198,9 @@ def _own_precision(precision: Precision, device: str) -> tuple[Any, Callable[[An
     if precision == "strict":
         return contextlib.nullcontext(), lambda inputs: inputs
     if precision == "tf32":
-        return (_tf32_flags() if device.startswith("cuda") else Rounding()), lambda inputs: inputs
+        return (tf32_flags(True) if device.startswith("cuda") else Rounding()), lambda inputs: inputs
     rounded = lambda item: item.bfloat16().to(item.dtype) if isinstance(item, torch.Tensor) and item.dtype is torch.float32 else item  # noqa: E731
     return torch.autocast(torch.device(device).type, torch.bfloat16), lambda inputs: tree_map(rounded, inputs)
-
-
-@contextlib.contextmanager
-def _tf32_flags() -> Iterator[None]:
-    matmul, cudnn = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
-    try:
-        yield
-    finally:
-        torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = matmul, cudnn
 
 
 def load(model: torch.nn.Module, state: Mapping[str, torch.Tensor], extra: Mapping[str, torch.Tensor]) -> None:
@@ -234,7 +230,7 @@ class Original:
         """How often single states were drawn anew, because the program gave no sound answer in them."""
         self.drawn = 0
         """How often the states were drawn anew, because the program did not take them."""
-        self.held: tuple[Key, list[Any]] | None = None
+        self.held = Held(budget_bytes // HELD_SHARE if torch.device(device).type == "cpu" else 0)
         self.current: int | None = None
         self.extra = {name: buffer.clone() for name, buffer in self.model.named_buffers() if name not in initial}
         self.answers: dict[Key, Answer] = {}
@@ -357,9 +353,9 @@ class Original:
     def inputs(self, case: Case) -> list[Any]:
         """Return the inputs of a case. The latest are kept (shipping and answering a case need the same), unless calls write to them."""
         key = key_of(case, 0)
-        if self.held is not None and self.held[0] == key:
-            return self.held[1]
-        self.held = None
+        if (held := self.held.get(key)) is not None:
+            return held
+        self.held.make_room()
         draw = Draw.of_case(case)
         nominal = self.reference.make_inputs(case.seed if draw.of is None else draw.of, self.device)
         inputs: list[Any] = distributions.redistribute(nominal, case.name, case.seed + 1)
@@ -371,7 +367,7 @@ class Original:
         if draw.variant is not None:
             inputs = variants.vary(inputs, draw.variant, variants.like(inputs))
         if not self.mutates_inputs:
-            self.held = (key, inputs)
+            self.held.put(key, inputs)
         return inputs
 
     # -- runs
@@ -565,7 +561,7 @@ class Original:
         real = own.dtype.is_floating_point or own.dtype.is_complex
         scale = oracle.scale_of(wide) if real else oracle.Scale(0.0, 0.0, 0.0, own.numel())
         original = oracle.errors_of(own, wide) if real else NO_ERROR
-        keep = not real or not bool(torch.isfinite(own).all() and torch.isfinite(wide).all())
+        keep = not real or not (oracle.all_finite(own) and oracle.all_finite(wide))
         allowed = oracle.tolerance(original, scale, own.dtype) if real else NO_ERROR
         sizes = parts.sizes(wide, scale.rms) if real else {}
         return Leaf(

@@ -12,8 +12,10 @@ from typing import Any
 import torch
 
 from warpwright.tasks.mode import Mode
+from warpwright.tf32 import permits
 
-CONVOLUTIONS = {"convolution": (0, 1), "convolution_overrideable": (0, 1), "_cudnn_rnn": (0, 1)}
+CONVOLUTIONS = {"convolution": (0, 1), "convolution_overrideable": (0, 1)}
+RECURRENT = {"_cudnn_rnn": (0, 1)}
 PRODUCTS = {"mm": (0, 1), "bmm": (0, 1), "mv": (0, 1), "dot": (0, 1), "addmm": (1, 2), "baddbmm": (1, 2), "addmv": (1, 2), "addbmm": (1, 2)}
 """aten operator: places of the operands that the unit takes."""
 
@@ -21,10 +23,9 @@ PRODUCTS = {"mm": (0, 1), "bmm": (0, 1), "mv": (0, 1), "dot": (0, 1), "addmm": (
 def permitted() -> dict[str, tuple[int, ...]]:
     """Return the operators in which this process's flags permit TF32, with the places of their operands."""
     flags: dict[str, tuple[int, ...]] = {}
-    if torch._C._get_cudnn_allow_tf32():
-        flags |= CONVOLUTIONS
-    if torch._C._get_cublas_allow_tf32():
-        flags |= PRODUCTS
+    for kind, operators in (("conv", CONVOLUTIONS), ("rnn", RECURRENT), ("matmul", PRODUCTS)):
+        if permits(kind):
+            flags |= operators
     return flags
 
 

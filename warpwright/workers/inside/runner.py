@@ -26,6 +26,7 @@ import torch
 
 from warpwright.workers import caches, isolation
 from warpwright.workers.inside.channel import serve_requests, short_traceback
+from warpwright.workers.inside.device import device_failure
 from warpwright.workers.inside.graphs import Graph
 from warpwright.workers.inside.integrity import Watch
 from warpwright.workers.tensors import exchange, variants
@@ -522,15 +523,6 @@ def _synchronizer(device: str) -> Callable[[], None]:
     torch.empty(1, device=device)
     wait = torch._C._cuda_synchronize
     return lambda: wait()
-
-
-def device_failure(synchronize: Callable[[], None]) -> str:
-    """Return what the device is in error for, or "": an error of a kernel stays, and every later use of the device raises it again."""
-    try:
-        synchronize()
-    except Exception as error:
-        return (str(error).strip().splitlines() or [type(error).__name__])[0]
-    return ""
 
 
 PAIR = b"(" + struct.pack("=I", 2)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 from tests.domains.graph.techniques.exactness import captured
 from warpwright.base import Action, Candidate
@@ -94,6 +96,60 @@ def test_the_channels_stay_last() -> None:
     turned = schedule.ChannelsLast().apply(ir, Action("channels_last"))
     calls = find(CudnnEpilogue().apply(turned, Action("cudnn_epilogue")), ACTIVATED)
     assert all(value(call).is_contiguous(memory_format=torch.channels_last) for call in calls)
+
+
+def generated(fused: Any, capturing: bool = False) -> tuple[dict[str, Any], list[Any]]:
+    """Return the generated functions as on a GPU on which torch's fused call is `fused`, and the inputs that it was given."""
+    seen: list[Any] = []
+
+    class Torch:
+        nn, equal, full_like, relu = torch.nn, torch.equal, torch.full_like, torch.relu
+        cuda = SimpleNamespace(is_current_stream_capturing=lambda: capturing)
+
+        @staticmethod
+        def cudnn_convolution_relu(*given: Any) -> torch.Tensor:
+            seen.append(given[0])
+            return fused(*given)
+
+    names: dict[str, Any] = {"torch": Torch}
+    exec(ACTIVATED.python_text().replace("x.is_cuda", "True"), names)
+    return names, seen
+
+
+def plain(*given: Any) -> torch.Tensor:
+    return torch.relu(F.conv2d(*given))
+
+
+def without_nan(*given: Any) -> torch.Tensor:
+    return plain(*given).nan_to_num(0.0)
+
+
+def missing(*given: Any) -> torch.Tensor:
+    raise RuntimeError("cuDNN has no such kernel")
+
+
+def poisoned(*given: Any) -> torch.Tensor:
+    return plain(*given) + 0 * float("nan")
+
+
+@pytest.mark.parametrize(("fused", "calls"), [(plain, 2 + 2), (without_nan, 2), (missing, 1), (poisoned, 1)])
+def test_the_generated_file_goes_back_where_cudnn_drops_nan_or_has_no_kernel(fused: Any, calls: int) -> None:
+    names, seen = generated(fused)
+    x, weight, bias = torch.randn(2, 3, 9, 9), torch.randn(4, 3, 3, 3), torch.randn(4)
+    given = (x, weight, bias, None, [1, 1], [1, 1], [1, 1], 1)
+    for _ in range(2):
+        assert torch.equal(names["activated_convolution"](*given), plain(x, weight, bias, 1, 1))
+    assert len(seen) == calls, "it is asked once a form"
+    holding = x.clone()
+    holding[0, 1, 4, 4] = float("nan")
+    result = names["activated_convolution"](holding, *given[1:])
+    assert torch.equal(result.isnan(), plain(holding, weight, bias, 1, 1).isnan()) and result.isnan().any() and not result.isnan().all()
+
+
+def test_within_somebodys_recording_nothing_is_asked() -> None:
+    names, seen = generated(plain, capturing=True)
+    given = (torch.randn(2, 3, 9, 9), torch.randn(4, 3, 3, 3), torch.randn(4), None, [1, 1], [0, 0], [1, 1], 1)
+    assert torch.equal(names["activated_convolution"](*given), plain(*given[:3])) and not seen
 
 
 def _no_text(ir: Any, actions: tuple[Action, ...]) -> Candidate:

@@ -127,9 +127,19 @@ __global__ void k(float* out, const float* in) {
   const float* p = in + 4 * threadIdx.x;
   asm("ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(x), "=f"(y), "=f"(z), "=f"(w) : "l"(p));
   asm volatile("st.global.f32 [%0+4], %1;" :: "l"(out + 2 * threadIdx.x), "f"(x + y + z + w) : "memory");
+}
+__global__ void chased(unsigned* at, void** from) {
+  void **p = from + threadIdx.x;
+  for (int i = 0; i < 3; ++i) asm volatile("ld.global.nc.b64 %0, [%0];" : "+l"(p) : : "memory");
+  at[threadIdx.x] = (unsigned)(p - from);
 }"""
     data, out = np.arange(32, dtype=np.float32), np.zeros(16, np.float32)
-    transpile.compile_text(text).load()["k"][1, 8](out, data)
+    loaded = transpile.compile_text(text).load()
+    loaded["k"][1, 8](out, data)
+    links, at = np.zeros(8, np.uint64), np.zeros(8, np.uint32)  # each holds the next one's address
+    links[:] = links.ctypes.data + 8 * ((np.arange(8) + 3) % 8)
+    loaded["chased"][1, 8](at, links)
+    assert at.tolist() == [(i + 9) % 8 for i in range(8)]
     assert np.array_equal(out.reshape(8, 2)[:, 1], data.reshape(8, 4).sum(1)) and not out.reshape(8, 2)[:, 0].any()
 
 

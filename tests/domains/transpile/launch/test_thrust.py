@@ -34,6 +34,7 @@ struct Pair {
 };
 struct Odd { __device__ bool operator()(thrust::tuple<int, int> t) const { return thrust::get<0>(t) % 2; } };
 struct Put { __device__ void operator()(thrust::tuple<int&, int> t) const { thrust::get<0>(t) += 100 * thrust::get<1>(t); } };
+__global__ void unguarded(float* y) { y[blockIdx.x * blockDim.x + threadIdx.x] += 1; }
 template <class V> void show(const char* name, const V& v) { printf("%s", name); for (int x : v) printf(" %d", x); printf("\n"); }
 int main() {
   thrust::device_vector<int> a(6), b(6), c(6);
@@ -66,6 +67,11 @@ int main() {
   printf("last %g\n", (float)steps[1000] - (0.5f + 0.1f * 1000));
   thrust::constant_iterator<int> seven(7);
   printf("sevens %d\n", thrust::reduce(seven, seven + 4));
+  std::vector<float> plain(61, 0.5f);
+  thrust::device_vector<float> room = plain;  // as much is there as cudaMalloc gives, whose pieces are of 256 bytes
+  room = plain;
+  unguarded<<<2, 32>>>(thrust::raw_pointer_cast(room.data()));
+  printf("room %g %d\n", (float)room[60], (int)((size_t)thrust::raw_pointer_cast(room.data()) % 256));
 }
 """
 SAID = """generated 0 -1 -2 -3 -4 -5
@@ -78,6 +84,7 @@ heads 0 2 4
 kept 4 2 3
 last 0
 sevens 28
+room 1.5 0
 """
 
 

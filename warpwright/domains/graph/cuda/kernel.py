@@ -12,7 +12,7 @@ from torch import fx
 from warpwright import templates
 from warpwright.domains.graph.cpp.kernel import Fused
 from warpwright.domains.graph.cpp.program import FLOATS, Program
-from warpwright.domains.graph.cuda import scans, top_k, windows
+from warpwright.domains.graph.cuda import histogram, scans, select, sorts, top_k, windows
 from warpwright.domains.graph.cuda.generate import generate
 from warpwright.domains.graph.cuda.placement import CONTIGUOUS, arranged
 from warpwright.domains.graph.cuda.plan import DEFAULT, Tuning
@@ -33,6 +33,8 @@ class CudaKernel(Fused):
         strides = self.placement.strides[len(program.operands) :] or (None,) * len(program.outputs)
         self.laid = {i: steps for i, steps in enumerate(strides) if steps is not None}
 
+    heads: tuple[str, ...] = ()
+    """Headers of `templates/` that the text needs besides fused_math.h."""
     turned: frozenset[int] = frozenset()
     """Sources that a kernel of ours puts in order before this one."""
 
@@ -118,26 +120,35 @@ class ScanKernel(CudaKernel):
         self.text = self.generated.text
 
 
-class TopKKernel(CudaKernel):
-    """The kernel of one top-k."""
+class CallKernel(CudaKernel):
+    """The kernel of one call that orders or counts: top-k, a sort, a histogram."""
 
     def __init__(self, name: str, node: fx.Node) -> None:
-        top = top_k.read(node)
-        assert top is not None, "the technique takes no other"
-        self.results = tuple(sorted(dict.fromkeys(node.users), key=lambda user: int(user.args[1])))  # type: ignore[call-overload, arg-type]
-        """The selections of its values and indices that are read."""
-        operands: Any = SimpleNamespace(operands=[(top.x, ())], outputs=[(user, None) for user in self.results], sums={}, reduced=None)
-        super(CudaKernel, self).__init__(name, operands, [node, *self.results])
+        read, write, self.heads = next((form for form in _CALLS if form[0](node) is not None), (None, None, ()))
+        assert read is not None and write is not None, "the techniques take no other"
+        selected = sorted(dict.fromkeys(node.users), key=lambda user: int(user.args[1])) if not is_tensor(node) else []  # type: ignore[call-overload, arg-type]
+        self.results = tuple(selected) or (node,)
+        """The selections of the call's results that are read, or the call itself."""
+        operands: Any = SimpleNamespace(operands=[(node.args[0], ())], outputs=[(one, None) for one in self.results], sums={}, reduced=None)
+        super(CudaKernel, self).__init__(name, operands, [node, *selected])
         self.placement, self.laid = CONTIGUOUS, {}
-        self.generated = top_k.generate(top, name, tuple(int(user.args[1]) for user in self.results))  # type: ignore[call-overload, arg-type]
+        self.generated = write(read(node), name, tuple(int(user.args[1]) for user in selected))  # type: ignore[call-overload, arg-type]
         self.text = self.generated.text
+
+
+_CALLS: tuple[tuple[Any, Any, tuple[str, ...]], ...] = (
+    (top_k.read, top_k.generate, ()), (select.read, select.generate, ("ordering.h",)), (sorts.read, sorts.generate, ("ordering.h",)),
+    (histogram.read, histogram.generate, ()),
+)  # fmt: skip
+"""What reads a call, what writes its kernel, and the headers that the kernel needs."""
 
 
 def source_of(kernels: Sequence[CudaKernel]) -> tuple[str, Mapping[str, tuple[int, int, int]]]:
     """Return the CUDA text of all kernels, and the shape of each one's launch."""
-    return "\n".join([head(), *(kernel.text for kernel in kernels)]), {kernel.__name__: kernel.shape for kernel in kernels}
+    heads = dict.fromkeys(name for kernel in kernels for name in ("fused_math.h", *kernel.heads))
+    return "\n".join([*map(head, heads), *(kernel.text for kernel in kernels)]), {kernel.__name__: kernel.shape for kernel in kernels}
 
 
-def head() -> str:
-    """Return the text that every generated source begins with."""
-    return Path(templates.__file__).with_name("fused_math.h").read_text()
+def head(name: str = "fused_math.h") -> str:
+    """Return the text that every generated source begins with, or another header of ours."""
+    return Path(templates.__file__).with_name(name).read_text()

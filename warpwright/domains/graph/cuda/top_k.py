@@ -103,7 +103,7 @@ def generate(top: TopK, name: str, results: tuple[int, ...]) -> Generated:
         "    }",
         "}",
         "float worth = __uint_as_float(key == 0xffffffffu ? 0x7fffffffu : key & 0x80000000u ? key & 0x7fffffffu : ~key);",
-        *(_as_torch(top.k) if top.in_order else _first_places(top.k)),
+        *(as_torch(top.k) if top.in_order else _first_places(top.k)),
         f"if (lane < {top.k}) {{",
         f"    const long long to = (long long)row * {top.k} + lane;",
         *(f"    {write}" for write in writes),
@@ -138,11 +138,10 @@ def _first_places(k: int) -> list[str]:
     ]
 
 
-def _as_torch(k: int) -> list[str]:
-    """Return the lines after which equal values are in torch's order."""
-    above = "(one != one && two == two) || one > two"
-    network = [
-        f"bool there = lane < {k};",
+def network(count: int, above: str) -> list[str]:
+    """Return the lines by which torch sorts the `count` values and places of a warp; `above`: one comes before two. Equal ones are exchanged."""
+    return [
+        f"bool there = lane < {count};",
         "for (int size = 2; size <= 32; size *= 2) {",
         "    for (int apart = size / 2; apart > 0; apart /= 2) {",
         "        const float other = __shfl_xor_sync(0xffffffffu, worth, apart);",
@@ -159,9 +158,14 @@ def _as_torch(k: int) -> list[str]:
         "    }",
         "}",
     ]
+
+
+def as_torch(k: int) -> list[str]:
+    """Return the lines after which equal values are in torch's order."""
+    above = "(one != one && two == two) || one > two"
     return [
         "const float one = __shfl_up_sync(0xffffffffu, worth, 1), two = worth;",
         f"if (__any_sync(0xffffffffu, lane > 0 && lane < {k} && !({above}))) {{",
-        *(f"    {line}" for line in [*_first_places(k), *network]),
+        *(f"    {line}" for line in [*_first_places(k), *network(k, above)]),
         "}",
     ]

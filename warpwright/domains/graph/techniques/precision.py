@@ -49,15 +49,19 @@ def tf32x3(a, b, chunk):
         a, add = a.reshape(-1, 2 * k), torch.Tensor.addmm_
     else:
         a, b, add = a.flatten(0, -3), b.flatten(0, -3), torch.Tensor.baddbmm_
-    allowed = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = True
+    flags, name, on = torch.backends.cuda.matmul, "allow_tf32", True
+    try:
+        allowed = flags.allow_tf32
+    except RuntimeError:  # the program has set the newer flag, which torch.compile could not trace
+        name, on, allowed = "fp32_precision", "tf32", flags.fp32_precision
+    setattr(flags, name, on)
     try:
         sums = a @ b
         for start in range(0, k, chunk):
             stop = min(start + chunk, k)
             add(sums, a[..., k + start : k + stop], b[..., start:stop, :])
     finally:
-        torch.backends.cuda.matmul.allow_tf32 = allowed
+        setattr(flags, name, allowed)
     return sums.view(size)
 '''
 

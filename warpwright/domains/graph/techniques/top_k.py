@@ -1,19 +1,19 @@
-"""The largest elements of short rows as a generated CUDA kernel, which reads each row once."""
+"""Calls that order or count elements as generated CUDA kernels, which read each once: the largest of rows, rows sorted, histograms."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
 
 from torch import fx
 
 from warpwright.base import Action
-from warpwright.domains.graph.cuda import top_k
-from warpwright.domains.graph.cuda.kernel import TopKKernel
+from warpwright.domains.graph.cuda import histogram, select, sorts, top_k
+from warpwright.domains.graph.cuda.kernel import CallKernel
 from warpwright.domains.graph.cuda.plan import DEFAULT
-from warpwright.domains.graph.ir import GraphIR, aten, edit, find
+from warpwright.domains.graph.ir import GraphIR, aten, edit, find, is_tensor
 from warpwright.domains.graph.techniques.fuse import fuse_cuda
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
@@ -21,40 +21,57 @@ from warpwright.space import Traits
 LEAST_ELEMENTS = 1 << 14
 """Of the rows together; below this a launch is all that such a call takes."""
 
+TRAITS = Traits("S", tried_first=True, best_with=(fuse_cuda(1, DEFAULT), Action("cuda_graph")))
+
 
 @dataclass(frozen=True)
-class TopKCuda:
-    """topk(x, k) of rows of up to 1,024 elements, k up to 32, the largest first  ->  one CUDA kernel, a warp a row.
+class CallCuda:
+    """Every call of `ops` that `read` knows  ->  a CUDA kernel each."""
 
-    Equal values come as torch's kernels give them.
-    """
-
-    name: str = "top_k_cuda"
-    traits: ClassVar[Traits] = Traits("S", tried_first=True, best_with=(fuse_cuda(1, DEFAULT), Action("cuda_graph")))
+    name: str
+    ops: tuple[Any, ...]
+    read: Callable[[Any], Any]
+    prefix: str
+    """Of the kernels' names."""
+    expected: str
+    """What it takes, in words."""
+    traits: Traits = field(default=TRAITS)
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield one action for all of them together."""
-        if ir.takes_kernels and _calls(ir):
+        if ir.takes_kernels and self._calls(ir):
             yield Action(self.name)
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
         """Return the IR with every such call replaced by a kernel."""
         if action not in list(self.sites(ir)):
-            raise NotApplicable("expected topk of many short contiguous rows", f"not {action}")
+            raise NotApplicable(f"expected {self.expected}", f"not {action}")
         e = edit(ir)
-        for number, name in enumerate([node.name for node in _calls(ir)]):
+        for number, name in enumerate([node.name for node in self._calls(ir)]):
             node = e.node(name)
-            kernel, at = TopKKernel(f"top_k_{number}", node), e.before(node)
+            kernel, at = CallKernel(f"{self.prefix}_{number}", node), e.before(node)
             called = at.call(kernel, *kernel.sources)
             for i, result in enumerate(kernel.results):
                 e.replace(result, at.item(called, i) if len(kernel.results) > 1 else called)
         return e.finish()
 
+    def _calls(self, ir: GraphIR) -> list[fx.Node]:
+        """Return the calls that are large enough and whose results are read one by one."""
+        found = [node for node in find(ir, *self.ops) if (call := self.read(node)) is not None and call.rows * call.length >= LEAST_ELEMENTS]
+        return [node for node in found if is_tensor(node) or (node.users and all(user.target is operator.getitem for user in node.users))]
 
-def _calls(ir: GraphIR) -> list[fx.Node]:
-    """Return the calls that are large enough and whose results are read one by one."""
-    found = [node for node in find(ir, aten.topk.default) if (top := top_k.read(node)) is not None and top.rows * top.length >= LEAST_ELEMENTS]
-    return [node for node in found if node.users and all(user.target is operator.getitem for user in node.users)]
 
+TOP_K = CallCuda("top_k_cuda", (aten.topk.default,), top_k.read, "top_k", "topk of many short contiguous rows")
+"""topk(x, k) of rows of up to 1,024 elements, k up to 32, the largest first  ->  one CUDA kernel, a warp a row. Equal values come as torch's kernels
+give them, here and in the two others."""
 
-TECHNIQUES = (TopKCuda(),)
+SELECT = CallCuda("select_cuda", (aten.topk.default,), select.read, "select", "topk of long contiguous rows, or of more than 32 elements")
+"""topk(x, k) of longer rows, or k up to 1,024, the largest first  ->  one CUDA kernel, a block a row, or several."""
+
+SORT = CallCuda("sort_cuda", sorts.ROOTS, sorts.read, "sort", "a sort of contiguous rows of up to 4,096 elements")
+"""sort(x), argsort(x) along rows of up to 4,096 elements, stable or not  ->  one CUDA kernel."""
+
+HISTOGRAM = CallCuda("histogram_cuda", (aten.histc.default,), histogram.read, "histogram", "histc of many float32 numbers between given bounds")
+"""histc(x, bins, low, high)  ->  one CUDA kernel that counts in shared memory and adds up integers."""
+
+TECHNIQUES = (TOP_K, SELECT, SORT, HISTOGRAM)

@@ -11,6 +11,7 @@ from warpwright.domains.transpile.emit.writer import Writer
 from warpwright.domains.transpile.frontend.scan import Kernel, split_commas
 from warpwright.domains.transpile.ir import Declare, DoWhile, For, Raw, Shape, Stmt, Var, walk
 from warpwright.domains.transpile.passes import private_counts
+from warpwright.domains.transpile.passes.unstaged import Unstaged
 from warpwright.domains.transpile.printing import declarator, trip_count
 
 LONG = 16
@@ -18,11 +19,12 @@ LONG = 16
 
 
 def functions(
-    kernel: Kernel, writer: Writer, line: int, row_writer: Writer | None = None, counts: Sequence[Var] = (), column_writer: Writer | None = None
-) -> str:
+    kernel: Kernel, writer: Writer, line: int, row_writer: Writer | None = None, counts: Sequence[Var] = (), column_writer: Writer | None = None,
+    plain: tuple[Unstaged, Writer] | None = None,
+) -> str:  # fmt: skip
     """Return the functions that replace a kernel in the output: one runs a block, one the grid.
 
-    `row_writer` writes one more, for rows of blocks, `column_writer` one for blocks side by side.
+    `row_writer` writes one more, for rows of blocks, `column_writer` one for blocks side by side, `plain` one without copies in shared memory.
     `counts`: arrays that each CPU thread counts in apart.
     """
     names = ", ".join(n for n in kernel.template_names)
@@ -40,6 +42,9 @@ def functions(
     if column_writer is not None:
         parts += block_function(kernel, column_writer, line, f"{kernel.name}_columns")
         grid += _side_by_side(kernel.name, column_writer.settings.blocks, instance, arguments.removeprefix("launch"), weight)
+    if plain is not None:
+        parts += block_function(kernel, plain[1], line, f"{kernel.name}_unstaged", counts)
+        grid += _inside(kernel.name, plain[0], instance, arguments.removeprefix("launch"), weight)
     size = row_writer.lowered.one_row if row_writer is not None else writer.lowered.one_row
     if size:
         wide = f"{kernel.name}_{'block' if row_writer is None else 'rows'}<0, 0, 0{instance}>(ww_row{arguments.removeprefix('launch')});"
@@ -69,6 +74,18 @@ def _side_by_side(name: str, blocks: Sequence[Shape], instance: str, arguments: 
             "  }",
         ]
     return lines
+
+
+def _inside(name: str, plain: Unstaged, instance: str, arguments: str, weight: str) -> list[str]:
+    """Return the launch of blocks of one shape without their copies in shared memory, for those blocks of which that holds."""
+    x, y, z = plain.shape
+    stretches = [f"ww::Stretch(launch.grid.{axis}, [&]([[maybe_unused]] long at) {{ return {asked}; }})" for axis, asked in plain.inside.items()]
+    row = f"[&](const ww::Launch& ww_row, const uint3 index) {{ {name}_unstaged<0, 0, 0{instance}>(ww_row{arguments}); }}"
+    block = f"[&](const uint3 index) {{ {name}_block<{x}, {y}, {z}{instance}>(launch{arguments}); }}"
+    return [
+        f"  if (launch.is({x}, {y}, {z}) && launch.is_row({x}) && {plain.apart})",
+        f"    return ww::each_inside(launch, {', '.join(stretches)}, {row}, {block}{weight});",
+    ]
 
 
 def _is_long(plan: Plan) -> bool:

@@ -62,7 +62,6 @@ _MEANT = {
 """Modifiers, besides types, that an operation is understood with; `sync` and the like are left out before."""
 
 
-
 def translate(text: str) -> str:
     """Return `text` with each inline PTX statement that is understood as C++ in its place, on as many lines."""
     if "asm" not in text:
@@ -77,7 +76,7 @@ def translate(text: str) -> str:
         if stop is None:
             continue
         try:
-            translated = _Statement(text[match.end() : end - 1], number).text()
+            translated = _Statement(text[match.end() : end - 1], number, (text, match.start())).text()
         except (DoesNotApply, KeyError, IndexError):
             continue
         pieces += [text[at : match.start()], translated, "\n" * (text.count("\n", match.start(), stop.end()) - translated.count("\n"))]
@@ -98,6 +97,8 @@ class _Statement:
 
     inside: str
     number: int
+    place: tuple[str, int]
+    """The source, and where the statement stands in it."""
     types: dict[str, str] = field(default_factory=dict)
     """Name of a register in the template, or of an operand -> its C++ type."""
 
@@ -116,13 +117,19 @@ class _Statement:
             read = not constraint.startswith("=")
             before.append(f"{kind} {name} = ({kind})({value});" if read else f"{kind} {name};")
             if constraint[0] in "=+":
-                after.append(f"{value} = {name};")
+                after.append(f"{value} = {self._pointer(value) if constraint[-1] == 'l' else ''}{name};")
         filled = re.sub(r"%(\d+)", lambda m: names[int(m[1])], template.replace("%%", "%"))
         instructions = _instructions(filled)
         if not instructions:
             raise DoesNotApply(0, "an empty template is there for the compiler")
         body = [translated for instruction in instructions if (translated := self._instruction(instruction))]
         return "{ " + " ".join([*before, *body, *after]) + " }"
+
+    def _pointer(self, value: str) -> str:
+        """Return the cast that an address needs which a register of 64 bits leaves in a local pointer; empty for another variable."""
+        declared = rf"[;{{}}]\s*(?:const\s+)?([A-Za-z_][\w:]*(?:\s*\*)+)\s*{re.escape(value)}\s*[=;]"
+        found = re.compile(declared).findall(self.place[0], 0, self.place[1]) if re.fullmatch(r"\w+", value) else []
+        return f"({found[-1]})" if found else ""
 
     def _operands(self, text: str) -> list[tuple[str, str]]:
         text = re.sub(r'"\s+"', "", text)  # "=" "r" is "=r"

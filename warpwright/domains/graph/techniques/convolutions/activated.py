@@ -20,14 +20,43 @@ from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 
 _TEXT = '''
-def activated_convolution(x, weight, bias, more, stride, padding, dilation, groups):
-    """Return relu(conv2d(x, weight, bias) + more), on a GPU by one call of cuDNN."""
+def activated_convolution(x, weight, bias, more, stride, padding, dilation, groups, known={}):
+    """Return relu(conv2d(x, weight, bias) + more), on a GPU by one call of cuDNN where `cudnn_keeps_nan`. `known`: where it does."""
+    given = (x, weight, bias, more, stride, padding, dilation, groups)
     if not x.is_cuda:
-        result = torch.nn.functional.conv2d(x, weight, bias, stride, padding, dilation, groups)
-        return torch.relu(result if more is None else result + more)
+        return convolved_apart(*given)
+    form = (x.device, x.shape, x.stride(), weight.shape, weight.stride(), more is None, *stride, *padding, *dilation, groups)
+    fits = known.get(form)
+    if fits is None and not torch.cuda.is_current_stream_capturing():
+        fits = known[form] = cudnn_keeps_nan(*given)
+    return convolved_in_one(*given) if fits else convolved_apart(*given)
+
+
+def cudnn_keeps_nan(x, weight, *rest):
+    """Has cuDNN one kernel for this form, whose result is NaN where torch's is? Its ReLU may make 0 of NaN; asked once a form.
+
+    Without `more` it is given the memory of its result in that place, times 0: of what lies there nothing may be seen.
+    """
+    try:
+        for probe in (x, x.detach().clone().fill_(float("nan"))):
+            expected = convolved_apart(probe, weight, *rest).isnan()
+            torch.full_like(expected, float("nan"), dtype=x.dtype)  # freed at once, so that the call finds NaN in its memory
+            if not torch.equal(convolved_in_one(probe, weight, *rest).isnan(), expected):
+                return False
+    except RuntimeError:  # there is no such kernel
+        return False
+    return True
+
+
+def convolved_in_one(x, weight, bias, more, stride, padding, dilation, groups):
     if more is None:
         return torch.cudnn_convolution_relu(x, weight, bias, stride, padding, dilation, groups)
     return torch.cudnn_convolution_add_relu(x, weight, more, 1.0, bias, stride, padding, dilation, groups)
+
+
+def convolved_apart(x, weight, bias, more, stride, padding, dilation, groups):
+    result = torch.nn.functional.conv2d(x, weight, bias, stride, padding, dilation, groups)
+    return torch.relu(result if more is None else result + more)
 '''
 
 
@@ -60,7 +89,9 @@ class _Match(NamedTuple):
 class CudnnEpilogue:
     """relu(conv2d(x, w, b) + z)  ->  torch.cudnn_convolution_add_relu(x, w, z, 1.0, b), and the same without z, for every such convolution.
 
-    In the precision that the flags permit, as the convolution itself. z is added in float32 before the result is written.
+    In the precision that the flags permit, as the convolution itself. z is added in float32 before the result is written. The generated file asks at
+    the first call of each form whether cuDNN has such a kernel and keeps NaN, as torch.relu does, and goes back to torch's own calls where not:
+    a verifier need not see that, since inputs hold NaN only where a task says so.
     """
 
     name: str = "cudnn_epilogue"

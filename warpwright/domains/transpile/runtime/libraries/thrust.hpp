@@ -57,15 +57,31 @@ static inline device_ptr<void> device_malloc(size_t n) { return device_ptr<void>
 template <class T> static inline device_ptr<T> device_malloc(size_t n) { return device_ptr<T>((T*)std::malloc(n * sizeof(T))); }
 template <class T> static inline void device_free(device_ptr<T> p) { std::free(p.get()); }
 namespace details {
-template <class T, class Pointer> struct vector : std::vector<std::conditional_t<std::is_same_v<T, bool>, char, T>> {
-  using Base = std::vector<std::conditional_t<std::is_same_v<T, bool>, char, T>>;
+template <class T> struct padded {  // memory as cudaMalloc gives it: kernels whose last block has no guard write up to its granularity
+  using value_type = T;
+  padded() = default;
+  template <class U> padded(const padded<U>&) {}
+  T* allocate(size_t n) {
+    void* p;
+    if (ww::allocate(&p, n * sizeof(T)) != cudaSuccess) throw std::bad_alloc();
+    return (T*)p;
+  }
+  void deallocate(T* p, size_t) { std::free(p); }
+  template <class U> bool operator==(const padded<U>&) const { return true; }
+  template <class U> bool operator!=(const padded<U>&) const { return false; }
+};
+template <class T> using element = std::conditional_t<std::is_same_v<T, bool>, char, T>;
+template <class T, class Pointer> struct vector : std::vector<element<T>, padded<element<T>>> {
+  using Base = std::vector<element<T>, padded<element<T>>>;
   using Base::Base;
   vector() = default;
   vector(const Base& other) : Base(other) {}
   template <class P> vector(const vector<T, P>& other) : Base(other.begin(), other.end()) {}
   template <class U, class P> vector(const vector<U, P>& other) : Base(other.begin(), other.end()) {}
+  template <class U, class A> vector(const std::vector<U, A>& other) : Base(other.begin(), other.end()) {}
   template <class P> vector& operator=(const vector<T, P>& other) { this->assign(other.begin(), other.end()); return *this; }
   vector& operator=(const Base& other) { this->assign(other.begin(), other.end()); return *this; }
+  template <class U, class A> vector& operator=(const std::vector<U, A>& other) { this->assign(other.begin(), other.end()); return *this; }
   Pointer data() { return Pointer(Base::data()); }
   const T* data() const { return Base::data(); }
 };
