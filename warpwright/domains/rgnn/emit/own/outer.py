@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from warpwright.domains.rgnn.emit.own import ALIGNED, MANY, Launch, Own, Side, dense
+from warpwright.domains.rgnn.emit.own.kernel import ALIGNED, MANY, Launch, Own, Side, dense
 from warpwright.domains.rgnn.emit.rows import Kernel as RowKernel
 from warpwright.domains.rgnn.emit.rows import Schedule, is_gradient
 from warpwright.domains.rgnn.index import Index
