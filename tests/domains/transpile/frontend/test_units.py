@@ -21,6 +21,11 @@ EACH(second, 3.0f)
 extern "C" __global__ void third(int* x) {
   __shared__ int s[32]; s[threadIdx.x] = x[threadIdx.x]; __syncthreads(); x[threadIdx.x] = s[31 - threadIdx.x]; }
 template <class T> __global__ void fourth(T* x) { atomicAdd(x, T(1)); }
+template <class T> __device__ T turned(T v) { for (int d = 16; d > 0; d /= 2) v += __shfl_xor_sync(0xffffffffu, v, d); return v; }
+namespace own { template <class T> __device__ constexpr T met(T v) { __syncthreads(); return v; } }
+template <> __device__ int turned<int>(int v) { return __shfl_sync(0xffffffffu, v, 3); }
+__global__ void fifth(float* x) { x[threadIdx.x] = own::met(turned(x[threadIdx.x])); }
+__global__ void sixth(int* x) { x[threadIdx.x] = turned(x[threadIdx.x]); }
 """
 WRONG = "void host() {}\n__global__ void k(int* x) { __shared__ int s = 3; x[0] = s; }"
 

@@ -46,6 +46,7 @@ class Cursors:
         self.location_of = _question("clang_getCursorLocation", cindex.SourceLocation)
         self.type_of = _question("clang_getCursorType", cindex.Type)
         self.referenced_by = _question("clang_getCursorReferenced", cindex.Cursor)
+        self.template_of = _question("clang_getSpecializedCursorTemplate", cindex.Cursor)
 
     def children(self, cursor: Any) -> list[Any]:
         """Return the cursors directly inside one, in order."""
@@ -71,6 +72,12 @@ class Cursors:
         if self.end and location.int_data < _IN_A_MACRO:
             return None  # as the thousand declarations of the header that comes before: asking for their file takes a fifth of the time
         return location.offset if location.file is not None and location.file.name == self.name else None
+
+    def is_instance(self, cursor: Any) -> bool:
+        """Say whether a function is one that the parser made of a template: it stands where the template does, a specialisation elsewhere."""
+        template = self.template_of(cursor)
+        template._tu = self.unit
+        return self.own_offset(template) == self.own_offset(cursor)
 
     def type(self, cursor: Any) -> str:
         """Return a cursor's type as the parser spells it."""

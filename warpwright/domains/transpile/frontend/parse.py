@@ -114,7 +114,7 @@ def _declarations(cursor: Any, cursors: Cursors, text: str, source: Source, prob
             continue
         if kind(child) in ("NAMESPACE", "LINKAGE_SPEC", "UNEXPOSED_DECL"):
             _declarations(child, cursors, text, source, problems, functions)
-        elif kind(child) in ("FUNCTION_DECL", "FUNCTION_TEMPLATE") and child.is_definition():
+        elif kind(child) in ("FUNCTION_DECL", "FUNCTION_TEMPLATE") and child.is_definition() and not cursors.is_instance(child):
             kinds = {kind(c) for c in cursors.children(child)}
             if kinds & {"CUDAGLOBAL_ATTR", "CUDADEVICE_ATTR"} and "COMPOUND_STMT" in kinds:
                 functions.append(_Reader(child, cursors, text, source, problems).function())
