@@ -50,12 +50,13 @@ def command(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pyte
     In this process: its fork server serves every command, where a process each time costs three imports of torch, 6 s of CPU time. No search ends
     because a program is near the peaks of this machine, which other tests may have kept busy when they were measured.
     """
-    from warpwright import cli, loop
+    from warpwright import cli
     from warpwright.cli import programs
+    from warpwright.loop import running
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(programs, "TIMING_SECONDS", 0.3)  # no test rests on how narrow an interval is
-    monkeypatch.setattr(loop, "NO_HEADROOM", math.inf)
+    monkeypatch.setattr(running, "NO_HEADROOM", math.inf)
 
     def run(*arguments: str) -> tuple[int, dict[str, Any], str]:
         code = cli.main([*arguments, "--json"])
