@@ -146,7 +146,7 @@ class _Verification:
             self.call(case, 0)
         self.second_state(first, others)
         self.kept(first, second)
-        self.memory_of_its_own(first)
+        self.memory_of_its_own(second)
         self.written_unseen(second)
         beside_one_another(self.judge, self.worker, self.entry, first)
         self.timed_state(second)
@@ -430,14 +430,13 @@ class _Verification:
             raise Rejected(rejection("output_reuse", f"an output returned earlier was changed by a later call: {comparison.reason}", case.name))
 
     def memory_of_its_own(self, case: Case) -> None:
-        """Make two calls on the same inputs: the second one's output does not lie where the first one's does, which is the caller's to write to."""
-        if any(self.judge.facts["aliases"]):
+        """Call once more on the last call's inputs, those of `case`: its output does not lie where the last one does, which is the caller's."""
+        if any(self.judge.facts["aliases"]) or not self.repeatable:
             return
         with as_rejections(case.name):
-            self.once(self.judge.ship(case), "same")
             self.worker.request("keep")
             self.worker.memory.keep()
-            self.once(self.judge.ship(case), "same")
+            self.worker.go(hold=True)
             shared = self.export()["aliases"]
         if number := next((f"{number}" for number, names in enumerate(shared) if KEPT in names), ""):
             text = f"output {number} lies in the memory of {KEPT}, on the same inputs: whoever wrote to that one gets what was written"
