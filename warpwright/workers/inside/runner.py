@@ -30,7 +30,7 @@ from warpwright.workers.inside.device import device_failure
 from warpwright.workers.inside.graphs import Graph
 from warpwright.workers.inside.integrity import Watch
 from warpwright.workers.tensors import exchange, variants
-from warpwright.workers.tensors.answer import describer, state_text, unusual, worked_out
+from warpwright.workers.tensors.answer import KEPT, describer, state_text, unusual, worked_out
 
 M_PERTURB, M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -6, -1, -3
 """Of glibc's mallopt."""
@@ -426,6 +426,9 @@ class Runner:
         held += [(f"input {number}", tensor) for number, tensor in enumerate(inputs)]
         if self.program is not None and self.program.module is not None:
             held += list(_state_of(self.program.module).items())
+        kept: list[torch.Tensor] = []
+        exchange.encode(self.kept, kept.append)
+        held += [(KEPT, tensor) for tensor in kept]
         aliases = []
         for number, output in enumerate(outputs):
             others = [(f"output {other}", tensor) for other, tensor in enumerate(outputs) if other < number]
