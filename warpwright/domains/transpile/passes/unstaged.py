@@ -25,6 +25,10 @@ MOST_READS = 24
 """Elements that a thread reads, up to which it pays: a loop that goes through a tile again and again reads it in one place from its copy."""
 
 
+Places = Mapping[tuple[int, ...], object]
+"""Elements of a shared array, by their indices."""
+
+
 @dataclass(frozen=True)
 class Unstaged:
     """A kernel without its copies."""
@@ -76,7 +80,7 @@ def rewritten(
     new = {id(read.expr): _in_memory(read, made[read.array][0], values) for read in reads}
     asked = [part for read in reads for part in windows.asked(read, made[read.array][1], values)]
     moved = [ir.map_expressions(s, lambda e: new.get(id(e)) or _held(e, values) or _grouped(e, values)) for s in (*kept, *then)]
-    held = [(windows.Window(*place, ()), {}) for place in values.registers.values()]
+    held: list[tuple[windows.Window, Places]] = [(windows.Window(*place, ()), {}) for place in values.registers.values()]
     return Unstaged(values.block, _used(moved), _apart([*made.values(), *held], values, rounds), _inside(asked, values), rounds)
 
 
@@ -198,7 +202,7 @@ def _inside(asked: Sequence[Polynomial], values: windows.Values) -> dict[str, st
     return {axis: " && ".join(parts) or "true" for axis, parts in texts.items()}
 
 
-def _apart(made: Sequence[tuple[windows.Window, Mapping[tuple[int, ...], object]]], values: windows.Values, rounds: str) -> str:
+def _apart(made: Sequence[tuple[windows.Window, Places]], values: windows.Values, rounds: str) -> str:
     """Return the condition under which a launch writes nothing that it has to have read before."""
     spans = {f"threadIdx.{axis}": f"ww::Range{{0, {size - 1}}}" for axis, size in zip(AXES, values.block, strict=True)}
     spans |= {f"blockIdx.{axis}": f"ww::Range{{0, (long)launch.grid.{axis} - 1}}" for axis in AXES}

@@ -61,11 +61,15 @@ def random_place(random: Random) -> str:
     {ends} {pick(('', 'if (second > 2) value[r] = 1;', 'place[rows + r] = second;'))}"""
 
 
+SEEDS = (4, 5, 7, 10, 13, 14, 17, 22, 0, 30, 1, 32)
+"""A third of all random ones have the form; of these, all but two."""
+
+
 @pytest.mark.compiler
 def test_random_ones_agree_with_fibers(many: Callable[[int], int]) -> None:
-    bodies = {f"k{seed}": random_place(Random(seed)) for seed in range(many(10))} | {"argmax": ARGMAX}
+    bodies = {f"k{seed}": random_place(Random(seed)) for seed in SEEDS[: many(len(SEEDS))]} | {"argmax": ARGMAX}
     fast, slow = (program(bodies, tier) for tier in ("vectors", "fibers"))
-    assert sum("at_r[nth]" in part for part in fast.source.split("_block(")) > len(bodies) // 3
+    assert sum("at_r[nth]" in part for part in fast.source.split("_block(")) > len(bodies) // 2
     x = np.random.default_rng(5).standard_normal(70 * 70).astype(np.float32).round(1)  # with equal values
     x[40:3000:97] = np.nan
     loaded = fast.load(OPTIMISED), slow.load(PLAIN)
