@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ GOLDEN = Path(__file__).parent / "golden"
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of these tests."""
     parser.addoption("--update-golden", action="store_true", help="write the golden texts instead of comparing with them")
-    parser.addoption("--as-shipped", action="store_true", help="compile translated kernels with the flags that users get, which takes long")
+    parser.addoption("--as-shipped", action="store_true", help="compile kernels with the flags that users get, which takes long")
 
 
 @pytest.fixture
@@ -77,6 +77,25 @@ def locks_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
     folder = tmp_path_factory.mktemp("locks")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(device_lock, "common_folder", lambda: folder)
+        yield
+
+
+@pytest.fixture(scope="module")
+def quick_builds(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Compile kernels with -O1: most tests ask what they compute, and -O3 takes up to four times as long. --as-shipped keeps -O3."""
+    from warpwright import native
+    from warpwright.native import standalone
+
+    build = native.build
+
+    def quick(text: str, defines: Sequence[str] = (), flags: Sequence[str] = native.FLAGS) -> Path:
+        return build(text, defines, ["-O1" if flag == "-O3" else flag for flag in flags])
+
+    with pytest.MonkeyPatch.context() as patch:
+        if not request.config.getoption("--as-shipped"):
+            patch.setattr(native, "build", quick)
+            assert '"-O3"' in standalone._TEXT
+            patch.setattr(standalone, "_TEXT", standalone._TEXT.replace('"-O3"', '"-O1"'))  # what generated files build themselves
         yield
 
 

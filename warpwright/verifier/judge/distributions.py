@@ -164,6 +164,17 @@ def _flipped(tensor: torch.Tensor, bit: int) -> torch.Tensor:
     return torch.empty_like(tensor).copy_(torch.where(tensor.isfinite() & (tensor != 0), flipped, tensor))
 
 
+def _smooth(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """A wave and a little noise: neighbours are alike, as an image's are; every second element says nearly what all say, but not quite."""
+    period, phase = (float(torch.rand((), generator=generator, device=tensor.device)) for _ in range(2))
+    places = torch.arange(tensor.numel(), device=tensor.device, dtype=torch.float64)
+    wave = torch.sin(2 * math.pi * (places / (SHORTEST_WAVE * (1 + period)) + phase)).to(tensor.dtype)
+    return wave.view(tensor.shape) + SMOOTH_NOISE * _random(tensor, generator)
+
+
+SHORTEST_WAVE, SMOOTH_NOISE = 24.0, 0.02
+"""Elements, up to twice as many; and the noise's size beside the wave's."""
+
 _TRANSFORMS: Mapping[str, Callable[[torch.Tensor, torch.Generator], torch.Tensor]] = {
     "nominal": lambda tensor, generator: tensor,
     "normal": _random,
@@ -175,6 +186,7 @@ _TRANSFORMS: Mapping[str, Callable[[torch.Tensor, torch.Generator], torch.Tensor
     "negated": lambda tensor, generator: -tensor,
     "offset": lambda tensor, generator: tensor + 10,
     "near_one": lambda tensor, generator: 1 + 0.01 * _random(tensor, generator),
+    "smooth": _smooth,
     "edited": _edited,
     "permuted": _permuted,
     "alike": lambda tensor, generator: _alike(tensor),

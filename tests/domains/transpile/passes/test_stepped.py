@@ -53,6 +53,25 @@ __global__ void largest(const int* x, int* y) {  // the branch is not the same f
   for (int d = 16; d > 0; d >>= 1) if (l < d && s[t] < s[t + d]) s[t] = s[t + d];
   y[t] = s[t - l];
 }
+__global__ void apart(const int* x, int* y) {  // loops of different lengths, behind which all meet
+  __shared__ volatile int s[64];
+  int t = threadIdx.x, w = t & 32;
+  s[t] = x[t];
+  for (int i = 0; i < (x[t] & 3); ++i) s[t] += s[w + (t + i) % 32];
+  y[t] = s[t] + s[w + (t + 1) % 32];
+}
+__device__ void some(volatile int* s, int t, int c) {  // those that return meet the others before the kernel goes on
+  if (c & 2) return;
+  s[t] += s[t & 32 | (t + 3 & 31)];
+  if (c & 1) s[t] *= 3; else { s[t] -= s[t & 32 | (t + 9 & 31)]; }
+}
+__global__ void left(const int* x, int* y) {
+  __shared__ volatile int s[64];
+  int t = threadIdx.x;
+  s[t] = x[t];
+  some(s, t, x[t]);
+  y[t] = s[t & 32 | (t + 4 & 31)];
+}
 __global__ void turned(const int* x, int* y) {  // an exchange in one statement
   volatile __shared__ int s[64];
   int t = threadIdx.y * blockDim.x + threadIdx.x;
@@ -63,6 +82,7 @@ __global__ void turned(const int* x, int* y) {  // an exchange in one statement
 """
 SHAPES = {
     "sums<int, 256>": (6, 256), "sums<float, 64>": (6, 64), "of_a_pointer": (3, 64), "scanned": (1, 128), "largest": (1, 64), "turned": (1, (16, 4)),
+    "apart": (1, 64), "left": (1, 64),
 }  # fmt: skip
 
 
@@ -80,6 +100,11 @@ def test_the_faster_tiers_do_as_fibers_in_steps() -> None:
         for kernels, y in zip(loaded, seen, strict=True):
             kernels[name][grid, block, 512](numbers.astype(kind), y)
         assert seen[0].any() and np.array_equal(*seen), name
+    x, s, t = numbers[:64].astype(np.int32), numbers[:64].copy(), np.arange(64)
+    for i in range(3):
+        s = np.where(i < (x & 3), s + s[(t & 32) + (t + i) % 32], s)
+    loaded[1]["apart"][1, 64](x, y := np.zeros(64, np.int32))
+    assert np.array_equal(y, s + s[(t & 32) + (t + 1) % 32])  # both tiers do what a warp in lockstep does
 
 
 WAITING = {
