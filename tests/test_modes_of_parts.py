@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 import warnings
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from warpwright.domains import graph  # noqa: E402
+from warpwright.domains.graph import template  # noqa: E402
 from warpwright.front import module as front  # noqa: E402
+from warpwright.targets.local import fell_back  # noqa: E402
 from warpwright.tasks import saved_module, taskfile  # noqa: E402
 from warpwright.workers.inside.runner import set_mode  # noqa: E402
 
@@ -78,3 +81,15 @@ def test_a_mode_is_set_as_the_original_has_it() -> None:
     assert modes(net) == {"": True, "forgetful": True, "linear": True, "dropout": False}
     set_mode(net, None, [])
     assert net.training and not net.dropout.training
+
+
+def test_a_program_that_leaves_its_calls_to_the_original_is_found_out() -> None:
+    """As a worker prints it: nobody saw that the programs of eleven recipes were all the original."""
+    watch: Any = types.ModuleType("watch")
+    exec(template.watch(), vars(watch))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("default")
+        watch._Watch(None).tell("a kind of this test", "forgetful is in eval mode and was verified in training mode: call .train()")
+    printed = "an earlier line\n" + warnings.formatwarning(str(said[0].message), said[0].category, said[0].filename, said[0].lineno)
+    assert fell_back(printed).startswith("this call takes the original's forward, not the faster one: forgetful is in eval mode")
+    assert fell_back("an earlier line\n") == ""
