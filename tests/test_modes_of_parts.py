@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +17,8 @@ from warpwright.domains.graph import template  # noqa: E402
 from warpwright.front import module as front  # noqa: E402
 from warpwright.targets.local import fell_back  # noqa: E402
 from warpwright.tasks import saved_module, taskfile  # noqa: E402
-from warpwright.workers.inside.runner import set_mode  # noqa: E402
+from warpwright.tasks.copying import copied  # noqa: E402
+from warpwright.workers.inside.runner import Runner, set_mode  # noqa: E402
 
 
 class Forgetful(torch.nn.Module):
@@ -73,6 +75,19 @@ def test_a_program_of_ours_fits_the_calls_that_it_is_judged_by(mixed: bool, tmp_
         assert worked(x).shape == (5, 3)
         torch.testing.assert_close(used(x), net(x))
     assert modes(used) == modes(net)
+
+
+def test_a_part_without_a_mode_is_left_without_one(tmp_path: Path) -> None:
+    """As what torch.jit.freeze made is: it has no attribute `training` until a mode is set."""
+    net = Net().eval()
+    del net.forgetful.training
+    assert not copied(net).dropout.training
+    with front._in_mode(net, "as_is"):
+        saved_module.write(net, [torch.randn(5, 4)], tmp_path / "net.pt")
+    run = Runner.__new__(Runner)
+    run.programs = {"candidate": SimpleNamespace(module=net)}  # type: ignore[dict-item]
+    run.switch_mode("candidate")
+    assert not net.dropout.training
 
 
 def test_a_mode_is_set_as_the_original_has_it() -> None:

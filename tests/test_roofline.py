@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -135,3 +136,9 @@ def test_the_probe_measures_something(monkeypatch: pytest.MonkeyPatch) -> None:
     found = peaks_probe.bandwidth("cpu", 1 << 20)
     assert 1e6 < found < 1e13
     assert 1e7 < peaks_probe.product_rate("cpu", peaks_probe.torch.float32, 128) < 1e15
+
+
+def test_a_process_that_takes_too_long_leaves_the_peaks_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(roofline, "_start", lambda: subprocess.Popen(["sleep", "60"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+    with pytest.raises(RooflineError, match="not known after"):
+        roofline._ask({"device": "cpu"}, 0.05)

@@ -124,8 +124,8 @@ class DeviceFailed(JudgeFailed):
         return (kind == "AcceleratorError" or "cuda" in message.casefold()) and any(said in message for said in cls.STICKY)
 
 
-FULL = ("out of memory", "STATUS_ALLOC_FAILED", "CUBLAS_STATUS_NOT_INITIALIZED")
-"""In messages of CUDA, cuBLAS and cuDNN where memory has run out."""
+FULL = ("out of memory", "ALLOC_FAILED", "ALLOCATION_FAILED", "CUBLAS_STATUS_NOT_INITIALIZED", "DefaultCPUAllocator")
+"""In messages of CUDA, its libraries and torch on a CPU where memory has run out."""
 
 
 def told_full(kind: str, message: str) -> bool:

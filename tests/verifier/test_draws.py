@@ -256,6 +256,8 @@ def test_of_a_smooth_input_every_second_element_says_nearly_what_all_say() -> No
 def test_of_large_inputs_the_first_rows_are_small_in_order_and_without_ties() -> None:
     [x, line] = distributions.redistribute([torch.randint(0, 50, (64, 128)).float() + 1, torch.rand(64)], "large", 61)
     assert bool((x[:8, 1:] > x[:8, :-1]).all()) and float(x[:8].min()) > 0 and float(x[:8].max()) <= 8
+    [like_the_others] = distributions.redistribute([torch.full((64, 128), 2.0)], "large", 61, mild=True)
+    assert bool((like_the_others == 6).all())
     assert float(x[8:].max()) == 150 and int((x[8:].sort(1).values.diff(dim=1) == 0).sum()) > 100
     assert int((line.diff() < 0).sum()) > 10
 

@@ -41,3 +41,13 @@ def test_what_was_written_to_is_made_again() -> None:
     held.put("b", [inputs])
     inputs.append(torch.zeros(1))  # a list of the caller's
     assert held.get("b") is None
+
+
+def test_inputs_of_every_kind_can_be_handed_over() -> None:
+    """Inference tensors count no writes, and are made again; sparse ones have no bytes of their own: who takes no such inputs says so later."""
+    held = Held(1 << 20)
+    with torch.inference_mode():
+        counted_by_nobody = torch.ones(3)
+    held.put("a", [counted_by_nobody])
+    held.put("b", [torch.eye(3).to_sparse()])
+    assert held.get("a") is None and held.get("b") is not None

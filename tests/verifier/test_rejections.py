@@ -44,6 +44,15 @@ def test_a_reason_gives_no_orders_to_a_terminal() -> None:
     assert reason.startswith("the call raised: \\x1b[2J\\rstatus: ok \\udcff\n\té")
 
 
+@pytest.mark.parametrize(
+    "message", ["CUDA out of memory. Tried to allocate 2.00 GiB.", "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate`"]
+)
+def test_memory_that_ran_out_is_said_so_by_whichever_library(message: str) -> None:
+    with pytest.raises(Rejected) as caught:
+        good({"error": f"RuntimeError: {message}", "kind": "RuntimeError", "message": f"RuntimeError: {message}", "device": ""}, "raised")
+    assert caught.value.verdict.check == "resources" and caught.value.verdict.status == "crashed"
+
+
 def test_findings_come_first_and_what_to_do_last() -> None:
     comparison = Comparison("values", "out: RMS error 1.0e-02 of the output's RMS, 3e+03 times what is allowed (...)")
     lines = rejection("values", comparison.reason, "edited", comparison).reason.splitlines()

@@ -90,3 +90,29 @@ def test_a_call_is_made_where_the_answer_is_sound(sound: set[tuple[int, int]], e
     monkeypatch.setattr(judge, "_random", type("Dice", (), {"randrange": lambda self, most: 3})(), raising=False)
     found = judge.sound(Case("nominal", 1), 1)
     assert (found and found.seed) == expected
+
+
+FACTORS = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.linalg.cholesky(x)
+
+def get_inputs():
+    a = torch.randn(16, 6, 6)
+    return [a @ a.mT + 6 * torch.eye(6)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.mark.parametrize("name", ["large", "small"])
+def test_where_the_first_rows_cannot_be_alike_they_are_like_the_others(name: str, tmp_path: Path) -> None:
+    (tmp_path / "task.py").write_text(FACTORS)
+    judging = JudgeWorker({"device": "cpu", "exchange": str(tmp_path), "isolation": {}})
+    judging.open(to_json(taskfile.describe(tmp_path / "task.py")), "7", False)
+    reply = judging.viable(to_json(Case(name, 3)), 0)
+    assert not reply["problem"] and reply["params"] == {"mild": 1}
+    assert "raises" in judging.viable(to_json(Case("negated", 3)), 0)["problem"]

@@ -84,7 +84,11 @@ def test_a_written_input_may_be_as_coarse_as_the_tasks_precision_and_the_rest_is
     assert within(coarse, own, wide) == (precision == "bf16")
 
 
-def test_memory_that_is_short_for_the_float64_run_is_no_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+SHORT = [torch.cuda.OutOfMemoryError("too little"), RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`")]
+
+
+@pytest.mark.parametrize("error", SHORT, ids=["torch", "cublas"])
+def test_memory_that_is_short_for_the_float64_run_is_no_end(error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "task.py"
     file.write_text(TASK)
     original, case = Original(taskfile.describe(file), "cpu", 5, 1 << 30), Case("normal", 3)
@@ -94,12 +98,12 @@ def test_memory_that_is_short_for_the_float64_run_is_no_end(tmp_path: Path, monk
         calls.append(1)
         answer = forward(x, y)
         if len(calls) == 1:
-            raise torch.cuda.OutOfMemoryError("too little")
+            raise error
         return answer
 
     monkeypatch.setattr(original.wide, "forward", short)
     seen = original.inputs_after(case, 0)
-    assert len(calls) == 2
+    assert len(calls) == 2 and not original.wide_problem
     assert all(torch.equal(one, other) for pair, again in zip(expected, seen, strict=True) for one, other in zip(pair, again, strict=True))
 
 

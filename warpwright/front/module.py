@@ -90,7 +90,7 @@ def _in_mode(model: torch.nn.Module, mode: Mode) -> Iterator[None]:
     """Set the training flags of all parts, and put each back afterwards."""
     if mode not in ("eval", "train", "as_is"):
         raise UsageError(f"expected the mode eval, train or as_is, saw {mode!r}")
-    before = [(part, part.training) for part in model.modules()]
+    before = [(part, part.training) for part in model.modules() if hasattr(part, "training")]  # what torch.jit.freeze made has no mode
     try:
         if mode != "as_is":
             model.train(mode == "train")
@@ -164,9 +164,10 @@ def load(path: Path, entry: str, module: torch.nn.Module, mode: Mode) -> torch.n
     faster.load_state_dict(module.state_dict())
     tensors = [*module.parameters(), *module.buffers()]
     faster.train(module.training if mode == "as_is" else mode == "train")
-    modes = {path: part.training for path, part in module.named_modules()} if mode == "as_is" else {}
-    for path, part in faster.named_modules():
-        part.training = modes.get(path, part.training)
+    parts = dict(faster.named_modules()) if mode == "as_is" else {}
+    for path, part in module.named_modules():
+        if path in parts and hasattr(part, "training"):
+            parts[path].training = part.training
     return faster.to(tensors[0].device) if tensors else faster
 
 

@@ -18,7 +18,8 @@ def copied(model: torch.nn.Module) -> torch.nn.Module:
 
     held = [item for part in model.modules() for item in vars(part).values() if isinstance(item, torch.Tensor) and not item.is_leaf]
     twin = copy.deepcopy(model, {id(item): item.detach().clone() for item in held})
-    modes = {path: part.training for path, part in model.named_modules()}
+    modes = {path: part.training for path, part in model.named_modules() if hasattr(part, "training")}  # what torch.jit.freeze made has no mode
     for path, part in twin.named_modules():
-        part.training = modes.get(path, part.training)
+        if path in modes:
+            part.training = modes[path]
     return twin

@@ -107,7 +107,7 @@ def work(task: Task, timeout: float = 300.0, folder: Path | None = None, count: 
         pass
     try:
         counted = Work(**(count() if count is not None else _ask({"task": to_json(task)}, timeout)))
-    except (RooflineError, subprocess.TimeoutExpired) as error:
+    except RooflineError as error:
         return Work(0, 0, note=f"not counted: {error}")
     if kept is not None:
         with suppress(OSError):  # a folder that cannot be written to keeps nothing
@@ -184,6 +184,9 @@ def _ask(question: Mapping[str, Any], timeout: float, started: Probe | None = No
     with started or _start() as process:
         try:
             stdout, stderr = process.communicate(json.dumps(question), timeout=timeout)
+        except subprocess.TimeoutExpired as error:
+            process.kill()
+            raise RooflineError(f"they were not known after {timeout:.0f} s") from error
         except BaseException:
             process.kill()
             raise

@@ -104,7 +104,7 @@ DISTRIBUTIONS: Mapping[str, str] = {
     "nominal": "as the task's own input function draws them",
     "normal": "standard normal",
     "strided": "standard normal, at other strides and off the start of their memory",
-    "large": "nominal times 3; of each tensor the first eighth of the rows is small, in order and without ties",
+    "large": "nominal times 3; of each tensor the first eighth of the rows is small, in order and without ties, if it can be",
     "small": "nominal times 0.01; the first rows as in large",
     "negated": "nominal times -1",
     "offset": "nominal plus 10",

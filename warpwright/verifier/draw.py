@@ -57,7 +57,8 @@ class Draw:
     fixed: int | None = None
     """1: integers, Booleans and Python numbers stay as the task's own inputs have them, and where those have them in memory."""
     mild: int | None = None
-    """1: no integer tensor stands nearly all at one end of its range, and no Python Boolean is another. Of strides: lines begin at wide words."""
+    """1: no integer tensor stands nearly all at one end of its range, and no Python Boolean is another. Of strides: lines begin at wide words.
+    Of real numbers: the first rows are like the others."""
     layout: int | None = None
     """Seed of the strides, if it is not the case's own."""
     turned: int | None = None

@@ -241,6 +241,10 @@ class Judge:
             reply = self._ask("viable", case=asdict(case), which=which, **self._asks_host)
         return not reply["problem"] and reply["params"] == case.params
 
+    def hands_out_again(self, case: Case) -> set[int]:
+        """Return which of its outputs the original gives in the same memory again, by number."""
+        return set(self._ask("hands_out_again", case=asdict(case))["numbers"])
+
     def state(self, which: int) -> Any:
         """Return state number `which`, for a worker's load_state or set_state."""
         return self._ask("state", which=which)["state"]

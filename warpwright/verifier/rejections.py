@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from warpwright.base import Verdict
-from warpwright.errors import CallRaised, WorkerDied, WorkerError, WorkerProtocol, WorkerRan, WorkerTimeout
+from warpwright.errors import CallRaised, WorkerDied, WorkerError, WorkerProtocol, WorkerRan, WorkerTimeout, told_full
 from warpwright.verifier.checks import ADVICE, CHECKS, DISTRIBUTIONS, FOUND
 from warpwright.verifier.judge_client import Comparison, Judge, Shipment
 from warpwright.workers.process import printable
@@ -63,9 +63,10 @@ def good(reply: dict[str, Any], check: str) -> dict[str, Any]:
     """
     if "error" in reply:
         reason = str(reply["error"])
-        if reply.get("device") and check != "build" and "OutOfMemoryError" not in reason:
+        full = "OutOfMemoryError" in reason or told_full(str(reply.get("kind")), str(reply.get("message")))
+        if reply.get("device") and check != "build" and not full:
             raise Rejected(rejection("raised", f"after a call the device was in error: {reply['device']}\n{DEVICE_ADVICE}"))
-        raise Rejected(rejection("resources" if "OutOfMemoryError" in reason else check, reason))
+        raise Rejected(rejection("resources" if full else check, reason))
     return reply
 
 

@@ -186,6 +186,9 @@ def _calm_first(tensor: torch.Tensor) -> torch.Tensor:
     return calm
 
 
+CALM = ("large", "small")
+"""Distributions in which the first rows are so, unless the original refuses that: they are alike, and a matrix is singular then."""
+
 CALM_PART, CALM_SIZE = 8, 0.05
 """One row in so many, and the size of their values beside the others'."""
 
@@ -196,8 +199,8 @@ _TRANSFORMS: Mapping[str, Callable[[torch.Tensor, torch.Generator], torch.Tensor
     "nominal": lambda tensor, generator: tensor,
     "normal": _random,
     "strided": _random,
-    "large": lambda tensor, generator: _calm_first(tensor * 3),
-    "small": lambda tensor, generator: _calm_first(tensor * 0.01),
+    "large": lambda tensor, generator: tensor * 3,
+    "small": lambda tensor, generator: tensor * 0.01,
     "huge": lambda tensor, generator: tensor * 1e4,
     "tiny": lambda tensor, generator: tensor * 1e-30,
     "negated": lambda tensor, generator: -tensor,
@@ -244,10 +247,11 @@ def _rises(tensor: torch.Tensor) -> bool:
     return tensor.dim() == 1 and tensor.numel() > 2 and bool((tensor.diff() > 0).all())
 
 
-def redistribute(inputs: Any, name: str, seed: int) -> Any:
+def redistribute(inputs: Any, name: str, seed: int, mild: bool = False) -> Any:
     """Return nominal inputs with the values of distribution `name`; what is no floating-point tensor stays as it is.
 
-    "edited": with an even `seed` one element of one tensor is replaced, and nothing else; with an odd one a few of each tensor.
+    `mild`: the first rows are like the others. "edited": with an even `seed` one element of one tensor is replaced, and nothing else; with an odd one
+    a few of each tensor.
     """
     from torch.utils._pytree import tree_leaves, tree_map
 
@@ -270,6 +274,7 @@ def redistribute(inputs: Any, name: str, seed: int) -> Any:
         work = value if value.dtype in (torch.float32, torch.float64) or name == "alike" else value.float()
         transform = _TRANSFORMS[name] if alone is None else _nudged
         changed = transform(work, generators[value.device])
+        changed = _calm_first(changed) if name in CALM and not mild else changed
         changed = (changed * UNEVEN[name] if seen - 1 == lesser else changed).to(value.dtype)
         return changed.sort().values if _rises(value) else changed
 

@@ -35,9 +35,12 @@ class Held:
         return inputs
 
     def put(self, key: Hashable, inputs: list[Any]) -> None:
-        """Keep the inputs of a case."""
+        """Keep the inputs of a case. Not those of which nobody could say whether they were written to: inference tensors count no writes."""
         self._kept.pop(key, None)
-        self._kept[key] = inputs, _versions(inputs), sum(tensor.nbytes for tensor in _tensors(inputs))
+        tensors = _tensors(inputs)
+        if any(tensor.is_inference() for tensor in tensors):
+            return
+        self._kept[key] = inputs, _versions(inputs), sum(tensor.nbytes for tensor in tensors if tensor.layout is torch.strided)
         total = sum(size for _, _, size in self._kept.values())
         while len(self._kept) > 1 and total > self.budget:
             total -= self._kept.popitem(last=False)[1][2]

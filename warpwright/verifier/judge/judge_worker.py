@@ -17,7 +17,7 @@ from warpwright.tasks import footprint
 from warpwright.tasks.mode import Mode
 from warpwright.verifier.checks import INFINITE
 from warpwright.verifier.draw import MIXED, STRIDED, TAKEN, Draw, with_draw
-from warpwright.verifier.judge import counters, discrete
+from warpwright.verifier.judge import counters, discrete, distributions
 from warpwright.verifier.judge.certificate import certify
 from warpwright.verifier.judge.freed import keep_freed_memory
 from warpwright.verifier.judge.judgement import Judgement, digest_of, identical, near, within
@@ -54,7 +54,7 @@ def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
     judge = JudgeWorker(order)
     names = (
         "hello", "open", "certify", "state", "ship", "compare", "compare_inputs", "compare_state", "unchanged", "probe", "viable", "forget",
-        "trim", "host_only", "digest", "count", "take_state", "settle",
+        "trim", "host_only", "digest", "count", "take_state", "settle", "hands_out_again",
     )  # fmt: skip
     operations = {name: _tidy(getattr(judge, name), order["device"]) for name in names}
     serve_requests(request_fd, reply_fd, operations, broken=lost_for)
@@ -127,7 +127,7 @@ class JudgeWorker:
             original.current = None
         init = exchange.encode(original.reference.init_inputs, lambda tensor: self.shelf.put(tensor, "init"), trusted=True)
         training = bool(original.model.training)
-        apart = [path for path, part in original.model.named_modules() if bool(part.training) is not training]
+        apart = [path for path, part in original.model.named_modules() if bool(getattr(part, "training", training)) is not training]
         return {"init": init, "training": training, "apart": apart, "source": original.reference.source_text, **facts}
 
     def _ask_host_first(self) -> None:
@@ -179,6 +179,13 @@ class JudgeWorker:
             raise
         except Exception as error:  # whatever a program raises
             raise TaskError(f"the original raises on {self.device}: {type(error).__name__}: {str(error)[:500]}") from error
+
+    def hands_out_again(self, case: dict[str, Any]) -> dict[str, Any]:
+        """Return the numbers of the outputs that the original gives in the same memory in two calls: what it keeps, such as a table, is its own."""
+        original = self._original
+        inputs = original.inputs(from_json(Case, case))
+        one, other = (tensors_of(original.run_own(inputs, 0)) for _ in range(2))
+        return {"numbers": [number for number, (first, second) in enumerate(zip(one, other, strict=True)) if _shares(first, second)]}
 
     def _differs_again(self, original: Original, case: Case, output: Any) -> bool:
         """Whether a second call on the same input, in the state that the first one left, gives another answer."""
@@ -300,7 +307,7 @@ class JudgeWorker:
         if drawn.name in INFINITE and self.multiplies:
             return {"problem": "infinities in sums of products mean nothing", "params": dict(drawn.params)}
         problem, draw = self._problem(drawn, which), Draw.of_case(drawn)
-        for milder in (replace(draw, mild=1) if drawn.name in discrete.LEVEL else draw, replace(draw, fixed=1)):
+        for milder in (replace(draw, mild=1) if drawn.name in (*discrete.LEVEL, *distributions.CALM) else draw, replace(draw, fixed=1)):
             if problem and milder != draw and not draw.fixed:
                 drawn = with_draw(drawn, milder)
                 problem = self._problem(drawn, which)

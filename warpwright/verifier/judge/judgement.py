@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from warpwright.base import Case, Errors
+from warpwright.errors import told_full
 from warpwright.verifier.judge import parts
 from warpwright.verifier.judge.conditioning import examined
 from warpwright.verifier.judge.left_behind import is_excused, states_of_moves
@@ -53,9 +54,11 @@ class Judgement:
             return result
         try:
             closer = self._judge(values, self._examine(case, which), case)
-        except torch.cuda.OutOfMemoryError:  # there is no room for a second look: the first one stands
+        except Exception as error:
+            if not told_full(type(error).__name__, str(error)):
+                raise
             self.original.current = None
-            return result
+            return result  # there is no room for a second look: the first one stands
         return {**(closer if first["check"] else first), "shares": closer["shares"] if typical else {}}
 
     def judge_state(self, seen: Mapping[str, torch.Tensor], case: Case, which: int) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from warpwright.base import Case, Errors, Precision, Task
-from warpwright.errors import TaskError
+from warpwright.errors import TaskError, told_full
 from warpwright.tasks import taskfile
 from warpwright.tasks.copying import copied
 from warpwright.tasks.padding import padded_as_on_devices
@@ -358,7 +358,7 @@ class Original:
         self.held.make_room()
         draw = Draw.of_case(case)
         nominal = self.reference.make_inputs(case.seed if draw.of is None else draw.of, self.device)
-        inputs: list[Any] = distributions.redistribute(nominal, case.name, case.seed + 1)
+        inputs: list[Any] = distributions.redistribute(nominal, case.name, case.seed + 1, bool(draw.mild))
         if case.name == STRIDED:
             layout = case.seed if draw.layout is None else draw.layout
             inputs = discrete.restride(inputs, layout + 3, draw.turned or 0, bool(draw.fixed), bool(draw.mild))
@@ -398,14 +398,13 @@ class Original:
         if self.wide is not None and not self.wide_problem:
             try:
                 return self._widely(inputs, rounding, left)
-            except torch.cuda.OutOfMemoryError:
-                pass  # what the failed run held is let go of at the end of this block
             except Exception as error:  # whatever a program raises
                 self.current = None
-                own = self.run_own(inputs, which)  # raises where it is the input that the program does not take
-                self.wide_problem = f"the original does not run in float64: {str(error)[:300]}"
-                self.worked_out.clear()
-                return own
+                if not told_full(type(error).__name__, str(error)):  # else what the failed run held is let go of at the end of this block
+                    own = self.run_own(inputs, which)  # raises where it is the input that the program does not take
+                    self.wide_problem = f"the original does not run in float64: {str(error)[:300]}"
+                    self.worked_out.clear()
+                    return own
             self.current = None
             return self._widely_in_less_memory(inputs, which, rounding, left)
         return self.run_own(inputs, which)

@@ -234,7 +234,7 @@ class Runner:
         """Put a module into the other mode of training and evaluation, and back."""
         module = self.programs[entry].module
         if module is not None:
-            before = [(part, part.training) for part in module.modules()]
+            before = [(part, part.training) for part in module.modules() if hasattr(part, "training")]
             module.train(not module.training)
             module.train(not module.training)
             for part, training in before:
