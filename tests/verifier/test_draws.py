@@ -253,6 +253,23 @@ def test_of_a_smooth_input_every_second_element_says_nearly_what_all_say() -> No
         assert float((x.view(-1)[1:] - x.view(-1)[:-1]).abs().max()) < 0.5
 
 
+@pytest.mark.parametrize("name", sorted(DISTRIBUTIONS))
+def test_inputs_lie_in_memory_as_the_tasks_own(name: str) -> None:
+    images, turned = torch.randn(16, 4, 6, 6).to(memory_format=torch.channels_last), torch.randn(8, 32).T
+    spread = torch.randn(9, 5, dtype=torch.complex64).T
+    drawn = distributions.redistribute([images, turned, spread], name, 5)
+    assert [one.stride() for one in drawn] == [images.stride(), turned.stride(), spread.stride()]
+    whole = [torch.randint(0, 9, (6, 7)).T, torch.rand(5, 4).T > 0.5]
+    assert [one.stride() for one in discrete.vary(whole, name, 5, False)] == [(1, 7), (1, 4)]
+
+
+def test_a_long_wave_is_one_wave(monkeypatch: pytest.MonkeyPatch) -> None:
+    [whole] = distributions.redistribute([torch.randn(10, 100)], "smooth", 3)
+    monkeypatch.setattr(distributions, "SINES", 64)
+    [in_pieces] = distributions.redistribute([torch.randn(10, 100)], "smooth", 3)
+    assert torch.equal(whole, in_pieces)
+
+
 def test_of_large_inputs_the_first_rows_are_small_in_order_and_without_ties() -> None:
     [x, line] = distributions.redistribute([torch.randint(0, 50, (64, 128)).float() + 1, torch.rand(64)], "large", 61)
     assert bool((x[:8, 1:] > x[:8, :-1]).all()) and float(x[:8].min()) > 0 and float(x[:8].max()) <= 8

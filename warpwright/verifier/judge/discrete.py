@@ -18,6 +18,7 @@ import torch
 from torch.utils._pytree import tree_map
 
 from warpwright.verifier.draw import VARIATIONS
+from warpwright.verifier.judge.distributions import laid_out_as
 
 EDITED_SHARE, FEW_EDITS = 0.02, 8
 RARE_SHARE = 0.1
@@ -43,7 +44,7 @@ def vary(inputs: Any, name: str, seed: int, distinct: bool, mild: bool = False) 
         if isinstance(value, torch.Tensor):
             if value.device not in generators:
                 generators[value.device] = torch.Generator(value.device).manual_seed(seed)
-            return _varied(value, kind, generators[value.device], dice, distinct)
+            return laid_out_as(value, _varied(value, kind, generators[value.device], dice, distinct))
         if type(value) is bool and kind in LEVEL:
             return not value
         if type(value) in (int, float):

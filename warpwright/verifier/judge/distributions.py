@@ -167,9 +167,12 @@ def _flipped(tensor: torch.Tensor, bit: int) -> torch.Tensor:
 def _smooth(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """A wave and a little noise: neighbours are alike, as an image's are; every second element says nearly what all say, but not quite."""
     period, phase = (float(torch.rand((), generator=generator, device=tensor.device)) for _ in range(2))
-    places = torch.arange(tensor.numel(), device=tensor.device, dtype=torch.float64)
-    wave = torch.sin(2 * math.pi * (places / (SHORTEST_WAVE * (1 + period)) + phase)).to(tensor.dtype)
-    return wave.view(tensor.shape) + SMOOTH_NOISE * _random(tensor, generator)
+    wave = torch.empty(tensor.numel(), device=tensor.device, dtype=tensor.dtype)
+    for first in range(0, tensor.numel(), SINES):
+        last = min(first + SINES, tensor.numel())
+        places = torch.arange(first, last, device=tensor.device, dtype=torch.float64)
+        wave[first:last] = places.div_(SHORTEST_WAVE * (1 + period)).add_(phase).mul_(2 * math.pi).sin_()
+    return wave.view(tensor.shape).add_(_random(tensor, generator), alpha=SMOOTH_NOISE)
 
 
 def _calm_first(tensor: torch.Tensor) -> torch.Tensor:
@@ -191,6 +194,9 @@ CALM = ("large", "small")
 
 CALM_PART, CALM_SIZE = 8, 0.05
 """One row in so many, and the size of their values beside the others'."""
+
+SINES = 1 << 22
+"""Elements whose float64 values are there at once: of all of them they would take several times the memory of the input."""
 
 SHORTEST_WAVE, SMOOTH_NOISE = 24.0, 0.02
 """Elements, up to twice as many; and the noise's size beside the wave's."""
@@ -247,6 +253,12 @@ def _rises(tensor: torch.Tensor) -> bool:
     return tensor.dim() == 1 and tensor.numel() > 2 and bool((tensor.diff() > 0).all())
 
 
+def laid_out_as(tensor: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """Return values in memory as a tensor's are: a program may rely on the layout of the task's own inputs wherever no other one is asked for."""
+    usual = torch.empty_like(tensor, device="meta").stride()
+    return values if values.stride() == usual else torch.empty_like(tensor).copy_(values)
+
+
 def redistribute(inputs: Any, name: str, seed: int, mild: bool = False) -> Any:
     """Return nominal inputs with the values of distribution `name`; what is no floating-point tensor stays as it is.
 
@@ -276,7 +288,7 @@ def redistribute(inputs: Any, name: str, seed: int, mild: bool = False) -> Any:
         changed = transform(work, generators[value.device])
         changed = _calm_first(changed) if name in CALM and not mild else changed
         changed = (changed * UNEVEN[name] if seen - 1 == lesser else changed).to(value.dtype)
-        return changed.sort().values if _rises(value) else changed
+        return changed.sort().values if _rises(value) else laid_out_as(value, changed)
 
     return inputs if name == "nominal" else tree_map(change, inputs)
 
