@@ -22,7 +22,7 @@ test: $(VENV)/.installed-dev
 
 test-slow: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -m slow
-	$(BIN)/python -m pytest --as-shipped -n $(TESTERS) --dist worksteal tests/domains/transpile
+	$(BIN)/python -m pytest --as-shipped -n $(TESTERS) --dist worksteal tests/domains tests/translation tests/test_acts.py tests/test_transpile_library.py
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

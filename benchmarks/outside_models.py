@@ -33,9 +33,8 @@ import torch
 
 from benchmarks import fifth_outside_models, fourth_outside_models, third_outside_models
 from benchmarks.third_outside_models import Maker, normal, of, tokens
-from benchmarks.third_party import MOST, TECHNIQUES
+from benchmarks.third_party import exact_steps, leaves
 from warpwright.domains import graph
-from warpwright.domains.graph import results
 from warpwright.errors import WarpwrightError
 from warpwright.tasks import saved_module, taskfile
 
@@ -128,31 +127,18 @@ def _operators(ir: Any) -> int:
 
 
 def _compared(space: Any, name: str, model: torch.nn.Module, given: tuple[Any, ...]) -> str:
-    recipe: list[Any] = []
-    ir = space.start
-    while len(recipe) < MOST:
-        action = next((a for t in space.techniques if t.name in TECHNIQUES for a in t.sites(ir)), None)
-        if action is None:
-            break
-        ir = space.apply(ir, action)
-        recipe.append(action)
+    recipe = exact_steps(space)
     text = space.candidate(recipe).source.text
     new = taskfile.run_text(text, f"<{name}>", f"outside_{name}").ModelNew().eval().requires_grad_(False)
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)  # a call that falls back proves nothing
         warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"(?!.*warpwright)")
         torch.manual_seed(1)
-        expected = _leaves(model(*given))
+        expected = leaves(model(*given))
         torch.manual_seed(1)
-        found = _leaves(new(*given))
+        found = leaves(new(*given))
     error = max(float((a - b).abs().max() / b.abs().max().clamp_min(1e-30)) if b.numel() else 0.0 for a, b in zip(found, expected, strict=True))
     return f"{'yes' if error <= MOST_DIFFERENT else 'WRONG'} ({error:.0e}, {len(recipe)} steps)"
-
-
-def _leaves(value: Any) -> list[torch.Tensor]:
-    flat: list[Any] = []
-    results.flatten(value, flat)
-    return [leaf.double() for leaf in flat if isinstance(leaf, torch.Tensor)]
 
 
 def main() -> None:

@@ -179,7 +179,8 @@ def in_order(model: nn.Module, inputs: Inputs) -> list[Any]:
     return [value for _, value in values[: [name for name, _ in values].index(last) + 1]]
 
 
-def _recipe(space: Any) -> list[Any]:
+def exact_steps(space: Any) -> list[Any]:
+    """Return a recipe of exact rewrites, MOST at most, each at the first place that is legal."""
     recipe: list[Any] = []
     ir = space.start
     while len(recipe) < MOST:
@@ -191,13 +192,15 @@ def _recipe(space: Any) -> list[Any]:
     return recipe
 
 
-def _leaves(value: Any) -> list[torch.Tensor]:
+def leaves(value: Any) -> list[torch.Tensor]:
+    """Return the tensors of what a call returned, in float64."""
     flat: list[Any] = []
     results.flatten(value, flat)
     return [leaf.double() for leaf in flat if isinstance(leaf, torch.Tensor)]
 
 
-def _error(found: list[torch.Tensor], exact: list[torch.Tensor]) -> float:
+def error_of(found: list[torch.Tensor], exact: list[torch.Tensor]) -> float:
+    """Return the largest error of a result over its largest number, of the worst result."""
     return max(float((a - b).abs().max() / b.abs().max().clamp_min(1e-30)) for a, b in zip(found, exact, strict=True))
 
 
@@ -217,16 +220,16 @@ def attempt(name: str, folder: Path) -> dict[str, Any]:
         space = graph.space(taskfile.describe(folder / f"{name}.pt"))
         if space.start.unreadable:
             return row | {"reason": space.start.unreadable, "seconds": round(time.perf_counter() - begun, 1)}
-        recipe = _recipe(space)
+        recipe = exact_steps(space)
         candidate = space.candidate(recipe)
         row |= {"captured": True, "nodes": sum(node.op == "call_function" for node in space.start.graph.nodes), "steps": len(recipe)}
         new = taskfile.run_text(candidate.source.text, f"<{name}>", f"third_party_{name}").ModelNew()
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("error", RuntimeWarning)  # a call that falls back proves nothing
-            original, found = _leaves(model(*given)), _leaves(new(*given))
+            original, found = leaves(model(*given)), leaves(new(*given))
             wide = [value.double() if isinstance(value, torch.Tensor) and value.is_floating_point() else value for value in given]
-            exact = _leaves(copy.deepcopy(model).double()(*wide))
-        ours, theirs = _error(found, exact), _error(original, exact)
+            exact = leaves(copy.deepcopy(model).double()(*wide))
+        ours, theirs = error_of(found, exact), error_of(original, exact)
         row["verified"] = "right" if ours <= max(2 * theirs, 1e-6) else "WRONG"
         row |= {"error": ours, "error_original": theirs}
     except (WarpwrightError, RuntimeWarning, RuntimeError, TypeError, ValueError, AttributeError, AssertionError) as error:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Iterator
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ GOLDEN = Path(__file__).parent / "golden"
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of these tests."""
     parser.addoption("--update-golden", action="store_true", help="write the golden texts instead of comparing with them")
-    parser.addoption("--as-shipped", action="store_true", help="compile translated kernels with the flags that users get, which takes long")
+    parser.addoption("--as-shipped", action="store_true", help="compile kernels with the flags that users get, which takes long")
 
 
 @pytest.fixture
@@ -50,12 +51,13 @@ def command(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pyte
     In this process: its fork server serves every command, where a process each time costs three imports of torch, 6 s of CPU time. No search ends
     because a program is near the peaks of this machine, which other tests may have kept busy when they were measured.
     """
-    from warpwright import cli, loop
+    from warpwright import cli
     from warpwright.cli import programs
+    from warpwright.loop import running
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(programs, "TIMING_SECONDS", 0.3)  # no test rests on how narrow an interval is
-    monkeypatch.setattr(loop, "NO_HEADROOM", math.inf)
+    monkeypatch.setattr(running, "NO_HEADROOM", math.inf)
 
     def run(*arguments: str) -> tuple[int, dict[str, Any], str]:
         code = cli.main([*arguments, "--json"])
@@ -77,6 +79,36 @@ def locks_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
     folder = tmp_path_factory.mktemp("locks")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(device_lock, "common_folder", lambda: folder)
+        yield
+
+
+@pytest.fixture(scope="module")
+def quick_builds(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Compile kernels with -O1: most tests ask what they compute, and -O3 takes up to four times as long. --as-shipped keeps -O3.
+
+    Gold, where there is one, links a small library in 0.02 s of the processor's time, and GNU's linker in 0.1 s.
+    """
+    from warpwright import native
+    from warpwright.native import standalone
+
+    build, syntax_errors = native.build, native.syntax_errors
+    linker = ["-fuse-ld=gold"] if shutil.which("ld.gold") else []
+
+    def quick(flags: Sequence[str]) -> list[str]:
+        return [*("-O1" if flag == "-O3" else flag for flag in flags), *linker]
+
+    def quick_build(text: str, defines: Sequence[str] = (), flags: Sequence[str] = native.FLAGS) -> Path:
+        return build(text, defines, quick(flags))
+
+    def quick_syntax_errors(text: str, name: str, flags: Sequence[str] = native.FLAGS) -> str:
+        return syntax_errors(text, name, quick(flags))  # the same flags: the precompiled header is the same
+
+    with pytest.MonkeyPatch.context() as patch:
+        if not request.config.getoption("--as-shipped"):
+            patch.setattr(native, "build", quick_build)
+            patch.setattr(native, "syntax_errors", quick_syntax_errors)
+            assert '"-O3"' in standalone._TEXT
+            patch.setattr(standalone, "_TEXT", standalone._TEXT.replace('"-O3"', '"-O1"'))  # what generated files build themselves
         yield
 
 

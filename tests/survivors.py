@@ -183,9 +183,9 @@ SURVIVORS: dict[str, Survivor] = {
         forward="self.hoard = []\nwhile time.monotonic() < END:\n    self.hoard.append(torch.ones(1 << 24))",
     ),
     "loud": Survivor(
-        "Prints half a gigabyte as fast as it can, then works on.",
+        "Prints 64 megabytes as fast as it can, then works on.",
         ("ok",),
-        top="block = b'x' * (1 << 20)\nfor _ in range(512):\n    os.write(1, block)\n    os.write(2, block[:1024])",
+        top="block = b'x' * (1 << 20)\nfor _ in range(64):\n    os.write(1, block)\n    os.write(2, block[:1024])",
     ),
     "full_disk": Survivor(
         "Fills its work folder until it is refused, and does not catch the error.",

@@ -28,7 +28,7 @@ CUDA_KINDS = ("cuda_graph", "recorded", "recorded_original")
 
 
 @pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def cache(quick_builds: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Build kernels into a folder of the run's own."""
     before = os.environ.get("WARPWRIGHT_CACHE")
     os.environ["WARPWRIGHT_CACHE"] = str(tmp_path_factory.mktemp("built"))

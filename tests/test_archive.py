@@ -288,11 +288,11 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": f"{here.parent}{os.pathsep}{here}"}
 
 
-KILLS = 50
+KILLS = 20
 PROGRAMS = 2000
 
 
-def test_killed_fifty_times(tmp_path: Path) -> None:
+def test_killed_twenty_times(tmp_path: Path) -> None:
     """SIGKILL at random moments of a running loop, and resumed: nothing measured twice, nothing lost, always readable."""
     path, log = tmp_path / "archive.db", tmp_path / "log"
     command = [sys.executable, str(Path(__file__).with_name("fake_bench.py")), str(path), str(log)]
@@ -312,7 +312,7 @@ def test_killed_fifty_times(tmp_path: Path) -> None:
         assert not begun & known, "measured twice"
         if path.exists():
             known |= check_archive(path, {line.split()[1] for line in fresh if line.startswith("recorded ")} | known)
-    assert len(known) >= 10  # it was killed in mid-work too, however slow the machine
+    assert len(known) >= KILLS // 5  # it was killed in mid-work too, however slow the machine
     subprocess.run([*command, str(len(known) + 20)], env=environment(), check=True, timeout=120)
     with Archive(path) as archive:
         rows = archive.records(history=True)

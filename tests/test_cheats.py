@@ -3,7 +3,7 @@
 Programs are sorted by task, so that one judge serves all of a task's programs. Cheats marked "timing" are honest while they are verified
 and are caught by the checks of timed calls; they go through the whole evaluator. Cheats marked "cuda" need a GPU; programs
 marked "slow" repeat what others show on another task. Of the cheats that share a row of the table and the check that rejects them, one runs in
-the fast part, as does half of the honest programs; the others run with `make test-slow`.
+the fast part, as does a third of the honest programs; the others run with `make test-slow`.
 """
 
 from __future__ import annotations
@@ -99,8 +99,9 @@ def repeated() -> frozenset[str]:
 REPEATED = repeated()
 
 
-SECOND_HALF = {one.name for one in corpus.programs("honest") if hashlib.sha256(one.name.encode()).digest()[0] % 2}
-"""Honest programs that run with `make test-slow`, by their names' digests."""
+HONEST_SHARE = 3
+LATER = {one.name for one in corpus.programs("honest") if hashlib.sha256(one.name.encode()).digest()[0] % HONEST_SHARE}
+"""Honest programs that run with `make test-slow`, all but one in HONEST_SHARE, by their names' digests."""
 
 
 def marks(program: corpus.Program, device: str) -> list[pytest.MarkDecorator]:
@@ -110,7 +111,7 @@ def marks(program: corpus.Program, device: str) -> list[pytest.MarkDecorator]:
         found += [pytest.mark.xfail(reason=KNOWN_GAPS[program.name], strict=False)]
     if device != "cpu":
         found += [pytest.mark.cuda, pytest.mark.skipif(not HAS_CUDA, reason="needs an NVIDIA GPU; its analogue for the CPU runs")]
-    if "slow" in program.needs or program.name in REPEATED or program.name in SECOND_HALF:
+    if "slow" in program.needs or program.name in REPEATED or program.name in LATER:
         found += [pytest.mark.slow]
     if "compiler" in program.needs:
         found += [pytest.mark.compiler, pytest.mark.skipif(not HAS_COMPILER, reason="needs a C++ compiler")]

@@ -14,7 +14,8 @@ import pytest
 import warpwright.transpile
 from warpwright.cli import main
 
-pytestmark = [pytest.mark.compiler, pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")]
+needs_compiler = pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")
+pytestmark = [pytest.mark.usefixtures("quick_builds"), pytest.mark.compiler, needs_compiler]
 
 TEXT = """
 #include "scale.h"
@@ -57,7 +58,7 @@ void run(float* y) { scale<<<1, 32>>>(y, y, 1, 2, false); fill<<<1, 1>>>(y, 1.f)
 
 
 @pytest.fixture(scope="module")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> warpwright.transpile.Kernels:
+def kernels(quick_builds: None, tmp_path_factory: pytest.TempPathFactory) -> warpwright.transpile.Kernels:
     folder = tmp_path_factory.mktemp("library")
     (folder / "include").mkdir()
     (folder / "include" / "scale.h").write_text("#define FACTOR 10\n")

@@ -148,7 +148,7 @@ def row_of(name: str, ahead: bool) -> dict[str, Any]:
         space = graph.space(taskfile.describe(Path(folder) / f"{name}.pt"))
         if space.start.unreadable:
             return row | {"reason": space.start.unreadable}
-        recipe = third_party._recipe(space)
+        recipe = third_party.exact_steps(space)
         programs: dict[str, Callable[[], Any]] = {"eager": lambda: model(*given)}
         compiled = torch.compile(model, dynamic=False)
         begun = time.perf_counter()
@@ -168,11 +168,11 @@ def row_of(name: str, ahead: bool) -> dict[str, Any]:
             seconds[schedule] = time.perf_counter() - begun
             programs[schedule] = lambda program=new[schedule]: program(*given)  # type: ignore[misc]
         wide = [value.double() if isinstance(value, torch.Tensor) and value.is_floating_point() else value for value in given]
-        exact = third_party._leaves(copy.deepcopy(model).double()(*wide))
+        exact = third_party.leaves(copy.deepcopy(model).double()(*wide))
         times = medians(programs)
         if "plan" in new:
-            row["error"] = f"{third_party._error(third_party._leaves(new['plan'](*given)), exact):.1e}"
-        row["error_original"] = f"{third_party._error(third_party._leaves(model(*given)), exact):.1e}"
+            row["error"] = f"{third_party.error_of(third_party.leaves(new['plan'](*given)), exact):.1e}"
+        row["error_original"] = f"{third_party.error_of(third_party.leaves(model(*given)), exact):.1e}"
     row |= {f"{key}_us": round(value, 1) for key, value in times.items()} | {f"build_{key}_s": round(value, 1) for key, value in seconds.items()}
     if "plan" in times:
         row["plan_vs_best"] = round(min(times["eager"], times["compile"]) / times["plan"], 2)

@@ -67,7 +67,7 @@ class Model(torch.nn.Module):
         if case.call == "topk":
             values, indices = torch.topk(x, case.number, sorted=case.form != "unsorted")
             return values, indices
-        options = {"descending": case.form == "descending", "stable": case.form == "stable"}
+        options: dict[str, Any] = {"descending": case.form == "descending", "stable": case.form == "stable"}
         if case.call == "argsort":
             return torch.argsort(x, dim=-1, **options)
         values, indices = torch.sort(x, dim=-1, **options)

@@ -26,8 +26,9 @@ from benchmarks.rgnn.batches import seconds
 from benchmarks.rgnn.forward_training import Clock, bandwidth, layer_of, runs
 from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn import synth
-from warpwright.domains.rgnn.emit import gathered, own
 from warpwright.domains.rgnn.emit.launch import Runner
+from warpwright.domains.rgnn.emit.own import gathered
+from warpwright.domains.rgnn.emit.own.kernel import Own
 from warpwright.domains.rgnn.emit.rows import Kernel
 from warpwright.domains.rgnn.emit.triton.tuning import Tuning
 from warpwright.domains.rgnn.index import Index
@@ -251,7 +252,7 @@ def kernels(device: torch.device, dry: bool, write: Write, names: Sequence[str] 
             clock.clean()
 
 
-class Resident(own.Own):
+class Resident(Own):
     """The CUDA kernel of products of sums compiled for four blocks of a multiprocessor, which spill a few registers, in place of three."""
 
     def text(self) -> str:

@@ -19,8 +19,9 @@ from typing import Any
 import torch
 
 from benchmarks.rgnn.forward_training import Clock, bandwidth
-from warpwright.domains.rgnn.emit import dense, outer
+from warpwright.domains.rgnn.emit import dense
 from warpwright.domains.rgnn.emit.dense import Schedule
+from warpwright.domains.rgnn.emit.own import outer
 
 ROWS = {"mag": 1_939_743, "wikikg2": 2_500_604}
 

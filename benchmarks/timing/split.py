@@ -36,6 +36,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from benchmarks.timing.aa import TEXT
 from warpwright import targets
 from warpwright.tasks import taskfile
 from warpwright.timing.facts import device_facts, machine_name
@@ -56,26 +57,10 @@ SMALL = {
     "matmul_small": ("x @ x.T", "torch.rand(256, 256)"),
 }
 
-TASKS = (  # the fastest of shared/measured/independent_h200.jsonl first: their host time counts most
+TASKS = (  # the fastest of an earlier run first: their host time counts most
     "level2/71_", "level1/81_", "level1/59_", "level2/43_", "level2/9_", "level2/86_", "level2/76_", "level2/12_", "level2/64_", "level2/50_",
     "level2/96_", "level2/82_", "level1/64_", "level2/53_", "level1/75_", "level2/58_", "level2/77_", "level1/61_", "level2/13_", "level2/41_",
 )  # fmt: skip
-
-TEXT = """import torch
-
-
-class Model(torch.nn.Module):
-    def forward(self, x):
-        return {function}
-
-
-def get_inputs():
-    return [{inputs}]
-
-
-def get_init_inputs():
-    return []
-"""
 
 WRAPPER = '''
 import importlib.util as _util, mmap as _mmap, struct as _struct, sys as _sys, time as _time

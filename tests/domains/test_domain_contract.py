@@ -13,13 +13,13 @@ import pytest
 from sass_cubins import task_path
 from toy_domain import ToyDomain
 
-from warpwright import cli, domains, loop, targets
+from warpwright import cli, domains, targets
 from warpwright.archive import Archive
 from warpwright.base import Action, Budget, Scalar, Task, from_json, target_of, to_json
 from warpwright.cli import programs
 from warpwright.domains import DOMAINS
 from warpwright.errors import TaskError
-from warpwright.loop import ablate, optimize
+from warpwright.loop import ablate, optimize, running
 from warpwright.reports import page, report
 from warpwright.space import Measuring, Space
 
@@ -117,7 +117,7 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> None:
     """The toy domain; and no search ends because a program is near the peaks of this machine, which other tests may have kept busy when they were
     measured."""
     monkeypatch.setitem(DOMAINS, "toy", ToyDomain())
-    monkeypatch.setattr(loop, "NO_HEADROOM", math.inf)
+    monkeypatch.setattr(running, "NO_HEADROOM", math.inf)
 
 
 def write(name: str, folder: Path) -> tuple[Path, dict[str, Scalar]]:

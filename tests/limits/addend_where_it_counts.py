@@ -7,7 +7,10 @@ import torch
 from torch import nn
 
 TASK = "three_products"
-LIMIT = "Values, not proofs: an input that no distribution here comes near"
+LIMIT = (
+    "Of several inputs one that is less than a thousandth of the others (beyond what the distributions of single tensors give); of two each is a "
+    "thousandth in one case of every audit and 8 thousandths in another, of three and more two are either"
+)
 
 
 class ModelNew(nn.Module):

@@ -12,11 +12,11 @@ from warpwright.native import headers
 
 HEAD = """// a comment that changes
 #pragma GCC optimize("no-math-errno")
-#include <cmath>
+#include <cstdlib>
 static inline float twice(float x) { return 2 * x; }
 """
 BODY = """
-extern "C" void roots(float* a, int n) { for (int i = 0; i < n; ++i) a[i] = twice(std::sqrt(a[i])); }
+extern "C" void sizes(float* a, int n) { for (int i = 0; i < n; ++i) a[i] = twice(std::abs(a[i])); }
 """
 
 pytestmark = pytest.mark.compiler

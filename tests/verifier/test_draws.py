@@ -245,10 +245,25 @@ def test_real_and_imaginary_parts_vary_each_by_itself() -> None:
     assert 0 < float((distributions.perturb([x], 1)[0] - x).abs().max()) < 1e-6
 
 
+def test_of_a_smooth_input_every_second_element_says_nearly_what_all_say() -> None:
+    for seed in range(10):
+        [x] = distributions.redistribute([torch.randn(4, 32, 32)], "smooth", seed)
+        whole, half = x.var(), x.view(-1)[::2].var()
+        assert 0.4 < whole < 0.6 and 1e-6 < abs(half / whole - 1) < 0.02
+        assert float((x.view(-1)[1:] - x.view(-1)[:-1]).abs().max()) < 0.5
+
+
+def test_of_large_inputs_the_first_rows_are_small_in_order_and_without_ties() -> None:
+    [x, line] = distributions.redistribute([torch.randint(0, 50, (64, 128)).float() + 1, torch.rand(64)], "large", 61)
+    assert bool((x[:8, 1:] > x[:8, :-1]).all()) and float(x[:8].min()) > 0 and float(x[:8].max()) <= 8
+    assert float(x[8:].max()) == 150 and int((x[8:].sort(1).values.diff(dim=1) == 0).sum()) > 100
+    assert int((line.diff() < 0).sum()) > 10
+
+
 def test_of_three_edited_cases_two_change_a_single_element() -> None:
     edited = [case for case in cases(Task("any", "/nowhere/any.py"), 5) if case.name == "edited"]
     assert sorted(case.seed % 2 for case in edited) == [0, 1, 1]
-    inputs = [torch.zeros(64), torch.zeros(64)]
+    inputs = [torch.zeros(256), torch.zeros(256)]  # of 64 elements one draw in 60 changes none
     for case in edited:
         changed = [int((tensor != 0).sum()) for tensor in distributions.redistribute(inputs, "edited", case.seed + 1)]
         assert sum(changed) == 1 if case.seed % 2 else min(changed) > 0

@@ -63,3 +63,31 @@ def test_functions_of_a_worker_are_among_those_that_are_watched() -> None:
     import warpwright.workers.inside.runner  # noqa: F401
 
     assert {f"{HARNESS}inside.runner", f"{HARNESS}inside.runner.Runner", f"{HARNESS}tensors.answer"} <= {name for name, _ in _holders()}
+
+
+class Looks:
+    """A handler that says of itself what the default one would."""
+
+    def __call__(self, *_: object) -> None: ...
+
+    def __str__(self) -> str:
+        return str(signal.SIG_DFL)
+
+    __repr__ = __str__
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def test_a_handler_is_seen_whatever_it_says_of_itself() -> None:
+    changed = watch_settings()
+    assert not changed()
+    before = signal.signal(signal.SIGUSR2, Looks())
+    try:
+        [line] = changed()
+        assert line.startswith("signal handlers: was ") and "SIGUSR2" in line.partition(", is ")[2]
+    finally:
+        signal.signal(signal.SIGUSR2, before)
+    assert not changed()

@@ -23,17 +23,34 @@ from warpwright.workers.procfs import stat_fields
 pytest.importorskip("torch")
 
 LIMITS = Limits(build_seconds=10, call_seconds=20, memory_bytes=2 << 30, processes=96, log_bytes=1 << 16, file_bytes=64 << 20, disk_bytes=256 << 20)
-SHORT = replace(LIMITS, build_seconds=4, call_seconds=2)
+SHORT = replace(LIMITS, build_seconds=2, call_seconds=1)
 WAITS = {
     "hang_import", "hang_constructor", "hang_call", "hang_warm_up", "hang_holding_interpreter", "ignore_sigterm", "stop_itself", "kill_guard",
+    "fork_bomb",
 }  # fmt: skip
-"""Those that do nothing until their time is up: it is shorter for them."""
+"""Those that do nothing until their time is up (once no process can be forked, a bomb sleeps): it is shorter for them."""
+
+SMALL = replace(LIMITS, memory_bytes=1 << 30)
+HUNGRY = {"memory_hog", "shared_mapping"}
+"""Those that take memory until they are refused: there is less of it for them."""
+
+REPEATS = {
+    "exit_zero_import": "exit_zero", "segfault_import": "segfault", "hang_constructor": "hang_import", "hang_warm_up": "hang_call",
+    "daemon_in_call": "daemon", "three_thousand_threads": "thread_bomb", "endless_text": "error_of_megabytes", "null_bytes": "syntax_error",
+    "system_exit_import": "system_exit_call",
+}  # fmt: skip
+"""Those that do at another moment, or in another way, what one in the fast part does."""
+
+
+def limits_of(name: str) -> Limits:
+    """Return the limits that a hostile program gets."""
+    return SHORT if name in WAITS else SMALL if name in HUNGRY else LIMITS
 
 SLOWER = ("fork_bomb_import", "loud")
 """Of those that are run without the filter too, what takes long."""
 
 RELU = corpus.task("relu")
-HONEST = corpus.read(corpus.HERE / "honest" / "value_memo.py").source
+HONEST, COMPILED = (corpus.read(corpus.HERE / "honest" / f"{name}.py").source for name in ("value_memo", "cpp_kernel"))
 GONE_WITHIN = 5.0
 AS_ROOT = os.getuid() == 0
 
@@ -75,11 +92,11 @@ def assert_gone(mark: str) -> None:
     assert marked(mark) == []
 
 
-@pytest.mark.parametrize("name", SURVIVORS)
+@pytest.mark.parametrize("name", [pytest.param(one, marks=[pytest.mark.slow] * (one in REPEATS)) for one in SURVIVORS])
 def test_verdict_says_what_happened_and_nothing_is_left(judge: verify.Judge, name: str) -> None:
     survivor, mark = SURVIVORS[name], f"ww{os.getpid() % 10000}{abs(hash(name)) % 100000}"
     began = time.monotonic()
-    build, verdict = verify.audit(RELU, source_of(name, mark), "cpu", SHORT if name in WAITS else LIMITS, judge)
+    build, verdict = verify.audit(RELU, source_of(name, mark), "cpu", limits_of(name), judge)
     assert verdict.status in survivor.status, verdict
     assert time.monotonic() - began < 60
     assert_gone(mark)
@@ -129,7 +146,7 @@ def test_next_candidate_is_verified_after_all_of_them(judge: verify.Judge) -> No
 def test_holds_without_own_user_and_filter(judge: verify.Judge, name: str) -> None:
     """What an unprivileged user of warpwright gets: rlimits, the guard's watch and its kill."""
     mark = f"wl{os.getpid() % 10000}{abs(hash(name)) % 100000}"
-    limits = replace(SHORT if name in WAITS else LIMITS, isolation="limits")
+    limits = replace(limits_of(name), isolation="limits")
     verdict = verify.audit(RELU, source_of(name, mark), "cpu", limits, judge)[1]
     assert verdict.status in SURVIVORS[name].status, verdict
     assert_gone(mark)
@@ -166,14 +183,21 @@ def candidate(source: Source) -> Candidate:
     return Candidate(source, "cpu")
 
 
-@pytest.mark.parametrize("names", [(*SEARCHED, "hang_call"), pytest.param(WAITED_FOR, marks=pytest.mark.slow)], ids=["at_once", "waited_for"])
-def test_records_survive_and_the_search_goes_on(tmp_path: Path, names: tuple[str, ...]) -> None:
+SAME_AGAIN = Source("python", (("candidate.py", HONEST.text + "\n# once more\n"),))
+
+
+@pytest.mark.parametrize(
+    ("names", "last"),
+    [((*SEARCHED, "hang_call"), SAME_AGAIN), pytest.param(WAITED_FOR, COMPILED, marks=pytest.mark.slow)],
+    ids=["at_once", "waited_for"],
+)
+def test_records_survive_and_the_search_goes_on(tmp_path: Path, names: tuple[str, ...], last: Source) -> None:
     """Hostile programs between two honest ones: one record each, all of them in the archive, which is sound."""
     mark = f"wr{os.getpid() % 10000}"
-    honest = [candidate(HONEST), candidate(corpus.read(corpus.HERE / "honest" / "cpp_kernel.py").source)]
+    honest = [candidate(HONEST), candidate(last)]
     candidates = [honest[0], *(candidate(source_of(name, mark)) for name in names), honest[1]]
     task: Task = RELU
-    limits = replace(LIMITS, call_seconds=8)
+    limits = replace(LIMITS, call_seconds=4)
     with LocalEvaluator(task, "cpu", Measuring(("eager",), 0.3), limits) as evaluator, Archive(tmp_path / "records.db") as archive:
         for number, record in enumerate(evaluator.evaluate(candidates)):
             archive.add(record)

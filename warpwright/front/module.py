@@ -164,6 +164,9 @@ def load(path: Path, entry: str, module: torch.nn.Module, mode: Mode) -> torch.n
     faster.load_state_dict(module.state_dict())
     tensors = [*module.parameters(), *module.buffers()]
     faster.train(module.training if mode == "as_is" else mode == "train")
+    modes = {path: part.training for path, part in module.named_modules()} if mode == "as_is" else {}
+    for path, part in faster.named_modules():
+        part.training = modes.get(path, part.training)
     return faster.to(tensors[0].device) if tensors else faster
 
 

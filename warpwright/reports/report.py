@@ -105,6 +105,10 @@ def _unproven(records: Sequence[Record]) -> str:
     if records and not any(record.status == "ok" for record in records if not is_baseline(record)) and (why := rejected(records)):
         number = sum(one["count"] for one in why)
         return f"no other program passed, of {number}; {why[0]['count']} {why[0]['status']}: {why[0]['reason']}"
+    passed = [record for record in records if record.status == "ok" and not is_baseline(record)]
+    fallen = [record.detail for record in passed if record.detail.startswith("this call takes")]
+    if fallen:
+        return f"{len(fallen)} of the programs left their calls to the original: {fallen[0]}"
     unsure = [record for record in records if record.measurement is not None and record.measurement.verdict == "UNSURE" and record.status == "ok"]
     nearest = max((record for record in unsure if not is_baseline(record)), key=lambda record: record.speedup, default=None)
     if nearest is None or nearest.measurement is None or nearest.speedup <= 1.0:

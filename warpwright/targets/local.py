@@ -54,6 +54,10 @@ TIMING_OF_SPENT = 0.1
 """Of what was spent: at least so long is one program timed where the deadline is not firm."""
 
 
+TAKES_THE_ORIGINAL = "takes the original's forward"
+"""In the warning of a generated program whose guard refuses a call (`domains/graph/watch.py`)."""
+
+
 @dataclass
 class _Ahead:
     """A program that was verified before it was asked for."""
@@ -356,7 +360,8 @@ class LocalEvaluator:
             if verdict.ok:
                 verdict, measurement = self._time(trusted, worker, verdict)
                 trusted.release_memory()
-        return replace(self._record(candidate, verdict.status, verdict, measurement, build), sandbox=worker.fence)
+        detail = fell_back(build.log) if verdict.ok else ""
+        return replace(self._record(candidate, verdict.status, verdict, measurement, build, detail), sandbox=worker.fence)
 
     def _verified(self, trusted: Trusted, worker: Worker, candidate: Candidate) -> tuple[Build, Verdict]:
         """Build and verify a candidate."""
@@ -491,6 +496,12 @@ class LocalEvaluator:
         record = self._record(baseline.candidate, verdict.status, verdict, measurement, baseline.build, baseline.note)
         fence = baseline.program.worker.fence if baseline.program is not None else ""
         return replace(record, seconds=baseline.seconds, sandbox=fence)
+
+
+def fell_back(log: str) -> str:
+    """Return what a program of ours said when it left a call to the original, or "": what is timed is then not its recipe."""
+    line = next((line for line in log.splitlines() if TAKES_THE_ORIGINAL in line), "")
+    return line[line.find("this call") :].strip() if line else ""
 
 
 def unreadable(source: Source) -> str:

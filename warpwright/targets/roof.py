@@ -16,7 +16,7 @@ PEAKS_SHARE = 0.3
 """Of the time that is left, the most that is spent on measuring a device's peaks."""
 
 NEAR = 0.8
-"""Share of the measured bandwidth from which on the peaks are measured again. A search ends at 0.9 (`loop.NO_HEADROOM`)."""
+"""Share of the measured bandwidth from which on the peaks are measured again. A search ends at 0.9 (`loop.running.NO_HEADROOM`)."""
 
 
 def find(bench: Workbench, trusted: Trusted, work: rates.Work) -> None:

@@ -10,8 +10,15 @@ if TYPE_CHECKING:
 
 
 def copied(model: torch.nn.Module) -> torch.nn.Module:
-    """Return a copy of a module. What a part computed from its parameters and keeps (torch.nn.utils.weight_norm) loses its history."""
+    """Return a copy of a module, its parts in their modes of training: some are constructed anew when they are copied, as einops's layers are.
+
+    What a part computed from its parameters and keeps (torch.nn.utils.weight_norm) loses its history.
+    """
     import torch
 
     held = [item for part in model.modules() for item in vars(part).values() if isinstance(item, torch.Tensor) and not item.is_leaf]
-    return copy.deepcopy(model, {id(item): item.detach().clone() for item in held})
+    twin = copy.deepcopy(model, {id(item): item.detach().clone() for item in held})
+    modes = {path: part.training for path, part in model.named_modules()}
+    for path, part in twin.named_modules():
+        part.training = modes.get(path, part.training)
+    return twin

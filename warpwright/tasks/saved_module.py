@@ -69,6 +69,9 @@ class Model(_CLASS):
         self.__dict__.update((name, value) for name, value in kept.items() if name not in ("_graph", "_code", "_tracer_cls", "_lineno_map"))
         if _FILE["exported"]:
             self.train(_MODE)
+        elif "apart" in _FILE:  # a part may be built anew when it is copied, and is then in training mode
+            for name, part in self.named_modules():
+                part.training = _FILE["training"] is not (name in _FILE["apart"])
 
 
 def _fresh(value):
@@ -130,6 +133,7 @@ def write(
         saved = _pickled({"module": program, **given})
     folders = [folder for folder in sys.path if folder]
     about = {"training": module.training, "exported": program is not module, **({"keywords": names} if names else {})}
+    about |= {"apart": [path for path, part in module.named_modules() if part.training is not module.training]} if program is module else {}
     about["modules"] = sorted(_modules(module) - {"__main__", "__mp_main__"}) if program is module else []
     about["sources"] = sources.digest_of(_modules(module)) if program is module else ""  # an exported graph says itself what it does
     whole = io.BytesIO()  # a file's own name would become part of its bytes, and of the task's identity

@@ -55,7 +55,7 @@ def _build(judge: Judge, worker: Worker, entry: str, source: Source) -> dict[str
     worker.isolation = tuple(greeting["isolation"])
     judge.probe(worker)
     files = [list(pair) for pair in source.files]
-    about = {"init": facts["init"], "training": facts["training"], "stateful": bool(facts["mutated_state"]), "lazy": facts["lazy"]}
+    about = {name: facts[name] for name in ("init", "training", "apart", "lazy")} | {"stateful": bool(facts["mutated_state"])}
     reply = worker.with_tensors("build", limit, entry=entry, files=files, class_name=source.entry, **about)
     seconds = float(good(reply, "build")["seconds"])
     if untrusted:

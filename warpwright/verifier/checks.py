@@ -82,7 +82,7 @@ ADVICE: Mapping[str, str] = {
     "global_flags": "put the setting back before the call returns, or leave it to the caller",
     "output_type": "return plain torch.Tensors: a plain dataclass may hold them; .clone() what is lazy, .detach() what carries a graph",
     "layout": "return .contiguous() tensors",
-    "values": "accumulate in the original's precision or a wider one, and look at the distribution of inputs that the case names",
+    "values": "compare with the original on such inputs; where the error is of the size of a rounding, accumulate in a wider precision",
     "input_layout": "call .contiguous() on inputs, use their strides, or raise where you need others",
     "non_finite": "subtract a maximum before exp, and keep -inf minus -inf out",
     "uninitialised": "write every element, or begin with zeros",
@@ -91,19 +91,25 @@ ADVICE: Mapping[str, str] = {
     "stale_state": "fold anew where a parameter's address or _version changes, and give the module a method refresh() for writes through .data",
     "buffers": "update buffers in the call, as the original does",
     "input_mutated": "work on a clone of the input",
-    "aliasing": "return a clone",
+    "aliasing": "return a clone; or, where the original's is the input itself, that one",
 }
 """What whoever wrote a program can do about a failed check. Not for those that honest programs do not fail."""
+
+FOUND: Mapping[str, str] = {
+    "patched": "replaced or changed: ", "inspection": "used: ", "forbidden": "after the build it did: ", "global_flags": "left otherwise: ",
+}  # fmt: skip
+"""What goes before the findings of the watch inside the process, which are names."""
 
 DISTRIBUTIONS: Mapping[str, str] = {
     "nominal": "as the task's own input function draws them",
     "normal": "standard normal",
     "strided": "standard normal, at other strides and off the start of their memory",
-    "large": "nominal times 3",
-    "small": "nominal times 0.01",
+    "large": "nominal times 3; of each tensor the first eighth of the rows is small, in order and without ties",
+    "small": "nominal times 0.01; the first rows as in large",
     "negated": "nominal times -1",
     "offset": "nominal plus 10",
     "near_one": "1 plus a hundredth of standard normal: products neither vanish nor overflow",
+    "smooth": "a wave of some dozens of elements with 2 % of noise: neighbours are alike",
     "edited": "the first nominal input with one element replaced, or a few of each tensor (about eight, or one in 65536)",
     "permuted": "the first nominal input, each tensor's values rolled by another distance",
     "alike": "the first nominal input, each value moved by less than float16, bfloat16 and TF32 tell apart (float64: than float32)",

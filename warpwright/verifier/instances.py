@@ -38,7 +38,7 @@ def beside_one_another(judge: Judge, worker: Worker, entry: str, case: Case) -> 
         return
     with as_rejections(case.name):
         for other, which in states.items():
-            about = {"entry": entry, "other": other, "init": facts["init"], "training": facts["training"]}
+            about = {"entry": entry, "other": other, "init": facts["init"], "training": facts["training"], "apart": facts["apart"]}
             if good(worker.with_tensors("twin", worker.limits.build_seconds, **about), "raised").get("none"):
                 break
             load_state(judge, worker, other, which)

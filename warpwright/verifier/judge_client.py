@@ -20,6 +20,7 @@ from warpwright.verifier.checks import DISTRIBUTIONS, Certificate
 from warpwright.verifier.draw import STRIDED, UNEVEN, UNEVEN_TURNS, VARIATIONS, Draw, with_draw
 from warpwright.workers.limits import Limits
 from warpwright.workers.sandbox import Worker
+from warpwright.workers.tensors.answer import KEPT
 
 VARIED_WARM_UPS = 2
 """torch.compile takes an integer for a constant at its first value, and for a variable at its second."""
@@ -349,7 +350,7 @@ class Judge:
     def _aliasing(self, export: Mapping[str, Any], comparison: Comparison) -> Comparison:
         own, changed = self.facts["aliases"], {f"input {number}" for number, mutated in enumerate(self.facts["mutated_inputs"]) if mutated}
         for number, shared in enumerate(export.get("aliases", [])):
-            allowed = set(own[number] if number < len(own) else [])
+            allowed = {KEPT, *(own[number] if number < len(own) else [])}
             if extra := set(shared) - allowed:
                 return Comparison("aliasing", f"output {number} shares memory with {', '.join(sorted(extra))}; the original's does not")
             if lost := (allowed & changed) - set(shared):  # whoever goes on changing one expects the other to change too

@@ -8,7 +8,7 @@ from typing import Any
 
 from warpwright.base import Verdict
 from warpwright.errors import CallRaised, WorkerDied, WorkerError, WorkerProtocol, WorkerRan, WorkerTimeout
-from warpwright.verifier.checks import ADVICE, CHECKS
+from warpwright.verifier.checks import ADVICE, CHECKS, DISTRIBUTIONS, FOUND
 from warpwright.verifier.judge_client import Comparison, Judge, Shipment
 from warpwright.workers.process import printable
 from warpwright.workers.sandbox import Worker
@@ -27,8 +27,9 @@ class Rejected(Exception):
 def rejection(check: str, reason: str, case: str = "", comparison: Comparison | None = None) -> Verdict:
     """Return the verdict of a failed check."""
     errors, original = (comparison.errors, comparison.original) if comparison else (None, None)
+    inputs = f"\nThe inputs ({case}): {DISTRIBUTIONS[case]}" if comparison and case != "nominal" and case in DISTRIBUTIONS else ""
     advice = f"\nWhat to do: {ADVICE[check]}" if check in ADVICE else ""
-    return Verdict(False, CHECKS[check].status, printable(reason) + advice, case, errors, original, check)
+    return Verdict(False, CHECKS[check].status, printable(reason) + inputs + advice, case, errors, original, check)
 
 
 def verdict_of(error: WorkerError, case: str = "") -> Verdict:
@@ -101,7 +102,7 @@ def census(worker: Worker) -> dict[str, Any]:
         raise Rejected(rejection("patched", "the runner's census did not answer as it should: its code was replaced"))
     for check, findings in reply["found"].items():
         if findings:
-            raise Rejected(rejection(check, f"{'; '.join(map(str, findings[:5]))}. The rule: {CHECKS[check].meaning}"))
+            raise Rejected(rejection(check, f"{FOUND.get(check, '')}{'; '.join(map(str, findings[:5]))}. The rule: {CHECKS[check].meaning}"))
     return dict(reply["facts"])
 
 

@@ -46,6 +46,7 @@ from warpwright.verifier.rejections import (
 from warpwright.workers.limits import Limits
 from warpwright.workers.process import Activity
 from warpwright.workers.sandbox import Worker, up
+from warpwright.workers.tensors.answer import KEPT
 
 __all__ = [
     "CHECKS", "DISTRIBUTIONS", "TIMED_STATE", "Certificate", "Check", "Comparison", "Judge", "JudgeFailed", "Shipment", "audit", "build", "cases",
@@ -145,6 +146,7 @@ class _Verification:
             self.call(case, 0)
         self.second_state(first, others)
         self.kept(first, second)
+        self.memory_of_its_own(second)
         self.written_unseen(second)
         beside_one_another(self.judge, self.worker, self.entry, first)
         self.timed_state(second)
@@ -426,6 +428,19 @@ class _Verification:
         comparison = self.judge.compare(self.export("kept"), case, 0)
         if comparison.check and not ((case, 0) in self.luck.met and luck.is_marginal(comparison, case)):
             raise Rejected(rejection("output_reuse", f"an output returned earlier was changed by a later call: {comparison.reason}", case.name))
+
+    def memory_of_its_own(self, case: Case) -> None:
+        """Call once more on the last call's inputs, those of `case`: its output does not lie where the last one does, which is the caller's."""
+        if any(self.judge.facts["aliases"]) or not self.repeatable:
+            return
+        with as_rejections(case.name):
+            self.worker.request("keep")
+            self.worker.memory.keep()
+            self.worker.go(hold=True)
+            shared = self.export()["aliases"]
+        if number := next((f"{number}" for number, names in enumerate(shared) if KEPT in names), ""):
+            text = f"output {number} lies in the memory of {KEPT}, on the same inputs: whoever wrote to that one gets what was written"
+            raise Rejected(rejection("output_reuse", text, case.name))
 
     def idle(self, case: str) -> None:
         """While nothing is asked of it, the worker has to be idle."""

@@ -13,7 +13,7 @@ from warpwright.domains.cuda.plan import Plan
 from warpwright.domains.cuda.techniques import techniques
 from warpwright.domains.cuda.techniques.guard import Guard
 from warpwright.domains.cuda.techniques.launches import Block
-from warpwright.domains.cuda.techniques.memory_sums import LocalSum
+from warpwright.domains.cuda.techniques.sums.in_memory import LocalSum
 from warpwright.search.moves import Moves
 
 pytest.importorskip("clang")

@@ -135,7 +135,7 @@ extern "C" void run(const unsigned* x, unsigned long long* y, int n) { k<<<(n + 
         assert "ww::" not in after and "<< (n)" in after, action
 
 
-RECIPES = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+RECIPES = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @RECIPES

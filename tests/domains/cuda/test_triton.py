@@ -108,7 +108,7 @@ def test_a_right_one_is_verified_on_the_cpu_and_a_wrong_one_refused(tmp_path: Pa
     talk = tmp_path / "talk.jsonl"
     talk.write_text("".join(json.dumps({"prompt": "", "answer": f"```python\n{text}```"}) + "\n" for text in (wrong, SAXPY)))
     how = ["--target", "cpu", "--search", "fsr", "--model", f"play:{talk}", "--model-options", "candidates=2,depth=1,max_repair=0"]
-    where = ["--archive", str(tmp_path / "a.db"), "--out", str(tmp_path / "out"), "--budget", "5 proposals", "--baselines", "eager"]
+    where = ["--archive", str(tmp_path / "a.db"), "--out", str(tmp_path / "out"), "--budget", "2 proposals", "--baselines", "eager"]
     assert cli.main(["optimize", str(tmp_path / "saxpy.cu"), *how, *where]) == cli.DONE
     with Archive(tmp_path / "a.db", readonly=True) as archive:
         records = [record for record in archive.records() if not is_baseline(record)]

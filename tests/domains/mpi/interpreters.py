@@ -47,10 +47,10 @@ def pythons() -> Mapping[str, str]:
     return found
 
 
-def fake_driver(kernels: Path) -> str:
+def fake_driver(kernels: Path, level: str = "-O1") -> str:
     """Return the driver of fake_cuda.cpp over these kernels, compiled with a trap where an address is not aligned for its word."""
     flags = (
-        "-O1", "-std=c++20", "-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-soname,libcuda.so.1",
+        level, "-std=c++20", "-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-soname,libcuda.so.1",
         "-fsanitize=alignment", "-fsanitize-undefined-trap-on-error",
     )  # fmt: skip
     text = (HERE / "fake_cuda.cpp").read_text() + f"// {digest(kernels.read_text())}"  # built again when the kernels change

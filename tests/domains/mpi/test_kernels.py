@@ -86,4 +86,4 @@ def test_kernels_that_are_wrong_are_noticed(right: str, wrong: str, tmp_path: Pa
     assert right in text
     kernels = tmp_path / "kernels.cu"
     kernels.write_text(text.replace(right, wrong))
-    assert random_layouts(fake_driver(kernels), 400).startswith("wrong: pack")
+    assert random_layouts(fake_driver(kernels, "-O0"), 400).startswith("wrong: pack")

@@ -10,10 +10,11 @@ import torch
 from domains.rgnn.layers import LARGE, LAYERS, SPARSE, graph
 
 from warpwright.domains.rgnn.derive import GRADIENT
-from warpwright.domains.rgnn.emit import aside, outer
+from warpwright.domains.rgnn.emit import aside
 from warpwright.domains.rgnn.emit.aside import Aside
 from warpwright.domains.rgnn.emit.eager import Eager, value_of
 from warpwright.domains.rgnn.emit.launch import Runner, Values
+from warpwright.domains.rgnn.emit.own import outer
 from warpwright.domains.rgnn.emit.rows import Kernel, added, lower
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.lattice import Domain

@@ -10,10 +10,10 @@ from domains.rgnn.layers import LAYERS, SPARSE, graph
 from domains.rgnn.translated import launch_of
 
 from warpwright.domains.rgnn.derive import GRADIENT
-from warpwright.domains.rgnn.emit import gathered
 from warpwright.domains.rgnn.emit.eager import value_of
 from warpwright.domains.rgnn.emit.launch import Runner
-from warpwright.domains.rgnn.emit.own import Launch
+from warpwright.domains.rgnn.emit.own import gathered
+from warpwright.domains.rgnn.emit.own.kernel import Launch
 from warpwright.domains.rgnn.emit.rows import Kernel, added, is_product, lower
 from warpwright.domains.rgnn.front import trace
 from warpwright.domains.rgnn.index import Index

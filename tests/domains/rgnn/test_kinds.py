@@ -8,8 +8,8 @@ import pytest
 import torch
 from domains.rgnn.translated import launches_of
 
-from warpwright.domains.rgnn.emit import kinds
-from warpwright.domains.rgnn.emit.own import Launch
+from warpwright.domains.rgnn.emit.own import kinds
+from warpwright.domains.rgnn.emit.own.kernel import Launch
 from warpwright.domains.rgnn.nn import hgt
 from warpwright.rgnn import HGTConv
 

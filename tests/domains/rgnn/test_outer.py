@@ -10,7 +10,7 @@ import torch
 from domains.rgnn.layers import LARGE, SPARSE, widened
 from domains.rgnn.translated import launch_of
 
-from warpwright.domains.rgnn.emit import outer
+from warpwright.domains.rgnn.emit.own import outer
 from warpwright.domains.rgnn.emit.rows import Kernel, is_gradient, lower
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.models import hgt_single, rgat_single, rgcn

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from warpwright.domains.rgnn.emit.own import Launch, Own
+from warpwright.domains.rgnn.emit.own.kernel import Launch, Own
 
 
 def launch_of(module: ModuleType, name: str) -> Launch:

@@ -103,10 +103,11 @@ def test_what_half_precision_can_take() -> None:
 LARGEST_MAXIMUM = 255 * toeplitz.LARGEST_SUM
 
 
-def test_division_by_the_maximum_is_exact() -> None:
+@pytest.mark.parametrize("drawn", [50, pytest.param(200, marks=pytest.mark.slow)])
+def test_division_by_the_maximum_is_exact(drawn: int) -> None:
     """cwc_half.h's Divisor, rounded as doubles are, wherever the quotient changes: powers of two, small, large and random maxima."""
     near_powers = [2**i + j for i in range(4, 22) for j in (-1, 0, 1)]
-    some = np.random.default_rng(0).integers(1, LARGEST_MAXIMUM, 200).tolist()
+    some = np.random.default_rng(0).integers(1, LARGEST_MAXIMUM, drawn).tolist()
     start, unit = 0x3F400000, Fraction(1, 2**64)
     for m in (*range(1, 40), *near_powers, LARGEST_MAXIMUM, *some):
         rough = float(np.float32(1) / np.float32(m))

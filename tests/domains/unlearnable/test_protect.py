@@ -326,8 +326,8 @@ def test_kill_9_and_resume_give_the_same_bytes(tmp_path: Path, kind: str) -> Non
     else:
         root.mkdir()
         rng = np.random.default_rng(0)
-        np.save(root / "images.npy", rng.integers(0, 256, (20000, 32, 32, 3), dtype=np.uint8))
-        np.save(root / "labels.npy", rng.integers(0, 10, 20000))
+        np.save(root / "images.npy", rng.integers(0, 256, (8000, 32, 32, 3), dtype=np.uint8))
+        np.save(root / "labels.npy", rng.integers(0, 10, 8000))
     program = (
         "import sys, time; from pathlib import Path\n"
         "from warpwright.domains.unlearnable import protect\n"

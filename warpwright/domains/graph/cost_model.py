@@ -3,7 +3,7 @@
     seconds(ir, target) = sum over calls of max(bytes / memory, operations / arithmetic) + launch
 
 It ranks candidates before anything is built: a search tries the action with the least estimate first (`Space.estimate`). It decides nothing: what
-is faster is measured. That there is nothing to gain is said by measured figures alone (`loop.NO_HEADROOM`).
+is faster is measured. That there is nothing to gain is said by measured figures alone (`loop.running.NO_HEADROOM`).
 
 Bytes of a call are its tensors, each once; views move none. A fused kernel moves its operands and results, and may read some again.
 Rates are measured: an H200 with torch 2.11 (benchmarks/results/int8_product_h200 and the peaks of `timing/peaks_probe.py`), a CPU of 16 cores.

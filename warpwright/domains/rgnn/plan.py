@@ -18,7 +18,7 @@ from warpwright.domains.rgnn.emit.dense import outer, product
 from warpwright.domains.rgnn.emit.eager import Eager
 from warpwright.domains.rgnn.emit.gpu import Rows
 from warpwright.domains.rgnn.emit.launch import Runner as Launches
-from warpwright.domains.rgnn.emit.own import MANY
+from warpwright.domains.rgnn.emit.own.kernel import MANY
 from warpwright.domains.rgnn.emit.rows import lower, multiplies_sums
 from warpwright.domains.rgnn.emit.triton.tuning import DEFAULT, Tuning
 from warpwright.domains.rgnn.front import Sym, trace

@@ -28,6 +28,7 @@ from warpwright.domains.transpile.passes import (
     private_arrays,
     private_counts,
     scalar_replacement,
+    sheets,
     techniques,
     unstaged,
     versions,
@@ -200,7 +201,7 @@ def _join_columns(state: State) -> State:
 
 def _unstage(state: State) -> State:
     for shape in state.settings.blocks:
-        made = unstaged.unstaged(state.body, state.variables, shape)
+        made = unstaged.unstaged(state.body, state.variables, shape) or sheets.unstaged(state.body, state.variables, shape)
         if made is None:
             continue
         try:

@@ -164,17 +164,46 @@ def _flipped(tensor: torch.Tensor, bit: int) -> torch.Tensor:
     return torch.empty_like(tensor).copy_(torch.where(tensor.isfinite() & (tensor != 0), flipped, tensor))
 
 
+def _smooth(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """A wave and a little noise: neighbours are alike, as an image's are; every second element says nearly what all say, but not quite."""
+    period, phase = (float(torch.rand((), generator=generator, device=tensor.device)) for _ in range(2))
+    places = torch.arange(tensor.numel(), device=tensor.device, dtype=torch.float64)
+    wave = torch.sin(2 * math.pi * (places / (SHORTEST_WAVE * (1 + period)) + phase)).to(tensor.dtype)
+    return wave.view(tensor.shape) + SMOOTH_NOISE * _random(tensor, generator)
+
+
+def _calm_first(tensor: torch.Tensor) -> torch.Tensor:
+    """The first eighth of the rows small, in order and without ties: who takes the others for alike is found out."""
+    rows = tensor.shape[0] // CALM_PART if tensor.dim() > 1 else 0
+    if not rows or not tensor[0].numel():
+        return tensor
+    least, most = float(tensor.min()), float(tensor.max())
+    if not (math.isfinite(least) and math.isfinite(most)):
+        return tensor
+    ramp = torch.linspace(least, most, tensor[0].numel(), device=tensor.device, dtype=tensor.dtype).view(tensor[0].shape)
+    calm = tensor.clone()
+    calm[:rows] = CALM_SIZE * ramp
+    return calm
+
+
+CALM_PART, CALM_SIZE = 8, 0.05
+"""One row in so many, and the size of their values beside the others'."""
+
+SHORTEST_WAVE, SMOOTH_NOISE = 24.0, 0.02
+"""Elements, up to twice as many; and the noise's size beside the wave's."""
+
 _TRANSFORMS: Mapping[str, Callable[[torch.Tensor, torch.Generator], torch.Tensor]] = {
     "nominal": lambda tensor, generator: tensor,
     "normal": _random,
     "strided": _random,
-    "large": lambda tensor, generator: tensor * 3,
-    "small": lambda tensor, generator: tensor * 0.01,
+    "large": lambda tensor, generator: _calm_first(tensor * 3),
+    "small": lambda tensor, generator: _calm_first(tensor * 0.01),
     "huge": lambda tensor, generator: tensor * 1e4,
     "tiny": lambda tensor, generator: tensor * 1e-30,
     "negated": lambda tensor, generator: -tensor,
     "offset": lambda tensor, generator: tensor + 10,
     "near_one": lambda tensor, generator: 1 + 0.01 * _random(tensor, generator),
+    "smooth": _smooth,
     "edited": _edited,
     "permuted": _permuted,
     "alike": lambda tensor, generator: _alike(tensor),

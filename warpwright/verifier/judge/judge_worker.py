@@ -126,7 +126,9 @@ class JudgeWorker:
             team.settle(lambda: original.run_wide(original.inputs(Case("nominal", original.secret % (1 << 31))), 0))
             original.current = None
         init = exchange.encode(original.reference.init_inputs, lambda tensor: self.shelf.put(tensor, "init"), trusted=True)
-        return {"init": init, "training": bool(original.model.training), "source": original.reference.source_text, **facts}
+        training = bool(original.model.training)
+        apart = [path for path, part in original.model.named_modules() if bool(part.training) is not training]
+        return {"init": init, "training": training, "apart": apart, "source": original.reference.source_text, **facts}
 
     def _ask_host_first(self) -> None:
         """Have the CPU say, before each run from here on, whether the original takes its inputs."""

@@ -129,8 +129,7 @@ def judge_leaf(value: Any, leaf: Leaf, strided: bool = False) -> dict[str, Any]:
     if ratio > 1 and in_part:
         reason = f"{leaf.path}: {small[1]}"
     elif ratio > 1:
-        limits = f"allowed {_show(leaf.allowed)}, the original's own {_show(leaf.original)}"
-        reason = f"{leaf.path}: error {_show(errors)}, {limits}: {describe(errors, leaf.scale)}"
+        reason = f"{leaf.path}: {_finding(tensor, errors, ratio, leaf)}"
     typical = {f"{leaf.path} {kind}": min(share, 1e150) for kind, share in shares(rest, leaf.expected).items()} if rest else {}
     judged = {"excess": min(ratio, 1e300), "errors": _finite(asdict(errors)), "check": "values" if ratio > 1 else "", "reason": reason}
     return {**base, **judged, "shares": typical}
@@ -171,6 +170,14 @@ def _far_apart(one: Leaf, other: Leaf) -> bool:
 
 def _finite(numbers: dict[str, float]) -> dict[str, float]:
     return {name: min(value, 1e300) for name, value in numbers.items()}
+
+
+def _finding(tensor: torch.Tensor, errors: Errors, ratio: float, leaf: Leaf) -> str:
+    """Say what is wrong with an output's values, and then by how much."""
+    if bad := int((~torch.isfinite(tensor)).sum()):
+        return f"Inf or NaN in {bad} of {tensor.numel()} elements, where the original has finite numbers"
+    limits = f"error {_show(errors)}; allowed {_show(leaf.allowed)}; the original's own {_show(leaf.original)}"
+    return f"{describe(errors, leaf.scale)}, {ratio:.3g} times what is allowed ({limits})"
 
 
 def _show(errors: Errors) -> str:

@@ -30,7 +30,7 @@ from warpwright.workers.inside.device import device_failure
 from warpwright.workers.inside.graphs import Graph
 from warpwright.workers.inside.integrity import Watch
 from warpwright.workers.tensors import exchange, variants
-from warpwright.workers.tensors.answer import describer, state_text, unusual, worked_out
+from warpwright.workers.tensors.answer import KEPT, describer, state_text, unusual, worked_out
 
 M_PERTURB, M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -6, -1, -3
 """Of glibc's mallopt."""
@@ -129,12 +129,13 @@ class Runner:
         return {}
 
     def build(
-        self, entry: str, files: list[list[str]], class_name: str, init: Any, training: bool | None, stateful: bool, lazy: Sequence[int] = ()
+        self, entry: str, files: list[list[str]], class_name: str, init: Any, training: bool | None, stateful: bool, lazy: Sequence[int] = (),
+        apart: Sequence[str] = (),
     ) -> dict[str, Any]:  # fmt: skip
         """Write the files, import the first, construct its class with the task's own arguments.
 
         `stateful`: a call changes parameters or buffers, and answers with where they lie. `lazy`: numbers of the outputs that the original leaves
-        conjugated or negated by a mark.
+        conjugated or negated by a mark. `apart`: parts of the original, by path, that are not in its mode of training.
         """
         if self.watch is None:
             # CUDA's initialisation replaces functions of torch.cuda, so that the zygote's notes do not hold after it
@@ -150,18 +151,17 @@ class Runner:
                 raise ValueError(f"expected file names inside the source folder, saw {name!r}")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-        self._hold(entry, self._construct(str(folder / files[0][0]), entry, class_name, init), training, stateful, lazy)
+        self._hold(entry, self._construct(str(folder / files[0][0]), entry, class_name, init), (training, apart), stateful, lazy)
         return {"seconds": time.perf_counter() - start}
 
-    def _hold(self, entry: str, instance: Any, training: bool | None, stateful: bool = False, lazy: Sequence[int] = ()) -> None:
+    def _hold(self, entry: str, instance: Any, mode: tuple[bool | None, Sequence[str]], stateful: bool = False, lazy: Sequence[int] = ()) -> None:
         module = instance if isinstance(instance, torch.nn.Module) else None
         if module is not None:
             torch.nn.Module.to(module, self.device)
-            if training is not None:
-                module.train(training)
+            set_mode(module, *mode)
         self.programs[entry] = Program(instance, module, stateful, frozenset(lazy))
 
-    def twin(self, entry: str, other: str, init: Any, training: bool | None) -> dict[str, Any]:
+    def twin(self, entry: str, other: str, init: Any, training: bool | None, apart: Sequence[str] = ()) -> dict[str, Any]:
         """Construct another instance of an entry's class; {"none"} where it is no module, or takes long to construct, or there cannot be two."""
         kind, seconds = self.classes.get(entry, (None, 0.0))
         if kind is None or seconds > TWIN_SECONDS or self.programs[entry].module is None:
@@ -169,7 +169,7 @@ class Runner:
         try:
             with _generators_kept(self.device):
                 instance = kind(*exchange.decode(init, lambda item: exchange.take(item, self.device), trusted=True))
-            self._hold(other, instance, training, lazy=tuple(self.programs[entry].lazy))
+            self._hold(other, instance, (training, apart), lazy=tuple(self.programs[entry].lazy))
         except Exception:  # whatever a constructor raises that was not made for it: a program may be the only one of its kind
             return {"none": True}
         return {}
@@ -234,8 +234,11 @@ class Runner:
         """Put a module into the other mode of training and evaluation, and back."""
         module = self.programs[entry].module
         if module is not None:
+            before = [(part, part.training) for part in module.modules()]
             module.train(not module.training)
             module.train(not module.training)
+            for part, training in before:
+                part.training = training
         return {}
 
     def prepare(
@@ -423,6 +426,9 @@ class Runner:
         held += [(f"input {number}", tensor) for number, tensor in enumerate(inputs)]
         if self.program is not None and self.program.module is not None:
             held += list(_state_of(self.program.module).items())
+        kept: list[torch.Tensor] = []
+        exchange.encode(self.kept, kept.append)
+        held += [(KEPT, tensor) for tensor in kept]
         aliases = []
         for number, output in enumerate(outputs):
             others = [(f"output {other}", tensor) for other, tensor in enumerate(outputs) if other < number]
@@ -499,6 +505,17 @@ class Runner:
 
 _give_back_cache: Callable[[], None] = getattr(torch._C, "_cuda_emptyCache", lambda: None)
 """Taken before any candidate is imported."""
+
+
+def set_mode(module: torch.nn.Module, training: bool | None, apart: Sequence[str]) -> None:
+    """Put a module into a mode of training, None for the one that it has, and its parts of these paths into the other, as the original's are."""
+    if training is None:
+        return
+    module.train(training)
+    parts = dict(module.named_modules())
+    for path in apart:
+        if path in parts:
+            parts[path].training = not training
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]
 import ctypes
 import faulthandler
 import gc
@@ -21,6 +22,9 @@ HARMLESS_VARIABLES = (
 
 NUMPY_ERRORS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 """How numpy begins."""
+
+SIGNALS = {one.name: int(one) for one in signal.Signals if one < 32 and one not in (signal.SIGKILL, signal.SIGSTOP)}
+"""Those that a program can handle, by name."""
 
 
 def _settings() -> dict[str, Callable[[], Any]]:
@@ -49,7 +53,9 @@ def _settings() -> dict[str, Callable[[], Any]]:
         "flush denormal": lambda one=tiny: float(one * 1.0) == 0.0,
         "working folder": os.getcwd,
         "fault handler": faulthandler.is_enabled,
-        "signal handlers": lambda get=signal.getsignal: [str(get(number)) for number in range(1, 32) if number not in (9, 19)],
+        "signal handlers": lambda get=_signal.getsignal, names=SIGNALS: {
+            name: f"{id(handler):#x}" for name, number in names.items() if type(handler := get(number)) is not int or handler
+        },  # who they are, not what they say of themselves: signal.getsignal asks a handler whether it equals the default one
         "torch function modes": lambda get=torch._C._len_torch_function_stack: get(),
         "torch dispatch modes": lambda get=torch._C._len_torch_dispatch_stack: get(),
         "garbage collector": lambda get=gc.get_threshold, runs=gc.isenabled: [*get(), runs()],

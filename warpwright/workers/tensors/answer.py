@@ -283,6 +283,10 @@ def read_state(texts: Any) -> dict[str, Place]:
     return places
 
 
+KEPT = "an output returned earlier"
+"""What an output may share memory with, as its description names it."""
+
+
 def places(tree: Any) -> list[Place]:
     """Return the tensors of a read value, in order."""
     if isinstance(tree, Place):

@@ -142,6 +142,7 @@ class WorkerMemory:
         """Return, for each output, what it shares memory with."""
         held = [(f"input {number}", (place.address, place.bytes)) for number, (_, place) in enumerate(self.inputs)]
         held += [(name, (place.address, place.bytes)) for name, place in (self.state or {}).items()]
+        held += [(answer.KEPT, (place.address, place.bytes)) for place in answer.places(self.kept)]
         aliases: list[list[str]] = []
         outputs = answer.places(self.outputs)
         for number, output in enumerate(outputs):

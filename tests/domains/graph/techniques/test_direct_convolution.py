@@ -188,7 +188,7 @@ names = {"__name__": "generated", "__file__": sys.argv[1]}
 exec(compile(open(sys.argv[1]).read(), sys.argv[1], "exec"), names)
 rng = random.Random(int(sys.argv[2]))
 done = 0
-while done < 24:
+while done < int(sys.argv[3]):
     d, ci, outer, inner = rng.choice([1, 2, 3]), rng.choice([1, 3, 5]), rng.choice([1, 2, 3, 8]), rng.choice([1, 4, 5, 16])
     size, kernel, stride, dilation, before = ([rng.randint(*ends) for _ in range(d)] for ends in ((4, 7), (1, 3), (1, 2), (1, 2), (0, 2)))
     places = [(size[a] + before[a] + rng.randint(0, 2) - (kernel[a] - 1) * dilation[a] - 1) // stride[a] + 1 for a in range(d)]
@@ -211,10 +211,10 @@ while done < 24:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed: pip install triton (its interpreter needs no GPU)")
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_the_kernel_by_the_interpreter(seed: int, tmp_path) -> None:
+@pytest.mark.parametrize(("seed", "count"), [(0, 8), *(pytest.param(seed, 24, marks=pytest.mark.slow) for seed in (0, 1))])
+def test_the_kernel_by_the_interpreter(seed: int, count: int, tmp_path) -> None:
     path = tmp_path / "generated.py"
     path.write_text("import torch\n" + kernels.text("direct_convolution"))
     environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-W", "ignore", "-c", INTERPRETED, str(path), str(random.Random(seed).randrange(1000))]
+    command = [sys.executable, "-W", "ignore", "-c", INTERPRETED, str(path), str(random.Random(seed).randrange(1000)), str(count)]
     subprocess.run(command, env=environment, check=True, timeout=250)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warpwright.domains.transpile.frontend import parse
+from warpwright.domains.transpile.frontend import units
 from warpwright.domains.transpile.frontend.cursors import LEAVES, Cursors, kind
 
 cindex = pytest.importorskip("clang.cindex")
@@ -23,9 +23,11 @@ __global__ void k(float* y, const n::P* p, int m) {
 """
 
 
-@pytest.fixture(scope="module")
-def unit():  # type: ignore[no-untyped-def]
-    arguments = [*parse.ARGUMENTS, "-include", str(parse.STUB)]
+@pytest.fixture(scope="module", params=["parsed here", "kept"])
+def unit(request):  # type: ignore[no-untyped-def]
+    if request.param == "kept":
+        return units.unit_of(TEXT, "input.cu")
+    arguments = [*units.ARGUMENTS, "-include", str(units.STUB)]
     return cindex.Index.create().parse("input.cu", args=arguments, unsaved_files=[("input.cu", TEXT)])
 
 

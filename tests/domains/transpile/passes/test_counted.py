@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 import numpy as np
@@ -92,13 +93,13 @@ def random_loop(random: Random, number: int) -> str:
 
 
 @pytest.mark.compiler
-def test_answers_are_those_of_fibers_to_the_bit() -> None:
+def test_answers_are_those_of_fibers_to_the_bit(many: Callable[[int], int]) -> None:
     random = Random(5)
     of = lambda: " ".join(random_loop(random, number) for number in range(random.randint(1, 3)))  # noqa: E731
-    bodies = {f"k{k}": f"float v = threadIdx.x; {of()} out[blockIdx.x * blockDim.x + threadIdx.x] = v;" for k in range(40)}
+    bodies = {f"k{k}": f"float v = threadIdx.x; {of()} out[blockIdx.x * blockDim.x + threadIdx.x] = v;" for k in range(many(60))}
     text = "".join(HEAD.format(name=name) + body + " }\n" for name, body in bodies.items())
     made = transpile.compile_text(text)
-    assert made.source.count("_step < ") > 40
+    assert made.source.count("_step < ") > len(bodies)
     slow = [transpile.compile_text(text, tier=tier).load(PLAIN) for tier in ("loops", "fibers")]
     programs = [made.load(OPTIMISED), *slow]
     x = np.random.default_rng(0).normal(0, 9, 5_000).astype(np.float32)

@@ -64,7 +64,8 @@ def random_stencil(random: Random) -> str:
         f"for (int i = threadIdx.x; i < {wide}; i += blockDim.x) {{ const int g = (int)blockIdx.x * 16 + i - {r}; "
         f"{at('i')} = g >= 0 && g < W ? in[y * W + g] : 0.f; }}",
         f"for (int i = threadIdx.y * 16 + threadIdx.x; i < 8 * {wide}; i += 128) {{ const int g = (int)blockIdx.x * 16 + i % {wide} - {r}, "
-        f"row = blockIdx.y * 8 + i / {wide}; {place.replace('threadIdx.y', f'i / {wide}').format(f'i % {wide}')} = g >= 0 && g < W ? in[row * W + g] : 0.f; }}",
+        f"row = blockIdx.y * 8 + i / {wide};"
+        f"{place.replace('threadIdx.y', f'i / {wide}').format(f'i % {wide}')} = g >= 0 && g < W ? in[row * W + g] : 0.f; }}",
         f"const int l = threadIdx.x + {r}; {at('l')} = x < W ? in[y * W + x] : 0.f; if (threadIdx.x < {r}) {{ "
         f"{at(f'l - {r}')} = x >= {r} ? in[y * W + x - {r}] : 0.f; {at('l + 16')} = x + 16 < W ? in[y * W + x + 16] : 0.f; }}",
         f"if (x < W) {{ {at(f'threadIdx.x + {r}')} = in[y * W + x]; if (threadIdx.x < {r} && x >= {r}) {at('threadIdx.x')} = in[y * W + x - {r}]; "

@@ -5,21 +5,18 @@ from __future__ import annotations
 from warpwright.domains.cuda.plan import Plan
 from warpwright.domains.cuda.techniques import (
     constant_block,
-    cooperate,
     flatten,
     guard,
     launches,
     loops,
-    memory_sums,
     qualifiers,
     specialise,
     spread,
     strided,
-    strided_sums,
     tiles,
-    tree,
     vector,
 )  # fmt: skip
+from warpwright.domains.cuda.techniques.sums import cooperate, grid_stride, in_memory, tree
 from warpwright.space import Technique
 
 
@@ -28,7 +25,7 @@ def techniques(target: str) -> tuple[Technique[Plan], ...]:
     always: tuple[Technique[Plan], ...] = (
         specialise.Specialise(),
         constant_block.ConstantBlock(),
-        memory_sums.LocalSum(idle=target == "cpu"),
+        in_memory.LocalSum(idle=target == "cpu"),
         guard.Guard(),
         spread.Spread(),
         tiles.ProductTile(),
@@ -36,7 +33,7 @@ def techniques(target: str) -> tuple[Technique[Plan], ...]:
         tree.ShuffleTree(),
         strided.GatherAtomics(),
         strided.Privatise(),
-        strided_sums.JoinSums(),
+        grid_stride.JoinSums(),
         vector.Vectorise(),
         cooperate.Cooperate(),
         flatten.Flatten(),

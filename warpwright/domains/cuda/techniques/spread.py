@@ -14,7 +14,7 @@ from warpwright.domains.cuda import helpers, shape, write
 from warpwright.domains.cuda.plan import Plan
 from warpwright.domains.cuda.shape import expect
 from warpwright.domains.cuda.techniques.strided import THREADS
-from warpwright.domains.cuda.techniques.strided_sums import counter_of, is_stride
+from warpwright.domains.cuda.techniques.sums.grid_stride import counter_of, is_stride
 from warpwright.domains.cuda.techniques.wide import below
 from warpwright.domains.cuda.unit import Unit
 from warpwright.domains.transpile import ir

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import torch
 
-from warpwright.domains.rgnn.emit.own import Launch, Own, dense
+from warpwright.domains.rgnn.emit.own.kernel import Launch, Own, dense
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.sorting.counting import LONGEST
@@ -180,6 +180,6 @@ def _with_the_others(launch: Launch, device: torch.device) -> bool:
 
 
 _OWN = tuple(
-    Own("../attention/attend.cu", entry, formats, THREADS, 0, _with_the_others, "attention over large graphs' edges")
+    Own("../../attention/attend.cu", entry, formats, THREADS, 0, _with_the_others, "attention over large graphs' edges")
     for entry, formats in (("attend", "P" * 14 + "qq"), ("attend_joined", "P" * 9 + "qq"), ("attend_back", "P" * 16 + "qq"))
 )

@@ -19,7 +19,7 @@ import torch
 from warpwright.domains.rgnn.attention.kernels import Attended, Launches, launches, spans, takes
 from warpwright.domains.rgnn.emit.eager import Eager
 from warpwright.domains.rgnn.emit.gpu import Rows
-from warpwright.domains.rgnn.emit.own import MANY
+from warpwright.domains.rgnn.emit.own.kernel import MANY
 from warpwright.domains.rgnn.emit.rows import lower
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.ir import Builder, Program

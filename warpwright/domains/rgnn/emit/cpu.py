@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from warpwright import native
 from warpwright.domains.rgnn.emit.cpp_head import HEAD
 from warpwright.domains.rgnn.emit.cpp_text import Writer
 from warpwright.domains.rgnn.emit.launch import Argument, Runner, array_of
@@ -17,11 +18,10 @@ from warpwright.domains.rgnn.emit.rows import Kernel, Schedule
 from warpwright.domains.rgnn.emit.units import units
 from warpwright.domains.rgnn.index import Index
 from warpwright.errors import UsageError
-from warpwright.native import FLAGS, build, compiler, load
 
 TYPES = {torch.float32: "float", torch.float64: "double"}
 
-OPTIMISED = (*FLAGS, "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi")
+OPTIMISED = (*native.FLAGS, "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi")
 
 SMALLEST = 4096
 """Edges below which building a library costs more than it gains."""
@@ -45,7 +45,7 @@ def in_large_pages(tensor: torch.Tensor) -> torch.Tensor:
 def available() -> bool:
     """Is there a C++ compiler? Warns once where there is none."""
     try:
-        compiler()
+        native.compiler()
     except UsageError as problem:
         warnings.warn(f"relational layers run by torch calls, which is slower: {problem}", stacklevel=2)
         return False
@@ -69,7 +69,7 @@ class Native(Runner):
     def __init__(self, schedule: Schedule, dtype: torch.dtype, donated: tuple[str, ...] = (), flags: tuple[str, ...] = OPTIMISED) -> None:
         super().__init__(schedule, donated)
         text, self.arguments = source(schedule, dtype)
-        self.library = load(build(text, flags=flags)) if self.arguments else None
+        self.library = native.load(native.build(text, flags=flags)) if self.arguments else None
 
     def memory(self, like: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
         """Return memory for a result, in large pages."""

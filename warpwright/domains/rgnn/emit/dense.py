@@ -18,8 +18,8 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from warpwright.domains.rgnn.emit import outer as rows_outer
 from warpwright.domains.rgnn.emit.gpu import load
+from warpwright.domains.rgnn.emit.own import outer as rows_outer
 
 MANY, SOME = 1 << 17, 1 << 15
 """Rows from which a GPU is full; and those from which a node type of a large graph, and a weight's gradient, go the same way: am has three

@@ -12,9 +12,9 @@ from typing import Any
 
 import torch
 
-from warpwright.domains.rgnn.emit import gathered, outer
 from warpwright.domains.rgnn.emit.aside import Aside
 from warpwright.domains.rgnn.emit.launch import Argument, Runner, Values, array_of
+from warpwright.domains.rgnn.emit.own import gathered, outer
 from warpwright.domains.rgnn.emit.rows import Kernel as RowKernel
 from warpwright.domains.rgnn.emit.rows import Schedule
 from warpwright.domains.rgnn.emit.tiles import tiles

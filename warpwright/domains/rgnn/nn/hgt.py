@@ -14,7 +14,7 @@ from torch.nn import Parameter, ParameterDict
 from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn.attention.layer import attended
 from warpwright.domains.rgnn.emit.dense import mixed, outers, products, summed, unmixed
-from warpwright.domains.rgnn.emit.kinds import kinds as by_kind
+from warpwright.domains.rgnn.emit.own.kinds import kinds as by_kind
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.nn.common import Layer, check_rows, of_dtype, whole_call, wide
 from warpwright.domains.rgnn.operator import Edges, apply

@@ -83,6 +83,17 @@ class Parts:
         return all_known
 
 
+def put(value: Polynomial, name: str, what: Polynomial) -> Polynomial:
+    """Return the polynomial with another one in place of a symbol."""
+    total: Polynomial = {}
+    for product, factor in value.items():
+        term: Polynomial = {tuple(s for s in product if s != name): factor}
+        for _ in range(product.count(name)):
+            term = multiplied(term, what)
+        total = added(total, term)
+    return total
+
+
 def in_block(value: Polynomial, known: Mapping[str, int]) -> Polynomial:
     """Return the polynomial for one thread and round of loops: one number for the block. Raises DoesNotApply where a quotient is left."""
     left = at(value, known)
@@ -97,7 +108,8 @@ def of(
     """Return the polynomial of an expression, for blocks of one shape; None of one that is none, or not known.
 
     `values`: of local variables; `quotients`: where those that it holds are noted. Sums that pass the end of their type are not looked for: of signed
-    numbers they are undefined, and an address that unsigned ones wrap to is outside of any array.
+    numbers they are undefined, and an address that unsigned ones wrap to is outside of any array. What is 64 bits wide is left alone: all is written
+    as ints.
     """
     written = literal(expr)
     if written is not None:
@@ -113,7 +125,7 @@ def of(
         return symbol(f"{name}.{expr.name}") if name != "gridDim" else None
     if expr.kind == "paren" and len(expr.children) == 1:
         return of(expr.children[0], values, variables, block, quotients)
-    if expr.kind == "cast" and expr.type in ("int", "long", "unsigned int"):
+    if expr.kind == "cast" and expr.type in ("int", "unsigned int"):
         return of(expr.children[-1], values, variables, block, quotients) if _is_whole(expr.children[-1]) else None
     if expr.kind == "unary" and expr.name == "-":
         inner = of(expr.children[0], values, variables, block, quotients)

@@ -94,17 +94,33 @@ class Values:
     """Keys of variables that are assigned to."""
     known: dict[int, Polynomial | None] = field(default_factory=dict)
     quotients: Parts = field(default_factory=Parts)
+    registers: dict[int, tuple[int, Polynomial]] = field(default_factory=dict)
+    """Key of a variable -> the pointer, and where behind it lies what the variable holds."""
     stores: list[Store] = field(default_factory=list)
     """What `uses` finds written to global memory."""
 
+    def __post_init__(self) -> None:
+        self.known |= dict.fromkeys(self.changed)
+
     def of(self, expr: Expr) -> Polynomial | None:
         return polynomials.of(expr, self.known, self.variables, self.block, self.quotients)
+
+    def read(self, expr: Expr) -> tuple[int, Polynomial]:
+        """Return the pointer, and where behind it lies what an expression reads. Raises DoesNotApply where it is more."""
+        expr = ir.bare(expr)
+        if expr.kind == "name" and expr.var in self.registers:
+            return self.registers[expr.var]
+        place = tiles.element(expr) if expr.kind == "index" else None
+        address = self.of(place[1][0]) if place is not None and len(place[1]) == 1 else None
+        if place is None or address is None or self.variables[place[0]].space != "parameter":
+            raise DoesNotApply
+        return place[0], address
 
     def declare(self, stmt: Declare) -> None:
         """Note what a local variable holds."""
         var, init = stmt.var, stmt.init
         fixed = init is not None and not var.dims and var.key not in self.changed
-        whole = fixed and var.type.removeprefix("const ") in ("int", "unsigned int", "long")
+        whole = fixed and var.type.removeprefix("const ") in ("int", "unsigned int")
         self.known[var.key] = self.of(init) if whole and init is not None and not converts(var.type, init) else None
 
     def loop(self, stmt: For) -> Loop | None:
@@ -162,15 +178,11 @@ def _copy(expr: Expr, values: Values, conds: tuple[Guard, ...], loops: tuple[Loo
         if more is None or ir.bare(value.children[2]).kind != "literal":
             raise DoesNotApply
         conds, value = (*conds, *more), ir.bare(value.children[1])
-    source = tiles.element(value) if value.kind == "index" else None
-    address = values.of(source[1][0]) if source is not None and len(source[1]) == 1 else None
+    source, address = values.read(value)
     indices = [values.of(index) for index in place[1]]
-    if source is None or address is None or any(index is None for index in indices):
+    if any(index is None for index in indices) or pointed(values.variables[source]) != values.variables[place[0]].type.removeprefix("const "):
         raise DoesNotApply
-    pointer = values.variables[source[0]]
-    if pointer.space != "parameter" or pointed(pointer) != values.variables[place[0]].type.removeprefix("const "):
-        raise DoesNotApply
-    return Copy(place[0], tuple(i for i in indices if i is not None), source[0], address, conds, loops)
+    return Copy(place[0], tuple(i for i in indices if i is not None), source, address, conds, loops)
 
 
 def pointed(var: Var) -> str:
@@ -359,3 +371,14 @@ def asked(read: Use, ways: Mapping[tuple[int, ...], Sequence[Sequence[Polynomial
                 if rest not in worst or worst[rest].get((), 0) < part.get((), 0):
                     worst[rest] = part
     return list(worst.values())
+
+
+def text(value: Polynomial, values: Values, names: Mapping[str, str]) -> str:
+    """Return a polynomial as C++ computes it: in longs, or in ranges of them."""
+    terms = []
+    for product, factor in sorted(value.items(), key=lambda item: (-len(item[0]), item[0])):
+        if any(name.startswith("@") for name in product):
+            raise DoesNotApply
+        factors = [names.get(name) or f"(long){values.variables[int(name[1:])].name}" for name in product]
+        terms.append(" * ".join([*factors, f"{factor}l"] if factor != 1 or not factors else factors))
+    return " + ".join(terms) or "0l"

@@ -81,6 +81,12 @@ def _inside(name: str, plain: Unstaged, instance: str, arguments: str, weight: s
     x, y, z = plain.shape
     stretches = [f"ww::Stretch(launch.grid.{axis}, [&]([[maybe_unused]] long at) {{ return {asked}; }})" for axis, asked in plain.inside.items()]
     row = f"[&](const ww::Launch& ww_row, const uint3 index) {{ {name}_unstaged<0, 0, 0{instance}>(ww_row{arguments}); }}"
+    if plain.rounds:
+        one_sheet = f"launch.is({x}, {y}, {z}) && launch.is_row({x}) && launch.grid.z == 1"
+        return [
+            f"  if (const long rounds = {plain.rounds}; {one_sheet} && rounds > 0 && {plain.apart})",
+            f"    return ww::each_stretch(ww::Launch(dim3(launch.grid.x, launch.grid.y, rounds), launch.block, launch.shared), {row}{weight});",
+        ]
     block = f"[&](const uint3 index) {{ {name}_block<{x}, {y}, {z}{instance}>(launch{arguments}); }}"
     return [
         f"  if (launch.is({x}, {y}, {z}) && launch.is_row({x}) && {plain.apart})",

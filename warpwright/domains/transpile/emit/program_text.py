@@ -83,7 +83,7 @@ _OPTIONAL = {
     "doubles": r"\bww::(doubles|widened|narrowed)\b",
     "masked": r"\bww::(?:u?ints|most_of|least_of)\b",
     "counts": r"\bww::counts_of\b",
-    "inside": r"\bww::each_inside\b",
+    "inside": r"\bww::(each_inside|Range)\b",
     "nested": r"\bww::from_device\b",
     "values": r"\bww::(launch_any|value_of|go)\b|\bcudaLaunch(Cooperative)?Kernel|\bcudaGraph\w+",
     "launch_calls": r"\bcudaLaunch(Cooperative)?Kernel",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from warpwright.domains.transpile.errors import DoesNotApply, Refusal
@@ -13,6 +12,7 @@ from warpwright.domains.transpile.frontend import scan, shifts, switches
 from warpwright.domains.transpile.frontend.cursors import LEAVES, Cursors, kind
 from warpwright.domains.transpile.frontend.open_types import OPEN, closed
 from warpwright.domains.transpile.frontend.source import Source
+from warpwright.domains.transpile.frontend.units import unit_of
 from warpwright.domains.transpile.ir import (
     Block,
     Declare,
@@ -30,11 +30,6 @@ from warpwright.domains.transpile.ir import (
     plain,
     text_of,
 )
-from warpwright.errors import MissingExtra
-
-STUB = Path(__file__).parent / "stub" / "cuda_stub.h"
-
-ARGUMENTS = ("-x", "cuda", "--cuda-host-only", "-nocudainc", "-nocudalib", "-nostdinc", "-std=c++17", "-Wno-everything", "-ferror-limit=0")
 
 _EXPRESSION_KINDS = {
     "DECL_REF_EXPR": "name", "MEMBER_REF_EXPR": "member", "CALL_EXPR": "call", "ARRAY_SUBSCRIPT_EXPR": "index", "BINARY_OPERATOR": "binary",
@@ -68,13 +63,8 @@ _ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=
 
 def parse(source: Source) -> list[Function]:
     """Return the kernels and device functions of the source, in order. One that the parser does not understand has a `problem`."""
-    try:
-        from clang import cindex
-    except ImportError:
-        raise MissingExtra("libclang", "transpile", "translating CUDA") from None
     ascii_text = source.text.encode("ascii", "replace").decode()
-    arguments = [*ARGUMENTS, "-include", str(STUB)]
-    unit = cindex.Index.create().parse("input.cu", args=arguments, unsaved_files=[("input.cu", ascii_text)])
+    unit = unit_of(ascii_text, "input.cu")
     _refuse_wrong_side(unit, source)
     problems = [
         (d.location.offset, d.spelling) for d in unit.diagnostics if d.severity >= 3 and d.location.file and d.location.file.name == "input.cu"
@@ -124,7 +114,7 @@ def _declarations(cursor: Any, cursors: Cursors, text: str, source: Source, prob
             continue
         if kind(child) in ("NAMESPACE", "LINKAGE_SPEC", "UNEXPOSED_DECL"):
             _declarations(child, cursors, text, source, problems, functions)
-        elif kind(child) in ("FUNCTION_DECL", "FUNCTION_TEMPLATE") and child.is_definition():
+        elif kind(child) in ("FUNCTION_DECL", "FUNCTION_TEMPLATE") and child.is_definition() and not cursors.is_instance(child):
             kinds = {kind(c) for c in cursors.children(child)}
             if kinds & {"CUDAGLOBAL_ATTR", "CUDADEVICE_ATTR"} and "COMPOUND_STMT" in kinds:
                 functions.append(_Reader(child, cursors, text, source, problems).function())

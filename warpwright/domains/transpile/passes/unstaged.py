@@ -25,6 +25,10 @@ MOST_READS = 24
 """Elements that a thread reads, up to which it pays: a loop that goes through a tile again and again reads it in one place from its copy."""
 
 
+Places = Mapping[tuple[int, ...], object]
+"""Elements of a shared array, by their indices."""
+
+
 @dataclass(frozen=True)
 class Unstaged:
     """A kernel without its copies."""
@@ -35,6 +39,8 @@ class Unstaged:
     """What has to hold for a launch: that it writes nothing that it reads."""
     inside: Mapping[str, str]
     """Axis -> what has to hold for a block, at number `at` along it."""
+    rounds: str = ""
+    """How many rounds of a loop there are, where each is a block along z (`sheets.py`)."""
 
 
 def unstaged(body: Sequence[Stmt], variables: Mapping[int, Var], block: Shape) -> Unstaged | None:
@@ -57,14 +63,33 @@ def _unstaged(first: Sequence[Stmt], then: Sequence[Stmt], arrays: frozenset[int
     values = windows.Values(variables, block, changed)
     stores = windows.copies([s for s in first if not (isinstance(s, Declare) and s.var.space == "shared")], values)
     reads = windows.uses(then, arrays, values)
+    kept = [s for s in first if isinstance(s, Declare) and s.var.space == "local"]
+    return rewritten(kept, then, stores, reads, values)
+
+
+def rewritten(
+    kept: Sequence[Stmt], then: Sequence[Stmt], stores: Sequence[windows.Copy], reads: Sequence[windows.Use], values: windows.Values, rounds: str = ""
+) -> Unstaged:
+    """Return statements that read shared memory as they read global memory, behind the values that they may need.
+
+    Raises DoesNotApply where that is not known to be the same. `rounds`: how many there are, where a round is a block.
+    """
     if not reads or sum(_times(read, values) for read in reads) > MOST_READS:
         raise DoesNotApply
     made = {array: windows.window(array, stores, values) for array in {read.array for read in reads}}
     new = {id(read.expr): _in_memory(read, made[read.array][0], values) for read in reads}
     asked = [part for read in reads for part in windows.asked(read, made[read.array][1], values)]
-    kept = [s for s in first if isinstance(s, Declare) and s.var.space == "local"]
-    moved = [ir.map_expressions(s, lambda e: new.get(id(e)) or _grouped(e, values)) for s in (*kept, *then)]
-    return Unstaged(block, _used(moved), _apart(list(made.values()), values), _inside(asked, values))
+    moved = [ir.map_expressions(s, lambda e: new.get(id(e)) or _held(e, values) or _grouped(e, values)) for s in (*kept, *then)]
+    held: list[tuple[windows.Window, Places]] = [(windows.Window(*place, ()), {}) for place in values.registers.values()]
+    return Unstaged(values.block, _used(moved), _apart([*made.values(), *held], values, rounds), _inside(asked, values), rounds)
+
+
+def _held(expr: Expr, values: windows.Values) -> Expr | None:
+    """Return what a register holds as it lies in memory."""
+    if expr.kind != "name" or expr.var not in values.registers:
+        return None
+    pointer, address = values.registers[expr.var]
+    return Expr("index", (ir.name_of(values.variables[pointer]), "[", written(address, values, expr.line), "]"), expr.line, "", None, expr.type)
 
 
 def _times(read: windows.Use, values: windows.Values) -> int:
@@ -82,10 +107,10 @@ def _in_memory(read: windows.Use, window: windows.Window, values: windows.Values
 
 
 def _grouped(expr: Expr, values: windows.Values) -> Expr | None:
-    """Return an index that names the launch with each thread's number in the grid together, and the block's size as a number."""
+    """Return an index that names the launch, or what a loop moved, with each thread's number in the grid together; and a block's size as a number."""
     if expr.kind == "member" and expr.children and expr.children[0].name == "blockDim" and expr.name in AXES:
         return ir.number(values.block[AXES.index(expr.name)], expr.line)
-    if expr.kind != "index" or not any(n.kind == "name" and n.name in LAUNCH for n in expr.children[1].walk()):
+    if expr.kind != "index" or not any(n.kind == "name" and (n.name in LAUNCH or n.var in values.changed) for n in expr.children[1].walk()):
         return None
     address = values.of(expr.children[1])
     if address is None:
@@ -171,26 +196,27 @@ def _inside(asked: Sequence[Polynomial], values: windows.Values) -> dict[str, st
         axes = {name[-1] for product in part for name in product if name.startswith("blockIdx.")}
         if len(axes) > 1 or any(name.startswith("threadIdx.") for product in part for name in product):
             raise DoesNotApply
-        text = f"{_text(part, values, {f'blockIdx.{axis}': 'at' for axis in axes})} <= 0"
+        text = f"{windows.text(part, values, {f'blockIdx.{axis}': 'at' for axis in axes})} <= 0"
         if text not in texts[axis := next(iter(axes), "x")]:
             texts[axis].append(text)
     return {axis: " && ".join(parts) or "true" for axis, parts in texts.items()}
 
 
-def _apart(made: Sequence[tuple[windows.Window, Mapping[tuple[int, ...], object]]], values: windows.Values) -> str:
+def _apart(made: Sequence[tuple[windows.Window, Places]], values: windows.Values, rounds: str) -> str:
     """Return the condition under which a launch writes nothing that it has to have read before."""
     spans = {f"threadIdx.{axis}": f"ww::Range{{0, {size - 1}}}" for axis, size in zip(AXES, values.block, strict=True)}
     spans |= {f"blockIdx.{axis}": f"ww::Range{{0, (long)launch.grid.{axis} - 1}}" for axis in AXES}
+    spans |= {"blockIdx.z": "ww::Range{0, rounds - 1}"} if rounds else {}
     texts: list[str] = []
     for window, places in made:
-        read = _text(window.base, values, spans)
+        read = windows.text(window.base, values, spans)
         for axis, stride in enumerate(window.strides):
             ends = [place[axis] for place in places]
-            read += f" + ({_text(stride, values, spans)}) * ww::Range{{{min(ends)}, {max(ends)}}}"
+            read += f" + ({windows.text(stride, values, spans)}) * ww::Range{{{min(ends)}, {max(ends)}}}"
         for store in values.stores:
             seen = spans | _counted(store.loops)
             source, to = (values.variables[key].name for key in (window.source, store.pointer))
-            text = f"ww::are_apart({source}, {read}, {to}, {_text(store.address, values, seen)})"
+            text = f"ww::are_apart({source}, {read}, {to}, {windows.text(store.address, values, seen)})"
             if text not in texts:
                 texts.append(text)
     return " && ".join(texts) or "true"
@@ -201,17 +227,6 @@ def _counted(loops: Sequence[windows.Loop]) -> dict[str, str]:
     seen = list(windows.rounds(loops, {}, Parts())) if loops else []
     ends = {loop.counter: [known[loop.counter] for known in seen] or [0] for loop in loops}
     return {counter: f"ww::Range{{{min(numbers)}, {max(numbers)}}}" for counter, numbers in ends.items()}
-
-
-def _text(value: Polynomial, values: windows.Values, names: Mapping[str, str]) -> str:
-    """Return a polynomial as C++ computes it: in longs, or in ranges of them."""
-    terms = []
-    for product, factor in sorted(value.items(), key=lambda item: (-len(item[0]), item[0])):
-        if any(name.startswith("@") for name in product):
-            raise DoesNotApply
-        factors = [names.get(name) or f"(long){values.variables[int(name[1:])].name}" for name in product]
-        terms.append(" * ".join([*factors, f"{factor}l"] if factor != 1 or not factors else factors))
-    return " + ".join(terms) or "0l"
 
 
 def without_loops(body: Sequence[Stmt]) -> tuple[Stmt, ...]:

@@ -35,6 +35,15 @@ def test_what_a_row_shares_is_asked_once() -> None:
     assert "x_lanes < ww::spread<ww::ints>((int)(W))" in text
 
 
+def test_vectors_inside_of_a_border_have_no_mask() -> None:
+    text = program({"k": DEPTHWISE}).source
+    inside = "if ((long)(x) >= (long)(0) && (long)(x) + (ww::width - 1) < (long)(W)) {\n"
+    assert text.count(inside) == 1  # the vector that is filled in part has its mask anyway
+    assert text.partition(inside)[2].lstrip().startswith("sum_lanes = (sum_lanes + (ww::load_lanes<ww::floats>(&in[")
+    outside = program({"k": DEPTHWISE.replace("x >= 0 && x < W", "x % 3 == 1")}).source
+    assert "(ww::width - 1) < " not in outside
+
+
 def random_windows(random: Random) -> str:
     """Return a kernel that goes through a window around its pixel, with conditions on rows, columns, and what it reads; some of them negated."""
     pick = random.choice

@@ -145,6 +145,8 @@ class _Vectors(VectorValues):
             raise DoesNotApply
         self.has_stores_to_rows = True
         used_here = used([stmt])
+        if used_here & self.numbers:
+            raise DoesNotApply
         keys = sorted(used_here & (self.sums | self.kept | self.doubles))
         held = [(self.plan.variables[key].name, "double" if key in self.doubles else "float") for key in keys]
         lanes = self.left.removeprefix(", ") or "ww::width"
@@ -204,19 +206,28 @@ class _Vectors(VectorValues):
         return f"{self.printer.expr(place)} {expr.name} {self.printer.expr(self.of_row(value))};"
 
     def chosen(self, stmt: If) -> str:
-        """Return `if (value > most) most = value;` for a sum of its own."""
+        """Return `if (value > most) { most = value; at = k; }` for a sum of its own, and for the place where it was found."""
         cond = ir.bare(stmt.cond)
-        then = stmt.then[0] if len(stmt.then) == 1 else None
-        if stmt.other or stmt.constexpr or not isinstance(then, Evaluate) or then.expr.kind != "assign" or then.expr.name != "=":
-            raise DoesNotApply
-        place, value = then.expr.children
-        if cond.kind != "binary" or cond.name not in ("<", "<=", ">", ">=") or place.kind != "name" or place.var not in self.sums:
+        if stmt.other or stmt.constexpr or cond.kind != "binary" or cond.name not in ("<", "<=", ">", ">="):
             raise DoesNotApply
         if any(child.type.removeprefix("const ") != "float" for child in cond.children):
             raise DoesNotApply
-        left, right, new = (f"(({self.value(e)}) - ww::floats{{}})" for e in (*cond.children, value))
-        name = self.plan.variables[place.var or 0].name
-        return f"{name}_r[nth] = {left} {cond.name} {right} ? {new} : {name}_r[nth];"
+        left, right = (f"(({self.value(e)}) - ww::floats{{}})" for e in cond.children)
+        taken, new = f"{left} {cond.name} {right}", [self.taken(then) for then in stmt.then]
+        if len(new) == 1:
+            return f"{new[0][0]} = {taken} ? {new[0][1]} : {new[0][0]};"
+        each = " ".join(f"{place} = taken ? {value} : {place};" for place, value in new)
+        return f"{{ const auto taken = {taken}; {each} }}"
+
+    def taken(self, stmt: Stmt) -> tuple[str, str]:
+        """Return the vector that an assignment changes, and its new value."""
+        if not isinstance(stmt, Evaluate) or stmt.expr.kind != "assign" or stmt.expr.name != "=":
+            raise DoesNotApply
+        place, value = stmt.expr.children
+        if place.kind != "name" or place.var not in self.sums | self.numbers:
+            raise DoesNotApply
+        name = f"{self.plan.variables[place.var or 0].name}_r[nth]"
+        return name, self.number(value) if place.var in self.numbers else f"(({self.value(value)}) - ww::floats{{}})"
 
     def each(self, text: str, count: str = "") -> list[str]:
         """Return a statement for each of the vectors; `count`: for so many of them."""
@@ -242,6 +253,10 @@ class _Vectors(VectorValues):
             start = self.each(f"{var.name}_r[nth] = {self.wide(stmt.init)};")
             self.doubles.add(var.key)
             return [f"ww::doubles {var.name}_r[{self.count}];", *start]
+        if var.type == "int" and changes and not self.counters and var.key in self.plan.facts.varying:
+            start = self.each(f"{var.name}_r[nth] = {self.number(stmt.init)};")
+            self.numbers.add(var.key)
+            return [f"ww::ints {var.name}_r[{self.count}];", *start]
         if changes and (var.type not in _WHOLE or var.key in self.plan.facts.varying or any(n.kind == "index" for n in stmt.init.walk())):
             raise DoesNotApply
         if changes:  # what all threads move alike
@@ -365,6 +380,8 @@ class _Vectors(VectorValues):
         place, value = expr.children
         if place.kind == "name" and place.var in self.doubles:
             return f"{self.plan.variables[place.var or 0].name}_r[nth] {expr.name} {self.wide(value)};"
+        if value.kind == "name" and value.var in self.numbers and not self.counters:
+            return self.stored_number(place, self.plan.variables[value.var or 0].name, expr.name)
         text = self.value(value)
         if place.kind == "name" and place.var in self.sums:
             name = self.plan.variables[place.var or 0].name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from warpwright.domains.transpile import ir
@@ -208,6 +208,37 @@ class Values:
             return f"({value.text} != 0)"
         text = f"({value.text} & 1)" if value.type == "bool" else value.text
         return f"__builtin_convertvector({text}, {VECTORS[kind]})"
+
+    def for_all(self, parts: Sequence[Expr]) -> str | None:
+        """Return what the first and the last thread of a vector say, where it says that conditions hold for each; None where they are not so simple.
+
+        It is asked in whole numbers, not vectors, and compilers know the answer of the next question. (A convolution of 3 x 3 with a border, each
+        channel by its own weights, AVX2: 0.54 of a plain loop before.)
+        """
+        texts = []
+        for part in parts:
+            if any(n.kind in ("index", "call") or n.name in ("/", "%") for n in part.walk()):
+                return None
+            if self.is_uniform(part):
+                texts.append(f"({self.printer.expr(part)})")
+                continue
+            if part.kind != "binary" or part.name not in ("<", "<=", ">", ">=") or any(plain_type(e.type) != "int" for e in part.children):
+                return None
+            left, right = part.children
+            moving, fixed = (left, right) if self.is_uniform(right) else (right, left)
+            if not self.is_uniform(fixed) or not self.is_place(moving) or self.moves_by(moving) != 1:
+                return None
+            last = " + (ww::width - 1)" if (part.name in ("<", "<=")) == (moving is left) else ""
+            one, other = f"(long)({self.printer.expr(moving)}){last}", f"(long)({self.printer.expr(fixed)})"
+            texts.append(f"{one} {part.name} {other}" if moving is left else f"{other} {part.name} {one}")
+        return " && ".join(texts)
+
+    def moves_by(self, expr: Expr) -> int | None:
+        """Return by how much a whole number moves from thread to thread; None where that is not known."""
+        try:
+            return coefficient(linear(expr, self.plan, self.counters))
+        except DoesNotApply:
+            return None
 
     # --- memory -------------------------------------------------------------------------------------------------------------------
 

@@ -247,6 +247,10 @@ class _Vectors(Values):
         if stmt.other:
             left = self.name("mask")
             lines += [f"const ww::ints {left} = {f'{mask} & ' if mask else ''}~{taken};", *self.under(stmt.other, left)]
+        simple = not stmt.other and not any(isinstance(s, For | DoWhile) for s in ir.walk(stmt.then))
+        whole = self.for_all(parts) if simple and not mask and self.depth else None
+        if whole is not None:
+            return [f"if ({whole}) {{", *_in(self.body(stmt.then, "")), "} else {", *_in(lines), "}"]
         return ["{", *_in(lines), "}"]
 
     def under(self, stmts: Sequence[Stmt], mask: str) -> list[str]:

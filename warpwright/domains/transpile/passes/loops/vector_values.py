@@ -41,6 +41,8 @@ class VectorValues:
         self.sums: set[int] = set()
         self.doubles: set[int] = set()
         """Keys of sums of doubles."""
+        self.numbers: set[int] = set()
+        """Keys of whole numbers that each thread has for itself."""
         self.kept: set[int] = set()
         """Keys of float values that do not change, kept as vectors."""
         self.fixed: set[int] = set()
@@ -207,6 +209,20 @@ class VectorValues:
             return f"ww::gathered([&](const int thread_x) {{ {inside} return {text}; }}, thread_x{self.left})"
         row = self.rows.setdefault(f"&{text}", f"row_{len(self.rows) + 1}")
         return f"{row}[nth{f' % {self.across}' if self.in_rows else ''}][nth_step]"
+
+    def number(self, expr: Expr) -> str:
+        """Return a whole number that is one for a row of threads as a vector."""
+        if any(n.kind == "index" for n in expr.walk()) or expr.type.removeprefix("const ") != "int":
+            raise DoesNotApply
+        with_counters = expr if expr.kind == "name" and expr.var in self.counters else self.of_row(expr)
+        return f"ww::spread<ww::ints>((int)({self.printer.expr(with_counters)}))"
+
+    def stored_number(self, place: Expr, name: str, operator: str) -> str:
+        """Return the store of each thread's whole number to neighbouring places."""
+        if operator != "=" or place.kind != "index" or place.type != "int" or coefficient(self.place(place)[1]) != 1:
+            raise DoesNotApply
+        left = f", ww::from_lane(0) < {self.left.removeprefix(', ')}" if self.left else ""
+        return f"ww::store_lanes(&{self.printer.expr(place)}, {name}_r[nth]{left});"
 
     def place(self, expr: Expr) -> tuple[Var, Expr]:
         """Return the array of an element, and its index with local values replaced."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import torch
 
+from warpwright.domains.rgnn.lattice import Domain
 from warpwright.errors import UsageError
 from warpwright.native import BuildError
 from warpwright.templates.driver import DriverError, Kernel, machine_code
@@ -21,6 +22,14 @@ ALIGNED = 16
 
 Launch = Callable[..., None]
 """launch(blocks, *arguments): arguments are tensors, None and integers."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """An operand: the value that is read, and the domain of its rows."""
+
+    value: int
+    domain: Domain
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,8 @@
-"""The one loop: propose, evaluate, remember, until the budget is spent; and the ablation of what it found.
-
-The loop knows a Space, a search and an Evaluator; it imports neither torch nor a domain. Every program, whoever proposed it, goes through
-`Evaluator.evaluate`, and what became of it is a Record in the archive before the next one is begun.
-"""
+"""One run of the loop: a search's recipes become candidates, and their records its answers, until something ends it."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,9 +10,11 @@ from random import Random
 from typing import Any
 
 from warpwright.archive import Archive
-from warpwright.base import BASELINE, LEFT_OUT, Action, Budget, Candidate, Record, Source, Task, Verdict, failed, is_baseline, target_of
-from warpwright.deadline import Deadline
-from warpwright.errors import ArchiveError, NotApplicable, OutOfTime, WarpwrightError
+from warpwright.base import BASELINE, LEFT_OUT, Budget, Candidate, Record, Task, Verdict, is_baseline
+from warpwright.errors import ArchiveError, OutOfTime, WarpwrightError
+from warpwright.loop.choosing import Best, bandwidth_share, best
+from warpwright.loop.course import Course, Outcome
+from warpwright.loop.programs import Failed, make_candidate
 from warpwright.search import Recipe, Search, by_name
 from warpwright.search.moves import Proposer
 from warpwright.space import Evaluator, Preparing, Space
@@ -41,49 +38,6 @@ NO_HEADROOM = 0.9
 """Share of the measured bandwidth at which a search ends: what every correct program has to move leaves a ninth at most."""
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What a run of the loop gave."""
-
-    task: Task
-    best: Record | None
-    """The fastest proven program: a candidate that is FASTER than the best baseline, else that baseline itself."""
-    records: tuple[Record, ...]
-    """The record of every baseline and proposal, in order; a repeated proposal's record is repeated."""
-    stopped: str
-    """Why the loop ended, in words."""
-    proposals: int = 0
-    seconds: float = 0.0
-    interrupted: bool = False
-    """Ctrl-C, or `Course.should_stop` said so."""
-    failure: WarpwrightError | None = None
-    """Our own failure that ended the run (the archive could not be written). What was measured until then is in `records`."""
-    left_out: tuple[str, ...] = ()
-    """What the budget of wall time had no room for, in words."""
-    exhausted: bool = False
-    """The search ended by itself: more time would have changed nothing."""
-    cut: bool = False
-    """The deadline came in the middle of something."""
-    unanswered: int = 0
-    """Questions that a model did not answer: the same run asks them again."""
-
-
-@dataclass(frozen=True)
-class Course:
-    """How a run goes on beside its search: who is told, what ends it early, what it draws."""
-
-    on_record: Callable[[Record], None] | None = None
-    """Called with each record, once it is in the archive."""
-    should_stop: Callable[[], bool] | None = None
-    """Asked before each proposal."""
-    seed: int = 0
-    batch: int = 1
-    """Proposals that a search is asked for at once."""
-    clock: Callable[[], float] = time.monotonic
-    deadline: Deadline | None = None
-    """Stands in for the budget's seconds where all of the run is to fit; whoever gives one enforces it."""
-
-
 def optimize(
     task: Task, space: Space[Any], evaluator: Evaluator, search: str | Search = "ladder", budget: Budget | None = None,
     archive: Archive | None = None, course: Course | None = None,
@@ -94,7 +48,7 @@ def optimize(
     answered from the archive.
     """
     course = course or Course()
-    run = _Run(task, space, evaluator, archive, budget or Budget(), course)
+    run = Run(task, space, evaluator, archive, budget or Budget(), course)
     exhausted = cut = False
     failure: WarpwrightError | None = None
     interrupted = False
@@ -109,7 +63,7 @@ def optimize(
         run.rescue()
     except KeyboardInterrupt:
         stopped, interrupted = "interrupted", True
-    except _Stop as stop:
+    except Stop as stop:
         stopped, interrupted = stop.reason, stop.asked
     except ArchiveError as error:
         stopped, failure = f"the archive failed: {error}", error
@@ -119,63 +73,16 @@ def optimize(
     return Outcome(task, best(records), records, stopped, run.proposals, course.clock() - run.began, interrupted, failure, left_out, exhausted, cut)
 
 
-def best(records: Iterable[Record]) -> Record | None:
-    """Return the record to recommend: the fastest that is proven FASTER, else the best baseline, else the fastest that passed."""
-    found = Best()
-    for record in records:
-        found.take(record)
-    return found.record
+class Stop(Exception):
+    """The run ends, for a reason; `asked`: somebody outside said so."""
 
-
-@dataclass
-class Best:
-    """The same, of records that come one by one: a search asks after each of thousands."""
-
-    proven: Record | None = None
-    baseline: Record | None = None
-    passed: Record | None = None
-
-    def take(self, record: Record) -> None:
-        """Let a record count; of two that are as fast the first one stays."""
-        if record.status != "ok" or record.measurement is None:
-            return
-        self.passed = _faster(self.passed, record)
-        if is_baseline(record):
-            self.baseline = _faster(self.baseline, record)
-        elif _proven(record):
-            self.proven = _faster(self.proven, record)
-
-    @property
-    def record(self) -> Record | None:
-        """The record to recommend."""
-        return self.proven or self.baseline or self.passed
-
-
-def _faster(known: Record | None, record: Record) -> Record:
-    return record if known is None or record.speedup > known.speedup else known
-
-
-def bandwidth_share(record: Record) -> float:
-    """Return how much of the device's measured bandwidth the program would need if it moved only what every correct program moves; 0 if unknown."""
-    measurement = record.measurement
-    if measurement is None or measurement.unit != "s" or not measurement.candidate.median > 0:
-        return 0.0
-    moved, peak = (float(measurement.conditions.get(name, 0.0)) for name in ("work_bytes", "peak_bytes_per_second"))
-    return moved / peak / measurement.candidate.median if peak > 0 else 0.0
-
-
-def _proven(record: Record) -> bool:
-    return record.measurement is not None and record.measurement.verdict == "FASTER" and not is_baseline(record)
-
-
-class _Stop(Exception):
     def __init__(self, reason: str, asked: bool = False) -> None:
         super().__init__(reason)
         self.reason, self.asked = reason, asked
 
 
 @dataclass
-class _Run:
+class Run:
     """The state of one `optimize`: what was counted, and what was seen."""
 
     task: Task
@@ -215,7 +122,7 @@ class _Run:
                 self._remember(record)
         unscored = next((record for record in self.records if record.status == "unscored"), None)
         if unscored is not None:
-            raise _Stop(f"the task gives no score: {unscored.detail}")
+            raise Stop(f"the task gives no score: {unscored.detail}")
 
     @property
     def works_ahead(self) -> bool:
@@ -260,7 +167,7 @@ class _Run:
         return recipes
 
     def answer(self, recipes: Sequence[Recipe], faster: bool = True) -> list[Record]:
-        """Return one record for each recipe; raise _Stop when the budget ends first, or when none can be `faster` if that is sought."""
+        """Return one record for each recipe; raise Stop when the budget ends first, or when none can be `faster` if that is sought."""
         room = None if self.budget.proposals is None else max(0, self.budget.proposals - self.proposals)
         items = [self._make(recipe) for recipe in recipes[:room]]
         left_out = {item.key: reason for item in items if isinstance(item, Candidate) and (reason := self._outlasts(item))}
@@ -295,7 +202,7 @@ class _Run:
         self._remember(record)
         self.unjudged = self.unjudged + 1 if record.status == "unscored" else 0
         if self.unjudged >= MOST_UNJUDGED:
-            raise _Stop(f"no program could be judged: {record.detail}")
+            raise Stop(f"no program could be judged: {record.detail}")
         return record
 
     def _evaluations(self, candidates: list[Candidate]) -> Generator[Record, None, None]:
@@ -380,20 +287,20 @@ class _Run:
         share = bandwidth_share(top) if top is not None else 0.0
         if share >= NO_HEADROOM and top is not None:
             name = top.candidate.proposer.removeprefix(BASELINE) if is_baseline(top) else "the best program"
-            raise _Stop(f"no headroom: {name} runs at {100 * share:.0f} % of the measured bandwidth")
+            raise Stop(f"no headroom: {name} runs at {100 * share:.0f} % of the measured bandwidth")
 
     def _check_budget(self) -> None:
         if self.budget.until_faster and self.top.proven is not None:
-            raise _Stop("a program is proven faster, which was to end the search")
+            raise Stop("a program is proven faster, which was to end the search")
         if self.course.should_stop is not None and self.course.should_stop():
-            raise _Stop("asked to stop", asked=True)
+            raise Stop("asked to stop", asked=True)
         if self.budget.proposals is not None and self.proposals >= self.budget.proposals:
-            raise _Stop(f"the budget of {self.budget.proposals} proposals is spent")
+            raise Stop(f"the budget of {self.budget.proposals} proposals is spent")
         if self.course.deadline is not None:
             if self.proposals and self.course.deadline.left < EXPECTED_SHARE * self.took:
-                raise _Stop(self.spent())
+                raise Stop(self.spent())
         elif self.budget.seconds is not None and self.proposals and self.course.clock() - self.began >= self.budget.seconds:
-            raise _Stop(self.spent())
+            raise Stop(self.spent())
 
     def spent(self) -> str:
         """Say that the budget is."""
@@ -425,77 +332,3 @@ class _Run:
         """Return the seconds that building a baseline took; 0 where it is not known."""
         built = (record.build.seconds for record in self.records if record.candidate.proposer == BASELINE + baseline and record.build is not None)
         return max(built, default=0.0)
-
-
-@dataclass(frozen=True)
-class Failed:
-    """A recipe that gave no program, and why."""
-
-    recipe: Recipe
-    error: Exception
-
-    def candidate(self, device: str) -> Candidate:
-        """Return a stand-in for the program: its text names the recipe, so that its key is the recipe's own."""
-        text = f"# no program: {', '.join(map(str, self.recipe))}\n"
-        return Candidate(Source("python", (("optimized.py", text),)), target_of(device), self.recipe, proposer="search")
-
-    def record(self, task: Task, evaluator: Evaluator) -> Record:
-        """Return the recipe's record."""
-        return replace(failed(task, self.candidate(evaluator.device), evaluator.device, self.error), versions=evaluator.versions)
-
-
-def make_candidate(space: Space[Any], recipe: Recipe) -> Candidate | Failed:
-    """Return the program of `recipe`, or why there is none."""
-    try:
-        return space.candidate(recipe)
-    except Exception as error:  # a rewrite that fails is data, as a program that fails is
-        return Failed(recipe, error)
-
-
-@dataclass(frozen=True)
-class Ablation:
-    """What one action of a recipe is worth."""
-
-    action: Action
-    without: Record
-    """The record of the recipe without it, and without what depended on it."""
-    dropped: tuple[Action, ...]
-    """Those dependents."""
-    gain: float
-    """Speed-up with it over speed-up without it; infinite when nothing correct was left."""
-
-
-def ablate(
-    record: Record, space: Space[Any], evaluator: Evaluator, archive: Archive | None = None, seconds: float | None = None,
-    known: Iterable[Record] = (),
-) -> list[Ablation]:  # fmt: skip
-    """Take each action out of the recipe of `record` in turn and measure the loss; stop early after `seconds`. What is `known` is not measured."""
-    began = time.monotonic()
-    run = _Run(record.task, space, evaluator, archive, Budget(None))
-    run.known.update((other.candidate.key, other) for other in known)
-    ablations: list[Ablation] = []
-    for index, action in enumerate(record.candidate.actions):
-        if seconds is not None and time.monotonic() - began > seconds:
-            break
-        recipe, dropped = _without(space, record.candidate.actions, index)
-        try:
-            [without] = run.answer([recipe], faster=False)
-        except _Stop:  # nothing can be judged any more
-            break
-        gain = record.speedup / without.speedup if without.speedup else float("inf")
-        ablations.append(Ablation(action, without, dropped, gain))
-    return ablations
-
-
-def _without(space: Space[Any], recipe: Recipe, index: int) -> tuple[Recipe, tuple[Action, ...]]:
-    """Return `recipe` without the action at `index` and without the later ones that are not legal any more; and those."""
-    kept, dropped = recipe[:index], []
-    ir = space.replay(kept)
-    for action in recipe[index + 1 :]:
-        try:
-            ir = space.apply(ir, action)
-        except NotApplicable:
-            dropped.append(action)
-        else:
-            kept = (*kept, action)
-    return kept, tuple(dropped)

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from warpwright.domains.rgnn.emit.own import ALIGNED, MANY, Launch, Own, dense
+from warpwright.domains.rgnn.emit.own.kernel import ALIGNED, MANY, Launch, Own, Side, dense
 from warpwright.domains.rgnn.emit.rows import Kernel as RowKernel
 from warpwright.domains.rgnn.emit.rows import Schedule, is_product
 from warpwright.domains.rgnn.emit.tiles import tiles
@@ -27,14 +27,6 @@ ROWS, PITCH, THREADS = 64, 80, 256
 """Those of gathered.cu."""
 SHARED = (8 * 8 * 32 * 4 + ROWS * PITCH + ROWS) * 4
 """Bytes of a block: the weight's fragments, the sums and where the results go."""
-
-
-@dataclass(frozen=True)
-class Side:
-    """A value that is read, and the domain of its rows."""
-
-    value: int
-    domain: Domain
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from warpwright.domains.cuda import helpers, shape, write
 from warpwright.domains.cuda.plan import Plan
 from warpwright.domains.cuda.shape import expect
 from warpwright.domains.cuda.techniques.strided import THREADS
-from warpwright.domains.cuda.techniques.tree import MOST_BLOCKS, multiple
+from warpwright.domains.cuda.techniques.sums.tree import MOST_BLOCKS, multiple
 from warpwright.domains.cuda.techniques.wide import WIDTH, below, wide
 from warpwright.domains.cuda.unit import Unit
 from warpwright.domains.cuda.write import raw

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from warpwright.domains.rgnn.emit.own import ALIGNED, MANY, Launch, Own, dense
+from warpwright.domains.rgnn.emit.own.kernel import ALIGNED, MANY, Launch, Own, Side, dense
 from warpwright.domains.rgnn.emit.rows import Kernel as RowKernel
 from warpwright.domains.rgnn.emit.rows import Schedule, is_gradient
 from warpwright.domains.rgnn.index import Index
@@ -28,14 +28,6 @@ LEAST = 8 * ROWS
 """Rows of a block: each adds 4,096 sums to memory, which all blocks of a small graph's rows add to."""
 SHARED = STAGES * (2 * ROWS * PITCH + ROWS) * 4
 """Bytes of a block: the rows of the steps under way, and their factors."""
-
-
-@dataclass(frozen=True)
-class Side:
-    """One operand: the value whose rows it has, and the domain of these rows."""
-
-    value: int
-    domain: Domain
 
 
 @dataclass(frozen=True)

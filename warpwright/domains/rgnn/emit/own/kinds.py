@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 
 from warpwright.domains.rgnn import index as indices
-from warpwright.domains.rgnn.emit.own import Launch, Own, dense
+from warpwright.domains.rgnn.emit.own.kernel import Launch, Own, dense
 
 WIDEST = 256
 """Numbers of a row."""

@@ -8,7 +8,9 @@ from torch import nn
 from torch.nn import functional as F
 
 TASK = "group_norm_silu"
-LIMIT = "Values, not proofs: an input that no distribution here comes near"
+ROW = "subsampling"
+EXPECT_STATUS = "wrong"
+EXPECT_CHECK = ("values",)
 
 
 class ModelNew(nn.Module):

@@ -1,0 +1,57 @@
+"""Which of some records to recommend, and how near the roof one stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from warpwright.base import Record, is_baseline
+
+
+def best(records: Iterable[Record]) -> Record | None:
+    """Return the record to recommend: the fastest that is proven FASTER, else the best baseline, else the fastest that passed."""
+    found = Best()
+    for record in records:
+        found.take(record)
+    return found.record
+
+
+@dataclass
+class Best:
+    """The same, of records that come one by one: a search asks after each of thousands."""
+
+    proven: Record | None = None
+    baseline: Record | None = None
+    passed: Record | None = None
+
+    def take(self, record: Record) -> None:
+        """Let a record count; of two that are as fast the first one stays."""
+        if record.status != "ok" or record.measurement is None:
+            return
+        self.passed = _faster(self.passed, record)
+        if is_baseline(record):
+            self.baseline = _faster(self.baseline, record)
+        elif _proven(record):
+            self.proven = _faster(self.proven, record)
+
+    @property
+    def record(self) -> Record | None:
+        """The record to recommend."""
+        return self.proven or self.baseline or self.passed
+
+
+def _faster(known: Record | None, record: Record) -> Record:
+    return record if known is None or record.speedup > known.speedup else known
+
+
+def _proven(record: Record) -> bool:
+    return record.measurement is not None and record.measurement.verdict == "FASTER" and not is_baseline(record)
+
+
+def bandwidth_share(record: Record) -> float:
+    """Return how much of the device's measured bandwidth the program would need if it moved only what every correct program moves; 0 if unknown."""
+    measurement = record.measurement
+    if measurement is None or measurement.unit != "s" or not measurement.candidate.median > 0:
+        return 0.0
+    moved, peak = (float(measurement.conditions.get(name, 0.0)) for name in ("work_bytes", "peak_bytes_per_second"))
+    return moved / peak / measurement.candidate.median if peak > 0 else 0.0
