@@ -46,6 +46,7 @@ def limits_of(name: str) -> Limits:
     """Return the limits that a hostile program gets."""
     return SHORT if name in WAITS else SMALL if name in HUNGRY else LIMITS
 
+
 SLOWER = ("fork_bomb_import", "loud")
 """Of those that are run without the filter too, what takes long."""
 

@@ -88,3 +88,16 @@ def test_the_command_says_what_is_wrong(tmp_path: Path, capfd: pytest.CaptureFix
     (tmp_path / "bad.cu").write_text('__global__ void k() {\n  asm("nop;");\n}\n')
     assert cli.main(["transpile", str(tmp_path / "bad.cu"), "--json"]) == cli.NOT_PASSED
     assert "bad.cu:2: device code has inline PTX that is not of the common kind [ptx]" in capfd.readouterr().out
+
+
+def test_a_function_that_is_also_a_value_is_not_always_inlined() -> None:
+    """g++ -O1 refuses a call by a pointer of what it always has to inline (llm.c's softmax_forward, whose reduction is handed on)."""
+    text = """
+__device__ float more(float a, float b) { return a > b ? a : b; }
+__device__ float twice(float a) { return 2 * a; }
+template <class F> __device__ float of_all(const float* x, F f) { float m = x[0]; for (int i = 1; i < 4; ++i) m = f(m, x[i]); return m; }
+__global__ void k(const float* x, float* y) { y[threadIdx.x] = twice(more(x[threadIdx.x], 0)) + of_all(x, more); }
+__global__ void plain(const float* x, float* y) { y[threadIdx.x] = twice(more(x[threadIdx.x], 0)); }
+"""
+    source = transpile.compile_text(text).source
+    assert "always_inline)) float twice" in source and "always_inline)) float more" not in source

@@ -62,3 +62,35 @@ def test_what_may_begin_again_at_zero_stays() -> None:
 def test_without_sums_in_the_depth_reading_one_by_one_does_not_pay() -> None:
     text = KERNEL.replace("blockDim.x", "(int)blockDim.x").replace("INDEX", "int")
     assert "ww::load_apart" not in written(text.replace("sum +=", "sum =").replace("all_y +=", "all_y ="))
+
+
+NORMALISED = """
+__global__ void normalise(float* out, const float* in, const float* weight, const float* bias, int n, int c) {
+  int t = blockIdx.x * blockDim.x + threadIdx.x;
+  if (t < n) {
+    const float* x = in + t * c;
+    float m = 0.0f;
+    for (int i = 0; i < c; i++) m += x[i];
+    m = m / c;
+    float v = 0.0f;
+    for (int i = 0; i < c; i++) { float shifted = x[i] - m; v += shifted * shifted; }
+    float s = 1.0f / sqrtf(v / c + 1e-5f);
+    float* y = out + t * c;
+    for (int i = 0; i < c; i++) {
+      float z = s * (x[i] - m);
+      float o = z * weight[i] + bias[i];
+      y[i] = o;
+    }
+  }
+}
+"""
+
+
+@pytest.mark.compiler
+def test_values_of_a_loop_that_runs_thread_by_thread_are_its_own() -> None:
+    """llm.c's layernorm_forward: `z` and `o` were taken for values from before the loop, and the output did not compile."""
+    n, c, rng = 45, 19, np.random.default_rng(0)
+    x, w, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((n, c), c, c))
+    y = np.zeros_like(x)
+    transpile.compile_text(NORMALISED).load(PLAIN)["normalise"][3, 16](y, x, w, b, n, c)
+    assert np.allclose(y, (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5) * w + b, atol=1e-5)

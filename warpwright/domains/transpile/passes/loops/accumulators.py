@@ -123,12 +123,18 @@ class _Vectors(VectorValues):
                 self.sum_loops += isinstance(stmt, For)
             except DoesNotApply:
                 del self.declared[declared:], self.repeated[repeated:]
+                self.forget({inner.var.key for inner in ir.walk((stmt,)) if isinstance(inner, Declare)})
                 for part in distributed(stmt):
                     lines += self.one_by_one(part) if stores(part) else self.statement(part)
                     self.sum_loops += not stores(part)
         if not self.sum_loops:
             raise DoesNotApply
         return lines
+
+    def forget(self, keys: set[int]) -> None:
+        """Take back what was said of the variables of a statement that is written in another way."""
+        for known in (self.sums, self.kept, self.doubles, self.fixed, self.of_rows, self.moved):
+            known -= keys
 
     def one_by_one(self, stmt: Stmt) -> list[str]:
         """Return a loop that runs along the rows of each thread and changes memory only, for one thread after another: vectors of one thread."""
