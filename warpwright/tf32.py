@@ -9,16 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
-
-MARK = "# --- programs that are to run alone hold what follows\n"
-
-
-def text() -> str:
-    """Return `tf32_flags` and what it needs as the text of a program of its own."""
-    names = "import contextlib\nfrom collections.abc import Callable, Iterator\nfrom typing import Any\n\n"
-    return names + Path(__file__).read_text().rpartition(MARK)[2].replace("  # noqa: E402", "").strip("\n") + "\n"
 
 
 def permits(kind: str) -> bool:

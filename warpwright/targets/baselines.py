@@ -8,12 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
-from warpwright import tf32
 from warpwright.base import Source
 from warpwright.domains.graph import template
 from warpwright.errors import UsageError
 from warpwright.tasks import training
+
+MARK = "# --- programs that are to run alone hold what follows\n"
+"""A line of warpwright/tf32.py."""
+
+
+def _tf32_flags() -> str:
+    """Return `tf32_flags` and what it needs as the text of a program of its own; importing it would load torch into the parent."""
+    names = "import contextlib\nfrom collections.abc import Callable, Iterator\nfrom typing import Any\n\n"
+    text = (Path(__file__).parents[1] / "tf32.py").read_text()
+    return names + text.rpartition(MARK)[2].replace("  # noqa: E402", "").strip("\n") + "\n"
 
 
 @dataclass(frozen=True)
@@ -32,7 +42,7 @@ class ModelNew(Model):
 '''
 
 _EAGER_TF32 = f'''
-{tf32.text()}
+{_tf32_flags()}
 
 class ModelNew(Model):
     """The original with TF32 matrix products and convolutions; the flags are as they were after each call."""

@@ -36,16 +36,29 @@ def beside_one_another(judge: Judge, worker: Worker, entry: str, case: Case) -> 
     sound = {which: judge.sound(case, which) for which in states.values()}
     if _elements(judge.state(1)) > LARGEST_STATE or not all(sound.values()):
         return
+    shared: set[str] = set()
     with as_rejections(case.name):
         for other, which in states.items():
             about = {"entry": entry, "other": other, "init": facts["init"], "training": facts["training"], "apart": facts["apart"]}
-            if good(worker.with_tensors("twin", worker.limits.build_seconds, **about), "raised").get("none"):
+            twin = good(worker.with_tensors("twin", worker.limits.build_seconds, **about), "raised")
+            if twin.get("none"):
                 break
+            shared.update(map(str, twin.get("shared", ())))
             load_state(judge, worker, other, which)
         else:
+            _expect_as_the_originals(judge, shared, case)
             for other, which in [*states.items(), *states.items()][:3]:
+                if shared:  # the other one's state lies there
+                    load_state(judge, worker, other, which)
                 _expect_right(judge, worker, other, sound[which] or case, which)
         good(worker.request("part", others=list(states)), "raised")
+
+
+def _expect_as_the_originals(judge: Judge, shared: set[str], case: Case) -> None:
+    """Two modules share what the original's do, such as a tensor of its file, and nothing else."""
+    if shared and (extra := sorted(shared - judge.shared_by_modules())):
+        text = f"two modules of its class share the memory of {', '.join(extra[:5])}; the original's do not: what is loaded into one is in the other"
+        raise Rejected(rejection("stale_state", text, case.name))
 
 
 def _expect_right(judge: Judge, worker: Worker, entry: str, case: Case, which: int) -> None:

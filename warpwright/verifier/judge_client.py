@@ -245,6 +245,10 @@ class Judge:
         """Return which of its outputs the original gives in the same memory again, by number."""
         return set(self._ask("hands_out_again", case=asdict(case))["numbers"])
 
+    def shared_by_modules(self) -> set[str]:
+        """Return the names of the parameters and buffers that any two of the original's modules share."""
+        return set(self._ask("shared_by_modules")["names"])
+
     def state(self, which: int) -> Any:
         """Return state number `which`, for a worker's load_state or set_state."""
         return self._ask("state", which=which)["state"]

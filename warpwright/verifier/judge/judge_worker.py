@@ -54,7 +54,7 @@ def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
     judge = JudgeWorker(order)
     names = (
         "hello", "open", "certify", "state", "ship", "compare", "compare_inputs", "compare_state", "unchanged", "probe", "viable", "forget",
-        "trim", "host_only", "digest", "count", "take_state", "settle", "hands_out_again",
+        "trim", "host_only", "digest", "count", "take_state", "settle", "hands_out_again", "shared_by_modules",
     )  # fmt: skip
     operations = {name: _tidy(getattr(judge, name), order["device"]) for name in names}
     serve_requests(request_fd, reply_fd, operations, broken=lost_for)
@@ -186,6 +186,11 @@ class JudgeWorker:
         inputs = original.inputs(from_json(Case, case))
         one, other = (tensors_of(original.run_own(inputs, 0)) for _ in range(2))
         return {"numbers": [number for number, (first, second) in enumerate(zip(one, other, strict=True)) if _shares(first, second)]}
+
+    def shared_by_modules(self) -> dict[str, Any]:
+        """Return the names of parameters and buffers that lie in the same memory in any two of its modules, as a tensor of its file does."""
+        one, other = (self._original.reference.make_model().to(self.device).state_dict() for _ in range(2))
+        return {"names": [name for name, tensor in one.items() if _shares(tensor, other[name])]}
 
     def _differs_again(self, original: Original, case: Case, output: Any) -> bool:
         """Whether a second call on the same input, in the state that the first one left, gives another answer."""

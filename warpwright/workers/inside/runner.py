@@ -162,7 +162,10 @@ class Runner:
         self.programs[entry] = Program(instance, module, stateful, frozenset(lazy))
 
     def twin(self, entry: str, other: str, init: Any, training: bool | None, apart: Sequence[str] = ()) -> dict[str, Any]:
-        """Construct another instance of an entry's class; {"none"} where it is no module, or takes long to construct, or there cannot be two."""
+        """Construct another instance of an entry's class; {"none"} where it is no module, or takes long to construct, or there cannot be two.
+
+        {"shared"}: names of its parameters and buffers that lie in the memory of another program's.
+        """
         kind, seconds = self.classes.get(entry, (None, 0.0))
         if kind is None or seconds > TWIN_SECONDS or self.programs[entry].module is None:
             return {"none": True}
@@ -172,7 +175,14 @@ class Runner:
             self._hold(other, instance, (training, apart), lazy=tuple(self.programs[entry].lazy))
         except Exception:  # whatever a constructor raises that was not made for it: a program may be the only one of its kind
             return {"none": True}
-        return {}
+        return {"shared": self._shared(other)}
+
+    def _shared(self, entry: str) -> list[str]:
+        """Return the names of an entry's parameters and buffers that lie in the memory of another one's."""
+        modules = {name: program.module for name, program in self.programs.items() if program.module is not None}
+        states = {name: {path: tensor for path, tensor in _state_of(module).items() if _lies(tensor)} for name, module in modules.items()}
+        others = [tensor for name, state in states.items() if name != entry for tensor in state.values()]
+        return [path for path, tensor in states.get(entry, {}).items() if any(_overlap(tensor, one) for one in others)]
 
     def part(self, others: list[str]) -> dict[str, Any]:
         """Let go of twins."""
@@ -605,6 +615,11 @@ def _copies(value: Any) -> dict[int, torch.Tensor]:
 
 def _copy(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.clone() if tensor.is_contiguous() and not tensor.storage_offset() else exchange.copied(tensor)
+
+
+def _lies(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is elements in memory: a lazy parameter has none yet, a sparse tensor is several."""
+    return not torch.nn.parameter.is_lazy(tensor) and tensor.layout is torch.strided
 
 
 def _overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
