@@ -94,7 +94,7 @@ class Reference:
 
         try:
             with torch.device("meta"):
-                return self.make_model()
+                return self.make_model().to("meta")  # a buffer may be a tensor of the file
         except TaskError:
             return self.make_model().to("meta")
 

@@ -165,13 +165,16 @@ def _flipped(tensor: torch.Tensor, bit: int) -> torch.Tensor:
 
 
 def _smooth(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """A wave and a little noise: neighbours are alike, as an image's are; every second element says nearly what all say, but not quite."""
-    period, phase = (float(torch.rand((), generator=generator, device=tensor.device)) for _ in range(2))
+    """A wave and a little noise: neighbours are alike, as an image's are, and so are rows: a few say nearly what all say, but not quite."""
+    drawn, phase = (float(torch.rand((), generator=generator, device=tensor.device)) for _ in range(2))
+    period = SHORTEST_WAVE * (1 + drawn)
+    if waves := round(tensor.shape[-1] / period) if tensor.dim() > 1 else 0:  # so many in each row: rows are alike, too
+        period = tensor.shape[-1] / waves
     wave = torch.empty(tensor.numel(), device=tensor.device, dtype=tensor.dtype)
     for first in range(0, tensor.numel(), SINES):
         last = min(first + SINES, tensor.numel())
         places = torch.arange(first, last, device=tensor.device, dtype=torch.float64)
-        wave[first:last] = places.div_(SHORTEST_WAVE * (1 + period)).add_(phase).mul_(2 * math.pi).sin_()
+        wave[first:last] = places.div_(period).add_(phase).mul_(2 * math.pi).sin_()
     return wave.view(tensor.shape).add_(_random(tensor, generator), alpha=SMOOTH_NOISE)
 
 
