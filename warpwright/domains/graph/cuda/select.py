@@ -17,17 +17,13 @@ Traffic at least: an element read once. Not measured yet.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
-from torch import fx
-
-from warpwright.domains.graph.cpp.program import FLOATS
 from warpwright.domains.graph.cuda import top_k
 from warpwright.domains.graph.cuda.generate import Generated, Launch
 from warpwright.domains.graph.cuda.plan import MULTIPROCESSORS, TYPES
-from warpwright.domains.graph.ir import argument, aten, is_op, is_tensor, shape, value
+from warpwright.domains.graph.ir import value
 
 MOST, BLOCK, AT_ONCE = 1024, 256, 16
 """Elements that are taken of a row; threads of a block; elements that a thread reads at once."""
@@ -39,16 +35,8 @@ MINUS_ZERO = "0x7fffffffu"
 
 
 @dataclass(frozen=True)
-class Select:
-    """The `k` largest of `rows` rows of `length` elements."""
-
-    node: fx.Node
-    x: fx.Node
-    rows: int
-    length: int
-    k: int
-    in_order: bool
-    """Does torch sort them?"""
+class Select(top_k.TopK):
+    """The `k` largest of `rows` rows of `length` elements, read by blocks."""
 
     @property
     def parts(self) -> int:
@@ -63,17 +51,12 @@ class Select:
 
 def read(node: Any) -> Select | None:
     """Return what a call takes; None for one that is not written here, or that top_k.py does."""
-    if not isinstance(node, fx.Node) or not is_op(node, aten.topk.default) or not is_tensor(node.args[0]) or top_k.read(node) is not None:
+    top = top_k.largest(node)
+    if top is None or top_k.is_short(top):
         return None
-    x: Any = node.args[0]
-    sizes, k = shape(x), int(argument(node, "k"))
-    last = bool(sizes) and argument(node, "dim") % len(sizes) == len(sizes) - 1
-    if not last or not argument(node, "largest") or value(x).dtype not in FLOATS or not value(x).is_contiguous():
+    if not (0 < top.k <= min(MOST, top.length) and 0 < top.rows < 2**24 and top.length < 2**31 - 2**20 and top.rows * top.length < 2**40):
         return None
-    rows, length = math.prod(sizes[:-1]), sizes[-1]
-    if not (0 < k <= min(MOST, length) and 0 < rows < 2**24 and length < 2**31 - 2**20 and rows * length < 2**40):
-        return None
-    return Select(node, x, rows, length, k, bool(argument(node, "sorted")))
+    return Select(**vars(top))
 
 
 def generate(select: Select, name: str, results: tuple[int, ...]) -> Generated:

@@ -45,8 +45,8 @@ class TopK:
     """Does torch sort them?"""
 
 
-def read(node: Any) -> TopK | None:
-    """Return what a call takes; None for one that is not written here."""
+def largest(node: Any) -> TopK | None:
+    """Return what a call takes of rows that lie one behind another, the largest first; None for one that takes something else."""
     if not isinstance(node, fx.Node) or not is_op(node, aten.topk.default) or not is_tensor(node.args[0]):
         return None
     x: Any = node.args[0]
@@ -54,10 +54,18 @@ def read(node: Any) -> TopK | None:
     last = bool(sizes) and argument(node, "dim") % len(sizes) == len(sizes) - 1
     if not last or not argument(node, "largest") or value(x).dtype not in FLOATS or not value(x).is_contiguous():
         return None
-    rows, length = math.prod(sizes[:-1]), sizes[-1]
-    if not (0 < k <= min(MOST, length) and length <= LONGEST and 0 < rows < 2**30 and rows * length < 2**40):
-        return None
-    return TopK(node, x, rows, length, k, bool(argument(node, "sorted")))
+    return TopK(node, x, math.prod(sizes[:-1]), sizes[-1], k, bool(argument(node, "sorted")))
+
+
+def read(node: Any) -> TopK | None:
+    """Return what a call takes; None for one that is not written here."""
+    top = largest(node)
+    return top if top is not None and is_short(top) else None
+
+
+def is_short(top: TopK) -> bool:
+    """Whether a warp can have a row of it."""
+    return 0 < top.k <= min(MOST, top.length) and top.length <= LONGEST and 0 < top.rows < 2**30 and top.rows * top.length < 2**40
 
 
 def generate(top: TopK, name: str, results: tuple[int, ...]) -> Generated:
