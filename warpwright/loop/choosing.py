@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from warpwright.base import Record, is_baseline
+from warpwright.timing import roofline
 
 
 def best(records: Iterable[Record]) -> Record | None:
@@ -51,7 +52,6 @@ def _proven(record: Record) -> bool:
 def bandwidth_share(record: Record) -> float:
     """Return how much of the device's measured bandwidth the program would need if it moved only what every correct program moves; 0 if unknown."""
     measurement = record.measurement
-    if measurement is None or measurement.unit != "s" or not measurement.candidate.median > 0:
+    if measurement is None or measurement.unit != "s":
         return 0.0
-    moved, peak = (float(measurement.conditions.get(name, 0.0)) for name in ("work_bytes", "peak_bytes_per_second"))
-    return moved / peak / measurement.candidate.median if peak > 0 else 0.0
+    return roofline.bandwidth_share(measurement.conditions, measurement.candidate.median)

@@ -31,14 +31,8 @@ def find(bench: Workbench, trusted: Trusted, work: rates.Work) -> None:
 def doubt(bench: Workbench, trusted: Trusted) -> None:
     """Measure the peaks again where a baseline came near them, as it does on a machine that was busy when they were measured."""
     fastest = min(timing.median for name, timing in trusted.by_regime["single"].items() if name in trusted.eligible)
-    if share(trusted, fastest) >= NEAR:
+    if roofline.bandwidth_share(trusted.roof, fastest) >= NEAR:
         raised(bench, trusted)
-
-
-def share(trusted: Trusted, seconds: float) -> float:
-    """Return how much of the measured bandwidth a program that takes `seconds` needs; 0 where one of them is not known."""
-    moved, peak = (float(trusted.roof.get(name, 0.0)) for name in ("work_bytes", "peak_bytes_per_second"))
-    return moved / peak / seconds if peak > 0 and seconds > 0 else 0.0
 
 
 def raised(bench: Workbench, trusted: Trusted) -> bool:

@@ -81,6 +81,15 @@ def facts(work: Work, peaks: Peaks) -> dict[str, Scalar]:
     return {**known, "floor_note": work.note} if work.note else known
 
 
+def bandwidth_share(known: Mapping[str, Any], seconds: float) -> float:
+    """Return how much of the measured bandwidth a program that takes `seconds` needs to move only what every correct one moves; 0 if unknown.
+
+    `known`: what `facts` returned, or a record that holds it.
+    """
+    moved, peak = (float(known.get(name, 0.0)) for name in ("work_bytes", "peak_bytes_per_second"))
+    return moved / peak / seconds if peak > 0 and seconds > 0 else 0.0
+
+
 def _rate(peaks: Peaks, kind: str, tf32: bool) -> float:
     name = "tf32" if tf32 and kind == "float32" and "tf32" in peaks.flops else kind
     return peaks.flops.get(name) or max(peaks.flops.values())
