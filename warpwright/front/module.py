@@ -32,6 +32,7 @@ from warpwright.run import Settings
 from warpwright.tasks import saved_module, training
 from warpwright.tasks import shapes as declared
 from warpwright.tasks.function_module import Function
+from warpwright.tasks.part_modes import give_modes, modes_of
 
 Mode = Literal["eval", "train", "as_is"]
 
@@ -90,14 +91,13 @@ def _in_mode(model: torch.nn.Module, mode: Mode) -> Iterator[None]:
     """Set the training flags of all parts, and put each back afterwards."""
     if mode not in ("eval", "train", "as_is"):
         raise UsageError(f"expected the mode eval, train or as_is, saw {mode!r}")
-    before = [(part, part.training) for part in model.modules() if hasattr(part, "training")]  # what torch.jit.freeze made has no mode
+    before = modes_of(model)
     try:
         if mode != "as_is":
             model.train(mode == "train")
         yield
     finally:
-        for part, training in before:
-            part.training = training
+        give_modes(model, before)
 
 
 def _save(model: torch.nn.Module, example: saved_module.Example, out: str | Path | None) -> tuple[Path, Path]:
@@ -164,10 +164,8 @@ def load(path: Path, entry: str, module: torch.nn.Module, mode: Mode) -> torch.n
     faster.load_state_dict(module.state_dict())
     tensors = [*module.parameters(), *module.buffers()]
     faster.train(module.training if mode == "as_is" else mode == "train")
-    parts = dict(faster.named_modules()) if mode == "as_is" else {}
-    for path, part in module.named_modules():
-        if path in parts and hasattr(part, "training"):
-            parts[path].training = part.training
+    if mode == "as_is":
+        give_modes(faster, modes_of(module))
     return faster.to(tensors[0].device) if tensors else faster
 
 

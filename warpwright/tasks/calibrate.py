@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from warpwright.tasks.copying import copied
+from warpwright.tasks.part_modes import give_modes, modes_of
 
 SEED = 0
 LEAST, MOST = 1e-3, 1e3
@@ -28,13 +29,10 @@ def calibrated(model: torch.nn.Module, inputs: Sequence[Any], keywords: Mapping[
         for part in twin.modules():
             for name, parameter in part.named_parameters(recurse=False):
                 _draw(name, parameter)
-        training = twin.training
         with _scaling(twin):
             args, kwargs = _copied((tuple(inputs), dict(keywords)))
             twin.eval()(*args, **kwargs)
-        twin.train(training)
-        for (_, part), (_, own) in zip(twin.named_modules(), model.named_modules(), strict=True):
-            part.training = own.training
+        give_modes(twin, modes_of(model))
     return twin
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING
 
+from warpwright.tasks.part_modes import give_modes, modes_of
+
 if TYPE_CHECKING:
     import torch
 
@@ -18,8 +20,5 @@ def copied(model: torch.nn.Module) -> torch.nn.Module:
 
     held = [item for part in model.modules() for item in vars(part).values() if isinstance(item, torch.Tensor) and not item.is_leaf]
     twin = copy.deepcopy(model, {id(item): item.detach().clone() for item in held})
-    modes = {path: part.training for path, part in model.named_modules() if hasattr(part, "training")}  # what torch.jit.freeze made has no mode
-    for path, part in twin.named_modules():
-        if path in modes:
-            part.training = modes[path]
+    give_modes(twin, modes_of(model))
     return twin

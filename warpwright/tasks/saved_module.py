@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from warpwright.errors import TaskError
 from warpwright.tasks import sources
+from warpwright.tasks.part_modes import apart
 
 if TYPE_CHECKING:
     import torch
@@ -133,8 +134,7 @@ def write(
         saved = _pickled({"module": program, **given})
     folders = [folder for folder in sys.path if folder]
     about = {"training": module.training, "exported": program is not module, **({"keywords": names} if names else {})}
-    modes = {path: getattr(part, "training", module.training) for path, part in module.named_modules()}
-    about |= {"apart": [path for path, mode in modes.items() if mode is not module.training]} if program is module else {}
+    about |= {"apart": apart(module)} if program is module else {}
     about["modules"] = sorted(_modules(module) - {"__main__", "__mp_main__"}) if program is module else []
     about["sources"] = sources.digest_of(_modules(module)) if program is module else ""  # an exported graph says itself what it does
     whole = io.BytesIO()  # a file's own name would become part of its bytes, and of the task's identity

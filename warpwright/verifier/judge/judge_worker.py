@@ -15,6 +15,7 @@ from warpwright.base import Case, Task, from_json
 from warpwright.errors import TaskError, WarpwrightError
 from warpwright.tasks import footprint
 from warpwright.tasks.mode import Mode
+from warpwright.tasks.part_modes import apart
 from warpwright.verifier.checks import INFINITE
 from warpwright.verifier.draw import MIXED, STRIDED, TAKEN, Draw, with_draw
 from warpwright.verifier.judge import counters, discrete, distributions
@@ -126,9 +127,8 @@ class JudgeWorker:
             team.settle(lambda: original.run_wide(original.inputs(Case("nominal", original.secret % (1 << 31))), 0))
             original.current = None
         init = exchange.encode(original.reference.init_inputs, lambda tensor: self.shelf.put(tensor, "init"), trusted=True)
-        training = bool(original.model.training)
-        apart = [path for path, part in original.model.named_modules() if bool(getattr(part, "training", training)) is not training]
-        return {"init": init, "training": training, "apart": apart, "source": original.reference.source_text, **facts}
+        modes = {"training": bool(original.model.training), "apart": apart(original.model)}
+        return {"init": init, **modes, "source": original.reference.source_text, **facts}
 
     def _ask_host_first(self) -> None:
         """Have the CPU say, before each run from here on, whether the original takes its inputs."""
