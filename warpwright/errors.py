@@ -133,6 +133,11 @@ def told_full(kind: str, message: str) -> bool:
     return kind == "OutOfMemoryError" or (kind in ("RuntimeError", "AcceleratorError") and any(said in message for said in FULL))
 
 
+def is_full(error: BaseException) -> bool:
+    """Whether an error says that a device's memory ran out."""
+    return told_full(type(error).__name__, str(error))
+
+
 class TrustedFailed(WarpwrightError):
     """A trusted process failed: no fault of the candidate at hand."""
 

@@ -179,7 +179,7 @@ def _smooth(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
 
 def _calm_first(tensor: torch.Tensor) -> torch.Tensor:
-    """The first eighth of the rows small, in order and without ties: who takes the others for alike is found out."""
+    """Make the first eighth of the rows small, in order and without ties, in place: who takes the others for alike is found out."""
     rows = tensor.shape[0] // CALM_PART if tensor.dim() > 1 else 0
     if not rows or not tensor[0].numel():
         return tensor
@@ -187,9 +187,8 @@ def _calm_first(tensor: torch.Tensor) -> torch.Tensor:
     if not (math.isfinite(least) and math.isfinite(most)):
         return tensor
     ramp = torch.linspace(least, most, tensor[0].numel(), device=tensor.device, dtype=tensor.dtype).view(tensor[0].shape)
-    calm = tensor.clone()
-    calm[:rows] = CALM_SIZE * ramp
-    return calm
+    tensor[:rows] = CALM_SIZE * ramp
+    return tensor
 
 
 CALM = ("large", "small")

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from warpwright.base import Case, Errors
-from warpwright.errors import told_full
+from warpwright.errors import is_full
 from warpwright.verifier.judge import parts
 from warpwright.verifier.judge.conditioning import examined
 from warpwright.verifier.judge.left_behind import is_excused, states_of_moves
@@ -55,7 +55,7 @@ class Judgement:
         try:
             closer = self._judge(values, self._examine(case, which), case)
         except Exception as error:
-            if not told_full(type(error).__name__, str(error)):
+            if not is_full(error):
                 raise
             self.original.current = None
             return result  # there is no room for a second look: the first one stands

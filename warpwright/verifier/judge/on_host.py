@@ -9,7 +9,7 @@ import torch
 from torch.utils._pytree import tree_map
 
 from warpwright.base import Case
-from warpwright.errors import DeviceFailed, told_full
+from warpwright.errors import DeviceFailed, is_full
 from warpwright.verifier.judge.reference import Original, load
 from warpwright.workers.inside.device import device_failure
 
@@ -39,7 +39,7 @@ def lost_for() -> str:
 
 def says_nothing_of_inputs(error: BaseException) -> bool:
     """Whether an error is no answer to whether a program takes its inputs: the device is lost, or full."""
-    return told_full(type(error).__name__, str(error)) or is_lost(error)
+    return is_full(error) or is_lost(error)
 
 
 class OnHost:

@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from warpwright.base import Case, Errors, Precision, Task
-from warpwright.errors import TaskError, told_full
+from warpwright.errors import TaskError, is_full
 from warpwright.tasks import taskfile
 from warpwright.tasks.copying import copied
 from warpwright.tasks.padding import padded_as_on_devices
@@ -400,7 +400,7 @@ class Original:
                 return self._widely(inputs, rounding, left)
             except Exception as error:  # whatever a program raises
                 self.current = None
-                if not told_full(type(error).__name__, str(error)):  # else what the failed run held is let go of at the end of this block
+                if not is_full(error):  # else what the failed run held is let go of at the end of this block
                     own = self.run_own(inputs, which)  # raises where it is the input that the program does not take
                     self.wide_problem = f"the original does not run in float64: {str(error)[:300]}"
                     self.worked_out.clear()
