@@ -12,7 +12,6 @@ A resident evaluator (`Measuring.resident`) starts the next candidate's process 
 
 from __future__ import annotations
 
-import ast
 import logging
 import random
 import time
@@ -33,6 +32,7 @@ from warpwright.targets.building import add_baselines, begin_ahead, come_up, end
 from warpwright.targets.trusted import HARNESS_ERRORS, ORIGINAL, Baseline, Trusted, Workbench, trust
 from warpwright.targets.versions import versions
 from warpwright.tasks import taskfile
+from warpwright.tasks.sources import syntax_tree
 from warpwright.timing import measure, regimes
 from warpwright.timing.device_lock import DeviceLock
 from warpwright.verifier import streamed, timed, verify
@@ -509,7 +509,7 @@ def unreadable(source: Source) -> str:
     if source.language != "python":
         return ""
     try:
-        ast.parse(source.text)
+        syntax_tree(source.text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         where = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
         return f"{type(error).__name__}: {source.files[0][0]}{where}: {error.msg if isinstance(error, SyntaxError) else error}"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from warpwright.base import Options, Task
 from warpwright.errors import TaskError
+from warpwright.tasks.sources import syntax_tree
 
 if TYPE_CHECKING:
     import torch
@@ -189,7 +190,7 @@ def move(value: Any, device: str) -> Any:
 def parse(text: str, path: str) -> ast.Module:
     """Return the syntax tree of a task's text; raise TaskError that names the line."""
     try:
-        return ast.parse(text, path)
+        return syntax_tree(text, path)
     except SyntaxError as error:
         line = (error.text or "").strip()
         raise TaskError(f"{path}, line {error.lineno}: syntax error: {error.msg}: {line!r}", "make it run under python first") from error

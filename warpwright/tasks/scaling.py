@@ -22,6 +22,7 @@ from typing import Any, Literal
 from warpwright.base import Task, digest
 from warpwright.errors import TaskError
 from warpwright.tasks.reference import Reference, call, run_text
+from warpwright.tasks.sources import syntax_tree
 
 FULL_SECONDS = 20.0
 """Full-size work on the nominal machine: about the largest KernelBench level 1 and 2 tasks. Chosen, not measured."""
@@ -153,7 +154,7 @@ def _halve(values: Mapping[Site, int], chosen: set[Site]) -> dict[Site, int]:
 
 def find_sites(text: str) -> list[Site]:
     """Return the integer literals of `text` that are sizes, in the order of the text."""
-    tree = ast.parse(text)
+    tree = syntax_tree(text)
     sites: list[Site] = []
     for node in tree.body:
         if isinstance(node, ast.Assign):

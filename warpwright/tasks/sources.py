@@ -21,10 +21,26 @@ KNOWN_BY_VERSION = frozenset({"warpwright", "torch", "numpy"})
 MOST_FILES = 2000
 
 
+TRIES = 8
+"""Of a parse that another thread's came between."""
+
+
+def syntax_tree(text: str, path: str = "<unknown>") -> ast.Module:
+    """Return the syntax tree of a text; raise SyntaxError or ValueError where it is no Python.
+
+    Python 3.11 counts how deep it is in a tree for all threads together: where two parse at once one may end in "AST constructor recursion depth
+    mismatch", a SystemError, which says nothing of the text.
+    """
+    for _ in range(TRIES - 1):
+        with contextlib.suppress(SystemError):
+            return ast.parse(text, path)
+    return ast.parse(text, path)
+
+
 def imported(text: str, package: str = "") -> set[str]:
     """Return the modules that a text imports, relative ones by their names in `package`; none for a text that is no Python."""
     try:
-        tree = ast.parse(text)
+        tree = syntax_tree(text)
     except (SyntaxError, ValueError):
         return set()
     return {name for node in ast.walk(tree) for name in _names(node, package)}

@@ -6,6 +6,7 @@ import ast
 from pathlib import Path
 
 from warpwright import timing
+from warpwright.tasks.sources import syntax_tree
 
 MARK = "# --- generated programs hold what follows\n"
 RULER = "# --- rewritten " + "-" * 100 + "\n"
@@ -42,7 +43,7 @@ def functional_alias(original: str) -> str:
 
 def _binds_other(text: str, name: str) -> bool:
     """Does the text bind `name` at module level to anything but torch.nn.functional?"""
-    for node in ast.parse(text).body:
+    for node in syntax_tree(text).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
             return True
         if isinstance(node, ast.Assign | ast.AnnAssign):
