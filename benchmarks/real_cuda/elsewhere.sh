@@ -3,8 +3,8 @@
 #
 #     bash benchmarks/real_cuda/elsewhere.sh PART BROUGHT OUT SECONDS JOBS
 #
-# PART: samples, longest (what takes minutes of them), llm, sgemm, leet, ggml. BROUGHT holds the repositories' files in folders of these
-# names, texts/PART, and llm.json and sgemm.json (the runs of each program). Programs that compile kernels at run time (`_nvrtc`) need libclang and are left out. Rows go to
+# PART: samples, longest (what takes minutes of them), llm, sgemm, leet, ggml, fresh (folders OWNER+NAME). BROUGHT holds the repositories' files
+# in folders of these names, texts/PART, and llm.json and sgemm.json (the runs of each program). Programs that compile kernels at run time (`_nvrtc`) need libclang and are left out. Rows go to
 # OUT/PART.jsonl as programs and files end; everything ends after SECONDS.
 part=$1 brought=$2 out=$3 seconds=$4 jobs=$5
 mkdir -p "$out"
@@ -26,6 +26,11 @@ case $part in
     --first '^(softmax_forward|crossentropy_softmax_backward|matmul_forward|matmul_backward|attention_forward|layernorm_forward|classifier_fused)$' ;;
   sgemm) $shipped --name SGEMM_CUDA --arguments "$brought/sgemm.json" --optimise=-O2 --limit 400 --memory 24 --runs "$jobs" --seconds "$seconds" \
     --enough 'size: \(1024\)' ;;
+  fresh) for one in "$brought"/fresh/*; do
+      name=$(basename "$one")
+      timeout -k 3 $((seconds + 20)) python3 -m benchmarks.real_cuda.run "$one" --texts "$brought/texts/fresh/$name" --out "$out/fresh.jsonl" \
+        --name "${name/+//}" --optimise=-O1 --limit 15 --jobs "$jobs" --seconds "$seconds"
+    done ;;
   leet) $called --jobs "$jobs" --seconds "$seconds" ;;
   ggml) $called --include "$brought/ggml-include" --include "$brought/ggml-src" --only '^[^/]*$' --jobs "$jobs" --seconds "$seconds" ;;
 esac > "$out/$part.log" 2>&1
