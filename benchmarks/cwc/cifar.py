@@ -189,7 +189,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--whole", action="store_true", help="begin no training that is not expected to end within --seconds")
     made.add_argument("--fit", type=float, default=0.0, help="fewer epochs, so that all trainings take at most so many seconds, and end in time")
     made.add_argument("--epochs", type=_numbers, default={}, help="PART=N,...: so many epochs of a part's trainings, instead of its own or --fit's")
-    made.add_argument("--seeds", type=_numbers, default={}, help="PART=N,...: so many seeds of a part's trainings, on clean images too, instead of its own")
+    made.add_argument("--seeds", type=_numbers, default={}, help="PART=N,...: so many seeds of all of a part's trainings, instead of its own")
     made.add_argument("--presets", type=lambda text: tuple(text.split(",")), default=(), help="instead of a part's own, but of the part chosen")
     made.add_argument("--front-seconds", type=float, default=500.0, help="of the search (%(default)s)")
     made.add_argument("--choices", nargs="*", default=[], help="for the part chosen, such as 'k(to=2); pb(to=0.5)'")
