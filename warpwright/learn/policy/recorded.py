@@ -101,13 +101,17 @@ class RecordedTask:
 
     def record(self, recipe: Recipe) -> Record:
         """Answer a proposal as the evaluator did. What was only passed through on the way to measured recipes is as the original."""
-        task = Task(self.name, f"/recorded/{self.name}")
-        candidate = _lower(recipe, recipe)
-        speedup = self.speedups.get(recipe, 1.0)
-        if speedup <= 0:
-            status: Status = self.failures.get(recipe, "wrong")  # type: ignore[assignment]
-            return Record(task, candidate, "recorded", status, Verdict(False, status, "as recorded"))
-        return Record(task, candidate, "recorded", "ok", Verdict(True, "ok"), measured(speedup))
+        return record_of(self.name, recipe, self.speedups.get(recipe, 1.0), self.failures.get(recipe, "wrong"))
+
+
+def record_of(name: str, recipe: Recipe, speedup: float, status: str = "wrong") -> Record:
+    """Return what an evaluator answers for a recipe of the task `name`; with a speed-up of 0 it did not pass, which `status` says how."""
+    task = Task(name, f"/recorded/{name}")
+    candidate = _lower(recipe, recipe)
+    if speedup <= 0:
+        failed: Status = status  # type: ignore[assignment]
+        return Record(task, candidate, "recorded", failed, Verdict(False, failed, "as recorded"))
+    return Record(task, candidate, "recorded", "ok", Verdict(True, "ok"), measured(speedup))
 
 
 def _lower(ir: Recipe, actions: Recipe) -> Candidate:
