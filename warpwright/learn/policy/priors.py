@@ -1,7 +1,8 @@
 """How far the cost model is right of each technique, learned from recorded tasks: where a search's corrections begin (`search/costs.py`).
 
 A task's weights are drawn from one normal distribution for each technique, whose mean and variance are what is learned, by expectation and
-maximisation; a technique that few tasks have stays near a weight of 0 with the variance PRIOR, as if SHRINK more tasks had said so.
+maximisation; a technique that few tasks have stays near a weight of 0 with the variance PRIOR, as if SHRINK more tasks had said so. The noise is a
+mean over tasks: one task of a thousand recipes that the cost model is far off counts as one.
 """
 
 from __future__ import annotations
@@ -34,19 +35,18 @@ def learned(tasks: Iterable[RecordedTask]) -> Prior:
     mean, variance, noise = torch.zeros(len(names), dtype=torch.float64), torch.full((len(names),), PRIOR, dtype=torch.float64), NOISE
     for _ in range(ROUNDS):
         total, squares, count = torch.zeros_like(mean), torch.full_like(mean, SHRINK * PRIOR), torch.full_like(mean, SHRINK)
-        found, rest, rows = [], 0.0, 0
+        found, rest = [], 0.0
         for has, said, own in parts:
             spread = torch.linalg.inv(torch.diag(1 / variance[own]) + has.T @ has / noise)
             weights = spread @ (mean[own] / variance[own] + has.T @ said / noise)
             found.append((own, weights, spread))
             total[own] += weights
             count[own] += 1
-            rest += float(((said - has @ weights) ** 2).sum() + (has @ spread * has).sum())
-            rows += len(said)
+            rest += float(((said - has @ weights) ** 2).sum() + (has @ spread * has).sum()) / len(said)
         mean = total / count
         for own, weights, spread in found:
             squares[own] += (weights - mean[own]) ** 2 + spread.diagonal()
-        variance, noise = squares / count, rest / rows
+        variance, noise = squares / count, rest / len(parts)
     return Prior({name: (round(float(mean[i]), 4), round(float(variance[i]), 4)) for name, i in number.items()}, round(noise, 5))
 
 
