@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -197,6 +198,11 @@ def test_a_tensor_that_lies_otherwise_than_captured_is_copied() -> None:
     torch.testing.assert_close(optimized(odd)[0], STRIDED[5](odd))
 
 
+def in_tiles(kernel: CudaKernel) -> bool:
+    """Does a kernel turn an operand in shared memory?"""
+    return re.search(r"__shared__ (__align__\(16\) )?float s\d+\[", kernel.text) is not None
+
+
 class Turned(Several):
     """Element-wise chains of tensors that lie in two orders: `x` and `z` with the channels last, `y` with the channels first."""
 
@@ -209,10 +215,31 @@ def test_tensors_that_lie_in_two_orders_are_turned_in_shared_memory(size: tuple[
     x, y, z = torch.randn(size).to(memory_format=torch.channels_last), torch.randn(size), torch.randn(size).bfloat16()
     z = z.to(memory_format=torch.channels_last)
     kernels, optimized = fused(captured(Turned([]), x, y, z))
-    assert sum("__shared__ float s" in kernel.text for kernel in kernels) >= 3
+    assert sum(in_tiles(kernel) for kernel in kernels) >= 3
     assert not any(kernel.copied for kernel in kernels)
     for seen, plain in zip(optimized(x, y, z), Turned([])(x, y, z), strict=True):
         assert seen.stride() == plain.stride()
+        torch.testing.assert_close(seen, plain)
+
+
+class TurnedHalves(Several):
+    """What stands around a convolution in float16 with the channels last: `x` is turned back to float32, `y` to float16."""
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor, each: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        back = torch.relu(x.float() * 0.5 + each.reshape(1, -1, 1, 1)).contiguous()
+        return back, (y * 4).to(torch.float16, memory_format=torch.channels_last), (x * 2).contiguous()
+
+
+@pytest.mark.parametrize(("size", "at_once"), [
+    ((1, 24, 12, 9), 8), ((1, 20, 18, 6), 4),
+    *(pytest.param(*case, marks=pytest.mark.slow) for case in (((2, 64, 16, 18), 8), ((1, 8, 6, 52), 8), ((1, 13, 11, 13), 1))),
+], ids=str)  # fmt: skip
+def test_halves_are_turned_by_wide_reads_and_writes(size: tuple[int, ...], at_once: int) -> None:
+    x, y, each = torch.randn(size).half().to(memory_format=torch.channels_last), torch.randn(size), torch.randn(size[1])
+    kernels, optimized = fused(captured(TurnedHalves([]), x, y, each))
+    assert all(in_tiles(kernel) for kernel in kernels) and max(kernel.generated.vector for kernel in kernels) == at_once
+    for seen, plain in zip(optimized(x, y, each), TurnedHalves([])(x, y, each), strict=True):
+        assert seen.stride() == plain.stride() and seen.dtype == plain.dtype
         torch.testing.assert_close(seen, plain)
 
 
@@ -231,7 +258,7 @@ def test_a_convolution_with_channels_last_is_turned_before_and_after() -> None:
     technique = FuseCuda()
     after = technique.apply(ir, next(iter(technique.sites(ir))))
     first, last = (node.target for node in after.graph.nodes if isinstance(node.target, CudaKernel))
-    assert "__shared__ float s" in first.text and "__shared__ float s" in last.text and first.laid and not last.laid
+    assert in_tiles(first) and in_tiles(last) and first.laid and not last.laid
     [seen] = run(after, [x], dict(model.state_dict()), torch.float32, flat=True)
     torch.testing.assert_close(seen, model(x))
 

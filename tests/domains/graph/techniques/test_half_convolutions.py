@@ -50,6 +50,28 @@ class Volumes(nn.Module):
         return torch.relu(self.conv(x))
 
 
+class Lines(nn.Module):
+    """A convolution over one axis."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv1d(16, 24, 5, stride=2, padding=3, dilation=2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.sigmoid(self.conv(x))
+
+
+class Groups(nn.Module):
+    """A transposed one in groups."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.ConvTranspose2d(16, 24, (3, 5), stride=(2, 3), padding=(1, 2), dilation=(2, 1), output_padding=(1, 0), groups=4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.conv(x)
+
+
 @pytest.fixture(autouse=True)
 def any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take small convolutions too, and fold nothing: then the function takes the inputs and the state alone."""
@@ -84,7 +106,10 @@ class Accumulated(Mode):
         return function(*arguments, **(keywords or {}))
 
 
-@pytest.mark.parametrize(("model", "size"), [(Planes(), (3, 24, 40, 36)), (Volumes(), (2, 16, 9, 10, 12))], ids=["planes", "volumes"])
+CASES = [(Planes(), (3, 24, 40, 36)), (Volumes(), (2, 16, 9, 10, 12)), (Lines(), (2, 16, 300)), (Groups(), (2, 16, 12, 14))]
+
+
+@pytest.mark.parametrize(("model", "size"), CASES, ids=["planes", "volumes", "lines", "groups"])
 def test_it_errs_as_tf32_operands_do(model: nn.Module, size: tuple[int, ...]) -> None:
     torch.manual_seed(1)
     x = torch.randn(size)
@@ -125,5 +150,5 @@ def test_what_is_left_alone() -> None:
     few = captured(nn.Conv2d(8, 16, 3), torch.randn(1, 8, 20, 20))
     groups = captured(nn.Conv2d(32, 32, 3, groups=2), torch.randn(1, 32, 20, 20))
     uneven = captured(nn.Conv2d(20, 30, 3), torch.randn(1, 20, 20, 20))
-    line = captured(nn.Conv1d(32, 32, 3), torch.randn(1, 32, 200))
-    assert not any(list(HalfConvolutions().sites(ir)) for ir in (few, groups, uneven, line))
+    many = captured(nn.ConvTranspose2d(32, 32, 3, groups=16), torch.randn(1, 32, 20, 20))
+    assert not any(list(HalfConvolutions().sites(ir)) for ir in (few, groups, uneven, many))

@@ -20,12 +20,22 @@ from torch import fx
 from warpwright.base import Action
 from warpwright.domains.graph.cuda.plan import DEFAULT
 from warpwright.domains.graph.ir import Edit, GraphIR, Inserter, aten, dtype, edit, find, shape, value
-from warpwright.domains.graph.techniques.convolutions.convolution import CONVOLUTIONS, TRANSPOSED, Convolution, read
+from warpwright.domains.graph.techniques.convolutions.convolution import (
+    CONVOLUTIONS,
+    TRANSPOSED,
+    Convolution,
+    convolve,
+    convolve_transposed,
+    read,
+)
 from warpwright.domains.graph.techniques.fold import FOLD
 from warpwright.domains.graph.techniques.fuse import fuse_cuda
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 
+MOST_GROUPS = 8
+"""Of a transposed convolution, so many at most are done as one, with zeros between them. cuDNN does grouped ones at 1.4 to 9 TFLOP/s (KernelBench's
+level 1, 72, 73 and 75); eight times the operations are few beside that at the tensor cores' rate."""
 _FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
 _LEAST_FLOPS, _EVEN, _FEW = 4e9, 8, 16
 """Operations below which passes cost more than they save; what channels have to be a multiple of for a tensor core; and the fewest of the input, for
@@ -38,7 +48,7 @@ MOST_OF_X = 12
 
 @dataclass(frozen=True)
 class HalfConvolutions:
-    """conv2d(x, w, b)  ->  conv2d(half(x * s), half(w * t)).float() / (s * t) + b, for every large convolution over two or three axes.
+    """conv2d(x, w, b)  ->  conv2d(half(x * s), half(w * t)).float() / (s * t) + b, for every large convolution.
 
     The verifier allows what TF32 operands would do, where torch's flags permit them in convolutions (its default). Elements below 2^-30 of the
     largest are lost. Infinite elements make all of the result NaN.
@@ -58,7 +68,7 @@ class HalfConvolutions:
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
         """Return the IR with every such convolution in float16, and what depends on parameters alone folded."""
         if action not in list(self.sites(ir)):
-            raise NotApplicable("expected a large float32 convolution over two or three axes", f"not {action}")
+            raise NotApplicable("expected a large float32 convolution", f"not {action}")
         e = edit(ir)
         for name in [conv.node.name for conv in _large(ir)]:
             _replace(e, e.node(name))
@@ -73,27 +83,49 @@ def _large(ir: GraphIR) -> list[Convolution]:
 
 def _is_worth_it(conv: Convolution) -> bool:
     channels = shape(conv.x)[1]
-    even = channels % _EVEN == 0 and conv.channels % _EVEN == 0 and conv.groups == 1 and channels >= _FEW
+    even = channels % _EVEN == 0 and conv.channels % _EVEN == 0 and channels >= _FEW
+    alike = conv.groups == 1 or (conv.transposed and conv.groups <= MOST_GROUPS)
     plain = value(conv.x).is_contiguous() and all(dtype(node) == torch.float32 for node in (conv.x, conv.weight, conv.node))
-    return even and plain and conv.d in (2, 3) and conv.flops >= _LEAST_FLOPS
+    return even and alike and plain and conv.flops >= _LEAST_FLOPS
 
 
 def _replace(e: Edit, node: fx.Node) -> None:
     conv = read(node)
     assert conv is not None
-    at, terms = e.before(node), math.prod(shape(conv.weight)) // conv.channels
+    at, line = e.before(node), conv.d == 1
+    given, weight = conv.x, _dense(at, conv)
+    if line:  # as an image of one row: channels that come last are known for two axes
+        given, weight = (at.call(aten.unsqueeze.default, tensor, 2) for tensor in (given, weight))
+    terms = math.prod(shape(weight)) // conv.channels
     room = LARGEST - math.ceil(math.log2(terms))
     of_x = min(max(room, 0), MOST_OF_X)
-    x, x_power = _halved(at, conv.x, of_x)
-    weight, weight_power = _halved(at, conv.weight, room - of_x)
-    arguments = [x, weight, None, *node.args[3:]]
-    small = at.call(node.target, *arguments, **{name: given for name, given in node.kwargs.items() if name not in ("input", "weight", "bias")})
+    x, x_power = _halved(at, given, of_x)
+    small_weight, weight_power = _halved(at, weight, room - of_x)
+    stride, dilation = ((*(1,) * line, *steps) for steps in (conv.stride, conv.dilation))
+    padding, more = ((*(0,) * line, *sizes) for sizes in (conv.padding, conv.output_padding))
+    if conv.transposed:
+        small = convolve_transposed(at, x, small_weight, None, stride, padding, more, dilation)
+    else:
+        small = convolve(at, x, small_weight, None, stride, padding, dilation)
+    if line:
+        small = at.call(aten.squeeze.dim, small, 2)
     back = at.call(aten.exp2.default, at.call(aten.add.Tensor, x_power, weight_power))
     result = at.call(aten.mul.Tensor, at.call(aten.to.dtype, small, torch.float32), back)
     if conv.bias is not None:
         lifted = at.call(aten.reshape.default, conv.bias, [conv.channels, *[1] * conv.d])
         result = at.call(aten.add.Tensor, result, lifted)
     e.replace(node, result)
+
+
+def _dense(at: Inserter, conv: Convolution) -> fx.Node:
+    """Return the weight of a convolution in one group: [Cin, Cout, ...] of a transposed one, with zeros between the groups."""
+    if conv.groups == 1:
+        return conv.weight
+    inner, outer, *kernel = shape(conv.weight)
+    apart = at.call(aten.reshape.default, conv.weight, [conv.groups, inner // conv.groups, outer, *kernel])
+    last = at.call(aten.permute.default, apart, [*range(1, len(kernel) + 3), 0])
+    blocks = at.call(aten.diag_embed.default, last, 0, 0, 2)  # [groups, Cin of one, groups, Cout of one, ...]
+    return at.call(aten.reshape.default, blocks, [inner, conv.groups * outer, *kernel])
 
 
 def _halved(at: Inserter, tensor: Any, power: int) -> tuple[fx.Node, fx.Node]:
