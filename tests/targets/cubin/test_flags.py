@@ -16,7 +16,7 @@ from sass_cubins import cubin, task_path
 from warpwright import cli, domains
 from warpwright.base import Budget
 from warpwright.domains.sass.code import disassembly
-from warpwright.errors import UsageError
+from warpwright.errors import TaskError, UsageError
 from warpwright.loop import optimize
 from warpwright.native import BuildError
 from warpwright.targets.cubin import evaluator as evaluators
@@ -68,6 +68,11 @@ def test_the_fastest_that_keeps_the_bits_is_judged_as_a_schedule_is(driver: Path
     assert set(found.tried) == {"-O1", "-O2", "--maxrregcount=32", "--maxrregcount=64"}  # the shipped code is not tried again
     assert found.tried["--maxrregcount=32"] == 0.0  # it gave other words
     assert "cold caches" in found.refused["--maxrregcount=64"] and "-dlcm" in found.refused["-dlcm=cg"]
+
+
+def test_a_shipped_cubin_that_cannot_be_run_is_named(tmp_path: Path) -> None:
+    with evaluated(tmp_path / "no_driver.so", tmp_path) as evaluator, pytest.raises(TaskError, match="cannot be run"):
+        flags.fastest(evaluator, "saxpy", "90a", 30.0)
 
 
 def test_the_command_writes_both_cubins_and_what_was_tried(

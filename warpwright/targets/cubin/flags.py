@@ -135,7 +135,11 @@ class Found:
 
 
 def fastest(evaluator: CubinEvaluator, text: str, arch: str, seconds: float, ptxas: Sequence[str] = (), include: Sequence[str] = ()) -> Found:
-    """Race the settings of a source against its shipped cubin, which is the evaluator's, for so many seconds; judge the fastest."""
+    """Race the settings of a source against its shipped cubin, which is the evaluator's, for so many seconds; judge the fastest.
+
+    Raises TaskError where the shipped cubin itself cannot be run.
+    """
+    evaluator.child.start()  # else each setting would fail for it
     end, found, name = time.monotonic() + seconds, Found(), evaluator.kernel.name
     cubins: dict[Flags, bytes] = {}
     known = {_code(evaluator.shipped.cubin.data, name)}
