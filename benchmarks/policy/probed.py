@@ -12,6 +12,7 @@ OUT/rows.jsonl has a line for each evaluation as it comes. Without torch.compile
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import multiprocessing as mp
 import os
@@ -32,6 +33,9 @@ from benchmarks.policy.choice import LEFT_OUT, body
 
 LAST = 5.0
 """Seconds before the limit after which no program is begun."""
+
+FREED = 8
+"""Programs after which the memory that they held is given back."""
 
 IDLE = 300
 """Proposals without a new program after which a search is at its end."""
@@ -97,8 +101,7 @@ def work(todo: Any, lines: Any, options: argparse.Namespace, end: float) -> None
             lines.put({"row": "failure", "task": file.stem, "reason": reason})
             if "CUDA error" in reason:
                 return
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
+        free()
 
 
 @dataclass
@@ -125,14 +128,41 @@ class Bench:
         name = body(text)
         if name not in self.known:
             maker = partial(graph_rows.rewritten_on, self.space, recipe) if self.dry else graph_rows.compiled(text)
+            self.known[name] = self._probed(maker)
+            if len(self.known) % FREED == 0:
+                free()
+        return name, *self.known[name]
+
+    def _probed(self, maker: graph_rows.Maker, tries: int = 2) -> tuple[str, float]:
+        """Return what is wrong with a program or "ok", and its seconds; begun again where others hold the memory."""
+        import torch
+
+        try:
             with self.turns.checking():
                 told, program = graph_rows.checked(maker, self.model, self.reference, self.truth)
-            seconds = 0.0
-            if program is not None:
-                with self.turns.timing():
-                    seconds = probe.seconds(partial(program, *self.inputs))
-            self.known[name] = told or "ok", seconds
-        return name, *self.known[name]
+            if program is None:
+                return told, 0.0
+            with self.turns.timing():
+                return "ok", probe.seconds(partial(program, *self.inputs))
+        except torch.OutOfMemoryError:
+            if tries < 2:
+                raise
+        except RuntimeError:  # of CUDA: what else a program raises so is told of it
+            raise
+        except Exception as error:  # the program's own fault
+            return f"{type(error).__name__}: {error}"[:160], 0.0
+        free()
+        time.sleep(graph_rows.AGAIN_SECONDS)
+        return self._probed(maker, tries - 1)
+
+
+def free() -> None:
+    """Give back what programs held that are gone."""
+    import torch
+
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
 
 
 def opened(file: Path, options: argparse.Namespace) -> Bench:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
-import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sass_cubins import cubin, task_path
+from fake_driver import compiled, evaluated, marked
+from sass_cubins import task_path
 
 from warpwright import domains
 from warpwright.base import Budget, Candidate, Source
@@ -26,22 +25,7 @@ from warpwright.targets.cubin.evaluator import CubinEvaluator, comparison
 from warpwright.targets.cubin.judging import interval
 from warpwright.targets.cubin.process import Child, Process
 
-HERE = Path(__file__).parent
 pytestmark = pytest.mark.compiler
-
-
-def compiled(library: Path, *options: str) -> Path:
-    """Compile the driver without a GPU."""
-    if shutil.which("cc") is None:
-        pytest.skip("needs a C compiler")
-    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-w", *options, "-o", str(library), str(HERE / "fake_cuda.c")], check=True, timeout=250)
-    return library
-
-
-def evaluated(driver: Path, folder: Path) -> CubinEvaluator:
-    path = task_path("saxpy_90", folder)
-    task = domains.describe(path, {"harness": str(HERE / "saxpy_harness.py")})
-    return CubinEvaluator(task, "cubin:0", Measuring(), str(driver), path)
 
 
 @pytest.fixture(scope="module")
@@ -53,14 +37,6 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def evaluator(driver: Path, tmp_path: Path) -> Iterator[CubinEvaluator]:
     with evaluated(driver, tmp_path) as made:
         yield made
-
-
-def marked(mark: bytes) -> bytes:
-    """Return saxpy's cubin with a mark in the padding behind its code."""
-    read = cubin("saxpy_90")
-    code = read.code("saxpy")
-    end = code.offset + code.size
-    return read.data[: end - 16] + mark + read.data[end - 16 + len(mark) :]
 
 
 def ask(evaluator: CubinEvaluator, mark: bytes, seconds: float = 5.0) -> dict[str, list[float]]:

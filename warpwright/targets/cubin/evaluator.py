@@ -161,8 +161,11 @@ class CubinEvaluator:
 
     def judge(self, candidate: Candidate, stress: float = judging.STRESS_SECONDS) -> Judgement:
         """Judge a schedule (judging.py); what its edits proved is proven anew first."""
-        image, original = self._write(self.schedule(candidate, anew=True).cubin.data), self._write(self.shipped.cubin.data)
-        return judging.judge(self.child, image, original, stress=stress)
+        return self.judge_cubin(self.schedule(candidate, anew=True).cubin.data, stress)
+
+    def judge_cubin(self, image: bytes, stress: float = judging.STRESS_SECONDS) -> Judgement:
+        """Judge another cubin of the kernel, whatever made it."""
+        return judging.judge(self.child, self._write(image), self._write(self.shipped.cubin.data), stress=stress)
 
     def against(self, image: bytes, cold: bool = False) -> tuple[Interval, int]:
         """Return the speed-up of another cubin of the kernel (other flags of the compiler, say) with its 99 % interval, and its other words.
