@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import first_reading
 import pytest
 
 if "PYTEST_XDIST_WORKER" in os.environ:
@@ -116,6 +117,18 @@ def quick_builds(request: pytest.FixtureRequest) -> Iterator[None]:
 def note(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
     """Print a line after the tests: a figure of this machine that no assertion may rest on."""
     return partial(record_property, "note")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Compile this process's share of the test files."""
+    first_reading.compile_share(session.config)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[object]:
+    """Collect without looking for cycles."""
+    with first_reading.without_collector():
+        return (yield)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

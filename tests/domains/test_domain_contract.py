@@ -98,7 +98,7 @@ FILES = {
     "graph": {"task.py": MODEL},
     "transpile": {"task.py": MODEL, "kernel.py": WITH_KERNEL},
     "unlearnable": {"job.cwc": '{"images": 8, "side": 16, "classes": 3}'},
-    "mpi": {"halo.mpi": '{"datatype": ["subarray", [64, 64, 64], [62, 62, 3], [1, 1, 1], "C", "double"]}'},
+    "mpi": {"halo.mpi": '{"datatype": ["subarray", [16, 16, 16], [14, 14, 3], [1, 1, 1], "C", "double"]}'},
     "rgnn": {"layer.rgnn": '{"graph": "mag", "scale": 0.0003, "width": 16}'},
     "sass": {"saxpy_90.cubin": ""},
     "toy": {"sum.powers": "0 2 3"},

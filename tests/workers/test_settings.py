@@ -28,6 +28,7 @@ def everything_kept() -> Iterator[None]:
         sys.setrecursionlimit(limit)
         logging.disable(disabled)
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
 
 @pytest.mark.parametrize(
@@ -38,6 +39,7 @@ def everything_kept() -> Iterator[None]:
         ("blocked signals", lambda: signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})),
         ("logging disabled", lambda: logging.disable(logging.CRITICAL)),
         ("decimal numbers", lambda: setattr(decimal.getcontext(), "prec", 3)),
+        ("alarms and timers", lambda: signal.setitimer(signal.ITIMER_VIRTUAL, 3600)),
         ("anomaly detection", lambda: torch.autograd.set_detect_anomaly(True)),
         ("", lambda: sys.setrecursionlimit(9000)),
         ("", lambda: warnings.filterwarnings("ignore")),

@@ -13,21 +13,19 @@ from typing import Any
 
 from warpwright import loop
 from warpwright.policy import prompt
+from warpwright.policy.choosing import MOST_STEPS, Choice
 from warpwright.policy.model import Policy
 from warpwright.policy.promise import Promises
 from warpwright.policy.spreading import Spread, spread
 from warpwright.policy.words import Places, program_words
 from warpwright.policy.writing import END, MayEnd, Writing, anywhere
 from warpwright.search import ladder
-from warpwright.search.costs import Costs
+from warpwright.search.costs import NOTHING, Costs, Prior
 from warpwright.search.moves import Moves, Proposer, Recipe
 from warpwright.space import Space
 
-MOST_STEPS = 8
-"""Of a random walk."""
-
 WIDTH = 16
-"""Answers that are written for a proposal where the space has a cost model; the one that it holds for the cheapest is proposed."""
+"""Answers that are written for a proposal where the space has a cost model; the most hopeful of these and some others is proposed (choosing.py)."""
 
 
 class PolicySearch:
@@ -42,7 +40,7 @@ class PolicySearch:
 
     def __call__(self, space: Space[Any], rng: Random, batch: int) -> Proposer:
         """Propose the original, then what the model writes, for ever."""
-        asking = Asking(space, self.may_end)
+        asking = Asking(space, self.may_end, prior=self.policy.prior)
         unread = self._unread(asking)
         if unread:
             self.note = f"the policy never read {', '.join(unread)}: the ladder searched in its place"
@@ -56,8 +54,11 @@ class PolicySearch:
             prompts = [asking.prompt(known, rng, roof, self.policy.notes.exemplars) for _ in range(batch) for _ in range(width)]
             count = len(prompts)
             written = self.policy.write(prompts, [asking.writing] * count, [known] * count, rng.getrandbits(32), [asking.spread(known)] * count)
-            chosen = [asking.cheapest([one.recipe for one in written[start : start + width]], known) for start in range(0, count, width)]
-            recipes = [recipe if recipe not in known else asking.moves.walk(rng, rng.randint(1, MOST_STEPS)) for recipe in chosen]
+            recipes: list[Recipe] = []
+            for start in range(0, count, width):
+                answers = [one.recipe for one in written[start : start + width]]
+                pool = [recipe for recipe in asking.choice.pool(answers, known, rng) if recipe not in recipes]
+                recipes.append(asking.choice.choose(pool, known) or asking.moves.walk(rng, rng.randint(1, MOST_STEPS)))
             records = yield recipes
             known.update(zip(recipes, (record.speedup for record in records), strict=True))
 
@@ -70,7 +71,7 @@ class PolicySearch:
 class Asking:
     """A space as the policy is asked about it."""
 
-    def __init__(self, space: Space[Any], may_end: MayEnd = anywhere, later: Iterable[str] = ()) -> None:
+    def __init__(self, space: Space[Any], may_end: MayEnd = anywhere, later: Iterable[str] = (), prior: Prior = NOTHING) -> None:
         """`later`: places of actions that are legal after others only."""
         self.moves, self.places = Moves(space), Places()
         first = space.actions(space.start)
@@ -81,6 +82,7 @@ class Asking:
             self.places.word(name)
         self.program = self.places.program(raw)
         self.writing = Writing(self.moves, self.places, may_end)
+        self.choice = Choice(self.moves, prior, may_end)
         self.promises = Promises(self.writing) if space.estimate is not None else None
 
     def prompt(self, known: dict[Recipe, float], rng: Random, roof: float | None, how: prompt.Exemplars) -> str:
@@ -95,4 +97,4 @@ class Asking:
         """Return how to spread what is written next; None where no more than the original is known and no cost model promises anything."""
         said = (((*self.places.recipe(recipe), END), speedup) for recipe, speedup in known.items() if recipe)
         found = spread(said, promises=self.promises if promised else None)
-        return replace(found, costs=Costs(self.moves, known)) if found and promised and self.promises else found
+        return replace(found, costs=self.choice.costs(known)) if found and promised and self.promises else found

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from warpwright.domains.rgnn.emit.own.kernel import ALIGNED, MANY, Launch, Own, Side, dense
+from warpwright.domains.rgnn.emit.own.kernel import ALIGNED, Launch, Own, Side, dense
 from warpwright.domains.rgnn.emit.rows import Kernel as RowKernel
 from warpwright.domains.rgnn.emit.rows import Schedule, is_product
 from warpwright.domains.rgnn.emit.tiles import tiles
@@ -145,9 +145,9 @@ def run(
     launch(work.count, *pointers, *table, scaled, depth, width, *steps, most)
 
 
-def ready(gather: Gather, schedule: Schedule, kernel: RowKernel, index: Index) -> Ready | None:
-    """Return the kernel prepared for a graph; None where the graph is small, or the device has no such kernel."""
-    launch = KERNEL.launcher(index.device) if index.rows[kernel.rows] >= MANY else None
+def ready(gather: Gather, schedule: Schedule, kernel: RowKernel, index: Index, many: int) -> Ready | None:
+    """Return the kernel prepared for a graph; None where it has fewer than `many` rows, or the device has no such kernel."""
+    launch = KERNEL.launcher(index.device) if index.rows[kernel.rows] >= many else None
     return None if launch is None else prepared(launch, gather, schedule, kernel, index)
 
 
