@@ -63,14 +63,15 @@ class Lines(nn.Module):
 
 
 class Groups(nn.Module):
-    """A transposed one in groups."""
+    """A transposed one in groups, and one that is not."""
 
     def __init__(self) -> None:
         super().__init__()
+        self.then = nn.Conv2d(24, 16, 3, groups=2)
         self.conv = nn.ConvTranspose2d(16, 24, (3, 5), stride=(2, 3), padding=(1, 2), dilation=(2, 1), output_padding=(1, 0), groups=4)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.conv(x)
+        return self.then(self.conv(x)) + 1
 
 
 class Few(nn.Module):
@@ -164,7 +165,7 @@ def test_nothing_overflows() -> None:
 
 def test_what_is_left_alone() -> None:
     few = captured(nn.Conv2d(8, 16, 3), torch.randn(1, 8, 20, 20))
-    groups = captured(nn.Conv2d(32, 32, 3, groups=2), torch.randn(1, 32, 20, 20))
+    groups = captured(nn.Conv2d(32, 32, 3, groups=16), torch.randn(1, 32, 20, 20))
     uneven = captured(nn.Conv2d(20, 30, 3), torch.randn(1, 20, 20, 20))
     many = captured(nn.ConvTranspose2d(32, 32, 3, groups=16), torch.randn(1, 32, 20, 20))
     assert not any(list(HalfConvolutions().sites(ir)) for ir in (few, groups, uneven, many))

@@ -36,8 +36,8 @@ from warpwright.space import Traits
 FEW_CHANNELS = (3, 4)
 """Of the input, which zeros make eight: a colour image, or a volume of such. `direct_convolution` is proposed for these too."""
 MOST_GROUPS = 8
-"""Of a transposed convolution, so many at most are done as one, with zeros between them. cuDNN does grouped ones at 1.4 to 9 TFLOP/s (KernelBench's
-level 1, 72, 73 and 75); eight times the operations are few beside that at the tensor cores' rate."""
+"""So many at most are done as one, with zeros between them. cuDNN does grouped ones at 1.4 to 21 TFLOP/s (KernelBench's level 1, 72, 73, 75): eight
+times the operations are few at the tensor cores' rate."""
 _FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
 _LEAST_FLOPS, _EVEN, _FEW = 4e9, 8, 16
 """Operations below which passes cost more than they save; what channels have to be a multiple of for a tensor core; and the fewest of the input, for
@@ -86,9 +86,8 @@ def _large(ir: GraphIR) -> list[Convolution]:
 def _is_worth_it(conv: Convolution) -> bool:
     channels = shape(conv.x)[1]
     even = conv.channels % _EVEN == 0 and (channels in FEW_CHANNELS or (channels % _EVEN == 0 and channels >= _FEW))
-    alike = conv.groups == 1 or (conv.transposed and conv.groups <= MOST_GROUPS)
     plain = value(conv.x).is_contiguous() and all(dtype(node) == torch.float32 for node in (conv.x, conv.weight, conv.node))
-    return even and alike and plain and conv.flops >= _LEAST_FLOPS
+    return even and conv.groups <= MOST_GROUPS and plain and conv.flops >= _LEAST_FLOPS
 
 
 def _replace(e: Edit, node: fx.Node) -> None:
@@ -122,14 +121,14 @@ def _replace(e: Edit, node: fx.Node) -> None:
 
 
 def _dense(at: Inserter, conv: Convolution) -> fx.Node:
-    """Return the weight of a convolution in one group: [Cin, Cout, ...] of a transposed one, with zeros between the groups."""
+    """Return the weight of a convolution in one group, with zeros between the groups."""
     if conv.groups == 1:
         return conv.weight
-    inner, outer, *kernel = shape(conv.weight)
-    apart = at.call(aten.reshape.default, conv.weight, [conv.groups, inner // conv.groups, outer, *kernel])
+    first, second, *kernel = shape(conv.weight)
+    apart = at.call(aten.reshape.default, conv.weight, [conv.groups, first // conv.groups, second, *kernel])
     last = at.call(aten.permute.default, apart, [*range(1, len(kernel) + 3), 0])
-    blocks = at.call(aten.diag_embed.default, last, 0, 0, 2)  # [groups, Cin of one, groups, Cout of one, ...]
-    return at.call(aten.reshape.default, blocks, [inner, conv.groups * outer, *kernel])
+    blocks = at.call(aten.diag_embed.default, last, 0, 0, 2)  # [groups, first of one, groups, second, ...]
+    return at.call(aten.reshape.default, blocks, [first, conv.groups * second, *kernel])
 
 
 def _halved(at: Inserter, tensor: Any, power: int, zeros: list[int]) -> tuple[fx.Node, fx.Node]:
