@@ -2,6 +2,8 @@
 
     python -m benchmarks.policy.probed --out OUT --files FOLDER[,FOLDER] [--searches policy,random,greedy,evolve,ladder] [--limit 150]
 
+`unasked` among the searches is the policy's without its model.
+
 A recorded space holds what searches proposed while it was recorded, so that drawing at random in it is drawing among proposals of searches.
 Here nothing is recorded beforehand: what is legal may be proposed, and is compiled, compared with float64 and timed (probe.py) when it is. The
 searches of a task are a process; what one of them had measured is not measured again for another, but counts as an evaluation of each. A program
@@ -37,6 +39,9 @@ LAST = 5.0
 FREED = 8
 """Programs after which the memory that they held is given back."""
 
+UNASKED = "unasked"
+"""The policy's search without its model: what it chooses from are variants and walks alone."""
+
 IDLE = 300
 """Proposals without a new program after which a search is at its end."""
 
@@ -52,7 +57,7 @@ def main() -> None:
     parser.add_argument("--searches", default="policy,random,greedy,evolve,ladder")
     parser.add_argument("--evaluations", type=int, default=16, help="of each search, the original not counted (%(default)s)")
     parser.add_argument("--seeds", type=int, default=2, help="runs of each search (%(default)s)")
-    parser.add_argument("--whole", type=int, default=256, help="evaluations of one more run of evolve at the end (%(default)s)")
+    parser.add_argument("--whole", type=int, default=256, help="evaluations of one more run of evolve; 0 for none (%(default)s)")
     parser.add_argument("--model", type=Path, help="folder of a trained policy; the one that ships where it is not given")
     parser.add_argument("--jobs", type=int, default=14)
     parser.add_argument("--limit", type=float, default=150.0, help="seconds after which it ends, whatever is left (%(default)s)")
@@ -200,7 +205,8 @@ def one_task(file: Path, options: argparse.Namespace, lines: Any, end: float) ->
     lines.put({"row": "task", "task": file.stem, "eager us": round(1e6 * bench.eager, 2), "s": round(time.monotonic() - began, 1)})
     names = options.searches.split(",")
     runs = [(search, seed, options.evaluations) for seed in range(options.seeds) for search in names]
-    for search, seed, count in [*runs[: len(names)], ("evolve", options.seeds, options.whole), *runs[len(names) :]]:
+    longer = [("evolve", options.seeds, options.whole)] if options.whole else []
+    for search, seed, count in [*runs[: len(names)], *longer, *runs[len(names) :]]:
         if time.monotonic() > end:
             break
         one_run(bench, file.stem, (search, seed, count), options, lines, end)
@@ -259,9 +265,10 @@ def search_of(bench: Bench, name: str, model: Path | None) -> Any:
     from warpwright.policy.search import PolicySearch
     from warpwright.search import SEARCHES
 
-    if name != "policy":
+    if name not in ("policy", UNASKED):
         return SEARCHES[name]
-    return PolicySearch(Policy.load(model or SHIPPED), bench.truth.moved / (1e9 * COPIED) / bench.eager)
+    roof = bench.truth.moved / (1e9 * COPIED) / bench.eager
+    return PolicySearch(Policy.load(model or SHIPPED), roof, **{"width": 0} if name == UNASKED else {})
 
 
 if __name__ == "__main__":
