@@ -19,6 +19,7 @@ from warpwright.domains.rgnn.emit.doubles import NONE, Doubles, doubles
 from warpwright.domains.rgnn.emit.eager import Eager
 from warpwright.domains.rgnn.emit.gpu import Rows
 from warpwright.domains.rgnn.emit.launch import Runner as Launches
+from warpwright.domains.rgnn.emit.riding import riding
 from warpwright.domains.rgnn.emit.rows import lower, multiplies_sums
 from warpwright.domains.rgnn.emit.triton.tuning import DEFAULT, Tuning
 from warpwright.domains.rgnn.front import Sym, trace
@@ -153,7 +154,8 @@ def _runner(program: Program, emitter: Emitter, backward: bool, raw: frozenset[i
             fuse = multiplies_sums(lower(program, True, again=bool(emitter[1].again)))
         if emitter[0] == "gpu":
             again, beside = bool(emitter[1].again), emitter[1].gradients == "beside"
-            return Rows(lower(program, fuse, again=again, beside=beside), emitter[1], emitter[3], raw, kept)
+            ride = emitter[1].ride and fuse and not again
+            return Rows(lower(riding(program) if ride else program, fuse, again=again, beside=beside, ride=ride), emitter[1], emitter[3], raw, kept)
         if emitter[0] in NATIVE:
             return Native(lower(program, fuse, general=True), NATIVE[emitter[0]], emitter[3])
     except NotApplicable:

@@ -130,6 +130,9 @@ class Rows(Runner):
         gather = gathered.gather_of(self.schedule, kernel) if self.tuning.gathers == "own" else None
         if gather is None or gather.sums in self.sums.of:  # sums that share memory are added to it
             return None
+        of, rider = self.sums.of, gather.rider
+        if rider is not None and (rider.result not in of or of[rider.result] != of.get(gather.result)):
+            return None
         return gathered.ready(gather, self.schedule, kernel, index, self.tuning.many)
 
     def _made(self, kernel: RowKernel, number: int, index: Index) -> Ready | outer.Ready | gathered.Ready:

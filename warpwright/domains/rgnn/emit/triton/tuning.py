@@ -45,6 +45,8 @@ class Tuning:
     """Do the weight gradients of large graphs run on a stream of their own, beside what else a backward does (aside.py)?"""
     doubles: bool = True
     """Are scores of a softmax made in float64 (doubles.py)? Off, to measure what that costs."""
+    ride: bool = True
+    """Does a product of sums add what else goes onto its rows from its pairs (riding.py)? On large graphs whose sums and products are one kernel."""
     many: int = MANY
     """Pairs from which a graph of few edges has the large graphs' kernels: numbers of edges stored, CUDA kernels, and weight gradients alone."""
 
