@@ -83,32 +83,38 @@ def compiled(name: str, rows: Any, sizes: dict[int, int], options: Options) -> t
     return plan(layer, tuple((key, *spec) for key, spec in given.items()), tuple(given), rows, options), given
 
 
+WIDE = ({6: 64, 5: 64}, "rgcn_sum")
+"""Rows of 64 numbers, and the layer that has them in the fast part."""
+SIZED = [(name, {6: 12, 5: 20}) for name in NAMES] + [
+    pytest.param(name, WIDE[0], marks=[pytest.mark.slow] * (name != WIDE[1])) for name in NAMES
+]  # fmt: skip
+
+
 @pytest.mark.compiler
-@pytest.mark.parametrize("name", NAMES)
-def test_layers_are_those_of_float64(launch: Launch, name: str) -> None:
+@pytest.mark.parametrize(("name", "sizes"), SIZED, ids=str)
+def test_layers_are_those_of_float64(launch: Launch, name: str, sizes: dict[int, int]) -> None:
     """A hub's pair is cut in three; rows are 12 and 20 numbers wide, or 64."""
-    for sizes, fuse in (({6: 12, 5: 20}, True), ({6: 64, 5: 64}, True)):
-        whole, given = compiled(name, SPARSE, sizes, Options())
-        index = graph(20, 260, 4, hub=150)
-        random = torch.Generator().manual_seed(1)
-        wide = {
-            key: (torch.randn(*(() if domain is Domain.ONE else (index.rows[domain],)), *shape, generator=random) / max(shape, default=1) ** 0.5)
-            .double().requires_grad_()
-            for key, (domain, shape) in given.items()
-        }  # fmt: skip
-        (wanted,) = interpret(trace(LAYERS[name][0], given), index, wide)
-        weights = torch.cos(torch.arange(wanted.numel(), dtype=torch.float64)).reshape(wanted.shape)
-        gradients = torch.autograd.grad(wanted, list(wide.values()), weights)
-        inputs: dict[str, torch.Tensor] = {key: x.detach().float() for key, x in wide.items()}
-        forward = Beside(lower(whole.forward, fuse), launch, inputs)
-        out, *saved = forward(index, inputs)
-        assert whole.backward is not None
-        inputs |= {f"saved{i}": x for i, x in enumerate(saved)} | {GRADIENT: weights.float()}
-        backward = Beside(lower(whole.backward, fuse), launch, inputs)
-        found = [out, *backward(index, {key: inputs[key] for key in whole.backward.names()})]
-        assert forward.taken + backward.taken
-        for a, b in zip(found, (wanted.detach(), *gradients), strict=True):
-            assert (a - b).norm() <= 2e-6 * max(1e-3, float(b.norm())), (name, fuse, float((a - b).norm() / b.norm()))
+    whole, given = compiled(name, SPARSE, sizes, Options())
+    index = graph(20, 260, 4, hub=150)
+    random = torch.Generator().manual_seed(1)
+    wide = {
+        key: (torch.randn(*(() if domain is Domain.ONE else (index.rows[domain],)), *shape, generator=random) / max(shape, default=1) ** 0.5)
+        .double().requires_grad_()
+        for key, (domain, shape) in given.items()
+    }  # fmt: skip
+    (wanted,) = interpret(trace(LAYERS[name][0], given), index, wide)
+    weights = torch.cos(torch.arange(wanted.numel(), dtype=torch.float64)).reshape(wanted.shape)
+    gradients = torch.autograd.grad(wanted, list(wide.values()), weights)
+    inputs: dict[str, torch.Tensor] = {key: x.detach().float() for key, x in wide.items()}
+    forward = Beside(lower(whole.forward, True), launch, inputs)
+    out, *saved = forward(index, inputs)
+    assert whole.backward is not None
+    inputs |= {f"saved{i}": x for i, x in enumerate(saved)} | {GRADIENT: weights.float()}
+    backward = Beside(lower(whole.backward, True), launch, inputs)
+    found = [out, *backward(index, {key: inputs[key] for key in whole.backward.names()})]
+    assert forward.taken + backward.taken
+    for a, b in zip(found, (wanted.detach(), *gradients), strict=True):
+        assert (a - b).norm() <= 2e-6 * max(1e-3, float(b.norm())), (name, float((a - b).norm() / b.norm()))
 
 
 @pytest.mark.parametrize("name", NAMES)
