@@ -184,7 +184,7 @@ def test_the_command_line_serves_a_new_domain(tmp_path: Path, monkeypatch: pytes
     path, _ = write("toy", tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(programs, "TIMING_SECONDS", 0.3)
-    code = cli.main(["optimize", str(path), "--target", "cpu", "--baselines", "eager", "--budget", "2 proposals", "--json"])
+    code = cli.main(["optimize", str(path), "--target", "cpu", "--baselines", "eager", "--budget", "1 proposals", "--json"])
     line = json.loads(capfd.readouterr().out.splitlines()[-1])
     assert code == cli.DONE and line["task"] == "sum" and line["status"] == "ok"
     assert Path("warpwright-out/sum/report.html").exists()
