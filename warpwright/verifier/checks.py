@@ -49,7 +49,8 @@ CHECKS: Mapping[str, Check] = {
     "late_output": Check("cheated", "the output that a call returned does not change afterwards"),
     "global_flags": Check(
         "wrong",
-        "global settings are left as they were: TF32, default dtype, threads, grad mode, generators, environment, warnings, signals, alarms and timers",
+        "global settings are left as they were: TF32, default dtype, threads, grad mode, generators, environment, warnings, signals, "
+        "alarms and timers",
     ),
     # the output
     "output_type": Check("cheated", "outputs are plain, dense torch.Tensor with a storage of full size: no subclass, no lazy or fake tensor"),
