@@ -59,8 +59,8 @@ def test_five_percent_are_found(noise: dict[str, float]) -> None:
 
 @pytest.mark.parametrize("speedup", [0.8, 0.97, 1.0, 1.04, 1.5, 2.5])
 def test_interval_holds_the_truth(speedup: float) -> None:
-    intervals = [two(speedup, seed, drift=0.01).interval for seed in range(20)]
-    assert sum(low <= speedup <= high for low, high in intervals) >= 18
+    intervals = [two(speedup, seed, drift=0.01).interval for seed in range(10)]
+    assert sum(low <= speedup <= high for low, high in intervals) >= 9
 
 
 def test_a_quotable_speedup_is_precise() -> None:

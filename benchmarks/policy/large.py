@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,13 +54,13 @@ def programs(task: RecordedTask) -> int:
     return len({speedup for speedup in task.speedups.values() if speedup > 0}) + sum(1 for speedup in task.speedups.values() if speedup <= 0)
 
 
-def shares_of(policy: Policy, tasks: Sequence[RecordedTask], runs: int) -> Shares:
-    """Return what each proposer came to on each task."""
+def shares_of(policy: Policy, tasks: Sequence[RecordedTask], runs: int, asked: Collection[str] = tuple(ASKED)) -> Shares:
+    """Return what each proposer came to on each task; the policy as it is `asked`."""
     from warpwright.domains.graph.techniques import techniques
 
     traits = {one.name: one.traits for one in techniques("cuda")}
     most = max(EVALUATIONS)
-    lines = {name: compare.policy_lines(policy, tasks, runs, most, SEED, how, traits) for name, how in ASKED.items()}
+    lines = {name: compare.policy_lines(policy, tasks, runs, most, SEED, how, traits) for name, how in ASKED.items() if name in asked}
     lines |= {name: compare.search_lines(name, tasks, runs, most, SEED, traits) for name in SEARCHES}
     lines["cheapest first"] = cheapest_first(tasks, runs, most, SEED)
     lines["uniform"] = uniform(tasks, DRAWS, most)
@@ -115,7 +115,8 @@ def by_task(found: Shares, tasks: Sequence[RecordedTask], name: str) -> Iterator
             "table": f"{name}-tasks", "task": task.name, "programs": programs(task), "recipes": len(task.speedups) - 1,
             "openings": len({recipe[0].technique for recipe in task.speedups if recipe}), "best": f"{task.best:.2f}x",
         }  # fmt: skip
-        for proposer in ("policy", "without the model", "cheapest answer", "random", "greedy", "evolve", "ladder"):
+        shown = ("policy", "without the model", "cheapest answer", "random", "greedy", "evolve", "ladder")
+        for proposer in (one for one in shown if one in found):
             row[f"{proposer}, best of 16"] = f"{math.exp(found[proposer][task.name]['16']):.2f}"
         yield row | {"best recipe": "; ".join(map(str, habits.winner(task)))}
 
@@ -130,6 +131,7 @@ def main() -> None:
     parser.add_argument("--least", type=int, default=60, help="programs of a task at least (%(default)s)")
     parser.add_argument("--name", default="large")
     parser.add_argument("--policy", type=Path, default=SHIPPED, help="folder of a trained policy; the one that ships where it is not given")
+    parser.add_argument("--asked", default=",".join(ASKED), help="how the policy is asked, comma-separated; `policy` has to be there (%(default)s)")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     lines = records.lines_of(options.tasks)
@@ -139,7 +141,7 @@ def main() -> None:
     tasks = [task for task in every if programs(task) >= options.least]
     unread = {task.name: words for task in tasks if (words := policy.unread(task.asking().program))}
     tasks = [task for task in tasks if task.name not in unread]
-    found = shares_of(policy, tasks, options.runs)
+    found = shares_of(policy, tasks, options.runs, options.asked.split(","))
     rows = [*table_rows(found, options.name), *by_task(found, tasks, options.name)]
     rows.append(
         {"row": f"{options.name} conditions", "tasks": len(tasks), "recorded": len(lines), "moved": moved, "unread": unread, "runs": options.runs}

@@ -2,6 +2,8 @@
 
     python -m benchmarks.policy.probed --out OUT --files FOLDER[,FOLDER] [--searches policy,random,greedy,evolve,ladder] [--limit 150]
 
+`unasked` among the searches is the policy's without its model.
+
 A recorded space holds what searches proposed while it was recorded, so that drawing at random in it is drawing among proposals of searches.
 Here nothing is recorded beforehand: what is legal may be proposed, and is compiled, compared with float64 and timed (probe.py) when it is. The
 searches of a task are a process; what one of them had measured is not measured again for another, but counts as an evaluation of each. A program
@@ -12,6 +14,7 @@ OUT/rows.jsonl has a line for each evaluation as it comes. Without torch.compile
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import multiprocessing as mp
 import os
@@ -33,6 +36,12 @@ from benchmarks.policy.choice import LEFT_OUT, body
 LAST = 5.0
 """Seconds before the limit after which no program is begun."""
 
+FREED = 8
+"""Programs after which the memory that they held is given back."""
+
+UNASKED = "unasked"
+"""The policy's search without its model: what it chooses from are variants and walks alone."""
+
 IDLE = 300
 """Proposals without a new program after which a search is at its end."""
 
@@ -48,7 +57,7 @@ def main() -> None:
     parser.add_argument("--searches", default="policy,random,greedy,evolve,ladder")
     parser.add_argument("--evaluations", type=int, default=16, help="of each search, the original not counted (%(default)s)")
     parser.add_argument("--seeds", type=int, default=2, help="runs of each search (%(default)s)")
-    parser.add_argument("--whole", type=int, default=256, help="evaluations of one more run of evolve at the end (%(default)s)")
+    parser.add_argument("--whole", type=int, default=256, help="evaluations of one more run of evolve; 0 for none (%(default)s)")
     parser.add_argument("--model", type=Path, help="folder of a trained policy; the one that ships where it is not given")
     parser.add_argument("--jobs", type=int, default=14)
     parser.add_argument("--limit", type=float, default=150.0, help="seconds after which it ends, whatever is left (%(default)s)")
@@ -97,8 +106,7 @@ def work(todo: Any, lines: Any, options: argparse.Namespace, end: float) -> None
             lines.put({"row": "failure", "task": file.stem, "reason": reason})
             if "CUDA error" in reason:
                 return
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
+        free()
 
 
 @dataclass
@@ -125,14 +133,41 @@ class Bench:
         name = body(text)
         if name not in self.known:
             maker = partial(graph_rows.rewritten_on, self.space, recipe) if self.dry else graph_rows.compiled(text)
+            self.known[name] = self._probed(maker)
+            if len(self.known) % FREED == 0:
+                free()
+        return name, *self.known[name]
+
+    def _probed(self, maker: graph_rows.Maker, tries: int = 2) -> tuple[str, float]:
+        """Return what is wrong with a program or "ok", and its seconds; begun again where others hold the memory."""
+        import torch
+
+        try:
             with self.turns.checking():
                 told, program = graph_rows.checked(maker, self.model, self.reference, self.truth)
-            seconds = 0.0
-            if program is not None:
-                with self.turns.timing():
-                    seconds = probe.seconds(partial(program, *self.inputs))
-            self.known[name] = told or "ok", seconds
-        return name, *self.known[name]
+            if program is None:
+                return told, 0.0
+            with self.turns.timing():
+                return "ok", probe.seconds(partial(program, *self.inputs))
+        except torch.OutOfMemoryError:
+            if tries < 2:
+                raise
+        except RuntimeError:  # of CUDA: what else a program raises so is told of it
+            raise
+        except Exception as error:  # the program's own fault
+            return f"{type(error).__name__}: {error}"[:160], 0.0
+        free()
+        time.sleep(graph_rows.AGAIN_SECONDS)
+        return self._probed(maker, tries - 1)
+
+
+def free() -> None:
+    """Give back what programs held that are gone."""
+    import torch
+
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
 
 
 def opened(file: Path, options: argparse.Namespace) -> Bench:
@@ -170,7 +205,8 @@ def one_task(file: Path, options: argparse.Namespace, lines: Any, end: float) ->
     lines.put({"row": "task", "task": file.stem, "eager us": round(1e6 * bench.eager, 2), "s": round(time.monotonic() - began, 1)})
     names = options.searches.split(",")
     runs = [(search, seed, options.evaluations) for seed in range(options.seeds) for search in names]
-    for search, seed, count in [*runs[: len(names)], ("evolve", options.seeds, options.whole), *runs[len(names) :]]:
+    longer = [("evolve", options.seeds, options.whole)] if options.whole else []
+    for search, seed, count in [*runs[: len(names)], *longer, *runs[len(names) :]]:
         if time.monotonic() > end:
             break
         one_run(bench, file.stem, (search, seed, count), options, lines, end)
@@ -229,9 +265,10 @@ def search_of(bench: Bench, name: str, model: Path | None) -> Any:
     from warpwright.policy.search import PolicySearch
     from warpwright.search import SEARCHES
 
-    if name != "policy":
+    if name not in ("policy", UNASKED):
         return SEARCHES[name]
-    return PolicySearch(Policy.load(model or SHIPPED), bench.truth.moved / (1e9 * COPIED) / bench.eager)
+    roof = bench.truth.moved / (1e9 * COPIED) / bench.eager
+    return PolicySearch(Policy.load(model or SHIPPED), roof, **{"width": 0} if name == UNASKED else {})
 
 
 if __name__ == "__main__":

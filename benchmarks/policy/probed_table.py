@@ -1,15 +1,17 @@
 """Tables of what `benchmarks.policy.probed` saw.
 
-    python -m benchmarks.policy.probed_table OUT/rows.jsonl [--drop TASK,TASK] > TABLES.jsonl
+    python -m benchmarks.policy.probed_table OUT/rows.jsonl[.gz] [...] [--name probed] [--searches policy,random,...] > TABLES.jsonl
 
 Shares are of the best that any search of the task found, geometric means over tasks, with intervals of 95 %; a task's value is the mean over the runs
 that came to so many evaluations, or ended because there was nothing new before. A task counts where every search has such a run, and its original,
-where it was timed again at the end, took another time by no more than a tenth. Evolve's longer run is given as far as it came.
+where it was timed again at the end, took another time by no more than a tenth. Evolve's longer run is given as far as it came: to 256, to the end of
+the space (nothing new in 300 proposals), or to the end of the time. No task may be in two of the files.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import math
 import sys
@@ -22,6 +24,8 @@ from warpwright.learn.policy.compare import interval
 EVALUATIONS = (1, 2, 4, 8, 16)
 
 MOVED = 0.1
+
+LONGER = "evolve's longer run"
 
 Runs = Mapping[tuple[str, int], Sequence[float]]
 """Search and seed -> the best speed-up after 0, 1, 2 ... evaluations."""
@@ -55,40 +59,41 @@ def shares(runs: Runs, best: float) -> dict[str, dict[int, float]]:
     return found
 
 
-def tables(lines: Sequence[Mapping[str, Any]], drop: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
-    """Yield the rows of all tables, and what was left out."""
+def tables(lines: Sequence[Mapping[str, Any]], name: str = "probed", of: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
+    """Yield the rows of all tables, `of` some searches or all, and what was left out."""
     eager = {line["task"]: line["eager us"] for line in lines if "eager us" in line}
     moved = {line["task"]: round(line["again us"] / eager[line["task"]] - 1, 3) for line in lines if line["row"] == "again"}
-    left = {task: "moved" for task, by in moved.items() if abs(by) > MOVED} | dict.fromkeys(drop, "left out by hand")
-    searches = list(dict.fromkeys(line["search"] for line in lines if line["row"] == "evaluation"))
+    left = {task: "moved" for task, by in moved.items() if abs(by) > MOVED}
+    searches = list(of) or list(dict.fromkeys(line["search"] for line in lines if line["row"] == "evaluation"))
     found: dict[str, dict[str, dict[int, float]]] = {}
     reached: dict[str, int] = {}
     for task in (task for task in eager if task not in left):
         runs, whole = runs_of(lines, task)
+        runs = {(search, seed): run for (search, seed), run in runs.items() if search in searches}
         if {search for search, _ in runs} != set(searches):
             left[task] = "not every search came to its end"
             continue
         best = max([*whole, *(one for run in runs.values() for one in run)])
         found[task] = shares(runs, best)
-        found[task]["evolve, longer"] = {k: math.log(whole[-1] / best) for k in EVALUATIONS}
-        reached[task] = len(whole) - 1
-        each = {f"{search}, best of 16": f"{math.exp(found[task][search][16]):.2f}" for search in searches}
-        yield {
-            "table": "probed-tasks", "task": task, "best": f"{best:.2f}x", **each,
-            "evolve, longer": f"{math.exp(found[task]['evolve, longer'][16]):.2f}", "evaluations of that": reached[task],
-        }  # fmt: skip
+        row = {"table": f"{name}-tasks", "task": task, "best": f"{best:.2f}x"}
+        row |= {f"{search}, best of 16": f"{math.exp(found[task][search][16]):.2f}" for search in searches}
+        if len(whole) > 1:
+            found[task][LONGER] = dict.fromkeys(EVALUATIONS, math.log(whole[-1] / best))
+            reached[task] = len(whole) - 1
+            row |= {LONGER: f"{whole[-1] / best:.2f}", "evaluations of that": reached[task]}
+        yield row
     if found:
-        yield from _over_tasks(found, searches)
-    yield {"row": "probed conditions", "tasks": len(found), "left out": left, "evaluations of evolve's longer run": sorted(reached.values())}
+        yield from _over_tasks(found, searches, name)
+    yield {"row": f"{name} conditions", "tasks": len(found), "left out": left, "evaluations of evolve's longer run": sorted(reached.values())}
 
 
-def _over_tasks(found: Mapping[str, Mapping[str, Mapping[int, float]]], searches: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _over_tasks(found: Mapping[str, Mapping[str, Mapping[int, float]]], searches: Sequence[str], name: str) -> Iterator[dict[str, Any]]:
+    others = [*searches[1:], *([LONGER] if all(LONGER in one for one in found.values()) else [])]
     for search in searches:
-        yield {"table": "probed-shares", "search": search, **{f"best of {k}": cell([one[search][k] for one in found.values()]) for k in EVALUATIONS}}
+        yield {"table": f"{name}-shares", "search": search, **{f"best of {k}": cell([one[search][k] for one in found.values()]) for k in EVALUATIONS}}
     for k in EVALUATIONS:
-        others = {f"over {name}": cell([one["policy"][k] - one[name][k] for one in found.values()]) for name in searches if name != "policy"}
-        longer = cell([one["policy"][k] - one["evolve, longer"][k] for one in found.values()])
-        yield {"table": "probed-gains", "evaluations": k, **others, "over evolve's longer run": longer}
+        gains = {f"over {over}": cell([one[searches[0]][k] - one[over][k] for one in found.values()]) for over in others}
+        yield {"table": f"{name}-gains", "evaluations": k, **gains}
 
 
 def cell(values: Sequence[float]) -> str:
@@ -100,11 +105,14 @@ def cell(values: Sequence[float]) -> str:
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("rows", type=Path)
-    parser.add_argument("--drop", default="", help="tasks to leave out, comma-separated")
+    parser.add_argument("rows", type=Path, nargs="+")
+    parser.add_argument("--name", default="probed")
+    parser.add_argument("--searches", default="", help="those that are told of, the first over the others; all where it is not given")
     options = parser.parse_args()
-    lines = [json.loads(line) for line in options.rows.read_text().splitlines()]
-    for row in tables(lines, [name for name in options.drop.split(",") if name]):
+    texts = [gzip.decompress(file.read_bytes()).decode() if file.suffix == ".gz" else file.read_text() for file in options.rows]
+    for row in tables(
+        [json.loads(line) for text in texts for line in text.splitlines()], options.name, [one for one in options.searches.split(",") if one]
+    ):
         sys.stdout.write(json.dumps(row) + "\n")
 
 

@@ -21,9 +21,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import math
 import re
 import subprocess
 import sys
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -189,17 +191,22 @@ def error_of(seen: torch.Tensor, wanted: torch.Tensor, scale: float) -> float:
     return float(torch.where(difference.isnan(), torch.inf, difference).max())
 
 
-def examine(path: Path, name: str, given: argparse.Namespace) -> None:
-    """Examine one file in a process of its own; a crash is the row of the kernel that was being tried."""
+def examine(path: Path, name: str, given: argparse.Namespace, end: float) -> None:
+    """Examine one file in a process of its own; a crash is the row of the kernel that was being tried. Nothing is examined after `end`."""
+    left = end - time.time()
+    if left <= 0:
+        return
     command = [sys.executable, "-m", "benchmarks.real_cuda.answers", str(path), "--one", name, "--out", str(given.out)]
     command += [word for one in given.include for word in ("--include", str(one))] + [word for one in given.define for word in ("--define", one)]
     command += [word for option in ("write", "texts") if (one := getattr(given, option)) for word in (f"--{option}", str(one))]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=given.limit)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=min(given.limit, left))
         code, said = done.returncode, done.stdout
     except subprocess.TimeoutExpired as late:
         code, said = -1, (late.stdout or b"").decode() if isinstance(late.stdout, bytes) else str(late.stdout or "")
         done = None
+        if left < given.limit:
+            return
     if code:
         tries = re.findall(r"^trying (\w+)", said, re.M)
         why = f"over {given.limit} s" if done is None else done.stderr[-300:] or f"signal {-code}"
@@ -216,6 +223,7 @@ def main() -> None:
     parser.add_argument("--only", default="")
     parser.add_argument("--limit", type=float, default=400, help="seconds for a file")
     parser.add_argument("--jobs", type=int, default=1, help="files at a time (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="end after so many (never); a file that is not over gives no rows of its own")
     parser.add_argument("--first", default="", metavar="REGEX", help="files to begin with")
     parser.add_argument("--write", type=Path, metavar="TEXTS", help="translate only, into this folder")
     parser.add_argument("--texts", type=Path, metavar="TEXTS", help="take the translations from this folder")
@@ -230,8 +238,14 @@ def main() -> None:
     names = {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*.cu"))}
     chosen = [name for name, path in names.items() if name not in seen and re.search(given.only, name) and has_kernels(path, folder, given.include)]
     chosen.sort(key=lambda name: not (given.first and re.search(given.first, name)))
+    for name in chosen if given.write else ():  # in one process, as nothing is called
+        rows_of(names[name], name, given)
+        print(name, flush=True)
+    if given.write:
+        return
+    end = time.time() + given.seconds
     with ThreadPoolExecutor(given.jobs) as pool:
-        for name, _ in zip(chosen, pool.map(lambda name: examine(names[name], name, given), chosen), strict=True):
+        for name, _ in zip(chosen, pool.map(lambda name: examine(names[name], name, given, end), chosen), strict=True):
             say(name, [row for row in read_rows(given.out) if row["file"] == name])
     rows = read_rows(given.out)
     for tensor in (False, True):

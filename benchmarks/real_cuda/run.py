@@ -23,13 +23,14 @@ with the programs of the least text.
 
 On a machine without libclang: `--until translate --keep TEXTS` here, `--texts TEXTS` there, over a copy of the folder. `--jobs N` takes N programs
 at a time, those that `--first REGEX` matches before the others (long ones, so that no processor waits for them at the end); `--runs N`: N runs of
-one program at a time, where `--arguments` has several.
+one program at a time, where `--arguments` has several. `--seconds N`: after that nothing is begun, and what is not over gives no row.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import re
 import shutil
@@ -60,6 +61,8 @@ WORST = ("crashed", "wrong", "timeout", "needs memory", "needs data", "waived", 
 LINES = ("-lpthread", "-lm", "-ldl", "-lrt")
 ROW = "row.json"
 """The file beside a program's translated sources that says what became of it then."""
+CUT = "cut"
+"""The status of what is not over when everything ends: it is no row."""
 
 
 class Ended(Exception):
@@ -88,6 +91,16 @@ class Settings:
     """Where it was kept before: nothing is translated."""
     runs: int = 1
     """Of one program, at a time."""
+    end: float = math.inf
+    """When everything ends, by `time.time`."""
+
+    @property
+    def left(self) -> float:
+        """Return the seconds that are left. Raises Ended once there are none."""
+        left = self.end - time.time()
+        if left <= 0:
+            raise Ended(CUT, "no time was left")
+        return left
 
 
 def folder_of(texts: Path, program: programs.Program) -> Path:
@@ -137,12 +150,12 @@ def build(program: programs.Program, into: Path, settings: Settings, row: dict[s
         flags = ["-fsyntax-only"] if until == "check" else ["-c", "-o", str(into / f"{number}.o")]
         language = ["gcc", "-O2", "-w"] if source.suffix == ".c" and file == source else [*COMPILE, settings.optimise, "-x", "c++"]
         folders = [f"-I{one}" for one in dict.fromkeys([source.parent, *program.folders])]
-        compiled([*language, *folders, *(f"-D{one}" for one in program.defines), *flags, str(file)], into)
+        compiled([*language, *folders, *(f"-D{one}" for one in program.defines), *flags, str(file)], into, settings)
         objects.append(str(into / f"{number}.o"))
     if until == "check":
         return None
     binary = into / "program"
-    compiled([*COMPILE, *objects, "-o", str(binary), *LINES], into)
+    compiled([*COMPILE, *objects, "-o", str(binary), *LINES], into, settings)
     row["compile_s"] = round(time.perf_counter() - begun, 2)
     return binary
 
@@ -215,10 +228,11 @@ def slow(*_: object) -> None:
     raise TimeoutError("over 180 s")
 
 
-def compiled(command: list[str], into: Path) -> None:
+def compiled(command: list[str], into: Path, settings: Settings) -> None:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=400, errors="replace")
+        done = subprocess.run(command, capture_output=True, text=True, timeout=min(400, settings.left), errors="replace")
     except subprocess.TimeoutExpired:
+        _ = settings.left
         raise Ended("not compiled", "the compiler took over 400 s") from None
     if done.returncode:
         lines = done.stderr.splitlines()
@@ -239,12 +253,14 @@ def all_runs(program: programs.Program, binary: Path, settings: Settings, known:
 def tried(program: programs.Program, binary: Path, settings: Settings, arguments: list[str], row: dict[str, Any]) -> tuple[str, str]:
     """Run the program once and return its status and the cause."""
     begun = time.perf_counter()
-    limit = settings.limit
+    limit = min(settings.limit, settings.left)
     code, said = run(["stdbuf", "-oL", str(binary), *arguments], program.folder, limit, None, settings.memory, settings.enough)
     row["run_s"], row["said"] = round(row.get("run_s", 0) + time.perf_counter() - begun, 2), said[-400:]
     last = (said.strip().splitlines() or [""])[-1][:200]
     own = judge.own_check(said)
     if code is None:
+        if limit < settings.limit and not settings.enough:
+            raise Ended(CUT, "no time was left")
         enough = settings.enough and re.search(settings.enough, said) and own != "fail"
         return ("checked" if own == "pass" or enough else "wrong" if own == "fail" else "timeout"), f"over {limit:g} s; last line: {last}"
     if code and re.search(r"out of memory|bad_alloc", said):
@@ -287,6 +303,7 @@ def main() -> None:
     parser.add_argument("--texts", type=Path, help="take what was translated from here")
     parser.add_argument("--jobs", type=int, default=1, help="programs at a time (%(default)s)")
     parser.add_argument("--runs", type=int, default=1, help="runs of one program at a time (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="end after so many (never)")
     parser.add_argument("--first", default="", metavar="REGEX", help="names of the programs to begin with")
     options = parser.parse_args()
     given = json.loads(options.arguments.read_text()) if options.arguments else {}
@@ -294,7 +311,8 @@ def main() -> None:
     redo = set(done.values()) if options.again else set(options.redo.split(","))
     os.environ["WARPWRIGHT"] = f"{sys.executable} -m warpwright"  # for programs that compile kernels themselves
     settings = Settings(
-        options.until, options.optimise, options.limit, options.memory << 30, options.enough, options.keep, options.texts, options.runs
+        options.until, options.optimise, options.limit, options.memory << 30, options.enough, options.keep, options.texts, options.runs,
+        time.time() + options.seconds,
     )  # fmt: skip
     chosen = [
         one for one in programs.find(options.folder)
@@ -306,6 +324,8 @@ def main() -> None:
         chosen.sort(key=lambda one: not re.search(options.first, one.name))
     with ProcessPoolExecutor(options.jobs) as pool:
         for ended in as_completed([pool.submit(attempt, one, settings, given.get(one.name, {})) for one in chosen]):
+            if ended.result()["status"] == CUT:
+                continue
             row = {"table": "programs", "from": options.name or options.folder.resolve().name, **ended.result()}
             print(f"{row['status']:13} {row['program']:36} {row['cause'][:170]}", flush=True)
             with options.out.open("a") as out:

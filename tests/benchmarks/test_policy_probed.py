@@ -60,12 +60,19 @@ def test_shares_are_of_the_best_found_and_a_run_that_ended_early_keeps_what_it_h
     ]  # fmt: skip
     rows = list(probed_table.tables(lines))
     [task] = [row for row in rows if row.get("table") == "probed-tasks"]
-    assert task["best"] == "5.00x" and task["policy, best of 16"] == "0.80" and task["evolve, longer"] == "1.00" and task["evaluations of that"] == 2
+    assert (
+        task["best"] == "5.00x"
+        and task["policy, best of 16"] == "0.80"
+        and task["evolve's longer run"] == "1.00"
+        and task["evaluations of that"] == 2
+    )
     gains = {row["evaluations"]: row for row in rows if row.get("table") == "probed-gains"}
     assert (
         gains[1]["over random"].startswith("2.000 ")
         and gains[16]["over random"].startswith("1.414 ")
         and gains[16]["over evolve"].startswith("2.000 ")
     )
+    [shares] = [row for row in probed_table.tables(lines, "x", ["random"]) if row.get("table") == "x-shares"]
+    assert shares["search"] == "random" and shares["best of 16"].startswith("0.566 ")
     moved = [{**line, "again us": 150.0} if line["row"] == "again" else line for line in lines]
     assert [row["left out"] for row in probed_table.tables(moved)] == [{"t": "moved"}]

@@ -76,7 +76,7 @@ LEAF = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
 JSON = st.recursive(LEAF, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.dictionaries(st.sampled_from(["task", "candidate", "priority", "deadline", "seconds", "device", "baselines", "id", "keep"]), JSON))
 def test_whatever_a_field_holds_is_a_request_or_a_usage_error(change):
     with contextlib.suppress(UsageError):

@@ -29,12 +29,15 @@ WIDTH = 16
 
 
 class PolicySearch:
-    """A search over one space that asks a policy. `may_end` limits what is proposed, for spaces in which not all that is legal was recorded."""
+    """A search over one space that asks a policy. `may_end` limits what is proposed, for spaces in which not all that is legal was recorded.
+
+    `width`: answers that are written for a proposal; with 0 the model is not asked, and what is proposed comes from variants and walks alone.
+    """
 
     __name__ = "policy"
 
-    def __init__(self, policy: Policy, roof: float | None = None, may_end: MayEnd = anywhere) -> None:
-        self.policy, self.roof, self.may_end = policy, roof, may_end
+    def __init__(self, policy: Policy, roof: float | None = None, may_end: MayEnd = anywhere, width: int = WIDTH) -> None:
+        self.policy, self.roof, self.may_end, self.width = policy, roof, may_end, width
         self.note = ""
         """Why the ladder searched in the policy's place; "" where it did not."""
 
@@ -50,13 +53,14 @@ class PolicySearch:
         roof = self.roof if self.roof is not None else loop.bandwidth_share(first) or None
         known: dict[Recipe, float] = {(): first.speedup or 1.0}
         while True:
-            width = WIDTH if space.estimate is not None else 1
-            prompts = [asking.prompt(known, rng, roof, self.policy.notes.exemplars) for _ in range(batch) for _ in range(width)]
-            count = len(prompts)
-            written = self.policy.write(prompts, [asking.writing] * count, [known] * count, rng.getrandbits(32), [asking.spread(known)] * count)
+            width = self.width if space.estimate is not None else 1
+            count = batch * width
+            prompts = [asking.prompt(known, rng, roof, self.policy.notes.exemplars) for _ in range(count)]
+            seed, spreads = rng.getrandbits(32), [asking.spread(known)] * count
+            written = self.policy.write(prompts, [asking.writing] * count, [known] * count, seed, spreads) if count else []
             recipes: list[Recipe] = []
-            for start in range(0, count, width):
-                answers = [one.recipe for one in written[start : start + width]]
+            for number in range(batch):
+                answers = [one.recipe for one in written[number * width : (number + 1) * width]]
                 pool = [recipe for recipe in asking.choice.pool(answers, known, rng) if recipe not in recipes]
                 recipes.append(asking.choice.choose(pool, known) or asking.moves.walk(rng, rng.randint(1, MOST_STEPS)))
             records = yield recipes

@@ -19,6 +19,7 @@ from warpwright.domains.graph.cuda.kernel import CudaKernel
 from warpwright.domains.graph.cuda.plan import DEFAULT, Tuning
 from warpwright.domains.graph.ir import GraphIR, run
 from warpwright.domains.graph.lower import Original, lower
+from warpwright.domains.graph.techniques import fuse
 from warpwright.domains.graph.techniques.fuse import FuseCuda, fuse_cuda
 from warpwright.domains.graph.techniques.schedule import ChannelsLast
 
@@ -239,6 +240,24 @@ def test_halves_are_turned_by_wide_reads_and_writes(size: tuple[int, ...], at_on
     kernels, optimized = fused(captured(TurnedHalves([]), x, y, each))
     assert all(in_tiles(kernel) for kernel in kernels) and max(kernel.generated.vector for kernel in kernels) == at_once
     for seen, plain in zip(optimized(x, y, each), TurnedHalves([])(x, y, each), strict=True):
+        assert seen.stride() == plain.stride() and seen.dtype == plain.dtype
+        torch.testing.assert_close(seen, plain)
+
+
+class Heads(Several):
+    """What attention does with its heads: dimensions change places, and the copy into order stands alone."""
+
+    def forward(self, x: torch.Tensor, each: torch.Tensor, counts: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        turned = F.gelu(x.permute(0, 2, 1, 3) + each)
+        return turned.transpose(2, 3).contiguous(), x.transpose(1, 2).contiguous(), counts.t().contiguous()
+
+
+def test_large_copies_into_order_are_kernels_and_those_of_integers_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fuse, "LEAST_COPIED", 1)
+    x, each, counts = torch.randn(2, 33, 4, 24), torch.randn(24), torch.arange(2**25, 2**25 + 1600).reshape(40, 40)
+    kernels, optimized = fused(captured(Heads([]), x, each, counts))
+    assert sum("contiguous" in kernel.__name__ for kernel in kernels) == 2 and sum(in_tiles(kernel) for kernel in kernels) == 1
+    for seen, plain in zip(optimized(x, each, counts), Heads([])(x, each, counts), strict=True):
         assert seen.stride() == plain.stride() and seen.dtype == plain.dtype
         torch.testing.assert_close(seen, plain)
 

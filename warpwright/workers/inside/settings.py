@@ -31,10 +31,10 @@ TIMERS = {"real time": signal.ITIMER_REAL, "processor's time": signal.ITIMER_VIR
 
 
 def _own_timers() -> list[str]:
-    """Return the timers that native code has made (`timer_create`), by what the kernel tells of them."""
+    """Return the timers that native code has made (`timer_create`) to send the process a signal. Those that wake a thread are a library's own."""
     try:
         with open("/proc/self/timers") as file:
-            return [line.strip() for line in file if line.startswith("ID:")]
+            return [line.strip() for line in file if line.startswith("notify: signal/pid")]
     except OSError:  # a kernel that does not tell
         return []
 

@@ -15,7 +15,7 @@ from warpwright.domains.graph.cuda.elements import Elements
 from warpwright.domains.graph.cuda.joins import EMPTY, SLOTS, names_of
 from warpwright.domains.graph.cuda.online import online
 from warpwright.domains.graph.cuda.placement import CONTIGUOUS, Placement
-from warpwright.domains.graph.cuda.plan import DEFAULT, REGISTERS, SHARED_BYTES, TILE, TYPES, Chunks, Plan, Tuning, chunks, counted, plan
+from warpwright.domains.graph.cuda.plan import DEFAULT, REGISTERS, SHARED_BYTES, TYPES, Chunks, Plan, Tuning, chunks, counted, plan
 from warpwright.domains.graph.ir import value
 
 BANKS = 32
@@ -177,12 +177,12 @@ class _Writer(Elements):
     def _tiles(self) -> int:
         """Return how many tiles there are."""
         across, along = self.layout.inner
-        return self.layout.rows * -(-across.size // (TILE // self.plan.wide)) * -(-along.size // self.plan.wide)
+        return self.layout.rows * -(-across.size // (self.plan.tile // self.plan.wide)) * -(-along.size // self.plan.wide)
 
     def _crossed(self) -> str:
         """Return the kernel whose blocks read tiles of the crossed operands along one axis, and go over them along the other."""
         (across, along), wide, width, block = self.layout.inner, self.plan.wide, self.plan.vector, self.plan.block
-        deep, kind = TILE // wide, self.index
+        deep, kind = self.plan.tile // wide, self.index
         down, right = -(-along.size // wide), -(-across.size // deep)
         touched = self._touched(0, ())
         aligned, room = ("__align__(16) ", deep * wide) if self._swapped else ("", deep * (wide + 1))
@@ -191,7 +191,7 @@ class _Writer(Elements):
         lines += [f"const {kind} p0 = tile % {down} * {wide}, c0 = tile / {down} % {right} * {deep};", "(void)row;"]
         lines += [*self._digits("row", self.layout.outer, "i"), *self._pointers(self.layout.outer, "i", "given", "b", touched)]
         reads = [line for t in self.layout.crossed for line in self._tile_read(t, along.strides[t], width)]
-        lines += ["#pragma unroll", f"for (int u = 0; u < {TILE // width // block}; ++u) {{"]
+        lines += ["#pragma unroll", f"for (int u = 0; u < {self.plan.tile // width // block}; ++u) {{"]
         lines += [f"    const int at = u * {block} + (int)threadIdx.x;"]
         lines += [f"    const int c = at % {deep // width} * {width}, p = at / {deep // width};"]
         inside = f"    if (c0 + c < {across.size} && p0 + p < {along.size}) {{"
@@ -202,7 +202,7 @@ class _Writer(Elements):
             inner.append(f"const auto q{t} = {' + '.join([f'b{t}', *terms])};")
         inner += self._step(0, at_once, ())
         each = wide // at_once
-        lines += ["#pragma unroll 4", f"for (int u = 0; u < {TILE // at_once // block}; ++u) {{"]
+        lines += ["#pragma unroll 4", f"for (int u = 0; u < {self.plan.tile // at_once // block}; ++u) {{"]
         lines += [f"    const int at = u * {block} + (int)threadIdx.x, p = at % {each}{f' * {at_once}' if at_once > 1 else ''}, c = at / {each};"]
         lines += [inside, *(f"        {line}" for line in inner), "    }", "}"]
         return "\n".join([self._signature(self.name, False), *(f"    {line}" for line in lines), "}"]) + "\n"
@@ -217,7 +217,7 @@ class _Writer(Elements):
         wide, width, row = self.plan.wide, self.plan.vector, f"(c + {more})" if more else "c"
         if not self._swapped:
             return f"{row} * {wide + 1} + {p}"
-        group = max(4, BANKS // (TILE // wide // width))  # a warp writes so many neighbours of each of the rows that it writes at once
+        group = max(4, BANKS // (self.plan.tile // wide // width))  # a warp writes so many neighbours of each of the rows that it writes at once
         return f"{row} * {wide} + (({p}) ^ (c / {width} % {BANKS // group} * {group}))"
 
     def _tile_read(self, t: int, step: int, width: int) -> list[str]:
