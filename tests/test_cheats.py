@@ -3,7 +3,7 @@
 Programs are sorted by task, so that one judge serves all of a task's programs. Cheats marked "timing" are honest while they are verified
 and are caught by the checks of timed calls; they go through the whole evaluator. Cheats marked "cuda" need a GPU; programs
 marked "slow" repeat what others show on another task. Of the cheats that share a row of the table and the check that rejects them, one runs in
-the fast part, as does a third of the honest programs; the others run with `make test-slow`.
+the fast part, as does a third of the honest programs; the others, and what is known to be accepted, run with `make test-slow`.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def marks(program: corpus.Program, device: str) -> list[pytest.MarkDecorator]:
         found += [pytest.mark.xfail(reason=KNOWN_GAPS[program.name], strict=False)]
     if device != "cpu":
         found += [pytest.mark.cuda, pytest.mark.skipif(not HAS_CUDA, reason="needs an NVIDIA GPU; its analogue for the CPU runs")]
-    if "slow" in program.needs or program.name in REPEATED or program.name in LATER:
+    if "slow" in program.needs or program.name in REPEATED or program.name in LATER or program.name in KNOWN_GAPS:
         found += [pytest.mark.slow]
     if "compiler" in program.needs:
         found += [pytest.mark.compiler, pytest.mark.skipif(not HAS_COMPILER, reason="needs a C++ compiler")]
