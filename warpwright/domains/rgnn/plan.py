@@ -245,11 +245,19 @@ def _needed(program: Program, outputs: Sequence[int]) -> set[int]:
     return needed
 
 
+MACHINES = {"gpu": GPU} | dict.fromkeys(NATIVE, CPU)
+"""By emitters; all others call torch."""
+
+
 @functools.lru_cache(maxsize=256)
-def _cached(
-    layer: Layer, inputs: Inputs, wanted: tuple[str, ...], sizes: tuple[tuple[Domain, int], ...], options: Options, machine: Machine
-) -> Plan:
-    return plan(layer, inputs, wanted, dict(sizes), options, machine)
+def _cached(layer: Layer, inputs: Inputs, wanted: tuple[str, ...], rows: tuple[int, ...], options: str, emitter: str) -> Plan:
+    """Return the plan for so many rows of the domains, in their order. Options as their text: a string keeps its hash."""
+    return plan(layer, inputs, wanted, dict(zip(Domain, rows, strict=True)), Options.parse(options), MACHINES.get(emitter, TORCH))
+
+
+@functools.lru_cache(maxsize=256)
+def _tuned(tuning: Tuning, again: bool) -> Tuning:
+    return tuning if tuning.again is not None else replace(tuning, again=again)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -286,16 +294,14 @@ def _chosen(
     layer: Layer, index: Index, tensors: Tensors, wanted: tuple[str, ...], options: Options, donated: tuple[str, ...]
 ) -> tuple[Plan, Emitter]:
     inputs = tuple((name, domain, tuple(x.shape[domain is not Domain.ONE :])) for name, (domain, x) in tensors.items())
-    sizes = index.keep("sizes", lambda: tuple((domain, _about(rows)) for domain, rows in index.rows.items()))
+    sizes = index.keep("sizes", lambda: tuple(_about(index.rows[domain]) for domain in Domain))
     first = next(iter(tensors.values()))[1]
     name = emitter_for(first.device, first.dtype, options, index.edges)
     if name in NATIVE and any(x.dtype is not first.dtype or x.device != first.device for _, x in tensors.values()):
         name = "eager"  # kernels have one type of numbers; torch promotes, or says what does not fit
     fuse = (options.fuse, options.fuse) if options.fuse is not None else (True, True) if name in NATIVE else fused(index)
-    machine = CPU if name in NATIVE else GPU if name == "gpu" else TORCH
     again = few(index, options.tuning.many) if name == "gpu" else index.edges < STORED
-    tuning = options.tuning if options.tuning.again is not None else replace(options.tuning, again=again)
-    return _cached(layer, inputs, wanted, sizes, options, machine), (name, tuning, fuse, donated)
+    return _cached(layer, inputs, wanted, sizes, options.text, name), (name, _tuned(options.tuning, again), fuse, donated)
 
 
 STORED = 1_000_000
