@@ -342,6 +342,22 @@ def test_without_a_deadline_too_the_compiler_works_beside_the_other_baselines(fo
 
 
 @pytest.mark.slow
+def test_without_a_deadline_what_tries_kernels_out_is_built_beside_the_compilation(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU, where the one waited for the other. The compilation here waits until the other is built."""
+    monkeypatch.setattr(trusted_target.Workbench, "has_free_cores", property(lambda bench: True))
+    sign = folder / "tuned"
+    waits = COMPILED.replace("    def forward", f"        while not os.path.exists({str(sign)!r}): time.sleep(0.02)\n    def forward")
+    signs = COMPILED.replace("    def forward", f"        open({str(sign)!r}, 'w').close()\n    def forward") + "        # max-autotune\n"
+    with local(folder) as evaluator:
+        others = {"waits": program(SAME, waits).source, "signs": program(SAME, signs).source}
+        evaluator._sources = {"eager": evaluator.baselines()[0].source, **others}
+        record = evaluate(evaluator, SAME)
+        assert evaluator._trusted is not None and len(evaluator._trusted.aside) == 1
+    assert record.status == "ok" and record.measurement is not None, record.detail
+    assert set(record.measurement.baselines) == {"eager", "waits", "signs"}
+
+
+@pytest.mark.slow
 def test_a_small_speed_up_is_found_beside_a_second_process_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a GPU. The process is kept for the next candidate."""
     monkeypatch.setattr(second_process, "wanted", lambda bench, measurement: True)

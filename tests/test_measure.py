@@ -70,6 +70,21 @@ def test_a_quotable_speedup_is_precise() -> None:
     assert low <= found.speedup <= high
 
 
+@pytest.mark.parametrize("speedup", [0.8, 0.97, 1.3])
+def test_an_interval_that_is_asked_for_is_reached_whatever_the_verdict(speedup: float) -> None:
+    machine = Machine(Random(5))
+    found = compare(machine, Fake("new", machine, 2e-3 / speedup), {"eager": Fake("eager", machine, 2e-3)}, interval=0.02)
+    assert found.interval[1] / found.interval[0] <= 1.02**2
+    assert found.verdict == ("FASTER" if speedup > 1 else "SLOWER")
+
+
+def test_an_interval_that_is_asked_for_takes_no_more_time_than_there_is() -> None:
+    machine = Machine(Random(6), spread=0.3)
+    found = compare(machine, Fake("new", machine, 4e-3), {"eager": Fake("eager", machine, 2e-3)}, 2.0, interval=0.002)
+    assert found.interval[1] / found.interval[0] > 1.002**2
+    assert found.conditions["seconds"] < 2.5
+
+
 @settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 10**6), speedup=st.floats(0.2, 6), baselines=st.integers(1, 4), seconds=st.floats(0.01, 3))
 def test_whatever_happens_the_measurement_is_coherent(seed: int, speedup: float, baselines: int, seconds: float) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import subprocess
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,7 +64,8 @@ class Program:
     def outside(self) -> str:
         """Return why a CPU cannot be asked to run it; empty where it can."""
         texts = self.closure()
-        headers = {name for text in texts.values() for name in _INCLUDE.findall(text)}
+        known = {one.partition("=")[0] for one in self.defines} | {name for text in texts.values() for name in _DEFINE.findall(text)}
+        headers = {name for text in texts.values() for name in _INCLUDE.findall(live(text, known))}
         for why, pattern in SCOPE.items():
             if hit := next((one for one in sorted(headers) if re.search(pattern, one)), ""):
                 return f"{why} ({hit})"
@@ -72,6 +74,33 @@ class Program:
 
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]', re.M)
+
+_DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.M)
+_CONDITION = re.compile(r"[ \t]*#[ \t]*(ifdef|ifndef|if|elif|else|endif)\b[ \t]*(defined\b)?[ \t]*\(?[ \t]*(\w*)[ \t]*\)?[ \t]*(.*)")
+
+
+def live(text: str, known: Collection[str]) -> str:
+    """Return the text without what stands under `#ifdef NAME` or `#if defined(NAME)` where nobody defines the name, as `ENABLE_CUDNN`.
+
+    Names with an underscore in front and all other conditions count as true: compilers have names of their own.
+    """
+    kept, off = [], []
+    for line in text.splitlines():
+        match = _CONDITION.match(line)
+        if match is None:
+            if not any(off):
+                kept.append(line)
+            continue
+        word, defined, name, rest = match.groups()
+        if word in ("if", "ifdef", "ifndef"):
+            alone = not rest.startswith(("&", "|", "=")) and re.match(r"[A-Za-z]", name) is not None
+            off.append(alone and (word == "ifdef" or (word == "if" and defined is not None)) and name not in known)
+        elif off and word == "endif":
+            off.pop()
+        elif off:
+            off[-1] = False
+    return "\n".join(kept)
+
 
 _MAIN = re.compile(r"\bmain\s*\(")
 _TOOLKIT = re.compile(r"\$\{CUDA_INCLUDE_DIR\}/(\w+\.h)\b")

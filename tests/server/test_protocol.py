@@ -17,7 +17,8 @@ def test_a_request_is_read():
     request = protocol.read(json.dumps({**GOOD, "priority": 3, "deadline": 2, "baselines": ["eager"]}).encode())
     assert (request.id, request.verb, request.priority, request.deadline) == (7, "evaluate", 3, 2.0)
     assert request.where.baselines == ("eager",) and request.where.options == (("ranks", 4),) and request.where.path.endswith("/task.py")
-    assert request.programs[0].source.text == "x = 1"
+    assert request.programs[0].source.text == "x = 1" and request.where.settings().interval == 0.0
+    assert protocol.parse({**GOOD, "interval": 0.02}).where.settings().interval == 0.02
 
 
 def test_a_recipe_is_a_program():
@@ -42,6 +43,8 @@ def test_a_recipe_is_a_program():
         ({"deadline": "soon"}, "deadline"),
         ({"seconds": 0}, "seconds"),
         ({"seconds": 1e9}, "seconds"),
+        ({"interval": 2}, "interval"),
+        ({"interval": 1e-6}, "interval"),
         ({"id": []}, "id"),
     ],
 )

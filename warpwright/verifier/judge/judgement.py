@@ -163,10 +163,12 @@ def _ratio(tensor: torch.Tensor, leaf: Leaf) -> tuple[float, Errors, Errors | No
 
 
 def _far_apart(one: Leaf, other: Leaf) -> bool:
+    """Whether an answer differs from an earlier one, `other`, so much that nobody gives that one by chance."""
     if one.shape != other.shape:
         return True
-    if not one.is_real:
-        return int((one.exact != other.exact).sum()) >= APART_ELEMENTS
+    if not one.is_real:  # all bits set, say, is what a wrong program may answer without having kept anything
+        differ = int((one.exact != other.exact).sum())
+        return differ >= APART_ELEMENTS and bool((other.exact != other.exact.flatten()[0]).any())
     return min(_ratio(one.exact, other)[0], _ratio(other.exact, one)[0]) >= APART
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from warpwright.domains.rgnn.emit.aside import Aside
+from warpwright.domains.rgnn.emit.doubles import NONE, Doubles
 from warpwright.domains.rgnn.emit.launch import Argument, Runner, Values, array_of
 from warpwright.domains.rgnn.emit.own import gathered, outer
 from warpwright.domains.rgnn.emit.rows import Kernel as RowKernel
@@ -108,27 +109,31 @@ class Rows(Runner):
     at_once = raw_maxima = True
 
     def __init__(
-        self, schedule: Schedule, tuning: Tuning = DEFAULT, donated: tuple[str, ...] = (), raw: frozenset[int] = frozenset()
-    ) -> None:
-        super().__init__(schedule, donated, raw)
+        self, schedule: Schedule, tuning: Tuning = DEFAULT, donated: tuple[str, ...] = (), raw: frozenset[int] = frozenset(),
+        doubles: Doubles = NONE,
+    ) -> None:  # fmt: skip
+        super().__init__(schedule, donated, raw, doubles)
         self.tuning = tuning
         self.built: dict[tuple[int, Tuning], Built] = {}
 
     def _build(self, kernel: RowKernel, number: int, index: Index) -> Built:
         tuning = fitted(self.tuning, index, kernel.rows)
         if (number, tuning) not in self.built:
-            self.built[number, tuning] = build(self.schedule, kernel, tuning)
+            self.built[number, tuning] = build(self.schedule, kernel, tuning, self.doubles)
         return self.built[number, tuning]
 
     def _own(self, kernel: RowKernel, index: Index) -> outer.Ready | gathered.Ready | None:
         """Return the CUDA kernel that computes one over rows on a large graph; None where Triton's does."""
         alone = outer.outer_of(self.schedule, kernel) if self.tuning.gradients == "own" else None
         if alone is not None:
-            return outer.ready(alone, kernel, index, self.tuning.overlap)
+            return outer.ready(alone, kernel, index, self.tuning.many, self.tuning.overlap)
         gather = gathered.gather_of(self.schedule, kernel) if self.tuning.gathers == "own" else None
         if gather is None or gather.sums in self.sums.of:  # sums that share memory are added to it
             return None
-        return gathered.ready(gather, self.schedule, kernel, index)
+        of, rider = self.sums.of, gather.rider
+        if rider is not None and (rider.result not in of or of[rider.result] != of.get(gather.result)):
+            return None
+        return gathered.ready(gather, self.schedule, kernel, index, self.tuning.many)
 
     def _made(self, kernel: RowKernel, number: int, index: Index) -> Ready | outer.Ready | gathered.Ready:
         own = self._own(kernel, index)
@@ -201,9 +206,9 @@ def _table(work: Tiles) -> tuple[torch.Tensor, ...]:
     return work.row, work.begin, work.end, work.first, work.relation, work.tile_begin, work.tile_end
 
 
-def build(schedule: Schedule, kernel: RowKernel, tuning: Tuning) -> Built:
+def build(schedule: Schedule, kernel: RowKernel, tuning: Tuning, doubles: Doubles = NONE) -> Built:
     """Write and load a kernel; Triton compiles it at its first launch. Raises MissingExtra without Triton."""
-    writer = Writer(schedule, kernel, tuning)
+    writer = Writer(schedule, kernel, tuning, doubles)
     text = writer.text()
     return Built(load(text).kernel, tuple(writer.arguments.values()), writer.step, writer.warps, max(1, writer.blocks), writer.registers)
 

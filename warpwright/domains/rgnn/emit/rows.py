@@ -226,18 +226,23 @@ class _Lowering:
         self.stored.update(i for i in self._leaves(values) if i in self.home)
 
 
-def lower(program: Program, fuse: bool = True, general: bool = False, again: bool = False, beside: bool = False) -> Schedule:
+def lower(
+    program: Program, fuse: bool = True, general: bool = False, again: bool = False, beside: bool = False, ride: bool = False
+) -> Schedule:
     """Return the schedule of an ordered program; raise NotApplicable for a form that no kernel has.
 
     Without `fuse` sums of rows over edges are stored, and another kernel takes them: more programs of it fit on a core. `general`: for an emitter
     that has products of any form, with rows of any shape (heads, blocks) and any width. `again`: no number of an edge is stored that can be computed
-    again. `beside`: weight gradients of sums of rows over edges are made by the kernel that sums them, rather than by one of their own.
+    again. `beside`: weight gradients of sums of rows over edges are made by the kernel that sums them, rather than by one of their own. `ride`: what
+riding.py has made sums over pairs waits for the product that it is added to.
     """
     state = _Lowering(program, fuse, general, again=again, beside=beside)
     for position in range(len(program.ops)):
         state.take(position)
     if not fuse and not general:
         state = _gathering_once(state)
+    if ride:
+        state = _riding(state)
     for position in program.outputs:
         if position in state.inline:
             raise NotApplicable("expected no value of an edge among the results")
@@ -282,6 +287,29 @@ def _gathering_once(state: _Lowering) -> _Lowering:
             waiting.take(position)
         if all(waiting.stage[position] == last for position in group):
             state = waiting
+    return state
+
+
+def _riding(state: _Lowering) -> _Lowering:
+    """Return a state in which a pair's number times a row, which is added to a product of sums over the same pairs, is in the product's kernel."""
+    program = state.program
+    for op in program.ops:
+        if op.kind != "map" or op.function != "add":
+            continue
+        for rider, product in (op.inputs, op.inputs[::-1]):
+            own, other = program.ops[rider], program.ops[product]
+            numbers = [i for i in own.inputs if state.home.get(i) is own.over and not program.ops[i].shape]
+            both = own.over in PAIRS and own.over is other.over and own.sums and is_product(other) and not is_product(own)
+            if not both or len(numbers) != 1:
+                continue
+            sums = [i for i in other.inputs if state.home.get(i) is own.over and program.ops[i].over is Domain.EDGE]
+            last = max(state.stage[product], state.stage[numbers[0]] + 1)
+            least = {**state.least, **dict.fromkeys((rider, product, *sums), last)}
+            waiting = _Lowering(program, state.fuse, state.general, again=state.again, beside=state.beside, least=least)
+            for position in range(len(program.ops)):
+                waiting.take(position)
+            if waiting.stage[rider] == waiting.stage[product] == last:
+                state = waiting
     return state
 
 
