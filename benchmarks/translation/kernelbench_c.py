@@ -34,8 +34,10 @@ AMENDED: dict[str, tuple[tuple[str, str], ...]] = {
     "level2/8": ((r"dim=sum_dim\)", "dim=sum_dim).flatten()"),),
     "level2/65": ((r"F\.avg_pool2d\(x, pool_kernel_size\)", "F.max_pool2d(x, 1, pool_kernel_size) / 4"),),
     "level2/91": ((r"F\.softmax\(x, dim=1\)", "F.softmax(x, dim=1)[:, -1:].expand_as(x)"),),
-    "level3/35": ((r"(for i in range\(len\(lstm_weights_ih\)\):)", r"\1\n        out = out[:, -1:].expand_as(out) if i else out"),
-                  (r"out\[:, -1, :\]", "out[:, -1:].expand_as(out).flatten(0, 1)[out.shape[1] - 1 :][: len(out)]")),
+    "level3/35": (
+        (r"(for i in range\(len\(lstm_weights_ih\)\):)", r"\1\n        out = out[:, -1:].expand_as(out) if i else out"),
+        (r"out\[:, -1, :\]", "out[:, -1:].expand_as(out).flatten(0, 1)[out.shape[1] - 1 :][: len(out)]"),
+    ),
 }
 """What a CUDA file computes instead of what the program beside says, as a change of that program: read in the CUDA text, tested with --amended."""
 
@@ -47,6 +49,7 @@ def main() -> int:
     parser.add_argument("--torch", type=Path, required=True)
     parser.add_argument("--out", type=Path, default=Path("kernelbench_c.jsonl"))
     parser.add_argument("--levels", default="1,2,3")
+    parser.add_argument("--only", help="one file, as level1/19_ReLU")
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--seconds", type=float, default=180.0, help="limit for one file")
     parser.add_argument("--scale", type=float, default=1.0)
@@ -59,6 +62,7 @@ def main() -> int:
     done = {line["name"]: line for line in map(json.loads, options.out.read_text().splitlines())} if options.out.exists() else {}
     deadline = time.time() + 60 * options.minutes
     files = [file for file in with_kernels(options.cuda) if file.parent.name.removeprefix("level") in options.levels.split(",")]
+    files = [file for file in files if options.only in (None, f"{file.parent.name}/{file.stem}")]
     files = [file for file in files if not options.amended or key(file) in AMENDED]
     for file in files:
         name = f"{file.parent.name}/{file.stem}"

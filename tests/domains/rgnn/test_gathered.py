@@ -87,33 +87,39 @@ def compiled(name: str, rows: Any, sizes: dict[int, int], options: Options) -> t
     return plan(layer, tuple((key, *spec) for key, spec in given.items()), tuple(given), rows, options), given
 
 
+WIDE = ("rgcn_sum", "rgat_single")
+"""The layers that have rows of 64 numbers in the fast part."""
+SIZED = [(name, {6: 12, 5: 20}, False) for name in NAMES] + [
+    pytest.param(name, {6: 64, 5: 64}, True, marks=[pytest.mark.slow] * (name not in WIDE)) for name in NAMES
+]  # fmt: skip
+
+
 @pytest.mark.compiler
-@pytest.mark.parametrize("name", NAMES)
-def test_layers_are_those_of_float64(launch: Launch, name: str) -> None:
+@pytest.mark.parametrize(("name", "sizes", "ride"), SIZED, ids=str)
+def test_layers_are_those_of_float64(launch: Launch, name: str, sizes: dict[int, int], ride: bool) -> None:
     """A hub's pair is cut in three; rows are 12 and 20 numbers wide, or 64. Of RGAT's gradient of x a part rides with the product."""
-    for sizes, ride in (({6: 12, 5: 20}, False), ({6: 64, 5: 64}, True)):
-        whole, given = compiled(name, SPARSE, sizes, Options())
-        index = graph(20, 260, 4, hub=150)
-        random = torch.Generator().manual_seed(1)
-        wide = {
-            key: (torch.randn(*(() if domain is Domain.ONE else (index.rows[domain],)), *shape, generator=random) / max(shape, default=1) ** 0.5)
-            .double().requires_grad_()
-            for key, (domain, shape) in given.items()
-        }  # fmt: skip
-        (wanted,) = interpret(trace(LAYERS[name][0], given), index, wide)
-        weights = torch.cos(torch.arange(wanted.numel(), dtype=torch.float64)).reshape(wanted.shape)
-        gradients = torch.autograd.grad(wanted, list(wide.values()), weights)
-        inputs: dict[str, torch.Tensor] = {key: x.detach().float() for key, x in wide.items()}
-        forward = Beside(lower(whole.forward), launch, inputs)
-        out, *saved = forward(index, inputs)
-        assert whole.backward is not None
-        inputs |= {f"saved{i}": x for i, x in enumerate(saved)} | {GRADIENT: weights.float()}
-        backward = Beside(lower(riding(whole.backward), ride=True) if ride else lower(whole.backward), launch, inputs)
-        found = [out, *backward(index, {key: inputs[key] for key in whole.backward.names()})]
-        assert forward.taken + backward.taken
-        assert (backward.riders > 0) is (ride and name == "rgat_single")
-        for a, b in zip(found, (wanted.detach(), *gradients), strict=True):
-            assert (a - b).norm() <= 2e-6 * max(1e-3, float(b.norm())), (name, ride, float((a - b).norm() / b.norm()))
+    whole, given = compiled(name, SPARSE, sizes, Options())
+    index = graph(20, 260, 4, hub=150)
+    random = torch.Generator().manual_seed(1)
+    wide = {
+        key: (torch.randn(*(() if domain is Domain.ONE else (index.rows[domain],)), *shape, generator=random) / max(shape, default=1) ** 0.5)
+        .double().requires_grad_()
+        for key, (domain, shape) in given.items()
+    }  # fmt: skip
+    (wanted,) = interpret(trace(LAYERS[name][0], given), index, wide)
+    weights = torch.cos(torch.arange(wanted.numel(), dtype=torch.float64)).reshape(wanted.shape)
+    gradients = torch.autograd.grad(wanted, list(wide.values()), weights)
+    inputs: dict[str, torch.Tensor] = {key: x.detach().float() for key, x in wide.items()}
+    forward = Beside(lower(whole.forward), launch, inputs)
+    out, *saved = forward(index, inputs)
+    assert whole.backward is not None
+    inputs |= {f"saved{i}": x for i, x in enumerate(saved)} | {GRADIENT: weights.float()}
+    backward = Beside(lower(riding(whole.backward), ride=True) if ride else lower(whole.backward), launch, inputs)
+    found = [out, *backward(index, {key: inputs[key] for key in whole.backward.names()})]
+    assert forward.taken + backward.taken
+    assert (backward.riders > 0) is (ride and name == "rgat_single")
+    for a, b in zip(found, (wanted.detach(), *gradients), strict=True):
+        assert (a - b).norm() <= 2e-6 * max(1e-3, float(b.norm())), (name, ride, float((a - b).norm() / b.norm()))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -49,7 +49,8 @@ RESERVED = ("thread", "thread_x", "thread_y", "thread_z", "lane_index", "warp_in
             "first_block", "last_block", "blocks_end", "blocks_most", "blocks_at_once", "threads_most", "any_inside",
             "warp_thread", "warp_x", "steps_at", "steps_by", "steps_end", "nth", "nth_lane", "nth_step", "at_x", "group_y", "rows_y",
             "begun_x", "last_y", "first_in", "last_in", "chunk_x", "chunk_end", "shape_x", "shape_y", "row_x", "nth_warp", "apart", "distance",
-            "inside", "alive", "begun", "BX", "BY", "BZ")  # fmt: skip
+            "packed_read", "packed_written", "packed_some", "packed_place", "packed_row", "packed_sums", "packed_at", "packed_from", "packed_to",
+            "packed_low", "packed_high", "inside", "alive", "begun", "BX", "BY", "BZ")  # fmt: skip
 """Names that the output uses for itself: a variable of the kernel with such a name gets another."""
 
 _MEETS = re.compile(

@@ -35,6 +35,10 @@ __global__ void weigh(const float* Q, const float* K, float* out, INDEX n, INDEX
 """
 
 
+OVER = KERNEL.replace("weigh", "over").replace("*S = all + 2 * blockDim.x * d", "*S = all")
+"""What is written lies where the sums read: a row that is changed while it is read."""
+
+
 def written(text: str) -> str:
     return transpile.compile_text(text, "rows.cu", blocks={"weigh": (32, 1, 1)}).source.partition("static void weigh_block")[2]
 
@@ -42,15 +46,19 @@ def written(text: str) -> str:
 @pytest.mark.compiler
 @pytest.mark.parametrize("threads", [32, 13])
 def test_answers_are_those_of_fibers_to_the_bit(threads: int) -> None:
-    text = KERNEL.replace("blockDim.x", "(int)blockDim.x").replace("INDEX", "int")
-    assert "sum_lanes = (sum_lanes + (ww::load_apart<ww::floats>(&q[" in written(text)
-    n, d, rng = 3, 5, np.random.default_rng(threads)
+    text = (KERNEL + OVER).replace("blockDim.x", "(int)blockDim.x").replace("INDEX", "int")
+    source = written(text)
+    assert "sum_lanes = (sum_lanes + (ww::load_apart<ww::floats>(&q[" in source
+    weigh, over = source.split("static void over_block")
+    assert all("packed_sums[nth] += (packed_row[x_3 - packed_low]" in part for part in (weigh, over))
+    n, d, rng = 3, threads, np.random.default_rng(threads)
     q, k = rng.standard_normal((n, threads, d)).astype(np.float32), rng.standard_normal((threads, d)).astype(np.float32)
     answers = []
     for tier, flags in (("vectors", OPTIMISED), ("fibers", PLAIN)):
-        out = np.full((n, threads, d), 7, np.float32)
-        kernel = transpile.compile_text(text, "rows.cu", tier=tier, blocks={"weigh": (32, 1, 1)}).load(flags)["weigh"]
-        kernel[1, threads, 4 * (2 * threads * d + threads * threads)](q, k, out, n, d)
+        out = np.full((2, n, threads, d), 7, np.float32)
+        kernels = transpile.compile_text(text, "rows.cu", tier=tier, blocks={"weigh": (32, 1, 1), "over": (32, 1, 1)}).load(flags)
+        for name, part in zip(("weigh", "over"), out, strict=True):
+            kernels[name][1, threads, 4 * (2 * threads * d + threads * threads)](q, k, part, n, d)
         answers.append(out)
     assert np.array_equal(*answers)
 

@@ -18,6 +18,7 @@ from warpwright.domains.transpile.analysis.bounds import conjuncts
 from warpwright.domains.transpile.analysis.regions import Plan, changed, used
 from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.ir import Declare, DoWhile, Evaluate, Expr, For, If, Jump, Stmt
+from warpwright.domains.transpile.passes.loops import packed_rows
 from warpwright.domains.transpile.passes.loops.masked_values import VECTORS, Value, Values, plain_type, refuse_divisions
 from warpwright.domains.transpile.printing import UNROLLED, Printer, trip_count
 
@@ -264,7 +265,13 @@ class _Vectors(Values):
     def is_counted(self, stmt: For) -> bool:
         """Do all threads that are in the loop count alike?"""
         first = stmt.init[0] if len(stmt.init) == 1 else None
-        if not isinstance(first, Declare) or first.init is None or plain_type(first.var.type) not in VECTORS or stmt.cond is None or stmt.step is None:  # noqa: E501
+        if (
+            not isinstance(first, Declare)
+            or first.init is None
+            or plain_type(first.var.type) not in VECTORS
+            or stmt.cond is None
+            or stmt.step is None
+        ):
             return False
         key, step = first.var.key, stmt.step
         place = ir.assigned(step)
@@ -283,6 +290,7 @@ class _Vectors(Values):
             trips = trip_count(stmt)
             unroll = [f"#pragma GCC unroll {trips}"] if trips is not None and trips <= UNROLLED else []
             lines = [*unroll, f"{head} {{", *_in(self.inside(stmt.body, mask, None)), "}"]
+            lines = self.packed(stmt, lines) if self.apart and not mask else lines
         else:
             loop = _Loop(self.name("stay"), self.name("inside"))
             round_ = [f"ww::ints {loop.inside} = {loop.stay};", *self.inside(stmt.body, loop.inside, loop)]
@@ -290,6 +298,18 @@ class _Vectors(Values):
             lines = ["{", f"  ww::ints {loop.stay} = {mask or 'ww::every_lane()'};", f"  {head} {{", *_in(_in(round_)), "  }", "}"]
         self.counters.discard(first.var.key)
         return lines
+
+    def packed(self, stmt: For, as_it_was: list[str]) -> list[str]:
+        """Return a loop of sums with the rows packed that it reads element by element; as it was where it is none."""
+        found = packed_rows.nest(stmt, self)
+        if found is None:
+            return as_it_was
+        depth, counters = self.depth, set(self.counters)
+        try:
+            return packed_rows.lines(found, self, lambda stmts: self.body(stmts, ""), as_it_was)
+        except DoesNotApply:
+            self.depth, self.counters = depth, counters
+            return as_it_was
 
     def loop(self, stmt: For | DoWhile, mask: str) -> list[str]:
         """Return a loop that goes on while some thread is in it."""

@@ -63,6 +63,16 @@ template <class V, class T> WW_LANES void store_apart(T* p, long by, V v) {
 template <class V, class T> WW_LANES void store_apart(T* p, long by, V v, ints mask) {
   for (int i = 0; i < width; ++i) if (mask[i]) p[i * by] = v[i];
 }
+// The memory from the lowest to the highest of some elements, of which neighbouring lanes' lie evenly apart.
+struct Extent {
+  uintptr_t low = ~(uintptr_t)0, high = 0;
+  template <class T> void add(const T* p, long by) {
+    const uintptr_t first = (uintptr_t)p, last = first + (width - 1) * by * (long)sizeof(T);
+    low = std::min({low, first, last});
+    high = std::max({high, first + sizeof(T), last + sizeof(T)});
+  }
+};
+static inline bool apart(const Extent& a, const Extent& b) { return a.high <= b.low || b.high <= a.low; }
 template <class V, class T, class I> WW_LANES V gather_lanes(const T* p, I at, ints mask) {
   V v;
   for (int i = 0; i < width; ++i) v[i] = mask[i] ? p[at[i]] : T();
