@@ -262,13 +262,13 @@ def followed(bench: Bench, task: str, proposer: Any, count: int, end: float) -> 
 def search_of(bench: Bench, name: str, model: Path | None) -> Any:
     """Return a search by its name."""
     from warpwright.policy.model import SHIPPED, Policy
-    from warpwright.policy.search import PolicySearch
+    from warpwright.policy.search import WIDTH, PolicySearch
     from warpwright.search import SEARCHES
 
     if name not in ("policy", UNASKED):
         return SEARCHES[name]
     roof = bench.truth.moved / (1e9 * COPIED) / bench.eager
-    return PolicySearch(Policy.load(model or SHIPPED), roof, **{"width": 0} if name == UNASKED else {})
+    return PolicySearch(Policy.load(model or SHIPPED), roof, width=0 if name == UNASKED else WIDTH)
 
 
 if __name__ == "__main__":

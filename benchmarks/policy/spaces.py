@@ -53,7 +53,7 @@ def rows_of(lines: Sequence[Mapping[str, Any]], name: str, least: int) -> Iterat
     yield from found
     numbers = [key for key in found[0] if key not in ("table", "task")] if found else []
     medians = {key: round(statistics.median(row[key] for row in found), 2) for key in numbers}
-    yield {"table": f"{name}-medians", "tasks": len(found), **medians}
+    yield {"table": "spaces", "recorded": name, "tasks": len(found), **medians}
 
 
 @dataclass(frozen=True)
@@ -85,12 +85,13 @@ def said_of_sets(programs: Sequence[Program], best: float) -> dict[str, float]:
     names = sorted({name for one in programs for name in one.techniques})
     has = np.array([[1.0, *(float(name in one.techniques) for name in names)] for one in programs])
     rest = logs - has @ np.linalg.lstsq(has, logs, rcond=None)[0]
-    ranks = [np.argsort(np.argsort(values)) for values in (logs, [one.estimate for one in programs])]
+    measured, estimated = (np.argsort(np.argsort(values)).astype(np.float64) for values in (logs, np.array([one.estimate for one in programs])))
     return {
         "sets": len(sets), "sets within 5 %": sum(1 for times in sets.values() if min(times) <= best / NEAR),
         "techniques of the best": len(min(programs, key=lambda one: one.us).techniques),
         "explained by sets": round(1 - float((rest**2).sum() / max(((logs - logs.mean()) ** 2).sum(), 1e-12)), 2),
-        "within a set": round(statistics.median(ratios), 2) if ratios else 1.0, "rank correlation": round(float(np.corrcoef(*ranks)[0, 1]), 2),
+        "within a set": round(statistics.median(ratios), 2) if ratios else 1.0,
+        "rank correlation": round(float(np.corrcoef(measured, estimated)[0, 1]), 2),
     }  # fmt: skip
 
 

@@ -21,8 +21,8 @@ def test_a_space_is_told_by_what_is_near_its_best_and_by_its_sets_of_techniques(
     assert (row["sets"], row["sets within 5 %"], row["techniques of the best"], row["within a set"]) == (3, 1, 2, 1.02)
     assert row["chance of one in 16"] == 1.0 and row["rank correlation"] > 0.9 and row["explained by sets"] > 0.99
     assert row["mean program"] == pytest.approx((40**5 / (50 * 51 * 80 * 100 * 40)) ** 0.2, abs=0.01)
-    assert medians["table"] == "x-medians" and medians["tasks"] == 1
-    assert list(spaces.rows_of([{**LINE, "again us": 150.0}], "x", 3)) == [{"table": "x-medians", "tasks": 0}]
+    assert (medians["table"], medians["recorded"], medians["tasks"]) == ("spaces", "x", 1)
+    assert list(spaces.rows_of([{**LINE, "again us": 150.0}], "x", 3)) == [{"table": "spaces", "recorded": "x", "tasks": 0}]
 
 
 def test_the_chance_of_a_near_one() -> None:

@@ -37,7 +37,8 @@ def test_what_nothing_is_known_of_is_hoped_more_of() -> None:
 
 
 def test_a_program_that_was_made_before_is_not_chosen_and_its_speed_is_known() -> None:
-    choice, known = Choice(Moves(SPACE)), {(): 1.0}
+    choice = Choice(Moves(SPACE))
+    known: dict[Recipe, float] = {(): 1.0}
     assert choice.choose([(COLLAPSE, PRUNE)], known) == (COLLAPSE, PRUNE)
     known[COLLAPSE, PRUNE] = 3.5
     assert choice.choose([(PRUNE, COLLAPSE)], known) is None and known[PRUNE, COLLAPSE] == 3.5
