@@ -110,13 +110,11 @@ def _writes_both(callee: Function, first: int, second: int) -> bool:
 
 def may_wait(loop: DoWhile, variables: Mapping[int, ir.Var]) -> bool:
     """Say whether a loop reads volatile memory: it may wait for what another thread of the block writes."""
-    if _tries_again(loop):
-        return False
     named = [variables.get(e.var) for e in ir.expressions(loop.body) if e.kind == "name" and e.var is not None]
     return any(var is not None and "volatile" in var.type for var in named)
 
 
-def _tries_again(loop: DoWhile) -> bool:
+def tries_again(loop: DoWhile) -> bool:
     """Is this `do { ...; s[i] = v; } while (s[i] != v)`?
 
     Of the threads that store in a turn the last one leaves, so that nobody waits for another thread's turn. Those that have left go on when all have:
