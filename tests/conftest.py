@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import first_reading
 import pytest
 
 if "PYTEST_XDIST_WORKER" in os.environ:
@@ -95,6 +96,8 @@ def quick_builds(request: pytest.FixtureRequest) -> Iterator[None]:
     linker = ["-fuse-ld=gold"] if shutil.which("ld.gold") else []
 
     def quick(flags: Sequence[str]) -> list[str]:
+        if "-fvisibility=hidden" in flags:  # the core of the mpi domain, 20 s: workers build it as users do, and this process takes theirs
+            return list(flags)
         return [*("-O1" if flag == "-O3" else flag for flag in flags), *linker]
 
     def quick_build(text: str, defines: Sequence[str] = (), flags: Sequence[str] = native.FLAGS) -> Path:
@@ -116,6 +119,30 @@ def quick_builds(request: pytest.FixtureRequest) -> Iterator[None]:
 def note(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
     """Print a line after the tests: a figure of this machine that no assertion may rest on."""
     return partial(record_property, "note")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Compile this process's share of the test files."""
+    first_reading.compile_share(session.config)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[object]:
+    """Collect without looking for cycles."""
+    with first_reading.without_collector():
+        return (yield)
+
+
+BY_ONE_JUDGE = ("test_cheat_is_rejected", "test_honest_candidate_passes")
+"""Tests of test_cheats.py whose programs are judged by a judge of their task, which takes up to 3 s of the processor's time to come up."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Have the programs of one task follow one another, cheats and honest ones."""
+    places = [at for at, item in enumerate(items) if getattr(item, "originalname", "") in BY_ONE_JUDGE]
+    judged = sorted((items[at] for at in places), key=lambda item: (item.callspec.params["program"].task, item.name))  # type: ignore[attr-defined]
+    for at, item in zip(places, judged, strict=True):
+        items[at] = item
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,9 +70,10 @@ def read(path: Path) -> Program:
     )
 
 
-def programs(folder: str) -> list[Program]:
-    """Return the programs of tests/<folder>, sorted by task (so that judges are kept) and name."""
-    return sorted((read(path) for path in (HERE / folder).glob("*.py")), key=lambda program: (program.task, program.name))
+@functools.cache
+def programs(folder: str) -> tuple[Program, ...]:
+    """Return the programs of tests/<folder>, read once, sorted by task (so that judges are kept) and name."""
+    return tuple(sorted((read(path) for path in (HERE / folder).glob("*.py")), key=lambda program: (program.task, program.name)))
 
 
 def task(name: str) -> Task:

@@ -288,11 +288,11 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": f"{here.parent}{os.pathsep}{here}"}
 
 
-KILLS = 20
+KILLS = 10
 PROGRAMS = 2000
 
 
-def test_killed_twenty_times(tmp_path: Path) -> None:
+def test_killed_ten_times(tmp_path: Path) -> None:
     """SIGKILL at random moments of a running loop, and resumed: nothing measured twice, nothing lost, always readable."""
     path, log = tmp_path / "archive.db", tmp_path / "log"
     command = [sys.executable, str(Path(__file__).with_name("fake_bench.py")), str(path), str(log)]

@@ -189,24 +189,12 @@ def test_a_baseline_that_is_wrong_is_timed_but_not_eligible(with_bad_baselines: 
         assert one.measurement.baselines["fast"].samples
 
 
-def test_a_wrong_program_builds_no_baseline(folder: Path) -> None:
-    """The judge alone finds it out; the first that passes has the baselines built, and the next finds them there."""
-    with local(folder) as evaluator:
-        assert evaluate(evaluator, "        return x * self.weight\n").status == "wrong"
-        assert evaluator._trusted is not None and evaluator._trusted.worker is None and not evaluator._trusted.timings
-        judge = evaluator._trusted.judge
-        assert evaluate(evaluator, SAME).status == "ok"
-        worker = evaluator._trusted.worker
-        assert worker is not None and set(evaluator._trusted.timings) == {"eager"}
-        assert evaluate(evaluator, SAME).status == "ok"
-        assert evaluator._trusted.worker is worker and evaluator._trusted.judge is judge
-
-
-def test_a_candidate_stands_still_while_the_baselines_are_built(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_program_builds_no_baseline(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The judge alone finds it out; the first that passes stands still while the baselines are built, and the next finds them there."""
     seen: list[str] = []
 
     def watched(bench: Any, trusted: Any, seconds: float, rng: Any, meanwhile: Any) -> None:
-        seen.extend(state_of(f"/proc/{worker.pid}") for worker in built)
+        seen.extend(state_of(f"/proc/{worker.pid}") for worker in built if worker.alive)
         add_baselines(bench, trusted, seconds, rng, meanwhile)
 
     class Noted(Worker):
@@ -218,8 +206,14 @@ def test_a_candidate_stands_still_while_the_baselines_are_built(folder: Path, mo
     monkeypatch.setattr(local_target, "Worker", Noted)
     monkeypatch.setattr(local_target, "add_baselines", watched)
     with local(folder) as evaluator:
-        record = evaluate(evaluator, SAME)
-    assert record.status == "ok" and seen == ["T"], record.detail
+        assert evaluate(evaluator, "        return x * self.weight\n").status == "wrong"
+        assert evaluator._trusted is not None and evaluator._trusted.worker is None and not evaluator._trusted.timings
+        judge = evaluator._trusted.judge
+        assert evaluate(evaluator, SAME).status == "ok" and seen == ["T"]
+        worker = evaluator._trusted.worker
+        assert worker is not None and set(evaluator._trusted.timings) == {"eager"}
+        assert evaluate(evaluator, SAME).status == "ok"
+        assert evaluator._trusted.worker is worker and evaluator._trusted.judge is judge
 
 
 def test_baselines_that_fail_beside_a_candidate_are_built_without_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -345,6 +339,22 @@ def test_without_a_deadline_too_the_compiler_works_beside_the_other_baselines(fo
         assert evaluator._trusted is not None and len(evaluator._trusted.aside) == 1
     assert record.status == "ok" and record.measurement is not None and set(record.measurement.baselines) == set(names)
     assert begun.count("building") == 1
+
+
+@pytest.mark.slow
+def test_without_a_deadline_what_tries_kernels_out_is_built_beside_the_compilation(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU, where the one waited for the other. The compilation here waits until the other is built."""
+    monkeypatch.setattr(trusted_target.Workbench, "has_free_cores", property(lambda bench: True))
+    sign = folder / "tuned"
+    waits = COMPILED.replace("    def forward", f"        while not os.path.exists({str(sign)!r}): time.sleep(0.02)\n    def forward")
+    signs = COMPILED.replace("    def forward", f"        open({str(sign)!r}, 'w').close()\n    def forward") + "        # max-autotune\n"
+    with local(folder) as evaluator:
+        others = {"waits": program(SAME, waits).source, "signs": program(SAME, signs).source}
+        evaluator._sources = {"eager": evaluator.baselines()[0].source, **others}
+        record = evaluate(evaluator, SAME)
+        assert evaluator._trusted is not None and len(evaluator._trusted.aside) == 1
+    assert record.status == "ok" and record.measurement is not None, record.detail
+    assert set(record.measurement.baselines) == {"eager", "waits", "signs"}
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import count
 from random import Random
 
@@ -11,9 +12,14 @@ from fake_programs import Fake, Machine
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warpwright.base import Measurement, from_json, to_json
+from tests.test_explain import record
+from warpwright.base import Measurement, Record, from_json, to_json
 from warpwright.errors import UsageError
+from warpwright.loop import best
+from warpwright.reports import summary
 from warpwright.timing import measure, regimes
+
+Pair = tuple[float, float]
 
 
 def timed(speedup: float, seed: int, call: float, seconds: float = 60.0) -> Measurement:
@@ -57,9 +63,41 @@ def test_whatever_the_speeds_the_rule_holds(single: float, stream: float, chosen
     assert set(verdicts) == set(regimes.REGIMES)
     if found.verdict == "FASTER":
         assert verdicts[chosen] == "FASTER" and "SLOWER" not in verdicts.values()
+        assert all(regime.speedup >= regimes.LEAST for regime in found.regimes.values() if regime.verdict == "UNSURE")
     else:
-        assert found.verdict == verdicts[chosen] or (found.verdict == "UNSURE" and "SLOWER" in verdicts.values())
+        behind = any(regime.verdict == "SLOWER" or regime.speedup < regimes.LEAST for regime in found.regimes.values())
+        assert found.verdict == verdicts[chosen] or (found.verdict == "UNSURE" and behind)
     assert from_json(Measurement, to_json(found)) == found
+
+
+@pytest.mark.parametrize(("speedup", "verdict"), [(0.97, "UNSURE"), (0.99, "FASTER")])
+def test_what_seems_slower_in_the_other_regime_without_a_decision_is_not_faster(speedup: float, verdict: str) -> None:
+    other = replace(timed(1.3, 0, 2e-3), speedup=speedup, interval=(0.9, 1.1), verdict="UNSURE")
+    assert regimes.joined({"single": other, "stream": timed(1.3, 1, 1e-3)}, "stream").verdict == verdict
+
+
+def kept(single: float, stream: float, name: str) -> Record:
+    """A baseline that stands so among the others, in a task that is judged in streams."""
+    stands = {"single": replace(timed(1.0, 0, 2e-3), speedup=single), "stream": replace(timed(1.0, 1, 1e-3), speedup=stream)}
+    return replace(record(stream, proposer=f"baseline:{name}"), measurement=regimes.joined(stands, "stream"))
+
+
+@pytest.mark.parametrize(
+    ("eager", "compiled", "name"),
+    [
+        ((1.0, 0.998), (0.962, 1.0), "eager"), ((1.0, 0.82), (0.87, 1.0), "compile"), ((1.0, 0.999), (0.99, 1.0), "compile"),
+        ((1.0, 1.0), (0.9, 0.9), "eager"), ((0.97, 0.99), (0.9, 1.0), "eager"),
+    ],
+)  # fmt: skip
+def test_the_baseline_that_is_kept_gives_little_away_in_either_regime(eager: Pair, compiled: Pair, name: str) -> None:
+    found = best([kept(*eager, "eager"), kept(*compiled, "compile")])
+    assert found is not None and found.candidate.proposer == f"baseline:{name}"
+
+
+def test_a_table_names_what_is_below_in_either_regime() -> None:
+    line = {"task": "a", "status": "ok", "speedup": {"best": 1.0}, "regimes": {"single": {"speedup": 0.87}, "stream": {"speedup": 1.0}}}
+    assert summary.below(line) == ["a (single, 0.87x)"] and summary.below(line | {"speedup": {"best": 0.9}}) == ["a (0.90x)"]
+    assert summary.below(line | {"status": "wrong"}) == []
 
 
 def test_a_regime_that_a_task_does_not_have_leaves_the_verdict_to_the_other() -> None:

@@ -28,7 +28,7 @@ def test_means_leave_out_the_unscored_and_count_failures_as_one() -> None:
     assert math.isclose(said.best.value, (1.0 * 4.0 * 1.0 * 0.9) ** 0.25) and said.best.tasks == 4
     assert math.isclose(said.eager.value, 16**0.25) and said.eager.low <= said.eager.value <= said.eager.high
     assert said.statuses == {"ok": 3, "wrong": 1, "unscored": 1} and said.verdicts == {"SAME": 1, "FASTER": 1, "SLOWER": 1}
-    assert said.below == ("e",) and said.large[5.0] == 1 and said.large[2.0] == 2
+    assert said.below == ("e (0.90x)",) and said.large[5.0] == 1 and said.large[2.0] == 2
 
 
 def test_no_lines_give_no_means() -> None:

@@ -59,6 +59,9 @@ class Settings:
     seed: int = 0
     timing_seconds: float = 10.0
     """At most this long is one candidate timed beside its baselines; most are decided sooner."""
+    interval: float = 0.0
+    """The share of the speed-up that its interval may reach to either side; a right program is timed until then, fast or slow, if there is time.
+    0: until the verdict is sure."""
     regime: str = ""
     """The way of calling that the verdict is given in (`timing/regimes.py`); empty: the target's own."""
     warm_up_seconds: float = WARM_UP_SECONDS
@@ -77,7 +80,7 @@ class Settings:
         """Identity of a run's settings on a kind of machine, for `resume`."""
         values = asdict(self)
         values["budget"] = re.sub(r"\s*proposals?", "", self.budget)  # as it was written when a number alone was one of proposals
-        for name in ("options", "regime", "warm_up_seconds", "model", "model_options", "budget_of"):
+        for name in ("options", "regime", "warm_up_seconds", "interval", "model", "model_options", "budget_of"):
             if values[name] == getattr(Settings, name):
                 del values[name]  # as before there were any: what was finished then is resumed
         return digest("bench", machine, json.dumps(values, sort_keys=True))
@@ -252,8 +255,8 @@ def measuring(settings: Settings, deadline: Deadline | None = None, tell: Tell =
     """Return how the settings have programs measured."""
     seconds = settings.timing_seconds if deadline is None else min(settings.timing_seconds, TIMING_SHARE * deadline.seconds)
     return Measuring(
-        settings.baselines, seconds, settings.seed, WORTHWHILE, settings.regime, settings.warm_up_seconds,
-        ahead=ahead, deadline=deadline, tell=tell,
+        settings.baselines, seconds, settings.seed, 0.0 if settings.interval else WORTHWHILE, settings.interval, settings.regime,
+        settings.warm_up_seconds, ahead=ahead, deadline=deadline, tell=tell,
     )  # fmt: skip
 
 

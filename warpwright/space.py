@@ -224,6 +224,9 @@ class Measuring:
     seed: int = 0
     worthwhile: float = 0.0
     """A speed-up that is surely below it is measured no further: it does not interest a search."""
+    interval: float = 0.0
+    """The share of the speed-up that its interval may reach to either side; a program is timed until then, if there is time. 0: until the verdict
+    is sure."""
     regime: str = ""
     """The way of calling that the verdict is given in (`timing/regimes.py`); empty: a stream on CUDA, single calls on a CPU."""
     warm_up_seconds: float = WARM_UP_SECONDS

@@ -124,8 +124,10 @@ def _fitting(suite: Suite, name: str, left: float) -> Part:
         part = replace(part, presets=options.presets)
     if name == "chosen":
         part = replace(part, presets=tuple(f"{one} #{key}" for key in options.keys for one in (*options.choices, "gentle")))
+    if name in options.seeds:
+        part = replace(part, seeds=options.seeds[name], clean_seeds=None)
     if not options.dry:
-        return replace(part, epochs=options.epochs.get(name) or _fitted_epochs(suite, name, left), seeds=options.seeds.get(name, part.seeds))
+        return replace(part, epochs=options.epochs.get(name) or _fitted_epochs(suite, name, left))
     change = part.change
     tiny: Callable[[Recipe], Recipe] = lambda recipe: replace(change(recipe), net="small", batch=16, steps=1, crop=1)  # noqa: E731
     small_enough: Callable[[Kind], bool] = lambda kind: part.keep(kind) and kind.recipe.net in ("small", "vgg16")  # noqa: E731
@@ -187,7 +189,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--whole", action="store_true", help="begin no training that is not expected to end within --seconds")
     made.add_argument("--fit", type=float, default=0.0, help="fewer epochs, so that all trainings take at most so many seconds, and end in time")
     made.add_argument("--epochs", type=_numbers, default={}, help="PART=N,...: so many epochs of a part's trainings, instead of its own or --fit's")
-    made.add_argument("--seeds", type=_numbers, default={}, help="PART=N,...: so many seeds of a part's trainings, instead of its own")
+    made.add_argument("--seeds", type=_numbers, default={}, help="PART=N,...: so many seeds of all of a part's trainings, instead of its own")
     made.add_argument("--presets", type=lambda text: tuple(text.split(",")), default=(), help="instead of a part's own, but of the part chosen")
     made.add_argument("--front-seconds", type=float, default=500.0, help="of the search (%(default)s)")
     made.add_argument("--choices", nargs="*", default=[], help="for the part chosen, such as 'k(to=2); pb(to=0.5)'")

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Short runs of benchmarks.cwc.cifar on a GPU: the most valuable trainings first, rows kept after every training.
 #
-#   bash benchmarks/cwc/h200.sh first|second|third|fourth|nets|authors|verify|rest SETS OUT SECONDS
+#   bash benchmarks/cwc/h200.sh first|second|third|fourth|nets|authors|seeds|seeds-100|hundred|verify|rest SETS OUT SECONDS
 #   bash benchmarks/cwc/h200.sh chosen SETS OUT SECONDS 'CHOICES' ...
 #
 # SETS holds NAME.tar.xz of NAME/{train,test}.pack (c10, c100, im64); what SETS/cwc-*.tgz of earlier runs hold is not done again.
@@ -148,6 +148,30 @@ authors)  # the rows that the authors print, on images of apart: four networks, 
     done
     wait "${others[@]}"
     ;;
+seeds)  # what three seeds each still lacked after `authors`: the authors' form against every adversary, counter-measures, clean networks, 64 pixels
+    others=()
+    (unpack im64 && run im64 16 --presets apart --parts adversarial --set "Imagenette, 64 pixels" --batch 128 --beside 4 --lanes 2 --adversary-steps 2 \
+        --epochs adversarial=6 --seeds adversarial=3) &
+    others+=($!)
+    unpack c10
+    for share in 0/3 1/3 2/3; do
+        { run c10 16 --presets apart,paper --share $share --parts adversarial,published-radii,vgg16-adversarial --beside 4 --lanes 2 --adversary-steps 2 \
+            --epochs "$short" --seeds adversarial=3,published-radii=3,vgg16-adversarial=3
+            run c10 16 --presets apart --share $share --parts processed,keyless,fractions,architectures,wide-adversarial,self-supervised --beside 4 --lanes 2 \
+                --adversary-steps 2 --epochs "$short,architectures=3,fractions=4,wide-adversarial=1,self-supervised=20" \
+                --seeds processed=3,keyless=3,fractions=3,architectures=3,wide-adversarial=3,self-supervised=3; } &
+        others+=($!)
+    done
+    wait "${others[@]}"
+    ;;
+seeds-100)  # CIFAR-100 against an adversary with three seeds
+    unpack c100
+    run c100 16 --presets apart --parts adversarial --set CIFAR-100 --beside 1 --lanes 3 --adversary-steps 2 --epochs adversarial=3 --seeds adversarial=3
+    ;;
+hundred)  # 100 epochs by the authors' recipe, alone on its GPU
+    unpack c10
+    run c10 5 --presets apart --parts hundred --lanes 1
+    ;;
 verify)  # how long `warpwright verify` takes on 50,000 images, alone on its GPU: four sets, two estimates and three counter-measures
     unpack c10
     [ -z "${DRY:-}" ] && train=$work/c10/train.pack test=$work/c10/test.pack how="--device cuda --net resnet18 --batch 256 --epochs 6" ||
@@ -172,7 +196,7 @@ rest)
 *)
     kill "$keeper"
     rm -rf "$work"
-    echo "expected first, second, third, fourth, nets, authors, verify, rest or chosen, saw $which" >&2
+    echo "expected first, second, third, fourth, nets, authors, seeds, seeds-100, hundred, verify, rest or chosen, saw $which" >&2
     exit 2
     ;;
 esac

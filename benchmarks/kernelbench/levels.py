@@ -26,7 +26,7 @@ def view(rows: Sequence[Row], of: str | None = None) -> str:
     scored = [[line for line in own if line["status"] != "unscored"] for own in levels.values()]
     means = [f"- {words}: {_over_levels([[summary.speedup(line, of) for line in own] for own in scored if own])}" for of, words in MEANS]
     unscored = [f"- {line['task']}: {line['reason']}" for line in lines if line["status"] == "unscored"]
-    below = [f"{line['task']} ({summary.speedup(line, 'best'):.2f}x)" for own in scored for line in own if summary.speedup(line, "best") < 0.98]
+    below = [said for own in scored for line in own for said in summary.below(line)]
     more = ["Unscored:", "\n".join(unscored)] if unscored else []
     return "\n\n".join([table, "\n".join(means), f"Below 0.98 of the best baseline: {', '.join(below) or 'none'}.", *more, summary.table(lines)])
 

@@ -82,11 +82,18 @@ CASES: dict[str, Case] = {
     "bf16 bias, gelu, residual": Case("F.gelu(a + c) + b", ((16384, 8192), (16384, 8192), (8192,)), torch.bfloat16),
     "bf16 residual, rms norm": Case(
         "(a + b) * torch.rsqrt((a + b).float().square().mean(-1, keepdim=True) + 1e-6).bfloat16() * c",
-        ((16384, 8192), (16384, 8192), (8192,)), torch.bfloat16,
+        ((16384, 8192), (16384, 8192), (8192,)),
+        torch.bfloat16,
     ),
     "bf16 softmax": Case("torch.softmax(a, -1)", ((32768, 4096),), torch.bfloat16),
     "bf16 layer norm": Case("F.layer_norm(a, (4096,), b, c)", ((32768, 4096), (4096,), (4096,)), torch.bfloat16),
     "bf16 group norm, silu": Case("F.silu(F.group_norm(a, 32, b, c))", ((32, 320, 64, 64), (320,), (320,)), torch.bfloat16),
+    "turned, float32": Case("F.relu(a.permute(0, 3, 1, 2) + b).contiguous()", ((64, 126, 126, 128), (1, 128, 1, 1))),
+    "turned, float16 to float32": Case(
+        "F.relu(a.permute(0, 3, 1, 2).float() * 0.5 + b.float()).contiguous()", ((128, 126, 126, 128), (1, 128, 1, 1)), torch.float16
+    ),
+    "turned, float32 to float16": Case("(a * 0.5).to(torch.float16, memory_format=torch.channels_last)", ((128, 64, 128, 128),)),
+    "turned, bfloat16": Case("F.gelu(a.permute(0, 2, 1, 3) + b).transpose(2, 3).contiguous()", ((32, 1024, 16, 128), (128,)), torch.bfloat16),
     "small chain": Case("torch.tanh(a * 2 + 1) * a", ((256, 1024),)),
     "small softmax": Case("torch.softmax(a, -1)", ((256, 1024),)),
 }
@@ -274,4 +281,3 @@ def timed(call: Callable[[], object], batches: int = 7) -> float:
 if __name__ == "__main__":
     with torch.no_grad():
         main()
-

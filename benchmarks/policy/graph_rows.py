@@ -185,14 +185,14 @@ Maker = Callable[[Any, Any], Any]
 def _makers(space: Any, found: Chosen, firsts: dict[int, Any], dry: bool) -> Iterator[Maker]:
     """Yield what makes each program but the original, in order, compiled when it is asked for."""
     for number in range(1, len(found.texts)):
-        yield partial(_rewritten, space, firsts[number]) if dry else _compiled(found.texts[number])
+        yield partial(rewritten_on, space, firsts[number]) if dry else compiled(found.texts[number])
 
 
-def _rewritten(space: Any, recipe: Any, model: Any, reference: Any) -> Any:
+def rewritten_on(space: Any, recipe: Any, model: Any, reference: Any) -> Any:
     return rewritten(space, recipe, model, reference, "cpu", True)
 
 
-def _compiled(text: str) -> Maker:
+def compiled(text: str) -> Maker:
     """Return what makes a program with a model's state; its kernels are compiled now, before the GPU is ours."""
     path = Path(tempfile.mkdtemp(prefix="rows_")) / "optimized.py"
     path.write_text(text)
@@ -234,11 +234,11 @@ def _parts(
         with turns.checking():
             held = torch.cuda.memory_allocated() if torch.cuda.is_available() else 0
             while ready and (not torch.cuda.is_available() or torch.cuda.memory_allocated() - held < AT_ONCE_BYTES):
-                part.append(_checked(ready.pop(0), model, reference, truth))
+                part.append(checked(ready.pop(0), model, reference, truth))
         yield part
 
 
-def _checked(maker: Maker, model: Any, reference: Any, truth: probe.Truth) -> tuple[str, Any]:
+def checked(maker: Maker, model: Any, reference: Any, truth: probe.Truth) -> tuple[str, Any]:
     try:
         program = maker(model, reference)
         wrong = truth.wrong(program)

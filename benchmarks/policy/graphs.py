@@ -41,16 +41,19 @@ Lines = Mapping[str, Sequence[compare.Line]]
 
 
 def cheapest_first(tasks: Sequence[RecordedTask], runs: int, count: int, seed: int) -> dict[str, list[compare.Line]]:
-    """Return the lines of the recipes in the order of the cost model's estimates; what it holds for equal is shuffled."""
+    """Return the lines of the programs in the order of the cost model's estimates; what it holds for equal is shuffled."""
     lines: dict[str, list[compare.Line]] = {}
     for task in tasks:
         lines[task.name] = []
         for run in range(runs):
             rng = rng_of(seed, "cheapest", task.name, run)
             recipes = sorted((recipe for recipe in task.speedups if recipe), key=lambda recipe: (task.estimates.get(recipe, 0.0), rng.random()))
-            line = [1.0]
-            for recipe in recipes[:count]:
-                line.append(max(line[-1], task.speedups[recipe]))
+            line, made = [1.0], {task.made(())}
+            for recipe in recipes:
+                text = task.made(recipe)
+                if not text or text not in made:
+                    made.add(text)
+                    line.append(max(line[-1], task.speedups[recipe]))
             lines[task.name].append([*line, *[line[-1]] * count][: count + 1])
     return lines
 

@@ -2,11 +2,12 @@
 
     python -m benchmarks.policy.large --tasks OUT/tasks.jsonl[.gz] --rate 4256 --out OUT [--runs 5] [--least 60] [--name large] [--policy FOLDER]
 
-What is told apart: the policy as it searches, which weighs words by what the cost model promises of them (policy/promise.py), writes several answers
-for a proposal and takes the one that the cost model holds for the cheapest; without the promises (`no promises`); besides with one answer a
-proposal (`spread alone`, policy/spreading.py); its own answers one after the other (`not spread`); and the searches of the house.
-All go over the closed space of what graph_rows recorded of a task; evolve is looked at after 256 evaluations too. Shares are of the best recorded.
-Intervals are of 95 % over tasks: each task's value is the mean over runs. Nothing is measured here.
+What is told apart: the policy as it searches, which evaluates the most hopeful of several answers, of variants of the best and of random
+walks (policy/choosing.py); without what its training programs taught of the cost model (`no prior`); choosing so from variants and walks alone
+(`without the model`); the cheapest of its answers, as it asked until then (`cheapest answer`); its own answers one after the other (`not spread`);
+and the searches of the house. All go over the closed space of what graph_rows recorded of a task; a program that is made twice is evaluated once,
+whoever searches; evolve is looked at after 256 evaluations too. `uniform`: programs drawn without repetition, each as likely.
+Shares are of the best recorded. Intervals are of 95 % over tasks: each task's value is the mean over runs. Nothing is measured here.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +23,16 @@ from benchmarks.policy import habits, records
 from benchmarks.policy.graphs import ALL, EVALUATIONS, SEARCHES, cheapest_first
 from warpwright.learn.policy import compare
 from warpwright.learn.policy.recorded import RecordedTask, tasks_of
-from warpwright.policy.model import SHIPPED, Policy
+from warpwright.policy.model import SHIPPED, Policy, rng_of
 
 SEED = 0
 
+DRAWS = 200
+"""Of `uniform`, whose runs cost nothing."""
+
 ASKED = {
-    "policy": compare.HOW, "no promises": compare.How(promised=False), "spread alone": compare.How(promised=False, width=1),
-    "not spread": compare.How(spread=False, width=1),
+    "policy": compare.HOW, "no prior": compare.How(prior=False), "without the model": compare.How(width=0),
+    "cheapest answer": compare.How(pooled=False, prior=False), "not spread": compare.How(spread=False, width=1, pooled=False, prior=False),
 }  # fmt: skip
 """Proposer -> how the policy is asked."""
 
@@ -50,18 +54,33 @@ def programs(task: RecordedTask) -> int:
     return len({speedup for speedup in task.speedups.values() if speedup > 0}) + sum(1 for speedup in task.speedups.values() if speedup <= 0)
 
 
-def shares_of(policy: Policy, tasks: Sequence[RecordedTask], runs: int) -> Shares:
-    """Return what each proposer came to on each task."""
+def shares_of(policy: Policy, tasks: Sequence[RecordedTask], runs: int, asked: Collection[str] = tuple(ASKED)) -> Shares:
+    """Return what each proposer came to on each task; the policy as it is `asked`."""
     from warpwright.domains.graph.techniques import techniques
 
     traits = {one.name: one.traits for one in techniques("cuda")}
     most = max(EVALUATIONS)
-    lines = {name: compare.policy_lines(policy, tasks, runs, most, SEED, how, traits) for name, how in ASKED.items()}
+    lines = {name: compare.policy_lines(policy, tasks, runs, most, SEED, how, traits) for name, how in ASKED.items() if name in asked}
     lines |= {name: compare.search_lines(name, tasks, runs, most, SEED, traits) for name in SEARCHES}
     lines["cheapest first"] = cheapest_first(tasks, runs, most, SEED)
+    lines["uniform"] = uniform(tasks, DRAWS, most)
     found = {name: compare.shares(one, tasks, EVALUATIONS) for name, one in lines.items()}
     whole = compare.shares(compare.search_lines("evolve", tasks, runs, ALL, SEED, traits), tasks, (ALL,))
     found["evolve"] = {name: {**one, **whole[name]} for name, one in found["evolve"].items()}
+    return found
+
+
+def uniform(tasks: Sequence[RecordedTask], runs: int, count: int) -> dict[str, list[compare.Line]]:
+    """Return lines of programs drawn without repetition, each as likely: what chance has where a search has no order."""
+    found: dict[str, list[compare.Line]] = {}
+    for task in tasks:
+        failed = sum(1 for speedup in task.speedups.values() if speedup <= 0)
+        each = [*{speedup for recipe, speedup in task.speedups.items() if recipe and speedup > 0}, *[0.0] * failed]
+        rng = rng_of(SEED, "uniform", task.name)
+        found[task.name] = []
+        for _ in range(runs):
+            drawn = rng.sample(each, min(count, len(each)))
+            found[task.name].append([max([1.0, *drawn[:k]]) for k in range(count + 1)])
     return found
 
 
@@ -96,7 +115,8 @@ def by_task(found: Shares, tasks: Sequence[RecordedTask], name: str) -> Iterator
             "table": f"{name}-tasks", "task": task.name, "programs": programs(task), "recipes": len(task.speedups) - 1,
             "openings": len({recipe[0].technique for recipe in task.speedups if recipe}), "best": f"{task.best:.2f}x",
         }  # fmt: skip
-        for proposer in ("policy", "no promises", "random", "greedy", "evolve", "evolve-ranked", "ladder"):
+        shown = ("policy", "without the model", "cheapest answer", "random", "greedy", "evolve", "ladder")
+        for proposer in (one for one in shown if one in found):
             row[f"{proposer}, best of 16"] = f"{math.exp(found[proposer][task.name]['16']):.2f}"
         yield row | {"best recipe": "; ".join(map(str, habits.winner(task)))}
 
@@ -111,6 +131,7 @@ def main() -> None:
     parser.add_argument("--least", type=int, default=60, help="programs of a task at least (%(default)s)")
     parser.add_argument("--name", default="large")
     parser.add_argument("--policy", type=Path, default=SHIPPED, help="folder of a trained policy; the one that ships where it is not given")
+    parser.add_argument("--asked", default=",".join(ASKED), help="how the policy is asked, comma-separated; `policy` has to be there (%(default)s)")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     lines = records.lines_of(options.tasks)
@@ -120,7 +141,7 @@ def main() -> None:
     tasks = [task for task in every if programs(task) >= options.least]
     unread = {task.name: words for task in tasks if (words := policy.unread(task.asking().program))}
     tasks = [task for task in tasks if task.name not in unread]
-    found = shares_of(policy, tasks, options.runs)
+    found = shares_of(policy, tasks, options.runs, options.asked.split(","))
     rows = [*table_rows(found, options.name), *by_task(found, tasks, options.name)]
     rows.append(
         {"row": f"{options.name} conditions", "tasks": len(tasks), "recorded": len(lines), "moved": moved, "unread": unread, "runs": options.runs}

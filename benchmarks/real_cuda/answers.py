@@ -10,7 +10,10 @@ A row a kernel:
 - `wrong`, `crashed`, `failed` (the launch), `not compiled`, `refused`, each with its cause. `no reference`: no family knows the kernel; it is counted
   apart.
 
-`tensor` marks kernels with tensor-core PTX or fragments, as kernels.py does. Each file is a process of its own.
+`tensor` marks kernels with tensor-core PTX or fragments, as kernels.py does. Each file is a process of its own, `--jobs` at a time.
+
+On a machine without libclang: `--write TEXTS` here, which only translates, and `--texts TEXTS` there, over a copy of the folder. What g++ does not
+take is then the row of all kernels of a file, as no second translation leaves it out.
 """
 
 from __future__ import annotations
@@ -18,17 +21,20 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import math
 import re
 import subprocess
 import sys
+import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import torch
 
 import warpwright.transpile
-from benchmarks.real_cuda import families, programs
+from benchmarks.real_cuda import families, programs, texts
 from benchmarks.real_cuda.kernels import TENSOR, body_of, has_kernels
 from benchmarks.real_cuda.named import NAMED
 from warpwright.domains import transpile
@@ -61,8 +67,9 @@ def cases_of(kernel: families.Kernel) -> list[families.Case]:
     return found if isinstance(found, list) else [found] if found else []
 
 
-def rows_of(path: Path, name: str, include: list[str], define: list[str], out: Path) -> None:
-    """Append the rows of one file's kernels."""
+def rows_of(path: Path, name: str, given: argparse.Namespace) -> None:
+    """Append the rows of one file's kernels; with --write only translate it."""
+    include, define = [str(one) for one in given.include], given.define
     text = path.read_text(errors="replace") + header_kernels(path, include)
     cases: dict[str, list[families.Case]] = {}
     rows: dict[str, dict[str, Any]] = {}
@@ -74,19 +81,10 @@ def rows_of(path: Path, name: str, include: list[str], define: list[str], out: P
             cases[kernel.name] = []
             rows[kernel.name]["cause"] = f"{type(error).__name__}: {error}"
     instances = list(dict.fromkeys(f"{one}<{case.instance}>" for one, several in cases.items() for case in several if case.instance))
-    kernels: Any = None
-    why = "", ""
-    try:
-        kernels = warpwright.transpile.load(path, instances=instances, include=include, define=define)
-    except warpwright.transpile.Refusal:
-        instances = [one for one in instances if one.partition("<")[0] not in refused(path, include, define)]
-    except WarpwrightError as error:
-        why = "not compiled", str(error).splitlines()[0]
-    if kernels is None and not why[0]:  # an instance of a kernel that is refused would refuse the file
-        try:
-            kernels = warpwright.transpile.load(path, instances=instances, include=include, define=define)
-        except WarpwrightError as error:
-            why = ("refused" if isinstance(error, warpwright.transpile.Refusal) else "not compiled"), str(error).splitlines()[0]
+    if given.write:
+        texts.write(given.write, name, translated(path, instances, include, define))
+        return
+    kernels, why = kept(given.texts, name) if given.texts else loaded(path, instances, include, define)
     for one, several in cases.items():
         row = rows[one]
         if not several:
@@ -96,8 +94,55 @@ def rows_of(path: Path, name: str, include: list[str], define: list[str], out: P
         else:
             print("trying", one, flush=True)
             row |= all_tried(kernels, one, several)
-        with out.open("a") as file:
+        with given.out.open("a") as file:
             file.write(json.dumps(row) + "\n")
+
+
+Loaded = tuple[warpwright.transpile.Kernels | None, texts.Cause]
+"""Kernels of a file, or why there are none."""
+
+
+def loaded(path: Path, instances: list[str], include: list[str], define: list[str]) -> Loaded:
+    """Translate and build a file."""
+    why = "refused", ""
+    for _ in range(2):
+        try:
+            return warpwright.transpile.load(path, instances=instances, include=include, define=define), ("", "")
+        except warpwright.transpile.Refusal as error:  # an instance of a kernel that is refused would refuse the file
+            why = "refused", str(error).splitlines()[0]
+            instances = without_refused(instances, path, include, define)
+        except WarpwrightError as error:
+            return None, ("not compiled", str(error).splitlines()[0])
+    return None, why
+
+
+def translated(path: Path, instances: list[str], include: list[str], define: list[str]) -> transpile.Program | texts.Cause:
+    """Translate a file, or say why not."""
+    why = ""
+    folders = [path.parent, *map(Path, include)]
+    for _ in range(2):
+        try:
+            return transpile.compile_text(path.read_text(errors="replace"), str(path), define, instances=instances, folders=folders)
+        except WarpwrightError as error:
+            why = str(error).splitlines()[0]
+            instances = without_refused(instances, path, include, define)
+    return "refused", why
+
+
+def kept(folder: Path, name: str) -> Loaded:
+    """Build what was translated before."""
+    made = texts.read(folder, name)
+    if not isinstance(made, transpile.Program):
+        return None, made
+    try:
+        return warpwright.transpile.Kernels(made), ("", "")
+    except WarpwrightError as error:
+        return None, ("not compiled", str(error).splitlines()[0])
+
+
+def without_refused(instances: list[str], path: Path, include: list[str], define: list[str]) -> list[str]:
+    gone = refused(path, include, define)
+    return [one for one in instances if one.partition("<")[0] not in gone]
 
 
 def refused(path: Path, include: list[str], define: list[str]) -> set[str]:
@@ -146,16 +191,22 @@ def error_of(seen: torch.Tensor, wanted: torch.Tensor, scale: float) -> float:
     return float(torch.where(difference.isnan(), torch.inf, difference).max())
 
 
-def examine(path: Path, name: str, given: argparse.Namespace) -> None:
-    """Examine one file in a process of its own; a crash is the row of the kernel that was being tried."""
+def examine(path: Path, name: str, given: argparse.Namespace, end: float) -> None:
+    """Examine one file in a process of its own; a crash is the row of the kernel that was being tried. Nothing is examined after `end`."""
+    left = end - time.time()
+    if left <= 0:
+        return
     command = [sys.executable, "-m", "benchmarks.real_cuda.answers", str(path), "--one", name, "--out", str(given.out)]
     command += [word for one in given.include for word in ("--include", str(one))] + [word for one in given.define for word in ("--define", one)]
+    command += [word for option in ("write", "texts") if (one := getattr(given, option)) for word in (f"--{option}", str(one))]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=given.limit)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=min(given.limit, left))
         code, said = done.returncode, done.stdout
     except subprocess.TimeoutExpired as late:
         code, said = -1, (late.stdout or b"").decode() if isinstance(late.stdout, bytes) else str(late.stdout or "")
         done = None
+        if left < given.limit:
+            return
     if code:
         tries = re.findall(r"^trying (\w+)", said, re.M)
         why = f"over {given.limit} s" if done is None else done.stderr[-300:] or f"signal {-code}"
@@ -171,26 +222,45 @@ def main() -> None:
     parser.add_argument("--define", action="append", default=[])
     parser.add_argument("--only", default="")
     parser.add_argument("--limit", type=float, default=400, help="seconds for a file")
+    parser.add_argument("--jobs", type=int, default=1, help="files at a time (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="end after so many (never); a file that is not over gives no rows of its own")
+    parser.add_argument("--first", default="", metavar="REGEX", help="files to begin with")
+    parser.add_argument("--write", type=Path, metavar="TEXTS", help="translate only, into this folder")
+    parser.add_argument("--texts", type=Path, metavar="TEXTS", help="take the translations from this folder")
     parser.add_argument("--one", default="", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
-        rows_of(given.folder, given.one, [str(one) for one in given.include], given.define, given.out)
+        rows_of(given.folder, given.one, given)
         return
-    seen = {json.loads(line)["file"] for line in given.out.read_text().splitlines()} if given.out.exists() else set()
+    given.out.touch()
+    seen = {row["file"] for row in read_rows(given.out)}
     folder = given.folder.resolve()
-    for path in sorted(folder.rglob("*.cu")):
-        name = str(path.relative_to(folder))
-        if name in seen or not re.search(given.only, name) or not has_kernels(path, folder, given.include):
-            continue
-        examine(path, name, given)
-        rows = [json.loads(line) for line in given.out.read_text().splitlines()]
-        print(name, dict(Counter(row["status"] for row in rows if row["file"] == name)), flush=True)
-        for row in rows:
-            if row["file"] == name and row["status"] not in ("right", "no reference"):
-                print("   ", row["kernel"], row["status"], row["cause"][:200], flush=True)
-    rows = [json.loads(line) for line in given.out.read_text().splitlines()]
+    names = {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*.cu"))}
+    chosen = [name for name, path in names.items() if name not in seen and re.search(given.only, name) and has_kernels(path, folder, given.include)]
+    chosen.sort(key=lambda name: not (given.first and re.search(given.first, name)))
+    for name in chosen if given.write else ():  # in one process, as nothing is called
+        rows_of(names[name], name, given)
+        print(name, flush=True)
+    if given.write:
+        return
+    end = time.time() + given.seconds
+    with ThreadPoolExecutor(given.jobs) as pool:
+        for name, _ in zip(chosen, pool.map(lambda name: examine(names[name], name, given, end), chosen), strict=True):
+            say(name, [row for row in read_rows(given.out) if row["file"] == name])
+    rows = read_rows(given.out)
     for tensor in (False, True):
         print("with tensor cores" if tensor else "without tensor cores", dict(Counter(row["status"] for row in rows if row["tensor"] == tensor)))
+
+
+def read_rows(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def say(name: str, rows: list[dict[str, Any]]) -> None:
+    print(name, dict(Counter(row["status"] for row in rows)), flush=True)
+    for row in rows:
+        if row["status"] not in ("right", "no reference"):
+            print("   ", row["kernel"], row["status"], row["cause"][:200], flush=True)
 
 
 if __name__ == "__main__":

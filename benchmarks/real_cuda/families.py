@@ -39,7 +39,11 @@ class Kernel:
     def number(self, name: str, otherwise: int = 1) -> int:
         """Return the default of a template parameter; it may name those before it."""
         text = self.template.get(name, "")
-        return int(eval(text.replace("/", "//"), {}, {one: self.number(one) for one in self.template if one in text})) if text else otherwise
+        return (
+            int(eval(text.replace("/", "//"), {}, {"true": 1, "false": 0} | {one: self.number(one) for one in self.template if one in text}))
+            if text
+            else otherwise
+        )
 
     def element(self, index: int) -> torch.dtype:
         """Return what a pointer points to."""
@@ -253,11 +257,29 @@ def merged(kernel: Kernel) -> Case:
     return Case((grid,), (128,), arguments, {0: right, 1: both.logsumexp(0)}, 1e-5, "float, 128")
 
 
+def attention(kernel: Kernel) -> Case:
+    """Return a case of attention over blocks of 64 rows and columns; a letter behind `swizzle_` names a tile that is swizzled instead of padded."""
+    heads, rows, width = 4, 128, 64
+    tiles = {"kMmaTileSeqLenQ": 4, "kMmaTileSeqLenP": 4, "kWarpTileSeqLenK": 8, "kWarpTileHeadDimV": width // 8, "kHeadDim": width}
+    if "split_kv" in kernel.name:
+        tiles |= {"kMmaTileSeqLenQ": 2, "kMmaTileSeqLenK": 4, "kMmaTileSeqLenP": 2, "kMmaTileHeadDimV": 4}
+        tiles |= {"kWarpTileSeqLenQ": 2, "kWarpTileSeqLenK": 2, "kWarpTileSeqLenP": 2, "kWarpTileHeadDimV": width // 32}
+    tiles |= {"kMmaAtomM": 16, "kMmaAtomN": 8, "kMmaAtomK": 16}
+    swizzled = (re.search(r"swizzle_([qkv]+)", kernel.name) or ["", ""])[1]
+    tiles |= {f"kPad{letter.upper()}": 0 if letter in swizzled else 8 for letter in "qkv"} | {"kPad": 8}
+    q, k, v = (random(torch.float16, heads, rows, width, low=-1, high=1) for _ in range(3))
+    right = torch.nn.functional.scaled_dot_product_attention(q.double(), k.double(), v.double())
+    threads = 32 * tiles["kMmaTileSeqLenQ"] * tiles.get("kMmaTileSeqLenK", 1)
+    instance = ", ".join(str(tiles.get(name, 1)) for name in kernel.template)
+    arguments = [q, k, v, empty(torch.float16, heads, rows, width), rows, 2]
+    return Case((rows // 64, heads), (threads,), arguments, {3: right}, 0.01 if "acc_f32" in kernel.name else 0.03, instance, 98304)
+
+
 FAMILIES: tuple[tuple[str, Callable[[Kernel], Case]], ...] = (
     (rf"^({'|'.join(UNARY)})(_|$)", unary), (r"^elementwise_add", add), (r"^dot(_|$)", dot), (r"all_reduce_sum", block_sum),
     (r"^histogram", histogram), (r"^embedding_", embedding), (r"softmax\w*_per_token", softmax), (r"^layer_norm", layer_norm),
     (r"^rms_norm", rms_norm), (r"^rope_", rope), (r"^mat_trans", transpose), (r"^[sh]gemv_", matrix_vector), (r"^[sh]gemm|^mma_simple", product),
-    (r"tf32x4_kernel", rounded), (r"^merge_attn", merged),
+    (r"tf32x4_kernel", rounded), (r"^merge_attn", merged), (r"^flash_attn_mma", attention),
 )  # fmt: skip
 
 

@@ -20,12 +20,17 @@ Makefile (programs.py). Each goes this way; the first step that fails is its sta
 `--third N` takes the programs whose name's hash is N modulo 3; 0 is the third that is kept for the end. Lines are added to --out as programs end;
 what is in the file already is left out (`--redo` does those statuses again, `--again` all; the last line of a program counts). `--cheapest` begins
 with the programs of the least text.
+
+On a machine without libclang: `--until translate --keep TEXTS` here, `--texts TEXTS` there, over a copy of the folder. `--jobs N` takes N programs
+at a time, those that `--first REGEX` matches before the others (long ones, so that no processor waits for them at the end); `--runs N`: N runs of
+one program at a time, where `--arguments` has several. `--seconds N`: after that nothing is begun, and what is not over gives no row.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import re
 import shutil
@@ -35,6 +40,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,6 +49,7 @@ from benchmarks.hecbench import judge
 from benchmarks.hecbench.run import MEMORY, run
 from benchmarks.real_cuda import programs
 from warpwright.domains import transpile
+from warpwright.domains.transpile import launch
 from warpwright.errors import WarpwrightError
 
 COMPILE = ["g++", "-march=native", "-std=c++17", "-fopenmp", "-w"]
@@ -52,6 +59,10 @@ BY_EXIT = re.compile(r"\b(?:exit|return)\b[^;{}]*\?\s*EXIT_(?:SUCCESS|FAILURE)\s
 WORST = ("crashed", "wrong", "timeout", "needs memory", "needs data", "waived", "ran", "checked", "passed")
 """Of several runs the first of these is the program's status."""
 LINES = ("-lpthread", "-lm", "-ldl", "-lrt")
+ROW = "row.json"
+"""The file beside a program's translated sources that says what became of it then."""
+CUT = "cut"
+"""The status of what is not over when everything ends: it is no row."""
 
 
 class Ended(Exception):
@@ -75,6 +86,26 @@ class Settings:
     enough: str
     """A regular expression: output that matches it ends a run."""
     keep: Path | None
+    """Where what was translated is kept."""
+    texts: Path | None = None
+    """Where it was kept before: nothing is translated."""
+    runs: int = 1
+    """Of one program, at a time."""
+    end: float = math.inf
+    """When everything ends, by `time.time`."""
+
+    @property
+    def left(self) -> float:
+        """Return the seconds that are left. Raises Ended once there are none."""
+        left = self.end - time.time()
+        if left <= 0:
+            raise Ended(CUT, "no time was left")
+        return left
+
+
+def folder_of(texts: Path, program: programs.Program) -> Path:
+    """Return where a program's translated sources are kept."""
+    return texts / program.name.replace("/", "_")
 
 
 def attempt(program: programs.Program, settings: Settings, known: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,24 +116,30 @@ def attempt(program: programs.Program, settings: Settings, known: Mapping[str, A
         try:
             if why := "more than one device" if known.get("min_gpus", 1) > 1 else program.outside():
                 raise Ended("out of scope", why)
-            binary = build(program, into, settings.until, settings.optimise, row)
+            binary = build(program, into, settings, row)
             row["status"], row["cause"] = ("compiles", "") if binary is None else all_runs(program, binary, settings, known, row)
         except Ended as ended:
             row["status"], row["cause"] = ended.status, ended.cause.replace(str(program.folder) + "/", "")[:400]
         if settings.keep is not None:
-            shutil.copytree(into, settings.keep / program.name.replace("/", "_"), dirs_exist_ok=True)
+            (into / ROW).write_text(json.dumps(row))
+            shutil.copytree(into, folder_of(settings.keep, program), dirs_exist_ok=True)
     return row
 
 
-def build(program: programs.Program, into: Path, until: str, optimise: str, row: dict[str, Any]) -> Path | None:
+def build(program: programs.Program, into: Path, settings: Settings, row: dict[str, Any]) -> Path | None:
     """Translate, compile and link; None where it was only to be read."""
-    begun = time.perf_counter()
-    files = [(source, translated(program, source, number, into, row)) for number, source in enumerate(program.sources)]
-    row["translate_s"] = round(time.perf_counter() - begun, 2)
-    for source, name in program.modules:
-        module = module_of(program, source)
-        if until == "run":
-            shutil.copyfile(module, program.folder / name)
+    until = settings.until
+    if settings.texts is None:
+        begun = time.perf_counter()
+        files = [(source, translated(program, source, number, into, row)) for number, source in enumerate(program.sources)]
+        modules = [(module_of(program, source, into), name) for source, name in program.modules]
+        row["translate_s"] = round(time.perf_counter() - begun, 2)
+    else:
+        kept = translated_before(folder_of(settings.texts, program), row)
+        files = [(source, one if (one := kept / text_name(number, source)).is_file() else source) for number, source in enumerate(program.sources)]
+        modules = [(kept / module_name(source), name) for source, name in program.modules]
+    for text, name in modules if until == "run" else ():
+        shutil.copyfile(built(text.read_text()), program.folder / name)
     for name in program.toolkit if until == "run" else ():
         (program.folder / name).write_text("// stands for the toolkit's, of which the translation has its own\n")
     if until == "translate":
@@ -111,14 +148,14 @@ def build(program: programs.Program, into: Path, until: str, optimise: str, row:
     objects = []
     for number, (source, file) in enumerate(files):
         flags = ["-fsyntax-only"] if until == "check" else ["-c", "-o", str(into / f"{number}.o")]
-        language = ["gcc", "-O2", "-w"] if source.suffix == ".c" and file == source else [*COMPILE, optimise, "-x", "c++"]
+        language = ["gcc", "-O2", "-w"] if source.suffix == ".c" and file == source else [*COMPILE, settings.optimise, "-x", "c++"]
         folders = [f"-I{one}" for one in dict.fromkeys([source.parent, *program.folders])]
-        compiled([*language, *folders, *(f"-D{one}" for one in program.defines), *flags, str(file)], into)
+        compiled([*language, *folders, *(f"-D{one}" for one in program.defines), *flags, str(file)], into, settings)
         objects.append(str(into / f"{number}.o"))
     if until == "check":
         return None
     binary = into / "program"
-    compiled([*COMPILE, *objects, "-o", str(binary), *LINES], into)
+    compiled([*COMPILE, *objects, "-o", str(binary), *LINES], into, settings)
     row["compile_s"] = round(time.perf_counter() - begun, 2)
     return binary
 
@@ -145,28 +182,57 @@ def translated(program: programs.Program, source: Path, number: int, into: Path,
         row["tiers"][kernel.tier] = row["tiers"].get(kernel.tier, 0) + 1
         if kernel.tier == "fibers":
             row.setdefault("fibers", []).append(f"{kernel.name}: {kernel.reason}"[:160])
-    file = into / f"{number}_{source.stem}.cpp"
+    file = into / text_name(number, source)
     file.write_text(made.source)
     return file
 
 
-def module_of(program: programs.Program, source: Path) -> Path:
-    """Return the library that stands in for a module which the program loads, as `warpwright transpile --module` makes it."""
+def text_name(number: int, source: Path) -> str:
+    return f"{number}_{source.stem}.cpp"
+
+
+def module_name(source: Path) -> str:
+    return f"module_{source.stem}.cpp"
+
+
+def translated_before(folder: Path, row: dict[str, Any]) -> Path:
+    """Return the folder, once the program's row has what was seen when it was translated."""
+    if not (folder / ROW).is_file():
+        raise Ended("failed", f"nothing was translated before in {folder.name}")
+    before = json.loads((folder / ROW).read_text())
+    if before["status"] != "compiles":
+        raise Ended(before["status"], before["cause"])
+    row |= {key: before[key] for key in ("kernels", "tiers", "fibers", "translate_s") if key in before}
+    return folder
+
+
+def module_of(program: programs.Program, source: Path, into: Path) -> Path:
+    """Return the text of the library that stands in for a module which the program loads, as `warpwright transpile --module` makes it."""
     try:
-        text = source.read_text(errors="replace")
-        return transpile.compile_text(text, str(source), program.defines, folders=(source.parent, *program.folders)).build()
+        made = transpile.compile_text(source.read_text(errors="replace"), str(source), program.defines, folders=(source.parent, *program.folders))
     except WarpwrightError as error:
         raise Ended("refused", str(error).splitlines()[0]) from error
+    file = into / module_name(source)
+    file.write_text(made.source)
+    return file
+
+
+def built(text: str) -> Path:
+    try:
+        return launch.built(text)
+    except WarpwrightError as error:
+        raise Ended("not compiled", str(error).splitlines()[0]) from error
 
 
 def slow(*_: object) -> None:
     raise TimeoutError("over 180 s")
 
 
-def compiled(command: list[str], into: Path) -> None:
+def compiled(command: list[str], into: Path, settings: Settings) -> None:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=400, errors="replace")
+        done = subprocess.run(command, capture_output=True, text=True, timeout=min(400, settings.left), errors="replace")
     except subprocess.TimeoutExpired:
+        _ = settings.left
         raise Ended("not compiled", "the compiler took over 400 s") from None
     if done.returncode:
         lines = done.stderr.splitlines()
@@ -177,7 +243,8 @@ def compiled(command: list[str], into: Path) -> None:
 def all_runs(program: programs.Program, binary: Path, settings: Settings, known: Mapping[str, Any], row: dict[str, Any]) -> tuple[str, str]:
     """Run the program with each list of arguments and return the worst status, with its cause."""
     runs = known.get("runs") or [{"args": known.get("args", [])}]
-    ended = [tried(program, binary, settings, run["args"], row) for run in runs]
+    with ThreadPoolExecutor(settings.runs) as pool:
+        ended = list(pool.map(lambda one: tried(program, binary, settings, one["args"], row), runs))
     if len(ended) > 1:
         row["runs"] = [f"{' '.join(run['args'])}: {status}" for run, (status, _) in zip(runs, ended, strict=True)]
     return min(ended, key=lambda one: WORST.index(one[0]))
@@ -186,13 +253,15 @@ def all_runs(program: programs.Program, binary: Path, settings: Settings, known:
 def tried(program: programs.Program, binary: Path, settings: Settings, arguments: list[str], row: dict[str, Any]) -> tuple[str, str]:
     """Run the program once and return its status and the cause."""
     begun = time.perf_counter()
-    limit = settings.limit
+    limit = min(settings.limit, settings.left)
     code, said = run(["stdbuf", "-oL", str(binary), *arguments], program.folder, limit, None, settings.memory, settings.enough)
     row["run_s"], row["said"] = round(row.get("run_s", 0) + time.perf_counter() - begun, 2), said[-400:]
     last = (said.strip().splitlines() or [""])[-1][:200]
     own = judge.own_check(said)
     if code is None:
         enough = settings.enough and re.search(settings.enough, said) and own != "fail"
+        if limit < settings.limit and not enough:
+            raise Ended(CUT, "no time was left")
         return ("checked" if own == "pass" or enough else "wrong" if own == "fail" else "timeout"), f"over {limit:g} s; last line: {last}"
     if code and re.search(r"out of memory|bad_alloc", said):
         return "needs memory", f"over {settings.memory >> 30} GiB"
@@ -231,23 +300,36 @@ def main() -> None:
     parser.add_argument("--cheapest", action="store_true", help="begin with the programs of the least text")
     parser.add_argument("--redo", default="", help="statuses to do again, with commas")
     parser.add_argument("--keep", type=Path, help="keep what was translated here")
+    parser.add_argument("--texts", type=Path, help="take what was translated from here")
+    parser.add_argument("--jobs", type=int, default=1, help="programs at a time (%(default)s)")
+    parser.add_argument("--runs", type=int, default=1, help="runs of one program at a time (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="end after so many (never)")
+    parser.add_argument("--first", default="", metavar="REGEX", help="names of the programs to begin with")
     options = parser.parse_args()
     given = json.loads(options.arguments.read_text()) if options.arguments else {}
     done = {row["program"]: row["status"] for row in map(json.loads, options.out.read_text().splitlines())} if options.out.is_file() else {}
     redo = set(done.values()) if options.again else set(options.redo.split(","))
     os.environ["WARPWRIGHT"] = f"{sys.executable} -m warpwright"  # for programs that compile kernels themselves
-    settings = Settings(options.until, options.optimise, options.limit, options.memory << 30, options.enough, options.keep)
-    found = programs.find(options.folder)
-    for program in sorted(found, key=lambda one: sum(map(len, one.closure().values()))) if options.cheapest else found:
-        if program.third not in (options.third or (0, 1, 2)) or not re.search(options.only, program.name):
-            continue
-        if program.name in done and done[program.name] not in redo:
-            continue
-        row = attempt(program, settings, given.get(program.name, {}))
-        row = {"table": "programs", "from": options.name or options.folder.resolve().name, **row}
-        print(f"{row['status']:13} {program.name:36} {row['cause'][:170]}", flush=True)
-        with options.out.open("a") as out:
-            out.write(json.dumps(row) + "\n")
+    settings = Settings(
+        options.until, options.optimise, options.limit, options.memory << 30, options.enough, options.keep, options.texts, options.runs,
+        time.time() + options.seconds,
+    )  # fmt: skip
+    chosen = [
+        one for one in programs.find(options.folder)
+        if one.third in (options.third or (0, 1, 2)) and re.search(options.only, one.name) and done.get(one.name) in (None, *redo)
+    ]  # fmt: skip
+    if options.cheapest:
+        chosen.sort(key=lambda one: sum(map(len, one.closure().values())))
+    if options.first:
+        chosen.sort(key=lambda one: not re.search(options.first, one.name))
+    with ProcessPoolExecutor(options.jobs) as pool:
+        for ended in as_completed([pool.submit(attempt, one, settings, given.get(one.name, {})) for one in chosen]):
+            if ended.result()["status"] == CUT:
+                continue
+            row = {"table": "programs", "from": options.name or options.folder.resolve().name, **ended.result()}
+            print(f"{row['status']:13} {row['program']:36} {row['cause'][:170]}", flush=True)
+            with options.out.open("a") as out:
+                out.write(json.dumps(row) + "\n")
 
 
 if __name__ == "__main__":

@@ -20,6 +20,8 @@ import torch
 from benchmarks.rgnn import pairs
 from benchmarks.rgnn.forward_training import Clock, error, gradients, layer_of, runs
 from warpwright.domains.rgnn import synth
+from warpwright.domains.rgnn.emit.triton.tuning import DEFAULT, Tuning
+from warpwright.domains.rgnn.plan import Options
 from warpwright.rgnn import RGCNConv
 
 
@@ -63,7 +65,8 @@ GRAPHS = ("random", "loops", "hub", "relations", "lopsided", "duplicates", "none
 
 
 def adversarial(
-    clock: Clock, edges: int, write: Callable[[dict[str, Any]], None], names: Sequence[str] = GRAPHS, end: float = float("inf")
+    clock: Clock, edges: int, write: Callable[[dict[str, Any]], None], names: Sequence[str] = GRAPHS, end: float = float("inf"),
+    tuning: Tuning = DEFAULT,
 ) -> None:
     """Time a training step on each adversarial graph, beside that of a random one of as many edges: `times_random` is the ratio per edge."""
     plain: dict[str, float] = {}
@@ -75,7 +78,7 @@ def adversarial(
                 write({"table": "failures", "graph": name, "note": f"{model} not run: out of time"})
                 continue
             try:
-                row = {"table": "adversarial", **_adversarial(clock, name, model, edges)}
+                row = {"table": "adversarial", "doubles": tuning.doubles, **_adversarial(clock, name, model, edges, tuning)}
                 plain.setdefault(model, row.get("ns_per_edge", 0.0))
                 if row["edges"] and "random" in names:
                     row["times_random"] = row["ns_per_edge"] / plain[model]
@@ -85,9 +88,10 @@ def adversarial(
                 write({"table": "failures", "graph": name, "note": f"{type(problem).__name__}: {str(problem)[:300]}"})
 
 
-def _adversarial(clock: Clock, name: str, model: str, edges: int) -> dict[str, Any]:
+def _adversarial(clock: Clock, name: str, model: str, edges: int, tuning: Tuning) -> dict[str, Any]:
     graph = synth.adversarial(name, edges, clock.device)
     layer = layer_of(model, graph, 64, clock.device)
+    layer.options = Options(tuning=tuning)  # type: ignore[assignment]
     if model == "rgat":
         with torch.no_grad():
             layer.q.mul_(100)  # type: ignore[operator]
@@ -119,6 +123,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--graphs", default=",".join(GRAPHS), help="adversarial ones; others are compared per edge where random is among them")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="no graph is begun later")
     parser.add_argument("--no-adversarial", action="store_true", help="sampled batches alone")
+    parser.add_argument("--float32", action="store_true", help="scores of a softmax in float32")
     args = parser.parse_args(argv)
     end = time.time() + args.seconds
     device = torch.device("cpu" if args.dry or not torch.cuda.is_available() else "cuda")
@@ -138,7 +143,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             write({"table": "failures", "graph": "batches", "note": f"{type(problem).__name__}: {str(problem)[:300]}"})
         if args.no_adversarial:
             return
-        adversarial(Clock(device, 0.01 if args.dry else 0.1), 2_000 if args.dry else 1_000_000, write, args.graphs.split(","), end)
+        clock, tuning = Clock(device, 0.01 if args.dry else 0.1), Tuning(doubles=not args.float32)
+        adversarial(clock, 2_000 if args.dry else 1_000_000, write, args.graphs.split(","), end, tuning)
 
 
 if __name__ == "__main__":

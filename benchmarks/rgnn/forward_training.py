@@ -44,6 +44,7 @@ VARIANTS = {
     "sums apart, aggregate first": Options(fuse=False, scatter=0.5),
     "step 32": Options(tuning=Tuning(32, 4, 4)), "step 32, unroll 2": Options(tuning=Tuning(32, 4, 2)), "8 warps": Options(tuning=Tuning(64, 8, 4)),
     "unroll 2": Options(tuning=Tuning(64, 4, 2)), "unroll 8": Options(tuning=Tuning(64, 8, 8)), "torch emitter": Options(emitter="eager"),
+    "scores in float32": Options(tuning=Tuning(doubles=False)), "no riders": Options(tuning=Tuning(ride=False)),
 }  # fmt: skip
 
 

@@ -24,6 +24,7 @@ import torch
 
 from benchmarks.rgnn.forward_training import Clock, error, layer_of
 from warpwright.domains.rgnn import synth
+from warpwright.domains.rgnn.emit.triton.tuning import DEFAULT, Tuning
 from warpwright.domains.rgnn.nn.steps import AFTER
 from warpwright.domains.rgnn.plan import Options
 from warpwright.domains.rgnn.sorting import counting
@@ -67,17 +68,20 @@ def seen(layer: Any, leaves: Sequence[torch.Tensor], results: Results) -> dict[s
 LABELS = ("launches", "recorded layers", "recorded whole")
 
 
-def rows(name: str, model: str, clock: Clock, scale: float, attend: bool = False, labels: Sequence[str] = LABELS) -> list[dict[str, Any]]:
+def rows(
+    name: str, model: str, clock: Clock, scale: float, attend: bool = False, labels: Sequence[str] = LABELS, tuning: Tuning = DEFAULT
+) -> list[dict[str, Any]]:
     """Return the times of one layer on one graph."""
     graph = synth.synthetic(name, scale, clock.device)
     layer = layer_of(model, graph, 64, clock.device)
     leaves, step = step_of(model, layer, graph, clock.device)
     layer.options = Options(attend=False)  # type: ignore[assignment]
     common = {"table": "steps", "graph": name, "layer": model, "attend": attend, "longest": counting.SHORT}
+    common |= {"many": tuning.many, "doubles": tuning.doubles}
     wanted = {key: x.clone() for key, x in seen(layer, leaves, step()).items()}
     found = []
     for label in labels:
-        layer.options = Options(replay=label == "recorded layers", attend=attend or None)  # type: ignore[assignment]
+        layer.options = Options(replay=label == "recorded layers", attend=attend or None, tuning=tuning)  # type: ignore[assignment]
         whole: Any = captured(layer, step) if label == "recorded whole" else step
 
         def forward(whole: Any = whole) -> Any:
@@ -108,6 +112,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--attend", action="store_true", help="with Options(attend=True)")
     parser.add_argument("--whole", action="store_true", help="recorded whole alone")
     parser.add_argument("--longest", type=int, default=counting.SHORT, help="edges of a chunk in a small graph")
+    parser.add_argument("--many", type=int, default=DEFAULT.many, help="pairs from which a small graph has the large graphs' kernels")
+    parser.add_argument("--float32", action="store_true", help="scores of a softmax in float32")
     parser.add_argument("--seconds", type=float, default=15.0, help="nothing is begun later")
     parser.add_argument("--dry", action="store_true", help="tiny graphs on the CPU")
     args = parser.parse_args(argv)
@@ -115,6 +121,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     torch.backends.cuda.matmul.allow_tf32 = False
     counting.SHORT = args.longest  # read when a graph's index is made
     args.out.mkdir(parents=True, exist_ok=True)
+    tuning = Tuning(many=args.many, doubles=not args.float32)
     clock = Clock(device, 0.01 if args.dry else 0.1)
     with (args.out / "rows.jsonl").open("w") as file:
         for model in args.models.split(","):
@@ -123,7 +130,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                     continue
                 try:
                     scale = 0.05 * 1e4 / sum(synth.SPECS[name].nodes) if args.dry else 1.0
-                    found = rows(name, model, clock, scale, args.attend, LABELS[2:] if args.whole else LABELS)
+                    found = rows(name, model, clock, scale, args.attend, LABELS[2:] if args.whole else LABELS, tuning)
                 except Exception as problem:
                     traceback.print_exc()
                     found = [{"table": "failures", "graph": name, "layer": model, "note": f"{type(problem).__name__}: {str(problem)[:300]}"}]

@@ -65,6 +65,7 @@ def main() -> None:
     parser.add_argument("--proposals", type=int, default=1000)
     parser.add_argument("--limit", type=float, default=80.0, help="seconds, the measurements in the end included")
     parser.add_argument("--seeds", default="0")
+    parser.add_argument("--threads", type=int, default=1, help="of PPO's network, where cores are free")
     parser.add_argument("--dry", action="store_true", help="the simulator instead of a GPU")
     parser.add_argument("--pretrain", type=Path, metavar="FILE", help="learn on the kernels in turn, in the simulator, and write the weights")
     parser.add_argument("--steps", type=int, default=1500, help="of the game on each kernel, with --pretrain")
@@ -118,7 +119,7 @@ def played(job: Job) -> dict[str, Any]:
     with evaluator(task, "cubin:sim" if job.given.dry else "cubin:0", Measuring(seed=job.seed)) as opened:
         began, space = time.monotonic(), domains.space(task, "cubin")
         budget = Budget(None if job.given.dry else max(2.0, job.until - began), job.given.proposals)
-        outcome = optimize(task, space, opened, search_of(job.agent, job.given.weights), budget, course=Course(seed=job.seed))
+        outcome = optimize(task, space, opened, search_of(job.agent, job.given.weights, job.given.threads), budget, course=Course(seed=job.seed))
         if outcome.failure is not None:
             raise outcome.failure
         row = reached(outcome)
@@ -129,16 +130,13 @@ def played(job: Job) -> dict[str, Any]:
     return row
 
 
-def search_of(agent: str, weights: Path | None = None) -> str | Search:
-    """Return an agent as a search; `weights`: what the pre-trained one begins with."""
+def search_of(agent: str, weights: Path | None = None, threads: int = 1) -> str | Search:
+    """Return an agent as a search; `weights`: what the pre-trained one begins with; `threads`: of a network that learns."""
     if agent in SEARCHES:
         return agent
-    import torch
-
     from warpwright.sass.agents import ppo
 
-    torch.set_num_threads(1)  # a process for each agent
-    return ppo.Ppo(ppo.load(weights) if agent == PRETRAINED and weights else None)
+    return ppo.Ppo(ppo.load(weights) if agent == PRETRAINED and weights else None, threads=threads)
 
 
 def reached(outcome: Outcome) -> dict[str, Any]:

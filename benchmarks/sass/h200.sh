@@ -13,7 +13,12 @@
 #              decorator with renamed registers (50 s), a polish with something to polish (170 s); each writes its rows as they come
 #   rejudged   the accepted schedules of earlier runs, judged warm and cold, FOLDER/cubins being those of benchmarks.sass.flagged                  60 s
 #   again      a search of the fourteen kernels from those schedules, judged warm and cold                                                        90 s
-#   ppo        PPO to 10,000 measurements (FOLDER/py: sb3-contrib)                                                                               150 s
+#   ppo        what has not had 10,000 measurements yet: greedy, annealing, evolution and PPO (FOLDER/py: sb3-contrib)                           155 s
+#   ppo_alone  PPO to 10,000 measurements with nobody beside it                                                                                 115 s
+#   blocks     two public kernels of hundreds of blocks (FOLDER/more/public)                                                                     40 s
+#   launches   every accepted schedule that there is a cubin for, 30,000 launches of each compared (FOLDER/accepted: of other cubins)             60 s
+#   restarts   what a candidate that breaks its child costs, with a spare and without                                                             30 s
+#   flags      a kernel's settings raced, then the schedule of the fastest searched, each share told apart                                        60 s
 #   crash      the one of 27,735 candidates that crashed (FOLDER/crash), as it was and with its short distances put right, all and all but one    20 s
 part=$1 folder=$2 out=$3
 if [ "$part" = rest ]; then
@@ -52,8 +57,24 @@ again)
     timeout 110 python3 -m benchmarks.sass.suite --folder "$folder/cubins" --only "$kernels" --registers flash_decoding,nbody,sgemm,stencil \
         --start benchmarks/results/sass_h200/schedules --limit 85 --out "$out/again" ;;
 ppo)
-    PYTHONPATH=$folder/py:$PYTHONPATH timeout 160 python3 -m benchmarks.sass.agents --out "$out/ppo" --folder "$folder/cubins" --only softmax \
-        --proposals 10000 --limit 145 --agents ppo ;;
+    PYTHONPATH=$folder/py:$PYTHONPATH timeout 165 python3 -m benchmarks.sass.agents --out "$out/ppo" --folder "$folder/cubins" --only softmax \
+        --proposals 10000 --limit 152 --agents ppo,greedy,anneal,evolve --threads 4 ;;
+ppo_alone)
+    PYTHONPATH=$folder/py:$PYTHONPATH timeout 135 python3 -m benchmarks.sass.agents --out "$out/ppo_alone" --folder "$folder/cubins" --only softmax \
+        --proposals 10000 --limit 122 --agents ppo --threads 4 ;;
+blocks)
+    timeout 55 python3 -m benchmarks.sass.suite --folder "$folder/more/public" --only leimao_v06,leimao_v07 --limit 32 --launches 1 --out "$out/blocks" ;;
+launches)
+    results=benchmarks/results
+    timeout 75 python3 -m benchmarks.sass.launches --cubins "$folder/cubins" "$folder/public" "$folder/more/public" --launches 30000 --limit 50 \
+        --schedules $results/sass_judged_h200/schedules $results/sass_h200/schedules "$folder/accepted/more" $results/sass_outside/schedules \
+        --out "$out/launches" ;;
+flags)
+    root=$PWD kernel=$PWD/benchmarks/sass/kernels/stencil.cu harness=$PWD/benchmarks/sass/harnesses/stencil.py
+    mkdir -p "$out/flags" && cd "$out/flags" && export PYTHONPATH=$root
+    timeout 45 python3 -m warpwright sass flags "$kernel" --harness "$harness" --seconds 12 -o . &&
+        timeout 60 python3 -m warpwright optimize fastest.cubin --harness "$harness" --target cubin --search screen --budget 12s --option shipped=shipped.cubin ;;
+restarts) timeout 50 python3 -m benchmarks.sass.restarts --out "$out/restarts" --rounds 5 --limit 30 ;;
 crash)
     timeout 30 python3 -m benchmarks.sass.narrow --cubin "$folder/public/hgemm_ps2r.cubin" --schedule "$folder/crash/hgemm_ps2r_crashed.json" --seconds 15 \
         --out "$out/crash" ;;
@@ -61,7 +82,7 @@ agents)
     PYTHONPATH=$folder/py:$PYTHONPATH timeout 95 python3 -m benchmarks.sass.agents --out "$out/agents" --folder "$folder/cubins" --only softmax --proposals 10000 --limit 75 \
         --agents random,screen,ppo ;;
 *)
-    echo "expected variants, suite, public, second, decorator, polish, agents, rest, rejudged, again, ppo or crash, saw $part" >&2
+    echo "expected variants, suite, public, second, decorator, polish, agents, rest, rejudged, again, ppo, ppo_alone, blocks, launches, restarts, flags or crash, saw $part" >&2
     exit 2
     ;;
 esac

@@ -93,6 +93,12 @@ STEP = re.compile(r"(\d{4}-\S+T\S+) \d+ (.+)")
 """Of a lane's log: when something was begun, and what."""
 
 
+def sizes_of(device: str, rows: int = 0) -> dict[str, int]:
+    """Return the sizes of the task on a device; `rows`: so many in place of the usual number, in as many parts."""
+    usual = SIZES[device.partition(":")[0]]
+    return {**usual, "rows": rows, "part": rows * usual["part"] // usual["rows"]} if rows else usual
+
+
 class Watch:
     """Counts the processes below this one, and their CPU time, as far as they live longer than a twentieth of a second."""
 
@@ -133,10 +139,13 @@ class Watch:
 class Bench:
     """Writes a row for each answer, and at the end one for each kind."""
 
-    def __init__(self, device: str, out: Path, folder: Path, seconds: float, baselines: str, limit: float) -> None:
-        self.device, self.out, self.folder, self.seconds, self.baselines = device, out, folder, seconds, baselines
+    def __init__(
+        self, device: str, out: Path, folder: Path, seconds: float, interval: float, baselines: str, limit: float, rows: int = 0
+    ) -> None:  # fmt: skip
+        self.device, self.out, self.folder, self.baselines = device, out, folder, baselines
+        self.seconds, self.interval = seconds, interval
         self.end = time.monotonic() + limit
-        self.sizes = SIZES[device.partition(":")[0]]
+        self.sizes = sizes_of(device, rows)
         self.task = folder / "task.py"
         self.task.write_text(TASK.format(**self.sizes))
         self.taken: dict[tuple[str, str], list[dict[str, Any]]] = {}
@@ -233,7 +242,7 @@ class Bench:
         """Ask the resident evaluator for a program."""
         chosen = {"baselines": self.baselines.split(",")} if self.baselines else {}
         said = session.evaluate(
-            self.task, self.program(kind), device=self.device, seconds=self.seconds, deadline=min(300.0, self.left), **chosen
+            self.task, self.program(kind), device=self.device, seconds=self.seconds, interval=self.interval, deadline=min(300.0, self.left), **chosen
         )  # fmt: skip
         measured = [record.measurement for record in session.archive.records() if record.key == said.get("record")]
         said["timed"] = {name: one.conditions[name] for one in measured if one is not None for name in TIMED if name in one.conditions}
@@ -263,6 +272,8 @@ def main() -> None:
     given.add_argument("--kinds", default="wrong,right", help="programs of a cold audit (%(default)s)")
     given.add_argument("--runs", type=int, default=4, help="warm answers of each kind")
     given.add_argument("--seconds", type=float, default=5.0, help="of timing, at most, for a warm answer")
+    given.add_argument("--interval", type=float, default=0.0, help="share of the speed-up that a warm answer's interval may reach to either side")
+    given.add_argument("--rows", type=int, default=0, help="of the task's input (2,048 on a GPU, 256 on a CPU)")
     given.add_argument("--rate-seconds", type=float, default=60.0)
     given.add_argument("--limit", type=float, default=1e9, help="seconds in all")
     given.add_argument("--baselines", default="", help="names, joined by commas (all that the device has)")
@@ -273,9 +284,10 @@ def main() -> None:
     if chosen.compile_threads:
         os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = chosen.compile_threads
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
-        bench = Bench(chosen.device, out, Path(name), chosen.seconds, chosen.baselines, chosen.limit)
+        bench = Bench(chosen.device, out, Path(name), chosen.seconds, chosen.interval, chosen.baselines, chosen.limit, chosen.rows)
         facts = device_facts(chosen.device)
         options = {"baselines": chosen.baselines or "all", "compile threads": chosen.compile_threads or "1", "sizes": str(bench.sizes)}
+        options |= {"seconds": str(chosen.seconds), "interval": str(chosen.interval)}
         bench.write({"part": "conditions", "when": datetime.now(UTC).isoformat(timespec="seconds"), "load": os.getloadavg()[0], **options, **facts})
         if "cold" in parts:
             for state in ("cold", "cold, caches"):

@@ -9,7 +9,7 @@ from torch import nn
 ROW = "later"
 TASK = "matmul"
 EXPECT_STATUS = "wrong"
-EXPECT_CHECK = ("values", "background", "forbidden")
+EXPECT_CHECK = ("values", "background", "forbidden", "uninitialised")
 NEEDS = "slow"
 
 

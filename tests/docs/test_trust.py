@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from functools import cache
 from pathlib import Path
 
 import corpus
@@ -16,12 +15,6 @@ PAGE = (ROOT / "docs/trust.md").read_text()
 CLAIMS = dict(re.findall(r"^(\d+)\. (.*?)(?=^\d+\. |^## )", PAGE, re.M | re.S))
 NAMED = sorted(set(re.findall(r"`(?:python -m )?((?:tests/|benchmarks\.)[\w./*:]+)`", PAGE)))
 SWITCHED_OFF = ("skip", "xfail")
-
-
-@cache
-def programs(folder: str) -> list[corpus.Program]:
-    """Return the programs of a folder of tests, read once."""
-    return corpus.programs(folder)
 
 
 def functions(path: Path) -> dict[str, ast.FunctionDef]:
@@ -46,7 +39,7 @@ def run_under(name: str) -> list[str]:
         return [one for one, function in found.items() if test in ("", one) and not is_switched_off(function)]
     folder = file.split("/")[1]
     paths = set(ROOT.glob(f"{file}*.py" if file.endswith("/") else file))
-    chosen = [program for program in programs(folder) if program.path in paths and "cuda" not in program.needs]
+    chosen = [program for program in corpus.programs(folder) if program.path in paths and "cuda" not in program.needs]
     return [program.name for program in chosen if program.name not in KNOWN_GAPS and (folder != "cheats" or program.checks or program.status)]
 
 
@@ -62,8 +55,8 @@ def test_every_claim_names_a_test() -> None:
 
 def test_every_file_of_the_corpora_is_collected() -> None:
     for folder in ("cheats", "honest", "limits"):
-        assert {program.path for program in programs(folder)} == set((ROOT / "tests" / folder).glob("*.py"))
-        assert all((ROOT / f"tests/tasks/{program.task}.py").exists() for program in programs(folder))
+        assert {program.path for program in corpus.programs(folder)} == set((ROOT / "tests" / folder).glob("*.py"))
+        assert all((ROOT / f"tests/tasks/{program.task}.py").exists() for program in corpus.programs(folder))
 
 
 def test_a_name_that_does_not_resolve_is_seen() -> None:

@@ -98,7 +98,7 @@ FILES = {
     "graph": {"task.py": MODEL},
     "transpile": {"task.py": MODEL, "kernel.py": WITH_KERNEL},
     "unlearnable": {"job.cwc": '{"images": 8, "side": 16, "classes": 3}'},
-    "mpi": {"halo.mpi": '{"datatype": ["subarray", [64, 64, 64], [62, 62, 3], [1, 1, 1], "C", "double"]}'},
+    "mpi": {"halo.mpi": '{"datatype": ["subarray", [16, 16, 16], [14, 14, 3], [1, 1, 1], "C", "double"]}'},
     "rgnn": {"layer.rgnn": '{"graph": "mag", "scale": 0.0003, "width": 16}'},
     "sass": {"saxpy_90.cubin": ""},
     "toy": {"sum.powers": "0 2 3"},
@@ -184,7 +184,7 @@ def test_the_command_line_serves_a_new_domain(tmp_path: Path, monkeypatch: pytes
     path, _ = write("toy", tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(programs, "TIMING_SECONDS", 0.3)
-    code = cli.main(["optimize", str(path), "--target", "cpu", "--baselines", "eager", "--budget", "2 proposals", "--json"])
+    code = cli.main(["optimize", str(path), "--target", "cpu", "--baselines", "eager", "--budget", "1 proposals", "--json"])
     line = json.loads(capfd.readouterr().out.splitlines()[-1])
     assert code == cli.DONE and line["task"] == "sum" and line["status"] == "ok"
     assert Path("warpwright-out/sum/report.html").exists()

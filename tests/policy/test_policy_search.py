@@ -22,6 +22,7 @@ from warpwright.policy.words import STOP, Places
 from warpwright.policy.writing import END, Writing
 from warpwright.run import Settings, open_space
 from warpwright.search import SEARCHES
+from warpwright.search.costs import NOTHING, Prior
 from warpwright.search.moves import Moves, Recipe
 from warpwright.space import Space
 
@@ -33,6 +34,7 @@ class Guessing:
     """Writes at random what it may, as a model without any knowledge does."""
 
     notes: Notes = field(default_factory=Notes)
+    prior: Prior = NOTHING
     prompts: list[str] = field(default_factory=list)
     strange: Sequence[str] = ()
     spreads: list[Spread | None] = field(default_factory=list)

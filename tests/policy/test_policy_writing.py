@@ -35,7 +35,7 @@ def written(writing: Writing, rng: Random, known: frozenset[tuple[Action, ...]])
 
 
 @given(TASKS, st.integers(0, 1000), st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_whatever_is_written_was_recorded_and_is_new(task: RecordedTask, seed: int, data: st.DataObject) -> None:
     recipes = [recipe for recipe in task.speedups if recipe]
     known = frozenset(data.draw(st.lists(st.sampled_from(recipes), max_size=len(recipes) - 1, unique=True)) if len(recipes) > 1 else [])
@@ -44,7 +44,7 @@ def test_whatever_is_written_was_recorded_and_is_new(task: RecordedTask, seed: i
 
 
 @given(TASKS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_every_recorded_recipe_can_be_written(task: RecordedTask) -> None:
     asking = task.asking()
     for recipe in filter(None, task.speedups):

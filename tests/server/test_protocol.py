@@ -17,7 +17,8 @@ def test_a_request_is_read():
     request = protocol.read(json.dumps({**GOOD, "priority": 3, "deadline": 2, "baselines": ["eager"]}).encode())
     assert (request.id, request.verb, request.priority, request.deadline) == (7, "evaluate", 3, 2.0)
     assert request.where.baselines == ("eager",) and request.where.options == (("ranks", 4),) and request.where.path.endswith("/task.py")
-    assert request.programs[0].source.text == "x = 1"
+    assert request.programs[0].source.text == "x = 1" and request.where.settings().interval == 0.0
+    assert protocol.parse({**GOOD, "interval": 0.02}).where.settings().interval == 0.02
 
 
 def test_a_recipe_is_a_program():
@@ -42,6 +43,8 @@ def test_a_recipe_is_a_program():
         ({"deadline": "soon"}, "deadline"),
         ({"seconds": 0}, "seconds"),
         ({"seconds": 1e9}, "seconds"),
+        ({"interval": 2}, "interval"),
+        ({"interval": 1e-6}, "interval"),
         ({"id": []}, "id"),
     ],
 )
@@ -73,7 +76,7 @@ LEAF = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
 JSON = st.recursive(LEAF, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.dictionaries(st.sampled_from(["task", "candidate", "priority", "deadline", "seconds", "device", "baselines", "id", "keep"]), JSON))
 def test_whatever_a_field_holds_is_a_request_or_a_usage_error(change):
     with contextlib.suppress(UsageError):

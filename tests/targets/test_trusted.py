@@ -41,6 +41,8 @@ def test_only_trusted_workers_beside_other_users_share_compile_caches(
     found = environment.of_worker("/work-folder", is_trusted, apart)
     assert [value.startswith(str(tmp_path / "cache")) for name, value in found.items() if name in environment.SHARED_CACHES] == [kept] * 2
     assert all(value.startswith("/work-folder") for name, value in found.items() if name in ("HOME", "TMPDIR", "CUDA_CACHE_PATH"))
+    own = {True: str(tmp_path / "cache"), False: "/work-folder/cache/warpwright"}
+    assert found.get("WARPWRIGHT_CACHE") == (None if is_trusted and not apart else own[kept])
 
 
 def test_a_cache_whose_path_has_a_space_is_not_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,6 +52,7 @@ def test_a_cache_whose_path_has_a_space_is_not_shared(tmp_path: Path, monkeypatc
         monkeypatch.delenv(name, raising=False)
     found = environment.of_worker("/work-folder", trusted=True, apart=True)
     assert all(found[name].startswith("/work-folder") for name in environment.SHARED_CACHES)
+    assert found["WARPWRIGHT_CACHE"] == str(tmp_path / "my cache")  # ours does
 
 
 @pytest.mark.parametrize("is_trusted", [True, False])

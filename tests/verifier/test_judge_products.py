@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from warpwright.verifier.judge import oracle, products, tf32
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.data())
 def test_as_torch(data: st.DataObject) -> None:
     def draw(low: int, high: int) -> int:

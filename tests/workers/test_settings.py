@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import decimal
 import logging
+import os
 import signal
 import sys
 import warnings
@@ -28,6 +30,7 @@ def everything_kept() -> Iterator[None]:
         sys.setrecursionlimit(limit)
         logging.disable(disabled)
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
 
 @pytest.mark.parametrize(
@@ -38,6 +41,7 @@ def everything_kept() -> Iterator[None]:
         ("blocked signals", lambda: signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})),
         ("logging disabled", lambda: logging.disable(logging.CRITICAL)),
         ("decimal numbers", lambda: setattr(decimal.getcontext(), "prec", 3)),
+        ("alarms and timers", lambda: signal.setitimer(signal.ITIMER_VIRTUAL, 3600)),
         ("anomaly detection", lambda: torch.autograd.set_detect_anomaly(True)),
         ("", lambda: sys.setrecursionlimit(9000)),
         ("", lambda: warnings.filterwarnings("ignore")),
@@ -50,6 +54,18 @@ def test_what_hurts_others_is_told_and_what_does_not_is_left(name: str, change: 
         changed = watch_settings()
         change()
         assert [line.partition(":")[0] for line in changed()] == [name] * bool(name)
+
+
+def test_a_timer_of_native_code_is_a_setting() -> None:
+    if not os.path.exists("/proc/self/timers"):
+        pytest.skip("this kernel does not tell of them")
+    changed, library, timer = watch_settings(), ctypes.CDLL(None), ctypes.c_void_p()
+    assert library.timer_create(0, None, ctypes.byref(timer)) == 0
+    try:
+        assert [line.partition(":")[0] for line in changed()] == ["alarms and timers"]
+    finally:
+        library.timer_delete(timer)
+    assert not changed()
 
 
 def test_hooks_on_saved_tensors_are_a_setting() -> None:

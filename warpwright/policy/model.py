@@ -15,6 +15,7 @@ from warpwright.policy.answering import PAD, UNKNOWN, Answers, Written
 from warpwright.policy.spreading import Spread
 from warpwright.policy.words import fixed_words
 from warpwright.policy.writing import END, Writing
+from warpwright.search.costs import NOTHING, Prior
 from warpwright.search.moves import Recipe
 
 SHIPPED = Path(__file__).parent / "shipped"
@@ -22,6 +23,9 @@ SHIPPED = Path(__file__).parent / "shipped"
 
 NOTES = "policy.json"
 """File of a checkpoint's folder that says how it is to be asked."""
+
+PRIOR = "costs.json"
+"""File of a checkpoint's folder that says how far the cost model was right of its training programs; it may be missing."""
 
 MOST_WORDS = 120
 """Words of a recipe at most."""
@@ -76,6 +80,7 @@ class Policy:
     model: Any
     tokenizer: Any
     notes: Notes = Notes()
+    prior: Prior = NOTHING
 
     @classmethod
     def load(cls, folder: Path) -> Policy:
@@ -89,12 +94,15 @@ class Policy:
             raise UsageError(f"expected a policy in {folder}, saw no {NOTES}", "make one with `warpwright train`")
         logging.disable_progress_bar()  # loading 0.5 MB needs none among the lines of a run
         notes = Notes(**json.loads((folder / NOTES).read_text()))
-        return cls(AutoModelForCausalLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder), notes)
+        prior = Prior(**json.loads((folder / PRIOR).read_text())) if (folder / PRIOR).is_file() else NOTHING
+        return cls(AutoModelForCausalLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder), notes, prior)
 
     def save(self, folder: Path) -> None:
         """Write the policy to a folder; what says that it is complete comes last."""
         self.model.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
+        if self.prior.weights:
+            (folder / PRIOR).write_text(json.dumps(asdict(self.prior), indent=1) + "\n")
         (folder / NOTES).write_text(json.dumps(asdict(self.notes), indent=1) + "\n")
 
     def unread(self, words: Iterable[str]) -> list[str]:

@@ -13,36 +13,37 @@ from typing import Any
 
 from warpwright import loop
 from warpwright.policy import prompt
+from warpwright.policy.choosing import MOST_STEPS, Choice
 from warpwright.policy.model import Policy
 from warpwright.policy.promise import Promises
 from warpwright.policy.spreading import Spread, spread
 from warpwright.policy.words import Places, program_words
 from warpwright.policy.writing import END, MayEnd, Writing, anywhere
 from warpwright.search import ladder
-from warpwright.search.costs import Costs
+from warpwright.search.costs import NOTHING, Costs, Prior
 from warpwright.search.moves import Moves, Proposer, Recipe
 from warpwright.space import Space
 
-MOST_STEPS = 8
-"""Of a random walk."""
-
 WIDTH = 16
-"""Answers that are written for a proposal where the space has a cost model; the one that it holds for the cheapest is proposed."""
+"""Answers that are written for a proposal where the space has a cost model; the most hopeful of these and some others is proposed (choosing.py)."""
 
 
 class PolicySearch:
-    """A search over one space that asks a policy. `may_end` limits what is proposed, for spaces in which not all that is legal was recorded."""
+    """A search over one space that asks a policy. `may_end` limits what is proposed, for spaces in which not all that is legal was recorded.
+
+    `width`: answers that are written for a proposal; with 0 the model is not asked, and what is proposed comes from variants and walks alone.
+    """
 
     __name__ = "policy"
 
-    def __init__(self, policy: Policy, roof: float | None = None, may_end: MayEnd = anywhere) -> None:
-        self.policy, self.roof, self.may_end = policy, roof, may_end
+    def __init__(self, policy: Policy, roof: float | None = None, may_end: MayEnd = anywhere, width: int = WIDTH) -> None:
+        self.policy, self.roof, self.may_end, self.width = policy, roof, may_end, width
         self.note = ""
         """Why the ladder searched in the policy's place; "" where it did not."""
 
     def __call__(self, space: Space[Any], rng: Random, batch: int) -> Proposer:
         """Propose the original, then what the model writes, for ever."""
-        asking = Asking(space, self.may_end)
+        asking = Asking(space, self.may_end, prior=self.policy.prior)
         unread = self._unread(asking)
         if unread:
             self.note = f"the policy never read {', '.join(unread)}: the ladder searched in its place"
@@ -52,12 +53,16 @@ class PolicySearch:
         roof = self.roof if self.roof is not None else loop.bandwidth_share(first) or None
         known: dict[Recipe, float] = {(): first.speedup or 1.0}
         while True:
-            width = WIDTH if space.estimate is not None else 1
-            prompts = [asking.prompt(known, rng, roof, self.policy.notes.exemplars) for _ in range(batch) for _ in range(width)]
-            count = len(prompts)
-            written = self.policy.write(prompts, [asking.writing] * count, [known] * count, rng.getrandbits(32), [asking.spread(known)] * count)
-            chosen = [asking.cheapest([one.recipe for one in written[start : start + width]], known) for start in range(0, count, width)]
-            recipes = [recipe if recipe not in known else asking.moves.walk(rng, rng.randint(1, MOST_STEPS)) for recipe in chosen]
+            width = self.width if space.estimate is not None else 1
+            count = batch * width
+            prompts = [asking.prompt(known, rng, roof, self.policy.notes.exemplars) for _ in range(count)]
+            seed, spreads = rng.getrandbits(32), [asking.spread(known)] * count
+            written = self.policy.write(prompts, [asking.writing] * count, [known] * count, seed, spreads) if count else []
+            recipes: list[Recipe] = []
+            for number in range(batch):
+                answers = [one.recipe for one in written[number * width : (number + 1) * width]]
+                pool = [recipe for recipe in asking.choice.pool(answers, known, rng) if recipe not in recipes]
+                recipes.append(asking.choice.choose(pool, known) or asking.moves.walk(rng, rng.randint(1, MOST_STEPS)))
             records = yield recipes
             known.update(zip(recipes, (record.speedup for record in records), strict=True))
 
@@ -70,7 +75,7 @@ class PolicySearch:
 class Asking:
     """A space as the policy is asked about it."""
 
-    def __init__(self, space: Space[Any], may_end: MayEnd = anywhere, later: Iterable[str] = ()) -> None:
+    def __init__(self, space: Space[Any], may_end: MayEnd = anywhere, later: Iterable[str] = (), prior: Prior = NOTHING) -> None:
         """`later`: places of actions that are legal after others only."""
         self.moves, self.places = Moves(space), Places()
         first = space.actions(space.start)
@@ -81,6 +86,7 @@ class Asking:
             self.places.word(name)
         self.program = self.places.program(raw)
         self.writing = Writing(self.moves, self.places, may_end)
+        self.choice = Choice(self.moves, prior, may_end)
         self.promises = Promises(self.writing) if space.estimate is not None else None
 
     def prompt(self, known: dict[Recipe, float], rng: Random, roof: float | None, how: prompt.Exemplars) -> str:
@@ -95,4 +101,4 @@ class Asking:
         """Return how to spread what is written next; None where no more than the original is known and no cost model promises anything."""
         said = (((*self.places.recipe(recipe), END), speedup) for recipe, speedup in known.items() if recipe)
         found = spread(said, promises=self.promises if promised else None)
-        return replace(found, costs=Costs(self.moves, known)) if found and promised and self.promises else found
+        return replace(found, costs=self.choice.costs(known)) if found and promised and self.promises else found

@@ -10,6 +10,7 @@ from pathlib import Path
 from warpwright.base import BASELINE, Record, Regime, is_baseline
 from warpwright.domains.graph.template import GUARDED, TAIL, step_tail
 from warpwright.tasks.saved_module import LOADED
+from warpwright.timing.regimes import LEAST
 
 SELF_TEST = 'if __name__ == "__main__":'
 
@@ -33,6 +34,7 @@ def header(record: Record) -> str:
     lines += [f"device: {versions.get('machine') or record.device}; torch {versions.get('torch', '')}, Python {versions.get('python', '')}"]
     if measured is not None and kept:
         lines += [f"nothing was proven faster than {record.candidate.proposer.removeprefix(BASELINE)}, which this file runs"]
+        lines += [f"    {name}: {_in(regime)}" for name, regime in sorted(measured.regimes.items()) if regime.speedup < LEAST]
     elif measured is not None:
         lines += [f"{measured.verdict}: {_times(measured.speedup, measured.interval)} of {measured.best_baseline}, the best of its baselines"]
         lines += [f"    {name}: {_in(regime)}" for name, regime in sorted(measured.regimes.items())]

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from warpwright.timing.regimes import LEAST
+
 Line = Mapping[str, Any]
 
 RESAMPLES = 4000
@@ -42,7 +44,7 @@ class Summary:
     eager: Mean | None
     """Against eager."""
     below: tuple[str, ...]
-    """Tasks slower than 0.98 of their best baseline."""
+    """Tasks whose program, or kept baseline, is below LEAST of the best baseline in a regime, which is named where it is not the declared one."""
     large: Mapping[float, int]
     """Factor over eager -> number of tasks that reach it."""
 
@@ -57,7 +59,7 @@ def summarise(lines: Sequence[Line]) -> Summary:
         verdicts=dict(Counter(line["verdict"] for line in lines if line.get("verdict"))),
         best=geometric_mean(best),
         eager=geometric_mean(eager),
-        below=tuple(line["task"] for line, value in zip(scored, best, strict=True) if value < 0.98),
+        below=tuple(said for line in scored for said in below(line)),
         large={factor: sum(value >= factor for value in eager) for factor in (1.1, 1.5, 2.0, 5.0, 10.0)},
     )
 
@@ -66,6 +68,14 @@ def speedup(line: Line, against: str) -> float:
     """Return a line's speed-up against "best" or "eager"; 1.0 for a task whose original is kept."""
     value = (line.get("speedup") or {}).get(against)
     return float(value) if value and line["status"] == "ok" else 1.0
+
+
+def below(line: Line) -> list[str]:
+    """Return what is said of a line whose program is below LEAST of its best baseline, once, or for each regime that is not the declared one."""
+    if speedup(line, "best") < LEAST:
+        return [f"{line['task']} ({speedup(line, 'best'):.2f}x)"]
+    regimes = line.get("regimes") or {} if line["status"] == "ok" else {}
+    return [f"{line['task']} ({name}, {one['speedup']:.2f}x)" for name, one in sorted(regimes.items()) if one["speedup"] < LEAST]
 
 
 def geometric_mean(values: Sequence[float], seed: int = 0) -> Mean | None:

@@ -2,14 +2,16 @@
 
     log(speed-up) = log(estimate of the original / estimate of the recipe) + sum of the weights of the recipe's techniques
 
-The weights begin at 0 and are learned by recursive least squares, one record after another: where the cost model thinks too well of a technique on
-this program, recipes with it come later. A recipe that did not pass teaches nothing: whether it errs too much often hangs on one other action.
+The weights begin at 0, or at what other programs taught (`Prior`, learned by `learn/policy/priors.py`), and are learned by recursive least squares,
+one record after another: where the cost model thinks too well of a technique on this program, recipes with it come later. A recipe that did not pass
+teaches nothing: whether it errs too much often hangs on one other action.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from warpwright.search.moves import Moves, Recipe
 
@@ -19,13 +21,36 @@ PRIOR = 0.5
 NOISE = 0.05
 """Variance of what remains: how techniques act on one another, and where they stand."""
 
+OPTIMISM = 0.3
+"""Standard deviations that are added to what is expected where the most hopeful recipe is asked for."""
+
+
+@dataclass(frozen=True)
+class Prior:
+    """What is thought of the weights before anything of a program was measured: technique -> mean, variance."""
+
+    weights: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    noise: float = NOISE
+
+    def mean(self, technique: str) -> float:
+        """Return the mean of a technique's weight; 0 of one that nothing is known of."""
+        return self.weights[technique][0] if technique in self.weights else 0.0
+
+    def variance(self, technique: str) -> float:
+        """Return the variance of a technique's weight."""
+        return self.weights[technique][1] if technique in self.weights else PRIOR
+
+
+NOTHING = Prior()
+"""The cost model is taken at its word."""
+
 
 class Costs:
     """What is expected of one space's recipes."""
 
-    def __init__(self, moves: Moves, known: Mapping[Recipe, float] | None = None) -> None:
+    def __init__(self, moves: Moves, known: Mapping[Recipe, float] | None = None, prior: Prior = NOTHING) -> None:
         """`known`: recipe -> speed-up, what is learned at once."""
-        self.moves = moves
+        self.moves, self.prior = moves, prior
         self._weights: dict[str, float] = {}
         self._covariance: dict[str, dict[str, float]] = {}
         for recipe, speedup in (known or {}).items():
@@ -33,14 +58,20 @@ class Costs:
 
     def factor(self, technique: str) -> float:
         """Return how many times as fast a program with a technique is as the cost model says."""
-        return math.exp(self._weights.get(technique, 0.0))
+        return math.exp(self._weight(technique))
 
     def gain(self, recipe: Recipe) -> float:
         """Return the log of the speed-up that is expected; -inf for a recipe without an estimate."""
         start, seconds = self.moves.estimate(()), self.moves.estimate(recipe)
         if start <= 0 or seconds <= 0:
             return -math.inf
-        return math.log(start / seconds) + sum(self._weights.get(name, 0.0) for name in _techniques(recipe))
+        return math.log(start / seconds) + sum(map(self._weight, _techniques(recipe)))
+
+    def hope(self, recipe: Recipe) -> float:
+        """Return the log of the speed-up that a recipe may have: what is expected and OPTIMISM deviations more, so that the unknown is tried."""
+        names = _techniques(recipe)
+        shared = sum(self._shared(one, other) for one in names for other in names)
+        return self.gain(recipe) + OPTIMISM * math.sqrt(max(0.0, shared) + self.prior.noise)
 
     def best(self, recipes: Sequence[Recipe]) -> Recipe:
         """Return the recipe of which most is expected; of equals, and where nothing is estimated, the first."""
@@ -52,15 +83,24 @@ class Costs:
         if speedup <= 0 or not names or math.isinf(expected):
             return
         for name in names:
-            self._weights.setdefault(name, 0.0)
-            self._covariance.setdefault(name, {name: PRIOR})
+            self._weights.setdefault(name, self.prior.mean(name))
+            self._covariance.setdefault(name, {name: self.prior.variance(name)})
         shared = {one: sum(row.get(name, 0.0) for name in names) for one, row in self._covariance.items()}
-        scale = NOISE + sum(shared[name] for name in names)
+        scale = self.prior.noise + sum(shared[name] for name in names)
         error = math.log(speedup) - expected
         for one, row in self._covariance.items():
             self._weights[one] += shared[one] / scale * error
             for other in shared:
                 row[other] = row.get(other, 0.0) - shared[one] * shared[other] / scale
+
+    def _weight(self, technique: str) -> float:
+        return self._weights[technique] if technique in self._weights else self.prior.mean(technique)
+
+    def _shared(self, one: str, other: str) -> float:
+        """Return the covariance of two techniques' weights."""
+        if one in self._covariance:
+            return self._covariance[one].get(other, 0.0)
+        return self.prior.variance(one) if one == other else 0.0
 
 
 def _techniques(recipe: Recipe) -> list[str]:

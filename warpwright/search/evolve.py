@@ -122,18 +122,7 @@ def _child(moves: Moves, rng: Random, island: Island, known: dict[Recipe, float]
             other = island.parent(rng)
             child = moves.repair((*parent[: rng.randint(0, len(parent))], *other[rng.randint(0, len(other)) :]))
         else:
-            child = _mutated(moves, rng, parent)
+            child = moves.mutated(rng, parent)
         if child not in known:
             return child
     return moves.walk(rng, rng.randint(1, 6))
-
-
-def _mutated(moves: Moves, rng: Random, parent: Recipe) -> Recipe:
-    """Return `parent` with one action inserted, removed or replaced."""
-    place = rng.randint(0, len(parent))
-    kind = rng.choice(("insert", "insert", "remove", "replace"))
-    if kind == "remove" and parent:
-        place = rng.randrange(len(parent))
-        return moves.repair(parent[:place] + parent[place + 1 :])
-    head = moves.walk(rng, 1, parent[:place])
-    return moves.repair((*head, *parent[place + (kind == "replace") :]))

@@ -99,6 +99,16 @@ class Moves:
         action = self.space.draw(self.ir(recipe), random) if len(recipe) < self.longest else None
         return None if action is None else (*recipe, action)
 
+    def mutated(self, random: Random, recipe: Recipe) -> Recipe:
+        """Return `recipe` with one action inserted, removed or replaced."""
+        place = random.randint(0, len(recipe))
+        kind = random.choice(("insert", "insert", "remove", "replace"))
+        if kind == "remove" and recipe:
+            place = random.randrange(len(recipe))
+            return self.repair(recipe[:place] + recipe[place + 1 :])
+        head = self.walk(random, 1, recipe[:place])
+        return self.repair((*head, *recipe[place + (kind == "replace") :]))
+
     def neighbours(self, random: Random, recipe: Recipe) -> Iterator[Recipe]:
         """Yield the recipes of one action more or less, in random order; in a space that draws, what it tries first and then NEAR draws."""
         if self.space.draw is None:

@@ -28,6 +28,9 @@ WORK = ("evaluate", "compare", "describe", "explain")
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
+LEAST_INTERVAL = 0.001
+"""Below the resolution of any timing of whole programs: two processes of one differ by more."""
+
 MOST_SECONDS = 120.0
 """Of timing, that a client may ask for."""
 
@@ -42,6 +45,8 @@ class Where:
     baselines: tuple[str, ...] = ()
     seconds: float = 10.0
     """At most this long is one program timed."""
+    interval: float = 0.0
+    """The share of the speed-up that its interval may reach to either side; 0: what the verdict needs."""
     regime: str = ""
     precision: str = "strict"
     mode: str = "as_is"
@@ -52,8 +57,8 @@ class Where:
     def settings(self) -> Settings:
         """Return the settings of the run that this is."""
         return Settings(
-            device=self.device, baselines=self.baselines, timing_seconds=self.seconds, regime=self.regime, precision=self.precision,  # type: ignore[arg-type]
-            mode=self.mode, scale=self.scale, options=self.options,
+            device=self.device, baselines=self.baselines, timing_seconds=self.seconds, interval=self.interval, regime=self.regime,
+            precision=self.precision, mode=self.mode, scale=self.scale, options=self.options,  # type: ignore[arg-type]
         )  # fmt: skip
 
 
@@ -168,12 +173,16 @@ def _where(data: Mapping[str, Any]) -> Where:
     seconds = float(_one_of(data, "seconds", (int, float), 10.0))
     if not 0 < seconds <= MOST_SECONDS:
         raise UsageError(f"expected `seconds` above 0 and up to {MOST_SECONDS:g}, saw {seconds:g}")
+    interval = float(_one_of(data, "interval", (int, float), 0.0))
+    if interval and not LEAST_INTERVAL <= interval < 1:
+        raise UsageError(f"expected `interval` as a share of the speed-up, from {LEAST_INTERVAL:g} up to 1, saw {interval:g}", "0.02 means 2 %")
     return Where(
         str(Path(task["path"]).resolve()),
         str(task.get("entry") or ""),
         str(_one_of(data, "device", (str,), "cpu")),
         tuple(_texts(data, "baselines")),
         seconds,
+        interval,
         str(_one_of(data, "regime", (str,), "")),
         str(task.get("precision", "strict")),
         str(task.get("mode", "as_is")),

@@ -391,13 +391,15 @@ class LocalEvaluator:
         """Time a verified candidate beside the baselines; return the verdict, which a timed call may have changed."""
         single = timed.TimedProgram(trusted.judge, worker, "candidate")
         turns = streamed.StreamedProgram(trusted.judge, worker, "candidate", trusted.calls) if trusted.calls else None
-        share, worthwhile = TIMING_SHARE if turns is None else BOTH_SHARE, self._measuring.worthwhile
+        share, worthwhile, interval = TIMING_SHARE if turns is None else BOTH_SHARE, self._measuring.worthwhile, self._measuring.interval
         self._bench.tell("timing")
         written = written_bytes(worker.pid)
         try:
             with self._bench.lock.exclusive():  # which may have taken long
                 seconds = min(self._measuring.seconds, self._bench.share(share, TIMING_OF_SPENT))
-                measurement = trusted.compare(single, turns, seconds, self._random, trusted.judge.hidden, worthwhile=worthwhile)
+                measurement = trusted.compare(
+                    single, turns, seconds, self._random, trusted.judge.hidden, worthwhile=worthwhile, interval=interval
+                )  # fmt: skip
             measurement = self._confirmed(trusted, worker, measurement, single, turns, seconds)
         except Rejected as rejected:
             return rejected.verdict, None

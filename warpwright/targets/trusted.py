@@ -234,9 +234,10 @@ class Trusted:
     def compare(
         self, program: measure.Timeable, streamed: measure.Timeable | None, seconds: float, rng: random.Random,
         hidden: Callable[[], verify.Shipment] | None = None, check_share: float = 0.1, worthwhile: float = 0.0,
+        interval: float = 0.0,
     ) -> Measurement:  # fmt: skip
         """Time a program beside the baselines in every regime. `check_share` is 0 for one of them: they share a worker, whose last output may be
-        another's. `streamed`: the same program in turns; None: the task has no stream."""
+        another's. `streamed`: the same program in turns; None: the task has no stream. `interval`: of the regime that the verdict is given in."""
         ways = {"single": (program, self.programs(), self.overhead)}
         if streamed is not None:
             ways["stream"] = (streamed, self.streams(), self.overhead / self.calls)
@@ -253,6 +254,7 @@ class Trusted:
                     way, beside, self.judge.fresh, seconds=seconds * (1.0 if name == chosen else regimes.OTHER_SHARE),
                     floor_seconds=self.floor, overhead_seconds=overhead, rng=rng, eligible=self.eligible,
                     hidden_inputs=hidden if name == "single" else None, check_share=check_share, worthwhile=worthwhile,
+                    interval=interval if name == chosen else 0.0,
                 )  # fmt: skip
             except TrustedFailed as error:
                 if not measured or not self.alive:

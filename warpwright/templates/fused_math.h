@@ -9,10 +9,34 @@ typedef bool vi;
 struct bf16 {
     unsigned short bits;
 };
+// Hopper's own conversions take an instruction for one element, or for two that are rounded together; elsewhere, and in translations for a CPU, they
+// are spelled out in operations of bits. Both round to the nearest (even), and a NaN stays one.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#define HALVES_IN_HARDWARE
+#endif
 // float16: a number below 2^-14 has no leading one; times 2^112 as bits of a float it is right all the same, and rounded where it was cut off.
 struct f16 {
     unsigned short bits;
 };
+#ifdef HALVES_IN_HARDWARE
+__device__ __forceinline__ float of_half(unsigned h) {
+    float x;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"((unsigned short)h));
+    return x;
+}
+__device__ __forceinline__ unsigned both_small(float low, float high) {
+    unsigned two;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(two) : "f"(high), "f"(low));
+    return two;
+}
+__device__ __forceinline__ unsigned to_half(float x) { return both_small(x, 0.f) & 0xffffu; }
+__device__ __forceinline__ unsigned both(float low, float high) {
+    unsigned two;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(two) : "f"(high), "f"(low));
+    return two;
+}
+__device__ __forceinline__ unsigned upper(float x) { return both(x, 0.f) & 0xffffu; }
+#else
 __device__ __forceinline__ float of_half(unsigned h) {
     const float x = __uint_as_float((h & 0x7fffu) << 13) * 5.192296858534828e33f;  // 2^112
     const unsigned u = (h & 0x7c00u) == 0x7c00u ? 0x7f800000u | (h & 0x3ffu) << 13 : __float_as_uint(x);
@@ -25,6 +49,13 @@ __device__ __forceinline__ unsigned to_half(float x) {
     h = size >= 65520.f ? 0x7c00u : x != x ? 0x7e00u : h;
     return h | (__float_as_uint(x) >> 16 & 0x8000u);
 }
+__device__ __forceinline__ unsigned both_small(float low, float high) { return to_half(low) | to_half(high) << 16; }
+__device__ __forceinline__ unsigned upper(float x) {
+    const unsigned u = __float_as_uint(x);
+    return x != x ? 0x7fc0u : (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+}
+__device__ __forceinline__ unsigned both(float low, float high) { return upper(low) | upper(high) << 16; }
+#endif
 __device__ __forceinline__ float number(float x) { return x; }
 __device__ __forceinline__ float number(f16 x) { return of_half(x.bits); }
 __device__ __forceinline__ float number(bf16 x) { return __uint_as_float((unsigned)x.bits << 16); }
@@ -32,10 +63,6 @@ __device__ __forceinline__ float number(int x) { return (float)x; }
 __device__ __forceinline__ float number(long long x) { return (float)x; }
 __device__ __forceinline__ float number(bool x) { return (float)x; }
 __device__ __forceinline__ float number(unsigned char x) { return (float)x; }
-__device__ __forceinline__ unsigned upper(float x) {
-    const unsigned u = __float_as_uint(x);
-    return x != x ? 0x7fc0u : (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
-}
 __device__ __forceinline__ void put(float* p, float x) { *p = x; }
 __device__ __forceinline__ void put(bf16* p, float x) { p->bits = (unsigned short)upper(x); }
 __device__ __forceinline__ void put(f16* p, float x) { p->bits = (unsigned short)to_half(x); }
@@ -82,7 +109,6 @@ __device__ __forceinline__ void load(float (&x)[width], const f16* p) {
         small_halves(x, v.x), small_halves(x + 2, v.y), small_halves(x + 4, v.z), small_halves(x + 6, v.w);
     }
 }
-__device__ __forceinline__ unsigned both(float low, float high) { return upper(low) | upper(high) << 16; }
 template <int width>
 __device__ __forceinline__ void store(float* p, const float (&x)[width]) {
     if constexpr (width == 1) *p = x[0];
@@ -115,7 +141,6 @@ __device__ __forceinline__ void store_past(bf16* p, const float (&x)[width]) {
     if constexpr (width == 4) __stcs((uint2*)p, make_uint2(both(x[0], x[1]), both(x[2], x[3])));
     if constexpr (width == 8) __stcs((uint4*)p, make_uint4(both(x[0], x[1]), both(x[2], x[3]), both(x[4], x[5]), both(x[6], x[7])));
 }
-__device__ __forceinline__ unsigned both_small(float low, float high) { return to_half(low) | to_half(high) << 16; }
 template <int width>
 __device__ __forceinline__ void store(f16* p, const float (&x)[width]) {
     if constexpr (width == 1) put(p, x[0]);

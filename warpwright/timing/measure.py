@@ -132,6 +132,7 @@ class _Block:
     rng: Random
     check_share: float
     worthwhile: float
+    interval: float
     clock: Callable[[], float]
     fewest_hidden: int
     """Calls on hidden inputs before it ends, however the draws fell; those of an earlier block count."""
@@ -162,6 +163,7 @@ def compare(
     eligible: Collection[str] | None = None,
     hidden_inputs: Callable[[], Any] | None = None,
     worthwhile: float = 0.0,
+    interval: float = 0.0,
     clock: Callable[[], float] = time.monotonic,
 ) -> Measurement:
     """Time `candidate` beside `baselines` for about `seconds` at most, the checks of outputs not counted, and return the measurement.
@@ -169,8 +171,9 @@ def compare(
     `hidden_inputs` makes inputs of other distributions: between the timed passes the candidate is called on them, untimed, and checked, so that
     a program cannot be right while it is verified and wrong from then on. `eligible` names the baselines that passed the verifier: the others
     are timed for the table but cannot be the best one. The time counts from the second pass on, because the first may compile; confirming a
-    speed-up above 3x may add half as much again. `worthwhile`: the run ends early once the speed-up is surely below this. Raises BelowFloor,
-    WrongDuringTiming, and whatever a worker raises.
+    speed-up above 3x may add half as much again. `worthwhile`: the run ends early once the speed-up is surely below this. `interval`: the share of
+    the speed-up that its interval may reach to either side before the run ends, whatever the verdict, if there is time; 0: what the verdict needs.
+    Raises BelowFloor, WrongDuringTiming, and whatever a worker raises.
     """
     chosen = frozenset(baselines if eligible is None else eligible) & frozenset(baselines)
     if not chosen:
@@ -178,7 +181,9 @@ def compare(
     programs = {CANDIDATE: candidate, **baselines}
 
     def block(time_limit: float, fewest_hidden: int) -> tuple[_Block, _Look]:
-        current = _Block(programs, chosen, fresh_inputs, hidden_inputs, overhead_seconds, rng, check_share, worthwhile, clock, fewest_hidden)
+        current = _Block(
+            programs, chosen, fresh_inputs, hidden_inputs, overhead_seconds, rng, check_share, worthwhile, interval, clock, fewest_hidden
+        )  # fmt: skip
         return current, _run_block(current, time_limit, floor_seconds)
 
     first, look = block(seconds, FEWEST_HIDDEN)
@@ -213,7 +218,7 @@ def _run_block(block: _Block, seconds: float, floor_seconds: float) -> _Look:
         next_at = next_look(pairs)
         look = _look(block)
         _check_floor(block, floor_seconds)
-        if over or _not_worthwhile(look, block.worthwhile, taken, seconds) or _decided(look, taken, seconds):
+        if over or _not_worthwhile(look, block.worthwhile, taken, seconds) or _decided(look, taken, seconds, block.interval):
             if block.check_share > 0:  # however the draws fell: a program that counts its calls has had most of them by now
                 _check(block)
                 _hidden_check(block)
@@ -233,10 +238,12 @@ def _not_worthwhile(look: _Look, worthwhile: float, spent: float, seconds: float
     return look.high < worthwhile and (not _early(spent, seconds) or look.high < 1 / PLAIN)
 
 
-def _decided(look: _Look, spent: float, seconds: float) -> bool:
-    """Whether a look ends the run after `spent` of its `seconds`."""
+def _decided(look: _Look, spent: float, seconds: float, interval: float = 0.0) -> bool:
+    """Whether a look ends the run after `spent` of its `seconds`; with an `interval` only where the ends are as close as that."""
     if look.verdict == "UNSURE" or (_early(spent, seconds) and look.high >= 1 / PLAIN and look.low <= PLAIN):
         return False
+    if interval:
+        return look.high / look.low <= (1 + interval) ** 2
     return look.verdict != "FASTER" or look.high / look.low <= PRECISE or spent >= PRECISE_SHARE * seconds
 
 

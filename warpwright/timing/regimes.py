@@ -3,7 +3,8 @@
     single   one call at a time: the device idle and its caches cold before each
     stream   many calls in one span of the clock, each on inputs of its own
 
-A task declares which of the two it is judged in. A program is FASTER only where it is not SLOWER in the other.
+A task declares which of the two it is judged in. A program is FASTER only where it is not SLOWER in the other, nor stands below LEAST of the best
+baseline there.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from warpwright.errors import UsageError
 
 REGIMES = ("single", "stream")
 
+LEAST = 0.98
+"""Of the best baseline's speed: what no program that is recommended falls below in any regime, if another one does not."""
 OTHER_SHARE = 0.3
 """Of the time of the declared regime: what the other one is timed for."""
 
@@ -55,10 +58,15 @@ def joined(measured: Mapping[str, Measurement], chosen: str, left_out: Mapping[s
 def _allowed(regime: str, measured: Mapping[str, Measurement]) -> tuple[Comparison, str]:
     """Return the verdict, and why it is not that of its regime alone."""
     verdict = measured[regime].verdict
-    slower = [name for name, one in measured.items() if name != regime and one.verdict == "SLOWER"]
+    slower = [name for name, one in measured.items() if name != regime and _gives_away(one)]
     if verdict == "FASTER" and slower:
         return "UNSURE", f"faster in {regime}, but slower in {slower[0]}"
     return verdict, ""
+
+
+def _gives_away(measured: Measurement) -> bool:
+    """Is it slower, or seems so without a decision?"""
+    return measured.verdict == "SLOWER" or (measured.verdict == "UNSURE" and measured.speedup < LEAST)
 
 
 def _regime(measured: Measurement) -> Regime:

@@ -48,7 +48,9 @@ CHECKS: Mapping[str, Check] = {
     "background": Check("cheated", "after a call returned, no thread and no child goes on working, and the process has no second CUDA context"),
     "late_output": Check("cheated", "the output that a call returned does not change afterwards"),
     "global_flags": Check(
-        "wrong", "global settings are left as they were: TF32, default dtype, threads, grad mode, generators, environment, warnings, signals"
+        "wrong",
+        "global settings are left as they were: TF32, default dtype, threads, grad mode, generators, environment, warnings, signals, "
+        "alarms and timers",
     ),
     # the output
     "output_type": Check("cheated", "outputs are plain, dense torch.Tensor with a storage of full size: no subclass, no lazy or fake tensor"),

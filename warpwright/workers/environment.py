@@ -24,17 +24,20 @@ def _trusted_caches(apart: bool) -> dict[str, str]:
     environment = {name: os.path.abspath(os.environ[name]) for name in SHARED_CACHES if os.environ.get(name)}
     if not apart:
         return environment
-    kept = native.cache_folder() / f"torch-{metadata.version('torch')}"
-    if " " in str(kept):  # torch.compile does not quote the paths that it gives to the C++ compiler
-        return environment
-    return {name: str(kept / OWN_PLACES[name]) for name in SHARED_CACHES} | environment
+    folder = native.cache_folder().absolute()
+    own = {"WARPWRIGHT_CACHE": str(folder)}
+    if " " in str(folder):  # torch.compile does not quote the paths that it gives to the C++ compiler
+        return own | environment
+    kept = folder / f"torch-{metadata.version('torch')}"
+    return own | {name: str(kept / OWN_PLACES[name]) for name in SHARED_CACHES} | environment
 
 
 def of_worker(folder: str, trusted: bool, apart: bool) -> dict[str, str]:
     """Return the variables that keep every cache of a worker in its own folder.
 
     A trusted worker uses the compile caches that this process was given, or, where candidates have users of their own (`apart`), those of the
-    package: compiling a baseline anew takes 15 s, up to minutes. An untrusted one never does, because it could leave a slow or a wrong program there.
+    package: compiling a baseline anew takes 15 s, up to minutes; the kernels of an original that is CUDA text 3.5 s, and the core of the mpi domain
+    20 s, in the judge and again in the baselines' process. An untrusted one never does, because it could leave a slow or a wrong program there.
     """
     own = {name: os.path.normpath(os.path.join(folder, place)) for name, place in OWN_PLACES.items()}
     environment = _trusted_caches(apart) if trusted else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from warpwright.domains.graph.cuda.kernel import CudaKernel
 from warpwright.domains.graph.cuda.plan import DEFAULT, Tuning
 from warpwright.domains.graph.ir import GraphIR, run
 from warpwright.domains.graph.lower import Original, lower
+from warpwright.domains.graph.techniques import fuse
 from warpwright.domains.graph.techniques.fuse import FuseCuda, fuse_cuda
 from warpwright.domains.graph.techniques.schedule import ChannelsLast
 
@@ -197,6 +199,11 @@ def test_a_tensor_that_lies_otherwise_than_captured_is_copied() -> None:
     torch.testing.assert_close(optimized(odd)[0], STRIDED[5](odd))
 
 
+def in_tiles(kernel: CudaKernel) -> bool:
+    """Does a kernel turn an operand in shared memory?"""
+    return re.search(r"__shared__ (__align__\(16\) )?float s\d+\[", kernel.text) is not None
+
+
 class Turned(Several):
     """Element-wise chains of tensors that lie in two orders: `x` and `z` with the channels last, `y` with the channels first."""
 
@@ -209,10 +216,49 @@ def test_tensors_that_lie_in_two_orders_are_turned_in_shared_memory(size: tuple[
     x, y, z = torch.randn(size).to(memory_format=torch.channels_last), torch.randn(size), torch.randn(size).bfloat16()
     z = z.to(memory_format=torch.channels_last)
     kernels, optimized = fused(captured(Turned([]), x, y, z))
-    assert sum("__shared__ float s" in kernel.text for kernel in kernels) >= 3
+    assert sum(in_tiles(kernel) for kernel in kernels) >= 3
     assert not any(kernel.copied for kernel in kernels)
     for seen, plain in zip(optimized(x, y, z), Turned([])(x, y, z), strict=True):
         assert seen.stride() == plain.stride()
+        torch.testing.assert_close(seen, plain)
+
+
+class TurnedHalves(Several):
+    """What stands around a convolution in float16 with the channels last: `x` is turned back to float32, `y` to float16."""
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor, each: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        back = torch.relu(x.float() * 0.5 + each.reshape(1, -1, 1, 1)).contiguous()
+        return back, (y * 4).to(torch.float16, memory_format=torch.channels_last), (x * 2).contiguous()
+
+
+@pytest.mark.parametrize(("size", "at_once"), [
+    ((1, 24, 12, 9), 8), ((1, 20, 18, 6), 4),
+    *(pytest.param(*case, marks=pytest.mark.slow) for case in (((2, 64, 16, 18), 8), ((1, 8, 6, 52), 8), ((1, 13, 11, 13), 1))),
+], ids=str)  # fmt: skip
+def test_halves_are_turned_by_wide_reads_and_writes(size: tuple[int, ...], at_once: int) -> None:
+    x, y, each = torch.randn(size).half().to(memory_format=torch.channels_last), torch.randn(size), torch.randn(size[1])
+    kernels, optimized = fused(captured(TurnedHalves([]), x, y, each))
+    assert all(in_tiles(kernel) for kernel in kernels) and max(kernel.generated.vector for kernel in kernels) == at_once
+    for seen, plain in zip(optimized(x, y, each), TurnedHalves([])(x, y, each), strict=True):
+        assert seen.stride() == plain.stride() and seen.dtype == plain.dtype
+        torch.testing.assert_close(seen, plain)
+
+
+class Heads(Several):
+    """What attention does with its heads: dimensions change places, and the copy into order stands alone."""
+
+    def forward(self, x: torch.Tensor, each: torch.Tensor, counts: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        turned = F.gelu(x.permute(0, 2, 1, 3) + each)
+        return turned.transpose(2, 3).contiguous(), x.transpose(1, 2).contiguous(), counts.t().contiguous()
+
+
+def test_large_copies_into_order_are_kernels_and_those_of_integers_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fuse, "LEAST_COPIED", 1)
+    x, each, counts = torch.randn(2, 33, 4, 24), torch.randn(24), torch.arange(2**25, 2**25 + 1600).reshape(40, 40)
+    kernels, optimized = fused(captured(Heads([]), x, each, counts))
+    assert sum("contiguous" in kernel.__name__ for kernel in kernels) == 2 and sum(in_tiles(kernel) for kernel in kernels) == 1
+    for seen, plain in zip(optimized(x, each, counts), Heads([])(x, each, counts), strict=True):
+        assert seen.stride() == plain.stride() and seen.dtype == plain.dtype
         torch.testing.assert_close(seen, plain)
 
 
@@ -231,7 +277,7 @@ def test_a_convolution_with_channels_last_is_turned_before_and_after() -> None:
     technique = FuseCuda()
     after = technique.apply(ir, next(iter(technique.sites(ir))))
     first, last = (node.target for node in after.graph.nodes if isinstance(node.target, CudaKernel))
-    assert "__shared__ float s" in first.text and "__shared__ float s" in last.text and first.laid and not last.laid
+    assert in_tiles(first) and in_tiles(last) and first.laid and not last.laid
     [seen] = run(after, [x], dict(model.state_dict()), torch.float32, flat=True)
     torch.testing.assert_close(seen, model(x))
 

@@ -55,7 +55,7 @@ def reached(layout: Layout) -> list[tuple[int, ...]]:
     return sorted(tuple(sum(i * loop.strides[t] for i, loop in zip(step, loops, strict=True)) for t in range(count)) for step in steps)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(programs(), st.booleans())
 def test_the_loops_reach_the_elements_of_the_calls(program: Program, plain: bool) -> None:
     placement = arranged(program, ["result"] if plain else [])

@@ -62,8 +62,19 @@ def any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scans, "LEAST_COLUMNS", 1)
 
 
-@pytest.mark.parametrize("name", FORMS)
-@pytest.mark.parametrize("size", [(3, 5000), (130, 8), (9, 333), (2, 4097), (5, 2048)], ids=str)
+SIZES = ((3, 5000), (130, 8), (9, 333), (2, 4097), (5, 2048))
+AT_ONCE = 2
+"""Sizes of each form in the fast part, which take turns: each is met by two forms in five."""
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        pytest.param(name, size, id=f"{size}-{name}", marks=[pytest.mark.slow] * ((at - AT_ONCE * number) % len(SIZES) >= AT_ONCE))
+        for at, size in enumerate(SIZES)
+        for number, name in enumerate(FORMS)
+    ],
+)
 def test_forms(name: str, size: tuple[int, ...]) -> None:
     torch.manual_seed(0)
     x, mask = torch.rand(size) + 0.5, torch.rand(size) > 0.5

@@ -30,7 +30,7 @@ def packed(array: Any) -> bytes:
 slices = st.tuples(*[st.builds(slice, st.none() | st.integers(-9, 9), st.none() | st.integers(-9, 9), st.sampled_from((None, 1, 2, -1, -3)))] * 3)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(slices, st.permutations(range(3)), st.sampled_from(("u1", "<f4", "<f8", "<c16")))
 def test_any_slice_of_numpy_is_packed_in_its_order(part: tuple[slice, ...], order: list[int], dtype: str) -> None:
     array = np.arange(7 * 6 * 5).reshape(7, 6, 5).astype(dtype).transpose(order)[part]

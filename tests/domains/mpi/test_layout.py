@@ -65,7 +65,7 @@ def spread(layout: Layout) -> list[int]:
     return [place for offset, length in zip(*map(np.ndarray.tolist, layout.runs()), strict=True) for place in range(offset, offset + length)]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(trees)
 def test_the_order_of_the_bytes_is_kept(tree: Tree) -> None:
     layout, expected = built(tree), places(tree)
@@ -73,7 +73,7 @@ def test_the_order_of_the_bytes_is_kept(tree: Tree) -> None:
     assert layout.span == ((min(expected), max(expected) + 1) if expected else (0, 0))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=70, deadline=None)
 @given(trees, st.integers(0, 200), st.integers(0, 200))
 def test_any_part_of_the_stream_is_packed_and_unpacked(tree: Tree, first: int, length: int) -> None:
     layout, where = built(tree), np.array(places(tree), np.int64)
@@ -90,7 +90,7 @@ def test_any_part_of_the_stream_is_packed_and_unpacked(tree: Tree, first: int, l
     assert np.array_equal(target, expected)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=70, deadline=None)
 @given(trees)
 def test_it_prints_as_code_that_parses_back(tree: Tree) -> None:
     text = built(tree).canonical()

@@ -43,7 +43,7 @@ graphs = st.integers(2, 12).flatmap(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(graphs)
 def test_hosts_stay_as_full_and_never_more_passes_between_them(graph: tuple[list[int], Edges]) -> None:
     hosts, edges = graph

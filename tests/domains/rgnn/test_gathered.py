@@ -14,6 +14,7 @@ from warpwright.domains.rgnn.emit.eager import value_of
 from warpwright.domains.rgnn.emit.launch import Runner
 from warpwright.domains.rgnn.emit.own import gathered
 from warpwright.domains.rgnn.emit.own.kernel import Launch
+from warpwright.domains.rgnn.emit.riding import riding
 from warpwright.domains.rgnn.emit.rows import Kernel, added, is_product, lower
 from warpwright.domains.rgnn.front import trace
 from warpwright.domains.rgnn.index import Index
@@ -40,13 +41,15 @@ class Beside(Runner):
 
     def __init__(self, schedule: Any, launch_: Launch, inputs: dict[str, torch.Tensor]) -> None:
         super().__init__(schedule)
-        self.launch_, self.given, self.taken = launch_, inputs, 0
+        self.launch_, self.given, self.taken, self.riders = launch_, inputs, 0, 0
 
     def memory(self, like: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
         return torch.full(shape, torch.nan)  # what is not written is seen
 
     def gather(self, kernel: Kernel) -> gathered.Gather | None:
         found = gathered.gather_of(self.schedule, kernel)
+        if found is not None and found.rider is not None:
+            assert self.sums.of[found.rider.result] == self.sums.of[found.result]
         return None if found is None or found.sums in self.sums.of else found
 
     def zero(self, memory: torch.Tensor, position: int, kernel: Kernel, number: int, index: Index) -> None:
@@ -60,6 +63,7 @@ class Beside(Runner):
         found, program = self.gather(kernel), self.schedule.program
         if found is not None:
             self.taken += 1
+            self.riders += found.rider is not None
             gathered.prepared(self.launch_, found, self.schedule, kernel, index).launch(0, values)
             return
         own = [None if i in kernel.stored else value for i, value in enumerate(values)]
@@ -83,32 +87,39 @@ def compiled(name: str, rows: Any, sizes: dict[int, int], options: Options) -> t
     return plan(layer, tuple((key, *spec) for key, spec in given.items()), tuple(given), rows, options), given
 
 
+WIDE = ("rgcn_sum", "rgat_single")
+"""The layers that have rows of 64 numbers in the fast part."""
+SIZED = [(name, {6: 12, 5: 20}, False) for name in NAMES] + [
+    pytest.param(name, {6: 64, 5: 64}, True, marks=[pytest.mark.slow] * (name not in WIDE)) for name in NAMES
+]  # fmt: skip
+
+
 @pytest.mark.compiler
-@pytest.mark.parametrize("name", NAMES)
-def test_layers_are_those_of_float64(launch: Launch, name: str) -> None:
-    """A hub's pair is cut in three; rows are 12 and 20 numbers wide, or 64."""
-    for sizes, fuse in (({6: 12, 5: 20}, True), ({6: 64, 5: 64}, True)):
-        whole, given = compiled(name, SPARSE, sizes, Options())
-        index = graph(20, 260, 4, hub=150)
-        random = torch.Generator().manual_seed(1)
-        wide = {
-            key: (torch.randn(*(() if domain is Domain.ONE else (index.rows[domain],)), *shape, generator=random) / max(shape, default=1) ** 0.5)
-            .double().requires_grad_()
-            for key, (domain, shape) in given.items()
-        }  # fmt: skip
-        (wanted,) = interpret(trace(LAYERS[name][0], given), index, wide)
-        weights = torch.cos(torch.arange(wanted.numel(), dtype=torch.float64)).reshape(wanted.shape)
-        gradients = torch.autograd.grad(wanted, list(wide.values()), weights)
-        inputs: dict[str, torch.Tensor] = {key: x.detach().float() for key, x in wide.items()}
-        forward = Beside(lower(whole.forward, fuse), launch, inputs)
-        out, *saved = forward(index, inputs)
-        assert whole.backward is not None
-        inputs |= {f"saved{i}": x for i, x in enumerate(saved)} | {GRADIENT: weights.float()}
-        backward = Beside(lower(whole.backward, fuse), launch, inputs)
-        found = [out, *backward(index, {key: inputs[key] for key in whole.backward.names()})]
-        assert forward.taken + backward.taken
-        for a, b in zip(found, (wanted.detach(), *gradients), strict=True):
-            assert (a - b).norm() <= 2e-6 * max(1e-3, float(b.norm())), (name, fuse, float((a - b).norm() / b.norm()))
+@pytest.mark.parametrize(("name", "sizes", "ride"), SIZED, ids=str)
+def test_layers_are_those_of_float64(launch: Launch, name: str, sizes: dict[int, int], ride: bool) -> None:
+    """A hub's pair is cut in three; rows are 12 and 20 numbers wide, or 64. Of RGAT's gradient of x a part rides with the product."""
+    whole, given = compiled(name, SPARSE, sizes, Options())
+    index = graph(20, 260, 4, hub=150)
+    random = torch.Generator().manual_seed(1)
+    wide = {
+        key: (torch.randn(*(() if domain is Domain.ONE else (index.rows[domain],)), *shape, generator=random) / max(shape, default=1) ** 0.5)
+        .double().requires_grad_()
+        for key, (domain, shape) in given.items()
+    }  # fmt: skip
+    (wanted,) = interpret(trace(LAYERS[name][0], given), index, wide)
+    weights = torch.cos(torch.arange(wanted.numel(), dtype=torch.float64)).reshape(wanted.shape)
+    gradients = torch.autograd.grad(wanted, list(wide.values()), weights)
+    inputs: dict[str, torch.Tensor] = {key: x.detach().float() for key, x in wide.items()}
+    forward = Beside(lower(whole.forward), launch, inputs)
+    out, *saved = forward(index, inputs)
+    assert whole.backward is not None
+    inputs |= {f"saved{i}": x for i, x in enumerate(saved)} | {GRADIENT: weights.float()}
+    backward = Beside(lower(riding(whole.backward), ride=True) if ride else lower(whole.backward), launch, inputs)
+    found = [out, *backward(index, {key: inputs[key] for key in whole.backward.names()})]
+    assert forward.taken + backward.taken
+    assert (backward.riders > 0) is (ride and name == "rgat_single")
+    for a, b in zip(found, (wanted.detach(), *gradients), strict=True):
+        assert (a - b).norm() <= 2e-6 * max(1e-3, float(b.norm())), (name, ride, float((a - b).norm() / b.norm()))
 
 
 @pytest.mark.parametrize("name", NAMES)

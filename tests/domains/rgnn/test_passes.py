@@ -23,7 +23,7 @@ names = st.sampled_from(sorted(LAYERS))
 graphs = st.builds(
     graph, nodes=st.integers(1, 12), count=st.integers(0, 60), relations=st.integers(1, 6), seed=st.integers(0, 5), hub=st.integers(0, 20)
 )
-quick = settings(max_examples=25, deadline=None)
+quick = settings(max_examples=10, deadline=None)
 
 
 def program_of(name: str) -> Program:

@@ -4,41 +4,28 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
-import subprocess
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sass_cubins import cubin, task_path
+from fake_driver import compiled, evaluated, marked
+from sass_cubins import task_path
 
 from warpwright import domains
 from warpwright.base import Budget, Candidate, Source
+from warpwright.domains.sass import script
 from warpwright.errors import TaskError, UsageError, WorkerDied, WorkerTimeout
 from warpwright.loop import optimize
 from warpwright.space import Measuring
 from warpwright.targets.cubin import judging, racing, shipping
 from warpwright.targets.cubin.evaluator import CubinEvaluator, comparison
 from warpwright.targets.cubin.judging import interval
+from warpwright.targets.cubin.process import Child, Process
 
-HERE = Path(__file__).parent
 pytestmark = pytest.mark.compiler
-
-
-def compiled(library: Path, *options: str) -> Path:
-    """Compile the driver without a GPU."""
-    if shutil.which("cc") is None:
-        pytest.skip("needs a C compiler")
-    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-w", *options, "-o", str(library), str(HERE / "fake_cuda.c")], check=True, timeout=250)
-    return library
-
-
-def evaluated(driver: Path, folder: Path) -> CubinEvaluator:
-    path = task_path("saxpy_90", folder)
-    task = domains.describe(path, {"harness": str(HERE / "saxpy_harness.py")})
-    return CubinEvaluator(task, "cubin:0", Measuring(), str(driver), path)
 
 
 @pytest.fixture(scope="module")
@@ -50,14 +37,6 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def evaluator(driver: Path, tmp_path: Path) -> Iterator[CubinEvaluator]:
     with evaluated(driver, tmp_path) as made:
         yield made
-
-
-def marked(mark: bytes) -> bytes:
-    """Return saxpy's cubin with a mark in the padding behind its code."""
-    read = cubin("saxpy_90")
-    code = read.code("saxpy")
-    end = code.offset + code.size
-    return read.data[: end - 16] + mark + read.data[end - 16 + len(mark) :]
 
 
 def ask(evaluator: CubinEvaluator, mark: bytes, seconds: float = 5.0) -> dict[str, list[float]]:
@@ -175,6 +154,47 @@ def test_a_broken_context_and_a_hang_cost_one_candidate(evaluator: CubinEvaluato
         ask(evaluator, b"HANGS", 1.0)
     assert ask(evaluator, b"OTHER")["differ"] == [0, 0]
     assert len(evaluator.child.starts) == 3
+
+
+def waiting(child: Child) -> Process:
+    """Return the child's spare, once it holds its context."""
+    child.keep_spare()
+    until = time.monotonic() + 60.0
+    while child.spare is not None and not child.spare.has_answered:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    assert child.spare is not None
+    return child.spare
+
+
+def test_a_spare_takes_over_from_a_child_that_broke(driver: Path, tmp_path: Path) -> None:
+    with evaluated(driver, tmp_path) as evaluator:
+        child, text = evaluator.child, script.write(evaluator.shipped.original)
+        [record] = evaluator.evaluate([Candidate(Source("sass", (("schedule.json", text),), "saxpy"), "cubin")])
+        assert record.status == "ok" and child.spare is not None  # whoever searches keeps one
+        spare = waiting(child)
+        with pytest.raises(WorkerDied, match="700"):
+            ask(evaluator, b"ERROR")
+        assert child.process is None and child.spare is spare  # it is not told of the failure
+        assert ask(evaluator, b"WRONG")["differ"] == [1, 1] and child.process is spare and child.spare is None
+        assert len(child.starts) == 2 and len(child.replacements) == 1 and child.replacements[0] >= child.starts[1]
+        child.keep_spare()
+        both = (child.process, child.spare)
+    assert all(process is not None and process.popen.poll() is not None for process in both)  # none outlives the evaluator
+
+
+def test_what_is_not_ready_or_cannot_take_over_is_no_spare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with evaluated(compiled(tmp_path / "libfake.so", "-DFULL"), tmp_path) as evaluator:
+        child = evaluator.child
+        child.start()
+        spare = waiting(child)
+        child.kill()
+        with monkeypatch.context() as patched:
+            patched.setattr(Process, "has_answered", False)
+            assert child.start() and child.spare is spare  # it is kept for the next time
+        child.kill()
+        assert child.start() and child.process is not spare and child.spare is None  # the device has no memory left for one
+        assert spare.popen.poll() == 2 and len(child.replacements) == 2
 
 
 def test_a_foreign_schedule_is_checked_and_refused(evaluator: CubinEvaluator) -> None:

@@ -1,11 +1,13 @@
-"""The verbs of the sass domain: sass show, check, apply, learn. docs/sass.md says what they are for."""
+"""The verbs of the sass domain: sass show, check, apply, learn, flags. docs/sass.md says what they are for."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from warpwright.cli.common import DONE, NOT_PASSED, Arguments, Verb, print_json
+from warpwright.cli.common import DONE, NOT_PASSED, Arguments, Verb, positive, print_json
 from warpwright.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,6 +32,15 @@ def register(verb: Verb, verbs: Any) -> None:
     parser = verb("learn", learn, under=under)
     parser.add_argument("cubins", nargs="+", metavar="CUBIN", help="a compiler's output, of one architecture")
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="JSON to write")
+    parser = verb("flags", flags, under=under)
+    parser.add_argument("source", metavar="FILE.cu", help="a kernel in CUDA C++, without the host's part")
+    parser.add_argument("--harness", required=True, metavar="FILE", help="how it is launched (docs/sass.md)")
+    parser.add_argument("--arch", default="90a", metavar="N", help="for what it is compiled (90a)")
+    parser.add_argument("--target", default="cubin:0", metavar="TARGET", help="cubin:N, the GPU (cubin:0)")
+    parser.add_argument("--seconds", type=positive, default=30, metavar="N", help="of the race between the settings (30); judgements come after")
+    parser.add_argument("--ptxas", action="append", default=[], metavar="FILE", help="another ptxas to try; may be repeated")
+    parser.add_argument("--include", action="append", default=[], metavar="FOLDER", help="of the source's headers; may be repeated")
+    parser.add_argument("-o", "--output", required=True, metavar="FOLDER", help="for shipped.cubin, fastest.cubin and flags.json")
 
 
 def _kernel_arguments(parser: Any) -> None:
@@ -100,6 +111,40 @@ def learn(args: Arguments) -> int:
         print_json(args, {"output": args.output, "arch": archs.pop(), "keys": len(distances.least)})
     else:
         print(f"{len(distances.least)} distances for sm_{archs.pop()} in {args.output}", file=args.stdout)
+    return DONE
+
+
+def flags(args: Arguments) -> int:
+    """Find the compiler's settings under which a kernel is fastest, bit by bit as usual: what a search of schedules may begin at."""
+    from warpwright.domains.sass import domain
+    from warpwright.domains.sass.harness import load
+    from warpwright.space import Measuring
+    from warpwright.targets.cubin import flags as settings
+    from warpwright.targets.cubin.evaluator import CubinEvaluator
+    from warpwright.targets.cubin.judging import percent
+
+    text, folder = _read(args.source).decode(), Path(args.output)
+    folder.mkdir(parents=True, exist_ok=True)
+    shipped, fastest = folder / "shipped.cubin", folder / "fastest.cubin"
+    shipped.write_bytes(settings.compiled(text, args.arch, include=args.include))
+    task = domain.describe(shipped, {"harness": args.harness, "kernel": load(args.harness).kernel})
+    assert task is not None
+    with CubinEvaluator(task, args.target, Measuring()) as evaluator:
+        found = settings.fastest(evaluator, text, args.arch, args.seconds, args.ptxas, args.include)
+    said = {
+        "flags": str(found.flags),
+        "judgement": asdict(found.judgement) if found.judgement else None,
+        "tried": found.tried,
+        "refused": found.refused,
+    }
+    (folder / "flags.json").write_text(json.dumps(said, indent=1) + "\n")
+    fastest.write_bytes(found.cubin or shipped.read_bytes())
+    if args.json:
+        print_json(args, {"output": str(fastest), **said})
+    else:
+        gain = f"{percent(found.judgement.speedup)} warm, {percent(found.judgement.cold[0])} cold" if found.judgement else "none is proven faster"
+        print(f"{found.flags}: {gain}, of {len(found.tried)} settings with code of their own", file=args.stdout)
+        print(f"warpwright optimize {fastest} --harness {args.harness} --target cubin --option shipped={shipped}", file=args.stdout)
     return DONE
 
 

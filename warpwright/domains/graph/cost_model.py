@@ -42,9 +42,11 @@ class Rates:
     """Operations, by kind of product."""
 
 
-CONVOLUTIONS = {"direct tf32": 68e12, "direct tf32x3": 39e12, "few channels": 60e12, "few channels, 3 axes": 12e12, "3 axes": 40e12}
+CONVOLUTIONS = {"direct tf32": 68e12, "direct tf32x3": 39e12, "few channels": 60e12, "few channels, 3 axes": 12e12, "3 axes": 40e12,
+                "groups": 5e12, "transposed groups": 4e12}  # fmt: skip
 """`direct_convolution`: 16 channels to 64 of 128 x 254 x 254 (L2-25) took 2.24 and 3.86 ms on an H200. And cuDNN's where they are not near the
-tensor cores' rate: 8 channels to 64 in TF32 (L2-57) took 0.31 ms; over three axes it has no TF32 kernel, and with few channels 8 to 14 TFLOPS."""
+tensor cores' rate: 8 channels to 64 in TF32 (L2-57) took 0.31 ms; over three axes it has no TF32 kernel, and with few channels 8 to 14 TFLOPS;
+transposed ones in four groups took 2.5, 2.0 and 5.7 ms for 6, 14 and 8 GFLOP (L1-72, 73, 75); their phases, ordinary ones, ran at 4 to 21 TFLOPS."""
 PLANNED_TRANSPOSED = 2.3
 """Times that a plan's transposed convolutions with strides are as fast as those of torch's library, on a CPU: 1.4 to 4 on one AMD core."""
 FEW_TERMS = 16
@@ -106,12 +108,13 @@ def seconds(ir: GraphIR, target: str) -> float:
 
 def call_seconds(node: fx.Node, rates: Rates) -> float:
     """Return the estimate of one call."""
+    on_gpu = rates.arithmetic is RATES["cuda"].arithmetic
     if _is_free(node):
-        return 0.0
+        return 2 * TURNED * _size(node) / rates.memory + rates.launch if on_gpu and _is_copied(node) else 0.0
     kind, operations = operations_of(node)
     arithmetic = operations / rates.arithmetic.get(kind, rates.arithmetic["float32"])
     again = 0.0
-    if rates.arithmetic is RATES["cuda"].arithmetic:
+    if on_gpu:
         again = PLANES_READ * _planes(node) + (2.0 * _size(node) if _adds_bias(node) else 0.0)
     if is_op(node, aten.convolution.default) and node.args[6] and max(node.args[3]) > 1:  # type: ignore[arg-type, operator, type-var]
         arithmetic /= PLANNED_TRANSPOSED
@@ -149,6 +152,13 @@ def _is_free(node: fx.Node) -> bool:
     return any(value(arg).untyped_storage()._cdata == own for arg in node.all_input_nodes if is_tensor(arg))
 
 
+def _is_copied(node: fx.Node) -> bool:
+    """Is it a reshape that no view can be, as of interleaved phases?"""
+    if not is_op(node, aten.reshape.default) or not is_tensor(node.args[0]):
+        return False
+    return bool(value(node).untyped_storage()._cdata != value(node.args[0]).untyped_storage()._cdata) and not value(node.args[0]).is_contiguous()  # type: ignore[arg-type]
+
+
 def bytes_of(node: fx.Node) -> float:
     """Return the bytes that a call moves."""
     moved = float(sum(_size(arg) for arg in node.all_input_nodes) + _size(node))
@@ -179,17 +189,21 @@ def bytes_of(node: fx.Node) -> float:
 
 
 def _planes(node: fx.Node) -> float:
-    """Return the bytes of input and result of a 2D convolution that tensor cores could do, and whose channels do not come last; else 0."""
+    """Return the bytes of input and result of a convolution over one or two axes that tensor cores could do, and whose channels do not come last, or
+    0. Over one axis (L1-64, 67, 74, 76, 79) cuDNN makes 2 to 4 such passes."""
     conv = convolution_of(node)
     if getattr(node.target, "__name__", "") == "activated_convolution":
         x, weight, groups = node.args[0], node.args[1], node.args[7]
-    elif conv is not None and conv.d == 2:
+    elif conv is not None and conv.d <= 2:
         x, weight, groups = conv.x, conv.weight, conv.groups
     else:
         return 0.0
     if groups != 1 or shape(x)[1] < FEW or shape(x)[1] % 4 or shape(node)[1] % 4:  # type: ignore[arg-type]
         return 0.0
-    last = any(value(t).is_contiguous(memory_format=torch.channels_last) and not value(t).is_contiguous() for t in (x, weight))  # type: ignore[arg-type]
+    last = any(
+        len(shape(t)) == 4 and value(t).is_contiguous(memory_format=torch.channels_last) and not value(t).is_contiguous()  # type: ignore[arg-type]
+        for t in (x, weight)
+    )
     return 0.0 if last else float(_size(x) + _size(node))  # type: ignore[arg-type]
 
 
@@ -232,6 +246,8 @@ def _transform(node: fx.Node) -> float:
 def _kind(conv: Convolution) -> str:
     if value(conv.node).dtype in (torch.float16, torch.bfloat16):
         return "half convolution"
+    if 1 < conv.groups < shape(conv.x)[1]:
+        return "transposed groups" if conv.transposed else "groups"
     return _kind_of(conv.d, 0 if conv.transposed else conv.groups, shape(conv.x)[1])
 
 

@@ -15,11 +15,12 @@ import torch
 from warpwright.domains.rgnn.derive import GRADIENT, differentiate
 from warpwright.domains.rgnn.emit.cpu import SMALLEST, TYPES, Native, available
 from warpwright.domains.rgnn.emit.dense import outer, product
+from warpwright.domains.rgnn.emit.doubles import NONE, Doubles, doubles
 from warpwright.domains.rgnn.emit.eager import Eager
 from warpwright.domains.rgnn.emit.gpu import Rows
 from warpwright.domains.rgnn.emit.launch import Runner as Launches
-from warpwright.domains.rgnn.emit.own.kernel import MANY
-from warpwright.domains.rgnn.emit.rows import lower, multiplies_sums
+from warpwright.domains.rgnn.emit.riding import riding
+from warpwright.domains.rgnn.emit.rows import is_exponential, lower, multiplies_sums
 from warpwright.domains.rgnn.emit.triton.tuning import DEFAULT, Tuning
 from warpwright.domains.rgnn.front import Sym, trace
 from warpwright.domains.rgnn.index import Index, uncompiled
@@ -92,9 +93,17 @@ class Plan:
         """Return what runs the program `infer`, `forward` or `backward`."""
         if (name, emitter) not in self.runners:
             raw = read_at_edges(self.backward) if name == "forward" and self.backward is not None else frozenset()
-            self.runners[name, emitter] = _runner(getattr(self, name), emitter, name == "backward", raw)
+            self.runners[name, emitter] = _runner(getattr(self, name), emitter, name == "backward", raw, self._doubles(name, emitter))
         runner: Runner = self.runners[name, emitter]
         return runner
+
+    def _doubles(self, name: str, emitter: Emitter) -> Doubles:
+        """Return what a forward of Triton's kernels keeps in float64: nothing where other kernels would read it."""
+        if name == "backward" or emitter[0] != "gpu" or not emitter[1].doubles:
+            return NONE
+        if name == "infer" or self.backward is None:
+            return doubles(getattr(self, name), None)
+        return doubles(self.forward, self.backward) if isinstance(self.runner("backward", (*emitter[:3], ())), Rows) else NONE
 
     def runner_onto(self, wanted: str, emitter: Emitter) -> Runner | None:
         """Return what runs `backward` with an input STARTED, in whose memory the gradient `wanted` is made; None where it would only be added."""
@@ -138,14 +147,15 @@ def read_at_edges(backward: Program) -> frozenset[int]:
     return frozenset(number[position] for position in number if not any(value in beyond for value, first in same.items() if first == position))
 
 
-def _runner(program: Program, emitter: Emitter, backward: bool, raw: frozenset[int] = frozenset()) -> Runner:
+def _runner(program: Program, emitter: Emitter, backward: bool, raw: frozenset[int] = frozenset(), kept: Doubles = NONE) -> Runner:
     fuse = emitter[2][backward]
     try:
         if fuse is None:
             fuse = multiplies_sums(lower(program, True, again=bool(emitter[1].again)))
         if emitter[0] == "gpu":
             again, beside = bool(emitter[1].again), emitter[1].gradients == "beside"
-            return Rows(lower(program, fuse, again=again, beside=beside), emitter[1], emitter[3], raw)
+            ride = emitter[1].ride and fuse and not again
+            return Rows(lower(riding(program) if ride else program, fuse, again=again, beside=beside, ride=ride), emitter[1], emitter[3], raw, kept)
         if emitter[0] in NATIVE:
             return Native(lower(program, fuse, general=True), NATIVE[emitter[0]], emitter[3])
     except NotApplicable:
@@ -173,12 +183,15 @@ def plan(
         return Plan(last(infer), last(infer), None, ())
     ordering.forward = len(ordering.builder.ops)
     joint = ordering.run(differentiate(traced, wanted))
-    forward, backward = split(last(joint))
+    forward, backward = split(last(joint), machine.pairs and rows[Domain.EDGE] >= STORED)
     return Plan(last(infer), forward, backward, wanted)
 
 
-def split(joint: Program) -> tuple[Program, Program]:
-    """Return forward and backward of a program whose first output needs no gradient; what the backward reads of the forward's values is saved."""
+def split(joint: Program, exponentials: bool = False) -> tuple[Program, Program]:
+    """Return forward and backward of a program whose first output needs no gradient; what the backward reads of the forward's values is saved.
+
+    `exponentials`: a softmax's of edges too, which kernels store on large graphs, though they are few numbers made of few.
+    """
     late = {joint.names()[GRADIENT]}
     for position, op in enumerate(joint.ops):
         if any(value in late for value in op.inputs):
@@ -194,7 +207,7 @@ def split(joint: Program) -> tuple[Program, Program]:
         op = joint.ops[position]
         if op.kind == "input" or (op.kind in {"view", "reshape", "count"} and _cheap(joint, position)):
             place[position] = builder.copy(op, [moved(i) for i in op.inputs])
-        elif position not in late and position in early and not _again(joint, position):
+        elif position not in late and position in early and ((exponentials and is_exponential(op)) or not _again(joint, position)):
             saved.append(position)
             place[position] = builder.input(f"saved{len(saved) - 1}", op.domain, op.shape)
         else:
@@ -235,11 +248,19 @@ def _needed(program: Program, outputs: Sequence[int]) -> set[int]:
     return needed
 
 
+MACHINES = {"gpu": GPU} | dict.fromkeys(NATIVE, CPU)
+"""By emitters; all others call torch."""
+
+
 @functools.lru_cache(maxsize=256)
-def _cached(
-    layer: Layer, inputs: Inputs, wanted: tuple[str, ...], sizes: tuple[tuple[Domain, int], ...], options: Options, machine: Machine
-) -> Plan:
-    return plan(layer, inputs, wanted, dict(sizes), options, machine)
+def _cached(layer: Layer, inputs: Inputs, wanted: tuple[str, ...], rows: tuple[int, ...], options: str, emitter: str) -> Plan:
+    """Return the plan for so many rows of the domains, in their order. Options as their text: a string keeps its hash."""
+    return plan(layer, inputs, wanted, dict(zip(Domain, rows, strict=True)), Options.parse(options), MACHINES.get(emitter, TORCH))
+
+
+@functools.lru_cache(maxsize=256)
+def _tuned(tuning: Tuning, again: bool) -> Tuning:
+    return tuning if tuning.again is not None else replace(tuning, again=again)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -276,29 +297,27 @@ def _chosen(
     layer: Layer, index: Index, tensors: Tensors, wanted: tuple[str, ...], options: Options, donated: tuple[str, ...]
 ) -> tuple[Plan, Emitter]:
     inputs = tuple((name, domain, tuple(x.shape[domain is not Domain.ONE :])) for name, (domain, x) in tensors.items())
-    sizes = index.keep("sizes", lambda: tuple((domain, _about(rows)) for domain, rows in index.rows.items()))
+    sizes = index.keep("sizes", lambda: tuple(_about(index.rows[domain]) for domain in Domain))
     first = next(iter(tensors.values()))[1]
     name = emitter_for(first.device, first.dtype, options, index.edges)
     if name in NATIVE and any(x.dtype is not first.dtype or x.device != first.device for _, x in tensors.values()):
         name = "eager"  # kernels have one type of numbers; torch promotes, or says what does not fit
     fuse = (options.fuse, options.fuse) if options.fuse is not None else (True, True) if name in NATIVE else fused(index)
-    machine = CPU if name in NATIVE else GPU if name == "gpu" else TORCH
-    again = few(index) if name == "gpu" else index.edges < STORED
-    tuning = options.tuning if options.tuning.again is not None else replace(options.tuning, again=again)
-    return _cached(layer, inputs, wanted, sizes, options, machine), (name, tuning, fuse, donated)
+    again = few(index, options.tuning.many) if name == "gpu" else index.edges < STORED
+    return _cached(layer, inputs, wanted, sizes, options.text, name), (name, _tuned(options.tuning, again), fuse, donated)
 
 
 STORED = 1_000_000
 """Edges from which numbers of edges are stored for sums by source; below, a launch costs more than reading what they are computed from."""
 
 
-def few(index: Index) -> bool:
+def few(index: Index, many: int) -> bool:
     """Are the edges so few that kernels are joined to save launches?
 
     Not with enough pairs for the CUDA kernels, which take numbers that are stored, and weight gradients alone. In a recorded step of RGAT on fb15k's
     graph, of 195,000 pairs, the joined kernel of sums by source, products and weight gradients took 430 of 1,180 us of an H200.
     """
-    return index.edges < STORED and max(index.rows[pairs] for pairs in PAIRS) < MANY
+    return index.edges < STORED and max(index.rows[pairs] for pairs in PAIRS) < many
 
 
 APART, APART_BACKWARD, LARGE = 7, 4, 200_000

@@ -1,7 +1,8 @@
 """The sass domain's entry points: a cubin and a harness that launches it (docs/sass.md).
 
 Options: `harness`, the path of the harness file; `kernel`, which of the cubin's kernels, where it has several; `start`, a schedule to begin at;
-`registers`, up to how many registers the kernel's values are spread over first (renaming.py), "most" for as many as leave as many blocks resident.
+`registers`, up to how many registers the kernel's values are spread over first (renaming.py), "most" for as many as leave as many blocks resident;
+`shipped`, the cubin under the usual flags where this one is under others: the evidence says what flags and schedule gain together.
 """
 
 from __future__ import annotations
@@ -43,18 +44,16 @@ def describe(path: Path, options: Mapping[str, Scalar]) -> Task | None:
 
     The option `start` names the text of a schedule (schedule.json of an earlier run) that the search begins at.
     """
-    if path.suffix != SUFFIX or not options.keys() <= {"harness", "kernel", "start", "registers"}:
+    if path.suffix != SUFFIX or not options.keys() <= {"harness", "kernel", "start", "registers", "shipped"}:
         return None
     data = _bytes(path)
     cubin = Cubin(data)
     kernel = chosen(cubin, str(options.get("kernel", "")), path)
     told: list[tuple[str, Scalar]] = [("kernel", kernel)]
-    if "harness" in options:
-        harness = Path(str(options["harness"])).resolve()
-        told += [("harness_path", str(harness)), ("harness", digest(_bytes(harness).hex()))]
-    if "start" in options:
-        start = Path(str(options["start"])).resolve()
-        told += [("start_path", str(start)), ("start", digest(_bytes(start).hex()))]
+    for what in ("harness", "start", "shipped"):
+        if what in options:
+            file = Path(str(options[what])).resolve()
+            told += [(f"{what}_path", str(file)), (what, digest(_bytes(file).hex()))]
     if options.get("registers"):
         told.append(("registers", _registers(options, cubin, kernel)))
     return Task(kernel, str(path), name, source_digest=digest(data.hex()), options=tuple(told))

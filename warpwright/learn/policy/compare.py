@@ -1,21 +1,25 @@
 """How good a policy is on tasks that it was not trained on: the best of k, beside other searches at equal evaluations.
 
-Everything is answered from recorded tasks. A recipe that was only passed through on the way to recorded ones costs no evaluation, whoever asks.
+Everything is answered from recorded tasks. A recipe that was only passed through on the way to recorded ones costs no evaluation, whoever asks, nor
+does one that makes a program which was evaluated already.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
 from warpwright.learn.policy.recorded import RecordedTask
 from warpwright.learn.policy.stages import WRITTEN_AT_ONCE
+from warpwright.policy.choosing import Choice
 from warpwright.policy.model import Policy, rng_of
-from warpwright.policy.search import WIDTH
+from warpwright.policy.search import WIDTH, Asking
+from warpwright.policy.spreading import Spread
 from warpwright.search import SEARCHES
+from warpwright.search.costs import NOTHING
 from warpwright.search.moves import Recipe
 from warpwright.space import Traits
 
@@ -35,56 +39,91 @@ class How:
     promised: bool = True
     """Does what the cost model promises of a word count, where proposals are spread?"""
     width: int = WIDTH
-    """Answers that are written for an evaluation where a task has estimates."""
+    """Answers that are written for an evaluation where a task has estimates; with 0 the model is not asked."""
+    pooled: bool = True
+    """Is it chosen from variants of the best and walks as well, where a task has estimates? From the answers alone otherwise."""
+    prior: bool = True
+    """Does what the policy's training programs taught of the cost model count?"""
 
 
 HOW = How()
+
+
+@dataclass
+class Run:
+    """One search of one task by a policy."""
+
+    task: RecordedTask
+    asking: Asking
+    choice: Choice
+    how: How
+    known: dict[Recipe, float] = field(default_factory=lambda: {(): 1.0})
+    line: Line = field(default_factory=lambda: [1.0])
+
+    @property
+    def width(self) -> int:
+        """How many answers are written for an evaluation."""
+        return self.how.width if self.task.estimates else 1
+
+    @property
+    def spread(self) -> Spread | None:
+        """How they are spread."""
+        return self.asking.spread(self.known, self.how.promised) if self.how.spread else None
+
+    def take(self, written: Sequence[Recipe], rng: Random) -> None:
+        """Evaluate one of the recipes written, or what is chosen in their place; the line goes on as it was where all is known."""
+        if self.how.pooled and self.task.estimates:
+            recipe = self.choice.choose(self.choice.pool(written, self.known, rng), self.known)
+        else:
+            recipe = self.asking.cheapest(written, self.known if self.how.promised else None)
+        if recipe is not None:
+            self.known[recipe] = self.task.speedups.get(recipe, 1.0)
+        self.line.append(max(self.line[-1], self.known.get(recipe, 0.0) if recipe is not None else 0.0))
 
 
 def policy_lines(
     policy: Policy, tasks: Sequence[RecordedTask], runs: int, count: int, seed: int, how: How = HOW, traits: Mapping[str, Traits] | None = None
 ) -> dict[str, list[Line]]:
     """Return `runs` lines for each task; all runs write side by side."""
-    askings = {task.name: task.asking(traits) for task in tasks}
-    asked = [task for task in tasks for _ in range(runs)]
-    known: list[dict[Recipe, float]] = [{(): 1.0} for _ in asked]
-    lines: list[Line] = [[1.0] for _ in asked]
-    step = max(1, WRITTEN_AT_ONCE // how.width)
+    prior = policy.prior if how.prior else NOTHING
+    askings = {task.name: task.asking(traits, prior) for task in tasks}
+    asked = [Run(task, askings[task.name], Choice(askings[task.name].moves, prior, task.answered), how) for task in tasks for _ in range(runs)]
+    step = max(1, WRITTEN_AT_ONCE // max(1, how.width))
     for turn in range(count):
         for start in range(0, len(asked), step):
-            part = range(start, min(len(asked), start + step))
+            part = asked[start : start + step]
             rng = rng_of(seed, "compare", turn, start)
-            wide = [i for i in part for _ in range(how.width if asked[i].estimates else 1)]
-            prompts = [askings[asked[i].name].prompt(known[i], rng, asked[i].roof, policy.notes.exemplars) for i in wide]
-            spreads = {i: askings[asked[i].name].spread(known[i], how.promised) if how.spread else None for i in part}
-            written = policy.write(
-                prompts, [askings[asked[i].name].writing for i in wide], [known[i] for i in wide], rng.getrandbits(32), [spreads[i] for i in wide]
-            )
-            answers: dict[int, list[Recipe]] = {}
-            for i, one in zip(wide, written, strict=True):
-                answers.setdefault(i, []).append(one.recipe)
-            for i, recipes in answers.items():
-                recipe = askings[asked[i].name].cheapest(recipes, known[i] if how.promised else None)
-                known[i][recipe] = speedup = asked[i].speedups.get(recipe, 1.0)
-                lines[i].append(max(lines[i][-1], speedup))
-    return {task.name: lines[number * runs : (number + 1) * runs] for number, task in enumerate(tasks)}
+            wide = [run for run in part for _ in range(run.width)]
+            prompts = [run.asking.prompt(run.known, rng, run.task.roof, policy.notes.exemplars) for run in wide]
+            spreads = {id(run): run.spread for run in part}
+            known, writings = [run.known for run in wide], [run.asking.writing for run in wide]
+            number = rng.getrandbits(32)
+            written = policy.write(prompts, writings, known, number, [spreads[id(run)] for run in wide]) if wide else []
+            answers: dict[int, list[Recipe]] = {id(run): [] for run in part}
+            for run, one in zip(wide, written, strict=True):
+                answers[id(run)].append(one.recipe)
+            for run in part:
+                run.take(answers[id(run)], rng)
+    return {task.name: [run.line for run in asked[number * runs : (number + 1) * runs]] for number, task in enumerate(tasks)}
 
 
 def search_lines(
     name: str, tasks: Sequence[RecordedTask], runs: int, count: int, seed: int, traits: Mapping[str, Traits] | None = None
 ) -> dict[str, list[Line]]:
-    """Return the lines of a search of the house, each run over the space in an order of its own."""
+    """Return the lines of a search of the house, each run over the space in an order of its own. A program made twice is evaluated once."""
     return {task.name: [_followed(name, task, count, rng_of(seed, name, task.name, run), traits) for run in range(runs)] for task in tasks}
 
 
 def _followed(name: str, task: RecordedTask, count: int, rng: Random, traits: Mapping[str, Traits] | None) -> Line:
     proposer = SEARCHES[name](task.space(rng, traits), rng, 1)
-    line, idle = [1.0], 0
+    line, idle, made = [1.0], 0, {task.made(())}
     try:
         asked = next(proposer)
         while len(line) <= count and idle < 1000:
             for recipe in asked:
-                if task.answered(recipe):
+                text = task.made(recipe)
+                if task.answered(recipe) and (not text or text not in made):
+                    made.add(text)
                     line.append(max(line[-1], task.speedups[recipe]))
                     idle = 0
                 else:

@@ -10,6 +10,7 @@ from warpwright.base import Action, Candidate, Comparison, Measurement, Record, 
 from warpwright.errors import NotApplicable
 from warpwright.learn.policy.rows import Row
 from warpwright.policy.search import Asking
+from warpwright.search.costs import NOTHING, Prior
 from warpwright.search.moves import Recipe
 from warpwright.space import Space, Traits
 
@@ -74,6 +75,11 @@ class RecordedTask:
         """Was this very recipe measured?"""
         return recipe in self.speedups and bool(recipe)
 
+    def made(self, recipe: Recipe) -> str:
+        """Return what recipes of one program share, their speed-up to the last digit; "" for what was not measured or did not pass."""
+        speedup = self.speedups.get(recipe, 0.0)
+        return str(speedup) if speedup > 0 else ""
+
     def answers(self, recipes: Sequence[Recipe]) -> list[float]:
         """Return the speed-up of each recipe as it was measured; 0 for one that was not."""
         return [self.speedups.get(recipe, 0.0) for recipe in recipes]
@@ -87,21 +93,25 @@ class RecordedTask:
             names = dict.fromkeys([*(name for name in traits if name in names), *names])
         techniques = [Listed(name, after, (traits or {}).get(name, PLAIN)) for name in names]
         estimate = (lambda ir: self.estimates.get(ir, 0.0)) if self.estimates else None
-        return Space((), techniques, _lower, estimate=estimate, words=lambda ir: self.program)
+        return Space((), techniques, _lower, estimate=estimate, words=lambda ir: self.program, alike=lambda one: self.made(one.actions))
 
-    def asking(self, traits: Mapping[str, Traits] | None = None) -> Asking:
+    def asking(self, traits: Mapping[str, Traits] | None = None, prior: Prior = NOTHING) -> Asking:
         """Return the task as the policy is asked about it: only what was measured may be proposed."""
-        return Asking(self.space(None, traits), self.answered, {action.at for recipe in self.speedups for action in recipe})
+        return Asking(self.space(None, traits), self.answered, {action.at for recipe in self.speedups for action in recipe}, prior)
 
     def record(self, recipe: Recipe) -> Record:
         """Answer a proposal as the evaluator did. What was only passed through on the way to measured recipes is as the original."""
-        task = Task(self.name, f"/recorded/{self.name}")
-        candidate = _lower(recipe, recipe)
-        speedup = self.speedups.get(recipe, 1.0)
-        if speedup <= 0:
-            status: Status = self.failures.get(recipe, "wrong")  # type: ignore[assignment]
-            return Record(task, candidate, "recorded", status, Verdict(False, status, "as recorded"))
-        return Record(task, candidate, "recorded", "ok", Verdict(True, "ok"), measured(speedup))
+        return record_of(self.name, recipe, self.speedups.get(recipe, 1.0), self.failures.get(recipe, "wrong"))
+
+
+def record_of(name: str, recipe: Recipe, speedup: float, status: str = "wrong") -> Record:
+    """Return what an evaluator answers for a recipe of the task `name`; with a speed-up of 0 it did not pass, which `status` says how."""
+    task = Task(name, f"/recorded/{name}")
+    candidate = _lower(recipe, recipe)
+    if speedup <= 0:
+        failed: Status = status  # type: ignore[assignment]
+        return Record(task, candidate, "recorded", failed, Verdict(False, failed, "as recorded"))
+    return Record(task, candidate, "recorded", "ok", Verdict(True, "ok"), measured(speedup))
 
 
 def _lower(ir: Recipe, actions: Recipe) -> Candidate:

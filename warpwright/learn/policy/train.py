@@ -17,7 +17,7 @@ from typing import Any
 
 from warpwright.archive import Archive
 from warpwright.errors import MissingExtra, UsageError
-from warpwright.learn.policy import compare, rows, stages
+from warpwright.learn.policy import compare, priors, rows, stages
 from warpwright.learn.policy.config import Config, completed
 from warpwright.learn.policy.live import LiveTask
 from warpwright.learn.policy.log import Log
@@ -136,7 +136,7 @@ def _stage(
     began = time.monotonic()
     earlier = [folder / one for one in STAGES[: STAGES.index(name)] if (folder / one).is_dir()]
     notes = _notes(config)
-    policy = Policy.load(earlier[-1]) if earlier else Policy(*make(words_of(tasks), config.model, seed), notes)
+    policy = Policy.load(earlier[-1]) if earlier else Policy(*make(words_of(tasks), config.model, seed), notes, priors.learned(training))
     with Archive(folder.parent / "archive.db") if name == "contrastive" and config.data.tasks else nullcontext() as archive:
         answering = _live(training, config, archive) if archive is not None else training
         getattr(stages, name)(policy, answering, config, seed, folder / f"{name}.steps", log)

@@ -69,8 +69,8 @@ class Ppo:
 
     __name__ = "ppo"
 
-    def __init__(self, weights: Weights | None = None, rollout: int = ROLLOUT) -> None:
-        self.weights, self.rollout = weights, rollout
+    def __init__(self, weights: Weights | None = None, rollout: int = ROLLOUT, threads: int = 1) -> None:
+        self.weights, self.rollout, self.threads = weights, rollout, threads
 
     def __call__(self, space: Space[Any], rng: Random, batch: int) -> Proposer:
         """Propose the start, then what the policy plays, for ever."""
@@ -101,7 +101,7 @@ class Ppo:
                 before = asking.measured
                 learner = learner_of(space, asking, seed + before, self.rollout, first)
                 try:
-                    with one_thread():
+                    with of_threads(self.threads):
                         learner.learn(FOREVER, _until_dead_end(asking, learner.n_envs))
                 except _Ended:
                     break
@@ -114,10 +114,10 @@ class Ppo:
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
-    """Have torch use one thread: for a network as small as this, threads that wait for one another on busy cores cost seconds a step."""
+def of_threads(count: int = 1) -> Iterator[None]:
+    """Have torch use so many threads. More than one pays on free cores alone: threads that wait for one another on busy ones cost seconds a step."""
     before = torch.get_num_threads()
-    torch.set_num_threads(1)
+    torch.set_num_threads(count)
     try:
         yield
     finally:
@@ -172,7 +172,7 @@ def pretrained(kernels: Sequence[tuple[Space[Schedule], Evaluator]], steps: int,
     """Return weights that were learnt on some kernels in turn, `steps` of the game on each."""
     for number, (space, evaluator) in enumerate(kernels):
         learner = learner_of(space, evaluator, seed + number, weights=weights)
-        with one_thread():
+        with of_threads():
             learner.learn(steps)
         weights = copied(learner.policy)
     if weights is None:

@@ -72,6 +72,12 @@ class Driver:
         self.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(size))
         return address.value
 
+    def memory(self) -> tuple[int, int]:
+        """Return the bytes of the device's memory that are free, and all."""
+        free, total = ctypes.c_size_t(), ctypes.c_size_t()
+        self.call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
+        return free.value, total.value
+
     def set_words(self, address: int, word: int, count: int) -> None:
         """Fill `count` 32-bit words."""
         self.call("cuMemsetD32_v2", ctypes.c_uint64(address), ctypes.c_uint(word), ctypes.c_size_t(count))

@@ -120,8 +120,9 @@ class CubinEvaluator:
         return schedule
 
     def _evaluated(self, candidate: Candidate) -> Record:
-        image = self._write(self.schedule(candidate).cubin.data)
-        answer = self._timed(image, self.rounds, max(1.0, NEAR_BEST * self.best))
+        image, rounds = self._write(self.schedule(candidate).cubin.data), self.rounds
+        self.child.keep_spare()
+        answer = self._timed(image, rounds, max(1.0, NEAR_BEST * self.best))
         for what, seconds in {"candidates": 1.0, **answer.get("seconds", {})}.items():
             self.spent[what] = self.spent.get(what, 0.0) + seconds
         if answer["left"]:
@@ -160,8 +161,11 @@ class CubinEvaluator:
 
     def judge(self, candidate: Candidate, stress: float = judging.STRESS_SECONDS) -> Judgement:
         """Judge a schedule (judging.py); what its edits proved is proven anew first."""
-        image, original = self._write(self.schedule(candidate, anew=True).cubin.data), self._write(self.shipped.cubin.data)
-        return judging.judge(self.child, image, original, stress=stress)
+        return self.judge_cubin(self.schedule(candidate, anew=True).cubin.data, stress)
+
+    def judge_cubin(self, image: bytes, stress: float = judging.STRESS_SECONDS) -> Judgement:
+        """Judge another cubin of the kernel, whatever made it."""
+        return judging.judge(self.child, self._write(image), self._write(self.shipped.cubin.data), stress=stress)
 
     def against(self, image: bytes, cold: bool = False) -> tuple[Interval, int]:
         """Return the speed-up of another cubin of the kernel (other flags of the compiler, say) with its 99 % interval, and its other words.
@@ -182,14 +186,14 @@ class CubinEvaluator:
         other = sum(answer["differ"]) + answer["left"]
         return (0.0 if other else statistics.median(ratios(answer))), other
 
-    def launches(self, image: bytes, seconds: float, function: str = "small", each: int = 5000) -> tuple[int, int]:
-        """Compare every launch of `seconds` with the original, `each` for one set of inputs, at the size of the harness's `function`.
+    def launches(self, image: bytes, seconds: float, function: str = "small", each: int = 5000, most: int = 50_000_000) -> tuple[int, int]:
+        """Compare every launch of `seconds`, some `most` at most, with the original, `each` for one set of inputs.
 
-        Returns the launches and the words that differed.
+        They have the size of the harness's `function`. Returns the launches and the words that differed.
         """
         with tempfile.TemporaryDirectory(dir=self.folder.name) as folder:
             child = Child(replace(self.job, function=function), Path(folder))
-            seeds = list(range(9_000_000, 9_000_000 + 10_000))
+            seeds = list(range(9_000_000, 9_000_000 + math.ceil(most / each)))
             request = {"do": "stress", "image": str(self._write(image)), "seeds": seeds, "launches": each, "seconds": seconds}
             answer = child.ask(request, seconds + 60.0, alone=False)
             child.end()

@@ -3,7 +3,8 @@
 optimized.cubin   the faster schedule; the original's bytes where the judgement does not accept it
 original.cubin    as it was given: the way back
 schedule.json     what differs (`warpwright sass apply` makes the cubin of it)
-evidence.json     the judgement (judging.py), in a process of its own, and what it was made on
+evidence.json     the judgement (judging.py), in a process of its own, and what it was made on; where the task names a cubin under the usual flags
+                  (`--option shipped=FILE`), "over_shipped" is the judgement of what is shipped beside that: flags and schedule together
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from warpwright.domains.sass import domain, script
 from warpwright.domains.sass.editing import edits
 from warpwright.space import Measuring
 from warpwright.targets.cubin.evaluator import CubinEvaluator
-from warpwright.targets.cubin.judging import Accepted, first_accepted
+from warpwright.targets.cubin.judging import Accepted, Judgement, first_accepted
 
 OPTIMIZED, ORIGINAL, SCHEDULE, EVIDENCE = "optimized.cubin", "original.cubin", "schedule.json", "evidence.json"
 
@@ -34,6 +35,7 @@ def ship(record: Record, folder: Path) -> Path:
     if found is not None and found.candidate is not None:
         schedule = script.read(found.candidate.source.text, kernel)
     judgement = found.judgement if found is not None else None
+    both = _over_shipped(record, schedule.cubin.data if kept else original)
     (folder / ORIGINAL).write_bytes(original)
     (folder / OPTIMIZED).write_bytes(schedule.cubin.data if kept else original)
     (folder / SCHEDULE).write_text(script.write(schedule if kept else shipped.original))
@@ -45,6 +47,7 @@ def ship(record: Record, folder: Path) -> Path:
         "searched_speedup": record.speedup,
         "final": asdict(judgement) if judgement else None,
         "cold": judgement.cold if judgement else None,
+        "over_shipped": asdict(both) if both else None,
         "refusals": found.refusals if found is not None else (),
         "other_hints": edits.without_hints(schedule) != schedule,
         "kept": kept,
@@ -53,6 +56,17 @@ def ship(record: Record, folder: Path) -> Path:
     }
     (folder / EVIDENCE).write_text(json.dumps(evidence, indent=1) + "\n")
     return folder / OPTIMIZED
+
+
+def _over_shipped(record: Record, image: bytes) -> Judgement | None:
+    """Return the judgement of a cubin beside the one under the usual flags; None where the task names none, or there is no GPU."""
+    path, harness = str(record.task.option("shipped_path")), str(record.task.option("harness_path"))
+    if not path or record.device.partition(":")[2] == "sim":
+        return None
+    task = domain.describe(Path(path), {"harness": harness, "kernel": str(record.task.option("kernel"))})
+    assert task is not None
+    with CubinEvaluator(task, record.device, Measuring()) as evaluator:
+        return evaluator.judge_cubin(image)
 
 
 def _judged(record: Record) -> Accepted:

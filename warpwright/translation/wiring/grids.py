@@ -147,6 +147,9 @@ def _guarded(prober: _Prober, threads: str, blocks: str, block: int, size: int) 
     """Return grids whose last blocks along an axis are under a guard: that axis by which blocks touch the target, the others by division."""
     coverages: list[Coverage] = []
     for shape in spread_out(block, threads):
+        first = prober.run(shape, [(0, 0, 0)])
+        if first is None or not first[0]:  # it ends the process, perhaps, which is started anew each time
+            continue
         ends = {axis: _end(prober, shape, axis) for axis in blocks}
         if 0 in ends.values():
             continue

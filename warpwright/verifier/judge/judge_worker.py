@@ -393,7 +393,7 @@ class JudgeWorker:
         drawn = from_json(Case, case)
         self.last = []
         answer = self._original.answer(drawn, which)
-        value = exchange.decode(tree, lambda item: exchange.take(item, self.device, folder=folder))
+        value = self._outputs(tree, folder)
         leaves = list(leaves_of(value))
         self.last = [leaf for _, leaf in leaves]
         wanted = [leaf.path for leaf in answer.leaves]
@@ -411,6 +411,10 @@ class JudgeWorker:
             if earlier:
                 result = {**result, "check": "cached", "reason": f"the output is the right answer to an earlier call ({earlier}), not to this one"}
         return result
+
+    def _outputs(self, tree: Any, folder: str) -> Any:
+        """Return exported outputs, each on the kind of device that it lay on: the original's are judged where the original leaves them."""
+        return exchange.decode(tree, lambda item: exchange.take_where_it_lay(item, self.device, folder))
 
     def _elsewhere(self, tree: Any, answer: Answer) -> str:
         """Say which output is not on the device that the original leaves it on, or ""."""
@@ -434,7 +438,7 @@ class JudgeWorker:
 
     def unchanged(self, tree: Any, folder: str) -> dict[str, Any]:
         """Say whether an export is bit for bit the last output that was compared."""
-        value = exchange.decode(tree, lambda item: exchange.take(item, self.device, folder=folder))
+        value = self._outputs(tree, folder)
         leaves = [leaf for _, leaf in leaves_of(value)]
         same = len(leaves) == len(self.last) and all(
             (identical(new, old) if isinstance(new, torch.Tensor) else new == old) for new, old in zip(leaves, self.last, strict=True)
@@ -443,7 +447,7 @@ class JudgeWorker:
 
     def digest(self, tree: Any, folder: str) -> dict[str, Any]:
         """Return a number that two exports share if they are bit for bit the same."""
-        value = exchange.decode(tree, lambda item: exchange.take(item, self.device, folder=folder))
+        value = self._outputs(tree, folder)
         return {"digest": [digest_of(leaf.contiguous()) if isinstance(leaf, torch.Tensor) else str(leaf) for _, leaf in leaves_of(value)]}
 
     def compare_inputs(self, tree: Any, case: dict[str, Any], which: int, folder: str) -> dict[str, Any]:

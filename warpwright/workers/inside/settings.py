@@ -26,6 +26,18 @@ NUMPY_ERRORS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": 
 SIGNALS = {one.name: int(one) for one in signal.Signals if one < 32 and one not in (signal.SIGKILL, signal.SIGSTOP)}
 """Those that a program can handle, by name."""
 
+TIMERS = {"real time": signal.ITIMER_REAL, "processor's time": signal.ITIMER_VIRTUAL, "its and the system's": signal.ITIMER_PROF}
+"""Of a process that runs all the while a signal that each call puts off never comes; it ends the user's process when the last call is over."""
+
+
+def _own_timers() -> list[str]:
+    """Return the timers that native code has made (`timer_create`) to send the process a signal. Those that wake a thread are a library's own."""
+    try:
+        with open("/proc/self/timers") as file:
+            return [line.strip() for line in file if line.startswith("notify: signal/pid")]
+    except OSError:  # a kernel that does not tell
+        return []
+
 
 def _settings() -> dict[str, Callable[[], Any]]:
     """Return how to read each global setting."""
@@ -61,6 +73,7 @@ def _settings() -> dict[str, Callable[[], Any]]:
         "garbage collector": lambda get=gc.get_threshold, runs=gc.isenabled: [*get(), runs()],
         "switch interval": sys.getswitchinterval,
         "numpy's floating-point errors": lambda modules=sys.modules: modules["numpy"].geterr() if "numpy" in modules else NUMPY_ERRORS,
+        "alarms and timers": lambda get=signal.getitimer, kinds=TIMERS: [*(name for name, which in kinds.items() if get(which)[0]), *_own_timers()],
         "umask": lambda set_mask=os.umask: [set_mask(0o022)],
     }
     for name in ("fp32_precision",):

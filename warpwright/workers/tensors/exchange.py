@@ -144,6 +144,11 @@ def take(descriptor: Descriptor, device: str, into: Any = None, folder: str = ""
     return into
 
 
+def take_where_it_lay(descriptor: Descriptor, device: str, folder: str = "") -> Any:
+    """Return the tensor of a descriptor as `take` does, on the host if it lay there: a model on a GPU may hand out a tensor that was never moved."""
+    return take(descriptor, "cpu" if str(descriptor.get("device", "cpu")).partition(":")[0] == "cpu" else device, folder=folder)
+
+
 def receive(descriptor: Descriptor, device: str, into: Any = None) -> Any:
     """Return the tensor of a trusted descriptor, or room for it where it comes without values: those the parent writes into this process's memory.
 

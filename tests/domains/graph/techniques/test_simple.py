@@ -122,7 +122,7 @@ OPS: list[Callable[[torch.Tensor, float], torch.Tensor]] = [
 NUMBERS = [0.0, 1.0, -1.0, 2.0, 0.5, -0.75, 3.0]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, len(OPS) - 1), st.sampled_from(NUMBERS)), min_size=2, max_size=7), st.integers(0, 9))
 def test_random_chains_keep_their_result(chain, seed):
     def forward(model: Any, x: torch.Tensor) -> torch.Tensor:

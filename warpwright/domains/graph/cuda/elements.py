@@ -80,7 +80,7 @@ class Elements(Addresses):
         t = v.operand
         kind = TYPES[value(self.program.operands[t][0]).dtype]
         if t in self.layout.crossed:
-            return [f"const float x{v.number}[1] = {{s{t}[c * {self.plan.wide + 1} + p]}};"]
+            return self._turned(v, t, width)
         test = self._inside(t)
         if not self._moves(t):
             return [f"const float x{v.number} = {f'{test} ? ' if test else ''}number(*q{t}){' : 0.f' if test else ''};"]
@@ -92,6 +92,20 @@ class Elements(Addresses):
                 return [f"float x{v.number}[{width}] = {{}};", f"if ({test}) load<{width}>(x{v.number}, q{t});"]
             return [f"float x{v.number}[{width}];", f"load<{width}>(x{v.number}, q{t});"]
         return [f"const float x{v.number}[{width}] = {{{', '.join(self._single(t, i) for i in range(width))}}};"]
+
+    def _turned(self, v: Value, t: int, width: int) -> list[str]:
+        """Return the lines that read a vector of a crossed operand out of its tile."""
+        places = [self._in_tile(f"p + {i}" if i else "p") for i in range(width)]
+        if not self._swapped:
+            return [f"const float x{v.number}[{width}] = {{{', '.join(f's{t}[{place}]' for place in places)}}};"]
+        if width == 4:
+            return [f"float x{v.number}[4];", f"load<4>(x{v.number}, s{t} + {places[0]});"]
+        lines = [f"float x{v.number}[{width}];"]
+        for i in range(0, width, 4):
+            four = f"f{v.number}_{i}"
+            lines += [f"float {four}[4];", f"load<4>({four}, s{t} + {places[i]});", "#pragma unroll"]
+            lines += [f"for (int e = 0; e < 4; ++e) x{v.number}[{i} + e] = {four}[e];"]
+        return lines
 
     def _single(self, t: int, i: int) -> str:
         """Return element `i` of a vector that is not read as one."""

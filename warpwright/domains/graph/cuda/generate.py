@@ -15,9 +15,11 @@ from warpwright.domains.graph.cuda.elements import Elements
 from warpwright.domains.graph.cuda.joins import EMPTY, SLOTS, names_of
 from warpwright.domains.graph.cuda.online import online
 from warpwright.domains.graph.cuda.placement import CONTIGUOUS, Placement
-from warpwright.domains.graph.cuda.plan import DEFAULT, REGISTERS, SHARED_BYTES, TILE, TYPES, Chunks, Plan, Tuning, chunks, counted, plan
+from warpwright.domains.graph.cuda.plan import DEFAULT, REGISTERS, SHARED_BYTES, TYPES, Chunks, Plan, Tuning, chunks, counted, plan
 from warpwright.domains.graph.ir import value
 
+BANKS = 32
+"""Of shared memory, each four bytes wide."""
 KEPT_COST = 8
 """Cycles from which on keeping a value in registers beats computing it again."""
 
@@ -98,7 +100,7 @@ class _Writer(Elements):
             grid = -(-shape.units * shape.length // per_block)
             return Generated(self._flat(), Launch(self.name, grid, block), vector=shape.vector)
         if shape.order == "crossed":
-            return Generated(self._crossed(), Launch(self.name, self._tiles(), block), vector=shape.vector)
+            return Generated(self._crossed(), Launch(self.name, self._tiles(), block), vector=max(shape.vector, shape.written))
         blocks = -(-shape.units // shape.per_block)
         if blocks * shape.parts >= 2**29:
             raise Unsupported("too many rows")
@@ -175,39 +177,55 @@ class _Writer(Elements):
     def _tiles(self) -> int:
         """Return how many tiles there are."""
         across, along = self.layout.inner
-        return self.layout.rows * -(-across.size // (TILE // self.plan.wide)) * -(-along.size // self.plan.wide)
+        return self.layout.rows * -(-across.size // (self.plan.tile // self.plan.wide)) * -(-along.size // self.plan.wide)
 
     def _crossed(self) -> str:
         """Return the kernel whose blocks read tiles of the crossed operands along one axis, and go over them along the other."""
         (across, along), wide, width, block = self.layout.inner, self.plan.wide, self.plan.vector, self.plan.block
-        deep, kind = TILE // wide, self.index
+        deep, kind = self.plan.tile // wide, self.index
         down, right = -(-along.size // wide), -(-across.size // deep)
         touched = self._touched(0, ())
-        lines = [f"__shared__ float s{t}[{deep * (wide + 1)}];" for t in self.layout.crossed]
+        aligned, room = ("__align__(16) ", deep * wide) if self._swapped else ("", deep * (wide + 1))
+        lines = [f"__shared__ {aligned}float s{t}[{room}];" for t in self.layout.crossed]
         lines += [f"const {kind} tile = blockIdx.x, row = tile / {down * right};"]
         lines += [f"const {kind} p0 = tile % {down} * {wide}, c0 = tile / {down} % {right} * {deep};", "(void)row;"]
         lines += [*self._digits("row", self.layout.outer, "i"), *self._pointers(self.layout.outer, "i", "given", "b", touched)]
         reads = [line for t in self.layout.crossed for line in self._tile_read(t, along.strides[t], width)]
-        lines += ["#pragma unroll", f"for (int u = 0; u < {TILE // width // block}; ++u) {{"]
+        lines += ["#pragma unroll", f"for (int u = 0; u < {self.plan.tile // width // block}; ++u) {{"]
         lines += [f"    const int at = u * {block} + (int)threadIdx.x;"]
         lines += [f"    const int c = at % {deep // width} * {width}, p = at / {deep // width};"]
         inside = f"    if (c0 + c < {across.size} && p0 + p < {along.size}) {{"
         lines += [inside, *(f"        {line}" for line in reads), "    }", "}", "__syncthreads();"]
-        inner = []
+        inner, at_once = [], self.plan.written
         for t in (t for t in touched if t not in self.layout.crossed):
             terms = [f"(c0 + c) * {across.strides[t]}"] * bool(across.strides[t]) + [f"(p0 + p) * {along.strides[t]}"] * bool(along.strides[t])
             inner.append(f"const auto q{t} = {' + '.join([f'b{t}', *terms])};")
-        inner += self._step(0, 1, ())
-        lines += ["#pragma unroll 4", f"for (int u = 0; u < {TILE // block}; ++u) {{"]
-        lines += [f"    const int at = u * {block} + (int)threadIdx.x, p = at % {wide}, c = at / {wide};"]
+        inner += self._step(0, at_once, ())
+        each = wide // at_once
+        lines += ["#pragma unroll 4", f"for (int u = 0; u < {self.plan.tile // at_once // block}; ++u) {{"]
+        lines += [f"    const int at = u * {block} + (int)threadIdx.x, p = at % {each}{f' * {at_once}' if at_once > 1 else ''}, c = at / {each};"]
         lines += [inside, *(f"        {line}" for line in inner), "    }", "}"]
         return "\n".join([self._signature(self.name, False), *(f"    {line}" for line in lines), "}"]) + "\n"
 
+    @property
+    def _swapped(self) -> bool:
+        """Do the rows of a tile lie without gaps, their fours swapped, so that four are read at once and no bank is asked twice?"""
+        return self.plan.written > 1 and self.plan.wide >= BANKS
+
+    def _in_tile(self, p: str, more: str = "") -> str:
+        """Return the place in a tile of the element of row c (`more`: or of one that was read with it) at `p`, or of the first of four."""
+        wide, width, row = self.plan.wide, self.plan.vector, f"(c + {more})" if more else "c"
+        if not self._swapped:
+            return f"{row} * {wide + 1} + {p}"
+        group = max(4, BANKS // (self.plan.tile // wide // width))  # a warp writes so many neighbours of each of the rows that it writes at once
+        return f"{row} * {wide} + (({p}) ^ (c / {width} % {BANKS // group} * {group}))"
+
     def _tile_read(self, t: int, step: int, width: int) -> list[str]:
         """Return the lines that read a vector of a crossed operand and turn it."""
-        at, place = f"b{t} + (p0 + p) * {step} + c0 + c", f"s{t}[(c + e) * {self.plan.wide + 1} + p]"
+        at = f"b{t} + (p0 + p) * {step} + c0 + c"
         if width == 1:
-            return [f"s{t}[c * {self.plan.wide + 1} + p] = number(*({at}));"]
+            return [f"s{t}[{self._in_tile('p')}] = number(*({at}));"]
+        place = f"s{t}[{self._in_tile('p', 'e')}]"
         return [f"float x{t}[{width}];", f"load<{width}>(x{t}, {at});", "#pragma unroll", f"for (int e = 0; e < {width}; ++e) {place} = x{t}[e];"]
 
     def _kernel(self) -> str:

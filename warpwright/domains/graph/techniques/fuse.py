@@ -20,7 +20,7 @@ from warpwright.domains.graph.cpp.regions import LEAST_ELEMENTS, Maker, regions,
 from warpwright.domains.graph.cpp.regions import elements as size_of
 from warpwright.domains.graph.cuda.kernel import CudaKernel, WindowKernel
 from warpwright.domains.graph.cuda.plan import DEFAULT, Tuning
-from warpwright.domains.graph.ir import Edit, GraphIR, aten, edit, is_op, is_parameter_only, is_tensor, shape, sort, value
+from warpwright.domains.graph.ir import Edit, GraphIR, aten, dtype, edit, is_op, is_parameter_only, is_tensor, shape, sort, value
 from warpwright.domains.graph.techniques.convolutions import bias
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
@@ -136,15 +136,26 @@ def _fused(ir: GraphIR, action: Action, kind: Kind, make: Maker) -> GraphIR:
     return e.finish().with_schedule(action)
 
 
+LEAST_COPIED = 1 << 20
+"""Elements of a copy into order that is a kernel of ours: a smaller one takes torch less time than our call from Python."""
+
+
 def _turn(e: Edit, kernels: dict[str, Fused], make: Maker) -> None:
-    """Put a kernel in place of each conversion to channels last: torch's copy reached a quarter of an H200's bandwidth."""
+    """Put a kernel in place of each conversion to channels last, and of each large copy into order: torch's copy reached a quarter of an H200's
+    bandwidth in the former, and a seventh in [32, 16, 1024, 128] of bfloat16 whose last dimensions change places."""
     for node in [node for node in e.graph.nodes if is_op(node, aten.contiguous.default) and not is_parameter_only(node)]:
         source: Any = node.args[0]
-        if value(node).is_contiguous() or not value(source).is_contiguous() or math.prod(shape(node)) < LEAST_ELEMENTS:
+        last = value(source).is_contiguous() and not value(node).is_contiguous()
+        in_order = value(node).is_contiguous() and not value(source).is_contiguous()
+        if not (last or in_order) or math.prod(shape(node)) < (LEAST_ELEMENTS if last else LEAST_COPIED):
+            continue
+        if dtype(node) not in CudaKernel.floats:  # others would lose digits
             continue
         program = copy_of(node)
+        trial: Any
         try:
-            turns = bool(make("trial", program, [node]).laid)
+            trial = make("trial", program, [node])
+            turns = bool(trial.laid if last else trial.expected)
         except Unsupported:
             continue
         if turns:

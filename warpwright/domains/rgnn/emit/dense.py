@@ -20,6 +20,7 @@ import torch.nn.functional as F
 
 from warpwright.domains.rgnn.emit.gpu import load
 from warpwright.domains.rgnn.emit.own import outer as rows_outer
+from warpwright.tf32 import permits
 
 MANY, SOME = 1 << 17, 1 << 15
 """Rows from which a GPU is full; and those from which a node type of a large graph, and a weight's gradient, go the same way: am has three
@@ -239,8 +240,14 @@ def unmixed(
 
 
 def _fits(x: torch.Tensor, result: int, least: int = SOME) -> bool:
-    plain = x.device.type == "cuda" and x.dtype is torch.float32 and x.stride(1) == 1 and not torch.backends.cuda.matmul.allow_tf32
+    plain = x.device.type == "cuda" and x.dtype is torch.float32 and x.stride(1) == 1 and not _tf32()
     return plain and x.shape[0] >= least and 0 < x.shape[1] <= WIDEST and 0 < result <= WIDEST
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def _tf32() -> bool:
+    """May torch's products use TF32? A constant where torch.compile traces, as torch's own flag is there."""
+    return permits("matmul")
 
 
 def _product(

@@ -65,6 +65,11 @@ def value_of(op: Op, program: Program, values: Sequence[Any], index: Index, inpu
     return _contract(op, operands, domains, index)
 
 
+def value_in_float64(op: Op, program: Program, values: Sequence[Any], index: Index) -> torch.Tensor:
+    """Return the value of a product in float64."""
+    return _contract(op, [values[i].double() for i in op.inputs], [program.ops[i].domain for i in op.inputs], index)
+
+
 def _at(value: torch.Tensor, low: Domain, high: Domain, index: Index) -> torch.Tensor:
     return value if low is high or low is Domain.ONE else value.index_select(0, index.lift(low, high))
 

@@ -11,7 +11,8 @@ import torch
 
 from warpwright.domains.rgnn.derive import GRADIENT
 from warpwright.domains.rgnn.emit.aside import Aside
-from warpwright.domains.rgnn.emit.eager import is_outer, plus_outer, value_of
+from warpwright.domains.rgnn.emit.doubles import NONE, Doubles
+from warpwright.domains.rgnn.emit.eager import is_outer, plus_outer, value_in_float64, value_of
 from warpwright.domains.rgnn.emit.rows import Kernel, Schedule, added, finished
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.ir import Program
@@ -50,9 +51,10 @@ class Runner:
     raw_maxima = False
     """Do kernels take a maximum over no edges, minus infinity, for zero?"""
 
-    def __init__(self, schedule: Schedule, donated: tuple[str, ...] = (), raw: frozenset[int] = frozenset()) -> None:
+    def __init__(self, schedule: Schedule, donated: tuple[str, ...] = (), raw: frozenset[int] = frozenset(), doubles: Doubles = NONE) -> None:
         """Take the numbers of outputs that are read only where there are edges: a maximum among them needs no zero."""
         self.schedule = schedule
+        self.doubles = doubles
         self.sums = shared_sums(schedule, donated)
         self.outers = added_outers(schedule)
         self.done = self._last_uses()
@@ -87,7 +89,8 @@ class Runner:
         values = Values([None] * len(program.ops))
         for position, name, one in self.inputs:
             values[position] = inputs[name][None] if one else inputs[name]
-        like = next(iter(inputs.values()))
+        given = list(inputs.values())
+        like = next((x for x in given if x.dtype is not torch.float64), given[0])  # what was saved in float64 says nothing of the rest
         room = self._zeroed(index, like)
         for number, step in self.steps:
             if values.aside is not None and not (isinstance(step, int) and program.ops[step].kind in {"view", "reshape"}):
@@ -101,12 +104,16 @@ class Runner:
             elif step in self.outers:
                 outer, other = self.outers[step]
                 values[step] = plus_outer(values[other], program.ops[outer], program, values)
+            elif step in self.doubles.vectors:
+                values[step] = value_in_float64(program.ops[step], program, values, index)
             else:
                 values[step] = value_of(program.ops[step], program, values, index, inputs, like)
             for value in self.done[number]:
                 values[value] = None
         if values.aside is not None:
             values.aside.join()
+        for vector in self.doubles.vectors.intersection(program.outputs):
+            values[vector] = values[vector].to(like.dtype)
         return [values[i][0] if program.ops[i].domain is Domain.ONE else values[i] for i in program.outputs]
 
     def _zeroed(self, index: Index, like: torch.Tensor) -> dict[int, torch.Tensor]:
@@ -149,7 +156,9 @@ class Runner:
             elif first in self.sums.seeds:
                 values[position] = room[first] = values[self.sums.seeds[first]]
             else:
-                values[position] = self.memory(like, (index.rows[op.domain], *op.shape))
+                shape = (index.rows[op.domain], *op.shape)
+                double = position in self.doubles.numbers | self.doubles.maxima
+                values[position] = like.new_empty(shape, dtype=torch.float64) if double else self.memory(like, shape)
                 if op.kind == "segmax":
                     values[position].fill_(-torch.inf)
                 elif added(op, position, kernel):

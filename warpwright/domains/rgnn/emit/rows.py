@@ -85,7 +85,8 @@ class _Lowering:
     def __post_init__(self) -> None:
         self.of_nodes = frozenset() if self.general else frozenset(numbers_of_nodes(self.program))
         if not self.general:
-            self.of_edges = frozenset(_outputs_of_edges(self.program) | (set() if self.again else numbers_of_edges(self.program)))
+            stored = set() if self.again else numbers_of_edges(self.program) | exponentials_of_edges(self.program)
+            self.of_edges = frozenset(_outputs_of_edges(self.program) | stored)
 
     def take(self, position: int) -> None:
         """Place one operation."""
@@ -226,18 +227,23 @@ class _Lowering:
         self.stored.update(i for i in self._leaves(values) if i in self.home)
 
 
-def lower(program: Program, fuse: bool = True, general: bool = False, again: bool = False, beside: bool = False) -> Schedule:
+def lower(
+    program: Program, fuse: bool = True, general: bool = False, again: bool = False, beside: bool = False, ride: bool = False
+) -> Schedule:
     """Return the schedule of an ordered program; raise NotApplicable for a form that no kernel has.
 
     Without `fuse` sums of rows over edges are stored, and another kernel takes them: more programs of it fit on a core. `general`: for an emitter
     that has products of any form, with rows of any shape (heads, blocks) and any width. `again`: no number of an edge is stored that can be computed
-    again. `beside`: weight gradients of sums of rows over edges are made by the kernel that sums them, rather than by one of their own.
+    again. `beside`: weight gradients of sums of rows over edges are made by the kernel that sums them, rather than by one of their own. `ride`: what
+riding.py has made sums over pairs waits for the product that it is added to.
     """
     state = _Lowering(program, fuse, general, again=again, beside=beside)
     for position in range(len(program.ops)):
         state.take(position)
     if not fuse and not general:
         state = _gathering_once(state)
+    if ride:
+        state = _riding(state)
     for position in program.outputs:
         if position in state.inline:
             raise NotApplicable("expected no value of an edge among the results")
@@ -285,6 +291,29 @@ def _gathering_once(state: _Lowering) -> _Lowering:
     return state
 
 
+def _riding(state: _Lowering) -> _Lowering:
+    """Return a state in which a pair's number times a row, which is added to a product of sums over the same pairs, is in the product's kernel."""
+    program = state.program
+    for op in program.ops:
+        if op.kind != "map" or op.function != "add":
+            continue
+        for rider, product in (op.inputs, op.inputs[::-1]):
+            own, other = program.ops[rider], program.ops[product]
+            numbers = [i for i in own.inputs if state.home.get(i) is own.over and not program.ops[i].shape]
+            both = own.over in PAIRS and own.over is other.over and own.sums and is_product(other) and not is_product(own)
+            if not both or len(numbers) != 1:
+                continue
+            sums = [i for i in other.inputs if state.home.get(i) is own.over and program.ops[i].over is Domain.EDGE]
+            last = max(state.stage[product], state.stage[numbers[0]] + 1)
+            least = {**state.least, **dict.fromkeys((rider, product, *sums), last)}
+            waiting = _Lowering(program, state.fuse, state.general, again=state.again, beside=state.beside, least=least)
+            for position in range(len(program.ops)):
+                waiting.take(position)
+            if waiting.stage[rider] == waiting.stage[product] == last:
+                state = waiting
+    return state
+
+
 def numbers_of_nodes(program: Program) -> set[int]:
     """Return the elementwise operations on one number of each node that kernels alone read: a launch costs more than computing them again."""
     readers: dict[int, list[int]] = {}
@@ -324,6 +353,16 @@ def numbers_of_edges(program: Program) -> set[int]:
     sums = [op for op in program.ops if op.kind == "contract" and op.over is Domain.EDGE and op.sums]
     reading = [op for op in sums if op.shape or op.domain in {Domain.SRC, Domain.PAIR_SRC}]
     return {i for op in reading for i in op.inputs if i in inline and len(leaves(i)) > 1}
+
+
+def exponentials_of_edges(program: Program) -> set[int]:
+    """Return the exponentials of edges' numbers: each reads numbers of both pairs and of the node, and several kernels read it."""
+    return {i for i, op in enumerate(program.ops) if is_exponential(op) and place_of(program, op) == "inline"}
+
+
+def is_exponential(op: Op) -> bool:
+    """Is it a softmax's exponential of an edge's score?"""
+    return op.kind == "map" and op.function == "exp" and op.domain is Domain.EDGE and not op.shape
 
 
 def _outputs_of_edges(program: Program) -> set[int]:

@@ -169,7 +169,7 @@ def _later(checker: Checker, schedule: Schedule, number: int) -> Schedule | None
     block = schedule.kernel.blocks[number]
     end = block.stop - (schedule.at(block.stop - 1).base in isa.ENDS)
     for _ in range(LATER):
-        found = checker.all_violations(schedule, checker.model)
+        found = checker.lacking(schedule, number)
         missing = [violation.needed - violation.cycles for violation in found if violation.rule == "DISTANCE"]
         words = list(schedule.words)
         if not missing or not _lengthened(words, end, block.start, max(missing)):

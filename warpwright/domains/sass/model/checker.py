@@ -194,24 +194,36 @@ class Checker:
             found, after = self.model.walk(schedule, block, self.entry(assumed, block))
             if found is not None:
                 return None
-            for following in self.kernel.successors[block]:
-                known = self.entry(assumed, following)
-                if after.within(known):
-                    continue
-                wider = known.copy()
-                wider.join(after)
-                assumed[following] = wider
-                if following not in waiting:
-                    waiting.append(following)
+            waiting += [following for following in self._widened(assumed, block, after) if following not in waiting]
         return Schedule(schedule.kernel, schedule.order, schedule.words, assumed)
 
-    def all_violations(self, schedule: Schedule, model: NativeModel | None = None) -> list[Violation]:
-        """Return the first thing that the judge finds in each block of a whole schedule, from its own states, without its false alarms.
+    def lacking(self, schedule: Schedule, block: int) -> list[Violation]:
+        """Return the first thing that edits' model finds in each block that a changed one reaches, itself included; see `accept`."""
+        assumed, waiting, lacks = dict(schedule.assumed), [block], {}
+        while waiting:
+            number = waiting.pop()
+            found, after = self.model.walk(schedule, number, self.entry(assumed, number))
+            if found is not None:
+                lacks[number] = found
+                continue
+            waiting += [following for following in self._widened(assumed, number, after) if following not in waiting]
+        return list(lacks.values())
 
-        With `model`, that one's word is taken instead.
-        """
-        asked: Any = model or self.judge
-        walks = [asked.walk(schedule, block, entry) for block, entry in enumerate(asked.entries(schedule)) if entry is not None]
+    def _widened(self, assumed: dict[int, Any], block: int, after: Any) -> list[int]:
+        """Let the blocks behind one begin with what it leaves in flight; return those for which that is anything new."""
+        wider = []
+        for following in self.kernel.successors[block]:
+            known = self.entry(assumed, following)
+            if not after.within(known):
+                assumed[following] = known.copy()
+                assumed[following].join(after)
+                wider.append(following)
+        return wider
+
+    def all_violations(self, schedule: Schedule) -> list[Violation]:
+        """Return the first thing that the judge finds in each block of a whole schedule, from its own states, without its false alarms."""
+        entries = enumerate(self.judge.entries(schedule))
+        walks = [self.judge.walk(schedule, block, entry) for block, entry in entries if entry is not None]
         return [found for found, _ in walks if found is not None]
 
     def entry(self, assumed: Mapping[int, Any], block: int) -> Any:

@@ -43,6 +43,10 @@ def aware(source: Source, functions: frozenset[str]) -> frozenset[str]:
     return frozenset(names)
 
 
+_MEETING = re.compile(r"\bwmma\b|\bnvcuda\b|\bcuda\s*::\s*(?:barrier|pipeline)\b")
+"""What of the runtime's, not parsed, makes threads meet: fragments of tensor cores are a warp's."""
+
+
 @dataclass(frozen=True)
 class Methods:
     """Where kernels meet classes that depend on the thread."""
@@ -67,9 +71,12 @@ class Methods:
         seen: set[str] = set()
         todo = [text]
         while todo:
-            words = words_of(todo.pop())
+            text = todo.pop()
+            words = words_of(text)
             if hit := sorted(words & self.names):
                 return hit[0]
+            if runtime := _MEETING.search(text):
+                return runtime[0]
             new = (words & self.texts.keys()) - seen
             seen |= new
             todo += [self.texts[name] for name in new]

@@ -20,12 +20,24 @@ from torch import fx
 from warpwright.base import Action
 from warpwright.domains.graph.cuda.plan import DEFAULT
 from warpwright.domains.graph.ir import Edit, GraphIR, Inserter, aten, dtype, edit, find, shape, value
-from warpwright.domains.graph.techniques.convolutions.convolution import CONVOLUTIONS, TRANSPOSED, Convolution, read
+from warpwright.domains.graph.techniques.convolutions.convolution import (
+    CONVOLUTIONS,
+    TRANSPOSED,
+    Convolution,
+    convolve,
+    convolve_transposed,
+    read,
+)
 from warpwright.domains.graph.techniques.fold import FOLD
 from warpwright.domains.graph.techniques.fuse import fuse_cuda
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 
+FEW_CHANNELS = (3, 4)
+"""Of the input, which zeros make eight: a colour image, or a volume of such. `direct_convolution` is proposed for these too."""
+MOST_GROUPS = 8
+"""So many at most are done as one, with zeros between them. cuDNN does grouped ones at 1.4 to 21 TFLOP/s (KernelBench's level 1, 72, 73, 75): eight
+times the operations are few at the tensor cores' rate."""
 _FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
 _LEAST_FLOPS, _EVEN, _FEW = 4e9, 8, 16
 """Operations below which passes cost more than they save; what channels have to be a multiple of for a tensor core; and the fewest of the input, for
@@ -38,7 +50,7 @@ MOST_OF_X = 12
 
 @dataclass(frozen=True)
 class HalfConvolutions:
-    """conv2d(x, w, b)  ->  conv2d(half(x * s), half(w * t)).float() / (s * t) + b, for every large convolution over two or three axes.
+    """conv2d(x, w, b)  ->  conv2d(half(x * s), half(w * t)).float() / (s * t) + b, for every large convolution.
 
     The verifier allows what TF32 operands would do, where torch's flags permit them in convolutions (its default). Elements below 2^-30 of the
     largest are lost. Infinite elements make all of the result NaN.
@@ -58,7 +70,7 @@ class HalfConvolutions:
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
         """Return the IR with every such convolution in float16, and what depends on parameters alone folded."""
         if action not in list(self.sites(ir)):
-            raise NotApplicable("expected a large float32 convolution over two or three axes", f"not {action}")
+            raise NotApplicable("expected a large float32 convolution", f"not {action}")
         e = edit(ir)
         for name in [conv.node.name for conv in _large(ir)]:
             _replace(e, e.node(name))
@@ -73,21 +85,33 @@ def _large(ir: GraphIR) -> list[Convolution]:
 
 def _is_worth_it(conv: Convolution) -> bool:
     channels = shape(conv.x)[1]
-    even = channels % _EVEN == 0 and conv.channels % _EVEN == 0 and conv.groups == 1 and channels >= _FEW
+    even = conv.channels % _EVEN == 0 and (channels in FEW_CHANNELS or (channels % _EVEN == 0 and channels >= _FEW))
     plain = value(conv.x).is_contiguous() and all(dtype(node) == torch.float32 for node in (conv.x, conv.weight, conv.node))
-    return even and plain and conv.d in (2, 3) and conv.flops >= _LEAST_FLOPS
+    return even and conv.groups <= MOST_GROUPS and plain and conv.flops >= _LEAST_FLOPS
 
 
 def _replace(e: Edit, node: fx.Node) -> None:
     conv = read(node)
     assert conv is not None
-    at, terms = e.before(node), math.prod(shape(conv.weight)) // conv.channels
+    at, line = e.before(node), conv.d == 1
+    given, weight = conv.x, _dense(at, conv)
+    if line:  # as an image of one row: channels that come last are known for two axes
+        given, weight = (at.call(aten.unsqueeze.default, tensor, 2) for tensor in (given, weight))
+    terms = math.prod(shape(weight)) // conv.channels
     room = LARGEST - math.ceil(math.log2(terms))
     of_x = min(max(room, 0), MOST_OF_X)
-    x, x_power = _halved(at, conv.x, of_x)
-    weight, weight_power = _halved(at, conv.weight, room - of_x)
-    arguments = [x, weight, None, *node.args[3:]]
-    small = at.call(node.target, *arguments, **{name: given for name, given in node.kwargs.items() if name not in ("input", "weight", "bias")})
+    more_channels = -shape(given)[1] % _EVEN
+    x, x_power = _halved(at, given, of_x, [0, 0] * (len(shape(given)) - 2) + [0, more_channels])
+    behind = [0, 0] * (len(shape(weight)) - 2 + conv.transposed)
+    small_weight, weight_power = _halved(at, weight, room - of_x, [*behind, 0, more_channels])
+    stride, dilation = ((*(1,) * line, *steps) for steps in (conv.stride, conv.dilation))
+    padding, more = ((*(0,) * line, *sizes) for sizes in (conv.padding, conv.output_padding))
+    if conv.transposed:
+        small = convolve_transposed(at, x, small_weight, None, stride, padding, more, dilation)
+    else:
+        small = convolve(at, x, small_weight, None, stride, padding, dilation)
+    if line:
+        small = at.call(aten.squeeze.dim, small, 2)
     back = at.call(aten.exp2.default, at.call(aten.add.Tensor, x_power, weight_power))
     result = at.call(aten.mul.Tensor, at.call(aten.to.dtype, small, torch.float32), back)
     if conv.bias is not None:
@@ -96,13 +120,32 @@ def _replace(e: Edit, node: fx.Node) -> None:
     e.replace(node, result)
 
 
-def _halved(at: Inserter, tensor: Any, power: int) -> tuple[fx.Node, fx.Node]:
-    """Return the tensor times a power of two, in float16 and channels last, its largest element at most 2^power; and the power that undoes it."""
+def _dense(at: Inserter, conv: Convolution) -> fx.Node:
+    """Return the weight of a convolution in one group, with zeros between the groups."""
+    if conv.groups == 1:
+        return conv.weight
+    first, second, *kernel = shape(conv.weight)
+    apart = at.call(aten.reshape.default, conv.weight, [conv.groups, first // conv.groups, second, *kernel])
+    last = at.call(aten.permute.default, apart, [*range(1, len(kernel) + 3), 0])
+    blocks = at.call(aten.diag_embed.default, last, 0, 0, 2)  # [groups, first of one, groups, second, ...]
+    return at.call(aten.reshape.default, blocks, [first, conv.groups * second, *kernel])
+
+
+def _halved(at: Inserter, tensor: Any, power: int, zeros: list[int]) -> tuple[fx.Node, fx.Node]:
+    """Return the tensor times a power of two, in float16 and channels last, its largest element at most 2^power; and the power that undoes it.
+
+    `zeros`: how many stand around it, as torch's pad takes them.
+    """
     largest = at.call(aten.clamp_min.default, at.call(aten.amax.default, at.call(aten.abs.default, tensor), list(range(len(shape(tensor))))), 1e-30)
     back = at.call(aten.sub.Tensor, at.call(aten.ceil.default, at.call(aten.log2.default, largest)), power)
     factor = at.call(aten.pow.Scalar, 2.0, at.call(aten.neg.default, back))  # no kernel takes this call: one that reduces cannot turn
     scaled = at.call(aten.mul.Tensor, tensor, factor)
-    return at.call(aten.to.dtype, scaled, torch.float16, memory_format=_FORMATS[len(shape(tensor))]), back
+    last = _FORMATS[len(shape(tensor))]
+    if not any(zeros):
+        return at.call(aten.to.dtype, scaled, torch.float16, memory_format=last), back
+    around = at.call(aten.constant_pad_nd.default, at.call(aten.to.dtype, scaled, torch.float16), zeros)
+    apart = at.call(aten.view.dtype, around, torch.float16)  # no kernel takes this call: one that pads cannot turn
+    return at.call(aten.contiguous.default, apart, memory_format=last), back
 
 
 TECHNIQUES = (HalfConvolutions(),)

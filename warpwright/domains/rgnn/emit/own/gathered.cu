@@ -29,16 +29,18 @@ __device__ inline float4 zero() { return make_float4(0.0f, 0.0f, 0.0f, 0.0f); }
 // `scaled`: 0 without a factor of each row, 1 with it, 2 with one over it (0 for 0), and 4 more where
 // `sums` are kept without it. A weight's number for row's number k
 // and result n is at k * k_step + n * n_step. `sums` gets the sums of a pair's rows: rows of `most` edges, those of a chunk, or more have to be zero
-// there. A shorter chunk that is a row's first is the whole row.
+// there. A shorter chunk that is a row's first is the whole row. `rider` (null: none): a number of each row, times the relation's row of `vector`
+// [relations, width], is added to the product once.
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
     typed_gather(const float* x, const int* x_of, const float* number, const int* number_of, const float* scale, const int* scale_of,
-                 const float* weight, float* sums, float* out, const int* out_of, const int* chunk_row, const int* chunk_begin, const int* chunk_end,
+                 const float* weight, float* sums, float* out, const int* out_of, const float* rider, const float* vector, const int* chunk_row, const int* chunk_begin, const int* chunk_end,
                  const int* chunk_first, const int* tile_relation, const int* tile_begin, const int* tile_end, i64 scaled, i64 depth, i64 width,
                  i64 k_step, i64 n_step, i64 most) {
   extern __shared__ __align__(16) float room[];
   uint4* fragments = (uint4*)room;              // [8 steps of k][8 tiles of n][32 lanes]: high and low parts of two numbers
   float* held = room + 8 * 8 * 32 * 4;          // [ROWS][PITCH]
   int* places = (int*)(held + ROWS * PITCH);    // [ROWS]: where the results go, -1: nowhere
+  float* extra = (float*)(places + ROWS);       // [ROWS]: the riders
   int me = threadIdx.x, lane = me & 31, g = lane >> 2, t = lane & 3, warp = me >> 5;
   int first = tile_begin[blockIdx.x], last = tile_end[blockIdx.x];
   if (first >= last) return;
@@ -116,7 +118,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
       }
       sum[i].x *= after, sum[i].y *= after, sum[i].z *= after, sum[i].w *= after;
       *(float4*)(held + (4 * group + i) * PITCH + column) = sum[i];
-      if (column == 0) places[4 * group + i] = row[i] < 0 ? -1 : out_of ? out_of[row[i]] : row[i];
+      if (column == 0) {
+        places[4 * group + i] = row[i] < 0 ? -1 : out_of ? out_of[row[i]] : row[i];
+        extra[4 * group + i] = rider && row[i] >= 0 && chunk_first[base + 4 * group + i] != 0 ? rider[row[i]] : 0.0f;
+      }
     }
     __syncthreads();
     float result[4][4];
@@ -137,15 +142,20 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
         }
       }
     }
-    for (int pair = 0; pair < 2; ++pair)
+    for (int pair = 0; pair < 2; ++pair) {
+      int n = 16 * (tiles / 2 + pair) + 4 * t;
+      if (n >= width) continue;
+      float4 with = rider ? *(const float4*)(vector + (i64)tile_relation[blockIdx.x] * width + n) : zero();
       for (int half = 0; half < 2; ++half) {
-        int place = places[own + 8 * half], n = 16 * (tiles / 2 + pair) + 4 * t;
-        if (place < 0 || n >= width) continue;
+        int place = places[own + 8 * half];
+        if (place < 0) continue;
+        float by = extra[own + 8 * half];
         float* to = out + (i64)place * width + n;
         float* even = result[2 * pair] + 2 * half;
         float* odd = result[2 * pair + 1] + 2 * half;
-        add_4(to, even[0], even[1], odd[0], odd[1]);
+        add_4(to, even[0] + by * with.x, even[1] + by * with.y, odd[0] + by * with.z, odd[1] + by * with.w);
       }
+    }
     __syncthreads();
   }
 }

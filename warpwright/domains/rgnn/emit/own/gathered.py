@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from warpwright.domains.rgnn.emit.own.kernel import ALIGNED, MANY, Launch, Own, Side, dense
+from warpwright.domains.rgnn.emit.own.kernel import ALIGNED, Launch, Own, Side, dense
 from warpwright.domains.rgnn.emit.rows import Kernel as RowKernel
 from warpwright.domains.rgnn.emit.rows import Schedule, is_product
 from warpwright.domains.rgnn.emit.tiles import tiles
@@ -25,8 +25,18 @@ WIDEST = 64
 """Numbers of a row, and of a result."""
 ROWS, PITCH, THREADS = 64, 80, 256
 """Those of gathered.cu."""
-SHARED = (8 * 8 * 32 * 4 + ROWS * PITCH + ROWS) * 4
-"""Bytes of a block: the weight's fragments, the sums and where the results go."""
+SHARED = (8 * 8 * 32 * 4 + ROWS * PITCH + 2 * ROWS) * 4
+"""Bytes of a block: the weight's fragments, the sums, where the results go and the riders."""
+
+
+@dataclass(frozen=True)
+class Rider:
+    """A pair's number times a row of its relation, added to the product (riding.py)."""
+
+    result: int
+    """Its own, in the same memory as the product's."""
+    number: int
+    vector: int
 
 
 @dataclass(frozen=True)
@@ -48,6 +58,7 @@ class Gather:
     """Those that are kept, before the product."""
     late: bool
     """Are sums kept without the pair's number?"""
+    rider: Rider | None = None
 
 
 def gather_of(schedule: Schedule, kernel: RowKernel) -> Gather | None:
@@ -80,6 +91,10 @@ def gather_of(schedule: Schedule, kernel: RowKernel) -> Gather | None:
             return None
         number, scale = None, number
     stored = {result} if kept is None else {result, kept}
+    rider = _rider(schedule, kernel, result)
+    if rider is not None:
+        taken.add(rider.result)
+        stored.add(rider.result)
     if taken != set(kernel.ops) or stored != set(kernel.stored) or value < 0 or value in schedule.inline or len(ops[value].shape) != 1:
         return None
     inverse = scale is not None and scale in schedule.inline and ops[scale].function == "inverse"
@@ -90,7 +105,20 @@ def gather_of(schedule: Schedule, kernel: RowKernel) -> Gather | None:
     if ops[value].domain <= kernel.rows or value in kernel.ops:
         return None  # a sum of a pair's own row over its edges
     of_number, of_scale = (None if i is None else Side(i, ops[i].domain) for i in (number, scale))
-    return Gather(Side(value, ops[value].domain), of_number, of_scale, inverse, weight, turned, result, kept, late)
+    return Gather(Side(value, ops[value].domain), of_number, of_scale, inverse, weight, turned, result, kept, late, rider)
+
+
+def _rider(schedule: Schedule, kernel: RowKernel, result: int) -> Rider | None:
+    """Return what rides with the product `result`."""
+    ops = schedule.program.ops
+    for position in kernel.stored:
+        number, row = _parts(ops[position])
+        alike = ops[position].over is kernel.rows and ops[position].domain is ops[result].domain and ops[position].shape == ops[result].shape
+        if number is None or not alike or number in (*kernel.ops, *schedule.inline) or row in kernel.ops:
+            continue
+        if ops[number].domain is kernel.rows and not ops[number].shape and ops[number].kind == "contract" and ops[row].domain is Domain.ETYPE:
+            return Rider(position, number, row)
+    return None
 
 
 def _parts(op: Op) -> tuple[int | None, int]:
@@ -125,29 +153,30 @@ class Ready:
         given = dense(values[gather.rows.value]), number, scale, dense(values[gather.weight])
         sums = None if gather.sums is None else values[gather.sums]
         place = out if not out.data_ptr() % ALIGNED else torch.zeros_like(out)
-        run(self.launch_, given, self.indices, place, sums, self.work, gather, self.most)
+        rider = None if gather.rider is None else (values[gather.rider.number].contiguous(), dense(values[gather.rider.vector]))
+        run(self.launch_, given, self.indices, place, sums, self.work, gather, self.most, rider)
         if place is not out:
             out.add_(place)
 
 
 def run(
     launch: Launch, given: tuple[torch.Tensor | None, ...], indices: tuple[torch.Tensor | None, ...], out: torch.Tensor, sums: torch.Tensor | None,
-    work: Tiles, gather: Gather, most: int,
+    work: Tiles, gather: Gather, most: int, rider: tuple[torch.Tensor, torch.Tensor] | None = None,
 ) -> None:  # fmt: skip
-    """Compute the sums of `given` (rows, numbers, scales, weight) and their products."""
+    """Compute the sums of `given` (rows, numbers, scales, weight) and their products. `rider`: numbers of rows, and rows of relations."""
     (x, number, scale, weight), (of_rows, of_number, of_scale, of_result) = given, indices
     assert weight is not None
     _, down, across = weight.shape
     depth, width, steps = (across, down, (1, across)) if gather.turned else (down, across, (across, 1))
     scaled = 0 if scale is None else (2 if gather.inverse else 1) + 4 * gather.late
     table = work.row, work.begin, work.end, work.first, work.relation, work.tile_begin, work.tile_end
-    pointers = x, of_rows, number, of_number, scale, of_scale, weight, sums, out, of_result
+    pointers = x, of_rows, number, of_number, scale, of_scale, weight, sums, out, of_result, *(rider or (None, None))
     launch(work.count, *pointers, *table, scaled, depth, width, *steps, most)
 
 
-def ready(gather: Gather, schedule: Schedule, kernel: RowKernel, index: Index) -> Ready | None:
-    """Return the kernel prepared for a graph; None where the graph is small, or the device has no such kernel."""
-    launch = KERNEL.launcher(index.device) if index.rows[kernel.rows] >= MANY else None
+def ready(gather: Gather, schedule: Schedule, kernel: RowKernel, index: Index, many: int) -> Ready | None:
+    """Return the kernel prepared for a graph; None where it has fewer than `many` rows, or the device has no such kernel."""
+    launch = KERNEL.launcher(index.device) if index.rows[kernel.rows] >= many else None
     return None if launch is None else prepared(launch, gather, schedule, kernel, index)
 
 
@@ -179,7 +208,7 @@ MOST = 64
 
 
 def right_on(launch: Launch, device: torch.device) -> bool:
-    """Are the results of a small example right? It has a row cut in two, and weights as they lie and turned."""
+    """Are the results of a small example right? It has a row cut in two, and weights as they lie and turned, these with riders."""
     random = torch.Generator().manual_seed(0)
     nodes, pairs, relations = 30, 100, 3
     lengths = torch.randint(1, 5, (pairs,), generator=random)
@@ -190,6 +219,7 @@ def right_on(launch: Launch, device: torch.device) -> bool:
     x, weight = torch.randn(nodes, 64, generator=random), torch.randn(relations, 64, 64, generator=random) / 8
     of, to = torch.randint(nodes, (edges,), generator=random), torch.randint(nodes, (pairs,), generator=random)
     number, scale = torch.randn(edges, generator=random), 0.5 + torch.rand(pairs, generator=random)
+    by, vector = torch.randn(pairs, generator=random), torch.randn(relations, 64, generator=random)
     spans = [(p, int(begin[p]), int(begin[p + 1])) for p in range(pairs)]
     chunks = [(p, at, min(at + MOST, end), at == low) for p, low, end in spans for at in range(low, end, MOST)]
     row, first_edge, last_edge, first = (torch.tensor(column, dtype=torch.int32) for column in zip(*chunks, strict=True))
@@ -204,10 +234,12 @@ def right_on(launch: Launch, device: torch.device) -> bool:
         gather = Gather(Side(0, Domain.SRC), None, None, True, 0, turned, 0, None, False)
         given = (t.to(device) for t in (x, number, scale, weight))
         out, sums = torch.zeros(nodes, 64, device=device), torch.zeros(pairs, 64, device=device)
-        run(launch, tuple(given), (of.int().to(device), None, None, to.int().to(device)), out, sums, work, gather, MOST)
+        rider = tuple(t.to(device) for t in (by, vector)) if turned else None
+        run(launch, tuple(given), (of.int().to(device), None, None, to.int().to(device)), out, sums, work, gather, MOST, rider)  # type: ignore[arg-type]
         product = torch.stack([row @ (weight[k].double().t() if turned else weight[k].double()) for row, k in zip(summed, kind, strict=True)])
+        product += by[:, None].double() * vector[kind].double() if turned else 0.0
         results += [(out, torch.zeros(nodes, 64, dtype=torch.float64).index_add_(0, to, product)), (sums, summed)]
     return all(float((a.double().cpu() - b).norm()) <= 1e-6 * float(b.norm()) for a, b in results)
 
 
-KERNEL = Own("gathered.cu", "typed_gather", "P" * 17 + "q" * 6, THREADS, SHARED, right_on, "products of sums of rows")
+KERNEL = Own("gathered.cu", "typed_gather", "P" * 19 + "q" * 6, THREADS, SHARED, right_on, "products of sums of rows")

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from warpwright.domains.rgnn.emit.own.kernel import ALIGNED, MANY, Launch, Own, Side, dense
+from warpwright.domains.rgnn.emit.own.kernel import ALIGNED, Launch, Own, Side, dense
 from warpwright.domains.rgnn.emit.rows import Kernel as RowKernel
 from warpwright.domains.rgnn.emit.rows import Schedule, is_gradient
 from warpwright.domains.rgnn.index import Index
@@ -114,10 +114,10 @@ class Ready:
         add(self.launch_, left, right, values[outer.result], None, self.indices, scale, scaled, self.rows, RESIDENT // 2 if self.beside else RESIDENT)
 
 
-def ready(outer: Outer, kernel: RowKernel, index: Index, beside: bool = False) -> Ready | None:
-    """Return the gradient prepared for a graph; None where the graph is small, or the device has no such kernel."""
+def ready(outer: Outer, kernel: RowKernel, index: Index, many: int, beside: bool = False) -> Ready | None:
+    """Return the gradient prepared for a graph; None where it has fewer than `many` rows, or the device has no such kernel."""
     rows = index.rows[kernel.rows]
-    launch = launcher(index.device) if rows >= MANY else None
+    launch = launcher(index.device) if rows >= many else None
     if launch is None:
         return None
 

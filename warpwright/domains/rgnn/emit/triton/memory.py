@@ -13,7 +13,7 @@ from warpwright.domains.rgnn.ir import Op
 from warpwright.domains.rgnn.lattice import PAIRS, Domain
 
 FUNCTIONS: Mapping[str, str] = {
-    "neg": "-{0}", "exp": "tl.exp({0})", "log": "tl.log({0})", "sqrt": "tl.sqrt({0})", "reciprocal": "1.0 / {0}",
+    "neg": "-{0}", "exp": "tl.exp(({0}).to(tl.float32))", "log": "tl.log({0})", "sqrt": "tl.sqrt({0})", "reciprocal": "1.0 / {0}",
     "inverse": "tl.where({0} == 0, 0.0, 1.0 / {0})", "relu": "tl.maximum({0}, 0.0)", "leaky_relu": "tl.where({0} > 0, {0}, {0} * {c})",
     "leaky_slope": "tl.where({0} > 0, 1.0, {c})", "elu": "tl.where({0} > 0, {0}, {c} * (tl.exp({0}) - 1.0))",
     "tanh": "(2.0 * tl.sigmoid(2.0 * {0}) - 1.0)", "sigmoid": "tl.sigmoid({0})", "gelu": "(0.5 * {0} * (1.0 + tl.erf({0} * 0.7071067811865476)))",

@@ -12,7 +12,7 @@ from warpwright.domains.rgnn.emit.triton.memory import FUNCTIONS, SIDES
 from warpwright.domains.rgnn.emit.triton.products import Products
 from warpwright.domains.rgnn.emit.triton.tuning import BLOCK, padded
 from warpwright.domains.rgnn.ir import Op
-from warpwright.domains.rgnn.lattice import Domain
+from warpwright.domains.rgnn.lattice import WEIGHTS, Domain
 
 EDGES = "edges"
 """The parameter that points to the number of edges."""
@@ -103,7 +103,8 @@ class Writer(Products):
         for window in self.of(position):
             shape = f"({self.step}, {self.width(op.shape[0], window)})" if op.shape else f"({self.step},)"
             filling = "float('-inf')" if op.kind == "segmax" else "0.0"
-            self.start.append(f"r{position}{window} = tl.full({shape}, {filling}, tl.float32)")
+            kind = "tl.float64" if position in self.doubles.maxima else "tl.float32"
+            self.start.append(f"r{position}{window} = tl.full({shape}, {filling}, {kind})")
         for n in range(self.unroll):
             for window in self.of(position):
                 self._added_edge(position, op, n, window)
@@ -141,9 +142,14 @@ class Writer(Products):
             elif op.kind == "map":
                 value = self._mapped(op, window)
             else:
-                value = self._product(op, self.of_row, window)
+                value = self._product(op, self._in_float64 if position in self.doubles.numbers else self.of_row, window)
             own.append(f"r{position}{window} = {value}")
         self._keep(position, op)
+
+    def _in_float64(self, value: int, window: str = "") -> str:
+        """Return an operand such that a product of it is made in float64."""
+        text = self.of_row(value, window)
+        return f"{text}.to(tl.float64)" if self.program.ops[value].domain in WEIGHTS else text
 
     def _mapped(self, op: Op, window: str) -> str:
         short = [bool(op.shape) and not self.program.ops[i].shape and self._is_row(i) for i in op.inputs]

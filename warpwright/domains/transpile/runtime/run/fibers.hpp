@@ -159,7 +159,7 @@ static inline void sync_warp(unsigned mask) {
   f.wait = Wait::warp; f.mask = mask | 1u << f.lane;
   w.arrived |= 1u << f.lane;
   ++the_block->progress;
-  release_warp(*the_block, f.warp);
+  if (!(f.mask & w.live & ~w.arrived)) release_warp(*the_block, f.warp);  // else a lane that it waits for is missing
   if (f.wait != Wait::none) yield();
 }
 // Each lane offers a value; after two meetings every lane has read what it wanted.

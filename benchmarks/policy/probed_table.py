@@ -1,0 +1,120 @@
+"""Tables of what `benchmarks.policy.probed` saw.
+
+    python -m benchmarks.policy.probed_table OUT/rows.jsonl[.gz] [...] [--name probed] [--searches policy,random,...] > TABLES.jsonl
+
+Shares are of the best that any search of the task found, geometric means over tasks, with intervals of 95 %; a task's value is the mean over the runs
+that came to so many evaluations, or ended because there was nothing new before. A task counts where every search has such a run, and its original,
+where it was timed again at the end, took another time by no more than a tenth. Evolve's longer run is given as far as it came: to 256, to the end of
+the space (nothing new in 300 proposals), or to the end of the time. No task may be in two of the files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from warpwright.learn.policy.compare import interval
+
+EVALUATIONS = (1, 2, 4, 8, 16)
+
+MOVED = 0.1
+
+LONGER = "evolve's longer run"
+
+Runs = Mapping[tuple[str, int], Sequence[float]]
+"""Search and seed -> the best speed-up after 0, 1, 2 ... evaluations."""
+
+
+def runs_of(lines: Sequence[Mapping[str, Any]], task: str) -> tuple[Runs, Sequence[float]]:
+    """Return a task's finished runs, and evolve's longer one as far as it came."""
+    found: dict[tuple[str, int, int], list[float]] = {}
+    for line in lines:
+        if line["row"] == "evaluation" and line["task"] == task:
+            best = found.setdefault((line["search"], line["seed"], line["of"]), [1.0])
+            best.append(max(best[-1], line["speedup"]))
+    most = max(EVALUATIONS)
+    whole = next((best for (search, _, of), best in found.items() if of > most), [1.0])
+    own = [one for one in lines if one["row"] == "run" and one["task"] == task and one["of"] == most]
+    ended = {(one["search"], one["seed"]) for one in own if one["stopped"] != "time"}
+    return {(search, seed): padded(best, most) for (search, seed, of), best in found.items() if of == most and (search, seed) in ended}, whole
+
+
+def padded(best: Sequence[float], count: int) -> list[float]:
+    """Return a run of `count` evaluations: a search that had nothing new to propose keeps what it had."""
+    return [*best, *[best[-1]] * count][: count + 1]
+
+
+def shares(runs: Runs, best: float) -> dict[str, dict[int, float]]:
+    """Return search -> evaluations -> the mean over its runs of the log of its share of `best`."""
+    found: dict[str, dict[int, float]] = {}
+    for search in dict.fromkeys(search for search, _ in runs):
+        own = [run for (name, _), run in runs.items() if name == search]
+        found[search] = {k: sum(math.log(run[k] / best) for run in own) / len(own) for k in EVALUATIONS}
+    return found
+
+
+def tables(lines: Sequence[Mapping[str, Any]], name: str = "probed", of: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
+    """Yield the rows of all tables, `of` some searches or all, and what was left out."""
+    eager = {line["task"]: line["eager us"] for line in lines if "eager us" in line}
+    moved = {line["task"]: round(line["again us"] / eager[line["task"]] - 1, 3) for line in lines if line["row"] == "again"}
+    left = {task: "moved" for task, by in moved.items() if abs(by) > MOVED}
+    searches = list(of) or list(dict.fromkeys(line["search"] for line in lines if line["row"] == "evaluation"))
+    found: dict[str, dict[str, dict[int, float]]] = {}
+    reached: dict[str, int] = {}
+    for task in (task for task in eager if task not in left):
+        runs, whole = runs_of(lines, task)
+        runs = {(search, seed): run for (search, seed), run in runs.items() if search in searches}
+        if {search for search, _ in runs} != set(searches):
+            left[task] = "not every search came to its end"
+            continue
+        best = max([*whole, *(one for run in runs.values() for one in run)])
+        found[task] = shares(runs, best)
+        row = {"table": f"{name}-tasks", "task": task, "best": f"{best:.2f}x"}
+        row |= {f"{search}, best of 16": f"{math.exp(found[task][search][16]):.2f}" for search in searches}
+        if len(whole) > 1:
+            found[task][LONGER] = dict.fromkeys(EVALUATIONS, math.log(whole[-1] / best))
+            reached[task] = len(whole) - 1
+            row |= {LONGER: f"{whole[-1] / best:.2f}", "evaluations of that": reached[task]}
+        yield row
+    if found:
+        yield from _over_tasks(found, searches, name)
+    yield {"row": f"{name} conditions", "tasks": len(found), "left out": left, "evaluations of evolve's longer run": sorted(reached.values())}
+
+
+def _over_tasks(found: Mapping[str, Mapping[str, Mapping[int, float]]], searches: Sequence[str], name: str) -> Iterator[dict[str, Any]]:
+    others = [*searches[1:], *([LONGER] if all(LONGER in one for one in found.values()) else [])]
+    for search in searches:
+        yield {"table": f"{name}-shares", "search": search, **{f"best of {k}": cell([one[search][k] for one in found.values()]) for k in EVALUATIONS}}
+    for k in EVALUATIONS:
+        gains = {f"over {over}": cell([one[searches[0]][k] - one[over][k] for one in found.values()]) for over in others}
+        yield {"table": f"{name}-gains", "evaluations": k, **gains}
+
+
+def cell(values: Sequence[float]) -> str:
+    """Return the geometric mean of logs and its interval."""
+    mean, low, high = (math.exp(one) for one in interval(values))
+    return f"{mean:.3f} [{low:.3f}, {high:.3f}]"
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("rows", type=Path, nargs="+")
+    parser.add_argument("--name", default="probed")
+    parser.add_argument("--searches", default="", help="those that are told of, the first over the others; all where it is not given")
+    options = parser.parse_args()
+    texts = [gzip.decompress(file.read_bytes()).decode() if file.suffix == ".gz" else file.read_text() for file in options.rows]
+    for row in tables(
+        [json.loads(line) for text in texts for line in text.splitlines()], options.name, [one for one in options.searches.split(",") if one]
+    ):
+        sys.stdout.write(json.dumps(row) + "\n")
+
+
+if __name__ == "__main__":
+    main()

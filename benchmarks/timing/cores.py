@@ -1,0 +1,168 @@
+"""How pairs of turns of a stream depend on the core and on one another, and where the time of a pass goes.
+
+    python -m benchmarks.timing.cores --device cuda --limit 45 --out $OUT
+    python -m benchmarks.timing.cores --device cpu --baselines eager --limit 30 --out /tmp/cores
+
+The right program of `speed` beside baselines of its task, in passes as the evaluator makes them, in three ways, sixteen passes each in random order:
+
+    sixteen  all sixteen passes on one core, drawn anew for the next sixteen (as the evaluator does)
+    each     a core for each pass
+    one      the same core in all passes of this way
+
+A row for each pass: the core, seconds of a call of each program, and of each step. Then for each way and baseline the spread of the pairs'
+log-ratios, their correlation time, the spread of the medians of sixteen, and half of the interval that so many pairs give. `--limit` is for all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.timing import speed
+from warpwright import targets
+from warpwright.base import Source
+from warpwright.tasks import taskfile
+from warpwright.timing.device_lock import DeviceLock
+from warpwright.timing.facts import device_facts
+from warpwright.timing.sequential import LOOK_ERROR, bound, correlation_time, median, spread
+from warpwright.verifier import streamed, timed, verify
+from warpwright.workers.placement import core
+from warpwright.workers.sandbox import Role, Worker, up
+
+WAYS = ("sixteen", "each", "one")
+PASSES = 16
+CANDIDATE = "candidate"
+
+
+def place_of(way: str, number: int, before: float, fixed: float, rng: random.Random) -> float:
+    """Return the place of pass `number` of a stretch, after one at `before`."""
+    if way == "one":
+        return fixed
+    return rng.random() if way == "each" or number == 0 else before
+
+
+def timed_pass(judge: verify.Judge, programs: Mapping[str, streamed.StreamedProgram], order: list[str], place: float) -> dict[str, Any]:
+    """Make one pass; return its row."""
+    began = time.perf_counter()
+    inputs = judge.fresh()
+    steps, seconds = {"inputs": time.perf_counter() - began}, {}
+    for name in order:
+        at = time.perf_counter()
+        programs[name].prepare(inputs, place)
+        ready = time.perf_counter()
+        seconds[name] = programs[name].go()
+        steps[f"{name}: prepare"], steps[f"{name}: calls"] = ready - at, time.perf_counter() - ready
+    return {"core": core(place), "order": order, "seconds": seconds, "steps": {name: round(one, 6) for name, one in steps.items()}}
+
+
+def passes(
+    judge: verify.Judge, programs: Mapping[str, streamed.StreamedProgram], rng: random.Random, left: Callable[[], float]
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of passes until there is no time; those of the first stretch of each way are a warm-up."""
+    timed.SAME_PLACE = 1  # the places are this script's
+    names, fixed, stretch = list(programs), rng.random(), 0
+    while left() > 0:
+        for way in rng.sample(WAYS, len(WAYS)):
+            place, order = 0.0, names
+            for number in range(PASSES):
+                if left() <= 0:
+                    return
+                place = place_of(way, number, place, fixed, rng)
+                order = rng.sample(names, len(names)) if number % 2 == 0 else order[::-1]
+                yield {"way": way, "stretch": stretch, "warm-up": stretch == 0, **timed_pass(judge, programs, order, place)}
+        stretch += 1
+
+
+def summary(rows: list[dict[str, Any]], way: str, baseline: str) -> dict[str, Any]:
+    """Return the row of a table: what the pairs of one way say of the candidate beside a baseline."""
+    own = [row for row in rows if row["way"] == way and not row["warm-up"]]
+    if not own:
+        return {"way": way, "beside": baseline, "left out": "no time"}
+    pairs = [math.log(row["seconds"][baseline] / row["seconds"][CANDIDATE]) for row in own]
+    stretches: dict[int, list[float]] = {}
+    for row, pair in zip(own, pairs, strict=True):
+        stretches.setdefault(row["stretch"], []).append(pair)
+    low, high = (bound(pairs, LOOK_ERROR / 2, upper) for upper in (False, True))
+    medians = [median(one) for one in stretches.values()]
+    return {
+        "table": "cores", "way": way, "beside": baseline, "pairs": len(pairs), "ratio": round(math.exp(median(pairs)), 4),
+        "spread": round(spread(pairs), 4), "within sixteen": round(median([spread(one) for one in stretches.values()]), 4),
+        "of medians of sixteen": round(spread(medians), 4), "correlation time": round(correlation_time(pairs), 2),
+        "half of the interval": f"{(high - low) / 2:.1%}" if math.isfinite(high - low) else "none",
+        "candidate us": round(1e6 * median([row["seconds"][CANDIDATE] for row in own]), 1),
+        "baseline us": round(1e6 * median([row["seconds"][baseline] for row in own]), 1),
+    }  # fmt: skip
+
+
+def parts(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the row of where a pass's milliseconds go, in the median."""
+    kept = [row["steps"] for row in rows if not row["warm-up"]] or [row["steps"] for row in rows]
+    return {"table": "pass", **{name: round(1e3 * statistics.median(one[name] for one in kept), 2) for name in kept[0]}}
+
+
+@contextmanager
+def opened(device: str, names: list[str], calls: int) -> Iterator[tuple[verify.Judge, dict[str, streamed.StreamedProgram]]]:
+    """Give the judge of `speed`'s task, and its right program and the baselines in turns, each in a process of its own."""
+    sizes = speed.sizes_of(device)
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        path = Path(folder, "task.py")
+        path.write_text(speed.TASK.format(**sizes))
+        task = taskfile.describe(path)
+        right = speed.PROGRAM.format(answer=speed.ANSWERS["right"], number=1, **sizes)
+        sources = {CANDIDATE: Source("python", (("program.py", right),), "ModelNew")}
+        sources |= targets.baselines(taskfile.source_text(task), device, names)
+        judge = stack.enter_context(verify.Judge(task, device))
+        judge.certify()
+        programs: dict[str, streamed.StreamedProgram] = {}
+        for name, source in sources.items():
+            role: Role = "candidate" if name == CANDIDATE else "baseline"
+            worker: Worker = stack.enter_context(up(lambda role=role: Worker(role, device)))  # type: ignore[misc]
+            _, rejected = verify.build(judge, worker, "program", source)
+            if rejected:
+                raise RuntimeError(f"{name} was rejected: {rejected.reason}")
+            timed.load_timed_state(judge, worker, "program")
+            programs[name] = streamed.StreamedProgram(judge, worker, "program", calls)
+        yield judge, programs
+
+
+def main() -> None:
+    """Build, time, summarise."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--baselines", default="eager,compile", help="names, joined by commas (%(default)s)")
+    parser.add_argument("--calls", type=int, default=50, help="in a turn")
+    parser.add_argument("--limit", type=float, default=60.0, help="seconds in all")
+    parser.add_argument("--out", type=Path, required=True)
+    chosen = parser.parse_args()
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    end, device = time.monotonic() + chosen.limit, "cuda:0" if chosen.device == "cuda" else chosen.device
+
+    def write(row: dict[str, Any]) -> None:
+        with (chosen.out / "rows.jsonl").open("a") as file:
+            file.write(json.dumps(row) + "\n")
+
+    write({"part": "conditions", "when": datetime.now(UTC).isoformat(timespec="seconds"), "load": os.getloadavg()[0], **device_facts(device)})
+    rows: list[dict[str, Any]] = []
+    names = chosen.baselines.split(",")
+    with opened(device, names, chosen.calls) as (judge, programs), DeviceLock(device).exclusive():
+        for row in passes(judge, programs, random.Random(), lambda: end - time.monotonic()):
+            rows.append(row)
+            write(row)
+        for row in [*(summary(rows, way, name) for name in names for way in WAYS), parts(rows)]:
+            write(row)
+            print(json.dumps(row), flush=True)
+
+
+if __name__ == "__main__":
+    main()

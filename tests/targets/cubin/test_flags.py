@@ -1,0 +1,113 @@
+"""The compiler's settings as outer moves: raced bit by bit against the shipped cubin, judged as schedules are, and told apart from them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_driver import HERE, compiled, evaluated, marked
+from sass_cubins import cubin, task_path
+
+from warpwright import cli, domains
+from warpwright.base import Budget
+from warpwright.domains.sass.code import disassembly
+from warpwright.errors import TaskError, UsageError
+from warpwright.loop import optimize
+from warpwright.native import BuildError
+from warpwright.targets.cubin import evaluator as evaluators
+from warpwright.targets.cubin import flags, judging, shipping
+from warpwright.targets.cubin.evaluator import CubinEvaluator
+from warpwright.targets.cubin.flags import Flags
+
+pytestmark = pytest.mark.compiler
+
+SAXPY = """
+extern "C" __global__ void saxpy(float a, const float* x, float* y, int n) {
+#ifdef UNROLL
+#pragma unroll UNROLL
+#endif
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) y[i] = a * x[i] + y[i];
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled(tmp_path_factory.mktemp("driver") / "libfake.so")
+
+
+def built(text: str, arch: str, asked: Flags = flags.SHIPPED, include: Any = ()) -> bytes:
+    """Stand in for the compiler: one setting is fast, one is fast and wrong, one is not taken, another gives the shipped code."""
+    assert "saxpy" in text and arch == "90a"
+    if asked.caching:
+        raise BuildError("unknown option -dlcm", "leave it out")
+    said = {Flags(level=1): b"FASTS", Flags(registers=32): b"WRONG", Flags(registers=64): b"COLDS", Flags(level=2): b"SLOWS"}
+    return marked(said[asked]) if asked in said else cubin("saxpy_90").data
+
+
+@pytest.fixture(autouse=True)
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    def short(self: CubinEvaluator, image: bytes) -> judging.Judgement:
+        return judging.judge(self.child, self._write(image), self._write(self.shipped.cubin.data), seeds=2, stress=0.01)
+
+    monkeypatch.setattr(flags, "compiled", built)
+    monkeypatch.setattr(CubinEvaluator, "judge_cubin", short)
+    yield
+
+
+def test_a_shipped_cubin_that_cannot_be_run_is_named(tmp_path: Path) -> None:
+    with evaluated(tmp_path / "no_driver.so", tmp_path) as evaluator, pytest.raises(TaskError, match="cannot be run"):
+        flags.fastest(evaluator, "saxpy", "90a", 30.0)
+
+
+def test_the_fastest_that_keeps_the_bits_is_judged_as_a_schedule_is_and_both_cubins_are_written(
+    driver: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    helpers = task_path("saxpy_90", tmp_path)
+    monkeypatch.setattr(evaluators, "CubinEvaluator", lambda *arguments: CubinEvaluator(*arguments, str(driver), helpers))
+    (tmp_path / "saxpy.cu").write_text(SAXPY)
+    said = ["sass", "flags", str(tmp_path / "saxpy.cu"), "--harness", str(HERE / "saxpy_harness.py"), "-o", str(tmp_path / "out")]
+    assert cli.main(said) == cli.DONE
+    assert capfd.readouterr().out.startswith("-O1: +11.11 % warm, +11.11 % cold, of 4 settings")
+    assert (tmp_path / "out" / "shipped.cubin").read_bytes() == cubin("saxpy_90").data
+    assert (tmp_path / "out" / "fastest.cubin").read_bytes() == marked(b"FASTS")
+    told = json.loads((tmp_path / "out" / "flags.json").read_text())
+    assert told["flags"] == "-O1" and told["judgement"]["speedup"] == pytest.approx(20 / 18, rel=1e-4) and not told["judgement"]["differ"]
+    assert set(told["tried"]) == {"-O1", "-O2", "--maxrregcount=32", "--maxrregcount=64"}  # the shipped code is not tried again
+    assert told["tried"]["--maxrregcount=32"] == 0.0  # it gave other words
+    assert "cold caches" in told["refused"]["--maxrregcount=64"] and "-dlcm" in told["refused"]["-dlcm=cg"]
+
+
+def test_the_evidence_tells_what_flags_and_schedule_gain_together(driver: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    helpers, fastest = task_path("saxpy_90", tmp_path), tmp_path / "fastest.cubin"
+    fastest.write_bytes(marked(b"FASTS"))
+    disassembly.keep(fastest.read_bytes(), disassembly.disassembly(cubin("saxpy_90")))
+    task = domains.describe(helpers, {"harness": str(HERE / "saxpy_harness.py"), "shipped": str(fastest)})
+    with CubinEvaluator(task, "cubin:0", evaluators.Measuring(), str(driver), helpers) as evaluator:
+        outcome = optimize(task, domains.space(task, "cubin"), evaluator, "greedy", Budget(None, 1))
+    monkeypatch.setattr(shipping, "CubinEvaluator", lambda *arguments: CubinEvaluator(*arguments, str(driver), helpers))
+    shipping.ship(replace(outcome.records[0], device="cubin:0"), tmp_path)
+    evidence = json.loads((tmp_path / shipping.EVIDENCE).read_text())
+    assert evidence["over_shipped"]["speedup"] == pytest.approx(18 / 20, rel=1e-4) and evidence["final"] is None
+
+
+def test_settings_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    try:
+        plain = flags.compiled(SAXPY, "90a")
+    except UsageError:
+        pytest.skip("needs NVRTC")
+    assert flags.compiled(SAXPY, "90a", Flags(level=1)) != plain != flags.compiled(SAXPY, "90a", Flags(unroll=4))
+    every = list(flags.settings(SAXPY, ["/usr/bin/ptxas"]))
+    assert len(set(every)) == len(every) and flags.SHIPPED not in every and Flags(unroll=2, ptxas="/usr/bin/ptxas") in every
+    with pytest.raises(BuildError, match="NVRTC refused"):
+        flags.compiled("no kernel", "90a")
+    with pytest.raises(BuildError, match="nowhere"):
+        flags.compiled(SAXPY, "90a", Flags(ptxas="/nowhere/ptxas"))
+    if ptxas := shutil.which("ptxas"):
+        assert flags.compiled(SAXPY, "90a", Flags(ptxas=ptxas, registers=32))[:4] == b"\x7fELF"

@@ -1,0 +1,195 @@
+"""A kernel's source under other settings of the compiler: the outer moves of the game, whose share is told apart from the schedule's.
+
+    settings(text)                      levels, most registers, caching, unrolling (by a macro UNROLL of the source's), other versions of ptxas
+    compiled(text, arch, flags)         by NVRTC, and by a ptxas of one's own where the flags name one
+    fastest(evaluator, text, ...)       each is raced against the shipped cubin, bit by bit; the first of the fastest that the judgement accepts
+
+The judgement is the one of schedules (judging.py). A search of the winner's schedule begins at the winner; `--option shipped=FILE` has its evidence
+say what both gain together.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from warpwright.domains.sass.code.cubin import Cubin
+from warpwright.errors import UsageError, WarpwrightError
+from warpwright.native import BuildError
+from warpwright.targets.cubin.evaluator import CubinEvaluator
+from warpwright.targets.cubin.judging import TRIED, Judgement
+from warpwright.templates.driver import nvrtc
+
+WORTH = 1.003
+"""Settings that gain less at a glance are not worth a judgement."""
+
+PTXAS_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Flags:
+    """How a kernel is compiled."""
+
+    level: int = 3
+    """ptxas -O."""
+    registers: int = 0
+    """--maxrregcount; 0 for as many as the compiler wants."""
+    caching: str = ""
+    """ptxas -dlcm: how loads of global memory are cached."""
+    unroll: int = 0
+    """What the source's macro UNROLL is; 0 where it is not defined."""
+    ptxas: str = ""
+    """The path of another ptxas; "" for NVRTC's own."""
+
+    def __str__(self) -> str:
+        said = [f"-O{self.level}"] if self.level != 3 else []
+        said += [f"--maxrregcount={self.registers}"] if self.registers else []
+        said += [f"-dlcm={self.caching}"] if self.caching else []
+        said += [f"-DUNROLL={self.unroll}"] if self.unroll else []
+        return " ".join(said + ([self.ptxas] if self.ptxas else [])) or "-O3"
+
+    @property
+    def assembling(self) -> list[str]:
+        """What ptxas is told."""
+        return [f"-O{self.level}", *([f"-dlcm={self.caching}"] if self.caching else [])]
+
+
+SHIPPED = Flags()
+
+
+def settings(text: str, ptxas: Sequence[str] = ()) -> Iterator[Flags]:
+    """Yield the settings that are tried: each by itself, and unrolling with levels, with registers and with each ptxas."""
+    unrolls = (0, 1, 2, 4, 8, 16) if "UNROLL" in text else (0,)
+    for unroll in unrolls:
+        yield from (Flags(unroll=unroll, registers=count) for count in (0, 32, 64, 96, 128, 168) if unroll or count)
+        yield from (Flags(unroll=unroll, level=level) for level in (1, 2))
+        yield from (Flags(unroll=unroll, ptxas=path) for path in ptxas)
+    yield from (Flags(caching=caching) for caching in ("cg", "cs"))
+
+
+def compiled(text: str, arch: str, flags: Flags = SHIPPED, include: Sequence[str] = ()) -> bytes:
+    """Return the cubin of CUDA `text` for `arch`, such as "90a"; raise BuildError where the compiler refuses it."""
+    options = [f"--gpu-architecture={'compute' if flags.ptxas else 'sm'}_{arch}", "--std=c++17", "-default-device"]
+    options += [f"--include-path={folder}" for folder in include]
+    options += [f"-DUNROLL={flags.unroll}"] if flags.unroll else []
+    if flags.ptxas:
+        return _assembled(_by_nvrtc(text, options, "PTX"), arch, flags)
+    options += [f"--ptxas-options={word}" for word in flags.assembling]
+    options += [f"--maxrregcount={flags.registers}"] if flags.registers else []
+    return _by_nvrtc(text, options, "CUBIN")
+
+
+def _by_nvrtc(text: str, options: Sequence[str], wanted: str) -> bytes:
+    library, program, size = nvrtc(), ctypes.c_void_p(), ctypes.c_size_t()
+    library.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"kernel.cu", 0, None, None)
+    try:
+        failed = library.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*(word.encode() for word in options)))
+        library.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+        log = ctypes.create_string_buffer(size.value + 1)
+        library.nvrtcGetProgramLog(program, log)
+        if failed:
+            raise BuildError(f"NVRTC refused the kernel:\n{log.value.decode(errors='replace')[-2000:]}", "it must be without the host's part")
+        getattr(library, f"nvrtcGet{wanted}Size")(program, ctypes.byref(size))
+        code = ctypes.create_string_buffer(size.value)
+        getattr(library, f"nvrtcGet{wanted}")(program, code)
+        return code.raw
+    finally:
+        library.nvrtcDestroyProgram(ctypes.byref(program))
+
+
+def _assembled(ptx: bytes, arch: str, flags: Flags) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        source, cubin = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
+        source.write_bytes(ptx.rstrip(b"\0"))
+        most = [f"-maxrregcount={flags.registers}"] if flags.registers else []
+        command = [flags.ptxas, f"-arch=sm_{arch}", *flags.assembling, *most, "-o", str(cubin), str(source)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=PTXAS_SECONDS)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise BuildError(f"{flags.ptxas}: {error}", "give the path of a ptxas") from error
+        if done.returncode:
+            raise BuildError(f"{flags.ptxas}: {done.stderr[-1000:]}", "a ptxas must be as new as the PTX that NVRTC writes")
+        return cubin.read_bytes()
+
+
+@dataclass
+class Found:
+    """What came of the settings."""
+
+    tried: dict[str, float] = field(default_factory=dict)
+    """Flags -> speed-up at a glance; 0 for other words, or what did not launch."""
+    refused: dict[str, str] = field(default_factory=dict)
+    """Flags -> why the judgement refused them, or that they did not compile."""
+    flags: Flags = SHIPPED
+    """The fastest that was accepted; as shipped where none was."""
+    cubin: bytes = b""
+    judgement: Judgement | None = None
+    """Of the accepted ones, beside the shipped cubin: warm, cold, and that beside itself."""
+
+
+def fastest(evaluator: CubinEvaluator, text: str, arch: str, seconds: float, ptxas: Sequence[str] = (), include: Sequence[str] = ()) -> Found:
+    """Race the settings of a source against its shipped cubin, which is the evaluator's, for so many seconds; judge the fastest.
+
+    Raises TaskError where the shipped cubin itself cannot be run.
+    """
+    evaluator.child.start()  # else each setting would fail for it
+    end, found, name = time.monotonic() + seconds, Found(), evaluator.kernel.name
+    cubins: dict[Flags, bytes] = {}
+    known = {_code(evaluator.shipped.cubin.data, name)}
+    every = list(settings(text, ptxas))
+    pool = ThreadPoolExecutor(max(1, (os.cpu_count() or 1) // 2))
+    try:
+        asked = [pool.submit(compiled, text, arch, flags, include) for flags in every]
+        for flags, done in zip(every, asked, strict=True):
+            if time.monotonic() > end:
+                break
+            try:
+                cubin = done.result(max(0.0, end - time.monotonic()))
+            except (BuildError, TimeoutError) as error:
+                found.refused[str(flags)] = str(error)[:300] or "not compiled in time"
+                continue
+            if _code(cubin, name) in known:
+                continue
+            known.add(_code(cubin, name))
+            found.tried[str(flags)] = _glanced(evaluator, cubin, 0.99 * max([1.0, *found.tried.values()]))
+            cubins[flags] = cubin
+    finally:
+        pool.shutdown(cancel_futures=True)  # judged is on a host that does nothing else
+    _judge(evaluator, cubins, found)
+    return found
+
+
+def _glanced(evaluator: CubinEvaluator, cubin: bytes, worth: float) -> float:
+    try:
+        return evaluator.glance(cubin, worth)[0]
+    except WarpwrightError:  # more registers or shared memory than there are, or another launch, say
+        return 0.0
+
+
+def _judge(evaluator: CubinEvaluator, cubins: dict[Flags, bytes], found: Found) -> None:
+    for flags in sorted(cubins, key=lambda flags: -found.tried[str(flags)])[:TRIED]:
+        if found.tried[str(flags)] <= WORTH:
+            return
+        try:
+            judgement = evaluator.judge_cubin(cubins[flags])
+        except WarpwrightError as error:
+            found.refused[str(flags)] = str(error)[:300]
+            continue
+        if judgement.accepted:
+            found.flags, found.cubin, found.judgement = flags, cubins[flags], judgement
+            return
+        found.refused[str(flags)] = judgement.refusal
+
+
+def _code(data: bytes, name: str) -> bytes:
+    cubin = Cubin(data)
+    if name not in cubin.kernels:
+        raise UsageError(f"expected the kernel {name} in each cubin, saw {', '.join(cubin.kernels)}", 'declare it extern "C"')
+    return cubin.contents(cubin.code(name))
