@@ -90,7 +90,8 @@ def said_of_sets(programs: Sequence[Program], best: float) -> dict[str, float]:
         "sets": len(sets), "sets within 5 %": sum(1 for times in sets.values() if min(times) <= best / NEAR),
         "techniques of the best": len(min(programs, key=lambda one: one.us).techniques),
         "explained by sets": round(1 - float((rest**2).sum() / max(((logs - logs.mean()) ** 2).sum(), 1e-12)), 2),
-        "within a set": round(statistics.median(ratios), 2) if ratios else 1.0, "rank correlation": round(float(np.corrcoef(measured, estimated)[0, 1]), 2),
+        "within a set": round(statistics.median(ratios), 2) if ratios else 1.0,
+        "rank correlation": round(float(np.corrcoef(measured, estimated)[0, 1]), 2),
     }  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from warpwright.domains.rgnn.emit.eager import Eager
 from warpwright.domains.rgnn.emit.gpu import Rows
 from warpwright.domains.rgnn.emit.launch import Runner as Launches
 from warpwright.domains.rgnn.emit.riding import riding
-from warpwright.domains.rgnn.emit.rows import lower, multiplies_sums
+from warpwright.domains.rgnn.emit.rows import is_exponential, lower, multiplies_sums
 from warpwright.domains.rgnn.emit.triton.tuning import DEFAULT, Tuning
 from warpwright.domains.rgnn.front import Sym, trace
 from warpwright.domains.rgnn.index import Index, uncompiled
@@ -183,12 +183,15 @@ def plan(
         return Plan(last(infer), last(infer), None, ())
     ordering.forward = len(ordering.builder.ops)
     joint = ordering.run(differentiate(traced, wanted))
-    forward, backward = split(last(joint))
+    forward, backward = split(last(joint), machine.pairs and rows[Domain.EDGE] >= STORED)
     return Plan(last(infer), forward, backward, wanted)
 
 
-def split(joint: Program) -> tuple[Program, Program]:
-    """Return forward and backward of a program whose first output needs no gradient; what the backward reads of the forward's values is saved."""
+def split(joint: Program, exponentials: bool = False) -> tuple[Program, Program]:
+    """Return forward and backward of a program whose first output needs no gradient; what the backward reads of the forward's values is saved.
+
+    `exponentials`: a softmax's of edges too, which kernels store on large graphs, though they are few numbers made of few.
+    """
     late = {joint.names()[GRADIENT]}
     for position, op in enumerate(joint.ops):
         if any(value in late for value in op.inputs):
@@ -204,7 +207,7 @@ def split(joint: Program) -> tuple[Program, Program]:
         op = joint.ops[position]
         if op.kind == "input" or (op.kind in {"view", "reshape", "count"} and _cheap(joint, position)):
             place[position] = builder.copy(op, [moved(i) for i in op.inputs])
-        elif position not in late and position in early and not _again(joint, position):
+        elif position not in late and position in early and ((exponentials and is_exponential(op)) or not _again(joint, position)):
             saved.append(position)
             place[position] = builder.input(f"saved{len(saved) - 1}", op.domain, op.shape)
         else:
