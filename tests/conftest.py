@@ -133,6 +133,18 @@ def pytest_collection() -> Iterator[object]:
         return (yield)
 
 
+BY_ONE_JUDGE = ("test_cheat_is_rejected", "test_honest_candidate_passes")
+"""Tests of test_cheats.py whose programs are judged by a judge of their task, which takes up to 3 s of the processor's time to come up."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Have the programs of one task follow one another, cheats and honest ones."""
+    places = [at for at, item in enumerate(items) if getattr(item, "originalname", "") in BY_ONE_JUDGE]
+    judged = sorted((items[at] for at in places), key=lambda item: (item.callspec.params["program"].task, item.name))  # type: ignore[attr-defined]
+    for at, item in zip(places, judged, strict=True):
+        items[at] = item
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip what needs a GPU where there is none."""
     if item.get_closest_marker("cuda"):

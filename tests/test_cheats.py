@@ -1,9 +1,9 @@
 """Every cheat of the corpus is rejected by the check that its header names, and every honest candidate passes: in real workers.
 
-Programs are sorted by task, so that one judge serves all of a task's programs. Cheats marked "timing" are honest while they are verified
-and are caught by the checks of timed calls; they go through the whole evaluator. Cheats marked "cuda" need a GPU; programs
-marked "slow" repeat what others show on another task. Of the cheats that share a row of the table and the check that rejects them, one runs in
-the fast part, as does a third of the honest programs; the others, and what is known to be accepted, run with `make test-slow`.
+Programs are sorted by task, cheats and honest ones together (`conftest.py`), so that one judge serves all of a task's programs. Cheats marked
+"timing" are honest while they are verified and are caught by the checks of timed calls; they go through the whole evaluator. Cheats marked "cuda"
+need a GPU; programs marked "slow" repeat what others show on another task. Of the cheats that share a row of the table and the check that rejects
+them, one runs in the fast part, as does a third of the honest programs; the others, and what is known to be accepted, run with `make test-slow`.
 """
 
 from __future__ import annotations
@@ -85,11 +85,12 @@ def parameters(folder: str, timing: bool = False) -> list[object]:
 
 
 def repeated() -> frozenset[str]:
-    """Return the names of the cheats whose class (row, check) the fast part shows by others."""
+    """Return the names of the cheats whose class (row, check) the fast part shows by others, of tasks that have many: a judge takes seconds."""
     seen: Counter[tuple[str, str]] = Counter()
     names = set()
     ordinary = [program for program in corpus.programs("cheats") if not program.needs & {"timing", "slow", "cuda"}]
-    for program in sorted(ordinary, key=lambda program: hashlib.sha256(program.name.encode()).digest()):
+    of_task = Counter(program.task for program in ordinary)
+    for program in sorted(ordinary, key=lambda program: (-of_task[program.task], hashlib.sha256(program.name.encode()).digest())):
         seen[group := (program.row, (program.checks or (program.status,))[0])] += 1
         if seen[group] > REPRESENTATIVES:
             names.add(program.name)

@@ -127,10 +127,14 @@ def find(root: Path) -> list[Program]:
 
 
 def _of_cmake(file: Path, root: Path) -> list[Program]:
-    """Return the executables of one CMakeLists.txt: literal sources, `aux_source_directory`, include folders and definitions."""
+    """Return the executables of one CMakeLists.txt, with the libraries of the same file that they are linked with.
+
+    Read are literal sources, `aux_source_directory`, include folders and definitions.
+    """
     text = re.sub(r"#[^\n]*", "", file.read_text(errors="replace"))
     here = file.parent
     sets = {name: value.split() for name, value in re.findall(r"\bset\s*\(\s*(\w+)\s+([^()]*?)\)", text)}
+    sets |= {name: value.split() for name, value in re.findall(r"\bfind_path\s*\(\s*(\w+)\s+\S+\s+(?:HINTS|PATHS)\s+([^()]*)\)", text)}
     for folder, name in re.findall(r"\baux_source_directory\s*\(\s*(\S+)\s+(\w+)\s*\)", text):
         sets[name] = [str(one) for one in sorted(_path(folder, here, root).glob("*")) if one.suffix in SOURCES]
     modules = tuple(
@@ -140,18 +144,26 @@ def _of_cmake(file: Path, root: Path) -> list[Program]:
     )
     common = _common(here, root)
     programs = []
-    for name, rest in re.findall(r"\badd_executable\s*\(\s*([\w${}.+-]+)\s+([^()]*)\)", text):
-        words = [one for word in rest.split() for one in sets.get(word.strip("${}"), [word])]
+    libraries = dict(re.findall(r"\badd_library\s*\(\s*([\w.+-]+)\s+([^()]*)\)", text))
+    for name, rest in re.findall(r"(?i:\b(?:cuda_)?add_executable)\s*\(\s*([\w${}.+-]+)\s+([^()]*)\)", text):
+        linked = [one for one in _told("target_link_libraries", name, text) if one in libraries]
+        words = [one for part in (rest, *map(libraries.get, linked)) for word in (part or "").split() for one in sets.get(word.strip("${}"), [word])]
         sources = [path for word in words if word.endswith(SOURCES) and (path := _path(word, here, root)).is_file()]
         project = re.search(r"\bproject\s*\(\s*(\w+)", text)
         name = project[1] if "$" in name and project else name
-        own = re.findall(rf"\btarget_include_directories\s*\(\s*{re.escape(name)}\s+([^()]*)\)", text)
-        defines = [d for line in re.findall(rf"\btarget_compile_definitions\s*\(\s*{re.escape(name)}\s+([^()]*)\)", text) for d in line.split()]
+        told = [word for one in (name, *linked) for word in _told("target_include_directories", one, text)]
+        own = [one for word in told for one in sets.get(word.strip("${}"), [word])]
+        defines = [word for one in (name, *linked) for word in _told("target_compile_definitions", one, text)]
         kept = tuple(one.removeprefix("-D") for one in defines if one not in ("PUBLIC", "PRIVATE", "INTERFACE") and "$" not in one)
         if sources:
             folders = (here, *common, *_paths(own, here, root))
             programs.append(Program(name, here, tuple(dict.fromkeys(sources)), folders, kept, modules, tuple(_TOOLKIT.findall(text))))
     return programs
+
+
+def _told(command: str, target: str, text: str) -> list[str]:
+    """Return the words of a command about a target."""
+    return [word for line in re.findall(rf"\b{command}\s*\(\s*{re.escape(target)}\s+([^()]*)\)", text) for word in line.split()]
 
 
 def _common(here: Path, root: Path) -> tuple[Path, ...]:

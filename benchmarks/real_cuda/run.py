@@ -259,9 +259,9 @@ def tried(program: programs.Program, binary: Path, settings: Settings, arguments
     last = (said.strip().splitlines() or [""])[-1][:200]
     own = judge.own_check(said)
     if code is None:
-        if limit < settings.limit and not settings.enough:
-            raise Ended(CUT, "no time was left")
         enough = settings.enough and re.search(settings.enough, said) and own != "fail"
+        if limit < settings.limit and not enough:
+            raise Ended(CUT, "no time was left")
         return ("checked" if own == "pass" or enough else "wrong" if own == "fail" else "timeout"), f"over {limit:g} s; last line: {last}"
     if code and re.search(r"out of memory|bad_alloc", said):
         return "needs memory", f"over {settings.memory >> 30} GiB"

@@ -88,7 +88,8 @@ def _in_process(file: Path, options: argparse.Namespace, scale: float) -> dict[s
     command = [sys.executable, "-m", "benchmarks.translation.kernelbench_c", "--cuda", str(options.cuda), "--torch", str(options.torch)]
     command += ["--scale", str(scale), "--one", str(file)]
     command += ["--amended"] if options.amended else []
-    return line_of(command, options.seconds, {**os.environ, "PYTHONPATH": str(ROOT)})
+    paths = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    return line_of(command, options.seconds, {**os.environ, "PYTHONPATH": paths})
 
 
 def line_of(command: list[str], seconds: float, environment: dict[str, str]) -> dict[str, Any]:

@@ -88,9 +88,10 @@ def folders_of(pids):
     return found
 
 
-@pytest.fixture
-def task(tmp_path):
-    path = tmp_path / "task.py"
+@pytest.fixture(scope="module")
+def task(tmp_path_factory):
+    """One task for all: the server keeps its lane warm."""
+    path = tmp_path_factory.mktemp("task") / "task.py"
     path.write_text(TASK)
     return path
 

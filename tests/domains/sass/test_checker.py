@@ -326,3 +326,20 @@ def test_a_false_alarm_is_one_register_at_one_place_and_nothing_about_it_moves()
     assert not rules.judge.known(replace(alarm, fact=(False, "MUFU", 61))) and not rules.judge.known(replace(alarm, register=26))
     assert not rules.judge.known(replace(too_close, cycles=2)) and rules.judge.known(replace(too_close, cycles=4))
     assert not any(rules.movable(index) for index in (74, 60, 80)) and rules.movable(75)
+
+
+@pytest.mark.parametrize("name", ["stencil_86", "layernorm_120"])
+def test_what_a_changed_block_leaves_others_lacking_is_found_without_the_whole_kernel(name: str) -> None:
+    rules, original, planted = checker(name), kernel(name).original, 0
+    for number, block in enumerate(kernel(name).blocks):
+        words = list(original.words)
+        words[block[-1]] = control.with_stall(words[block[-1]], 1)  # what the block itself needs stands before that
+        schedule = original.with_all(words)
+        if not rules.reachable(number) or schedule.words == original.words:
+            continue
+        every = {(violation.rule, violation.index) for violation in rules.all_violations(schedule)}
+        found = {(violation.rule, violation.index) for violation in rules.lacking(schedule, number)}
+        assert every <= found and bool(every) == bool(found) == (rules.accept(schedule, number) is None)
+        planted += bool(every)
+    assert planted
+    assert not rules.lacking(original, 0)

@@ -13,6 +13,12 @@ SHEET = """__global__ void sheet(const int* in, int* out, int width, int height)
   int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
   if (x < width && y < height) out[x * height + y] = in[y * width + x];
 }
+template <int given> __device__ int last_of_block(int value, int* s) {
+  const int size = given == 0 ? blockDim.x : given;  // the kernel's template has a size too
+  s[threadIdx.x] = value; __syncthreads();
+  return s[size - 1];
+}
+template <int size> __global__ void lasts(int* x) { __shared__ int s[64]; x[threadIdx.x] += last_of_block<size>(x[threadIdx.x], s); }
 """
 
 USES = """  __shared__ int s[64];
@@ -31,11 +37,15 @@ NAMES = (*RESERVED, "sum_t", "sum_r", "k_begun", "part_1", "row_1", "taken_1", "
 
 
 @pytest.mark.compiler
-def test_a_sheet_with_a_width_and_a_height_is_transposed() -> None:
-    kernels = transpile.compile_text(SHEET).load(PLAIN)
+def test_sheets_have_a_width_and_a_height_and_templates_a_size() -> None:
+    kernels = transpile.compile_text(SHEET, instances=["lasts<0>", "lasts<32>"]).load(PLAIN)
     values, out = np.arange(48 * 40, dtype=np.int32), np.zeros(48 * 40, np.int32)
     kernels["sheet"][(2, 5), (32, 8)](values, out, 48, 40)
     assert np.array_equal(out.reshape(48, 40), values.reshape(40, 48).T)
+    for size in (0, 32):
+        x = np.arange(64, dtype=np.int32)
+        kernels[f"lasts<{size}>"][1, 64](x)
+        assert np.array_equal(x, np.arange(64) + (size or 64) - 1)
 
 
 @pytest.mark.compiler

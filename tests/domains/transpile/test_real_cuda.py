@@ -35,3 +35,18 @@ def test_a_translation_is_kept_for_a_machine_that_cannot_translate(tmp_path) -> 
     assert (again.source, again.exports, again.kernels) == (made.source, made.exports, made.kernels)
     texts.write(tmp_path, "no.cu", ("refused", "line 1"))
     assert texts.read(tmp_path, "no.cu") == ("refused", "line 1")
+
+
+def test_a_program_has_the_sources_and_folders_of_the_libraries_it_is_linked_with(tmp_path) -> None:
+    (tmp_path / "include").mkdir()
+    for name, text in (("lib.cu", "int f() { return 0; }"), ("one.cu", "int main() {}"), ("two.cu", "int main() {}")):
+        (tmp_path / name).write_text(text)
+    (tmp_path / "CMakeLists.txt").write_text(
+        "find_path(FOLDER all.hpp HINTS ${CMAKE_SOURCE_DIR}/include)\nadd_library(parts SHARED lib.cu)\n"
+        "target_include_directories(parts PUBLIC ${FOLDER})\nadd_executable(one one.cu)\ntarget_link_libraries(one parts CUDA::cublas)\n"
+        "CUDA_ADD_EXECUTABLE(two two.cu)\n"
+    )
+    one, two = programs.find(tmp_path)
+    assert [path.name for path in one.sources] == ["one.cu", "lib.cu"]
+    assert tmp_path / "include" in one.folders
+    assert [path.name for path in two.sources] == ["two.cu"]

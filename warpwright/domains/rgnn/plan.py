@@ -20,7 +20,7 @@ from warpwright.domains.rgnn.emit.eager import Eager
 from warpwright.domains.rgnn.emit.gpu import Rows
 from warpwright.domains.rgnn.emit.launch import Runner as Launches
 from warpwright.domains.rgnn.emit.riding import riding
-from warpwright.domains.rgnn.emit.rows import lower, multiplies_sums
+from warpwright.domains.rgnn.emit.rows import is_exponential, lower, multiplies_sums
 from warpwright.domains.rgnn.emit.triton.tuning import DEFAULT, Tuning
 from warpwright.domains.rgnn.front import Sym, trace
 from warpwright.domains.rgnn.index import Index, uncompiled
@@ -183,12 +183,15 @@ def plan(
         return Plan(last(infer), last(infer), None, ())
     ordering.forward = len(ordering.builder.ops)
     joint = ordering.run(differentiate(traced, wanted))
-    forward, backward = split(last(joint))
+    forward, backward = split(last(joint), machine.pairs and rows[Domain.EDGE] >= STORED)
     return Plan(last(infer), forward, backward, wanted)
 
 
-def split(joint: Program) -> tuple[Program, Program]:
-    """Return forward and backward of a program whose first output needs no gradient; what the backward reads of the forward's values is saved."""
+def split(joint: Program, exponentials: bool = False) -> tuple[Program, Program]:
+    """Return forward and backward of a program whose first output needs no gradient; what the backward reads of the forward's values is saved.
+
+    `exponentials`: a softmax's of edges too, which kernels store on large graphs, though they are few numbers made of few.
+    """
     late = {joint.names()[GRADIENT]}
     for position, op in enumerate(joint.ops):
         if any(value in late for value in op.inputs):
@@ -204,7 +207,7 @@ def split(joint: Program) -> tuple[Program, Program]:
         op = joint.ops[position]
         if op.kind == "input" or (op.kind in {"view", "reshape", "count"} and _cheap(joint, position)):
             place[position] = builder.copy(op, [moved(i) for i in op.inputs])
-        elif position not in late and position in early and not _again(joint, position):
+        elif position not in late and position in early and ((exponentials and is_exponential(op)) or not _again(joint, position)):
             saved.append(position)
             place[position] = builder.input(f"saved{len(saved) - 1}", op.domain, op.shape)
         else:
@@ -245,11 +248,19 @@ def _needed(program: Program, outputs: Sequence[int]) -> set[int]:
     return needed
 
 
+MACHINES = {"gpu": GPU} | dict.fromkeys(NATIVE, CPU)
+"""By emitters; all others call torch."""
+
+
 @functools.lru_cache(maxsize=256)
-def _cached(
-    layer: Layer, inputs: Inputs, wanted: tuple[str, ...], sizes: tuple[tuple[Domain, int], ...], options: Options, machine: Machine
-) -> Plan:
-    return plan(layer, inputs, wanted, dict(sizes), options, machine)
+def _cached(layer: Layer, inputs: Inputs, wanted: tuple[str, ...], rows: tuple[int, ...], options: str, emitter: str) -> Plan:
+    """Return the plan for so many rows of the domains, in their order. Options as their text: a string keeps its hash."""
+    return plan(layer, inputs, wanted, dict(zip(Domain, rows, strict=True)), Options.parse(options), MACHINES.get(emitter, TORCH))
+
+
+@functools.lru_cache(maxsize=256)
+def _tuned(tuning: Tuning, again: bool) -> Tuning:
+    return tuning if tuning.again is not None else replace(tuning, again=again)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -286,16 +297,14 @@ def _chosen(
     layer: Layer, index: Index, tensors: Tensors, wanted: tuple[str, ...], options: Options, donated: tuple[str, ...]
 ) -> tuple[Plan, Emitter]:
     inputs = tuple((name, domain, tuple(x.shape[domain is not Domain.ONE :])) for name, (domain, x) in tensors.items())
-    sizes = index.keep("sizes", lambda: tuple((domain, _about(rows)) for domain, rows in index.rows.items()))
+    sizes = index.keep("sizes", lambda: tuple(_about(index.rows[domain]) for domain in Domain))
     first = next(iter(tensors.values()))[1]
     name = emitter_for(first.device, first.dtype, options, index.edges)
     if name in NATIVE and any(x.dtype is not first.dtype or x.device != first.device for _, x in tensors.values()):
         name = "eager"  # kernels have one type of numbers; torch promotes, or says what does not fit
     fuse = (options.fuse, options.fuse) if options.fuse is not None else (True, True) if name in NATIVE else fused(index)
-    machine = CPU if name in NATIVE else GPU if name == "gpu" else TORCH
     again = few(index, options.tuning.many) if name == "gpu" else index.edges < STORED
-    tuning = options.tuning if options.tuning.again is not None else replace(options.tuning, again=again)
-    return _cached(layer, inputs, wanted, sizes, options, machine), (name, tuning, fuse, donated)
+    return _cached(layer, inputs, wanted, sizes, options.text, name), (name, _tuned(options.tuning, again), fuse, donated)
 
 
 STORED = 1_000_000

@@ -224,9 +224,10 @@ class _Moves:
             assert leaf.own is not None
             self.seen.append(value.to(leaf.own.dtype)[sensitive])
             return
-        self.apart = oracle.worst(self.apart, _finite(oracle.errors_of(value[sensitive], leaf.exact[sensitive])))
+        rest, apart = oracle.errors_apart(value, leaf.exact, sensitive)
+        self.apart = oracle.worst(self.apart, _finite(apart))
         if move != "far":
-            self.rest = oracle.worst(self.rest, self._met(oracle.errors_of(value[~sensitive], leaf.exact[~sensitive])))
+            self.rest = oracle.worst(self.rest, self._met(rest))
             self.small = tuple(parts.worse(part, value, leaf.exact, sensitive) for part in self.small)
 
     def _met(self, error: Errors) -> Errors:

@@ -14,7 +14,7 @@ from warpwright.errors import is_full
 from warpwright.verifier.judge import parts
 from warpwright.verifier.judge.conditioning import examined
 from warpwright.verifier.judge.left_behind import is_excused, states_of_moves
-from warpwright.verifier.judge.oracle import all_finite, describe, errors_of, excess, same_non_finite, scale_of, shares, tolerance
+from warpwright.verifier.judge.oracle import all_finite, describe, errors_apart, errors_of, excess, same_non_finite, scale_of, shares, tolerance
 from warpwright.verifier.judge.reference import NO_ERROR, Answer, Key, Leaf, Original, as_tensor, key_of, widen
 from warpwright.workers.tensors import exchange
 
@@ -157,8 +157,7 @@ def _ratio(tensor: torch.Tensor, leaf: Leaf) -> tuple[float, Errors, Errors | No
     if leaf.sensitive is None:
         errors = errors_of(tensor, leaf.exact)
         return excess(errors, leaf.allowed), errors, errors
-    rest = errors_of(tensor[~leaf.sensitive], leaf.exact[~leaf.sensitive])
-    there = errors_of(tensor[leaf.sensitive], leaf.exact[leaf.sensitive])
+    rest, there = errors_apart(tensor, leaf.exact, leaf.sensitive)
     ratio, errors = max((excess(rest, leaf.allowed), rest), (excess(there, leaf.allowed_there), there), key=lambda pair: pair[0])
     return ratio, errors, None if bool(leaf.sensitive.all()) else rest
 

@@ -25,15 +25,24 @@ __global__ void NAME(const unsigned* a, const unsigned* b, T* c) { \
 }
 PRODUCT(as_floats, float, "f")
 PRODUCT(as_words, unsigned, "r")
+__global__ void transposed(unsigned* x) {
+  asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(x[threadIdx.x]) : "r"(x[threadIdx.x]));
+}
+void elsewhere(int);
+void of_the_project() { elsewhere(1); }  // what another file defines is not missed before it is called
 """
 
 
-def test_sums_of_floats_may_be_words() -> None:
+def test_sums_of_floats_may_be_words_and_a_matrix_is_transposed() -> None:
     kernels = transpile.compile_text(TEXT).load()
     generator = np.random.default_rng(3)
     a, b = generator.uniform(-1, 1, (16, 16)).astype(np.float16), generator.uniform(-1, 1, (16, 8)).astype(np.float16)
     start = generator.uniform(-1, 1, (16, 8)).astype(np.float32)
     right = a.astype(np.float64) @ b.astype(np.float64) + start
+    square = np.arange(64, dtype=np.uint16).reshape(8, 8)
+    turned = square.copy()
+    kernels["transposed"][1, 32](turned.view(np.uint32))
+    assert (turned == square.T).all()
     for name, kind in (("as_floats", np.float32), ("as_words", np.uint32)):
         c = start.copy()
         kernels[name][1, 32](a.view(np.uint32), np.ascontiguousarray(b.T).view(np.uint32), c.view(kind))

@@ -9,8 +9,8 @@ the same in each run; torch adds ones to float32 numbers, by atomic additions to
 A number's bin is torch's, to the rounding: (x - low) * bins / (high - low), cut off. The quotient is a product with the reciprocal unless that comes
 so close to a whole number that the division could be on its other side.
 
-bincount is not written here: how long its result is depends on the data, so no captured graph holds it. Traffic at least: a number read once. Not
-measured yet.
+bincount is not written here: how long its result is depends on the data, so no captured graph holds it. Traffic at least: a number read
+once; 1.4 to 6.6 times that on an H200 (benchmarks/results/recurrent_h200).
 """
 
 from __future__ import annotations

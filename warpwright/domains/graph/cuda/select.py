@@ -12,7 +12,7 @@ As torch's kernels have it (top_k.py): of those above the least one and of those
 network that exchanges equal ones, more by a stable sort in which zeros are equal. Without `sorted`, those above the least one come by index, then
 those equal to it.
 
-Traffic at least: an element read once. Not measured yet.
+Traffic at least: an element read once; 4 to 80 times that on an H200, most where many are wanted (benchmarks/results/recurrent_h200).
 """
 
 from __future__ import annotations

@@ -115,28 +115,39 @@ class Rows(Runner):
         super().__init__(schedule, donated, raw, doubles)
         self.tuning = tuning
         self.built: dict[tuple[int, Tuning], Built] = {}
+        self.forms: dict[int, tuple[outer.Outer | None, gathered.Gather | None]] = {}
+        """Kernels as the CUDA kernels take them, by their steps: a graph that is seen once asks for no more than it must."""
 
     def _build(self, kernel: RowKernel, number: int, index: Index) -> Built:
         tuning = fitted(self.tuning, index, kernel.rows)
-        if (number, tuning) not in self.built:
-            self.built[number, tuning] = build(self.schedule, kernel, tuning, self.doubles)
-        return self.built[number, tuning]
+        built = self.built.get((number, tuning))
+        if built is None:
+            built = self.built[number, tuning] = build(self.schedule, kernel, tuning, self.doubles)
+        return built
 
-    def _own(self, kernel: RowKernel, index: Index) -> outer.Ready | gathered.Ready | None:
+    def _own(self, kernel: RowKernel, number: int, index: Index) -> outer.Ready | gathered.Ready | None:
         """Return the CUDA kernel that computes one over rows on a large graph; None where Triton's does."""
-        alone = outer.outer_of(self.schedule, kernel) if self.tuning.gradients == "own" else None
+        forms = self.forms.get(number)
+        if forms is None:
+            forms = self.forms[number] = self._forms(kernel)
+        alone, gather = forms
         if alone is not None:
             return outer.ready(alone, kernel, index, self.tuning.many, self.tuning.overlap)
-        gather = gathered.gather_of(self.schedule, kernel) if self.tuning.gathers == "own" else None
-        if gather is None or gather.sums in self.sums.of:  # sums that share memory are added to it
-            return None
-        of, rider = self.sums.of, gather.rider
-        if rider is not None and (rider.result not in of or of[rider.result] != of.get(gather.result)):
-            return None
-        return gathered.ready(gather, self.schedule, kernel, index, self.tuning.many)
+        return None if gather is None else gathered.ready(gather, self.schedule, kernel, index, self.tuning.many)
+
+    def _forms(self, kernel: RowKernel) -> tuple[outer.Outer | None, gathered.Gather | None]:
+        """Return a kernel as a weight gradient alone, or as a product of sums; None for what it is not."""
+        alone = outer.outer_of(self.schedule, kernel) if self.tuning.gradients == "own" else None
+        gather = gathered.gather_of(self.schedule, kernel) if alone is None and self.tuning.gathers == "own" else None
+        of, rider = self.sums.of, None if gather is None else gather.rider
+        if gather is not None and gather.sums in of:  # sums that share memory are added to it
+            return alone, None
+        if gather is not None and rider is not None and (rider.result not in of or of[rider.result] != of.get(gather.result)):
+            return alone, None
+        return alone, gather
 
     def _made(self, kernel: RowKernel, number: int, index: Index) -> Ready | outer.Ready | gathered.Ready:
-        own = self._own(kernel, index)
+        own = self._own(kernel, number, index)
         if own is not None:
             return own
         built = self._build(kernel, number, index)
@@ -192,8 +203,13 @@ On an H200 mag's graph, with 6.6 to 14 edges a row, took 2.39 and 6.2 ms so, and
 def fitted(tuning: Tuning, index: Index, rows: Domain) -> Tuning:
     """Return the schedule of a kernel over these rows where none is asked for."""
     if not tuning.unroll and not tuning.stages and index.rows[Domain.SRC] >= LARGE and index.edges >= LONG * index.rows[rows]:
-        return replace(tuning, unroll=1, stages=4)
-    return replace(tuning, unroll=tuning.unroll or unroll(index, rows))
+        return _fitted(tuning, 1, 4)
+    return tuning if tuning.unroll else _fitted(tuning, unroll(index, rows), tuning.stages)
+
+
+@functools.lru_cache(maxsize=256)
+def _fitted(tuning: Tuning, unroll: int, stages: int) -> Tuning:
+    return replace(tuning, unroll=unroll, stages=stages)
 
 
 def unroll(index: Index, rows: Domain) -> int:

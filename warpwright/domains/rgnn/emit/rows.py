@@ -85,7 +85,8 @@ class _Lowering:
     def __post_init__(self) -> None:
         self.of_nodes = frozenset() if self.general else frozenset(numbers_of_nodes(self.program))
         if not self.general:
-            self.of_edges = frozenset(_outputs_of_edges(self.program) | (set() if self.again else numbers_of_edges(self.program)))
+            stored = set() if self.again else numbers_of_edges(self.program) | exponentials_of_edges(self.program)
+            self.of_edges = frozenset(_outputs_of_edges(self.program) | stored)
 
     def take(self, position: int) -> None:
         """Place one operation."""
@@ -352,6 +353,16 @@ def numbers_of_edges(program: Program) -> set[int]:
     sums = [op for op in program.ops if op.kind == "contract" and op.over is Domain.EDGE and op.sums]
     reading = [op for op in sums if op.shape or op.domain in {Domain.SRC, Domain.PAIR_SRC}]
     return {i for op in reading for i in op.inputs if i in inline and len(leaves(i)) > 1}
+
+
+def exponentials_of_edges(program: Program) -> set[int]:
+    """Return the exponentials of edges' numbers: each reads numbers of both pairs and of the node, and several kernels read it."""
+    return {i for i, op in enumerate(program.ops) if is_exponential(op) and place_of(program, op) == "inline"}
+
+
+def is_exponential(op: Op) -> bool:
+    """Is it a softmax's exponential of an edge's score?"""
+    return op.kind == "map" and op.function == "exp" and op.domain is Domain.EDGE and not op.shape
 
 
 def _outputs_of_edges(program: Program) -> set[int]:

@@ -1,4 +1,5 @@
-"""Tensor-core PTX as device functions: mma.sync as sums over fragments, ldmatrix as loads through exchanged addresses, cp.async as copies.
+"""Tensor-core PTX as device functions: mma.sync as sums over fragments, ldmatrix as loads through exchanged addresses, movmatrix as a transposition,
+cp.async as copies.
 
 A fragment lies across the lanes of a warp as the PTX ISA lays it out (8.5, "Matrix fragments for mma.m16n8k16" and its kin): lane 4 g + t
 has row g and
@@ -51,6 +52,10 @@ def call(operation: str, modifiers: Sequence[str], operands: Sequence[str], type
         if not count or "m8n8" not in words or "b16" not in words:
             raise DoesNotApply(0, operation)
         return f"ww_ldmatrix_{count}{'_trans' if 'trans' in words else ''}({', '.join(registers)})"
+    if operation == "movmatrix":
+        if "m8n8" not in words or "trans" not in words or "b16" not in words:
+            raise DoesNotApply(0, operation)
+        return f"ww_movmatrix({', '.join(registers)})"
     if operation == "cp" and words[:1] == ["async"]:
         return _copy(words, registers)
     return None
@@ -74,10 +79,10 @@ def _shape_name(words: Sequence[str]) -> str:
 
 def with_functions(text: str, name: str) -> str:
     """Return a source with the functions that it calls in front."""
-    names = sorted(set(re.findall(r"\bww_((?:mma_m\d|ldmatrix_x|cp_async)\w*)\(", text)))
+    names = sorted(set(re.findall(r"\bww_((?:mma_m\d|ldmatrix_x|movmatrix|cp_async)\w*)\(", text)))
     if not names:
         return text
-    functions = "".join(_function(one) if one.startswith("mma") else _load(one) if one.startswith("ldmatrix") else _COPY for one in names)
+    functions = "".join(_whole(one) for one in names)
     body = re.sub(r"\s*\n\s*", " ", _HELPERS + functions).strip()
     return f'# 1 "{FILE}"\n{body}\n{text if text.startswith("# ") else f"# 1 {chr(34)}{name}{chr(34)}{chr(10)}{text}"}'
 
@@ -88,6 +93,25 @@ __device__ inline void ww_cp_async(unsigned to, unsigned long long from, int siz
   for (int i = 0; i < size; ++i) bytes[i] = i < read ? ((const char*)from)[i] : 0;
 }
 """
+
+
+_TRANSPOSITION = f"""
+__device__ inline void ww_movmatrix(unsigned& to, unsigned from) {{
+  {_LANE}
+  const unsigned at = 8 * (lane & 3u) + (lane >> 3), low = __shfl_sync(0xffffffffu, from, at), high = __shfl_sync(0xffffffffu, from, at + 4);
+  to = lane & 4u ? low >> 16 | (high & 0xffff0000u) : (low & 0xffffu) | high << 16;
+}}
+"""
+"""Lane 4 g + t has columns 2 t and 2 t + 1 of row g; it gets those rows of column g."""
+
+
+def _whole(name: str) -> str:
+    """Return one function, by its name."""
+    if name.startswith("mma"):
+        return _function(name)
+    if name.startswith("ldmatrix"):
+        return _load(name)
+    return _TRANSPOSITION if name == "movmatrix" else _COPY
 
 
 def _load(name: str) -> str:

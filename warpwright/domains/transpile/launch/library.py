@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import operator
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -244,12 +245,26 @@ def load(source: str, exports: Mapping[str, int], flags: Sequence[str] = FLAGS) 
 
 def built(source: str, flags: Sequence[str] = FLAGS) -> Path:
     """Build the source (cached) and return its library."""
-    return native.build(source, flags=[*flags, "-w"])
+    return native.build(source, flags=[*flags, "-w", "-Wl,-z,lazy"])
+
+
+@functools.cache
+def _opened(path: Path) -> ctypes.CDLL:
+    """Return a library whose functions are looked for when they are called: the host functions of one file of a project call those of others,
+    which kernels do not need. Raises BuildError."""
+    system = ctypes.CDLL(None)
+    system.dlopen.argtypes, system.dlopen.restype = (ctypes.c_char_p, ctypes.c_int), ctypes.c_void_p
+    if handle := system.dlopen(os.fsencode(path), os.RTLD_LAZY):
+        return ctypes.CDLL(str(path), handle=handle)
+    try:
+        return native.load(path)
+    except OSError as error:
+        raise native.BuildError(f"the built kernels cannot be loaded: {error}", "leave out what the file only declares") from error
 
 
 def open_library(path: Path, exports: Mapping[str, int]) -> dict[str, LoadedKernel]:
     """Return the kernels of a built library."""
-    library = native.load(path)
+    library = _opened(path)
     library.ww_error.restype = ctypes.c_char_p
     checked = hasattr(library, "ww_findings")
     if checked:

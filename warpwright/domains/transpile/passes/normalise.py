@@ -64,7 +64,7 @@ class _Normaliser:
     def __init__(self, kernel: Function, syncing: Mapping[str, tuple[Function, ...]], others: Mapping[str, tuple[Function, ...]]) -> None:
         self.vars: dict[int, Var] = dict(kernel.variables or {})
         functions = places.reached(kernel, syncing, others)
-        self.names = {v.name for v in self.vars.values()}.union(*map(places.free_names, (kernel, *functions)))
+        self.names = {v.name for v in self.vars.values()}.union(kernel.template, *map(places.free_names, (kernel, *functions)))
         self.hiding = {p.name for p in kernel.parameters} | set(kernel.template)
         """Names of the kernel that stay."""
         self.shared: dict[tuple[str, int, tuple[tuple[str, str], ...]], Var] = {}

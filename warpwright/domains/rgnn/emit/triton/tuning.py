@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from warpwright.domains.rgnn.emit.doubles import NONE, Doubles
-from warpwright.domains.rgnn.emit.own.kernel import MANY
 from warpwright.domains.rgnn.emit.rows import WHOLE, Kernel, Schedule, gradient_alone
 from warpwright.domains.rgnn.ir import Program
 from warpwright.domains.rgnn.lattice import Domain
@@ -47,8 +46,12 @@ class Tuning:
     """Are scores of a softmax made in float64 (doubles.py)? Off, to measure what that costs."""
     ride: bool = True
     """Does a product of sums add what else goes onto its rows from its pairs (riding.py)? On large graphs whose sums and products are one kernel."""
-    many: int = MANY
-    """Pairs from which a graph of few edges has the large graphs' kernels: numbers of edges stored, CUDA kernels, and weight gradients alone."""
+    many: int = 1 << 16
+    """Pairs from which a graph of few edges has the large graphs' kernels: numbers of edges stored, CUDA kernels, and weight gradients alone.
+
+    On an H200 steps of HGT and RGAT take 0.68 and 0.37 ms so on mutag's graph of 69,000 pairs (0.79 and 0.44 with joined kernels), and on aifb's, of
+    23,000, HGT's takes 0.48 (0.41).
+    """
 
 
 DEFAULT = Tuning()
