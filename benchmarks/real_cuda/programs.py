@@ -84,7 +84,8 @@ def live(text: str, known: Collection[str]) -> str:
 
     Names with an underscore in front and all other conditions count as true: compilers have names of their own.
     """
-    kept, off = [], []
+    kept: list[str] = []
+    off: list[bool] = []
     for line in text.splitlines():
         match = _CONDITION.match(line)
         if match is None:

@@ -262,7 +262,8 @@ def tried(program: programs.Program, binary: Path, settings: Settings, arguments
         enough = settings.enough and re.search(settings.enough, said) and own != "fail"
         if limit < settings.limit and not enough:
             raise Ended(CUT, "no time was left")
-        return ("checked" if own == "pass" or enough else "wrong" if own == "fail" else "timeout"), f"over {limit:g} s; last line: {last}"
+        status = "checked" if own == "pass" or enough else "wrong" if own == "fail" else "timeout"
+        return status, f"{'enough' if enough else f'over {limit:g} s'}; last line: {last}"
     if code and re.search(r"out of memory|bad_alloc", said):
         return "needs memory", f"over {settings.memory >> 30} GiB"
     if code < 0:
