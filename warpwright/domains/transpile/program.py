@@ -218,9 +218,12 @@ def _faster_tiers(source: Source, read: Callable[[], Sequence[Function]], wanted
     methods = classes.Methods.of(source, device.functions, device.known.impure)
     kernels: dict[str, KernelInfo] = {}
     texts: dict[int, str] = {}
+    specialised = instantiations.specialised(source)
     for kernel in defined:
         line = source.line(kernel.start)
         try:
+            if kernel.name in specialised:
+                raise DoesNotApply(line, "it has an explicit specialisation, which only the function itself knows")
             written = _in_loops(kernel, source, functions, device, methods, wanted)
         except DoesNotApply as error:
             kernels[kernel.name] = KernelInfo(kernel.name, line, "fibers", str(error))
@@ -260,8 +263,6 @@ def _in_loops(
     parsed = next((f for f in functions if kernel.start <= f.start < kernel.end), None)
     if parsed is None:
         raise DoesNotApply(line, "the parser does not show this kernel")
-    if kernel.name in instantiations.specialised(source):
-        raise DoesNotApply(line, "it has an explicit specialisation, which only the function itself knows")
     if thread := methods.used(source.text[kernel.start : kernel.end]):
         raise DoesNotApply(line, f"methods of {thread} ask for the thread or synchronise")
     launched, shapes = exports.block_shapes(source, kernel, wanted.blocks)

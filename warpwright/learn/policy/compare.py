@@ -40,6 +40,8 @@ class How:
     """Does what the cost model promises of a word count, where proposals are spread?"""
     width: int = WIDTH
     """Answers that are written for an evaluation where a task has estimates; with 0 the model is not asked."""
+    asked: int | None = None
+    """For how many evaluations the model is asked; for all where it is None."""
     pooled: bool = True
     """Is it chosen from variants of the best and walks as well, where a task has estimates? From the answers alone otherwise."""
     prior: bool = True
@@ -62,8 +64,10 @@ class Run:
 
     @property
     def width(self) -> int:
-        """How many answers are written for an evaluation."""
-        return self.how.width if self.task.estimates else 1
+        """How many answers are written for the next evaluation."""
+        if not self.task.estimates:
+            return 1
+        return self.how.width if self.how.asked is None or len(self.line) <= self.how.asked else 0
 
     @property
     def spread(self) -> Spread | None:

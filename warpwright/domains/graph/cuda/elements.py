@@ -10,6 +10,9 @@ from warpwright.domains.graph.cuda.joins import added
 from warpwright.domains.graph.cuda.plan import TYPES
 from warpwright.domains.graph.ir import value
 
+BANKS = 32
+"""Of shared memory, each four bytes wide."""
+
 
 class Elements(Addresses):
     """The part of a kernel's writer that goes over one vector."""
@@ -92,6 +95,19 @@ class Elements(Addresses):
                 return [f"float x{v.number}[{width}] = {{}};", f"if ({test}) load<{width}>(x{v.number}, q{t});"]
             return [f"float x{v.number}[{width}];", f"load<{width}>(x{v.number}, q{t});"]
         return [f"const float x{v.number}[{width}] = {{{', '.join(self._single(t, i) for i in range(width))}}};"]
+
+    @property
+    def _swapped(self) -> bool:
+        """Do the rows of a tile lie without gaps, their fours swapped, so that four are read at once and no bank is asked twice?"""
+        return self.plan.written > 1 and self.plan.wide >= BANKS
+
+    def _in_tile(self, p: str, more: str = "") -> str:
+        """Return the place in a tile of the element of row c (`more`: or of one that was read with it) at `p`, or of the first of four."""
+        wide, width, row = self.plan.wide, self.plan.vector, f"(c + {more})" if more else "c"
+        if not self._swapped:
+            return f"{row} * {wide + 1} + {p}"
+        group = max(4, BANKS // (self.plan.tile // wide // width))  # a warp writes so many neighbours of each of the rows that it writes at once
+        return f"{row} * {wide} + (({p}) ^ (c / {width} % {BANKS // group} * {group}))"
 
     def _turned(self, v: Value, t: int, width: int) -> list[str]:
         """Return the lines that read a vector of a crossed operand out of its tile."""

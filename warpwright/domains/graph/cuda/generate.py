@@ -18,8 +18,6 @@ from warpwright.domains.graph.cuda.placement import CONTIGUOUS, Placement
 from warpwright.domains.graph.cuda.plan import DEFAULT, REGISTERS, SHARED_BYTES, TYPES, Chunks, Plan, Tuning, chunks, counted, plan
 from warpwright.domains.graph.ir import value
 
-BANKS = 32
-"""Of shared memory, each four bytes wide."""
 KEPT_COST = 8
 """Cycles from which on keeping a value in registers beats computing it again."""
 
@@ -206,19 +204,6 @@ class _Writer(Elements):
         lines += [f"    const int at = u * {block} + (int)threadIdx.x, p = at % {each}{f' * {at_once}' if at_once > 1 else ''}, c = at / {each};"]
         lines += [inside, *(f"        {line}" for line in inner), "    }", "}"]
         return "\n".join([self._signature(self.name, False), *(f"    {line}" for line in lines), "}"]) + "\n"
-
-    @property
-    def _swapped(self) -> bool:
-        """Do the rows of a tile lie without gaps, their fours swapped, so that four are read at once and no bank is asked twice?"""
-        return self.plan.written > 1 and self.plan.wide >= BANKS
-
-    def _in_tile(self, p: str, more: str = "") -> str:
-        """Return the place in a tile of the element of row c (`more`: or of one that was read with it) at `p`, or of the first of four."""
-        wide, width, row = self.plan.wide, self.plan.vector, f"(c + {more})" if more else "c"
-        if not self._swapped:
-            return f"{row} * {wide + 1} + {p}"
-        group = max(4, BANKS // (self.plan.tile // wide // width))  # a warp writes so many neighbours of each of the rows that it writes at once
-        return f"{row} * {wide} + (({p}) ^ (c / {width} % {BANKS // group} * {group}))"
 
     def _tile_read(self, t: int, step: int, width: int) -> list[str]:
         """Return the lines that read a vector of a crossed operand and turn it."""

@@ -112,3 +112,17 @@ def may_wait(loop: DoWhile, variables: Mapping[int, ir.Var]) -> bool:
     """Say whether a loop reads volatile memory: it may wait for what another thread of the block writes."""
     named = [variables.get(e.var) for e in ir.expressions(loop.body) if e.kind == "name" and e.var is not None]
     return any(var is not None and "volatile" in var.type for var in named)
+
+
+def tries_again(loop: DoWhile) -> bool:
+    """Is this `do { ...; s[i] = v; } while (s[i] != v)`?
+
+    Of the threads that store in a turn the last one leaves, so that nobody waits for another thread's turn. Those that have left go on when all have:
+    what they store next is not to be taken for what overwrote a count.
+    """
+    last = loop.body[-1] if loop.body else None
+    cond = None if loop.cond is None else ir.bare(loop.cond)
+    if not isinstance(last, ir.Evaluate) or last.expr.kind != "assign" or last.expr.name != "=" or cond is None or cond.name != "!=":
+        return False
+    compared, stored = ({ir.text_of(ir.bare(e)) for e in expr.children} for expr in (cond, last.expr))
+    return last.expr.children[0].kind == "index" and compared == stored

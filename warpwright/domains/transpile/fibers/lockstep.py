@@ -4,7 +4,7 @@ Each assignment to volatile memory becomes two steps, read and write, that all t
 those that are at an earlier place of the source. So threads meet again behind branches, loops, each iteration and a function's returns, and the
 second side of a branch waits for the first. Code without `volatile` does not show that it counts on lockstep; when it is asked for, each assignment
 to memory that threads may share becomes such steps. A `do` loop that reads volatile memory steps once a turn, after all other steps: it may wait for
-a thread of its block.
+a thread of its block. One that tries a store again until it stays is none of them: those that have left it wait for the others.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.analysis.lockstep import exchange, may_wait, relies_on_lockstep
+from warpwright.domains.transpile.analysis.lockstep import exchange, may_wait, relies_on_lockstep, tries_again
 from warpwright.domains.transpile.fibers.rewrite import refuse_launches
 from warpwright.domains.transpile.frontend.edits import Edit
 from warpwright.domains.transpile.frontend.source import Source
@@ -66,7 +66,7 @@ class _Stepped(FunctionPrinter):
         """Write a loop whose threads, if they step in it, meet after each turn."""
         pad = INDENT * depth
         body = self.statements(loop.body, depth + 1)
-        waits = isinstance(loop, DoWhile) and may_wait(loop, self.variables)
+        waits = isinstance(loop, DoWhile) and may_wait(loop, self.variables) and not tries_again(loop)
         if not waits and not any("ww::step(" in line for line in body):
             return super().written(loop, depth)
         meet = "ww::step(ww::spins)" if waits else f"ww::step({next(self.places)})"

@@ -123,6 +123,7 @@ def lines(found: Nest, values: Values, body: Callable[[Sequence[Stmt]], list[str
     added = added.replace(source, f"packed_row[{inner.name} - packed_low]")
     rest = body(found.rest)
     values.depth, values.counters = before
+    assert found.sum.init is not None  # asked when it was found
     name, start = f"{found.sum.var.name}_lanes", printer.expr(found.sum.init)
     ends = [f"const int packed_from = {printer.expr(outer.first)}, packed_to = {printer.expr(outer.end)};",
             f"const int packed_low = {printer.expr(inner.first)}, packed_high = {printer.expr(inner.end)};"]  # fmt: skip
