@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 from itertools import count
@@ -16,7 +18,8 @@ from fake_programs import Fake, Machine
 from warpwright import run
 from warpwright.base import Build, Candidate, Source, Verdict
 from warpwright.targets import building, trusted
-from warpwright.workers import environment
+from warpwright.workers import environment, sandbox
+from warpwright.workers.limits import Limits
 
 
 def test_a_build_that_a_cache_made_short_is_remembered_as_long(tmp_path: Path) -> None:
@@ -43,6 +46,21 @@ def test_only_trusted_workers_beside_other_users_share_compile_caches(
     assert all(value.startswith("/work-folder") for name, value in found.items() if name in ("HOME", "TMPDIR", "CUDA_CACHE_PATH"))
     own = {True: str(tmp_path / "cache"), False: "/work-folder/cache/warpwright"}
     assert found.get("WARPWRIGHT_CACHE") == (None if is_trusted and not apart else own[kept])
+
+
+@pytest.mark.parametrize(("isolation", "shared"), [("auto", True), ("limits", False), ("none", False)])
+def test_where_candidates_have_no_users_of_their_own_nothing_is_shared(isolation: str, shared: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root may change users, but does so only if the isolation asked for has it."""
+    orders: list[dict[str, Any]] = []
+    monkeypatch.delenv("TRITON_CACHE_DIR", raising=False)
+    monkeypatch.setattr(sandbox.socket, "send_fds", lambda _, data, fds: orders.append(json.loads(data[0])))
+    worker: Any = object.__new__(sandbox.Worker)
+    vars(worker).update(role="judge", device="cuda", limits=Limits(isolation=isolation), folder="/work-folder", exchange="/exchange", _unwrapped="")
+    worker._start(SimpleNamespace(can_change_user=True, socket=None), None, False)
+    assert orders[0]["environment"]["TRITON_CACHE_DIR"].startswith("/work-folder") is not shared
+    worker.guard._socket.close()
+    for handle in (worker._request, worker._reply):
+        os.close(handle)
 
 
 def test_a_cache_whose_path_has_a_space_is_not_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,11 @@ import ctypes
 import decimal
 import logging
 import os
+import platform
+import resource
 import signal
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +21,10 @@ torch = pytest.importorskip("torch")
 
 from warpwright.workers.inside.integrity import HARNESS, _holders  # noqa: E402
 from warpwright.workers.inside.settings import watch_settings  # noqa: E402
+
+SIGEV_THREAD_ID = 4
+TIMER_CREATE, TIMER_DELETE = (222, 226) if platform.machine() == "x86_64" else (107, 111)
+"""Numbers of system calls: the C library keeps a signal of its own from its callers."""
 
 
 @contextmanager
@@ -65,6 +72,44 @@ def test_a_timer_of_native_code_is_a_setting() -> None:
         assert [line.partition(":")[0] for line in changed()] == ["alarms and timers"]
     finally:
         library.timer_delete(timer)
+    assert not changed()
+
+
+class Event(ctypes.Structure):
+    """`struct sigevent` as the kernel reads it."""
+
+    _fields_ = (("value", ctypes.c_void_p), ("signal", ctypes.c_int), ("notify", ctypes.c_int), ("thread", ctypes.c_int), ("rest", ctypes.c_int * 11))
+
+
+@pytest.mark.parametrize(("number", "main", "told"), [(14, True, True), (32, True, True), (32, False, False), (14, False, True)])
+def test_a_timer_that_tells_a_thread_is_a_setting_but_for_a_library_s_own(number: int, main: bool, told: bool) -> None:
+    if not os.path.exists("/proc/self/timers"):
+        pytest.skip("this kernel does not tell of them")
+    waiting, over = threading.Event(), threading.Event()
+    other = threading.Thread(target=lambda: (waiting.set(), over.wait()))
+    other.start()
+    waiting.wait()
+    changed, timer, thread_id = watch_settings(), ctypes.c_int(), os.getpid() if main else other.native_id
+    event = Event(None, number, SIGEV_THREAD_ID, thread_id)
+    try:
+        assert ctypes.CDLL(None).syscall(TIMER_CREATE, 0, ctypes.byref(event), ctypes.byref(timer)) == 0
+        assert [line.partition(":")[0] for line in changed()] == ["alarms and timers"] * told
+    finally:
+        ctypes.CDLL(None).syscall(TIMER_DELETE, timer)
+        over.set()
+        other.join()
+
+
+def test_a_limit_is_a_setting_where_it_is_lower() -> None:
+    changed, (soft, hard) = watch_settings(), resource.getrlimit(resource.RLIMIT_CPU)
+    try:
+        resource.setrlimit(resource.RLIMIT_CPU, (3600, hard))
+        assert [line.partition(":")[0] for line in changed()] == ["limits of resources"]
+        lowered = watch_settings()
+        resource.setrlimit(resource.RLIMIT_CPU, (7200, hard))
+        assert not lowered()
+    finally:
+        resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
     assert not changed()
 
 

@@ -243,7 +243,7 @@ def _decided(look: _Look, spent: float, seconds: float, interval: float = 0.0) -
     if look.verdict == "UNSURE" or (_early(spent, seconds) and look.high >= 1 / PLAIN and look.low <= PLAIN):
         return False
     if interval:
-        return look.high / look.low <= (1 + interval) ** 2
+        return look.high <= (1 + interval) ** 2 * look.low  # 0 while there are too few pairs beside one of the baselines
     return look.verdict != "FASTER" or look.high / look.low <= PRECISE or spent >= PRECISE_SHARE * seconds
 
 

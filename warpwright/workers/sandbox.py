@@ -110,13 +110,14 @@ class Worker(Process):
         own_end, guards_end = socket.socketpair()
         request_read, self._request = os.pipe()
         self._reply, reply_write = os.pipe()
+        apart = self.limits.isolation == "auto" and server.can_change_user  # else a candidate could write into what trusted workers share
         order = {
             "role": self.role, "device": self.device, "folder": self.folder, "exchange": self.exchange, "user": user, "limit": limited,
             "memory": self.limits.memory_bytes, "processes": self.limits.processes, "file_bytes": self.limits.file_bytes,
             "disk": self.limits.disk_bytes, "filter": limited and self.limits.isolation == "auto",
             "log_bytes": self.limits.log_bytes, "stops": self.freezes, "bubblewrap": self.role == "candidate" and not self._unwrapped,
             "reads": list(self.limits.reads),
-            "environment": environment.of_worker(self.folder, self.role != "candidate", server.can_change_user),
+            "environment": environment.of_worker(self.folder, self.role != "candidate", apart),
         }  # fmt: skip
         try:
             socket.send_fds(server.socket, [json.dumps(order).encode()], [guards_end.fileno(), request_read, reply_write])

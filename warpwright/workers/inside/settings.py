@@ -6,7 +6,10 @@ import _signal  # type: ignore[import-not-found]
 import ctypes
 import faulthandler
 import gc
+import math
 import os
+import re
+import resource
 import signal
 import sys
 import warnings
@@ -29,14 +32,30 @@ SIGNALS = {one.name: int(one) for one in signal.Signals if one < 32 and one not 
 TIMERS = {"real time": signal.ITIMER_REAL, "processor's time": signal.ITIMER_VIRTUAL, "its and the system's": signal.ITIMER_PROF}
 """Of a process that runs all the while a signal that each call puts off never comes; it ends the user's process when the last call is over."""
 
+WAKES = "32"
+"""The signal that wakes the C library's own thread when a timer is to call a function. Sent to the main thread it ends the process."""
+
+TIMER = re.compile(r"^signal: (\d+)/.*\nnotify: signal/(pid|tid)\.(\d+)", re.MULTILINE)
+
 
 def _own_timers() -> list[str]:
-    """Return the timers that native code has made (`timer_create`) to send the process a signal. Those that wake a thread are a library's own."""
+    """Return the timers of native code (`timer_create`) that send the process a signal, or a thread. Those that wake a library's are its own."""
     try:
         with open("/proc/self/timers") as file:
-            return [line.strip() for line in file if line.startswith("notify: signal/pid")]
+            told = TIMER.findall(file.read())
     except OSError:  # a kernel that does not tell
         return []
+    return [f"signal {number} to {kind} {whom}" for number, kind, whom in told if kind == "pid" or number != WAKES or int(whom) == os.getpid()]
+
+
+LIMITS = {name: getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")}
+"""A limit of the processor's time that each call puts off, say, does what an alarm does."""
+
+
+def _limits(get: Callable[[int], tuple[int, int]] = resource.getrlimit) -> dict[str, float]:
+    """Return the limits of resources that hold for this process; inf for none."""
+    soft = {name: get(which)[0] for name, which in LIMITS.items()}
+    return {name: math.inf if limit == resource.RLIM_INFINITY else limit for name, limit in soft.items()}
 
 
 def _settings() -> dict[str, Callable[[], Any]]:
@@ -97,9 +116,11 @@ def _of_python() -> dict[str, Callable[[], Any]]:
     common where a module is imported, and hurt nobody; the other way round somebody's program fails, or its messages are lost."""
     import torch
 
-    usual, modules, hooks = sys.getrecursionlimit(), sys.modules, getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
+    usual, limits, modules = sys.getrecursionlimit(), _limits(), sys.modules
+    hooks = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
     readers: dict[str, Callable[[], Any]] = {
         "recursion limit": lambda get=sys.getrecursionlimit: min(get(), usual),
+        "limits of resources": lambda get=_limits: {name: limit for name, limit in get().items() if limit < limits[name]},
         "warnings as errors": lambda filters=warnings: [one[2].__name__ for one in filters.filters if one[0] == "error" and not (one[1] or one[3])],
         "blocked signals": lambda ask=signal.pthread_sigmask, how=signal.SIG_BLOCK: sorted(ask(how, [])),
         "logging disabled": lambda: "logging" in modules and modules["logging"].root.manager.disable >= modules["logging"].ERROR,
