@@ -15,6 +15,7 @@ import numpy as np
 
 from warpwright import native
 from warpwright.domains.transpile.errors import BadArgument, BadValue, LaunchFailed
+from warpwright.domains.transpile.launch.declared import define_missing
 from warpwright.domains.transpile.launch.findings import Finding, findings
 from warpwright.errors import UsageError
 
@@ -251,11 +252,15 @@ def built(source: str, flags: Sequence[str] = FLAGS) -> Path:
 @functools.cache
 def _opened(path: Path) -> ctypes.CDLL:
     """Return a library whose functions are looked for when they are called: the host functions of one file of a project call those of others,
-    which kernels do not need. Raises BuildError."""
+    which kernels do not need. A kernel that calls one fails. Raises BuildError."""
     system = ctypes.CDLL(None)
     system.dlopen.argtypes, system.dlopen.restype = (ctypes.c_char_p, ctypes.c_int), ctypes.c_void_p
-    if handle := system.dlopen(os.fsencode(path), os.RTLD_LAZY):
+    if handle := system.dlopen(os.fsencode(path), os.RTLD_NOW):
         return ctypes.CDLL(str(path), handle=handle)
+    if handle := system.dlopen(os.fsencode(path), os.RTLD_LAZY):
+        library = ctypes.CDLL(str(path), handle=handle)
+        define_missing(path, library)
+        return library
     try:
         return native.load(path)
     except OSError as error:

@@ -63,6 +63,24 @@ def test_answers_are_those_of_fibers_to_the_bit(threads: int) -> None:
     assert np.array_equal(*answers)
 
 
+@pytest.mark.parametrize(("plain", "other"), [
+    ("x < d; ++x) sum += q[t * d + x] * k[y * d + x]", "x < t; ++x) sum += q[t * d] * k[y * d]"),
+    ("x < d; ++x) sum +=", "x < d - 0.5f; ++x) sum +="),
+    ("x = 0; x < d; ++x) sum +=", "x = -1; x < (unsigned)d; ++x) sum +="),
+    ("sum += q", "sum += sum * q"),
+])  # fmt: skip
+def test_rows_are_packed_only_where_all_threads_count_alike_in_ints(plain: str, other: str) -> None:
+    """The first thread's end was taken for all; 4.5 and unsigned numbers were cut to ints; a sum of itself did not compile."""
+    text = KERNEL.replace("blockDim.x", "(int)blockDim.x").replace("INDEX", "int")
+    nests = [written(one).count("ww::floats packed_row[") for one in (text, text.replace(plain, other))]
+    assert plain in text and nests == [2, 1]
+
+
+def test_rows_of_whole_numbers_are_packed_as_such() -> None:
+    text = KERNEL.replace("blockDim.x", "(int)blockDim.x").replace("INDEX", "int").replace("float all[]", "int all[]").replace("float *q", "int *q")
+    assert "ww::ints packed_row[" in written(text)
+
+
 def test_what_may_begin_again_at_zero_stays() -> None:
     assert "ww::load_apart" not in written(KERNEL.replace("INDEX", "unsigned"))
 

@@ -62,12 +62,16 @@ def nest(loop: For, values: Values) -> Nest | None:
     added = inside.body[0] if len(inside.body) == 1 else None
     if outer is None or inner is None or not isinstance(added, Evaluate) or added.expr.name != "+=" or added.expr.kind != "assign":
         return None
+    if not all(values.is_uniform(e) and not any(n.kind in ("index", "call") for n in e.walk()) for e in (inner.first, inner.end)):
+        return None  # each thread has its own end
     place, step = added.expr.children
     if place.kind != "name" or place.var != first.var.key or first.init is None or plain_type(first.var.type) != "float":
         return None
     if {outer.key, first.var.key} & keys(inner.first, inner.end) or any(n.kind in ("index", "call", "name") for n in first.init.walk()):
         return None
-    if changed_in(rest) & keys(step, inner.first, inner.end, outer.end) or any(isinstance(s, For | ir.DoWhile | ir.Jump) for s in ir.walk(rest)):
+    if (changed_in(rest) | {first.var.key}) & keys(step, inner.first, inner.end, outer.end) or any(
+        isinstance(s, For | ir.DoWhile | ir.Jump) for s in ir.walk(rest)
+    ):
         return None
     if any(named_in(rest) & keys(place) for place in _written(rest)):
         return None  # where it lies is asked before the first round
@@ -103,6 +107,9 @@ def _counted(loop: For) -> _Counted | None:
     one = (step.kind == "unary" and step.name.startswith("++")) or (step.kind == "assign" and step.name == "+=" and literal(step.children[1]) == 1)
     if not one or step.children[0].var != key or cond.kind != "binary" or cond.name != "<" or ir.bare(cond.children[0]).var != key:
         return None
+    kind, start = plain_type(cond.children[1].type), literal(first.init)
+    if kind != "int" and not (kind == "unsigned int" and start is not None and start >= 0):
+        return None  # compared as floats, or as an unsigned number that a negative one is not below, it has another end as an int
     return _Counted(key, first.var.name, first.init, cond.children[1])
 
 
@@ -131,10 +138,10 @@ def lines(found: Nest, values: Values, body: Callable[[Sequence[Stmt]], list[str
     return [
         "{", *_in(ends),
         "  ww::Extent packed_read, packed_written;",
-        f"  const bool packed_some = packed_from < packed_to && packed_low < packed_high && packed_high - packed_low <= {LONGEST};",
+        f"  const bool packed_some = packed_from < packed_to && packed_low < packed_high && (long)packed_high - packed_low <= {LONGEST};",
         *_in([line for one in (*reads, *writes) for line in one]),
         "  if (packed_some && ww::apart(packed_read, packed_written)) {",
-        f"    ww::floats packed_row[{LONGEST}];",
+        f"    {VECTORS[plain_type(found.row.type)]} packed_row[{LONGEST}];",
         f"    {loop_x} packed_row[{inner.name} - packed_low] = {source};",
         "    int packed_at = packed_from;",
         f"    for (; packed_at + {TOGETHER} <= packed_to; packed_at += {TOGETHER}) {{",
