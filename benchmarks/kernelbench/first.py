@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import copy
-import gc
 import json
 import multiprocessing as mp
 import os
@@ -29,6 +28,7 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
+from benchmarks import spawned
 from benchmarks.timing.events import batch
 
 PUBLISHED = Path(__file__).parents[1] / "results" / "kernelbench_h200" / "rows.jsonl"
@@ -57,30 +57,20 @@ def main() -> None:
     end = time.monotonic() + options.seconds
     options.out.mkdir(parents=True, exist_ok=True)
     files = [file for name in options.tasks.split(",") for file in found(options.kernelbench, name)]
-    context = mp.get_context("spawn")
-    todo, rows, lock = context.Queue(), context.Queue(), context.Lock()
-    for file in files:
-        todo.put((str(file), 1))
-    workers = [context.Process(target=work, args=(todo, rows, lock, options, end), daemon=True) for _ in range(min(options.jobs, len(files)))]
-    for worker in workers:
-        worker.start()
+    lock = mp.get_context("spawn").Lock()
     left = {file.stem for file in files}
     with (options.out / "rows.jsonl").open("a") as out:
-        while left and time.monotonic() < end and (any(worker.is_alive() for worker in workers) or not rows.empty()):
-            try:
-                row = rows.get(timeout=0.5)
-            except queue.Empty:
-                continue
+        for row in spawned.lines(work, [(str(file), 1) for file in files], options.jobs, end, lock, options, end):
             if row.pop("last", False):
                 left.discard(row["file"])
+                if not left:
+                    break
                 continue
             out.write(json.dumps(row) + "\n")
             out.flush()
             print({key: value for key, value in row.items() if key != "reason"}, str(row.get("reason", ""))[:200], flush=True)
         for name in sorted(left):
             out.write(json.dumps({"table": "left out", "task": name}) + "\n")
-    for worker in workers:
-        worker.terminate()
 
 
 def found(root: Path, name: str) -> list[Path]:
@@ -114,9 +104,8 @@ def work(todo: Any, rows: Any, lock: Any, options: argparse.Namespace, end: floa
             again = tries < TRIES and isinstance(error, torch.OutOfMemoryError)
         if not again:
             rows.put({"last": True, "file": Path(file).stem})
-        gc.collect()
-        if torch.cuda.is_available() and not broken:
-            torch.cuda.empty_cache()
+        if not broken:
+            spawned.free()
         if again:  # others hold the memory
             time.sleep(AGAIN_SECONDS)
             todo.put((file, tries + 1))

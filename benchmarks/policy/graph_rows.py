@@ -13,9 +13,7 @@ records spaces that are larger than a budget. `--dry` runs all paths on the CPU.
 from __future__ import annotations
 
 import argparse
-import gc
 import json
-import multiprocessing as mp
 import os
 import queue
 import tempfile
@@ -28,6 +26,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from benchmarks import spawned
 from benchmarks.kernelbench.first import DRY_SCALE, rewritten
 from benchmarks.policy import probe
 from benchmarks.policy.choice import LEFT_OUT, Chosen, chosen
@@ -61,29 +60,17 @@ def main() -> None:
     end = time.monotonic() + options.limit
     options.out.mkdir(parents=True, exist_ok=True)
     jobs = listed(options)
-    context = mp.get_context("spawn")
-    todo, lines = context.Queue(), context.Queue()
-    for job in jobs:
-        todo.put((job, 1))
-    last = end - LAST
-    workers = [context.Process(target=work, args=(todo, lines, options, last), daemon=True) for _ in range(min(options.jobs, len(jobs)))]
-    for worker in workers:
-        worker.start()
     left = set(jobs)
     with (options.out / "tasks.jsonl").open("a") as out:
-        while left and time.monotonic() < end and (any(worker.is_alive() for worker in workers) or not lines.empty()):
-            try:
-                line = lines.get(timeout=0.5)
-            except queue.Empty:
-                continue
+        for line in spawned.lines(work, [(job, 1) for job in jobs], options.jobs, end, options, end - LAST):
             left.discard(line["file"])
             out.write(json.dumps(line) + "\n")
             out.flush()
             shown = {name: line[name] for name in ("task", "reason", "eager us", "again us", "chosen s", "held s") if name in line}
             print(f"{options.limit - (end - time.monotonic()):.0f} s", shown, len(line.get("programs", ())), "programs", flush=True)
+            if not left:
+                break
         out.write(json.dumps({"not reached": sorted(left)}) + "\n")
-    for worker in workers:
-        worker.terminate()
 
 
 def listed(options: argparse.Namespace) -> list[str]:
@@ -114,9 +101,8 @@ def work(todo: Any, lines: Any, options: argparse.Namespace, end: float) -> None
         except Exception as error:  # one task must not end the others
             line["reason"] = f"{type(error).__name__}: {error}"[:600]
             again = isinstance(error, torch.OutOfMemoryError) and tries < TRIES
-        gc.collect()
-        if torch.cuda.is_available() and "CUDA error" not in line.get("reason", ""):
-            torch.cuda.empty_cache()
+        if "CUDA error" not in line.get("reason", ""):
+            spawned.free()
         if again:  # others hold the memory
             time.sleep(AGAIN_SECONDS)
             todo.put((file, tries + 1))
@@ -131,14 +117,9 @@ def record(file: Path, options: argparse.Namespace, end: float, line: dict[str, 
     import torch
 
     from warpwright.policy.words import program_words
-    from warpwright.run import Settings, open_space
-    from warpwright.tasks import taskfile
 
     began = time.monotonic()
-    task = Settings(device="cuda", scale=DRY_SCALE if options.dry else 1.0).describe(file)
-    whole, reference = open_space(task, "cuda"), taskfile.load(task)
-    without = (*LEFT_OUT, "cuda_graph") if options.dry else LEFT_OUT
-    space = replace(whole, techniques=[one for one in whole.techniques if one.name not in without])
+    task, space, reference = opened(file, options.dry)
     found = chosen(space, options.most)
     line |= {"task": task.name, "key": task.key, "limited": space.limited, "chosen s": round(time.monotonic() - began, 1)}
     line["words"] = program_words(space, [*space.actions(space.start), *(action for recipe in found.recipes for action in recipe)])
@@ -148,14 +129,8 @@ def record(file: Path, options: argparse.Namespace, end: float, line: dict[str, 
     firsts = {program: recipe for recipe, program in reversed(found.recipes.items())}
     makers = _makers(space, found, firsts, options.dry)
     turns = probe.Turns(options.out)
-    device = "cpu" if options.dry else "cuda"
     line["device"] = "cpu" if options.dry else torch.cuda.get_device_name()
-    with turns.checking():
-        with torch.device(device):
-            torch.manual_seed(0)
-            model = reference.make_model().to(device)
-        inputs = reference.make_inputs(0, device)
-        truth = probe.Truth(model, inputs)
+    model, inputs, truth = placed(reference, turns, options.dry)
     with turns.timing():
         eager = probe.seconds(partial(model, *inputs))
         if not options.dry and not (options.out / "rate.json").is_file():
@@ -172,6 +147,30 @@ def record(file: Path, options: argparse.Namespace, end: float, line: dict[str, 
             line["again us"] = round(1e6 * probe.seconds(partial(model, *inputs)), 2)
         part.clear()
     line["held s"] = round(time.monotonic() - began, 1)
+
+
+def opened(file: Path, dry: bool) -> tuple[Any, Any, Any]:
+    """Return a task, its space without what is left out, and its original."""
+    from warpwright.run import Settings, open_space
+    from warpwright.tasks import taskfile
+
+    task = Settings(device="cuda", scale=DRY_SCALE if dry else 1.0).describe(file)
+    whole, reference = open_space(task, "cuda"), taskfile.load(task)
+    without = (*LEFT_OUT, "cuda_graph") if dry else LEFT_OUT
+    return task, replace(whole, techniques=[one for one in whole.techniques if one.name not in without]), reference
+
+
+def placed(reference: Any, turns: probe.Turns, dry: bool) -> tuple[Any, Any, probe.Truth]:
+    """Return an original's model and inputs on the GPU, and what is right."""
+    import torch
+
+    device = "cpu" if dry else "cuda"
+    with turns.checking():
+        with torch.device(device):
+            torch.manual_seed(0)
+            model = reference.make_model().to(device)
+        inputs = reference.make_inputs(0, device)
+        return model, inputs, probe.Truth(model, inputs)
 
 
 def _timed(program: Any, inputs: Any) -> float:

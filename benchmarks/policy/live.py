@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing as mp
 import os
 import queue
 import time
@@ -19,6 +18,8 @@ import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from benchmarks import spawned
 
 END = 6.0
 """Seconds before the limit after which no program is begun."""
@@ -39,21 +40,10 @@ def main() -> None:
     options = parser.parse_args()
     end = time.monotonic() + options.limit
     options.out.mkdir(parents=True, exist_ok=True)
-    context = mp.get_context("spawn")
-    todo, lines = context.Queue(), context.Queue()
     runs = [(file, search) for file in options.files.split(",") for search in options.searches.split(",")]
-    for run in runs:
-        todo.put(run)
-    workers = [context.Process(target=work, args=(todo, lines, options, end - END), daemon=False) for _ in range(min(options.jobs, len(runs)))]
-    for worker in workers:
-        worker.start()
     found: list[dict[str, Any]] = []
     with (options.out / "rows.jsonl").open("a") as out:
-        while time.monotonic() < end and (any(worker.is_alive() for worker in workers) or not lines.empty()):
-            try:
-                line = lines.get(timeout=0.5)
-            except queue.Empty:
-                continue
+        for line in spawned.lines(work, runs, options.jobs, end, options, end - END, daemon=False):
             found.append(line)
             out.write(json.dumps(line) + "\n")
             out.flush()
@@ -61,8 +51,6 @@ def main() -> None:
         for row in table(found):
             out.write(json.dumps(row) + "\n")
             print(json.dumps(row), flush=True)
-    for worker in workers:
-        worker.terminate()
 
 
 def work(todo: Any, lines: Any, options: argparse.Namespace, end: float) -> None:

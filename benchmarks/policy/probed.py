@@ -14,24 +14,22 @@ OUT/rows.jsonl has a line for each evaluation as it comes. Without torch.compile
 from __future__ import annotations
 
 import argparse
-import gc
 import json
-import multiprocessing as mp
 import os
 import queue
 import time
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from benchmarks.kernelbench.first import DRY_SCALE
+from benchmarks import spawned
 from benchmarks.policy import graph_rows, probe
-from benchmarks.policy.choice import LEFT_OUT, body
+from benchmarks.policy.choice import body
 
 LAST = 5.0
 """Seconds before the limit after which no program is begun."""
@@ -65,26 +63,13 @@ def main() -> None:
     options = parser.parse_args()
     end = time.monotonic() + options.limit
     options.out.mkdir(parents=True, exist_ok=True)
-    context = mp.get_context("spawn")
-    todo, lines = context.Queue(), context.Queue()
     files = sorted((file for folder in options.files.split(",") for file in Path(folder).glob("*.py")), key=lambda file: Random(file.stem).random())
-    for file in files:
-        todo.put(file)
-    workers = [context.Process(target=work, args=(todo, lines, options, end - LAST), daemon=True) for _ in range(min(options.jobs, len(files)))]
-    for worker in workers:
-        worker.start()
     with (options.out / "rows.jsonl").open("a") as out:
-        while time.monotonic() < end and (any(worker.is_alive() for worker in workers) or not lines.empty()):
-            try:
-                line = lines.get(timeout=0.5)
-            except queue.Empty:
-                continue
+        for line in spawned.lines(work, files, options.jobs, end, options, end - LAST):
             out.write(json.dumps(line) + "\n")
             out.flush()
             if line["row"] != "evaluation":
                 print(f"{options.limit - (end - time.monotonic()):.0f} s", line, flush=True)
-    for worker in workers:
-        worker.terminate()
 
 
 def work(todo: Any, lines: Any, options: argparse.Namespace, end: float) -> None:
@@ -106,7 +91,7 @@ def work(todo: Any, lines: Any, options: argparse.Namespace, end: float) -> None
             lines.put({"row": "failure", "task": file.stem, "reason": reason})
             if "CUDA error" in reason:
                 return
-        free()
+        spawned.free()
 
 
 @dataclass
@@ -135,7 +120,7 @@ class Bench:
             maker = partial(graph_rows.rewritten_on, self.space, recipe) if self.dry else graph_rows.compiled(text)
             self.known[name] = self._probed(maker)
             if len(self.known) % FREED == 0:
-                free()
+                spawned.free()
         return name, *self.known[name]
 
     def _probed(self, maker: graph_rows.Maker, tries: int = 2) -> tuple[str, float]:
@@ -156,38 +141,16 @@ class Bench:
             raise
         except Exception as error:  # the program's own fault
             return f"{type(error).__name__}: {error}"[:160], 0.0
-        free()
+        spawned.free()
         time.sleep(graph_rows.AGAIN_SECONDS)
         return self._probed(maker, tries - 1)
 
 
-def free() -> None:
-    """Give back what programs held that are gone."""
-    import torch
-
-    gc.collect()
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
-
-
 def opened(file: Path, options: argparse.Namespace) -> Bench:
     """Return a task with its original measured."""
-    import torch
-
-    from warpwright.run import Settings, open_space
-    from warpwright.tasks import taskfile
-
-    task = Settings(device="cuda", scale=DRY_SCALE if options.dry else 1.0).describe(file)
-    whole, reference = open_space(task, "cuda"), taskfile.load(task)
-    without = (*LEFT_OUT, "cuda_graph") if options.dry else LEFT_OUT
-    space = replace(whole, techniques=[one for one in whole.techniques if one.name not in without])
-    turns, device = probe.Turns(options.out), "cpu" if options.dry else "cuda"
-    with turns.checking():
-        with torch.device(device):
-            torch.manual_seed(0)
-            model = reference.make_model().to(device)
-        inputs = reference.make_inputs(0, device)
-        truth = probe.Truth(model, inputs)
+    _, space, reference = graph_rows.opened(file, options.dry)
+    turns = probe.Turns(options.out)
+    model, inputs, truth = graph_rows.placed(reference, turns, options.dry)
     with turns.timing():
         eager = probe.seconds(partial(model, *inputs))
     bench = Bench(space, reference, model, inputs, truth, turns, eager, options.dry)

@@ -11,7 +11,6 @@ the space (nothing new in 300 proposals), or to the end of the time. No task may
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import math
 import sys
@@ -19,7 +18,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from warpwright.learn.policy.compare import interval
+from benchmarks.policy import records
+from benchmarks.policy.large import cell
 
 EVALUATIONS = (1, 2, 4, 8, 16)
 
@@ -96,12 +96,6 @@ def _over_tasks(found: Mapping[str, Mapping[str, Mapping[int, float]]], searches
         yield {"table": f"{name}-gains", "evaluations": k, **gains}
 
 
-def cell(values: Sequence[float]) -> str:
-    """Return the geometric mean of logs and its interval."""
-    mean, low, high = (math.exp(one) for one in interval(values))
-    return f"{mean:.3f} [{low:.3f}, {high:.3f}]"
-
-
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -109,10 +103,7 @@ def main() -> None:
     parser.add_argument("--name", default="probed")
     parser.add_argument("--searches", default="", help="those that are told of, the first over the others; all where it is not given")
     options = parser.parse_args()
-    texts = [gzip.decompress(file.read_bytes()).decode() if file.suffix == ".gz" else file.read_text() for file in options.rows]
-    for row in tables(
-        [json.loads(line) for text in texts for line in text.splitlines()], options.name, [one for one in options.searches.split(",") if one]
-    ):
+    for row in tables(records.read(options.rows), options.name, [one for one in options.searches.split(",") if one]):
         sys.stdout.write(json.dumps(row) + "\n")
 
 

@@ -21,9 +21,13 @@ from warpwright.learn.policy.rows import Row
 
 def lines_of(files: Iterable[Path]) -> list[dict[str, Any]]:
     """Return the lines of tasks that were recorded; a file may be compressed (`.gz`)."""
+    return [line for line in read(files) if len(line.get("programs", ())) > 1]
+
+
+def read(files: Iterable[Path]) -> list[dict[str, Any]]:
+    """Return all lines of files, which may be compressed (`.gz`)."""
     texts = (gzip.decompress(file.read_bytes()).decode() if file.suffix == ".gz" else file.read_text() for file in files)
-    lines = [json.loads(line) for text in texts for line in text.splitlines()]
-    return [line for line in lines if len(line.get("programs", ())) > 1]
+    return [json.loads(line) for text in texts for line in text.splitlines()]
 
 
 def rows_of(line: Mapping[str, Any], rate: float) -> Iterator[Row]:

@@ -34,7 +34,7 @@ def best_flags(kernel: str, evaluator: CubinEvaluator, folder: Path, arch: str) 
     """Return the flags that beat -O3 beyond doubt, bit by bit as it."""
     tried: dict[Flags, float] = {}
     cubins: dict[Flags, Path] = {}
-    known = {_code(evaluator.kernel.cubin.data, evaluator.kernel.name)}
+    known = {Cubin(evaluator.kernel.cubin.data).code_of(evaluator.kernel.name)}
     with ThreadPoolExecutor(4) as pool:
         built = zip(VARIANTS, pool.map(lambda flags: _built(kernel, folder, arch, flags), VARIANTS), strict=True)
     _glance([(flags, path) for flags, path in built if path], evaluator, known, tried, cubins)
@@ -56,7 +56,7 @@ def _glance(
 ) -> None:
     """Time those whose code is new."""
     for flags, path in built:
-        code = _code(path.read_bytes(), evaluator.kernel.name)
+        code = Cubin(path.read_bytes()).code_of(evaluator.kernel.name)
         if code in known:
             continue
         known.add(code)
@@ -65,11 +65,6 @@ def _glance(
         except WorkerError:  # more shared memory or registers than there are, say
             tried[flags] = 0.0
         cubins[flags] = path
-
-
-def _code(data: bytes, kernel: str) -> bytes:
-    code = Cubin(data).code(kernel)
-    return data[code.offset : code.offset + code.size]
 
 
 def _built(kernel: str, folder: Path, arch: str, flags: Flags) -> Path | None:

@@ -70,7 +70,7 @@ class StandIn:
         """There is no process."""
 
     def _worth(self, cubin: Cubin) -> float:
-        halves = np.frombuffer(cubin.contents(cubin.code(self.kernel)), np.uint64).reshape(-1, 2)
+        halves = np.frombuffer(cubin.code_of(self.kernel), np.uint64).reshape(-1, 2)
         places = np.arange(1, len(halves) + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         mixed = (halves[:, 0] ^ halves[:, 1] * np.uint64(0xC2B2AE3D27D4EB4F) ^ places) * np.uint64(0xD6E8FEB86659FD93)
         return GAIN * float(((mixed >> np.uint64(40)).astype(np.float64) / 2**24).sum())

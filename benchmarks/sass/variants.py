@@ -103,7 +103,7 @@ def read(name: str) -> str:
 def code_of(cubin: Path) -> bytes:
     """Return the code of a cubin's only kernel."""
     read = Cubin(cubin.read_bytes())
-    return read.contents(read.code(read.kernels[0]))
+    return read.code_of(read.kernels[0])
 
 
 def measure(given: argparse.Namespace, kernels: list[str]) -> None:

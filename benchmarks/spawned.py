@@ -1,0 +1,45 @@
+"""Processes that take jobs from one queue and put lines into another, until a time: a process that a GPU's error ends leaves the rest to others."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing as mp
+import queue
+import time
+from collections.abc import Callable, Collection, Iterator
+from typing import Any
+
+POLL_SECONDS = 0.5
+
+
+def lines(work: Callable[..., None], jobs: Collection[Any], most: int, end: float, *given: Any, daemon: bool = True) -> Iterator[Any]:
+    """Yield what `work(todo, lines, *given)` puts into `lines`, from `most` processes at most, until all have ended or it is `end` (time.monotonic).
+
+    Those that are left then are ended, as when nobody asks for more lines.
+    """
+    context = mp.get_context("spawn")
+    todo, put = context.Queue(), context.Queue()
+    for job in jobs:
+        todo.put(job)
+    processes = [context.Process(target=work, args=(todo, put, *given), daemon=daemon) for _ in range(min(most, len(jobs)))]
+    for process in processes:
+        process.start()
+    try:
+        while time.monotonic() < end and (any(process.is_alive() for process in processes) or not put.empty()):
+            try:
+                line = put.get(timeout=POLL_SECONDS)
+            except queue.Empty:
+                continue
+            yield line
+    finally:
+        for process in processes:
+            process.terminate()
+
+
+def free() -> None:
+    """Give back what programs held that are gone."""
+    import torch
+
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
