@@ -9,15 +9,16 @@ import torch
 
 from warpwright.base import Case
 from warpwright.verifier import verify
+from warpwright.verifier.judge.reference import least_values
 from warpwright.workers.tensors import exchange
 
 
-def drawn(*shapes: list[int], dtype: str = "float32") -> list[int]:
+def drawn(*shapes: list[int], dtype: torch.dtype = torch.float32) -> list[int]:
     """Return the seeds of the nominal draws on which a program is called besides."""
     seeds: list[int] = []
-    inputs = {"list": [{"tensor": {"shape": shape, "dtype": dtype}} for shape in shapes]}
+    few = least_values([torch.empty(shape, dtype=dtype) for shape in shapes])
     verification: Any = object.__new__(verify._Verification)
-    verification.judge = SimpleNamespace(ship=lambda case: verify.Shipment(case, inputs), sound=lambda case, which: case)
+    verification.judge = SimpleNamespace(facts={"least_values": few}, sound=lambda case, which: case)
     verification.random = random.Random(7)
     verification.call = lambda case, which: seeds.append(case.seed)
     verification.more_values(Case("nominal", 1))
@@ -27,7 +28,7 @@ def drawn(*shapes: list[int], dtype: str = "float32") -> list[int]:
 def test_few_values_mean_more_draws():
     assert len(set(drawn([64, 200], [5]))) == verify.MOST_DRAWS
     assert len(set(drawn([64, 200], [32]))) == 8
-    assert not drawn([64, 200]) and not drawn([5], dtype="int64") and not drawn()
+    assert not drawn([64, 200]) and not drawn([5], dtype=torch.int64) and not drawn()
 
 
 def test_more_draws_end_in_time(monkeypatch: pytest.MonkeyPatch):

@@ -46,7 +46,6 @@ from warpwright.verifier.rejections import (
 from warpwright.workers.limits import Limits
 from warpwright.workers.process import Activity
 from warpwright.workers.sandbox import Worker, up
-from warpwright.workers.tensors import exchange
 from warpwright.workers.tensors.answer import KEPT
 
 __all__ = [
@@ -287,25 +286,24 @@ class _Verification:
 
     def more_values(self, case: Case) -> None:
         """Make calls on more nominal draws where an input has few elements."""
-        tensors = exchange.descriptors(self.judge.ship(case).inputs)
-        sizes = [math.prod(item["shape"]) for item in tensors if item["dtype"].startswith(("float", "bfloat"))]
-        few, began = min(filter(None, sizes), default=SMALL_INPUT), time.monotonic()
-        for _ in range(min(MOST_DRAWS, math.ceil(VALUES / few)) if few < SMALL_INPUT else 0):
+        few = self.judge.facts["least_values"]
+        if 0 < few < SMALL_INPUT:
+            self.other_draws(case, min(MOST_DRAWS, math.ceil(VALUES / few)), time.monotonic() + DRAWS_SECONDS)
+
+    def other_draws(self, case: Case, count: int, end: float) -> None:
+        """Make `count` calls on other draws of a case, one of them at least and no more after `end`, by time.monotonic."""
+        for _ in range(count):
             if sound := self.judge.sound(replace(case, seed=self.random.randrange(1 << 31)), TIMED_STATE):
                 self.call(sound, TIMED_STATE)
-            if time.monotonic() - began > DRAWS_SECONDS:
+            if time.monotonic() > end:
                 break
 
     def changed_afterwards(self) -> None:
         """Make some calls as they were timed; then write two states in place, one of them through `.data`, and make a call in each."""
-        began, nominal = time.monotonic(), self.judge.cases[0]
+        end, nominal = time.monotonic() + LAST_SECONDS, self.judge.cases[0]
         if self.judge.facts["stateful"] or self.judge.facts["mutated_state"]:
             load_state(self.judge, self.worker, self.entry, TIMED_STATE)
-        for _ in range(LAST_CALLS):
-            if sound := self.judge.sound(replace(nominal, seed=self.random.randrange(1 << 31)), TIMED_STATE):
-                self.call(sound, TIMED_STATE)
-            if time.monotonic() - began > LAST_SECONDS:
-                break
+        self.other_draws(nominal, LAST_CALLS, end)
         for which, hidden in zip((1, TIMED_STATE) if self.judge.facts["state_tensors"] else (), self.hidden_and_not(2), strict=False):
             if changed := self.judge.sound(replace(nominal, seed=self.random.randrange(1 << 31)), which):
                 write_state(self.worker, self.entry, self.judge.state(which), "set_state", hidden=hidden)

@@ -24,7 +24,7 @@ from warpwright.verifier.judge.freed import keep_freed_memory
 from warpwright.verifier.judge.judgement import Judgement, digest_of, identical, near, within
 from warpwright.verifier.judge.on_host import OnHost, is_lost, lost_for
 from warpwright.verifier.judge.readable import expect_readable, lazy_outputs
-from warpwright.verifier.judge.reference import REDRAWN_STRENGTHS, Answer, Key, Original, clone, key_of, leaves_of, tensors_of
+from warpwright.verifier.judge.reference import REDRAWN_STRENGTHS, Answer, Key, Original, clone, key_of, least_values, leaves_of, tensors_of
 from warpwright.workers.inside import team
 from warpwright.workers.inside.channel import serve_requests
 from warpwright.workers.tensors import exchange
@@ -141,6 +141,7 @@ class JudgeWorker:
         before = {name: tensor.clone() for name, tensor in original.state(0).items()}
         original.set_state(0)
         inputs = original.inputs(case)
+        few = least_values(inputs)
         generator = torch.get_rng_state()
         with torch.no_grad():
             output = self._first_output(original, inputs)
@@ -167,7 +168,7 @@ class JudgeWorker:
             "mutated_state": mutated, "mutated_inputs": changed, "aliases": aliases, "stateful": stateful, "random": consumes,
             "switches": not getattr(original.model, "has_one_mode", False),
             "parameters": sum(1 for _ in original.model.parameters()), "state_tensors": len(before), "strength": original.strength,
-            "one_sign": original.of_one_sign, "lazy": lazy,
+            "one_sign": original.of_one_sign, "lazy": lazy, "least_values": few,
             "wide_problem": original.wide_problem, "outputs": [[leaf.path, list(leaf.shape), str(leaf.dtype)] for leaf in answer.leaves],
         }  # fmt: skip
 

@@ -139,6 +139,11 @@ def tensors_of(value: Any) -> list[torch.Tensor]:
     return [leaf for _, leaf in leaves_of(value) if isinstance(leaf, torch.Tensor)]
 
 
+def least_values(inputs: Any) -> int:
+    """Return the elements of the floating-point input that has the fewest, but some; 0 where there is none."""
+    return min((tensor.numel() for tensor in tensors_of(inputs) if tensor.is_floating_point() and tensor.numel()), default=0)
+
+
 def as_tensor(value: Any) -> torch.Tensor:
     """Return an output leaf as a tensor; a Python number becomes a float64 or int64 scalar."""
     if isinstance(value, torch.Tensor):
