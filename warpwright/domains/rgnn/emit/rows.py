@@ -235,7 +235,7 @@ def lower(
     Without `fuse` sums of rows over edges are stored, and another kernel takes them: more programs of it fit on a core. `general`: for an emitter
     that has products of any form, with rows of any shape (heads, blocks) and any width. `again`: no number of an edge is stored that can be computed
     again. `beside`: weight gradients of sums of rows over edges are made by the kernel that sums them, rather than by one of their own. `ride`: what
-riding.py has made sums over pairs waits for the product that it is added to.
+    riding.py has made sums over pairs waits for the product that it is added to.
     """
     state = _Lowering(program, fuse, general, again=again, beside=beside)
     for position in range(len(program.ops)):
@@ -270,6 +270,15 @@ def _is_number_of_edges(program: Program, position: int) -> bool:
     return op.domain is Domain.EDGE and not op.sums and not op.shape and not any(program.ops[i].shape for i in op.inputs)
 
 
+def _waiting(state: _Lowering, positions: Iterable[int], stage: int) -> _Lowering:
+    """Return the state in which some operations wait for a stage."""
+    least = {**state.least, **dict.fromkeys(positions, stage)}
+    waiting = _Lowering(state.program, state.fuse, state.general, again=state.again, beside=state.beside, least=least)
+    for position in range(len(state.program.ops)):
+        waiting.take(position)
+    return waiting
+
+
 def _gathering_once(state: _Lowering) -> _Lowering:
     """Return a state in which operations that read the same rows for each edge are in one kernel, where none of them needs another's result."""
     groups: dict[tuple[Domain, frozenset[int]], list[int]] = {}
@@ -282,10 +291,7 @@ def _gathering_once(state: _Lowering) -> _Lowering:
         last = max(state.stage[position] for position in group)
         if all(state.stage[position] == last for position in group):
             continue
-        least = {**state.least, **dict.fromkeys(group, last)}
-        waiting = _Lowering(state.program, state.fuse, state.general, again=state.again, beside=state.beside, least=least)
-        for position in range(len(state.program.ops)):
-            waiting.take(position)
+        waiting = _waiting(state, group, last)
         if all(waiting.stage[position] == last for position in group):
             state = waiting
     return state
@@ -305,10 +311,7 @@ def _riding(state: _Lowering) -> _Lowering:
                 continue
             sums = [i for i in other.inputs if state.home.get(i) is own.over and program.ops[i].over is Domain.EDGE]
             last = max(state.stage[product], state.stage[numbers[0]] + 1)
-            least = {**state.least, **dict.fromkeys((rider, product, *sums), last)}
-            waiting = _Lowering(program, state.fuse, state.general, again=state.again, beside=state.beside, least=least)
-            for position in range(len(program.ops)):
-                waiting.take(position)
+            waiting = _waiting(state, (rider, product, *sums), last)
             if waiting.stage[rider] == waiting.stage[product] == last:
                 state = waiting
     return state
