@@ -323,3 +323,8 @@ def plain_type(text: str) -> str:
     """Return a type without const."""
     plain = text.removeprefix("const ").strip()
     return _NAMES.get(plain, plain)
+
+
+def indented(lines: Sequence[str]) -> list[str]:
+    """Return lines of C++ a step further in."""
+    return [f"  {line}" for line in lines]

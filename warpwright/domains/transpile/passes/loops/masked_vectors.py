@@ -19,7 +19,7 @@ from warpwright.domains.transpile.analysis.regions import Plan, changed, used
 from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.ir import Declare, DoWhile, Evaluate, Expr, For, If, Jump, Stmt
 from warpwright.domains.transpile.passes.loops import packed_rows
-from warpwright.domains.transpile.passes.loops.masked_values import VECTORS, Value, Values, plain_type, refuse_divisions
+from warpwright.domains.transpile.passes.loops.masked_values import VECTORS, Value, Values, indented, plain_type, refuse_divisions
 from warpwright.domains.transpile.printing import UNROLLED, Printer, trip_count
 
 
@@ -140,7 +140,7 @@ class _Vectors(Values):
             if loop is not None and place < len(stmts) and _jumps(stmt):
                 left = self.name("mask")
                 lines += [f"const ww::ints {left} = {mask} & {loop.inside};", f"if (ww::some_lane({left})) {{"]
-                return [*lines, *_in(self.body(stmts[place:], left)), "}"]
+                return [*lines, *indented(self.body(stmts[place:], left)), "}"]
         return lines
 
     def statement(self, stmt: Stmt, mask: str) -> list[str]:
@@ -153,7 +153,7 @@ class _Vectors(Values):
         if isinstance(stmt, Evaluate):
             return self.evaluation(stmt.expr, mask)
         if isinstance(stmt, ir.Block):
-            return ["{", *_in(self.body(stmt.body, mask)), "}"]
+            return ["{", *indented(self.body(stmt.body, mask)), "}"]
         if isinstance(stmt, If) and not stmt.constexpr:
             return self.branch(stmt, mask)
         if isinstance(stmt, For):
@@ -238,11 +238,11 @@ class _Vectors(Values):
         if not stmt.other and 0 < len(alike) < len(parts):  # what all threads agree on is asked once
             text = " && ".join(f"({self.printer.expr(part)})" for part in alike)
             rest = replace(stmt, cond=_all([part for part in parts if part not in alike]))
-            return [f"if ({text}) {{", *_in(self.branch(rest, mask)), "}"]
+            return [f"if ({text}) {{", *indented(self.branch(rest, mask)), "}"]
         cond = self.truth(stmt.cond, mask)
         if not cond.wide:
-            lines = [f"if ({cond.text}) {{", *_in(self.body(stmt.then, mask))]
-            return [*lines, *(["} else {", *_in(self.body(stmt.other, mask))] if stmt.other else []), "}"]
+            lines = [f"if ({cond.text}) {{", *indented(self.body(stmt.then, mask))]
+            return [*lines, *(["} else {", *indented(self.body(stmt.other, mask))] if stmt.other else []), "}"]
         taken = self.name("mask")
         lines = [f"const ww::ints {taken} = {f'{mask} & ' if mask else ''}({cond.text});", *self.under(stmt.then, taken)]
         if stmt.other:
@@ -251,14 +251,14 @@ class _Vectors(Values):
         simple = not stmt.other and not any(isinstance(s, For | DoWhile) for s in ir.walk(stmt.then))
         whole = self.for_all(parts) if simple and not mask and self.depth else None
         if whole is not None:
-            return [f"if ({whole}) {{", *_in(self.body(stmt.then, "")), "} else {", *_in(lines), "}"]
-        return ["{", *_in(lines), "}"]
+            return [f"if ({whole}) {{", *indented(self.body(stmt.then, "")), "} else {", *indented(lines), "}"]
+        return ["{", *indented(lines), "}"]
 
     def under(self, stmts: Sequence[Stmt], mask: str) -> list[str]:
         """Return statements under a mask; where they read memory, or have a loop, only if it holds for some thread."""
         all_inside = tuple(stmts)
         heavy = any(isinstance(s, For | DoWhile) for s in ir.walk(all_inside)) or any(e.kind in ("index", "call") for e in ir.expressions(all_inside))
-        return [f"if (ww::some_lane({mask})) {{" if heavy else "{", *_in(self.body(stmts, mask)), "}"]
+        return [f"if (ww::some_lane({mask})) {{" if heavy else "{", *indented(self.body(stmts, mask)), "}"]
 
     # --- loops --------------------------------------------------------------------------------------------------------------------
 
@@ -289,13 +289,13 @@ class _Vectors(Values):
         if not leaves:
             trips = trip_count(stmt)
             unroll = [f"#pragma GCC unroll {trips}"] if trips is not None and trips <= UNROLLED else []
-            lines = [*unroll, f"{head} {{", *_in(self.inside(stmt.body, mask, None)), "}"]
+            lines = [*unroll, f"{head} {{", *indented(self.inside(stmt.body, mask, None)), "}"]
             lines = self.packed(stmt, lines) if self.apart and not mask else lines
         else:
             loop = _Loop(self.name("stay"), self.name("inside"))
             round_ = [f"ww::ints {loop.inside} = {loop.stay};", *self.inside(stmt.body, loop.inside, loop)]
             round_.append(f"if (!ww::some_lane({loop.stay})) break;")
-            lines = ["{", f"  ww::ints {loop.stay} = {mask or 'ww::every_lane()'};", f"  {head} {{", *_in(_in(round_)), "  }", "}"]
+            lines = ["{", f"  ww::ints {loop.stay} = {mask or 'ww::every_lane()'};", f"  {head} {{", *indented(indented(round_)), "  }", "}"]
         self.counters.discard(first.var.key)
         return lines
 
@@ -326,7 +326,7 @@ class _Vectors(Values):
         else:
             after = self.evaluation(stmt.step, loop.stay) if stmt.step is not None else []
             round_ = [*test, *begun, *self.inside(stmt.body, loop.inside, loop), *after]
-        return ["{", *_in([*lines, "for (;;) {", *_in(round_), "}"]), "}"]
+        return ["{", *indented([*lines, "for (;;) {", *indented(round_), "}"]), "}"]
 
     def inside(self, stmts: Sequence[Stmt], mask: str, loop: _Loop | None) -> list[str]:
         self.loops.append(loop)
@@ -358,7 +358,3 @@ def _jumps(stmt: Stmt) -> bool:
     if isinstance(stmt, Jump):
         return True
     return not isinstance(stmt, For | DoWhile) and any(_jumps(s) for body in ir.bodies(stmt) for s in body)
-
-
-def _in(lines: Sequence[str]) -> list[str]:
-    return [f"  {line}" for line in lines]

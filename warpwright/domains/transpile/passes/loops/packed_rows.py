@@ -21,7 +21,7 @@ from warpwright.domains.transpile.analysis.regions import changed
 from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.integers import literal
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, Stmt
-from warpwright.domains.transpile.passes.loops.masked_values import VECTORS, Values, plain_type
+from warpwright.domains.transpile.passes.loops.masked_values import VECTORS, Values, indented, plain_type
 
 TOGETHER = 4
 """Sums at a time: each step of one waits four cycles for the step before, and each has a register."""
@@ -67,13 +67,14 @@ def nest(loop: For, values: Values) -> Nest | None:
     place, step = added.expr.children
     if place.kind != "name" or place.var != first.var.key or first.init is None or plain_type(first.var.type) != "float":
         return None
-    if {outer.key, first.var.key} & keys(inner.first, inner.end) or any(n.kind in ("index", "call", "name") for n in first.init.walk()):
+    if {outer.key, first.var.key} & (inner.first.keys | inner.end.keys) or any(n.kind in ("index", "call", "name") for n in first.init.walk()):
         return None
-    if (changed_in(rest) | {first.var.key}) & keys(step, inner.first, inner.end, outer.end) or any(
-        isinstance(s, For | ir.DoWhile | ir.Jump) for s in ir.walk(rest)
-    ):
+    changing = {key for stmt in rest for key in changed(stmt)} | {first.var.key}
+    if changing & (step.keys | inner.first.keys | inner.end.keys | outer.end.keys):
         return None
-    if any(named_in(rest) & keys(place) for place in _written(rest)):
+    if any(isinstance(s, For | ir.DoWhile | ir.Jump) for s in ir.walk(rest)):
+        return None
+    if any(_named_in(rest) & place.keys for place in _written(rest)):
         return None  # where it lies is asked before the first round
     counters, values.counters = values.counters, values.counters | {outer.key, inner.key}
     rows = [e for e in step.walk() if e.kind == "index" and not _names(e, {outer.key}, values) and values.step(e) not in (0, 1)]
@@ -82,21 +83,12 @@ def nest(loop: For, values: Values) -> Nest | None:
     return Nest(outer, inner, first, step, rows[0], rest) if len(rows) == 1 and not calls else None
 
 
-def changed_in(stmts: Sequence[Stmt]) -> Set[int]:
-    """Return the keys of the variables that statements change or declare, and of arrays that they write."""
-    return {key for stmt in stmts for key in changed(stmt)} | named_in(stmts)
-
-
-def named_in(stmts: Sequence[Stmt]) -> Set[int]:
+def _named_in(stmts: Sequence[Stmt]) -> Set[int]:
     """Return the keys of the variables that statements set by name or declare."""
     places = [ir.assigned(e) for e in ir.expressions(tuple(stmts))]
     return {p.var for p in places if p is not None and p.kind == "name" and p.var is not None} | {
         s.var.key for s in ir.walk(tuple(stmts)) if isinstance(s, Declare)
     }
-
-
-def keys(*exprs: Expr) -> Set[int | None]:
-    return {node.var for expr in exprs for node in expr.walk()}
 
 
 def _counted(loop: For) -> _Counted | None:
@@ -136,21 +128,21 @@ def lines(found: Nest, values: Values, body: Callable[[Sequence[Stmt]], list[str
             f"const int packed_low = {printer.expr(inner.first)}, packed_high = {printer.expr(inner.end)};"]  # fmt: skip
     loop_x = f"for (int {inner.name} = packed_low; {inner.name} < packed_high; ++{inner.name})"
     return [
-        "{", *_in(ends),
+        "{", *indented(ends),
         "  ww::Extent packed_read, packed_written;",
         f"  const bool packed_some = packed_from < packed_to && packed_low < packed_high && (long)packed_high - packed_low <= {LONGEST};",
-        *_in([line for one in (*reads, *writes) for line in one]),
+        *indented([line for one in (*reads, *writes) for line in one]),
         "  if (packed_some && ww::apart(packed_read, packed_written)) {",
         f"    {VECTORS[plain_type(found.row.type)]} packed_row[{LONGEST}];",
         f"    {loop_x} packed_row[{inner.name} - packed_low] = {source};",
         "    int packed_at = packed_from;",
         f"    for (; packed_at + {TOGETHER} <= packed_to; packed_at += {TOGETHER}) {{",
-        *_in(_in(_in(_rounds(TOGETHER, outer.name, name, start, loop_x, added, rest)))),
+        *indented(indented(indented(_rounds(TOGETHER, outer.name, name, start, loop_x, added, rest)))),
         "    }",
         "    for (; packed_at < packed_to; ++packed_at) {",
-        *_in(_in(_in(_rounds(1, outer.name, name, start, loop_x, added, rest)))),
+        *indented(indented(indented(_rounds(1, outer.name, name, start, loop_x, added, rest)))),
         "    }",
-        "  } else {", *_in(_in(as_it_was)), "  }",
+        "  } else {", *indented(indented(as_it_was)), "  }",
         "}",
     ]  # fmt: skip
 
@@ -165,8 +157,8 @@ def _rounds(count: int, counter: str, name: str, start: str, loop_x: str, added:
     return [
         f"ww::floats packed_sums[{count}];",
         *each[:2], f"  packed_sums[nth] = ww::spread<ww::floats>((float)({start}));", "}",
-        f"{loop_x} {{", *_in([*each, f"  packed_sums[nth] += {added};", "}"]), "}",
-        *each, f"  ww::floats {name} = packed_sums[nth];", *_in(rest), "}",
+        f"{loop_x} {{", *indented([*each, f"  packed_sums[nth] += {added};", "}"]), "}",
+        *each, f"  ww::floats {name} = packed_sums[nth];", *indented(rest), "}",
     ]  # fmt: skip
 
 
@@ -191,7 +183,7 @@ def _extent(place: Expr, name: str, values: Values, found: Nest) -> list[str]:
     lines = [f"const auto packed_place = [&]([[maybe_unused]] const int {outer.name}, [[maybe_unused]] const int {inner.name}) {{"]
     lines += [f"  {name}.add(&{text}, {by});", "};"]
     corners = [f"packed_place({one}, {other});" for one in ("packed_from", "packed_to - 1") for other in ("packed_low", "packed_high - 1")]
-    return ["{", *_in([*lines, "if (packed_some) {", *_in(corners), "}"]), "}"]
+    return ["{", *indented([*lines, "if (packed_some) {", *indented(corners), "}"]), "}"]
 
 
 def _names(expr: Expr, keys: Set[int], values: Values) -> bool:
@@ -212,7 +204,3 @@ def _degree(expr: Expr, keys: Set[int]) -> int:
         degrees = [_degree(child, keys) for child in expr.children]
         return sum(degrees) if expr.name == "*" else max(degrees)
     return 2
-
-
-def _in(lines: Sequence[str]) -> list[str]:
-    return [f"  {line}" for line in lines]
