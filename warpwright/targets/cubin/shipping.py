@@ -35,10 +35,11 @@ def ship(record: Record, folder: Path) -> Path:
     if found is not None and found.candidate is not None:
         schedule = script.read(found.candidate.source.text, kernel)
     judgement = found.judgement if found is not None else None
-    both = _over_shipped(record, schedule.cubin.data if kept else original)
+    image = schedule.cubin.data if kept else original
     (folder / ORIGINAL).write_bytes(original)
-    (folder / OPTIMIZED).write_bytes(schedule.cubin.data if kept else original)
+    (folder / OPTIMIZED).write_bytes(image)
     (folder / SCHEDULE).write_text(script.write(schedule if kept else shipped.original))
+    both = _over_shipped(record, image)  # an error in it leaves the cubins and the schedule written
     evidence = {
         "kernel": kernel.name,
         "original": shipped.digest,
