@@ -57,14 +57,17 @@ def machine_code(text: str, arch: str, defines: Sequence[str] = ()) -> bytes:
     kept = cache_folder() / f"{digest(str(nvrtc_version()), text, *options)}.cubin"
     if kept.exists():
         return kept.read_bytes()
-    code = _compile(text, options)
+    code = by_nvrtc(text, options)
     with tempfile.NamedTemporaryFile(dir=cache_folder(), delete=False) as file:
         file.write(code)
     os.replace(file.name, kept)  # atomic: two builders of the same text are no race
     return code
 
 
-def _compile(text: str, options: Sequence[str]) -> bytes:
+def by_nvrtc(
+    text: str, options: Sequence[str], wanted: str = "CUBIN", what: str = "a template", remedy: str = "report this with the text above"
+) -> bytes:
+    """Return what NVRTC makes of CUDA `text`, CUBIN or PTX. Raises BuildError, with its last words, where it refuses `what` this is."""
     library, program, size = nvrtc(), ctypes.c_void_p(), ctypes.c_size_t()
     library.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"source.cu", 0, None, None)
     given = [option.encode() for option in options]
@@ -74,10 +77,10 @@ def _compile(text: str, options: Sequence[str]) -> bytes:
         log = ctypes.create_string_buffer(size.value + 1)
         library.nvrtcGetProgramLog(program, log)
         if failed:
-            raise BuildError(f"NVRTC refused a template:\n{log.value.decode(errors='replace')[-2000:]}", "report this with the text above")
-        library.nvrtcGetCUBINSize(program, ctypes.byref(size))
+            raise BuildError(f"NVRTC refused {what}:\n{log.value.decode(errors='replace')[-2000:]}", remedy)
+        getattr(library, f"nvrtcGet{wanted}Size")(program, ctypes.byref(size))
         code = ctypes.create_string_buffer(size.value)
-        library.nvrtcGetCUBIN(program, code)
+        getattr(library, f"nvrtcGet{wanted}")(program, code)
         return code.raw
     finally:
         library.nvrtcDestroyProgram(ctypes.byref(program))

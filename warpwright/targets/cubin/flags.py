@@ -10,7 +10,6 @@ say what both gain together.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import subprocess
 import tempfile
@@ -25,7 +24,7 @@ from warpwright.errors import UsageError, WarpwrightError
 from warpwright.native import BuildError
 from warpwright.targets.cubin.evaluator import CubinEvaluator
 from warpwright.targets.cubin.judging import TRIED, Judgement
-from warpwright.templates.driver import nvrtc
+from warpwright.templates.driver import by_nvrtc
 
 WORTH = 1.003
 """Settings that gain less at a glance are not worth a judgement."""
@@ -87,21 +86,7 @@ def compiled(text: str, arch: str, flags: Flags = SHIPPED, include: Sequence[str
 
 
 def _by_nvrtc(text: str, options: Sequence[str], wanted: str) -> bytes:
-    library, program, size = nvrtc(), ctypes.c_void_p(), ctypes.c_size_t()
-    library.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"kernel.cu", 0, None, None)
-    try:
-        failed = library.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*(word.encode() for word in options)))
-        library.nvrtcGetProgramLogSize(program, ctypes.byref(size))
-        log = ctypes.create_string_buffer(size.value + 1)
-        library.nvrtcGetProgramLog(program, log)
-        if failed:
-            raise BuildError(f"NVRTC refused the kernel:\n{log.value.decode(errors='replace')[-2000:]}", "it must be without the host's part")
-        getattr(library, f"nvrtcGet{wanted}Size")(program, ctypes.byref(size))
-        code = ctypes.create_string_buffer(size.value)
-        getattr(library, f"nvrtcGet{wanted}")(program, code)
-        return code.raw
-    finally:
-        library.nvrtcDestroyProgram(ctypes.byref(program))
+    return by_nvrtc(text, options, wanted, "the kernel", "it must be without the host's part")
 
 
 def _assembled(ptx: bytes, arch: str, flags: Flags) -> bytes:
@@ -192,4 +177,4 @@ def _code(data: bytes, name: str) -> bytes:
     cubin = Cubin(data)
     if name not in cubin.kernels:
         raise UsageError(f"expected the kernel {name} in each cubin, saw {', '.join(cubin.kernels)}", 'declare it extern "C"')
-    return cubin.contents(cubin.code(name))
+    return cubin.code_of(name)

@@ -107,9 +107,13 @@ class Cubin:
             raise UsageError(f"expected a kernel of the cubin, saw {kernel!r}", f"it has {', '.join(self.kernels) or 'none'}")
         return section
 
+    def code_of(self, kernel: str) -> bytes:
+        """Return a kernel's code; raise UsageError when there is no such kernel."""
+        return self.contents(self.code(kernel))
+
     def words(self, kernel: str) -> tuple[int, ...]:
         """Return a kernel's instruction words."""
-        return words_of(self.contents(self.code(kernel)))
+        return words_of(self.code_of(kernel))
 
     def with_words(self, kernel: str, words: Sequence[int]) -> Cubin:
         """Return the cubin with other instruction words, as many as before."""
