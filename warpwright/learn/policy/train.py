@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from warpwright.learn.policy.log import Log
 from warpwright.learn.policy.recorded import RecordedTask, tasks_of, words_of
 from warpwright.policy.model import NOTES, Notes, Policy, make, rng_of
 from warpwright.run import Settings
+from warpwright.server import Service, Session
 
 Tell = Callable[[str], None]
 
@@ -137,8 +138,7 @@ def _stage(
     earlier = [folder / one for one in STAGES[: STAGES.index(name)] if (folder / one).is_dir()]
     notes = _notes(config)
     policy = Policy.load(earlier[-1]) if earlier else Policy(*make(words_of(tasks), config.model, seed), notes, priors.learned(training))
-    with Archive(folder.parent / "archive.db") if name == "contrastive" and config.data.tasks else nullcontext() as archive:
-        answering = _live(training, config, archive) if archive is not None else training
+    with _answering(training, config, folder, name == "contrastive" and bool(config.data.tasks)) as answering:
         getattr(stages, name)(policy, answering, config, seed, folder / f"{name}.steps", log)
     partial = folder / f"{name}.partial"
     shutil.rmtree(partial, ignore_errors=True)
@@ -150,12 +150,22 @@ def _stage(
     tell(f"seed {seed}: {name} in {seconds:.0f} s")
 
 
-def _live(training: Sequence[RecordedTask], config: Config, archive: Archive) -> list[RecordedTask | LiveTask]:
-    """Return the training tasks, with those that have a file answered by the evaluator."""
+@contextmanager
+def _answering(training: Sequence[RecordedTask], config: Config, folder: Path, live: bool) -> Iterator[Sequence[RecordedTask | LiveTask]]:
+    """Yield the training tasks; where some are `live`, those that have a file are answered by the evaluator, by a service if several at once."""
+    if not live:
+        yield training
+        return
     settings = Settings(device=config.data.device, baselines=("eager",), timing_seconds=2.0)
-    live = [LiveTask(Path(config.folder) / name, settings, archive) for name in config.data.tasks]
-    by_name = {task.name: task for task in live}
-    return [by_name.get(task.name, task) for task in training]
+    with ExitStack() as held:
+        archive = held.enter_context(Archive(folder.parent / "archive.db"))
+        service: Session | None = None
+        if config.data.jobs > 1:
+            lanes = len(config.data.tasks)
+            service = held.enter_context(Service(folder / "service", jobs=config.data.jobs, lanes=lanes, archive=archive)).session()
+        found = [LiveTask(Path(config.folder) / name, settings, archive, service=service) for name in config.data.tasks]
+        by_name = {task.name: task for task in found}
+        yield [by_name.get(task.name, task) for task in training]
 
 
 def _claim(config: Config, out: Path) -> None:
