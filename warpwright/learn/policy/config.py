@@ -29,6 +29,8 @@ class Data:
     """The tasks are dealt to this many parts; a seed holds out one of them, a different one for each of the first seeds."""
     deal: int = 0
     """Seed of the deal."""
+    held_device: str = ""
+    """A device as the rows name it: nothing measured there is trained on, and the tasks held out are compared there alone."""
 
 
 @dataclass(frozen=True)

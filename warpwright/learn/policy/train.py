@@ -64,10 +64,19 @@ def aloud(text: str) -> None:
 
 
 def split(tasks: Sequence[RecordedTask], config: Config, seed: int) -> tuple[list[RecordedTask], list[RecordedTask]]:
-    """Return the tasks that a seed trains on, and those that it holds out: seed n holds out part n of the deal."""
-    dealt = rng_of("deal", config.data.deal).sample(list(tasks), len(tasks))
+    """Return the tasks that a seed trains on, and those that it holds out: seed n holds out part n of the deal, whatever devices it was measured on.
+
+    Where a device is held out, nothing that was measured there is trained on, and only that is compared.
+    """
+    keys = list(dict.fromkeys(task.key or task.name for task in tasks))
+    dealt = rng_of("deal", config.data.deal).sample(keys, len(keys))
     held = dealt[seed % config.data.parts :: config.data.parts]
-    return [task for task in tasks if task not in held], held
+    apart = config.data.held_device
+    if apart and len({task.device == apart for task in tasks}) < 2:
+        raise UsageError(f"expected rows of {apart} and of another device", f"saw those of {', '.join(sorted({task.device for task in tasks}))}")
+    training = [task for task in tasks if (task.key or task.name) not in held and (not apart or task.device != apart)]
+    asked = [task for key in held for task in tasks if (task.key or task.name) == key and (not apart or task.device == apart)]
+    return training, asked
 
 
 def one_seed(config: Config, tasks: Sequence[RecordedTask], seed: int, folder: Path, tell: Tell) -> Mapping[str, Any]:
