@@ -58,8 +58,8 @@ class Options:
     replay: bool = False
     """On: calls on small graphs that stay are replayed as CUDA graphs (docs/rgnn.md says what a model must not do then)."""
     attend: bool | None = None
-    """HGT's attention on a large GPU graph by the kernels of attention/, where scores, softmax and sum are one pass over a node's edges. None: if the
-    graph has no more (source, relation) pairs than (destination, relation) pairs."""
+    """HGT's and RGAT's attention on a GPU by the kernels of attention/, where scores, softmax and sum are one pass over a node's edges. None: on a large
+    graph that has no more (source, relation) pairs than (destination, relation) pairs."""
     text: str = field(init=False, repr=False, compare=False, default="")
     """The same as JSON. Constants of a graph of torch.compile are numbers and strings: torch 2.11 refuses dataclasses."""
 
