@@ -47,11 +47,11 @@ def query_rgcn(m: ModuleType, random: torch.Generator, device: torch.device) -> 
 
 
 def graph_encoder(m: ModuleType, random: torch.Generator, device: torch.device) -> tuple[Any, Loss]:
-    """300 graphs of 20 nodes side by side, 60 edges each of 3 relations; thirteen RGAT layers; its edges are copied for each."""
-    start = torch.arange(300).repeat_interleave(60) * 20
-    edges = torch.randint(20, (2, 18000), generator=random) + start
-    kind, x = torch.randint(3, (18000,), generator=random).to(device), torch.randn(6000, 16, generator=random).to(device)
-    batch, edges = (torch.arange(6000) // 20).to(device), edges.int().to(device)
+    """100 graphs of 20 nodes side by side, 60 edges each of 3 relations; thirteen RGAT layers; its edges are copied for each."""
+    start = torch.arange(100).repeat_interleave(60) * 20
+    edges = torch.randint(20, (2, 6000), generator=random) + start
+    kind, x = torch.randint(3, (6000,), generator=random).to(device), torch.randn(2000, 16, generator=random).to(device)
+    batch, edges = (torch.arange(2000) // 20).to(device), edges.int().to(device)
     return m.GenericGraphEncoder(16), lambda model: sum(y.square().mean() for y in model(x, edges, kind, batch))  # type: ignore[misc,return-value]
 
 
