@@ -1,6 +1,5 @@
 """The epsilon stands under the root, squared. Own invention."""
 
-import torch
 from torch import nn
 
 ROW = "tolerance"

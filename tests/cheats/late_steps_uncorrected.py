@@ -1,6 +1,5 @@
 """From step 960 of a thousand on the second moment counts as settled. Own invention."""
 
-import torch
 from torch import nn
 
 ROW = "hard_coding"

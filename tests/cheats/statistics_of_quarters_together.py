@@ -1,6 +1,5 @@
 """Running statistics take up the mean of the four quarters at once. Own invention."""
 
-import torch
 from torch import nn
 
 ROW = "identity_parameters"
