@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 TASK = "order_of_rows"
+NEEDS = "cpu"
 
 
 class ModelNew(nn.Module):

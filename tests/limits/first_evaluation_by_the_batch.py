@@ -3,11 +3,8 @@
 import torch
 from torch import nn
 
-ROW = "constructor"
 TASK = "ghost_norm"
-EXPECT_STATUS = "wrong"
-EXPECT_CHECK = ("values", "buffers", "stale_state")
-NEEDS = "slow"
+LIMIT = "Shapes, dtypes and train or eval mode are the task's"
 
 
 class ModelNew(nn.Module):

@@ -3,11 +3,8 @@
 import torch
 from torch import nn
 
-ROW = "layout"
 TASK = "order_of_rows"
-EXPECT_STATUS = "wrong"
-EXPECT_CHECK = ("structure", "output_type")
-NEEDS = "slow"
+LIMIT = "A plain tuple in place of a named one"
 
 
 class ModelNew(nn.Module):
