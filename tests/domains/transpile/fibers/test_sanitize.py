@@ -236,6 +236,14 @@ __global__ void clean_moved_pointers(float* x, int n) {
   float v = *(mine + threadIdx.x) + *(local + threadIdx.x % 4);
   if (v < -1e9f && end - mine > 200) x[0] = v;
 }
+__global__ void clean_volatile_pointer(float* x, int n) {
+  __shared__ float s[64];
+  volatile float* p = s;
+  p[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  float v = p[63 - threadIdx.x] + *(p + threadIdx.x);
+  if (v < -1e9f) x[0] = v;
+}
 __global__ void clean_last_block(float* x, int n) {
   x[blockIdx.x * 64 + threadIdx.x] = 1;
   __threadfence();
