@@ -2,8 +2,8 @@
 
     pip install --no-deps --target LIB einops einx frozendict loguru hyper-connections torch-einops-utils beartype rotary-embedding-torch \
         local-attention product-key-memory axial-positional-embedding colt5-attention soft-moe-pytorch memory-efficient-attention-pytorch \
-        megabyte-pytorch glom-pytorch hourglass-transformer-pytorch bidirectional-cross-attention isab-pytorch fast-transformer-pytorch charformer-pytorch mingru-pytorch \
-        gateloop-transformer rtdl-revisiting-models routing-transformer
+        megabyte-pytorch glom-pytorch hourglass-transformer-pytorch bidirectional-cross-attention isab-pytorch fast-transformer-pytorch \
+        charformer-pytorch mingru-pytorch gateloop-transformer rtdl-revisiting-models routing-transformer
     PYTHONPATH=LIB python -m benchmarks.outside_models --seventh [NAME ...] [--out FOLDER]
 
 Small configurations, random weights, written from the packages' front pages; what is done with them is `outside_models.py`'s.
@@ -63,7 +63,7 @@ MODELS: Mapping[str, Maker] = {
     "ro_former": _text("RoFormer", embedding_size=32),
     "gpt_neox": _text("GPTNeoX"),
     "starcoder2": _text("Starcoder2", num_key_value_heads=2),
-    "deberta_v2": _text("DebertaV2", relative_attention=True, pos_att_type=["p2c", "c2p"]),
+    "squeeze_bert": _text("SqueezeBert", embedding_size=32),
     "pool_former": _transformers("PoolFormer", normal(1, 3, 64, 64), hidden_sizes=[16, 32, 48, 64], depths=[1, 1, 1, 1]),
     "focal_net": _transformers("FocalNet", normal(1, 3, 64, 64), image_size=64, embed_dim=16, hidden_sizes=[16, 32, 48, 64], depths=[1, 1, 1, 1]),
     "patch_ts_mixer": _transformers("PatchTSMixer", normal(2, 64, 3), context_length=64, patch_length=8, patch_stride=8, num_input_channels=3,
