@@ -147,7 +147,9 @@ class Child:
 
     def _launched(self, *words: str) -> Process:
         job = self.folder / "job.json"
-        job.write_text(json.dumps({name: str(value) if isinstance(value, Path) else value for name, value in vars(self.job).items()}))
+        new = job.with_suffix(".new")
+        new.write_text(json.dumps({name: str(value) if isinstance(value, Path) else value for name, value in vars(self.job).items()}))
+        new.replace(job)  # a spare that comes up may be reading it
         return Process(job, *words)
 
     def _from_spare(self) -> Mapping[str, Any] | None:
