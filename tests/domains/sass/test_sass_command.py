@@ -11,8 +11,11 @@ import pytest
 from sass_cubins import LISTED, kernel, task_path
 
 import warpwright
-from warpwright import cli
+from warpwright import api, cli
+from warpwright.cli import command
+from warpwright.cli.bounded import Bound
 from warpwright.domains.sass.model.distances import Distances, shipped
+from warpwright.errors import UsageError
 
 
 def test_from_a_cubin_to_a_faster_one_and_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
@@ -120,6 +123,20 @@ def test_what_is_missing_or_damaged_is_said_and_is_no_fault_of_ours(
     for words, expected in said:
         assert cli.main(words) == cli.WRONG_USE, words
         assert expected in " ".join(capfd.readouterr().err.split()), words
+
+
+@pytest.mark.parametrize(("target", "judged"), [("cubin", True), ("cubin:0", True), ("cubin:sim", False)])
+def test_the_judgement_behind_a_budget_has_time_of_its_own(target: str, judged: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def ends(*arguments: object) -> None:
+        raise UsageError("enough")
+
+    monkeypatch.setattr(api, "optimize_task", ends)
+    bound = Bound(1000.0)
+    told = ["optimize", str(task_path("saxpy_90", tmp_path)), "--target", target, "--budget", "10s"]
+    assert command.main(told, bound) == cli.WRONG_USE
+    assert (bound.end > 1000.0 + 10.0 + 100.0) is judged and bound.end >= 1010.0
 
 
 def test_the_decorator_is_there_with_the_package() -> None:
