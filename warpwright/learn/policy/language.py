@@ -1,10 +1,11 @@
 """A language model that writes programs, trained on an archive: fine-tuning on verified variants, then GRPO, both with a LoRA adapter of peft.
 
-    python -m warpwright.learn.policy.language --archive FILE --model NAME --out FOLDER [--steps 100] [--rl-steps 100] [--server HOST:PORT,...]
+    python -m warpwright.learn.policy.language --archive FILE --model NAME --out FOLDER [--steps 100] [--rl-steps 100] [--server PLACE,PLACE]
 
 The prompt is contrastive, after CUDA-L1 (arXiv 2507.14111, section 2.4): the program, two attempts with their measured speed-ups, and an answer in
 three parts. An answer is paid what the archive says of its program's text; one that the archive does not know is paid the least. With `--server`
-it is paid what resident evaluators measure: each a folder or HOST:PORT of `warpwright serve`, to which answers are dealt in turn, several at once.
+it is paid what resident evaluators measure, to which answers are dealt in turn, several at once: each a folder or HOST:PORT=TOKEN of
+`warpwright serve`.
 """
 
 from __future__ import annotations
@@ -208,18 +209,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", required=True, type=Path)
     parser.add_argument("--steps", type=int, default=Settings.steps)
     parser.add_argument("--rl-steps", type=int, default=Settings.rl_steps)
-    parser.add_argument("--server", default="", help="resident evaluators that pay for answers, comma-separated; the archive where there is none")
+    parser.add_argument("--server", default="", help="resident evaluators that pay for answers: folders or HOST:PORT=TOKEN, comma-separated")
     parser.add_argument("--device", default="cuda", help="of these (%(default)s)")
-    parser.add_argument("--token", default="", help="of those at HOST:PORT, in the same order")
-    parser.add_argument("--at-once", type=int, default=8, help="answers that these are asked for at once (%(default)s)")
+    parser.add_argument("--jobs", type=int, default=8, help="answers that these are asked for at once (%(default)s)")
     parser.add_argument("--vllm", default="", choices=["", "colocate", "server"], help="have vLLM write the answers")
     options = parser.parse_args(arguments)
     with Archive(options.archive, readonly=True) as archive:
         tasks = tasks_of(archive.records())
     model, tokenizer = load(options.model, False)
-    servers = list(itertools.zip_longest(options.server.split(","), options.token.split(","), fillvalue=""))
+    servers = [(place, token) for place, _, token in (one.partition("=") for one in options.server.split(","))]
     paid = evaluated(tasks, servers, options.device) if options.server else None
-    settings = Settings(steps=options.steps, rl_steps=options.rl_steps, at_once=options.at_once if options.server else 1, vllm=options.vllm)
+    settings = Settings(steps=options.steps, rl_steps=options.rl_steps, at_once=options.jobs if options.server else 1, vllm=options.vllm)
     summary = train(tasks, model, tokenizer, options.out, settings, paid)
     print(f"loss {summary['losses'][0]:.3f} -> {summary['losses'][-1]:.3f}; merged model in {options.out}")
 
