@@ -256,14 +256,19 @@ class Archive:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
+        try:  # a deadline may strike as soon as BEGIN has returned, and between any two lines from there on
+            self._undo()
+            self._connection.execute("BEGIN IMMEDIATE")
             yield self._connection
             self._connection.execute("COMMIT")
         except BaseException:
-            if self._connection.in_transaction:  # a full disk rolls back by itself
-                self._connection.execute("ROLLBACK")
+            self._undo()
             raise
+
+    def _undo(self) -> None:
+        """Roll back what is open: a full disk rolls back by itself, and what a deadline cut short before it could tidy up is still open."""
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
 
     def _unpack(self, body: str) -> Record:
         data = json.loads(body)

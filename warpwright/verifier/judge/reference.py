@@ -139,9 +139,24 @@ def tensors_of(value: Any) -> list[torch.Tensor]:
     return [leaf for _, leaf in leaves_of(value) if isinstance(leaf, torch.Tensor)]
 
 
-def least_values(inputs: Any) -> int:
-    """Return the elements of the floating-point input that has the fewest, but some; 0 where there is none."""
-    return min((tensor.numel() for tensor in tensors_of(inputs) if tensor.is_floating_point() and tensor.numel()), default=0)
+def least_values(inputs: Any, other: Any) -> int:
+    """Return the elements of the input that has the fewest, but some, of those that differ between two draws; 0 where there is none.
+
+    A Python number has one, and so has a Boolean. (A number that the task's own inputs always show says nothing in more of them.)
+    """
+    pairs = zip(tree_leaves(inputs), tree_leaves(other), strict=False)
+    return min((_elements(one) for one, two in pairs if _differ(one, two)), default=0)
+
+
+def _elements(value: Any) -> int:
+    return value.numel() if isinstance(value, torch.Tensor) else 1
+
+
+def _differ(one: Any, other: Any) -> bool:
+    """Whether an input is another one in the next draw. Of floating-point tensors nobody has to look."""
+    if not isinstance(one, torch.Tensor):
+        return type(one) in (bool, int, float) and one != other
+    return bool(one.numel()) and (one.is_floating_point() or one.is_complex() or not torch.equal(one, other))
 
 
 def as_tensor(value: Any) -> torch.Tensor:

@@ -13,6 +13,7 @@ from torch.nn import Parameter, ParameterDict
 
 from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn.attention.layer import attended
+from warpwright.domains.rgnn.attention.of_rows import attention, taken
 from warpwright.domains.rgnn.emit.dense import mixed, outers, products, summed, unmixed
 from warpwright.domains.rgnn.emit.own.kinds import kinds as by_kind
 from warpwright.domains.rgnn.lattice import Domain
@@ -276,17 +277,44 @@ class HGTConv(Layer):
         if together:
             rows = [torch.cat(rows)]
         linears = [self._linear(self.kqv_lin, kind) for kind in kinds]
-        keys, queries, values = self._by_head(_projected(counts, rows, linears))
-        if edges:
-            tensors = self._tensors(keys, queries, values)
-            graph = self._edges(kinds, counts, edge_index_dict)
-            fused = attended(graph, tensors, self.options) if self.heads == 1 else None
-            out = apply("hgt_single" if self.heads == 1 else "hgt", graph, tensors, self.options) if fused is None else fused
-        else:
-            out = torch.zeros_like(values)
+        out = self._of_rows(rows, counts, kinds, linears, edge_index_dict)
+        if out is None:
+            out = self._of_projections(rows, counts, kinds, linears, edge_index_dict)
         if together and rows[0].shape[-1] == self.out_channels:
             return self._all_finished(x_dict, kinds, counts, rows[0], out.flatten(1))
         return self._finished(x_dict, kinds, counts, out.flatten(1))
+
+    def _of_projections(
+        self, rows: list[torch.Tensor], counts: list[int], kinds: list[str], linears: list[tuple[torch.Tensor, torch.Tensor]],
+        edge_index_dict: dict[EdgeType, Any],
+    ) -> torch.Tensor:  # fmt: skip
+        """Return the attention of all nodes, with a key, a query and a value of each."""
+        keys, queries, values = self._by_head(_projected(counts, rows, linears))
+        if edge_index_dict:
+            tensors = self._tensors(keys, queries, values)
+            graph = self._edges(kinds, counts, edge_index_dict)
+            fused = attended(graph, tensors, self.options) if self.heads == 1 else None
+            return apply("hgt_single" if self.heads == 1 else "hgt", graph, tensors, self.options) if fused is None else fused
+        return torch.zeros_like(values)
+
+    def _of_rows(
+        self, rows: list[torch.Tensor], counts: list[int], kinds: list[str], linears: list[tuple[torch.Tensor, torch.Tensor]],
+        edge_index_dict: dict[EdgeType, Any],
+    ) -> torch.Tensor | None:  # fmt: skip
+        """Return the attention of all nodes from their own rows, where it is one kernel and all types' rows have one width; else None."""
+        if self.heads > 1 or not edge_index_dict or self.options.attend is False or torch.compiler.is_compiling():
+            return None
+        if len({(x.shape[1], x.dtype, x.device) for x in rows}) > 1 or any(kind[0] not in kinds for kind in self.edge_types):
+            return None
+        weights, biases = zip(*linears, strict=True)
+        key_of, value_of = (wide(r.weight) for r in (self.k_rel, self.v_rel))
+        graph = self._edges(kinds, counts, edge_index_dict)
+        launch = taken(graph, rows[0], sum(counts), self.out_channels, self.options, (*weights, *biases, key_of, value_of))
+        if launch is None:
+            return None
+        prior = self._prior().view(-1)
+        x, sources = rows[0] if len(rows) == 1 else torch.cat(rows), tuple(kinds.index(kind[0]) for kind in self.edge_types)
+        return attention(graph, launch, tuple(counts), sources, x, weights, biases, key_of, value_of, prior)
 
     def _check(self, x_dict: dict[str, torch.Tensor], kinds: list[str], edge_index_dict: dict[EdgeType, torch.Tensor]) -> None:
         if not kinds:
@@ -311,9 +339,7 @@ class HGTConv(Layer):
         return [part if self.heads == 1 else part.view(part.shape[0], self.heads, -1) for part in parts]
 
     def _tensors(self, keys: torch.Tensor, queries: torch.Tensor, values: torch.Tensor) -> dict[str, tuple[Domain, torch.Tensor]]:
-        relations, depth = len(self.edge_types), self.out_channels // self.heads
-        parameters = self.p_rel._parameters  # a ParameterDict's own look-up takes longer than the rest of this, with a hundred relations
-        prior = wide(torch.cat([parameters[name] for name in self.edge_names])) / math.sqrt(depth)  # type: ignore[misc]
+        relations, depth, prior = len(self.edge_types), self.out_channels // self.heads, self._prior()
         if self.heads == 1:  # views: a selection's gradient is two launches
             weights, prior = [wide(r.weight) for r in (self.k_rel, self.v_rel)], prior.view(-1)
         else:
@@ -322,6 +348,11 @@ class HGTConv(Layer):
             "key": (Domain.NODE, keys), "query": (Domain.NODE, queries), "value": (Domain.NODE, values),
             "attention": (Domain.ETYPE, weights[0]), "message": (Domain.ETYPE, weights[1]), "prior": (Domain.ETYPE, prior),
         }  # fmt: skip
+
+    def _prior(self) -> torch.Tensor:
+        """Return the relations' priors over the root of a head's width [R, heads]."""
+        parameters = self.p_rel._parameters  # a ParameterDict's own look-up takes longer than the rest of this, with a hundred relations
+        return wide(torch.cat([parameters[name] for name in self.edge_names])) / math.sqrt(self.out_channels // self.heads)  # type: ignore[misc]
 
     def _edges(self, kinds: list[str], counts: list[int], edge_index_dict: dict[EdgeType, torch.Tensor]) -> Edges:
         form = ",".join(f"{self.edge_types_map[kind]} {kinds.index(kind[0])} {kinds.index(kind[-1])}" for kind in edge_index_dict)
