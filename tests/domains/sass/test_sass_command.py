@@ -39,6 +39,21 @@ def test_from_a_cubin_to_a_faster_one_and_back(tmp_path: Path, monkeypatch: pyte
     assert "class='moved'" in Path("page.html").read_text()
 
 
+def test_a_record_of_machine_code_is_reproduced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = task_path("rmsnorm_90", tmp_path)
+    assert cli.main(["optimize", str(path), "--target", "cubin:sim", "--budget", "8 proposals", "--json"]) == cli.DONE
+    line = json.loads(capfd.readouterr().out.splitlines()[-1])
+    assert cli.main(["reproduce", line["record"], "--json"]) == cli.DONE
+    again = json.loads(capfd.readouterr().out.splitlines()[-1])
+    assert again["agrees"] and again["speedup"]["best"] == line["speedup"]["best"] > 1 and not again["note"]
+    assert cli.main(["explain", line["record"]]) == cli.DONE
+    capfd.readouterr()
+    path.write_bytes(path.read_bytes() + b"\0")
+    assert cli.main(["reproduce", line["record"]]) == cli.WRONG_USE
+    assert "as it was recorded, saw an edited file" in capfd.readouterr().err
+
+
 def test_a_search_goes_on_from_an_earlier_schedule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     path = str(task_path("rmsnorm_90", tmp_path))
