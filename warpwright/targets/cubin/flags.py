@@ -74,13 +74,19 @@ SHIPPED = Flags()
 
 
 def settings(text: str, ptxas: Sequence[str] = ()) -> Iterator[Flags]:
-    """Yield the settings that are tried: each by itself, and unrolling with levels, with registers and with each ptxas."""
+    """Yield the settings that are tried: each by itself, and unrolling with levels, with registers and with each ptxas.
+
+    Each kind for all unrollings in turn: their texts are compiled side by side then, and what there is no time for is of the last kinds.
+    """
     unrolls = (0, 1, 2, 4, 8, 16) if "UNROLL" in text else (0,)
-    for unroll in unrolls:
-        yield from (Flags(unroll=unroll, registers=count) for count in (0, 32, 64, 96, 128, 168) if unroll or count)
-        yield from (Flags(unroll=unroll, level=level) for level in (1, 2))
-        yield from (Flags(unroll=unroll, ptxas=path) for path in ptxas)
-        yield from (Flags(unroll=unroll, front=front) for front in (NVRTC,) if nvcc())
+    for registers in (0, 32, 64, 96, 128, 168):
+        yield from (Flags(unroll=unroll, registers=registers) for unroll in unrolls if unroll or registers)
+    for level in (1, 2):
+        yield from (Flags(unroll=unroll, level=level) for unroll in unrolls)
+    for path in ptxas:
+        yield from (Flags(unroll=unroll, ptxas=path) for unroll in unrolls)
+    for front in (NVRTC,) if nvcc() else ():
+        yield from (Flags(unroll=unroll, front=front) for unroll in unrolls)
     yield from (Flags(caching=caching) for caching in ("cg", "cs"))
 
 
