@@ -28,6 +28,8 @@ def test_from_a_cubin_to_a_faster_one_and_back(tmp_path: Path, monkeypatch: pyte
     assert capfd.readouterr().out == "legal\n"
     assert cli.main(["sass", "apply", path, "--schedule", schedule, "-o", "again.cubin"]) == cli.DONE
     assert Path("again.cubin").read_bytes() == (folder / "optimized.cubin").read_bytes()
+    assert cli.main(["sass", "show", path, "--schedule", schedule]) == cli.DONE
+    assert " | " in capfd.readouterr().out
     assert cli.main(["sass", "apply", path, "-o", "original.cubin"]) == cli.DONE
     assert Path("original.cubin").read_bytes() == Path(path).read_bytes()
     assert cli.main(["sass", "show", path, "--schedule", schedule, "--html", "page.html"]) == cli.DONE

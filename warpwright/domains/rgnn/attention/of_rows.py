@@ -41,7 +41,7 @@ def taken(edges: Edges, x: torch.Tensor, nodes: int, width: int, options: Option
 
 def attention(
     edges: Edges, launch: Launches, counts: tuple[int, ...], sources: tuple[int, ...], x: torch.Tensor, weights: Sequence[torch.Tensor],
-    biases: Sequence[torch.Tensor], key_of: torch.Tensor, value_of: torch.Tensor, prior: torch.Tensor,
+    biases: Sequence[torch.Tensor], key_of: torch.Tensor, value_of: torch.Tensor, prior: torch.Tensor, begun: Begun,
 ) -> torch.Tensor:  # fmt: skip
     """Return the attention [N, out] of rows x [N, in] of types of `counts` nodes.
 
@@ -49,7 +49,7 @@ def attention(
     """
     index = edges.index()
     runner = functools.partial(run, index.device)
-    result: torch.Tensor = OfRows.apply(index, launch, runner, counts, sources, x, key_of, value_of, prior, *weights, *biases)
+    result: torch.Tensor = OfRows.apply(index, launch, runner, counts, sources, begun, x, key_of, value_of, prior, *weights, *biases)
     return result
 
 
@@ -94,13 +94,25 @@ def of_queries(
     return torch.stack(matrices), torch.stack(totals)
 
 
+class Begun:
+    """Where the end of a layer, whose backward runs first, leaves its share of the rows' gradient, to which the attention's is added in memory."""
+
+    def __init__(self) -> None:
+        self.rows: torch.Tensor | None = None
+
+    def taken(self) -> torch.Tensor | None:
+        """Return what was left, once."""
+        rows, self.rows = self.rows, None
+        return rows
+
+
 class OfRows(torch.autograd.Function):
     """The attention as one node of autograd."""
 
     @staticmethod
     def forward(
         ctx: Any, index: Index, launch: Launches, runner: Callable[[Program], Run], counts: tuple[int, ...], sources: tuple[int, ...],
-        x: torch.Tensor, key_of: torch.Tensor, value_of: torch.Tensor, prior: torch.Tensor, *linears: torch.Tensor,
+        begun: Begun, x: torch.Tensor, key_of: torch.Tensor, value_of: torch.Tensor, prior: torch.Tensor, *linears: torch.Tensor,
     ) -> torch.Tensor:  # fmt: skip
         """Take what `attention` does."""
         kinds, (relations, width, _), depth = len(counts), key_of.shape, x.shape[1]
@@ -116,7 +128,7 @@ class OfRows(torch.autograd.Function):
         keys, values = (make(index, {"rows": x.detach(), "weight": turned[i], "base": base[i]})[0] for i in (0, 1))
         done = launch.forward(spans(index), query, keys, values)
         ctx.save_for_backward(x, key_of, prior, asking, taken, start, related, turned, query, keys, values, done.out, done.most, done.total)
-        ctx.index, ctx.launch, ctx.runner, ctx.counts, ctx.chosen = index, launch, runner, counts, chosen
+        ctx.index, ctx.launch, ctx.runner, ctx.counts, ctx.chosen, ctx.begun = index, launch, runner, counts, chosen, begun
         return done.out
 
     @staticmethod
@@ -124,17 +136,17 @@ class OfRows(torch.autograd.Function):
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         """Return the gradients of what forward takes."""
         x, key_of, prior, asking, taken, start, related, turned, query, keys, values, *done = ctx.saved_tensors
-        gradient, index, of_rows = gradient.contiguous(), ctx.index, ctx.needs_input_grad[5]
+        gradient, index, of_rows = gradient.contiguous(), ctx.index, ctx.needs_input_grad[6]
         of_query, shares, slopes = ctx.launch.backward(spans(index), query, keys, values, gradient, Attended(*done))
         del keys, values
-        depth, width, onto, found = x.shape[1], key_of.shape[1], None, []
+        depth, width, onto, found = x.shape[1], key_of.shape[1], ctx.begun.taken() if of_rows else None, []
         for weight, given, number in ((turned[0], query, slopes), (turned[1], gradient, shares)):
             inputs = {"rows": x, "weight": weight, "given": given, "number": number} | ({} if onto is None else {STARTED: onto})
             *rows, of_weight, of_base = ctx.runner(gradients(depth, width, of_rows, True, onto is not None))(index, inputs)
             onto = rows[0] if of_rows else None
             found.append((of_weight, of_base))
         of_asking, of_start = of_queries(x, asking, ctx.counts, of_query, onto)
-        return None, None, None, None, None, onto, *_of_weights(ctx, key_of, prior, taken, start, related, found, of_asking, of_start)
+        return None, None, None, None, None, None, onto, *_of_weights(ctx, key_of, prior, taken, start, related, found, of_asking, of_start)
 
 
 def _of_weights(
