@@ -3,7 +3,7 @@
     python -m benchmarks.timing.cores --device cuda --calls 128,32 --limit 75 --out $OUT
     python -m benchmarks.timing.cores --device cpu --baselines eager --calls 20,5 --limit 40 --out /tmp/cores
 
-The right program of `speed` beside baselines of its task, in passes as the evaluator makes them, in several ways in random order, sixteen passes each:
+The right program of `speed` beside baselines of its task, in passes as the evaluator makes them, in several ways, sixteen passes each:
 
     sixteen  all sixteen passes on one core, drawn anew for the next sixteen
     each     a core for each pass
@@ -12,10 +12,10 @@ The right program of `speed` beside baselines of its task, in passes as the eval
 
 With several numbers of `--calls` in a turn the first is for all ways, the others for the last way of `--ways` alone. A row for each pass: the core,
 seconds of a call of each program, of the parent's loop on that core just before, and of each step. Then for each way and baseline the spread of the
-pairs' log-ratios, their correlation time, the spread of the medians of sixteen, half of the interval that so many pairs give, and their seconds
-the spread of what a line through the first baseline's own times leaves of the other pairs ("less the host's": how much of it is the host's
-speed, which both share); the correlation of the loop's seconds with the baseline's ("loop and baseline"); and how far each core stands from the
-others. `--limit` is for all.
+pairs' log-ratios, their correlation time, the spread of the medians of sixteen, half of the interval that so many pairs give, and their seconds;
+the spread of what a line through the first baseline's own times leaves of the other pairs ("less the host's": how much of it is the host's speed,
+which both share); the correlation of the loop's seconds with the baseline's ("loop and baseline"); and how far each core stands from the others.
+`--limit` is for all.
 """
 
 from __future__ import annotations
