@@ -71,7 +71,7 @@ class Launches:
         """Return the numbers of both sides' pairs, float64; `vectors` [2, relations, depth] float64."""
         by, (nodes, depth) = sides(index), x.shape
         to, of = (x.new_empty(index.rows[pairs], dtype=torch.float64) for pairs in (Domain.PAIR_DST, Domain.PAIR_SRC))
-        self.numbers(-(-nodes // SPANS), dense(x), *by.to, vectors[0], to, *by.of, vectors[1], of, nodes, depth)
+        self.numbers(-(-nodes // SPANS), dense(x), vectors, *by.to, to, *by.of, of, nodes, index.relations, depth)
         return to, of
 
     def forward(self, index: Index, to: torch.Tensor, of: torch.Tensor, values: torch.Tensor, base: torch.Tensor | None, slope: float) -> Attended:
@@ -99,10 +99,10 @@ class Launches:
         self.back(-(-count // SPANS), *given, work.node, work.begin, work.end, work.slot, shares, slopes, slope, count, values.shape[1])
         return shares, slopes
 
-    def onto(self, index: Index, rows: torch.Tensor, to: torch.Tensor, of: torch.Tensor, vectors: tuple[torch.Tensor, torch.Tensor]) -> None:
-        """Add to each node's row its pairs' numbers times `vectors` [relations, depth] of each side."""
+    def onto(self, index: Index, rows: torch.Tensor, to: torch.Tensor, of: torch.Tensor, vectors: torch.Tensor) -> None:
+        """Add to each node's row its pairs' numbers times `vectors` [2, relations, depth] of both sides."""
         by, (nodes, depth) = sides(index), rows.shape
-        self.rows(-(-nodes // SPANS), rows, to, *by.to, vectors[0], of, *by.of, vectors[1], nodes, depth)
+        self.rows(-(-nodes // SPANS), rows, vectors, to, *by.to, of, *by.of, nodes, index.relations, depth)
 
 
 def _to(index: Index) -> torch.Tensor:
@@ -150,8 +150,7 @@ class _Additive(torch.autograd.Function):
         *rows, of_weight = ctx.runner(gradients(depth, width, of_rows))(index, given)
         to_sums, to_vectors, of_sums, of_vectors = ctx.runner(sums(depth))(index, {"rows": x, "slope": slope})
         if of_rows:
-            narrow = vectors.to(x.dtype)
-            ctx.launch.onto(index, rows[0], to_sums, of_sums, (narrow[0], narrow[1]))
+            ctx.launch.onto(index, rows[0], to_sums, of_sums, vectors.to(x.dtype))
         sides_of = torch.stack((to_vectors.view(-1), of_vectors.view(-1)))
         of_weight.view(-1, width).addmm_(sides_of.t(), torch.stack((query, key)))
         of_query, of_key = sides_of @ weight.reshape(-1, width)
@@ -213,8 +212,8 @@ def right_on(launch: Launches, device: torch.device) -> bool:
     base = torch.randn(WIDEST, generator=random).to(device)
     numbers = launch.numbers_of(index, x, vectors)
     done = launch.forward(index, *numbers, values, base, slope)
-    rows, narrow = gradient.clone(), vectors.float()
-    launch.onto(index, rows, numbers[0].float(), numbers[1].float(), (narrow[0], narrow[1]))
+    rows = gradient.clone()
+    launch.onto(index, rows, numbers[0].float(), numbers[1].float(), vectors.float())
     found = [*numbers, done.out, *launch.backward(index, *numbers, values, base, slope, gradient, done), rows]
     wanted = _plain(index, x.cpu(), vectors.cpu(), values.cpu(), base.cpu(), slope, gradient.cpu())
     return all(float((a.double().cpu() - b).norm()) <= 1e-5 * float(b.norm()) for a, b in zip(found, wanted, strict=True))
@@ -253,7 +252,7 @@ def _with_the_others(launch: Launch, device: torch.device) -> bool:
 _OWN = tuple(
     Own("../../attention/additive.cu", entry, formats, THREADS, 0, _with_the_others, "additive attention over graphs' edges", SHARED_TEXT)
     for entry, formats in (
-        ("pair_numbers", "P" * 11 + "qq"), ("additive", "P" * 16 + "dqq"), ("additive_joined", "P" * 10 + "qq"),
-        ("additive_back", "P" * 17 + "dqq"), ("pair_rows", "P" * 11 + "qq"),
+        ("pair_numbers", "P" * 10 + "qqq"), ("additive", "P" * 16 + "dqq"), ("additive_joined", "P" * 10 + "qq"),
+        ("additive_back", "P" * 17 + "dqq"), ("pair_rows", "P" * 10 + "qqq"),
     )
 )  # fmt: skip
