@@ -8,32 +8,12 @@
 
 __device__ inline double leaky(double x, double slope) { return x > 0.0 ? x : slope * x; }
 
-// A number that one of the sixteen threads has, in all of them.
-__device__ inline int told(int mine, int from) { return __shfl_sync(EVERY, mine, from, GROUP); }
-__device__ inline float told(float mine, int from) { return __shfl_sync(EVERY, mine, from, GROUP); }
-
 __device__ inline double largest(double mine) {
   for (int far = GROUP / 2; far > 0; far /= 2) {
     double other = __shfl_xor_sync(EVERY, mine, far);
     mine = other > mine ? other : mine;
   }
   return mine;
-}
-
-__device__ inline float sum_of(float mine) {
-  for (int far = GROUP / 2; far > 0; far /= 2) mine += __shfl_xor_sync(EVERY, mine, far);
-  return mine;
-}
-
-// The sums of four numbers over the sixteen threads: threads 4 i to 4 i + 3 get that of part[i], by five exchanges where one after another takes 16.
-template <typename T>
-__device__ inline T four_sums(const T* part, int lane) {
-  bool upper = lane & 8, second = lane & 4;
-  T first = (upper ? part[2] : part[0]) + __shfl_xor_sync(EVERY, upper ? part[0] : part[2], 8);
-  T other = (upper ? part[3] : part[1]) + __shfl_xor_sync(EVERY, upper ? part[1] : part[3], 8);
-  T sum = (second ? other : first) + __shfl_xor_sync(EVERY, second ? first : other, 4);
-  sum += __shfl_xor_sync(EVERY, sum, 2);
-  return sum + __shfl_xor_sync(EVERY, sum, 1);
 }
 
 // The pairs of a node, those of destinations first: how many, and what one of the threads is told of the one that it has.
