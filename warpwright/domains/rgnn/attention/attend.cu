@@ -5,7 +5,7 @@
 // what they have in slots, which attend_joined puts together.
 
 // out[node] = sum of softmax(query . key) value; `most` and `total`: the largest score and the sum of exp(score - most).
-extern "C" __global__ void __launch_bounds__(THREADS, 5)
+extern "C" __global__ void __launch_bounds__(THREADS)
     attend(const float* query, const float* keys, const float* values, const int* pair_of, const int* nodes, const int* begins, const int* ends,
            const int* slots, float* out, float* most, float* total, float* part_sums, float* part_most, float* part_total, i64 spans, i64 depth) {
   int lane = threadIdx.x % GROUP, column = 4 * lane;
@@ -70,7 +70,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
 // The gradient of `query`, and for each edge its share and the gradient of its score. Scores are computed again from the same rows in the same order.
 // The softmax's own term, the sum of an edge's share times its share's gradient, is the inner product of `out` and its gradient.
-extern "C" __global__ void __launch_bounds__(THREADS, 5)
+extern "C" __global__ void __launch_bounds__(THREADS)
     attend_back(const float* query, const float* keys, const float* values, const float* gradient, const float* out, const float* most,
                 const float* total, const int* pair_of, const int* edge_of, const int* nodes, const int* begins, const int* ends, const int* slots,
                 float* of_query, float* shares, float* slopes, i64 spans, i64 depth) {
