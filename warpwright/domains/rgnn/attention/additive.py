@@ -22,6 +22,7 @@ import torch
 
 from warpwright.domains.rgnn.attention.kernels import SHARED_TEXT, SPANS, THREADS, WIDEST, spans
 from warpwright.domains.rgnn.attention.layer import Run, gradients, messages, run, wanted
+from warpwright.domains.rgnn.emit.aside import beside
 from warpwright.domains.rgnn.emit.own.kernel import Launch, Own, dense
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.ir import Builder, Program
@@ -130,8 +131,8 @@ class _Additive(torch.autograd.Function):
         relations, depth, width = weight.shape
         asked = torch.stack((query, key)).double()
         vectors = (asked @ weight.double().view(-1, width).t()).view(2, relations, depth)
-        to, of = launch.numbers_of(index, x.detach(), vectors)
-        values = runner(messages(depth, width))(index, {"rows": x.detach(), "weight": weight.detach()})[0]
+        make = functools.partial(runner(messages(depth, width)), index, {"rows": x.detach(), "weight": weight.detach()})
+        (to, of), (values,) = beside(index.device, functools.partial(launch.numbers_of, index, x.detach(), vectors), make)
         base = None if bias is None else dense(bias.detach())
         done = launch.forward(index, to, of, values, base, slope)
         ctx.save_for_backward(x, weight, query, key, base, to, of, values, vectors, done.out, done.most, done.total)
@@ -147,15 +148,16 @@ class _Additive(torch.autograd.Function):
         del values
         (depth, width), of_rows = weight.shape[1:], ctx.needs_input_grad[4]
         given = {"rows": x, "weight": weight, "given": gradient, "number": share}
-        *rows, of_weight = ctx.runner(gradients(depth, width, of_rows))(index, given)
-        to_sums, to_vectors, of_sums, of_vectors = ctx.runner(sums(depth))(index, {"rows": x, "slope": slope})
+        of_pairs, of_bias = functools.partial(ctx.runner(sums(depth)), index, {"rows": x, "slope": slope}), ctx.needs_input_grad[8]
+        whole = functools.partial(ctx.runner(gradients(depth, width, of_rows)), index, given)
+        numbers, (*rows, of_weight) = beside(index.device, lambda: (*of_pairs(), gradient.sum(0) if of_bias else None), whole)
+        to_sums, to_vectors, of_sums, of_vectors, of_base = numbers
         if of_rows:
             ctx.launch.onto(index, rows[0], to_sums, of_sums, vectors.to(x.dtype))
         sides_of = torch.stack((to_vectors.view(-1), of_vectors.view(-1)))
         of_weight.view(-1, width).addmm_(sides_of.t(), torch.stack((query, key)))
         of_query, of_key = sides_of @ weight.reshape(-1, width)
-        of_bias = gradient.sum(0) if ctx.needs_input_grad[8] else None
-        return None, None, None, None, rows[0] if of_rows else None, of_weight, of_query, of_key, of_bias
+        return None, None, None, None, rows[0] if of_rows else None, of_weight, of_query, of_key, of_base
 
 
 def additive(
