@@ -31,6 +31,10 @@ FAR = 1.25
 AUDIT_BUDGET = "30s"
 """A cold audit beside eager, torch.compile and a CUDA graph takes 20 to 30 s on an H200; max-autotune takes minutes by itself."""
 
+JUDGED_SECONDS = 180.0
+"""What is found of machine code is judged when the budget is over: 8 s a judgement as a rule, of which there are three at most; a GPU that does not
+answer ends one after 60."""
+
 TIMING_SECONDS = 10.0
 """At most this long is one program timed."""
 
@@ -38,8 +42,9 @@ TIMING_SECONDS = 10.0
 def optimize(args: Arguments) -> int:
     """Search for a faster program of one task."""
     seconds = Budget.parse(args.budget).seconds
-    args.bound.begin(Path(args.task).stem, None if args.polish else seconds, args.json)  # a polish and its proof come after the budget
     settings = _settings(args)
+    after = JUDGED_SECONDS if settings.device.startswith("cubin") and not settings.device.endswith(":sim") else 0.0
+    args.bound.begin(Path(args.task).stem, None if args.polish else seconds, args.json, after)  # a polish and its proof come after the budget
     task = settings.describe(args.task, args.entry)
     with Progress(args.console, seconds, task=task.name) as progress:
 
@@ -206,7 +211,7 @@ def _declared(file: str) -> str:
 
 
 def _device(args: Arguments) -> str:
-    machine_code = str(getattr(args, "task", "")).endswith(".cubin")
+    machine_code = str(getattr(args, "task", "")).endswith((".cubin", ".fatbin"))
     target: str = args.target or ("cubin" if machine_code else api.default_target())
     if target.startswith("cuda") and not doctor.gpu_present():
         raise UsageError("expected an NVIDIA GPU for --target cuda, saw none", "use --target cpu, or see `warpwright doctor`")
@@ -285,7 +290,7 @@ def register(verb: Verb) -> None:
     parser.add_argument("--entry", help="class or function, where the file has several")
     parser.add_argument("--out", help="folder for optimized.py, report.html, report.json (warpwright-out/TASK)")
     parser.add_argument("--task", dest="beside", metavar="FILE", help="beside a .cu file: its reference, inputs and launch (STEM_task.py)")
-    parser.add_argument("--harness", metavar="FILE", help="beside a cubin: how its kernel is launched (docs/sass.md)")
+    parser.add_argument("--harness", metavar="FILE", help="beside a cubin or a fat binary: how its kernel is launched (docs/sass.md)")
     parser.add_argument("--again", action="store_true", help="measure although the archive has the answer of an earlier run")
     polish = "after the budget, search the schedules of the best program's CUDA kernels for so long (30s; docs/sass.md)"
     parser.add_argument("--polish", type=_for_seconds, default=0.0, metavar="TIME", help=polish)
