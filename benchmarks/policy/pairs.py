@@ -7,7 +7,7 @@ follow one another on one stream. An action says at which of the two it is meant
 programs with 30 recipes each has some 900. Each seed holds out a third of the programs: a policy is trained on pairs of the others, of whose recipes
 it is given a sample, and compared on pairs of those that were held out, of whose recipes all may be proposed. `--tasks`: on pairs of other tasks that
 graph_rows recorded too (`others`), as many for each seed, those with words that the policy never read left out; with `--policy` a policy as it is,
-trained on no pairs, is compared on pairs of all programs and of these. Nothing is measured here.
+trained on no pairs, is compared on these, or on pairs of all programs where there are none. Nothing is measured here.
 """
 
 from __future__ import annotations
@@ -169,7 +169,8 @@ def main() -> None:
     groups: dict[str, Group] = {}
     for seed in map(int, options.seeds.split(",")):
         if options.policy:
-            policy, asked = Policy.load(options.policy), [pair(one, other) for one, other in drawn(parts, COMPARED, rng_of("asked", seed))]
+            policy = Policy.load(options.policy)
+            asked = [] if options.tasks else [pair(one, other) for one, other in drawn(parts, COMPARED, rng_of("asked", seed))]
         else:
             policy, asked = one_seed(parts, seed, options.out, options.steps)
         compared = {"pairs": asked, "others": others(policy, options.tasks, options.rate, seed)}
