@@ -2,6 +2,7 @@
 copied, drained and turned are of sources beside them, whose asynchronous copies and transpositions share scoreboards.
 
 To make them anew: nvcc 13.0 -std=c++17 -O3 -cubin -arch=sm_N (rmsnorm_cuda12: ptxas 12.9), and the text of nvdisasm 13.2 -c -hex -plr beside each.
+saxpy_zstd.fatbin and saxpy_lz4.fatbin: nvcc 13.0 -fatbin -Xfatbin -compress-all, --compress-mode default and speed.
 """
 
 from __future__ import annotations

@@ -15,13 +15,14 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from toy_space import TASK, measured, program
 
 from warpwright.archive import SCHEMA, Archive
 from warpwright.base import Build, Errors, Record, Status, Task, Verdict
-from warpwright.errors import ArchiveError, UsageError
+from warpwright.errors import ArchiveError, OutOfTime, UsageError
 
 
 def record(name: str, speedup: float = 1.5, status: Status = "ok", task: Task = TASK, parent: str = "", **changes: object) -> Record:
@@ -65,6 +66,45 @@ def test_a_second_measurement_keeps_the_first(archive: Archive) -> None:
     assert [r.speedup for r in archive.records(history=True)] == [1.5, 1.2, 1.1]
     best = archive.best(TASK)
     assert best is not None and best.speedup == 1.2
+
+
+class StruckAfter:
+    """A connection at which a deadline strikes when a statement has been carried out."""
+
+    def __init__(self, connection: sqlite3.Connection, statement: str) -> None:
+        self.connection, self.statement = connection, statement
+
+    def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
+        done = self.connection.execute(statement, *values)
+        if statement == self.statement:
+            self.statement = ""
+            raise OutOfTime
+        return done
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.connection, name)
+
+
+@pytest.mark.parametrize("statement", ["BEGIN IMMEDIATE", "COMMIT", "ROLLBACK"])
+def test_a_deadline_at_any_statement_leaves_an_archive_that_can_be_written(archive: Archive, statement: str) -> None:
+    connection = archive._connection
+    archive._connection = StruckAfter(connection, statement)  # type: ignore[assignment]
+    if statement == "ROLLBACK":
+        connection.execute("BEGIN IMMEDIATE")
+    with pytest.raises(OutOfTime):
+        archive.add(record("cut"))
+    assert not connection.in_transaction
+    archive.add(record("next"))
+    expected = ["cut\n", "next\n"] if statement == "COMMIT" else ["next\n"]
+    assert [one.candidate.source.text for one in Archive(archive.path, readonly=True).records()] == expected
+
+
+def test_a_transaction_that_was_left_open_is_rolled_back_by_the_next_one(archive: Archive) -> None:
+    archive.add(record("a"))
+    archive._connection.execute("BEGIN IMMEDIATE")  # an exception between the end of a generator's `yield` and its `with` block
+    archive._connection.execute("DELETE FROM records")
+    archive.add(record("b"))
+    assert [one.candidate.source.text for one in archive.records()] == ["a\n", "b\n"]
 
 
 def test_queries(archive: Archive) -> None:

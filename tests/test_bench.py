@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +190,15 @@ def test_settings_and_machine_decide_what_is_finished() -> None:
     assert len({QUICK.key("a"), QUICK.key("b"), other.key("a")}) == 3
     again = bench.Job.from_json(bench.Job("x.py", QUICK, "a.db", "m").to_json())
     assert again == bench.Job("x.py", QUICK, "a.db", "m") and driver.kind_of_machine("cpu")
+
+
+@pytest.mark.parametrize("interval", [-0.02, 1e-6, 1.0, 2, float("nan"), float("inf")])
+def test_settings_from_python_have_an_interval_that_there_can_be(interval: float) -> None:
+    with pytest.raises(UsageError, match="share of the speed-up"):
+        bench.Settings(interval=interval)
+    with pytest.raises(UsageError, match="share of the speed-up"):
+        replace(QUICK, interval=interval)
+    assert replace(QUICK, interval=0.02).interval == 0.02
 
 
 def test_tasks_are_found_in_natural_order(tmp_path: Path) -> None:

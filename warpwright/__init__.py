@@ -88,3 +88,14 @@ def backend(graph_module: torch.fx.GraphModule, example_inputs: Sequence[Any], *
     from warpwright import front
 
     return front.backend(graph_module, example_inputs, **options)
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Load `warpwright.sass`, by which its decorator is written, when it is first asked for: most runs need no machine code."""
+        if name != "sass":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        import importlib
+
+        return importlib.import_module(f"{__name__}.sass")

@@ -21,7 +21,7 @@ from warpwright.errors import OutOfTime, UsageError
 from warpwright.loop import Course, Outcome, ablate, optimize
 from warpwright.search import MODEL_SEARCHES
 from warpwright.space import Evaluator, Measuring, Space, Tell, silent
-from warpwright.timing import counters, facts
+from warpwright.timing import counters, facts, measure
 from warpwright.timing.device_lock import DeviceLock
 
 if TYPE_CHECKING:
@@ -75,6 +75,9 @@ class Settings:
     """How far it is asked, such as `candidates=4,depth=3,tokens=200000` (search/fsr.py)."""
     budget_of: BudgetOf = "search"
     """What the budget's seconds are of: a bench's search, which begins when all baselines are there, or all, from the start to the result."""
+
+    def __post_init__(self) -> None:
+        measure.expect_interval(self.interval)
 
     def key(self, machine: str) -> str:
         """Identity of a run's settings on a kind of machine, for `resume`."""

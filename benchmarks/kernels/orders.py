@@ -1,6 +1,7 @@
-"""What orders or counts, on one GPU: topk of long rows, sort and argsort of short ones, histc; compared with torch element for element, and timed.
+"""What orders or counts, on one GPU: topk of long rows, sort and argsort, histc; compared with torch element for element, and timed.
 
     timeout -k 2 70 python -m benchmarks.kernels.orders --out OUT [--seconds 55] [--dry]
+    timeout -k 2 70 python -m benchmarks.kernels.orders --long --out OUT         long rows, rows of integers, and short ones by digits
 
 A row each in OUT/rows.jsonl as it is known. "wrong": elements that differ from torch's, indices included, with ties, equal numbers only, special
 values and rows in order. Times are medians of batches of calls back to back, by CUDA events; the least is the bytes of input and results at 4.19
@@ -24,6 +25,7 @@ from benchmarks.kernels.row_file import run
 from benchmarks.kernels.top_k import COPY, TEXT
 from warpwright.base import Action
 from warpwright.domains.graph.capture import from_module
+from warpwright.domains.graph.cuda import digits, sorts
 from warpwright.domains.graph.lower import Original, lower
 from warpwright.domains.graph.techniques.top_k import HISTOGRAM, SELECT, SORT
 
@@ -49,6 +51,16 @@ CASES = (
     Case("sort", 32768, 512, dtype="bfloat16"), Case("histc", 1, 1 << 26, 4096), Case("histc", 1, 1 << 22, 256), Case("topk", 10, 1000000, 10),
     Case("argsort", 1000, 2000), Case("topk", 32, 50257, 1024),
 )  # fmt: skip
+LONG = (
+    Case("sort", 1, 1 << 24), Case("argsort", 1, 1 << 20, dtype="int64"), Case("sort", 64, 32000, form="descending"), Case("sort", 1024, 8192),
+    Case("sort", 4096, 4096, form="by digits"), Case("sort", 8192, 2048), Case("sort", 8192, 2048, form="by digits"),
+    Case("sort", 16384, 1024, form="by digits"), Case("sort", 1, 1 << 24, dtype="int64"), Case("argsort", 1, 1 << 16, dtype="int64"),
+    Case("sort", 1, 1 << 24, dtype="int32"), Case("sort", 1, 1 << 24, dtype="bfloat16"), Case("sort", 16384, 1024, dtype="int64"),
+    Case("sort", 65536, 256, dtype="int32"), Case("sort", 100000, 30, dtype="int32"), Case("argsort", 8, 131072, form="stable"),
+    Case("sort", 16, 1 << 20, dtype="uint8"), Case("sort", 256, 10000, form="values"), Case("sort", 1, 1 << 22, dtype="float64"),
+)  # fmt: skip
+SMALL_NUMBERS = 512
+"""Integers are below it where they are few, as the experts or nodes that rows are sorted by."""
 KINDS = ("normal", "ties", "constant", "special", "raised", "fallen")
 
 
@@ -68,6 +80,8 @@ class Model(torch.nn.Module):
             values, indices = torch.topk(x, case.number, sorted=case.form != "unsorted")
             return values, indices
         options: dict[str, Any] = {"descending": case.form == "descending", "stable": case.form == "stable"}
+        if case.form == "values":
+            return torch.sort(x, dim=-1).values
         if case.call == "argsort":
             return torch.argsort(x, dim=-1, **options)
         values, indices = torch.sort(x, dim=-1, **options)
@@ -80,13 +94,17 @@ def main() -> None:
     parser.add_argument("--out", required=True, type=Path)
     parser.add_argument("--seconds", type=float, default=55.0, help="no case is begun after that many")
     parser.add_argument("--dry", action="store_true", help="write the programs only")
+    parser.add_argument("--long", action="store_true", help="long rows and rows of integers")
     options = parser.parse_args()
-    run([(vars(case), partial(written if options.dry else measured, case)) for case in CASES], options.out, options.seconds)
+    cases = LONG if options.long else CASES
+    run([(vars(case), partial(written if options.dry else measured, case)) for case in cases], options.out, options.seconds)
 
 
 def draw(kind: str, case: Case) -> torch.Tensor:
     """Return numbers of a kind: ties are quarters, special values NaN, infinities and both zeros."""
     x = torch.randn(case.rows, case.length, device="cuda", generator=torch.Generator("cuda").manual_seed(case.length))
+    if not getattr(torch, case.dtype).is_floating_point:
+        return whole(kind, case)
     if kind == "ties":
         x = (4 * x).round() / 4
     if kind == "constant":
@@ -99,11 +117,30 @@ def draw(kind: str, case: Case) -> torch.Tensor:
     return x.to(getattr(torch, case.dtype))
 
 
+def whole(kind: str, case: Case) -> torch.Tensor:
+    """Return integers of a kind: any of the type, few ("ties"), one, the type's ends among them, or in order."""
+    dtype = getattr(torch, case.dtype)
+    ends = torch.iinfo(dtype)
+    few = kind in ("ties", "constant")
+    generator = torch.Generator("cuda").manual_seed(case.length)
+    low, high = (0, min(SMALL_NUMBERS, ends.max)) if few else (ends.min, ends.max)
+    x = torch.randint(low, 1 if kind == "constant" else high, (case.rows, case.length), device="cuda", generator=generator, dtype=dtype)
+    if kind == "special":
+        x[:, ::3] = ends.max
+        x[:, 1::5] = ends.min
+    return x.sort(-1, descending=kind == "fallen").values if kind in ("raised", "fallen") else x
+
+
 def text_of(case: Case) -> str:
     """Return the generated program."""
     technique = {"topk": SELECT, "histc": HISTOGRAM}.get(case.call, SORT)
     ir = from_module(Model(case), [torch.empty(case.rows, case.length, dtype=getattr(torch, case.dtype), device="meta")])
-    return lower(technique.apply(ir, Action(technique.name)), (), Original("orders", TEXT, target="cuda")).source.text
+    usual = sorts.LONGEST
+    try:
+        sorts.LONGEST = digits.SHORTEST - 1 if case.form == "by digits" else usual
+        return lower(technique.apply(ir, Action(technique.name)), (), Original("orders", TEXT, target="cuda")).source.text
+    finally:
+        sorts.LONGEST = usual
 
 
 def written(case: Case) -> Iterator[dict[str, Any]]:
@@ -131,6 +168,10 @@ def measured(case: Case) -> Iterator[dict[str, Any]]:
         if kind == "raised" and case.call == "topk":  # the order that is worst for holding the largest
             row["raised us"] = round(1e3 * milliseconds({"ours": partial(ours, given)})["ours"], 2)
         del given
+    if case.dtype.startswith("int") and case.length >= digits.SHORTEST:  # as experts or nodes are: most digits are the same
+        x = draw("ties", case)
+        spent = milliseconds({"ours": partial(ours, x), "torch": partial(theirs, x)})
+        row |= {"few us": round(1e3 * spent["ours"], 2), "few torch us": round(1e3 * spent["torch"], 2)}
     x = draw("normal", case)
     spent = milliseconds({"ours": partial(ours, x), "torch": partial(theirs, x)})
     moved = sum(t.numel() * t.element_size() for t in [x, *results_of(theirs(x))])

@@ -93,6 +93,7 @@ CASES: dict[str, Case] = {
         "F.relu(a.permute(0, 3, 1, 2).float() * 0.5 + b.float()).contiguous()", ((128, 126, 126, 128), (1, 128, 1, 1)), torch.float16
     ),
     "turned, float32 to float16": Case("(a * 0.5).to(torch.float16, memory_format=torch.channels_last)", ((128, 64, 128, 128),)),
+    "turned, rows of 131070": Case("(a.permute(0, 2, 1).float() * 0.5).contiguous()", ((16, 131070, 128),), torch.float16),
     "turned, bfloat16": Case("F.gelu(a.permute(0, 2, 1, 3) + b).transpose(2, 3).contiguous()", ((32, 1024, 16, 128), (128,)), torch.bfloat16),
     "small chain": Case("torch.tanh(a * 2 + 1) * a", ((256, 1024),)),
     "small softmax": Case("torch.softmax(a, -1)", ((256, 1024),)),

@@ -1,8 +1,9 @@
 """Tasks from packages' model code that was not opened before: written to a folder as task files, each of which imports one block of a package.
 
-    python -m benchmarks.policy.outside_tasks FOLDER [--small]
+    python -m benchmarks.policy.outside_tasks FOLDER [--second] [--small]
 
-The packages are MONAI 1.6.1, pytorch_msssim 1.0 and zuko 1.6; nothing of them is copied. `--small` is for a trial on a CPU.
+The packages are MONAI 1.6.1, pytorch_msssim 1.0 and zuko 1.6; those of `--second`, written down before anything of them had been run, are
+antialiased-cnns 0.3, efficientnet-pytorch 0.7.1 and geffnet 1.0.2. Nothing of them is copied. `--small` is for a trial on a CPU.
 """
 
 from __future__ import annotations
@@ -35,10 +36,32 @@ TASKS = {
 }  # fmt: skip
 """Name -> import, model, inputs on a GPU, inputs on a CPU."""
 
+_EFFICIENT, _GENERIC = "from efficientnet_pytorch import EfficientNet", "import geffnet"
+
+SECOND = {
+    "blur_pool": ("from antialiased_cnns import BlurPool", "BlurPool(64, stride=2)", "torch.rand(64, 64, 112, 112)", "torch.rand(2, 64, 8, 8)"),
+    "antialiased_basic": ("import antialiased_cnns", "antialiased_cnns.resnet18().layer1[0]",
+                          "torch.rand(64, 64, 56, 56)", "torch.rand(2, 64, 8, 8)"),
+    "antialiased_bottleneck": ("import antialiased_cnns", "antialiased_cnns.resnet50().layer2[0]",
+                               "torch.rand(32, 256, 56, 56)", "torch.rand(2, 256, 8, 8)"),
+    "antialiased_inverted": ("import antialiased_cnns", "antialiased_cnns.mobilenet_v2().features[2]",
+                             "torch.rand(64, 16, 112, 112)", "torch.rand(2, 16, 8, 8)"),
+    "efficient_early": (_EFFICIENT, "EfficientNet.from_name('efficientnet-b0')._blocks[1]",
+                        "torch.rand(64, 16, 112, 112)", "torch.rand(2, 16, 112, 112)"),
+    "efficient_late": (_EFFICIENT, "EfficientNet.from_name('efficientnet-b0')._blocks[10]",
+                       "torch.rand(128, 112, 14, 14)", "torch.rand(2, 112, 14, 14)"),
+    "mobile_excite": (_GENERIC, "geffnet.create_model('mobilenetv3_large_100').blocks[4][0]",
+                      "torch.rand(128, 80, 14, 14)", "torch.rand(2, 80, 8, 8)"),
+    "mnas_block": (_GENERIC, "geffnet.create_model('mnasnet_b1').blocks[2][1]", "torch.rand(64, 40, 28, 28)", "torch.rand(2, 40, 8, 8)"),
+    "mixed_kernels": (_GENERIC, "geffnet.create_model('mixnet_s').blocks[1][0]",
+                      "torch.rand(64, 16, 112, 112)", "torch.rand(2, 16, 8, 8)"),
+    "efficient_lite": (_GENERIC, "geffnet.create_model('efficientnet_lite0').blocks[1][1]", "torch.rand(64, 24, 56, 56)", "torch.rand(2, 24, 8, 8)"),
+}  # fmt: skip
+
 
 def text(name: str, small: bool) -> str:
     """Return a task file."""
-    imported, made, large_inputs, small_inputs = TASKS[name]
+    imported, made, large_inputs, small_inputs = {**TASKS, **SECOND}[name]
     arguments = ", ".join("xy"[: 1 + ("), torch" in small_inputs)])
     lines = [
         f'"""{name}, of a package."""', "", "import torch", imported, "", "", "class Model(torch.nn.Module):", "    def __init__(self):",
@@ -53,10 +76,11 @@ def main() -> None:
     """Write the files."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--second", action="store_true")
     parser.add_argument("--small", action="store_true")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    for name in TASKS:
+    for name in SECOND if options.second else TASKS:
         (options.folder / f"{name}.py").write_text(text(name, options.small))
 
 

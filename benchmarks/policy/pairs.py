@@ -1,11 +1,13 @@
 """Spaces larger than the budget, made of what was recorded: two programs that run one after the other, each with its own recipe.
 
-    python -m benchmarks.policy.pairs --out OUT [--seeds 0,1,2] [--runs 5] [--steps 60]
+    python -m benchmarks.policy.pairs --out OUT [--seeds 0,1,2] [--runs 5] [--steps 60] [--asked "policy,without the model"]
 
 The time of a pair is the sum of its programs' times as an H200 measured each (configs/graphs_h200.parquet): the kernels of two independent programs
 follow one another on one stream. An action says at which of the two it is meant, and the second's actions come after the first's, so that a pair of
 programs with 30 recipes each has some 900. Each seed holds out a third of the programs: a policy is trained on pairs of the others, of whose recipes
-it is given a sample, and compared on pairs of those that were held out, of whose recipes all may be proposed. Nothing is measured here.
+it is given a sample, and compared on pairs of those that were held out, of whose recipes all may be proposed. `--tasks`: on pairs of other tasks that
+graph_rows recorded too (`others`), as many for each seed, those with words that the policy never read left out; with `--policy` on these alone, none
+trained on pairs. Nothing is measured here.
 """
 
 from __future__ import annotations
@@ -13,12 +15,12 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from benchmarks.policy import large
+from benchmarks.policy import large, records
 from benchmarks.policy.graphs import CONFIG
 from warpwright.base import Action
 from warpwright.learn.policy import config, rows
@@ -119,6 +121,37 @@ def one_seed(parts: Sequence[Part], seed: int, out: Path, steps: int) -> tuple[P
     return Policy.load(folder / "trained" / f"seed_{seed}" / "contrastive"), asked
 
 
+def others(policy: Policy, files: Sequence[Path], rate: float, seed: int) -> list[RecordedTask]:
+    """Return pairs of recorded tasks whose words the policy read; none where there are no files."""
+    lines = [line for line in records.lines_of(files) if abs(large.drift(line)) <= large.MOVED]
+    parts = parts_of([row for line in lines for row in records.rows_of(line, rate)])
+    read = [part for part in parts if not policy.unread(part.task.asking().program)]
+    return [pair(one, other) for one, other in drawn(read, COMPARED, rng_of("others", seed))]
+
+
+@dataclass
+class Group:
+    """What was compared on one kind of pairs, all seeds together."""
+
+    found: dict[str, dict[str, Mapping[str, float]]] = field(default_factory=dict)
+    """Proposer -> seed and task -> evaluations -> log share."""
+    tasks: list[RecordedTask] = field(default_factory=list)
+
+    def take(self, seed: int, tasks: Sequence[RecordedTask], shares: large.Shares) -> None:
+        """Take in what one seed came to."""
+        for proposer, those in shares.items():
+            self.found.setdefault(proposer, {}).update({f"{seed}: {name}": one for name, one in those.items()})
+        self.tasks += tasks
+
+    def rows(self, name: str, said: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """Yield the tables, and the conditions with what is `said` besides."""
+        yield from large.table_rows(self.found, name)
+        yield {
+            "row": f"{name} conditions", "pairs": len(self.tasks), **said, "recipes of a pair": sorted(len(task.speedups) - 1 for task in self.tasks),
+            "programs of a pair": sorted(map(large.programs, self.tasks)),
+        }  # fmt: skip
+
+
 def main() -> None:
     """Write OUT/pairs.jsonl after each seed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -126,21 +159,22 @@ def main() -> None:
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--runs", type=int, default=5, help="of each proposer on each pair (%(default)s)")
     parser.add_argument("--steps", type=int, default=60, help="of contrastive training (%(default)s)")
+    parser.add_argument("--policy", type=Path, help="folder of a trained policy, compared as it is")
+    parser.add_argument("--tasks", type=Path, nargs="+", default=[], help="what graph_rows recorded of other tasks")
+    parser.add_argument("--rate", type=float, default=4242.0, help="GB/s that copying moves on their GPU (%(default)s)")
+    parser.add_argument("--asked", default=",".join(large.ASKED), help="how the policy is asked, comma-separated (%(default)s)")
     options = parser.parse_args()
     read = config.load(CONFIG)
     parts = parts_of([row for file in read.data.rows for row in rows.read(Path(read.folder) / file)])
-    found: dict[str, dict[str, Mapping[str, float]]] = {}
-    tasks: list[RecordedTask] = []
+    groups: dict[str, Group] = {}
     for seed in map(int, options.seeds.split(",")):
-        policy, asked = one_seed(parts, seed, options.out, options.steps)
-        for proposer, shares in large.shares_of(policy, asked, options.runs).items():
-            found.setdefault(proposer, {}).update({f"{seed}: {name}": one for name, one in shares.items()})
-        tasks += asked
-        conditions: dict[str, Any] = {
-            "row": "pairs conditions", "programs": len(parts), "pairs": len(tasks), "seeds": options.seeds, "runs": options.runs,
-            "recipes of a pair": sorted(len(task.speedups) - 1 for task in tasks), "programs of a pair": sorted(map(large.programs, tasks)),
-        }  # fmt: skip
-        (options.out / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in [*large.table_rows(found, "pairs"), conditions]))
+        policy, asked = (Policy.load(options.policy), []) if options.policy else one_seed(parts, seed, options.out, options.steps)
+        compared = {"pairs": asked, "others": others(policy, options.tasks, options.rate, seed)}
+        for name, tasks in ((name, tasks) for name, tasks in compared.items() if tasks):
+            groups.setdefault(name, Group()).take(seed, tasks, large.shares_of(policy, tasks, options.runs, options.asked.split(",")))
+        said = {"programs": len(parts), "seeds": options.seeds, "runs": options.runs, "steps": options.steps}
+        shown = [row for name, group in groups.items() for row in group.rows(name, said)]
+        (options.out / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in shown))
     print((options.out / "pairs.jsonl").read_text())
 
 

@@ -5,7 +5,8 @@
 Shares are of the best that any search of the task found, geometric means over tasks, with intervals of 95 %; a task's value is the mean over the runs
 that came to so many evaluations, or ended because there was nothing new before. A task counts where every search has such a run, and its original,
 where it was timed again at the end, took another time by no more than a tenth. Evolve's longer run is given as far as it came: to 256, to the end of
-the space (nothing new in 300 proposals), or to the end of the time. No task may be in two of the files.
+the space (nothing new in 300 proposals), or to the end of the time; what it had earlier, as a share of that, says what more evaluations are worth.
+`programs`: that all searches of a task made, told apart by what was seen of them. No task may be in two of the files.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ EVALUATIONS = (1, 2, 4, 8, 16)
 MOVED = 0.1
 
 LONGER = "evolve's longer run"
+
+EARLIER = (16, 32, 64, 96, 128, 160, 192)
+"""Evaluations of the longer run that are compared with its end."""
 
 Runs = Mapping[tuple[str, int], Sequence[float]]
 """Search and seed -> the best speed-up after 0, 1, 2 ... evaluations."""
@@ -81,10 +85,28 @@ def tables(lines: Sequence[Mapping[str, Any]], name: str = "probed", of: Sequenc
             found[task][LONGER] = dict.fromkeys(EVALUATIONS, math.log(whole[-1] / best))
             reached[task] = len(whole) - 1
             row |= {LONGER: f"{whole[-1] / best:.2f}", "evaluations of that": reached[task]}
-        yield row
+        yield row | {"programs": programs(lines, task)}
     if found:
         yield from _over_tasks(found, searches, name)
+        yield from longer(lines, list(reached), name)
     yield {"row": f"{name} conditions", "tasks": len(found), "left out": left, "evaluations of evolve's longer run": sorted(reached.values())}
+
+
+def programs(lines: Sequence[Mapping[str, Any]], task: str) -> int:
+    """Return how many programs the searches of a task made: one that was made twice was measured once."""
+    made = [line for line in lines if line["row"] == "evaluation" and line["task"] == task]
+    return len({line["speedup"] for line in made if line["told"] == "ok"}) + len({line["recipe"] for line in made if line["told"] != "ok"})
+
+
+def longer(lines: Sequence[Mapping[str, Any]], tasks: Sequence[str], name: str) -> Iterator[dict[str, Any]]:
+    """Yield, of evolve's longer runs that were cut by the time, what they had earlier as a share of what they had at their end."""
+    exhausted = {line["task"] for line in lines if line["row"] == "run" and line["of"] > max(EVALUATIONS) and line["stopped"] == "nothing new"}
+    cut = [runs_of(lines, task)[1] for task in tasks if task not in exhausted]
+    for k in EARLIER:
+        values = [best[k] / best[-1] for best in cut if len(best) > k]
+        if len(values) > 1:
+            share = cell([math.log(value) for value in values])
+            yield {"table": f"{name}-longer", "evaluations": k, "runs": len(values), "share of its end": share, "least": round(min(values), 3)}
 
 
 def _over_tasks(found: Mapping[str, Mapping[str, Mapping[int, float]]], searches: Sequence[str], name: str) -> Iterator[dict[str, Any]]:

@@ -33,8 +33,13 @@ from warpwright.rgnn import captured
 Results = tuple[torch.Tensor, ...]
 
 
-def step_of(model: str, layer: Any, graph: synth.Synthetic, device: torch.device) -> tuple[list[torch.Tensor], Callable[[], Results]]:
-    """Return the leaves that get gradients, and forward and backward of a layer on a graph; without gradients only forward."""
+def step_of(
+    model: str, layer: Any, graph: synth.Synthetic, device: torch.device
+) -> tuple[list[torch.Tensor], Callable[[], Results], list[torch.Tensor]]:
+    """Return the leaves that get gradients, forward and backward of a layer on a graph (without gradients only forward), and what backward is given.
+
+    The last as long as the leaves: a node type that gets no edges has no result, and its part is not used.
+    """
     types, _, edges = graph.hetero()
     sizes = graph.nodes if model == "hgt" else (graph.count,)
     leaves = [torch.randn(n, 64, device=device, requires_grad=True) for n in sizes]
@@ -53,12 +58,15 @@ def step_of(model: str, layer: Any, graph: synth.Synthetic, device: torch.device
             torch.autograd.backward([x for x, _ in pairs], [w for _, w in pairs])
         return tuple(x.detach() for x, _ in pairs)
 
-    return leaves, step
+    return leaves, step, weights
 
 
 def seen(layer: Any, leaves: Sequence[torch.Tensor], results: Results) -> dict[str, torch.Tensor]:
     """Return results and gradients, for `error`."""
-    grouped = {"out": [x.double().flatten() for x in results], "x": [x.grad.double().flatten() for x in leaves if x.grad is not None]}
+    grouped = {
+        "out": [x.double().flatten() for x in results],
+        "x": [(torch.zeros_like(x) if x.grad is None else x.grad).double().flatten() for x in leaves],
+    }
     for name, x in layer.named_parameters():
         if x.grad is not None:
             grouped.setdefault(name.split(".")[0], []).append(x.grad.double().flatten())
@@ -74,7 +82,7 @@ def rows(
     """Return the times of one layer on one graph."""
     graph = synth.synthetic(name, scale, clock.device)
     layer = layer_of(model, graph, 64, clock.device)
-    leaves, step = step_of(model, layer, graph, clock.device)
+    leaves, step, _ = step_of(model, layer, graph, clock.device)
     layer.options = Options(attend=False)  # type: ignore[assignment]
     common = {"table": "steps", "graph": name, "layer": model, "attend": attend, "longest": counting.SHORT}
     common |= {"many": tuning.many, "doubles": tuning.doubles}

@@ -14,8 +14,9 @@
 #   rejudged   the accepted schedules of earlier runs, judged warm and cold, FOLDER/cubins being those of benchmarks.sass.flagged                  60 s
 #   again      a search of the fourteen kernels from those schedules, judged warm and cold                                                        90 s
 #   ppo        what has not had 10,000 measurements yet: greedy, annealing, evolution and PPO (FOLDER/py: sb3-contrib)                           155 s
-#   ppo_alone  PPO to 10,000 measurements with nobody beside it                                                                                 115 s
-#   blocks     two public kernels of hundreds of blocks (FOLDER/more/public)                                                                     40 s
+#   ppo_alone  PPO to 10,000 measurements, and screening, which lacked 148                                                                      150 s
+#   agents_second  a second kernel, the stencil, 1,000 measurements of each of six agents                                                        65 s
+#   blocks     two public kernels of hundreds of blocks (FOLDER/more/public)                                                                     60 s
 #   launches   every accepted schedule that there is a cubin for, 30,000 launches of each compared (FOLDER/accepted: of other cubins)             60 s
 #   restarts   what a candidate that breaks its child costs, with a spare and without                                                             30 s
 #   flags      a kernel's settings raced, then the schedule of the fastest searched, each share told apart                                        60 s
@@ -60,10 +61,13 @@ ppo)
     PYTHONPATH=$folder/py:$PYTHONPATH timeout 165 python3 -m benchmarks.sass.agents --out "$out/ppo" --folder "$folder/cubins" --only softmax \
         --proposals 10000 --limit 152 --agents ppo,greedy,anneal,evolve --threads 4 ;;
 ppo_alone)
-    PYTHONPATH=$folder/py:$PYTHONPATH timeout 135 python3 -m benchmarks.sass.agents --out "$out/ppo_alone" --folder "$folder/cubins" --only softmax \
-        --proposals 10000 --limit 122 --agents ppo --threads 4 ;;
+    PYTHONPATH=$folder/py:$PYTHONPATH timeout 165 python3 -m benchmarks.sass.agents --out "$out/ppo_alone" --folder "$folder/cubins" --only softmax \
+        --proposals 10000 --limit 150 --agents ppo,screen --threads 4 ;;
+agents_second)
+    PYTHONPATH=$folder/py:$PYTHONPATH timeout 75 python3 -m benchmarks.sass.agents --out "$out/agents_second" --folder "$folder/cubins" --only stencil \
+        --proposals 1000 --limit 62 --agents random,greedy,anneal,evolve,screen,ppo --threads 4 ;;
 blocks)
-    timeout 55 python3 -m benchmarks.sass.suite --folder "$folder/more/public" --only leimao_v06,leimao_v07 --limit 32 --launches 1 --out "$out/blocks" ;;
+    timeout 75 python3 -m benchmarks.sass.suite --folder "$folder/more/public" --only leimao_v06,leimao_v07 --limit 55 --launches 2 --out "$out/blocks" ;;
 launches)
     results=benchmarks/results
     timeout 75 python3 -m benchmarks.sass.launches --cubins "$folder/cubins" "$folder/public" "$folder/more/public" --launches 30000 --limit 50 \
@@ -72,7 +76,7 @@ launches)
 flags)
     root=$PWD kernel=$PWD/benchmarks/sass/kernels/stencil.cu harness=$PWD/benchmarks/sass/harnesses/stencil.py
     mkdir -p "$out/flags" && cd "$out/flags" && export PYTHONPATH=$root
-    timeout 45 python3 -m warpwright sass flags "$kernel" --harness "$harness" --seconds 12 -o . &&
+    timeout 60 python3 -m warpwright sass flags "$kernel" --harness "$harness" --seconds 12 -o . &&
         timeout 60 python3 -m warpwright optimize fastest.cubin --harness "$harness" --target cubin --search screen --budget 12s --option shipped=shipped.cubin ;;
 restarts) timeout 50 python3 -m benchmarks.sass.restarts --out "$out/restarts" --rounds 5 --limit 30 ;;
 crash)
@@ -82,7 +86,7 @@ agents)
     PYTHONPATH=$folder/py:$PYTHONPATH timeout 95 python3 -m benchmarks.sass.agents --out "$out/agents" --folder "$folder/cubins" --only softmax --proposals 10000 --limit 75 \
         --agents random,screen,ppo ;;
 *)
-    echo "expected variants, suite, public, second, decorator, polish, agents, rest, rejudged, again, ppo, ppo_alone, blocks, launches, restarts, flags or crash, saw $part" >&2
+    echo "expected variants, suite, public, second, decorator, polish, agents, rest, rejudged, again, ppo, ppo_alone, agents_second, blocks, launches, restarts, flags or crash, saw $part" >&2
     exit 2
     ;;
 esac

@@ -1,16 +1,19 @@
-"""How pairs of turns of a stream depend on the core and on one another, and where the time of a pass goes.
+"""How pairs of turns of a stream depend on the core, on one another and on the length of a turn, and where the time of a pass goes.
 
-    python -m benchmarks.timing.cores --device cuda --limit 45 --out $OUT
-    python -m benchmarks.timing.cores --device cpu --baselines eager --limit 30 --out /tmp/cores
+    python -m benchmarks.timing.cores --device cuda --calls 128,32 --limit 75 --out $OUT
+    python -m benchmarks.timing.cores --device cpu --baselines eager --calls 20,5 --limit 40 --out /tmp/cores
 
 The right program of `speed` beside baselines of its task, in passes as the evaluator makes them, in three ways, sixteen passes each in random order:
 
-    sixteen  all sixteen passes on one core, drawn anew for the next sixteen (as the evaluator does)
+    sixteen  all sixteen passes on one core, drawn anew for the next sixteen
     each     a core for each pass
     one      the same core in all passes of this way
 
-A row for each pass: the core, seconds of a call of each program, and of each step. Then for each way and baseline the spread of the pairs'
-log-ratios, their correlation time, the spread of the medians of sixteen, and half of the interval that so many pairs give. `--limit` is for all.
+With several numbers of `--calls` in a turn the first is for all ways, the others for a core for each pass alone. A row for each pass: the core,
+seconds of a call of each program, and of each step. Then for each way and baseline the spread of the pairs' log-ratios, their correlation time, the
+spread of the medians of sixteen, half of the interval that so many pairs give, and the seconds of these pairs; the spread of what a line through the
+first baseline's own times leaves of the other pairs ("less the host's": how much of it is the host's speed, which both share); and how far each core
+stands from the others. `--limit` is for all.
 """
 
 from __future__ import annotations
@@ -67,28 +70,36 @@ def timed_pass(judge: verify.Judge, programs: Mapping[str, streamed.StreamedProg
 
 
 def passes(
-    judge: verify.Judge, programs: Mapping[str, streamed.StreamedProgram], rng: random.Random, left: Callable[[], float]
+    judge: verify.Judge, programs: Mapping[str, streamed.StreamedProgram], calls: list[int], rng: random.Random, left: Callable[[], float]
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of passes until there is no time; those of the first stretch of each way are a warm-up."""
     timed.SAME_PLACE = 1  # the places are this script's
     names, fixed, stretch = list(programs), rng.random(), 0
     while left() > 0:
-        for way in rng.sample(WAYS, len(WAYS)):
+        for way, turn in rng.sample(chosen_ways(calls), len(chosen_ways(calls))):
             place, order = 0.0, names
+            for program in programs.values():
+                program.calls = turn
             for number in range(PASSES):
                 if left() <= 0:
                     return
                 place = place_of(way, number, place, fixed, rng)
                 order = rng.sample(names, len(names)) if number % 2 == 0 else order[::-1]
-                yield {"way": way, "stretch": stretch, "warm-up": stretch == 0, **timed_pass(judge, programs, order, place)}
+                row = {"way": way, "calls": turn, "stretch": stretch, "warm-up": stretch == 0}
+                yield {**row, **timed_pass(judge, programs, order, place)}
         stretch += 1
 
 
-def summary(rows: list[dict[str, Any]], way: str, baseline: str) -> dict[str, Any]:
-    """Return the row of a table: what the pairs of one way say of the candidate beside a baseline."""
-    own = [row for row in rows if row["way"] == way and not row["warm-up"]]
+def chosen_ways(calls: list[int]) -> list[tuple[str, int]]:
+    """Return the ways, each with the calls of a turn."""
+    return [*((way, calls[0]) for way in WAYS), *(("each", number) for number in calls[1:])]
+
+
+def summary(rows: list[dict[str, Any]], way: str, calls: int, baseline: str, host: str) -> dict[str, Any]:
+    """Return the row of a table: what the pairs of one way say of the candidate beside a baseline. `host`: who tells the host's speed."""
+    own = [row for row in rows if (row["way"], row["calls"]) == (way, calls) and not row["warm-up"]]
     if not own:
-        return {"way": way, "beside": baseline, "left out": "no time"}
+        return {"way": way, "calls": calls, "beside": baseline, "left out": "no time"}
     pairs = [math.log(row["seconds"][baseline] / row["seconds"][CANDIDATE]) for row in own]
     stretches: dict[int, list[float]] = {}
     for row, pair in zip(own, pairs, strict=True):
@@ -96,13 +107,38 @@ def summary(rows: list[dict[str, Any]], way: str, baseline: str) -> dict[str, An
     low, high = (bound(pairs, LOOK_ERROR / 2, upper) for upper in (False, True))
     medians = [median(one) for one in stretches.values()]
     return {
-        "table": "cores", "way": way, "beside": baseline, "pairs": len(pairs), "ratio": round(math.exp(median(pairs)), 4),
+        "table": "cores", "way": way, "calls": calls, "beside": baseline, "pairs": len(pairs), "ratio": round(math.exp(median(pairs)), 4),
         "spread": round(spread(pairs), 4), "within sixteen": round(median([spread(one) for one in stretches.values()]), 4),
         "of medians of sixteen": round(spread(medians), 4), "correlation time": round(correlation_time(pairs), 2),
         "half of the interval": f"{(high - low) / 2:.1%}" if math.isfinite(high - low) else "none",
+        "s": round(sum(sum(row["steps"].values()) for row in own), 2),
+        "less the host's": round(spread(without(pairs, [math.log(row["seconds"][host]) for row in own])), 4) if host != baseline else None,
         "candidate us": round(1e6 * median([row["seconds"][CANDIDATE] for row in own]), 1),
         "baseline us": round(1e6 * median([row["seconds"][baseline] for row in own]), 1),
+        "candidate's spread": round(spread([math.log(row["seconds"][CANDIDATE]) for row in own]), 4),
+        "baseline's spread": round(spread([math.log(row["seconds"][baseline]) for row in own]), 4),
     }  # fmt: skip
+
+
+def without(values: list[float], others: list[float]) -> list[float]:
+    """Return what the line of least squares through `others` leaves of `values`."""
+    if len(values) < 2 or statistics.pvariance(others) == 0.0:
+        return values
+    slope, start = statistics.linear_regression(others, values)
+    return [value - slope * other - start for value, other in zip(values, others, strict=True)]
+
+
+def by_core(rows: list[dict[str, Any]], baseline: str) -> dict[str, Any]:
+    """Return the row that says how far each core stands from the others, of all passes but those of one core: medians, and pairs on each."""
+    cores: dict[int, list[float]] = {}
+    for row in rows:
+        if row["way"] != "one" and not row["warm-up"]:
+            cores.setdefault(row["core"], []).append(math.log(row["seconds"][baseline] / row["seconds"][CANDIDATE]))
+    middle = median([pair for pairs in cores.values() for pair in pairs]) if cores else 0.0
+    each = {str(core): [round(math.exp(median(pairs) - middle), 3), len(pairs)] for core, pairs in sorted(cores.items())}
+    within = [spread(pairs) for pairs in cores.values() if len(pairs) > 3]
+    of_cores = round(spread([median(pairs) for pairs in cores.values()]), 4) if cores else None
+    return {"table": "by core", "beside": baseline, "of cores": of_cores, "within a core": round(median(within), 4) if within else None, "each": each}
 
 
 def parts(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -141,7 +177,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--baselines", default="eager,compile", help="names, joined by commas (%(default)s)")
-    parser.add_argument("--calls", type=int, default=50, help="in a turn")
+    parser.add_argument("--calls", default="50", help="in a turn; more numbers, joined by commas, for a core for each pass alone")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds in all")
     parser.add_argument("--out", type=Path, required=True)
     chosen = parser.parse_args()
@@ -154,12 +190,14 @@ def main() -> None:
 
     write({"part": "conditions", "when": datetime.now(UTC).isoformat(timespec="seconds"), "load": os.getloadavg()[0], **device_facts(device)})
     rows: list[dict[str, Any]] = []
-    names = chosen.baselines.split(",")
-    with opened(device, names, chosen.calls) as (judge, programs), DeviceLock(device).exclusive():
-        for row in passes(judge, programs, random.Random(), lambda: end - time.monotonic()):
+    names, calls = chosen.baselines.split(","), [int(number) for number in chosen.calls.split(",")]
+    with opened(device, names, calls[0]) as (judge, programs), DeviceLock(device).exclusive():
+        write({"part": "opened", "seconds left": round(end - time.monotonic(), 1)})
+        for row in passes(judge, programs, calls, random.Random(), lambda: end - time.monotonic()):
             rows.append(row)
             write(row)
-        for row in [*(summary(rows, way, name) for name in names for way in WAYS), parts(rows)]:
+        ways = [summary(rows, way, turn, name, names[0]) for name in names for way, turn in chosen_ways(calls)]
+        for row in [*ways, *(by_core(rows, name) for name in names), parts([row for row in rows if row["calls"] == calls[0]])]:
             write(row)
             print(json.dumps(row), flush=True)
 

@@ -48,7 +48,8 @@ def test_a_program_made_twice_by_one_search_is_one_evaluation() -> None:
 
 def evaluations(search: str, speedups: list[float], seed: int = 0, of: int = 16, stopped: str = "nothing new") -> list[dict[str, Any]]:
     shown = {"task": "t", "search": search, "seed": seed, "of": of}
-    return [*({"row": "evaluation", **shown, "speedup": one} for one in speedups), {"row": "run", **shown, "stopped": stopped}]
+    made = ({"row": "evaluation", **shown, "told": "ok" if one else "error", "speedup": one, "recipe": "a"} for one in speedups)
+    return [*made, {"row": "run", **shown, "stopped": stopped}]
 
 
 def test_shares_are_of_the_best_found_and_a_run_that_ended_early_keeps_what_it_had() -> None:
@@ -66,6 +67,7 @@ def test_shares_are_of_the_best_found_and_a_run_that_ended_early_keeps_what_it_h
         and task["evolve's longer run"] == "1.00"
         and task["evaluations of that"] == 2
     )
+    assert task["programs"] == 6  # five speed-ups, and what failed
     gains = {row["evaluations"]: row for row in rows if row.get("table") == "probed-gains"}
     assert (
         gains[1]["over random"].startswith("2.000 ")
@@ -76,3 +78,10 @@ def test_shares_are_of_the_best_found_and_a_run_that_ended_early_keeps_what_it_h
     assert shares["search"] == "random" and shares["best of 16"].startswith("0.566 ")
     moved = [{**line, "again us": 150.0} if line["row"] == "again" else line for line in lines]
     assert [row["left out"] for row in probed_table.tables(moved)] == [{"t": "moved"}]
+
+
+def test_what_a_longer_run_had_earlier_is_a_share_of_its_end() -> None:
+    runs = [line | {"task": task} for task, last in (("t", 4.0), ("u", 8.0)) for line in evaluations("evolve", [2.0] * 16 + [last], 3, 256, "time")]
+    exhausted = [line | {"task": "v"} for line in evaluations("evolve", [1.0] * 40, 3, 256)]
+    [row] = probed_table.longer([*runs, *exhausted], ["t", "u", "v"], "probed")
+    assert (row["evaluations"], row["runs"], row["least"]) == (16, 2, 0.25) and row["share of its end"].startswith("0.354 ")

@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("script", ["cwc/h200.sh", "kernelbench/h200.sh", "rgnn/h200.sh", "sass/h200.sh"])
+@pytest.mark.parametrize("script", ["cwc/h200.sh", "kernelbench/h200.sh", "rgnn/h200.sh", "policy/h200.sh", "sass/h200.sh"])
 def test_an_unknown_part_ends_with_a_code_and_one_sentence(script: str, tmp_path: Path) -> None:
     """A misspelt part had ended with 0 after no second, as if it had measured."""
     folder, out = str(tmp_path), str(tmp_path / "out")

@@ -45,6 +45,7 @@ def test_a_recipe_is_a_program():
         ({"seconds": 1e9}, "seconds"),
         ({"interval": 2}, "interval"),
         ({"interval": 1e-6}, "interval"),
+        ({"interval": float("nan")}, "interval"),
         ({"id": []}, "id"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -62,3 +63,13 @@ def test_what_has_no_floor_asks_for_nothing(monkeypatch: pytest.MonkeyPatch) -> 
     assert "floor_note" in trusted.roof and not roof.raised(BENCH, trusted) and asked == [False]
     roof.doubt(BENCH, trusted)
     assert asked == [False]
+
+
+@pytest.mark.parametrize(("seconds", "again"), [(0.001, True), (0.002, False)])
+def test_a_candidate_that_comes_near_the_peaks_has_them_measured_again(monkeypatch: pytest.MonkeyPatch, seconds: float, again: bool) -> None:
+    """Its record would end the search ("no headroom")."""
+    asked, trusted = measuring(monkeypatch, 1.5e9, 4e9), trusted_with(1.0)
+    bench: Any = SimpleNamespace(**vars(BENCH), lock=SimpleNamespace(exclusive=nullcontext))
+    roof.find(bench, trusted, WORK)
+    roof.doubt_beside(bench, trusted, seconds)
+    assert asked == [False, True][: 1 + again] and trusted.roof["peak_bytes_per_second"] == (4e9 if again else 1.5e9)

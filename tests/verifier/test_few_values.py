@@ -13,10 +13,10 @@ from warpwright.verifier.judge.reference import least_values
 from warpwright.workers.tensors import exchange
 
 
-def drawn(*shapes: list[int], dtype: torch.dtype = torch.float32) -> list[int]:
-    """Return the seeds of the nominal draws on which a program is called besides."""
+def drawn(inputs: list[Any], other: list[Any] | None = None) -> list[int]:
+    """Return the seeds of the nominal draws on which a program is called besides; `other`: what another draw of its inputs gave."""
     seeds: list[int] = []
-    few = least_values([torch.empty(shape, dtype=dtype) for shape in shapes])
+    few = least_values(inputs, inputs if other is None else other)
     verification: Any = object.__new__(verify._Verification)
     verification.judge = SimpleNamespace(facts={"least_values": few}, sound=lambda case, which: case)
     verification.random = random.Random(7)
@@ -26,14 +26,26 @@ def drawn(*shapes: list[int], dtype: torch.dtype = torch.float32) -> list[int]:
 
 
 def test_few_values_mean_more_draws():
-    assert len(set(drawn([64, 200], [5]))) == verify.MOST_DRAWS
-    assert len(set(drawn([64, 200], [32]))) == 8
-    assert not drawn([64, 200]) and not drawn([5], dtype=torch.int64) and not drawn()
+    many = torch.rand(64, 200)
+    assert len(set(drawn([many, torch.rand(5)]))) == 52
+    assert len(set(drawn([many, torch.rand(32)]))) == 8
+    assert not drawn([many]) and not drawn([])
+
+
+def test_so_do_whole_numbers_and_numbers_of_python_that_are_others_in_each_draw():
+    many, labels = torch.rand(64, 200), torch.arange(5)
+    assert not drawn([many, labels, 3, True, "mean", None])
+    assert len(drawn([many, labels], [many, labels + 1])) == 52
+    for one, other in ((3, 4), (0.5, 0.25), (True, False)):
+        assert len(drawn([many, {"of": one}], [many, {"of": other}])) == verify.MOST_DRAWS
 
 
 def test_more_draws_end_in_time(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(verify, "DRAWS_SECONDS", -1.0)
-    assert len(drawn([5])) == 1
+    with monkeypatch.context() as patched:
+        patched.setattr(verify, "DRAWS_SECONDS", -1.0)
+        assert len(drawn([torch.rand(5)])) == 1
+    monkeypatch.setattr(verify, "MOST_SECONDS", -1.0)
+    assert len(drawn([torch.rand(5)])) == 1
 
 
 def test_what_lay_on_the_host_is_judged_there():

@@ -43,11 +43,24 @@ def test_what_was_written_to_is_made_again() -> None:
     assert held.get("b") is None
 
 
+@pytest.mark.parametrize("by_numpy", [False, True])
+def test_a_write_that_torch_does_not_count_is_one(by_numpy: bool) -> None:
+    held, x = Held(1 << 20), torch.arange(64.0)
+    held.put("a", [x])
+    if by_numpy:
+        x.numpy()[:2] = (1.0, 0.0)  # exchanged: sums do not show it
+    else:
+        x.data[:2] = torch.tensor([1.0, 0.0])
+    assert x._version == 0 and held.get("a") is None
+
+
 def test_inputs_of_every_kind_can_be_handed_over() -> None:
-    """Inference tensors count no writes, and are made again; sparse ones have no bytes of their own: who takes no such inputs says so later."""
+    """Of inference tensors the bytes count, too; sparse ones have none of their own, and are made again: who takes no such inputs says so later."""
     held = Held(1 << 20)
     with torch.inference_mode():
         counted_by_nobody = torch.ones(3)
     held.put("a", [counted_by_nobody])
     held.put("b", [torch.eye(3).to_sparse()])
-    assert held.get("a") is None and held.get("b") is not None
+    held.put("c", [torch.ones(3, dtype=torch.complex64).conj()])
+    held.put("d", [torch.ones(3, 1).expand(3, 5), torch.empty(0, 3)])
+    assert [held.get(key) is not None for key in "abcd"] == [True, False, False, True]

@@ -14,6 +14,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -22,7 +23,7 @@ torch = pytest.importorskip("torch")
 from warpwright.workers.inside.integrity import HARNESS, _holders  # noqa: E402
 from warpwright.workers.inside.settings import watch_settings  # noqa: E402
 
-SIGEV_THREAD_ID = 4
+SIGEV_THREAD, SIGEV_THREAD_ID = 2, 4
 TIMER_CREATE, TIMER_DELETE = (222, 226) if platform.machine() == "x86_64" else (107, 111)
 """Numbers of system calls: the C library keeps a signal of its own from its callers."""
 
@@ -81,8 +82,8 @@ class Event(ctypes.Structure):
     _fields_ = (("value", ctypes.c_void_p), ("signal", ctypes.c_int), ("notify", ctypes.c_int), ("thread", ctypes.c_int), ("rest", ctypes.c_int * 11))
 
 
-@pytest.mark.parametrize(("number", "main", "told"), [(14, True, True), (32, True, True), (32, False, False), (14, False, True)])
-def test_a_timer_that_tells_a_thread_is_a_setting_but_for_a_library_s_own(number: int, main: bool, told: bool) -> None:
+@pytest.mark.parametrize(("number", "main", "told"), [(14, True, True), (32, True, True), (32, False, True), (14, False, True)])
+def test_a_timer_that_tells_a_thread_is_a_setting(number: int, main: bool, told: bool) -> None:
     if not os.path.exists("/proc/self/timers"):
         pytest.skip("this kernel does not tell of them")
     waiting, over = threading.Event(), threading.Event()
@@ -98,6 +99,27 @@ def test_a_timer_that_tells_a_thread_is_a_setting_but_for_a_library_s_own(number
         ctypes.CDLL(None).syscall(TIMER_DELETE, timer)
         over.set()
         other.join()
+
+
+class Calling(ctypes.Structure):
+    """`struct sigevent` as the C library reads it where a function is to be called."""
+
+    _fields_ = (
+        ("value", ctypes.c_void_p), ("signal", ctypes.c_int), ("notify", ctypes.c_int), ("function", ctypes.c_void_p), ("rest", ctypes.c_int * 10)
+    )  # fmt: skip
+
+
+def test_a_timer_that_calls_a_function_from_the_library_s_thread_is_no_setting() -> None:
+    if not os.path.exists("/proc/self/timers"):
+        pytest.skip("this kernel does not tell of them")
+    library, timer = ctypes.CDLL(None), ctypes.c_void_p()
+    changed, function = watch_settings(), ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda value: None)
+    event = Calling(None, 0, SIGEV_THREAD, ctypes.cast(function, ctypes.c_void_p))
+    assert library.timer_create(0, ctypes.byref(event), ctypes.byref(timer)) == 0
+    try:
+        assert Path("/proc/self/timers").read_text().count("signal: 32/") == 1 and not changed()
+    finally:
+        library.timer_delete(timer)
 
 
 def test_a_limit_is_a_setting_where_it_is_lower() -> None:

@@ -206,7 +206,7 @@ def _declared(file: str) -> str:
 
 
 def _device(args: Arguments) -> str:
-    machine_code = str(getattr(args, "task", "")).endswith(".cubin")
+    machine_code = str(getattr(args, "task", "")).endswith((".cubin", ".fatbin"))
     target: str = args.target or ("cubin" if machine_code else api.default_target())
     if target.startswith("cuda") and not doctor.gpu_present():
         raise UsageError("expected an NVIDIA GPU for --target cuda, saw none", "use --target cpu, or see `warpwright doctor`")
@@ -285,7 +285,7 @@ def register(verb: Verb) -> None:
     parser.add_argument("--entry", help="class or function, where the file has several")
     parser.add_argument("--out", help="folder for optimized.py, report.html, report.json (warpwright-out/TASK)")
     parser.add_argument("--task", dest="beside", metavar="FILE", help="beside a .cu file: its reference, inputs and launch (STEM_task.py)")
-    parser.add_argument("--harness", metavar="FILE", help="beside a cubin: how its kernel is launched (docs/sass.md)")
+    parser.add_argument("--harness", metavar="FILE", help="beside a cubin or a fat binary: how its kernel is launched (docs/sass.md)")
     parser.add_argument("--again", action="store_true", help="measure although the archive has the answer of an earlier run")
     polish = "after the budget, search the schedules of the best program's CUDA kernels for so long (30s; docs/sass.md)"
     parser.add_argument("--polish", type=_for_seconds, default=0.0, metavar="TIME", help=polish)

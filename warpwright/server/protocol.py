@@ -17,6 +17,7 @@ from typing import Any
 from warpwright.base import Action, Options, Scalar, Source
 from warpwright.errors import UsageError
 from warpwright.run import Settings
+from warpwright.timing import measure
 
 VERSION = 1
 LINE_BYTES = 16 << 20
@@ -27,9 +28,6 @@ WORK = ("evaluate", "compare", "describe", "explain")
 """Those that wait in the queue."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-
-LEAST_INTERVAL = 0.001
-"""Below the resolution of any timing of whole programs: two processes of one differ by more."""
 
 MOST_SECONDS = 120.0
 """Of timing, that a client may ask for."""
@@ -173,9 +171,7 @@ def _where(data: Mapping[str, Any]) -> Where:
     seconds = float(_one_of(data, "seconds", (int, float), 10.0))
     if not 0 < seconds <= MOST_SECONDS:
         raise UsageError(f"expected `seconds` above 0 and up to {MOST_SECONDS:g}, saw {seconds:g}")
-    interval = float(_one_of(data, "interval", (int, float), 0.0))
-    if interval and not LEAST_INTERVAL <= interval < 1:
-        raise UsageError(f"expected `interval` as a share of the speed-up, from {LEAST_INTERVAL:g} up to 1, saw {interval:g}", "0.02 means 2 %")
+    interval = measure.expect_interval(float(_one_of(data, "interval", (int, float), 0.0)))
     return Where(
         str(Path(task["path"]).resolve()),
         str(task.get("entry") or ""),

@@ -417,7 +417,10 @@ class LocalEvaluator:
         if hidden:
             return rejection("background", hidden), None
         late = verify.afterwards(trusted.judge, worker, "candidate")
-        return (verdict, trusted.annotated(measurement)) if late is None else (late, None)
+        if late is not None:
+            return late, None
+        roof.doubt_beside(self._bench, trusted, measurement.candidate.median)
+        return verdict, trusted.annotated(measurement)
 
     def _confirmed(
         self, trusted: Trusted, worker: Worker, measurement: Measurement, single: timed.TimedProgram, turns: streamed.StreamedProgram | None,

@@ -35,6 +35,13 @@ def doubt(bench: Workbench, trusted: Trusted) -> None:
         raised(bench, trusted)
 
 
+def doubt_beside(bench: Workbench, trusted: Trusted, seconds: float) -> None:
+    """The same where a candidate came near them, a call of which takes so long: its record would end the search."""
+    if roofline.bandwidth_share(trusted.roof, seconds) >= NEAR:
+        with bench.lock.exclusive():
+            raised(bench, trusted)
+
+
 def raised(bench: Workbench, trusted: Trusted) -> bool:
     """Measure the peaks once more, if that was not done often before and there is time; return whether the floor is lower now."""
     before = trusted.floor

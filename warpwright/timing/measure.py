@@ -68,6 +68,9 @@ task's own inputs alone by then got through."""
 
 MOST_PAIRS = 5000
 
+LEAST_INTERVAL = 0.001
+"""Below the resolution of any timing of whole programs: two processes of one differ by more."""
+
 CANDIDATE = "\0candidate"
 """The candidate's name among the programs of a block; no baseline can have it."""
 
@@ -148,6 +151,13 @@ class _Block:
         """Return the seconds of a program's calls with the overhead subtracted; at least 2 % of a call is left."""
         taken = self.overhead if overhead is None else overhead
         return [max(seconds - taken, 0.02 * seconds) for seconds in self.raw[name]]
+
+
+def expect_interval(share: float) -> float:
+    """Return the share of the speed-up that an interval may reach to either side (0: what the verdict needs). Raise UsageError for no such share."""
+    if share and not LEAST_INTERVAL <= share < 1:
+        raise UsageError(f"expected `interval` as a share of the speed-up, from {LEAST_INTERVAL:g} up to 1, saw {share:g}", "0.02 means 2 %")
+    return share
 
 
 def compare(

@@ -14,7 +14,7 @@ from tests.domains.graph import test_cpp
 from tests.domains.graph.techniques.exactness import captured, draw
 from tests.domains.graph.test_cpp import ELEMENTWISE, IMAGES, ROWS, TEXT, Function, Several
 from warpwright.base import Action
-from warpwright.domains.graph.cuda import ahead, plan
+from warpwright.domains.graph.cuda import ahead, generate, plan
 from warpwright.domains.graph.cuda.kernel import CudaKernel
 from warpwright.domains.graph.cuda.plan import DEFAULT, Tuning
 from warpwright.domains.graph.ir import GraphIR, run
@@ -232,7 +232,7 @@ class TurnedHalves(Several):
 
 
 @pytest.mark.parametrize(("size", "at_once"), [
-    ((1, 24, 12, 9), 8), ((1, 20, 18, 6), 4),
+    ((1, 24, 12, 9), 8), ((1, 20, 18, 6), 4), ((1, 70, 6, 11), 2),
     *(pytest.param(*case, marks=pytest.mark.slow) for case in (((2, 64, 16, 18), 8), ((1, 8, 6, 52), 8), ((1, 13, 11, 13), 1))),
 ], ids=str)  # fmt: skip
 def test_halves_are_turned_by_wide_reads_and_writes(size: tuple[int, ...], at_once: int) -> None:
@@ -241,6 +241,16 @@ def test_halves_are_turned_by_wide_reads_and_writes(size: tuple[int, ...], at_on
     assert all(in_tiles(kernel) for kernel in kernels) and max(kernel.generated.vector for kernel in kernels) == at_once
     for seen, plain in zip(optimized(x, y, each), TurnedHalves([])(x, y, each), strict=True):
         assert seen.stride() == plain.stride() and seen.dtype == plain.dtype
+        torch.testing.assert_close(seen, plain)
+
+
+def test_tensors_of_2_to_the_31_elements_are_turned_with_wide_indices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(generate, "counted", lambda program: "long long")
+    size = (2, 24, 9, 11)
+    x, y, each = torch.randn(size).half().to(memory_format=torch.channels_last), torch.randn(size), torch.randn(size[1])
+    kernels, optimized = fused(captured(TurnedHalves([]), x, y, each))
+    assert all("(long long)(p0 + p) * " in kernel.text and "const long long row" in kernel.text for kernel in kernels)
+    for seen, plain in zip(optimized(x, y, each), TurnedHalves([])(x, y, each), strict=True):
         torch.testing.assert_close(seen, plain)
 
 

@@ -3,38 +3,28 @@
 from __future__ import annotations
 
 import functools
-import shutil
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 from domains.rgnn.layers import graph
+from domains.rgnn.translated import launches_of
 
 from warpwright.domains.rgnn import models
-from warpwright.domains.rgnn.attention import kernels, layer
+from warpwright.domains.rgnn.attention import kernels, layer, of_rows
 from warpwright.domains.rgnn.attention.layer import attention, run
 from warpwright.domains.rgnn.front import trace
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.interpret import interpret
 from warpwright.domains.rgnn.lattice import Domain
-from warpwright.domains.rgnn.nn import HGTConv
+from warpwright.domains.rgnn.nn import HGTConv, hgt
 from warpwright.domains.rgnn.plan import Options
 
 
 @pytest.fixture(scope="module")
 def launches() -> kernels.Launches:
-    pytest.importorskip("clang", reason="libclang is not installed: pip install 'warpwright[transpile]'")
-    if shutil.which("c++") is None:
-        pytest.skip("needs a C++ compiler")
-    import warpwright.transpile
-
-    program = warpwright.transpile.loads(kernels._OWN[0].text())
-
-    def launch_of(name: str) -> Any:
-        return lambda blocks, *arguments: getattr(program, name)[blocks, kernels.THREADS, 0](*arguments)
-
-    return kernels.Launches(*(launch_of(name) for name in ("attend", "attend_joined", "attend_back")))
+    return kernels.Launches(*launches_of(kernels._OWN))
 
 
 @pytest.mark.compiler
@@ -98,6 +88,36 @@ def test_a_layer_takes_the_kernels_where_that_is_asked_for(launches: kernels.Lau
     assert len(taken) == 1
     for a, b in zip(*results, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("reach", [slice(None), slice(0, 2)], ids=["all types", "a type without edges into it"])
+@pytest.mark.parametrize("leaves", [True, False], ids=["rows want gradients", "rows want none"])
+@pytest.mark.parametrize(("width", "few"), [(12, 1 << 18), (8, 1 << 18), (8, 1)], ids=["narrower", "small", "large"])
+def test_a_layer_multiplies_weights_first_where_all_rows_have_one_width(
+    launches: kernels.Launches, monkeypatch: pytest.MonkeyPatch, reach: slice, leaves: bool, width: int, few: int
+) -> None:
+    taken: list[torch.device] = []
+    monkeypatch.setattr(hgt, "FEW", few)
+    monkeypatch.setattr(of_rows, "launches", lambda device: taken.append(device) or launches)
+    torch.manual_seed(0)
+    sizes = {"a": 9, "b": 7, "c": 5}
+    relations = [("a", "to", "b"), ("b", "of", "a"), ("a", "in", "c"), ("c", "with", "c")]
+    edges = {r: torch.stack([torch.randint(sizes[kind], (40,)) for kind in (r[0], r[-1])]) for r in relations[reach]}
+    module = HGTConv(width, 8, (list(sizes), relations))
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.add_(torch.randn_like(parameter) / 4)
+    rows = {kind: torch.randn(n, width, requires_grad=leaves) for kind, n in sizes.items()}
+    results = []
+    for options in (Options(attend=False), Options(attend=True)):
+        module.options = options
+        out = torch.cat([x for kind, x in module(rows, edges).items() if kind != "b"])  # no loss reads one of them
+        found = torch.autograd.grad(out.square().sum(), [*(rows.values() if leaves else ()), *module.parameters()], allow_unused=True)
+        results.append([out, *(torch.zeros(()) if x is None else x for x in found)])
+    assert len(taken) == 1
+    for a, b in zip(*results, strict=True):
+        torch.testing.assert_close(b, a if a.shape == b.shape else torch.zeros_like(b), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.compiler

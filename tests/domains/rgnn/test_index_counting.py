@@ -118,3 +118,11 @@ def test_numbers_out_of_range_are_refused(launch: counting.Launch) -> None:
 def test_what_fits() -> None:
     assert counting.fits(100_000, 100_000, 30) and counting.fits(1_000, 1_000, 30)
     assert not counting.fits(0, 10, 3) and not counting.fits(16_000_000, 5_000_000, 535)
+
+
+def test_what_is_to_be_done_meanwhile_is_done_once(launch: counting.Launch) -> None:
+    called: list[int] = []
+    index, kind = edges(20, 90, 4)
+    counting.sort(launch, index[0], index[1], kind, 20, 20, 4, lambda: called.append(1))
+    Index(index[0], index[1], kind, 20, 20, 4, meanwhile=lambda: called.append(2))
+    assert called == [1, 2]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
-from sass_cubins import CUBINS, FOLDER, cubin
+from sass_cubins import CUBINS, cubin
 
 from warpwright.domains.sass.code import disassembly
-from warpwright.domains.sass.code.cubin import Cubin, FatBinary, Parameter
+from warpwright.domains.sass.code.cubin import Cubin, Parameter
 from warpwright.domains.sass.code.kernel import read_kernel
 from warpwright.domains.sass.editing.renaming import with_registers
 from warpwright.errors import UsageError
@@ -72,19 +74,6 @@ def test_a_mask_in_a_register_is_seen() -> None:
     assert read.listed(kernel) <= kept.pinned and with_registers(kept, 64).words == kept.words
 
 
-def test_a_fat_binary_holds_a_cubin_for_each_architecture() -> None:
-    fat = FatBinary((FOLDER / "saxpy.fatbin").read_bytes())
-    assert [entry.arch for entry in fat.entries] == [80, 90]
-    inside = fat.cubin(90)
-    assert inside.kernels == ("saxpy",) and inside.arch == 90
-    assert fat.with_cubin(90, inside).data == fat.data
-    words = list(inside.words("saxpy"))
-    words[0] ^= 1 << 105
-    assert FatBinary(fat.with_cubin(90, inside.with_words("saxpy", words)).data).cubin(80).data == fat.cubin(80).data
-    with pytest.raises(UsageError, match="sm_86"):
-        fat.cubin(86)
-
-
 def test_what_is_no_cubin_is_refused() -> None:
     with pytest.raises(UsageError, match="expected a cubin"):
         Cubin(b"\x7fELF\x01" + bytes(64))
@@ -92,3 +81,35 @@ def test_what_is_no_cubin_is_refused() -> None:
         cubin("saxpy_90").words("softmax")
     with pytest.raises(UsageError, match="instruction words"):
         cubin("saxpy_90").with_words("saxpy", (0,))
+
+
+def everything(data: bytes) -> None:
+    """Ask a cubin all that it is ever asked."""
+    read = Cubin(data)
+    for name in read.kernels:
+        words = read.words(name)
+        read.parameters(name), read.pinned(name), read.names_masks(name), read.register_count(name), read.arch, read.flavour
+        read.with_words(name, words).with_listed(name, dict.fromkeys(read.listed(name), 0)).with_register_count(name, 32)
+
+
+@pytest.mark.parametrize("name", ["saxpy_90", "softmax_120", "rmsnorm_cuda12_80"])
+def test_a_file_that_is_cut_off_is_refused_whatever_its_length(name: str) -> None:
+    whole = cubin(name).data
+    everything(whole)
+    for length in (*range(256), *range(256, len(whole), 97)):
+        with pytest.raises(UsageError):
+            everything(whole[:length])
+
+
+@pytest.mark.parametrize("name", ["saxpy_90", "layernorm_86", "rmsnorm_cuda12_90"])
+def test_a_damaged_file_is_read_or_refused_and_never_a_fault_of_ours(name: str) -> None:
+    whole, random, refused = cubin(name).data, Random(7), 0
+    for _ in range(400):
+        data = bytearray(whole)
+        for _ in range(random.choice((1, 4, 32))):
+            data[random.choice((random.randrange(64), random.randrange(len(data))))] = random.choice((0, 255, random.randrange(256)))
+        try:
+            everything(bytes(data))
+        except UsageError:
+            refused += 1
+    assert refused > 100

@@ -14,11 +14,12 @@ from fake_driver import HERE, compiled, evaluated, marked
 from sass_cubins import cubin, task_path
 
 from warpwright import cli, domains
-from warpwright.base import Budget
+from warpwright.base import Budget, Task
 from warpwright.domains.sass.code import disassembly
-from warpwright.errors import TaskError, UsageError
+from warpwright.errors import TaskError, UsageError, WorkerDied
 from warpwright.loop import optimize
 from warpwright.native import BuildError
+from warpwright.space import Measuring
 from warpwright.targets.cubin import evaluator as evaluators
 from warpwright.targets.cubin import flags, judging, shipping
 from warpwright.targets.cubin.evaluator import CubinEvaluator
@@ -88,12 +89,60 @@ def test_the_evidence_tells_what_flags_and_schedule_gain_together(driver: Path, 
     fastest.write_bytes(marked(b"FASTS"))
     disassembly.keep(fastest.read_bytes(), disassembly.disassembly(cubin("saxpy_90")))
     task = domains.describe(helpers, {"harness": str(HERE / "saxpy_harness.py"), "shipped": str(fastest)})
-    with CubinEvaluator(task, "cubin:0", evaluators.Measuring(), str(driver), helpers) as evaluator:
+    with CubinEvaluator(task, "cubin:0", Measuring(), str(driver), helpers) as evaluator:
         outcome = optimize(task, domains.space(task, "cubin"), evaluator, "greedy", Budget(None, 1))
     monkeypatch.setattr(shipping, "CubinEvaluator", lambda *arguments: CubinEvaluator(*arguments, str(driver), helpers))
     shipping.ship(replace(outcome.records[0], device="cubin:0"), tmp_path)
     evidence = json.loads((tmp_path / shipping.EVIDENCE).read_text())
     assert evidence["over_shipped"]["speedup"] == pytest.approx(18 / 20, rel=1e-4) and evidence["final"] is None
+
+
+def shipped_beside(fastest: Path, harness: Path, path: Path) -> Task:
+    return domains.describe(path, {"harness": str(harness), "shipped": str(fastest)})
+
+
+def test_a_search_does_not_begin_beside_another_kernel(tmp_path: Path) -> None:
+    path, other, harness = task_path("saxpy_90", tmp_path), task_path("rmsnorm_90", tmp_path), HERE / "saxpy_harness.py"
+    with pytest.raises(TaskError, match=r"same kernel saxpy, saw .* with rmsnorm"):
+        shipped_beside(other, harness, path)
+    with pytest.raises(TaskError, match=r"cannot be read: No such file.*path of a cubin"):
+        shipped_beside(tmp_path / "none.cubin", harness, path)
+    with pytest.raises(UsageError, match="expected a cubin"):
+        shipped_beside(harness, harness, path)
+    with pytest.raises(UsageError, match="expected code for sm_90"):
+        shipped_beside(task_path("rmsnorm_80", tmp_path), harness, path)
+
+
+def test_what_a_search_found_is_kept_where_the_shipped_cubin_fails(driver: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, fastest = task_path("saxpy_90", tmp_path), tmp_path / "fastest.cubin"
+    fastest.write_bytes(marked(b"FASTS"))
+    task = shipped_beside(fastest, HERE / "saxpy_harness.py", path)
+    with CubinEvaluator(task, "cubin:0", Measuring(), str(driver), path) as evaluator:
+        outcome = optimize(task, domains.space(task, "cubin"), evaluator, "greedy", Budget(None, 1))
+
+    def failing(*arguments: Any) -> CubinEvaluator:
+        raise WorkerDied("the child ended")
+
+    monkeypatch.setattr(shipping, "CubinEvaluator", failing)
+    monkeypatch.setattr(shipping, "_judged", lambda record: None)
+    disassembly.keep(fastest.read_bytes(), disassembly.disassembly(cubin("saxpy_90")))
+    assert shipping.ship(replace(outcome.records[0], device="cubin:0"), tmp_path) == tmp_path / "optimized.cubin"
+    evidence = json.loads((tmp_path / shipping.EVIDENCE).read_text())
+    assert evidence["over_shipped"] is None and evidence["over_shipped_failed"] == "the child ended"
+
+
+def test_without_a_gpu_the_advice_is_about_the_gpu(tmp_path: Path) -> None:
+    with evaluated(tmp_path / "libcuda.so.1", tmp_path) as evaluator, pytest.raises(TaskError, match=r"needs an NVIDIA GPU.*cubin:sim"):
+        evaluator.child.start()
+
+
+def test_a_harness_of_another_kernel_is_refused(driver: Path, tmp_path: Path) -> None:
+    path, harness = task_path("saxpy_90", tmp_path), tmp_path / "other.py"
+    harness.write_text((HERE / "saxpy_harness.py").read_text().replace('"saxpy"', '"softmax"'))
+    task = domains.describe(path, {"harness": str(harness)})
+    with CubinEvaluator(task, "cubin:0", Measuring(), str(driver), path) as evaluator, pytest.raises(TaskError) as refused:
+        evaluator.child.start()
+    assert "launches saxpy, saw one for softmax" in str(refused.value)
 
 
 def test_settings_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:

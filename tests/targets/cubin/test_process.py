@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +21,7 @@ from warpwright.domains.sass import script
 from warpwright.errors import TaskError, UsageError, WorkerDied, WorkerTimeout
 from warpwright.loop import optimize
 from warpwright.space import Measuring
-from warpwright.targets.cubin import judging, racing, shipping
+from warpwright.targets.cubin import judging, process, racing, shipping
 from warpwright.targets.cubin.evaluator import CubinEvaluator, comparison
 from warpwright.targets.cubin.judging import interval
 from warpwright.targets.cubin.process import Child, Process
@@ -165,6 +166,17 @@ def waiting(child: Child) -> Process:
         time.sleep(0.01)
     assert child.spare is not None
     return child.spare
+
+
+def test_a_job_that_is_written_anew_stays_whole_for_who_reads_it(evaluator: CubinEvaluator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A spare that comes up may be reading it when the next child is launched."""
+    monkeypatch.setattr(process, "Process", lambda job, *words: (job, words))
+    child = evaluator.child
+    job, _ = child._launched("spare")  # type: ignore[misc]
+    with Path(job).open() as reading:
+        child._launched()
+        assert os.fstat(reading.fileno()).st_ino != os.stat(job).st_ino and reading.read() == Path(job).read_text()
+    assert [path.name for path in Path(job).parent.glob("job*")] == ["job.json"]
 
 
 def test_a_spare_takes_over_from_a_child_that_broke(driver: Path, tmp_path: Path) -> None:

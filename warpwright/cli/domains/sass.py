@@ -28,9 +28,10 @@ def register(verb: Verb, verbs: Any) -> None:
     parser = verb("apply", apply, under=under)
     _kernel_arguments(parser)
     parser.add_argument("--schedule", metavar="FILE", help="a schedule.json of this kernel; without it the original is written")
-    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="cubin to write")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="file to write: a cubin, or a fat binary where one was given")
     parser = verb("learn", learn, under=under)
-    parser.add_argument("cubins", nargs="+", metavar="CUBIN", help="a compiler's output, of one architecture")
+    parser.add_argument("cubins", nargs="+", metavar="CUBIN", help="a compiler's output, of one architecture: cubins, or fat binaries")
+    _arch_argument(parser)
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="JSON to write")
     parser = verb("flags", flags, under=under)
     parser.add_argument("source", metavar="FILE.cu", help="a kernel in CUDA C++, without the host's part")
@@ -44,8 +45,13 @@ def register(verb: Verb, verbs: Any) -> None:
 
 
 def _kernel_arguments(parser: Any) -> None:
-    parser.add_argument("cubin", help="a cubin")
+    parser.add_argument("cubin", help="a cubin, or a fat binary")
     parser.add_argument("--kernel", default="", metavar="NAME", help="where it has several")
+    _arch_argument(parser)
+
+
+def _arch_argument(parser: Any) -> None:
+    parser.add_argument("--arch", type=positive, default=0, metavar="N", help="of a fat binary: for which architecture, 90 for sm_90")
 
 
 def show(args: Arguments) -> int:
@@ -55,7 +61,7 @@ def show(args: Arguments) -> int:
     kernel = _kernel(args)
     schedule = _schedule(args, kernel)
     if args.html:
-        Path(args.html).write_text(listing.html(kernel.original, schedule))
+        _write(args.html, listing.html(kernel.original, schedule).encode())
     if args.json:
         blocks = [{"block": number, "rows": [vars(row) for row in rows]} for number, rows in listing.rows(schedule)]
         print_json(args, {"kernel": kernel.name, "arch": kernel.cubin.arch, "blocks": blocks})
@@ -80,7 +86,8 @@ def check(args: Arguments) -> int:
 
 
 def apply(args: Arguments) -> int:
-    """Write the cubin of a schedule, checked; without one, the original."""
+    """Write the cubin, or the fat binary, of a schedule, checked; without one, the original."""
+    from warpwright.domains.sass.code.fatbin import with_cubin
     from warpwright.domains.sass.domain import checker_of
     from warpwright.domains.sass.model.checker import complaints
 
@@ -89,7 +96,7 @@ def apply(args: Arguments) -> int:
     problems = complaints(schedule, checker_of(schedule.kernel))
     if problems:
         raise UsageError(f"expected a legal schedule, saw {problems[0]}", "`warpwright sass check` lists all")
-    Path(args.output).write_bytes(schedule.cubin.data)
+    _write(args.output, with_cubin(_read(args.cubin, CUBIN), schedule.cubin))
     if args.json:
         print_json(args, {"kernel": kernel.name, "output": args.output, "code": schedule.key})
     return DONE
@@ -97,16 +104,16 @@ def apply(args: Arguments) -> int:
 
 def learn(args: Arguments) -> int:
     """Learn the distances of fixed latencies from a compiler's output."""
-    from warpwright.domains.sass.code.cubin import Cubin
+    from warpwright.domains.sass.code.fatbin import cubin_of
     from warpwright.domains.sass.code.kernel import read_kernel
     from warpwright.domains.sass.model.distances import learnt
 
-    cubins = [Cubin(_read(path)) for path in args.cubins]
+    cubins = [cubin_of(_read(path, CUBIN), args.arch) for path in args.cubins]
     archs = {cubin.arch for cubin in cubins}
     if len(archs) != 1:
         raise UsageError(f"expected cubins of one architecture, saw {', '.join(f'sm_{arch}' for arch in sorted(archs))}", "learn each by itself")
     distances = learnt(read_kernel(cubin, name) for cubin in cubins for name in cubin.kernels)
-    Path(args.output).write_text(distances.to_json())
+    _write(args.output, distances.to_json().encode())
     if args.json:
         print_json(args, {"output": args.output, "arch": archs.pop(), "keys": len(distances.least)})
     else:
@@ -123,11 +130,10 @@ def flags(args: Arguments) -> int:
     from warpwright.targets.cubin.evaluator import CubinEvaluator
     from warpwright.targets.cubin.judging import percent
 
-    text, folder = _read(args.source).decode(), Path(args.output)
-    folder.mkdir(parents=True, exist_ok=True)
+    text, kernel, folder = _read(args.source, "a kernel in CUDA C++ (.cu)").decode(errors="replace"), load(args.harness).kernel, _folder(args.output)
     shipped, fastest = folder / "shipped.cubin", folder / "fastest.cubin"
     shipped.write_bytes(settings.compiled(text, args.arch, include=args.include))
-    task = domain.describe(shipped, {"harness": args.harness, "kernel": load(args.harness).kernel})
+    task = domain.describe(shipped, {"harness": args.harness, "kernel": kernel})
     assert task is not None
     with CubinEvaluator(task, args.target, Measuring()) as evaluator:
         found = settings.fastest(evaluator, text, args.arch, args.seconds, args.ptxas, args.include)
@@ -148,23 +154,44 @@ def flags(args: Arguments) -> int:
     return DONE
 
 
-def _read(path: str) -> bytes:
+CUBIN = "a cubin or a fat binary"
+
+
+def _read(path: str, kind: str) -> bytes:
+    from warpwright.domains.sass.domain import read_file
+
+    return read_file(Path(path), kind)
+
+
+def _write(path: str, data: bytes) -> None:
     try:
-        return Path(path).read_bytes()
+        Path(path).write_bytes(data)
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error}", "give the path of a cubin") from error
+        raise UsageError(
+            f"{path} cannot be written: {error.strerror or error}", "name a file in a folder that is there and can be written"
+        ) from error
+
+
+def _folder(path: str) -> Path:
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"the folder {path} cannot be made: {error.strerror or error}", "name another folder") from error
+    return Path(path)
 
 
 def _kernel(args: Arguments) -> Kernel:
-    from warpwright.domains.sass.code.cubin import Cubin
+    from warpwright.domains.sass.code.fatbin import cubin_of
     from warpwright.domains.sass.code.kernel import read_kernel
     from warpwright.domains.sass.domain import chosen
 
-    cubin = Cubin(_read(args.cubin))
-    return read_kernel(cubin, chosen(cubin, args.kernel, Path(args.cubin)))
+    cubin = cubin_of(_read(args.cubin, CUBIN), args.arch)
+    return read_kernel(cubin, chosen(cubin, args.kernel, Path(args.cubin), "--kernel NAME"))
 
 
 def _schedule(args: Arguments, kernel: Kernel) -> Schedule:
     from warpwright.domains.sass import script
 
-    return script.read(_read(args.schedule).decode(), kernel) if args.schedule else kernel.original
+    if not args.schedule:
+        return kernel.original
+    return script.read(_read(args.schedule, "a schedule.json of this kernel").decode(errors="replace"), kernel)

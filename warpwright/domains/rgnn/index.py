@@ -47,10 +47,11 @@ class Index:
         dst_types: torch.Tensor | None = None,
         types: int = 1,
         order_kept: bool = False,
+        meanwhile: Callable[[], None] = lambda: None,
     ) -> None:
         """Sort the edges src -> dst (int64 [E]) of types `etype`. `src_types`, `dst_types` [nodes] give the nodes' types, out of `types`.
 
-        `order_kept`: `given` says which of the edges given each row of EDGE is, for features of edges.
+        `order_kept`: `given` says which of the edges given each row of EDGE is, for features of edges. `meanwhile` is called while the device works.
         """
         if not src.shape == dst.shape == etype.shape or src.dim() != 1:
             raise UsageError(f"expected source, destination and type of each edge, saw {tuple(src.shape)}, {tuple(dst.shape)}, {tuple(etype.shape)}")
@@ -69,9 +70,10 @@ class Index:
         self.given: torch.Tensor | None = None
         launch = counting.launcher(self.device) if not order_kept and counting.fits(self.edges, sources + targets, relations) else None
         if launch is None:
+            meanwhile()
             pairs = self._sort(src, dst, etype, order_kept)
         else:
-            pairs = self._take(counting.sort(launch, src, dst, etype, sources, targets, relations))
+            pairs = self._take(counting.sort(launch, src, dst, etype, sources, targets, relations, meanwhile))
         self.rows = {
             Domain.ONE: 1, Domain.ETYPE: relations, Domain.TSRC: types, Domain.TDST: types, Domain.NTYPE: types, Domain.SRC: sources,
             Domain.DST: targets, Domain.NODE: sources, Domain.EDGE: self.edges, Domain.PAIR_DST: pairs[0], Domain.PAIR_SRC: pairs[1],

@@ -6,7 +6,7 @@ the numbers of pairs are unknown while a graph is compiled: its backward compute
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,13 +36,16 @@ class Edges:
     sizes: tuple[int, ...]
     form: str = "typed"
 
-    def index(self) -> Index:
-        """Return the graph's index, kept for the same tensors. Raises UsageError for edges that are no pairs of numbers in range."""
+    def index(self, meanwhile: Callable[[], None] = lambda: None) -> Index:
+        """Return the graph's index, kept for the same tensors. Raises UsageError for edges that are no pairs of numbers in range.
+
+        `meanwhile` may be called while a new one is made on the device.
+        """
         if self.form in {"typed", "ordered"}:
             (edge_index, edge_type), (sources, targets, relations), kept = self.tensors, self.sizes, self.form == "ordered"
             return indices.of(
                 self.tensors, (*self.sizes, *[1] * kept),
-                lambda: Index(*ends_of(edge_index), edge_type, sources, targets, relations, order_kept=kept),
+                lambda: Index(*ends_of(edge_index), edge_type, sources, targets, relations, order_kept=kept, meanwhile=meanwhile),
             )  # fmt: skip
         return indices.of(self.tensors, (*self.sizes, hash(self.form)), self._of_parts)
 

@@ -58,8 +58,8 @@ class Options:
     replay: bool = False
     """On: calls on small graphs that stay are replayed as CUDA graphs (docs/rgnn.md says what a model must not do then)."""
     attend: bool | None = None
-    """HGT's attention on a large GPU graph by the kernels of attention/, where scores, softmax and sum are one pass over a node's edges. None: if the
-    graph has no more (source, relation) pairs than (destination, relation) pairs."""
+    """HGT's and RGAT's attention on a GPU by the kernels of attention/, where scores, softmax and sum are one pass over a node's edges. None: on a
+    large graph that has no more (source, relation) pairs than (destination, relation) pairs."""
     text: str = field(init=False, repr=False, compare=False, default="")
     """The same as JSON. Constants of a graph of torch.compile are numbers and strings: torch 2.11 refuses dataclasses."""
 
@@ -359,13 +359,20 @@ run = uncompiled(run_now)
 
 
 def run_based(
-    layer: Layer, indexed: Callable[[], Index], tensors: Tensors, target: torch.Tensor, root: torch.Tensor | None, bias: torch.Tensor | None,
-    options: Options,
+    layer: Layer, indexed: Callable[[Callable[[], None]], Index], tensors: Tensors, target: torch.Tensor, root: torch.Tensor | None,
+    bias: torch.Tensor | None, options: Options,
 ) -> torch.Tensor:  # fmt: skip
     """Return the result of a layer that adds `base`, here target @ root + bias (None: without), in whose memory it is made. All is one node."""
-    with torch.no_grad():
-        base = based_on(target, root, bias)  # first: a GPU is busy with it while a new graph's index is prepared
-    index = indexed()
+    made: list[torch.Tensor] = []
+
+    def start() -> None:
+        if not made:
+            with torch.no_grad():
+                made.append(based_on(target, root, bias))
+
+    index = indexed(start)  # of a new graph: the host makes the base while the GPU sorts the edges
+    start()
+    (base,) = made
     tensors = {**tensors, "base": (Domain.DST, base)}
     if not torch.is_grad_enabled() or not any(x is not None and x.requires_grad for x in (target, root, bias, *(x for _, x in tensors.values()))):
         return run_now(layer, index, tensors, options, ("base",))

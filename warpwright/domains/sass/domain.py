@@ -1,6 +1,7 @@
 """The sass domain's entry points: a cubin and a harness that launches it (docs/sass.md).
 
-Options: `harness`, the path of the harness file; `kernel`, which of the cubin's kernels, where it has several; `start`, a schedule to begin at;
+Options: `harness`, the path of the harness file; `kernel`, which of the cubin's kernels, where it has several; `arch`, which of a fat binary's
+cubins, where it has several (90 for sm_90); `start`, a schedule to begin at;
 `registers`, up to how many registers the kernel's values are spread over first (renaming.py), "most" for as many as leave as many blocks resident;
 `shipped`, the cubin under the usual flags where this one is under others: the evidence says what flags and schedule gain together.
 """
@@ -15,6 +16,7 @@ from pathlib import Path
 from warpwright.base import Action, Candidate, Scalar, Source, Task, digest
 from warpwright.domains.sass import script
 from warpwright.domains.sass.code.cubin import Cubin
+from warpwright.domains.sass.code.fatbin import cubin_of, is_fat
 from warpwright.domains.sass.code.kernel import Kernel, Schedule, read_kernel
 from warpwright.domains.sass.editing import listing
 from warpwright.domains.sass.editing.renaming import RESERVED, with_registers
@@ -31,7 +33,9 @@ name = "sass"
 
 TARGET = "cubin"
 
-SUFFIX = ".cubin"
+SUFFIXES = (".cubin", ".fatbin")
+
+OPTIONS = frozenset(("harness", "kernel", "arch", "start", "registers", "shipped"))
 
 MOST_REGISTERS = "most"
 
@@ -44,19 +48,59 @@ def describe(path: Path, options: Mapping[str, Scalar]) -> Task | None:
 
     The option `start` names the text of a schedule (schedule.json of an earlier run) that the search begins at.
     """
-    if path.suffix != SUFFIX or not options.keys() <= {"harness", "kernel", "start", "registers", "shipped"}:
-        return None
-    data = _bytes(path)
-    cubin = Cubin(data)
-    kernel = chosen(cubin, str(options.get("kernel", "")), path)
+    return _task(path, options) if path.suffix in SUFFIXES and options.keys() <= OPTIONS else None
+
+
+def shipped_task(task: Task) -> Task:
+    """Return the task of the cubin under the usual flags, which a task's option `shipped` names."""
+    same: dict[str, Scalar] = {"harness": str(task.option("harness_path")), "kernel": str(task.option("kernel")), "arch": kernel_of(task).cubin.arch}
+    return _task(Path(str(task.option("shipped_path"))), same)
+
+
+def _task(path: Path, options: Mapping[str, Scalar]) -> Task:
+    data = read_file(path, "a cubin or a fat binary")
+    cubin = cubin_of(data, _arch(options))
+    kernel = chosen(cubin, _wanted(cubin, options), path, "--option kernel=NAME")
     told: list[tuple[str, Scalar]] = [("kernel", kernel)]
-    for what in ("harness", "start", "shipped"):
+    for what, kind in _FILES:
         if what in options:
             file = Path(str(options[what])).resolve()
-            told += [(f"{what}_path", str(file)), (what, digest(_bytes(file).hex()))]
+            told += [(f"{what}_path", str(file)), (what, digest(read_file(file, kind).hex()))]
+    if "shipped" in options:
+        _same_kernel(cubin, kernel, Path(str(options["shipped"])))
+    if is_fat(data):
+        told.append(("arch", cubin.arch))
     if options.get("registers"):
         told.append(("registers", _registers(options, cubin, kernel)))
     return Task(kernel, str(path), name, source_digest=digest(data.hex()), options=tuple(told))
+
+
+_FILES = (("harness", "a harness (docs/sass.md)"), ("start", "a schedule.json"), ("shipped", "a cubin or a fat binary"))
+"""Options that name a file, and what it is."""
+
+
+def _wanted(cubin: Cubin, options: Mapping[str, Scalar]) -> str:
+    """Return the kernel that is asked for: by name, or of several the one that the harness launches; "" for none."""
+    if "kernel" in options or "harness" not in options or len(cubin.kernels) == 1:
+        return str(options.get("kernel", ""))
+    return load(str(options["harness"])).kernel
+
+
+def _arch(options: Mapping[str, Scalar]) -> int:
+    """Return the architecture that is asked for, 0 for none; raise TaskError for what is no number of one."""
+    asked = str(options.get("arch", "")).removeprefix("sm_")
+    if asked and not asked.isdigit():
+        raise TaskError(f"expected arch=90 for sm_90, say, saw {options['arch']}", "it says which cubin of a fat binary is meant")
+    return int(asked or 0)
+
+
+def _same_kernel(cubin: Cubin, kernel: str, path: Path) -> None:
+    """Raise TaskError where a cubin cannot stand in for another one of the kernel: a search would only end with that."""
+    other = cubin_of(read_file(path, "a cubin or a fat binary"), cubin.arch)
+    if kernel not in other.kernels or other.parameters(kernel) != cubin.parameters(kernel):
+        raise TaskError(
+            f"expected a cubin with the same kernel {kernel}, saw {path} with {', '.join(other.kernels) or 'none'}", "shipped=FILE names it"
+        )
 
 
 def _registers(options: Mapping[str, Scalar], cubin: Cubin, kernel: str) -> int:
@@ -97,7 +141,7 @@ def beginning(task: Task, checker: Checker) -> Schedule:
     path = str(task.option("start_path"))
     if not path:
         return checker.kernel.original
-    schedule = script.read(Path(path).read_text(), checker.kernel)
+    schedule = script.read(read_file(Path(path), "a schedule.json").decode(errors="replace"), checker.kernel)
     if schedule.kernel.words != checker.kernel.words:
         raise TaskError(
             f"expected a schedule of the compiler's registers, saw {path} with {schedule.kernel.registers}",
@@ -118,16 +162,16 @@ def lower(schedule: Schedule, actions: tuple[Action, ...]) -> Candidate:
 
 def kernel_of(task: Task) -> Kernel:
     """Return the task's kernel, read; raise TaskError when its file has changed since."""
-    data = _bytes(Path(task.path))
+    data = read_file(Path(task.path), "a cubin or a fat binary")
     if digest(data.hex()) != task.source_digest:
         raise TaskError(f"{task.path} has changed since this task was described", "start again, or restore the file")
-    return _kernel(data, str(task.option("kernel")), int(task.option("registers") or 0))
+    return _kernel(data, int(task.option("arch") or 0), str(task.option("kernel")), int(task.option("registers") or 0))
 
 
 @lru_cache(2)
-def _kernel(data: bytes, name: str, registers: int) -> Kernel:
+def _kernel(data: bytes, arch: int, name: str, registers: int) -> Kernel:
     """Read a kernel once for whoever proposes and whoever measures: what either has checked need not be checked again."""
-    return with_registers(read_kernel(Cubin(data), name), registers)
+    return with_registers(read_kernel(cubin_of(data, arch), name), registers)
 
 
 @lru_cache(2)
@@ -136,18 +180,19 @@ def checker_of(kernel: Kernel) -> Checker:
     return Checker(kernel, shipped(kernel.cubin.arch).with_kernel(kernel.compiled or kernel))
 
 
-def chosen(cubin: Cubin, wanted: str, path: Path) -> str:
-    """Return the name of the kernel that is meant; raise TaskError where that is not clear."""
+def chosen(cubin: Cubin, wanted: str, path: Path, option: str) -> str:
+    """Return the name of the kernel that is meant; raise TaskError, with the option that names one, where that is not clear."""
     if wanted and wanted in cubin.kernels:
         return wanted
     if wanted or len(cubin.kernels) != 1:
         asked = f"the kernel {wanted!r}" if wanted else "one kernel"
-        raise TaskError(f"expected {asked} in {path}, saw {', '.join(cubin.kernels) or 'none'}", "name one with --option kernel=NAME")
+        raise TaskError(f"expected {asked} in {path}, saw {', '.join(cubin.kernels) or 'none'}", f"name one with {option}")
     return cubin.kernels[0]
 
 
-def _bytes(path: Path) -> bytes:
+def read_file(path: Path, kind: str) -> bytes:
+    """Return a file's bytes; raise TaskError, with what kind of file is meant, where it cannot be read."""
     try:
         return path.read_bytes()
     except OSError as error:
-        raise TaskError(f"{path} cannot be read: {error}", "give a cubin and the path of its harness") from error
+        raise TaskError(f"{path} cannot be read: {error.strerror or error}", f"give the path of {kind}") from error

@@ -84,12 +84,24 @@ def updated(kind: str, count: int, scale: float = 1.0, offset: float = 0.0) -> B
 
 
 def load(path: str | Path, function: str = "launch") -> Launch:
-    """Run a harness file and return what its function gives; raise TaskError when that is no launch."""
-    names = runpy.run_path(str(path), run_name="harness")
+    """Run a harness file and return what its function gives; raise TaskError where it cannot be run, or that is no launch."""
+    try:
+        names = runpy.run_path(str(path), run_name="harness")
+    except OSError as error:
+        raise TaskError(f"the harness {path} cannot be read: {error.strerror or error}", "give the path of a harness (docs/sass.md)") from error
+    except Exception as error:  # the user's own Python: whatever it raises
+        raise TaskError(f"the harness {path} raised {_said(error)}", "run it by itself with Python") from error
     if function not in names:
         defined = ", ".join(name for name in names if name[0] != "_")
-        raise TaskError(f"expected a function {function}() in the harness {path}, saw {defined}", "see docs/sass.md")
-    launch = names[function]()
+        raise TaskError(f"expected a function {function}() in the harness {path}, saw {defined or 'nothing'}", "see docs/sass.md")
+    try:
+        launch = names[function]()
+    except Exception as error:
+        raise TaskError(f"{function}() of the harness {path} raised {_said(error)}", "see docs/sass.md for what a launch is") from error
     if not isinstance(launch, Launch):
         raise TaskError(f"expected {function}() to return a Launch, saw {type(launch).__name__}", "see docs/sass.md")
     return launch
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error)[:200]}"

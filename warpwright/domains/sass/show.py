@@ -1,4 +1,7 @@
-"""A schedule as people read it: control fields, stalls, text, what each instruction waits for; before and after side by side, as text or HTML."""
+"""A schedule as people read it: control fields, stalls, text, what each instruction depends on; before and after side by side, as text or HTML.
+
+What an edge says stands in model/dependences.py. Two schedules beside one another have edges on the page alone: two columns of text are too narrow.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,8 @@ from dataclasses import dataclass
 from html import escape
 
 from warpwright.domains.sass.code import control
-from warpwright.domains.sass.code.disassembly import register_name
 from warpwright.domains.sass.code.kernel import Kernel, Schedule
+from warpwright.domains.sass.model.dependences import dependences
 from warpwright.domains.sass.model.hazards import entries, items, step
 
 TEXT_WIDTH = 64
@@ -28,7 +31,7 @@ class Row:
     control: str
     text: str
     needs: tuple[str, ...]
-    """The instructions whose results it uses, with the register and the cycles since their issue, or the scoreboard that tells of them."""
+    """The instructions that it depends on, with the register, and the cycles since their issue or the scoreboard that tells of them."""
     moved: bool
     changed: bool
     """Is its control word another than in the original?"""
@@ -36,34 +39,15 @@ class Row:
 
 def rows(schedule: Schedule) -> Iterator[tuple[int, list[Row]]]:
     """Yield each block's number and rows."""
+    needs = dependences(schedule)
     for number, block in enumerate(schedule.kernel.blocks):
-        needs = dict(_needs(schedule, number))
-        yield number, [_row(schedule, place, needs.get(place, ())) for place in block]
+        yield number, [_row(schedule, place, needs[place]) for place in block]
 
 
 def _row(schedule: Schedule, place: int, needs: tuple[str, ...]) -> Row:
     instruction, word = schedule.at(place), schedule.words[place]
     original = schedule.kernel.words[instruction.index]
     return Row(place, instruction.index, str(control.decode(word)), instruction.text, needs, place != instruction.index, word != original)
-
-
-def _needs(schedule: Schedule, number: int) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Yield for each place of a block the dependence edges that end there: i17 R4 +5 (five cycles after), i12 R8 B0 (by scoreboard 0)."""
-    block = schedule.kernel.blocks[number]
-    writers: dict[int, tuple[int, int, int]] = {}
-    """Register -> (instruction, cycle of issue, write scoreboard)."""
-    cycle = 0
-    for place in block:
-        instruction, word = schedule.at(place), schedule.words[place]
-        edges = []
-        for register in sorted(instruction.uses):
-            if register in writers:
-                index, issued, board = writers[register]
-                edges.append(f"i{index} {register_name(register)} {f'B{board}' if board < control.BOARDS else f'+{cycle - issued}'}")
-        yield place, tuple(edges)
-        for register in instruction.defs:
-            writers[register] = (instruction.index, cycle, control.write_board(word))
-        cycle += max(1, control.stall(word))
 
 
 def boards_in_flight(schedule: Schedule) -> dict[int, str]:
@@ -98,7 +82,7 @@ def text(schedule: Schedule) -> str:
 
 
 def side_by_side(before: Schedule, after: Schedule) -> str:
-    """Return two schedules of one kernel beside one another; only blocks that differ."""
+    """Return two schedules of one kernel beside one another; only blocks that differ. `|`: another instruction, `~`: another control word."""
     lines = [_head(before.kernel)]
     width = TEXT_WIDTH // 2 + 34
     for (number, old), (_, new) in zip(rows(before), rows(after), strict=True):
@@ -108,6 +92,8 @@ def side_by_side(before: Schedule, after: Schedule) -> str:
         for left, right in zip(old, new, strict=True):
             mark = "|" if left.index != right.index else "~" if left.control != right.control else " "
             lines.append(f"{_short(left):{width}} {mark} {_short(right)}".rstrip())
+    if len(lines) == 1:
+        lines.append("no block differs")
     return "\n".join(lines) + "\n"
 
 
@@ -123,7 +109,7 @@ def _head(kernel: Kernel) -> str:
 def html(before: Schedule, after: Schedule) -> str:
     """Return both schedules as a page: moved instructions and changed control words are marked."""
     parts = [f"<!doctype html><meta charset='utf-8'><title>{escape(before.kernel.name)}</title><style>{_STYLE}</style>"]
-    key = "Before and after. Yellow: another instruction stands here; green: another control word."
+    key = "Before and after. Yellow: another instruction stands here; green: another control word. Grey: what an instruction depends on."
     parts.append(f"<h1>{escape(_head(before.kernel))}</h1><p>{key}</p><table>")
     for (number, old), (_, new) in zip(rows(before), rows(after), strict=True):
         parts.append(f"<tr class='block'><td colspan='6'>block b{number}, in {before.kernel.depth[number]} loops</td></tr>")

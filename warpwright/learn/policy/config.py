@@ -23,10 +23,14 @@ class Data:
     """Task files, relative to the config's folder, whose answers stage 3 has evaluated; all others are answered from the rows. Each needs rows."""
     device: str = "cpu"
     """Of those."""
+    jobs: int = 1
+    """Of those, how many are answered at once: with more than one by a resident service, which keeps each task's trusted processes."""
     parts: int = 5
     """The tasks are dealt to this many parts; a seed holds out one of them, a different one for each of the first seeds."""
     deal: int = 0
     """Seed of the deal."""
+    held_device: str = ""
+    """A device as the rows name it: nothing measured there is trained on, and the tasks held out are compared there alone."""
 
 
 @dataclass(frozen=True)
@@ -112,8 +116,10 @@ class Config:
     comparing: Comparing = field(default_factory=Comparing)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the settings that decide the result; where the file lies, and how many seeds are trained at once, do not."""
-        return {name: value for name, value in asdict(self).items() if name not in ("folder", "jobs")}
+        """Return the settings that decide the result; where the file lies, and how much is done at once, do not."""
+        settings = {name: value for name, value in asdict(self).items() if name not in ("folder", "jobs")}
+        settings["data"].pop("jobs")
+        return settings
 
 
 def completed(written: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,8 @@
-"""Tasks that are answered by the evaluator itself, through the loop and its archive: what a policy writes is built, verified and timed.
+"""Tasks that are answered by the evaluator itself: what a policy writes is built, verified and timed.
 
-A speed-up above STRIKING, or above twice the best so far, is measured again in fresh processes, and the lower one counts.
+Either through the loop and its archive, by an evaluator that is opened for each asking, or by a resident service (`server/service.py`), which keeps
+each task's trusted processes and answers several tasks at once. A speed-up above STRIKING, or above twice the best so far, is measured again in fresh
+processes, and the lower one counts. (A service starts the program's process anew, not those that are trusted.)
 """
 
 from __future__ import annotations
@@ -13,12 +15,14 @@ from typing import Any
 from warpwright import loop
 from warpwright.archive import Archive
 from warpwright.base import Budget, Record, Task
+from warpwright.errors import ServerError
 from warpwright.learn.policy import rows
 from warpwright.learn.policy.collect import rows_of
 from warpwright.learn.policy.recorded import task_of
 from warpwright.policy.search import Asking
 from warpwright.run import Evaluators, Settings, kind_of_machine, open_evaluator, open_space
 from warpwright.search.moves import Proposer, Recipe, distinct
+from warpwright.server.verbs import Verbs
 from warpwright.space import Space
 
 STRIKING = 3.0
@@ -27,9 +31,12 @@ STRIKING = 3.0
 class LiveTask:
     """One task under some settings. `speedups` holds what its archive knows, over the original, and grows."""
 
-    def __init__(self, path: Path, settings: Settings, archive: Archive, evaluators: Evaluators | None = None) -> None:
+    def __init__(
+        self, path: Path, settings: Settings, archive: Archive, evaluators: Evaluators | None = None, service: Verbs | None = None
+    ) -> None:  # fmt: skip
+        """`service`: who evaluates, in place of an evaluator that is opened for each asking; its records go into the archive by themselves."""
         self.task: Task = settings.describe(path)
-        self.settings, self.archive, self.evaluators = settings, archive, evaluators or open_evaluator
+        self.settings, self.archive, self.evaluators, self.service = settings, archive, evaluators or open_evaluator, service
         self.space = open_space(self.task, settings.device)
         known = task_of(rows_of(self.task, settings.device, archive, kind_of_machine(settings.device)))
         self.name, self.roof = self.task.name, known.roof if known else None
@@ -57,6 +64,8 @@ class LiveTask:
         """Return what was measured; a recipe that the loop did not come to is missing."""
         if not recipes:
             return {}
+        if self.service is not None:
+            return self._served(self.service, recipes, again=not remember)
 
         answers: dict[Recipe, Record] = {}
 
@@ -68,6 +77,18 @@ class LiveTask:
             kept = self.archive if remember else None
             loop.optimize(self.task, self.space, evaluator, listed, Budget(None), kept)
         return {recipe: _speedup(record) for recipe, record in answers.items()}
+
+    def _served(self, service: Verbs, recipes: Sequence[Recipe], again: bool) -> dict[Recipe, float]:
+        """Return what a service answers; a recipe whose job it did not come to is missing."""
+        answers: dict[Recipe, float] = {}
+        for recipe in recipes:
+            how = {"device": self.settings.device, "baselines": list(self.settings.baselines), "seconds": self.settings.timing_seconds}
+            try:
+                answer = service.evaluate(self.task.path, [str(action) for action in recipe], **how, again=again)
+            except ServerError:
+                continue
+            answers[recipe] = answer["speedup"]["eager"] if answer["status"] == "ok" else 0.0
+        return answers
 
 
 def _speedup(record: Record) -> float:

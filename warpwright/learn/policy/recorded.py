@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from warpwright.base import Action, Candidate, Comparison, Measurement, Record, Source, Status, Task, Timing, Verdict
@@ -65,6 +66,10 @@ class RecordedTask:
     """Recipe -> status, for what did not pass."""
     estimates: Mapping[Recipe, float] = field(default_factory=dict)
     """Recipe -> seconds by the cost model, where it was recorded: searches may ask it."""
+    key: str = ""
+    """Of the task, whatever the device; "" where there is but one."""
+    device: str = ""
+    """Where it was measured."""
 
     @property
     def best(self) -> float:
@@ -120,12 +125,16 @@ def _lower(ir: Recipe, actions: Recipe) -> Candidate:
 
 
 def tasks_of(rows: Iterable[Row], least: int = 3) -> list[RecordedTask]:
-    """Return the recorded tasks with at least `least` recipes, by task and device, in order of first mention."""
+    """Return the recorded tasks with at least `least` recipes, by task and device, in order of first mention.
+
+    One that was measured on several devices is several tasks, which are called by them too.
+    """
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         groups.setdefault((row.task_key, row.device), []).append(row)
-    recorded = [task_of(group) for group in groups.values()]
-    return [task for task in recorded if task is not None and len(task.speedups) >= least]
+    recorded = [task for task in map(task_of, groups.values()) if task is not None and len(task.speedups) >= least]
+    times = Counter(task.key for task in recorded)
+    return [replace(task, name=f"{task.name} on {task.device}") if times[task.key] > 1 else task for task in recorded]
 
 
 def task_of(rows: Sequence[Row]) -> RecordedTask | None:
@@ -143,7 +152,8 @@ def task_of(rows: Sequence[Row]) -> RecordedTask | None:
             speedups[recipe] = row.speedup
             if row.status != "ok":
                 failures[recipe] = row.status
-    return RecordedTask(rows[0].task, rows[0].program, rows[0].roof, speedups, failures, estimates)
+    first = rows[0]
+    return RecordedTask(first.task, first.program, first.roof, speedups, failures, estimates, first.task_key, first.device)
 
 
 def words_of(tasks: Iterable[RecordedTask]) -> set[str]:

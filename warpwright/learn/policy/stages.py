@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -92,7 +93,7 @@ def self_supervised(policy: Policy, tasks: Sequence[Answering], config: Config, 
         asked = [task for task in tasks for _ in range(stage.samples)]
         exploring = replace(policy, notes=replace(policy.notes, temperature=config.contrastive.temperature))
         answers = sampled(exploring, asked, config.contrastive.known, f"{seed} round {number}")
-        passed = _answers(asked, answers)
+        passed = _answers(asked, answers, config.data.jobs)
         kept = [(task, recipe) for task, recipe, speedup in zip(asked, answers, passed, strict=True) if recipe and speedup > 0]
         log.add(stage="self_supervised", round=number, sampled=len(answers), passed=len(kept))
         examples = _examples(policy, kept, config.contrastive.exemplars, config.contrastive.known, f"{seed} kept {number}")
@@ -113,12 +114,17 @@ def sampled(policy: Policy, asked: Sequence[Answering], most: int, seed: str) ->
     return answers
 
 
-def _answers(tasks: Sequence[Answering], recipes: Sequence[Recipe]) -> list[float]:
-    """Return the speed-up of each recipe of its task; a task's own are evaluated together."""
-    speedups: dict[tuple[str, Recipe], float] = {}
-    for task in {task.name: task for task in tasks}.values():
+def _answers(tasks: Sequence[Answering], recipes: Sequence[Recipe], at_once: int = 1) -> list[float]:
+    """Return the speed-up of each recipe of its task; a task's own are evaluated together, `at_once` tasks side by side."""
+
+    def answered(task: Answering) -> dict[tuple[str, Recipe], float]:
         own = distinct(recipe for one, recipe in zip(tasks, recipes, strict=True) if one.name == task.name)
-        speedups.update({(task.name, recipe): speedup for recipe, speedup in zip(own, task.answers(own), strict=True)})
+        return {(task.name, recipe): speedup for recipe, speedup in zip(own, task.answers(own), strict=True)}
+
+    asked = {task.name: task for task in tasks}.values()
+    with ThreadPoolExecutor(at_once) if at_once > 1 else nullcontext() as threads:
+        answers = list(threads.map(answered, asked) if threads is not None else map(answered, asked))
+    speedups = {key: speedup for own in answers for key, speedup in own.items()}
     return [speedups[task.name, recipe] for task, recipe in zip(tasks, recipes, strict=True)]
 
 
@@ -197,7 +203,7 @@ def contrastive(policy: Policy, tasks: Sequence[Answering], config: Config, seed
             "completion_ids": [one.tokens for one in written],
             "logprobs": None,
             "env_mask": [[int(len(legal) > 1) for legal in one.allowed] for one in written],
-            "speedup": _answers([by_name[name] for name in prompts], [one.recipe for one in written]),
+            "speedup": _answers([by_name[name] for name in prompts], [one.recipe for one in written], config.data.jobs),
         }
 
     def reward(completions: list[str], speedup: list[float], **others: Any) -> list[float]:

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from warpwright.learn.policy.log import Log
 from warpwright.learn.policy.recorded import RecordedTask, tasks_of, words_of
 from warpwright.policy.model import NOTES, Notes, Policy, make, rng_of
 from warpwright.run import Settings
+from warpwright.server import Service, Session
 
 Tell = Callable[[str], None]
 
@@ -63,10 +64,19 @@ def aloud(text: str) -> None:
 
 
 def split(tasks: Sequence[RecordedTask], config: Config, seed: int) -> tuple[list[RecordedTask], list[RecordedTask]]:
-    """Return the tasks that a seed trains on, and those that it holds out: seed n holds out part n of the deal."""
-    dealt = rng_of("deal", config.data.deal).sample(list(tasks), len(tasks))
+    """Return the tasks that a seed trains on, and those that it holds out: seed n holds out part n of the deal, whatever devices it was measured on.
+
+    Where a device is held out, nothing that was measured there is trained on, and only that is compared.
+    """
+    keys = list(dict.fromkeys(task.key or task.name for task in tasks))
+    dealt = rng_of("deal", config.data.deal).sample(keys, len(keys))
     held = dealt[seed % config.data.parts :: config.data.parts]
-    return [task for task in tasks if task not in held], held
+    apart = config.data.held_device
+    if apart and len({task.device == apart for task in tasks}) < 2:
+        raise UsageError(f"expected rows of {apart} and of another device", f"saw those of {', '.join(sorted({task.device for task in tasks}))}")
+    training = [task for task in tasks if (task.key or task.name) not in held and (not apart or task.device != apart)]
+    asked = [task for key in held for task in tasks if (task.key or task.name) == key and (not apart or task.device == apart)]
+    return training, asked
 
 
 def one_seed(config: Config, tasks: Sequence[RecordedTask], seed: int, folder: Path, tell: Tell) -> Mapping[str, Any]:
@@ -137,8 +147,7 @@ def _stage(
     earlier = [folder / one for one in STAGES[: STAGES.index(name)] if (folder / one).is_dir()]
     notes = _notes(config)
     policy = Policy.load(earlier[-1]) if earlier else Policy(*make(words_of(tasks), config.model, seed), notes, priors.learned(training))
-    with Archive(folder.parent / "archive.db") if name == "contrastive" and config.data.tasks else nullcontext() as archive:
-        answering = _live(training, config, archive) if archive is not None else training
+    with _answering(training, config, folder, name == "contrastive" and bool(config.data.tasks)) as answering:
         getattr(stages, name)(policy, answering, config, seed, folder / f"{name}.steps", log)
     partial = folder / f"{name}.partial"
     shutil.rmtree(partial, ignore_errors=True)
@@ -150,12 +159,22 @@ def _stage(
     tell(f"seed {seed}: {name} in {seconds:.0f} s")
 
 
-def _live(training: Sequence[RecordedTask], config: Config, archive: Archive) -> list[RecordedTask | LiveTask]:
-    """Return the training tasks, with those that have a file answered by the evaluator."""
+@contextmanager
+def _answering(training: Sequence[RecordedTask], config: Config, folder: Path, live: bool) -> Iterator[Sequence[RecordedTask | LiveTask]]:
+    """Yield the training tasks; where some are `live`, those that have a file are answered by the evaluator, by a service if several at once."""
+    if not live:
+        yield training
+        return
     settings = Settings(device=config.data.device, baselines=("eager",), timing_seconds=2.0)
-    live = [LiveTask(Path(config.folder) / name, settings, archive) for name in config.data.tasks]
-    by_name = {task.name: task for task in live}
-    return [by_name.get(task.name, task) for task in training]
+    with ExitStack() as held:
+        archive = held.enter_context(Archive(folder.parent / "archive.db"))
+        service: Session | None = None
+        if config.data.jobs > 1:
+            lanes = len(config.data.tasks)
+            service = held.enter_context(Service(folder / "service", jobs=config.data.jobs, lanes=lanes, archive=archive)).session()
+        found = [LiveTask(Path(config.folder) / name, settings, archive, service=service) for name in config.data.tasks]
+        by_name = {task.name: task for task in found}
+        yield [by_name.get(task.name, task) for task in training]
 
 
 def _claim(config: Config, out: Path) -> None:

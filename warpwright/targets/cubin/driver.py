@@ -120,12 +120,16 @@ class Driver:
         return value.value
 
 
+_FLOATS = {2: "<e", 4: "<f"}
+"""Bytes -> how a float is packed: one of two bytes is a half (of bfloat16 a harness gives the bits, as an integer)."""
+
+
 def packed(values: Sequence[tuple[int, int | float]]) -> Any:
     """Return (size, value) pairs as the array of pointers that a launch takes; it keeps what it points to."""
     rooms = []
     for size, value in values:
         is_float = isinstance(value, float)
-        data = struct.pack("<f" if size == 4 else "<d", value) if is_float else (int(value) & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+        data = struct.pack(_FLOATS.get(size, "<d"), value) if is_float else (int(value) & ((1 << 8 * size) - 1)).to_bytes(size, "little")
         rooms.append(ctypes.create_string_buffer(data, size))
     pointers = (ctypes.c_void_p * len(rooms))(*(ctypes.addressof(room) for room in rooms))
     pointers.rooms = rooms  # type: ignore[attr-defined]

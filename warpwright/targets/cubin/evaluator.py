@@ -54,7 +54,7 @@ class CubinEvaluator:
         if helpers is None:
             helpers = folder / "helpers.cubin"
             helpers.write_bytes(machine_code(Path(domain.__file__).with_name("device.cu").read_text(), f"{self.kernel.cubin.arch}"))
-        self.job = Job(Path(task.path), Path(harness), helpers, driver, _index(device))
+        self.job = Job(self._write(self.shipped.cubin.data), Path(harness), helpers, driver, _index(device), kernel=self.kernel.name)
         self.child = Child(self.job, folder)
         self.seed = 1000 + measuring.seed
         self.asked = 0

@@ -36,6 +36,8 @@ class Job:
     sets: int = 2
     function: str = "launch"
     """The harness's function that gives the launch."""
+    kernel: str = ""
+    """What is edited, and must be what the harness launches."""
 
 
 class Process:
@@ -145,7 +147,9 @@ class Child:
 
     def _launched(self, *words: str) -> Process:
         job = self.folder / "job.json"
-        job.write_text(json.dumps({name: str(value) if isinstance(value, Path) else value for name, value in vars(self.job).items()}))
+        new = job.with_suffix(".new")
+        new.write_text(json.dumps({name: str(value) if isinstance(value, Path) else value for name, value in vars(self.job).items()}))
+        new.replace(job)  # a spare that comes up may be reading it
         return Process(job, *words)
 
     def _from_spare(self) -> Mapping[str, Any] | None:
@@ -175,7 +179,7 @@ class Child:
             raise
         if not answer["ok"]:
             process.end()
-            raise TaskError(f"the original cannot be run: {answer['error']}", "look at the harness, and whether the cubin is for this GPU")
+            raise TaskError(f"the original cannot be run: {answer['error']}", _advice(str(answer["error"])))
         if any(answer["differ"]):
             process.end()
             raise TaskError("expected a kernel that gives the same bits each time, saw one that does not", "atomics in another order, or a race")
@@ -229,6 +233,17 @@ class Child:
         process, self.process, self.ending = self.process, None, None
         if process is not None:
             process.end()
+
+
+_WITHOUT_GPU = ("libcuda", "cuInit", "CUDA error 100 ")
+"""In what the child says where there is no driver, or no GPU (CUDA error 100)."""
+
+
+def _advice(error: str) -> str:
+    """Return what to do where the original cannot be run."""
+    if any(said in error for said in _WITHOUT_GPU):
+        return "that needs an NVIDIA GPU and its driver; without one `optimize --target cubin:sim` plays against a simulator"
+    return "look at the harness, and whether the cubin is for this GPU"
 
 
 def _environment() -> dict[str, str]:

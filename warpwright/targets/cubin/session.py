@@ -48,6 +48,8 @@ class Session:
         self.driver = driver = Driver(job["driver"], job["device"])
         self.job = job
         self.launch: Launch = load(job["harness"], job["function"])
+        if job.get("kernel", "") not in ("", self.launch.kernel):
+            raise ValueError(f"expected a harness that launches {job['kernel']}, saw one for {self.launch.kernel}")
         original = Path(job["original"]).read_bytes()
         self.sizes = [parameter.size for parameter in Cubin(original).parameters(self.launch.kernel)]
         self._check_arguments()

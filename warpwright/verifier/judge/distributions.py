@@ -191,6 +191,20 @@ def _calm_first(tensor: torch.Tensor) -> torch.Tensor:
     return tensor
 
 
+def _graded(tensor: torch.Tensor, name: str, generator: torch.Generator) -> torch.Tensor:
+    """Make every second row smaller by a power of ten of its own, in place: sizes between those of the distributions are met, too."""
+    if tensor.dim() > 1:
+        rows = tensor[(tensor.shape[0] // CALM_PART if name in CALM else 0) + 1 :: 2]
+        drawn = torch.rand(len(rows), generator=generator, device=tensor.device, dtype=torch.float64)
+        rows.mul_((10.0 ** (-GRADED[name] * drawn)).to(tensor.dtype).view(-1, *[1] * (tensor.dim() - 1)))
+    return tensor
+
+
+GRADED = {"small": 14.0, "huge": 3.5}
+"""Distributions in which rows are of many sizes, and the powers of ten between them. A program that adds epsilon under a root where the original adds
+it to the root is wrong where both are about as large, at 1e-16 of Adam's second moment; one that takes the largest of sums of exponentials for
+all of them where values lie some hundred apart. Squares of a hundredth of 1e-14 are normal numbers still."""
+
 CALM = ("large", "small")
 """Distributions in which the first rows are so, unless the original refuses that: they are alike, and a matrix is singular then."""
 
@@ -264,7 +278,7 @@ def laid_out_as(tensor: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
 def redistribute(inputs: Any, name: str, seed: int, mild: bool = False) -> Any:
     """Return nominal inputs with the values of distribution `name`; what is no floating-point tensor stays as it is.
 
-    `mild`: the first rows are like the others. "edited": with an even `seed` one element of one tensor is replaced, and nothing else; with an odd one
+    `mild`: all rows are alike in size. "edited": with an even `seed` one element of one tensor is replaced, and nothing else; with an odd one
     a few of each tensor.
     """
     from torch.utils._pytree import tree_leaves, tree_map
@@ -289,6 +303,7 @@ def redistribute(inputs: Any, name: str, seed: int, mild: bool = False) -> Any:
         transform = _TRANSFORMS[name] if alone is None else _nudged
         changed = transform(work, generators[value.device])
         changed = _calm_first(changed) if name in CALM and not mild else changed
+        changed = _graded(changed, name, generators[value.device]) if name in GRADED and not mild else changed
         changed = (changed * UNEVEN[name] if seen - 1 == lesser else changed).to(value.dtype)
         return changed.sort().values if _rises(value) else laid_out_as(value, changed)
 

@@ -12,13 +12,21 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
+from warpwright.workers.tensors import exchange
+
+DIGEST_BYTES = 32 << 20
+"""At a time: the weights of the places take as much memory again."""
+
+MIX = -0x61C8864680B583EB
+"""Odd, so that a product with it is one to one modulo 2^64: 2^64 by the golden ratio."""
+
 
 class Held:
     """Inputs by case, the latest within so many bytes; the latest one in any case. 0 bytes: that one alone."""
 
     def __init__(self, budget: int) -> None:
         self.budget = budget
-        self._kept: OrderedDict[Hashable, tuple[list[Any], list[int], int]] = OrderedDict()
+        self._kept: OrderedDict[Hashable, tuple[list[Any], list[str], int]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -27,20 +35,20 @@ class Held:
         """Return the inputs of a case, unless they are not here, or were written to since: some programs do so on some values alone."""
         if key not in self._kept:
             return None
-        inputs, versions, _ = self._kept[key]
-        if _versions(inputs) != versions:
+        inputs, marks, _ = self._kept[key]
+        if _marks(inputs) != marks:
             del self._kept[key]
             return None
         self._kept.move_to_end(key)
         return inputs
 
     def put(self, key: Hashable, inputs: list[Any]) -> None:
-        """Keep the inputs of a case. Not those of which nobody could say whether they were written to: inference tensors count no writes."""
+        """Keep the inputs of a case. Not those whose bytes do not say whether they were written to."""
         self._kept.pop(key, None)
         tensors = _tensors(inputs)
-        if any(tensor.is_inference() for tensor in tensors):
+        if not all(_is_plain(tensor) for tensor in tensors):
             return
-        self._kept[key] = inputs, _versions(inputs), sum(tensor.nbytes for tensor in tensors if tensor.layout is torch.strided)
+        self._kept[key] = inputs, _marks(inputs), sum(tensor.nbytes for tensor in tensors if tensor.layout is torch.strided)
         total = sum(size for _, _, size in self._kept.values())
         while len(self._kept) > 1 and total > self.budget:
             total -= self._kept.popitem(last=False)[1][2]
@@ -59,6 +67,22 @@ def _tensors(inputs: list[Any]) -> list[torch.Tensor]:
     return [leaf for leaf in tree_leaves(inputs) if isinstance(leaf, torch.Tensor)]
 
 
-def _versions(inputs: list[Any]) -> list[int]:
-    """Return how often each tensor was written to."""
-    return [tensor._version for tensor in _tensors(inputs)]
+def _is_plain(tensor: torch.Tensor) -> bool:
+    """Whether its elements lie in memory one by one, as they are."""
+    return tensor.layout is torch.strided and not (tensor.is_nested or tensor.is_quantized or tensor.is_conj() or tensor.is_neg())
+
+
+def _marks(inputs: list[Any]) -> list[str]:
+    """Return a number of each tensor's bytes: torch's count of writes leaves out those through `.data`, of NumPy and of native code."""
+    return [digest_of(tensor) for tensor in _tensors(inputs)]
+
+
+def digest_of(tensor: torch.Tensor) -> str:
+    """Return a number of a dense tensor's bytes, each weighted by its place: torch.hash_tensor's is 0 for any even count of equal words."""
+    total = 0
+    for at, part in enumerate(exchange.flat_bytes(tensor).split(DIGEST_BYTES)):
+        words = torch.cat([part, part.new_zeros(-part.numel() % 8)]).view(torch.int64)
+        mixed = (words ^ (words >> 29)) * MIX  # one to one: sums of a constant alone would lose its high bits
+        mixed = (mixed ^ (mixed >> 32)) * (2 * torch.arange(len(words), device=words.device) + 1)
+        total += int(mixed.sum()) * (2 * at + 1)
+    return str(total % 2**64)

@@ -21,7 +21,8 @@ from warpwright.verifier.draw import MIXED, STRIDED, TAKEN, Draw, with_draw
 from warpwright.verifier.judge import counters, discrete, distributions
 from warpwright.verifier.judge.certificate import certify
 from warpwright.verifier.judge.freed import keep_freed_memory
-from warpwright.verifier.judge.judgement import Judgement, digest_of, identical, near, within
+from warpwright.verifier.judge.held import digest_of
+from warpwright.verifier.judge.judgement import Judgement, identical, near, within
 from warpwright.verifier.judge.on_host import OnHost, is_lost, lost_for
 from warpwright.verifier.judge.readable import expect_readable, lazy_outputs
 from warpwright.verifier.judge.reference import REDRAWN_STRENGTHS, Answer, Key, Original, clone, key_of, least_values, leaves_of, tensors_of
@@ -141,7 +142,7 @@ class JudgeWorker:
         before = {name: tensor.clone() for name, tensor in original.state(0).items()}
         original.set_state(0)
         inputs = original.inputs(case)
-        few = least_values(inputs)
+        few = least_values(inputs, original.reference.make_inputs(case.seed + 1, self.device))
         generator = torch.get_rng_state()
         with torch.no_grad():
             output = self._first_output(original, inputs)

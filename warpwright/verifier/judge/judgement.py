@@ -15,7 +15,7 @@ from warpwright.verifier.judge import parts
 from warpwright.verifier.judge.conditioning import examined
 from warpwright.verifier.judge.left_behind import is_excused, states_of_moves
 from warpwright.verifier.judge.oracle import all_finite, describe, errors_apart, errors_of, excess, same_non_finite, scale_of, shares, tolerance
-from warpwright.verifier.judge.reference import NO_ERROR, Answer, Key, Leaf, Original, as_tensor, key_of, widen
+from warpwright.verifier.judge.reference import NO_ERROR, Answer, Key, Leaf, Original, as_tensor, dtype_of, key_of, widen
 from warpwright.workers.tensors import exchange
 
 COARSE_SLACK = 16.0
@@ -24,15 +24,9 @@ those of the case `normal`, which has them in the usual order."""
 
 EXAMINED_KEPT = 4
 
-MIX = -0x61C8864680B583EB
-"""Odd, so that a product with it is one to one modulo 2^64: 2^64 by the golden ratio."""
-
 APART, APART_ELEMENTS = 100.0, 64
 """By so many times what is allowed, or in so many elements of integers, right answers to two calls differ where one that stands in the other's place
 was kept, not miscomputed: a distillation loss of two cases was the same within its tolerance."""
-
-DIGEST_BYTES = 32 << 20
-"""At a time: the weights of the places take as much memory again."""
 
 
 class Judgement:
@@ -201,8 +195,8 @@ def _form_problem(value: Any, tensor: torch.Tensor, leaf: Leaf) -> tuple[str, st
         return "structure", f"expected a {'tensor' if leaf.is_tensor else 'number'}, saw a {type(value).__name__}"
     if tuple(tensor.shape) != leaf.shape:
         return "shape", f"expected shape {leaf.shape}, saw {tuple(tensor.shape)}"
-    if tensor.dtype != leaf.dtype:
-        return "dtype", f"expected dtype {leaf.dtype}, saw {tensor.dtype}"
+    if (seen := dtype_of(value, tensor)) != leaf.dtype:
+        return "dtype", f"expected dtype {leaf.dtype}, saw {seen}"
     if leaf.is_tensor and not tensor.is_contiguous() and not _same_strides(tensor, leaf):
         return "layout", f"expected contiguous memory or the original's strides {leaf.stride}, saw strides {tuple(tensor.stride())}"
     return None
@@ -230,17 +224,6 @@ def identical(one: torch.Tensor, other: torch.Tensor) -> bool:
     if one.shape != other.shape or one.dtype != other.dtype:
         return False
     return torch.equal(exchange.flat_bytes(one.contiguous()), exchange.flat_bytes(other.contiguous()))
-
-
-def digest_of(tensor: torch.Tensor) -> str:
-    """Return a number of a dense tensor's bytes, each weighted by its place: torch.hash_tensor's is 0 for any even count of equal words."""
-    total = 0
-    for at, part in enumerate(exchange.flat_bytes(tensor).split(DIGEST_BYTES)):
-        words = torch.cat([part, part.new_zeros(-part.numel() % 8)]).view(torch.int64)
-        mixed = (words ^ (words >> 29)) * MIX  # one to one: sums of a constant alone would lose its high bits
-        mixed = (mixed ^ (mixed >> 32)) * (2 * torch.arange(len(words), device=words.device) + 1)
-        total += int(mixed.sum()) * (2 * at + 1)
-    return str(total % 2**64)
 
 
 def within(seen: torch.Tensor, own: torch.Tensor, exact: torch.Tensor) -> bool:

@@ -32,8 +32,11 @@ SIGNALS = {one.name: int(one) for one in signal.Signals if one < 32 and one not 
 TIMERS = {"real time": signal.ITIMER_REAL, "processor's time": signal.ITIMER_VIRTUAL, "its and the system's": signal.ITIMER_PROF}
 """Of a process that runs all the while a signal that each call puts off never comes; it ends the user's process when the last call is over."""
 
-WAKES = "32"
-"""The signal that wakes the C library's own thread when a timer is to call a function. Sent to the main thread it ends the process."""
+WAKES = 32
+"""The signal that wakes the C library's own thread when a timer is to call a function. Any other thread that gets it ends the process."""
+
+CANNOT_BLOCK = sum(1 << number - 1 for number in (signal.SIGKILL, signal.SIGSTOP, WAKES, 33))
+"""Bits of the signals that no mask shows: the library's thread blocks all others, and waits for WAKES; other threads block few or none."""
 
 TIMER = re.compile(r"^signal: (\d+)/.*\nnotify: signal/(pid|tid)\.(\d+)", re.MULTILINE)
 
@@ -45,7 +48,17 @@ def _own_timers() -> list[str]:
             told = TIMER.findall(file.read())
     except OSError:  # a kernel that does not tell
         return []
-    return [f"signal {number} to {kind} {whom}" for number, kind, whom in told if kind == "pid" or number != WAKES or int(whom) == os.getpid()]
+    return [f"signal {number} to {kind} {whom}" for number, kind, whom in told if kind == "pid" or int(number) != WAKES or not _waits_for(int(whom))]
+
+
+def _waits_for(thread: int) -> bool:
+    """Whether a thread of this process blocks every signal that it can, as the C library's own does."""
+    try:
+        with open(f"/proc/self/task/{thread}/status") as file:
+            blocked = next((int(line.split()[1], 16) for line in file if line.startswith("SigBlk:")), 0)
+    except OSError:  # it has ended, and its timer with it
+        return True
+    return blocked | CANNOT_BLOCK == (1 << 64) - 1
 
 
 LIMITS = {name: getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")}

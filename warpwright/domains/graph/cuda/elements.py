@@ -114,8 +114,8 @@ class Elements(Addresses):
         places = [self._in_tile(f"p + {i}" if i else "p") for i in range(width)]
         if not self._swapped:
             return [f"const float x{v.number}[{width}] = {{{', '.join(f's{t}[{place}]' for place in places)}}};"]
-        if width == 4:
-            return [f"float x{v.number}[4];", f"load<4>(x{v.number}, s{t} + {places[0]});"]
+        if width <= 4:
+            return [f"float x{v.number}[{width}];", f"load<{width}>(x{v.number}, s{t} + {places[0]});"]
         lines = [f"float x{v.number}[{width}];"]
         for i in range(0, width, 4):
             four = f"f{v.number}_{i}"

@@ -185,8 +185,8 @@ class _Writer(Elements):
         touched = self._touched(0, ())
         aligned, room = ("__align__(16) ", deep * wide) if self._swapped else ("", deep * (wide + 1))
         lines = [f"__shared__ {aligned}float s{t}[{room}];" for t in self.layout.crossed]
-        lines += [f"const {kind} tile = blockIdx.x, row = tile / {down * right};"]
-        lines += [f"const {kind} p0 = tile % {down} * {wide}, c0 = tile / {down} % {right} * {deep};", "(void)row;"]
+        lines += [f"const int tile = blockIdx.x, p0 = tile % {down} * {wide}, c0 = tile / {down} % {right} * {deep};"]
+        lines += [f"const {kind} row = tile / {down * right};", "(void)row;"]
         lines += [*self._digits("row", self.layout.outer, "i"), *self._pointers(self.layout.outer, "i", "given", "b", touched)]
         reads = [line for t in self.layout.crossed for line in self._tile_read(t, along.strides[t], width)]
         lines += ["#pragma unroll", f"for (int u = 0; u < {self.plan.tile // width // block}; ++u) {{"]
@@ -196,7 +196,8 @@ class _Writer(Elements):
         lines += [inside, *(f"        {line}" for line in reads), "    }", "}", "__syncthreads();"]
         inner, at_once = [], self.plan.written
         for t in (t for t in touched if t not in self.layout.crossed):
-            terms = [f"(c0 + c) * {across.strides[t]}"] * bool(across.strides[t]) + [f"(p0 + p) * {along.strides[t]}"] * bool(along.strides[t])
+            places = (("(c0 + c)", across.strides[t]), ("(p0 + p)", along.strides[t]))
+            terms = [f"{self._wide}{place} * {step}" for place, step in places if step]
             inner.append(f"const auto q{t} = {' + '.join([f'b{t}', *terms])};")
         inner += self._step(0, at_once, ())
         each = wide // at_once
@@ -205,9 +206,14 @@ class _Writer(Elements):
         lines += [inside, *(f"        {line}" for line in inner), "    }", "}"]
         return "\n".join([self._signature(self.name, False), *(f"    {line}" for line in lines), "}"]) + "\n"
 
+    @property
+    def _wide(self) -> str:
+        """What makes a place in a tile's row large enough to be multiplied: two integers of 32 bits give one of 64 by one instruction."""
+        return "" if self.index == "int" else f"({self.index})"
+
     def _tile_read(self, t: int, step: int, width: int) -> list[str]:
         """Return the lines that read a vector of a crossed operand and turn it."""
-        at = f"b{t} + (p0 + p) * {step} + c0 + c"
+        at = f"b{t} + {self._wide}(p0 + p) * {step} + c0 + c"
         if width == 1:
             return [f"s{t}[{self._in_tile('p')}] = number(*({at}));"]
         place = f"s{t}[{self._in_tile('p', 'e')}]"

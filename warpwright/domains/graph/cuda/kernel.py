@@ -12,7 +12,7 @@ from torch import fx
 from warpwright import templates
 from warpwright.domains.graph.cpp.kernel import Fused
 from warpwright.domains.graph.cpp.program import FLOATS, Program
-from warpwright.domains.graph.cuda import histogram, scans, select, sorts, top_k, windows
+from warpwright.domains.graph.cuda import digits, histogram, scans, select, sorts, top_k, windows
 from warpwright.domains.graph.cuda.generate import generate
 from warpwright.domains.graph.cuda.placement import CONTIGUOUS, arranged
 from warpwright.domains.graph.cuda.plan import DEFAULT, Tuning
@@ -138,7 +138,7 @@ class CallKernel(CudaKernel):
 
 _CALLS: tuple[tuple[Any, Any, tuple[str, ...]], ...] = (
     (top_k.read, top_k.generate, ()), (select.read, select.generate, ("ordering.h",)), (sorts.read, sorts.generate, ("ordering.h",)),
-    (histogram.read, histogram.generate, ()),
+    (digits.read, digits.generate, ("digits.h",)), (histogram.read, histogram.generate, ()),
 )  # fmt: skip
 """What reads a call, what writes its kernel, and the headers that the kernel needs."""
 

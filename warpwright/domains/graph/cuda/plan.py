@@ -163,7 +163,7 @@ def _crossed(program: Program, layout: Layout, strided: Mapping[int, int]) -> Pl
     """Return the plan of a program in tiles; `vector` is that of the reads of crossed operands, `written` that of the rest.
 
     One result at a time took about 60 instructions an element, which bound a kernel that turns float16 back (587 us on an H200, where its bytes take
-    372); four at a time take 22, by what the compiler makes of both.
+    372); four at a time take 22, by what the compiler makes of both. Rows of 131,070 (KernelBench's 1:67) begin at even places: two at a time.
     """
     across, along = layout.inner
     loops = [*layout.outer, along]
@@ -171,7 +171,7 @@ def _crossed(program: Program, layout: Layout, strided: Mapping[int, int]) -> Pl
     tile = 2 * TILE if halves and len(layout.crossed) == 1 else TILE
     wide = min(_power_of_two(along.size), max(128, tile // _power_of_two(across.size)))
     floats = all(value(program.operands[t][0]).is_floating_point() for t in layout.crossed)
-    widths = (width for width in (8 if halves else 4, 4) if across.size % width == 0 and floats)
+    widths = (width for width in (8 if halves else 4, 4, 2) if across.size % width == 0 and floats)
     vector = next((width for width in widths if _begin_at(layout.crossed, loops, strided, width)), 1)
     if 4 * TILE * len(layout.crossed) > SHARED_BYTES:
         raise Unsupported("more tensors in another order than shared memory has room for")
@@ -179,7 +179,7 @@ def _crossed(program: Program, layout: Layout, strided: Mapping[int, int]) -> Pl
     results = range(inputs, len(along.strides))
     small = all(value(node).element_size() == 2 for node, _ in program.outputs)
     loops = [*layout.outer, across]
-    written = next((width for width in (8 if small else 4, 4) if along.size % width == 0 and _begin_at(results, loops, {}, width)), 1)
+    written = next((width for width in (8 if small else 4, 4, 2) if along.size % width == 0 and _begin_at(results, loops, {}, width)), 1)
     plain = [t for t in range(inputs) if t not in layout.crossed]
     loose = frozenset(t for t in plain if written == 1 or not along.strides[t] or not _begin_at([t], loops, strided, written))
     return Plan("crossed", 256, vector, 1, 0, 1, layout.rows, layout.length, 1, wide, loose, written, tile)

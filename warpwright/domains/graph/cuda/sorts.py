@@ -7,6 +7,7 @@ by shuffles, among warps by shared memory. torch copies the row, fills in the pl
 
 Indices are compared, so equal values come as torch's kernels give them: in order, but where rows of up to 32 elements are sorted without `stable`,
 which torch does by a network that exchanges equal ones: the same network is written then, a warp a row. NaN is the largest; zeros are equal.
+Longer rows, and those of 64-bit numbers, are sorted by digits (digits.py).
 
 Traffic at least: an element read, its value and its index (8 bytes) written. 2 to 8.5 times that on an
 H200 (benchmarks/results/recurrent_h200).
@@ -15,9 +16,11 @@ H200 (benchmarks/results/recurrent_h200).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import fx
 
 from warpwright.domains.graph.cpp.program import FLOATS
@@ -30,6 +33,10 @@ LONGEST, BLOCK, EACH = 4096, 256, 16
 """Elements of a row; threads of a block; most elements of a thread."""
 SMALL = 32
 """Up to so many elements torch sorts by a network, which is not stable."""
+
+_INTEGERS = {torch.int8: "signed char", torch.int16: "short", torch.int32: "int", torch.uint8: "unsigned char", torch.bool: "bool"}
+NUMBERS = {**{kind: TYPES[kind] for kind in FLOATS}, **_INTEGERS}
+"""Types of up to 32 bits, as the kernel has them."""
 
 ROOTS = (aten.sort.default, aten.sort.stable, aten.argsort.default, aten.argsort.stable)
 
@@ -48,23 +55,34 @@ class Sort:
 
 def read(node: Any) -> Sort | None:
     """Return what a call sorts; None for one that is not written here."""
+    sort = contiguous_rows(node)
+    return sort if sort is not None and is_short(sort) else None
+
+
+def contiguous_rows(node: Any) -> Sort | None:
+    """Return what a call sorts, where that are rows which lie one behind another."""
     if not isinstance(node, fx.Node) or not is_op(node, *ROOTS) or not is_tensor(node.args[0]):
         return None
     x: Any = node.args[0]
     sizes = shape(x)
     last = bool(sizes) and argument(node, "dim") % len(sizes) == len(sizes) - 1
-    if not last or value(x).dtype not in FLOATS or not value(x).is_contiguous():
+    if not last or not value(x).is_contiguous():
         return None
     rows, length = math.prod(sizes[:-1]), sizes[-1]
-    if not (2 <= length <= LONGEST and 0 < rows < 2**30 and rows * length < 2**40):
+    if not (length >= 2 and 0 < rows < 2**30 and rows * length < 2**40):
         return None
     stable = is_op(node, aten.sort.stable, aten.argsort.stable) and bool(argument(node, "stable"))
     return Sort(node, x, rows, length, bool(argument(node, "descending")), stable)
 
 
+def is_short(sort: Sort) -> bool:
+    """Can threads keep a row of it in registers, numbers with their places in 64 bits?"""
+    return sort.length <= LONGEST and value(sort.x).dtype in NUMBERS
+
+
 def generate(sort: Sort, name: str, results: tuple[int, ...]) -> Generated:
     """Return the kernel. It takes x, then those of the results that are read: 0 values, 1 indices; of an argsort, the latter."""
-    number, results = TYPES[value(sort.x).dtype], results or (1,)
+    number, results = NUMBERS[value(sort.x).dtype], results or (1,)
     parameters = [f"const {number}* __restrict__ a0"]
     parameters += [f"{number if result == 0 else 'long long'}* __restrict__ o{i}" for i, result in enumerate(results)]
     writes = [f"o{i}[to] = from[place];" if result == 0 else f"o{i}[to] = place;" for i, result in enumerate(results)]
@@ -75,16 +93,22 @@ def generate(sort: Sort, name: str, results: tuple[int, ...]) -> Generated:
     return Generated(text, Launch(name, -(-sort.rows // per_block), BLOCK))
 
 
+def _read(sort: Sort) -> tuple[str, Callable[[str], str]]:
+    """Return the type in which elements are compared, and what makes one of an element."""
+    return ("int", lambda element: f"(int){element}") if value(sort.x).dtype in _INTEGERS else ("float", lambda element: f"number({element})")
+
+
 def _by_network(sort: Sort, number: str, writes: list[str]) -> tuple[list[str], int]:
     """Return the lines of a kernel whose warps have a row each, and rows of a block."""
     above = "(one != one && two == two) || one > two" if sort.descending else "(two != two && one == one) || one < two"
+    kind, read = _read(sort)
     return [
         f"const int lane = threadIdx.x % 32, row = blockIdx.x * {BLOCK // 32} + threadIdx.x / 32;",
         f"if (row >= {sort.rows}) return;",
         f"const {number}* from = a0 + (long long)row * {sort.length};",
-        f"float worth = lane < {sort.length} ? number(from[lane]) : 0.f;",
+        f"{kind} worth = lane < {sort.length} ? {read('from[lane]')} : 0;",
         "int place = lane;",
-        *network(sort.length, above),
+        *network(sort.length, above, kind),
         f"if (lane < {sort.length}) {{",
         f"    const long long to = (long long)row * {sort.length} + lane;",
         *(f"    {write}" for write in writes),
@@ -98,7 +122,8 @@ def _by_places(sort: Sort, number: str, writes: list[str]) -> tuple[list[str], i
     each = max(2, min(EACH, size // 32))
     threads = max(1, size // each)
     rows, room = BLOCK // threads, each * threads + each * threads // EACH
-    key = "ordered(x == 0.f ? 0.f : x)"
+    kind, read = _read(sort)
+    key = "ordered(x == 0.f ? 0.f : x)" if kind == "float" else "((unsigned)x ^ 0x80000000u)"
     return [
         f"__shared__ Ranked shared[{rows * max(room, size) // 2 + 1 if threads <= 32 else rows * size}];",
         f"const int t = threadIdx.x % {threads}, own = threadIdx.x / {threads};",
@@ -111,7 +136,7 @@ def _by_places(sort: Sort, number: str, writes: list[str]) -> tuple[list[str], i
         f"    const int at = e * {threads} + t;",
         "    unsigned key = 0xffffffffu;  // beyond the row: after all, since the places are",
         f"    if (live && at < {sort.length}) {{",
-        "        const float x = number(from[at]);",
+        f"        const {kind} x = {read('from[at]')};",
         f"        key = {'~' if sort.descending else ''}{key};",
         "    }",
         "    a[e] = ranked(key, at);",

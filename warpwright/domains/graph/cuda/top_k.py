@@ -146,16 +146,17 @@ def _first_places(k: int) -> list[str]:
     ]
 
 
-def network(count: int, above: str) -> list[str]:
-    """Return the lines by which torch sorts the `count` values and places of a warp; `above`: one comes before two. Equal ones are exchanged."""
+def network(count: int, above: str, kind: str = "float") -> list[str]:
+    """Return the lines by which torch sorts the `count` values (of type `kind`) and places of a warp; `above`: one comes before two. Equal ones are
+    exchanged."""
     return [
         f"bool there = lane < {count};",
         "for (int size = 2; size <= 32; size *= 2) {",
         "    for (int apart = size / 2; apart > 0; apart /= 2) {",
-        "        const float other = __shfl_xor_sync(0xffffffffu, worth, apart);",
+        f"        const {kind} other = __shfl_xor_sync(0xffffffffu, worth, apart);",
         "        const int theirs = __shfl_xor_sync(0xffffffffu, place, apart), their_there = __shfl_xor_sync(0xffffffffu, (int)there, apart);",
         "        const bool upper = lane & apart, turned = size < 32 && (lane & size);",
-        "        const float one = upper ? other : worth, two = upper ? worth : other;",
+        f"        const {kind} one = upper ? other : worth, two = upper ? worth : other;",
         "        const bool first_there = upper ? their_there : there, second_there = upper ? there : (bool)their_there;",
         f"        const bool sorted = (({above}) && first_there) || !second_there;",
         "        if (sorted == turned) {",

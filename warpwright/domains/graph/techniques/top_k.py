@@ -10,7 +10,7 @@ from typing import Any
 from torch import fx
 
 from warpwright.base import Action
-from warpwright.domains.graph.cuda import histogram, select, sorts, top_k
+from warpwright.domains.graph.cuda import digits, histogram, select, sorts, top_k
 from warpwright.domains.graph.cuda.kernel import CallKernel
 from warpwright.domains.graph.cuda.plan import DEFAULT
 from warpwright.domains.graph.ir import GraphIR, aten, edit, find, is_tensor
@@ -68,8 +68,8 @@ give them, here and in the two others."""
 SELECT = CallCuda("select_cuda", (aten.topk.default,), select.read, "select", "topk of long contiguous rows, or of more than 32 elements")
 """topk(x, k) of longer rows, or k up to 1,024, the largest first  ->  one CUDA kernel, a block a row, or several."""
 
-SORT = CallCuda("sort_cuda", sorts.ROOTS, sorts.read, "sort", "a sort of contiguous rows of up to 4,096 elements")
-"""sort(x), argsort(x) along rows of up to 4,096 elements, stable or not  ->  one CUDA kernel."""
+SORT = CallCuda("sort_cuda", sorts.ROOTS, lambda node: sorts.read(node) or digits.read(node), "sort", "a sort of contiguous rows")
+"""sort(x), argsort(x) along the last dimension, stable or not  ->  one CUDA kernel: a network for short rows, digits for long ones."""
 
 HISTOGRAM = CallCuda("histogram_cuda", (aten.histc.default,), histogram.read, "histogram", "histc of many float32 numbers between given bounds")
 """histc(x, bins, low, high)  ->  one CUDA kernel that counts in shared memory and adds up integers."""

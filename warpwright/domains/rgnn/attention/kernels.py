@@ -22,7 +22,7 @@ from warpwright.domains.rgnn.sorting.counting import LONGEST
 WIDEST = 64
 """Numbers of a row."""
 THREADS, GROUP = 256, 16
-"""Those of attend.cu."""
+"""Those of spans.cu."""
 SPANS = THREADS // GROUP
 """Of a block."""
 
@@ -39,6 +39,8 @@ class Spans:
     """Where a span's part of its node goes; -1: it is the whole node."""
     cut: torch.Tensor
     """int64: the nodes of most edges, among them all that are cut."""
+    cut_nodes: torch.Tensor
+    """The same as int32."""
     first: torch.Tensor
     """The first slot of each node of `cut`, and how many it has: 0 if it is not cut."""
     count: torch.Tensor
@@ -55,26 +57,26 @@ def spans(index: Index) -> Spans:
 
 
 def _spans(index: Index) -> Spans:
-    nodes, device = index.rows[Domain.DST], index.device
+    nodes, device, longest = index.rows[Domain.DST], index.device, index.longest
     start = index.start(Domain.DST).long()
     lengths = start.diff()
-    pieces = ((lengths + LONGEST - 1) // LONGEST).clamp(min=1)  # a node without edges has an empty span, which makes it zero
+    pieces = ((lengths + longest - 1) // longest).clamp(min=1)  # a node without edges has an empty span, which makes it zero
     ends = pieces.cumsum(0)
-    number = torch.arange(nodes + index.edges // LONGEST, device=device)  # at least as many as there are spans
+    number = torch.arange(nodes + index.edges // longest, device=device)  # at least as many as there are spans
     node = torch.searchsorted(ends, number, right=True)
     real, node = node < nodes, node.clamp(max=nodes - 1)
     piece = number - (ends - pieces)[node]
-    begin = start[node] + piece * LONGEST
-    end = torch.minimum(begin + LONGEST, start[node + 1])
+    begin = start[node] + piece * longest
+    end = torch.minimum(begin + longest, start[node + 1])
     taken = torch.where(pieces > 1, pieces, 0)
     first = taken.cumsum(0) - taken
     slot = torch.where(pieces[node] > 1, first[node] + piece, -1)
     order = torch.sort(torch.where(real, end - begin, -1), descending=True, stable=True)[1]
-    cut = torch.topk(pieces, min(nodes, index.edges // LONGEST), sorted=False).indices
+    cut = torch.topk(pieces, min(nodes, index.edges // longest), sorted=False).indices
     given = (torch.where(real, node, -1), begin, end, slot)
     of_node, of_begin, of_end, of_slot = (x[order].int() for x in given)
     return Spans(
-        of_node, of_begin, of_end, of_slot, cut, first[cut].int(), taken[cut].int(), 2 * (index.edges // LONGEST),
+        of_node, of_begin, of_end, of_slot, cut, cut.int(), first[cut].int(), taken[cut].int(), 2 * (index.edges // longest),
         index.along(Domain.DST, Domain.PAIR_SRC), index.order(Domain.DST),
     )  # fmt: skip
 
@@ -106,7 +108,7 @@ class Launches:
         count = work.node.numel()
         self.attend(-(-count // SPANS), query, keys, values, work.pair, *table, *results, *parts, count, depth)
         if cut := work.cut.numel():
-            self.joined(-(-cut // SPANS), work.cut.int(), work.first, work.count, *parts, *results, cut, depth)
+            self.joined(-(-cut // SPANS), work.cut_nodes, work.first, work.count, *parts, *results, cut, depth)
         return done
 
     def backward(
@@ -136,7 +138,7 @@ def _loaded(device: torch.device) -> Launches | None:
     attend, joined, back = (launch for launch in found if launch is not None)
     if right_on(Launches(attend, joined, back), device):
         return Launches(attend, joined, back)
-    warnings.warn("attention over large graphs' edges is computed operation by operation: the CUDA kernels' results are wrong here", stacklevel=2)
+    warnings.warn("attention over graphs' edges is computed operation by operation: the CUDA kernels' results are wrong here", stacklevel=2)
     return None
 
 
@@ -179,7 +181,9 @@ def _with_the_others(launch: Launch, device: torch.device) -> bool:
     return True
 
 
+SHARED_TEXT = ("../../attention/spans.cu",)
+
 _OWN = tuple(
-    Own("../../attention/attend.cu", entry, formats, THREADS, 0, _with_the_others, "attention over large graphs' edges")
+    Own("../../attention/attend.cu", entry, formats, THREADS, 0, _with_the_others, "attention over graphs' edges", SHARED_TEXT)
     for entry, formats in (("attend", "P" * 14 + "qq"), ("attend_joined", "P" * 9 + "qq"), ("attend_back", "P" * 16 + "qq"))
 )

@@ -11,7 +11,7 @@ A relation's prior is a factor of its A, so no edge reads it, and its gradient i
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -25,7 +25,7 @@ from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.ir import Builder, Program
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.operator import Edges
-from warpwright.domains.rgnn.plan import Options
+from warpwright.domains.rgnn.plan import STARTED, Options
 
 Tensors = Mapping[str, tuple[Domain, torch.Tensor]]
 Run = Callable[[Index, Mapping[str, torch.Tensor]], list[torch.Tensor]]
@@ -34,16 +34,24 @@ Run = Callable[[Index, Mapping[str, torch.Tensor]], list[torch.Tensor]]
 def attended(edges: Edges, tensors: Tensors, options: Options) -> torch.Tensor | None:
     """Return the result of `hgt_single` on a large graph [N, width] where the options want the kernels and these take it; else None."""
     query = tensors["query"][1]
-    if options.attend is False or torch.compiler.is_compiling() or not takes(query) or query.shape[0] < MANY:
-        return None
-    usual = options.emitter in ("auto", "gpu") and options.reorder and options.compact and all(x.dtype is torch.float32 for _, x in tensors.values())
-    if options.attend is None and not (usual and few_sources(edges.index())):
-        return None
-    launch = launches(query.device)
+    launch = launches(query.device) if wanted(edges, query, options, [x for _, x in tensors.values()]) else None
     if launch is None:
         return None
     index = edges.index()
     return attention(index, launch, functools.partial(run, index.device), {name: x for name, (_, x) in tensors.items()})
+
+
+def wanted(edges: Edges, rows: torch.Tensor, options: Options, others: Sequence[torch.Tensor], nodes: int = 0) -> bool:
+    """Do the options want the kernels of this room for `rows` of a graph's nodes, and do these take them? By None large graphs have them.
+
+    `nodes`: how many there are, where `rows` are only some.
+    """
+    if options.attend is False or torch.compiler.is_compiling() or not takes(rows):
+        return False
+    if options.attend is None:
+        usual = options.emitter in ("auto", "gpu") and options.reorder and options.compact and all(x.dtype is torch.float32 for x in others)
+        return usual and (nodes or rows.shape[0]) >= MANY and few_sources(edges.index())
+    return True
 
 
 def few_sources(index: Index) -> bool:
@@ -64,28 +72,41 @@ def attention(index: Index, launch: Launches, runner: Callable[[Program], Run], 
 
 
 @functools.cache
-def messages(width: int) -> Program:
-    """Return the program of each pair's row: `rows` of the source times the relation's `weight`. One for both: their weights together would spill."""
+def messages(depth: int, width: int, based: bool = False) -> Program:
+    """Return the program of each pair's row: `rows` of the source times the relation's `weight`. One for both: their weights together would spill.
+
+    `based`: plus the relation's `base`.
+    """
     builder = Builder()
-    of_source = builder.view(builder.input("rows", Domain.NODE, (width,)), Domain.SRC)
-    return builder.program([builder.contract((of_source, builder.input("weight", Domain.ETYPE, (width, width))), ("a", "ab"), "b")])
+    of_source = builder.view(builder.input("rows", Domain.NODE, (depth,)), Domain.SRC)
+    row = builder.contract((of_source, builder.input("weight", Domain.ETYPE, (depth, width))), ("a", "ab"), "b")
+    return builder.program([builder.map("add", row, builder.input("base", Domain.ETYPE, (width,))) if based else row])
 
 
 @functools.cache
-def gradients(width: int) -> Program:
-    """Return the program of the gradients of `rows` and `weight`, where that of a pair's row is the sum of `number` times `given` over its edges."""
+def gradients(depth: int, width: int, of_rows: bool = True, based: bool = False, started: bool = False) -> Program:
+    """Return the program of the gradients of `rows` and `weight`, where that of a pair's row is the sum of `number` times `given` over its edges.
+
+    `based`: of the relation's `base` too, last. `started`: that of `rows` is added to STARTED.
+    """
     builder = Builder()
     of_target = builder.view(builder.input("given", Domain.NODE, (width,)), Domain.DST)
     summed = builder.contract((of_target, builder.input("number", Domain.EDGE, ())), ("a", ""), "a", domain=Domain.PAIR_SRC)
-    of_source = builder.view(builder.input("rows", Domain.NODE, (width,)), Domain.SRC)
-    of_rows = builder.contract((builder.input("weight", Domain.ETYPE, (width, width)), summed), ("ab", "b"), "a", domain=Domain.SRC)
-    return builder.program([of_rows, builder.contract((of_source, summed), ("a", "b"), "ab", over=Domain.PAIR_SRC, domain=Domain.ETYPE)])
+    of_source = builder.view(builder.input("rows", Domain.NODE, (depth,)), Domain.SRC)
+    weight, outputs = builder.input("weight", Domain.ETYPE, (depth, width)), []
+    if of_rows:
+        onto = builder.contract((weight, summed), ("ab", "b"), "a", domain=Domain.SRC)
+        outputs.append(builder.map("add", onto, builder.input(STARTED, Domain.SRC, (depth,))) if started else onto)
+    outputs.append(builder.contract((of_source, summed), ("a", "b"), "ab", over=Domain.PAIR_SRC, domain=Domain.ETYPE))
+    if based:
+        outputs.append(builder.contract((summed,), ("a",), "a", over=Domain.PAIR_SRC, domain=Domain.ETYPE))
+    return builder.program(outputs)
 
 
 @functools.cache
 def run(device: torch.device, program: Program) -> Run:
     """Return what runs a program over the rows of large graphs on a device."""
-    return Rows(lower(program)) if device.type == "cuda" else Eager(program)
+    return Rows(lower(program), donated=(STARTED,)) if device.type == "cuda" else Eager(program)
 
 
 class _Attention(torch.autograd.Function):
@@ -94,7 +115,7 @@ class _Attention(torch.autograd.Function):
         ctx: Any, index: Index, launch: Launches, runner: Callable[[Program], Run], key: torch.Tensor, query: torch.Tensor, value: torch.Tensor,
         attention: torch.Tensor, message: torch.Tensor,
     ) -> torch.Tensor:  # fmt: skip
-        make = runner(messages(query.shape[1]))
+        make = runner(messages(query.shape[1], query.shape[1]))
         sides = ((key, attention), (value, message))
         keys, values = (make(index, {"rows": rows.detach(), "weight": weight.detach()})[0] for rows, weight in sides)
         done = launch.forward(spans(index), query.detach(), keys, values)
@@ -109,7 +130,7 @@ class _Attention(torch.autograd.Function):
         gradient = gradient.contiguous()
         of_query, shares, slopes = ctx.launch.backward(spans(ctx.index), query, keys, values, gradient, Attended(*done))
         del keys, values
-        make, of_sides = ctx.runner(gradients(query.shape[1])), []
+        make, of_sides = ctx.runner(gradients(query.shape[1], query.shape[1])), []
         for rows, weight, given, number in ((key, attention, query, slopes), (value, message, gradient, shares)):
             of_sides += make(ctx.index, {"rows": rows, "weight": weight, "given": given, "number": number})
         of_key, of_attention, of_value, of_message = of_sides

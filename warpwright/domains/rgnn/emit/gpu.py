@@ -175,7 +175,7 @@ class Rows(Runner):
         ready = self._ready(kernel, number, index)
         if not ready.count:
             return
-        if self.tuning.overlap and isinstance(ready, outer.Ready) and isinstance(values, Values):
+        if self.tuning.overlap and isinstance(ready, outer.Ready) and ready.outer.total is None and isinstance(values, Values):
             values.aside = values.aside or Aside(index.device)
             written, *read = (values[i] for i in ready.positions())
             values.aside.run(lambda: self._on_device(ready, index, values), written, *read)

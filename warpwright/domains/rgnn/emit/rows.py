@@ -81,8 +81,11 @@ class _Lowering:
     """Stages that operations wait for."""
     of_products: set[int] = field(default_factory=set)
     """Rows that a product gives, or that are computed from one in registers."""
+    of_gradients: frozenset[int] = frozenset()
+    """Rows that weight gradients take: their sums for each relation are made with these."""
 
     def __post_init__(self) -> None:
+        self.of_gradients = frozenset(i for op in self.program.ops if is_gradient(op) for i in op.inputs)
         self.of_nodes = frozenset() if self.general else frozenset(numbers_of_nodes(self.program))
         if not self.general:
             stored = set() if self.again else numbers_of_edges(self.program) | exponentials_of_edges(self.program)
@@ -181,6 +184,11 @@ class _Lowering:
             for value in self.program.ops[position].inputs if not self._windowed(position) else ():
                 if value in group:
                     group[top(value)] = top(position)
+        for position in ops if not self.again and not self.general else ():
+            if is_total(self.program.ops[position]):
+                (value,) = self.program.ops[position].inputs
+                of = [i for i in ops if is_gradient(self.program.ops[i]) and value in self.program.ops[i].inputs and not self._windowed(i)]
+                group[top(position)] = top(of[0]) if of else top(position)
         heavy = {top(position) for position in ops if self._windowed(position) or (not self.general and self._gathers_alone(position))}
         looping = {top(position) for position in ops if _over_edges(self.program.ops[position])}
         multiplied = {top(position) for position in ops if is_product(self.program.ops[position])}
@@ -214,7 +222,7 @@ class _Lowering:
             return False
         if not of_row or value not in self.partial:
             return of_row
-        if not self.general and not self.again and not self.beside and is_gradient(op):
+        if not self.general and not self.again and not self.beside and (is_gradient(op) or (is_total(op) and value in self.of_gradients)):
             return False
         if not self.fuse and self.program.ops[value].shape:
             return False
@@ -227,9 +235,7 @@ class _Lowering:
         self.stored.update(i for i in self._leaves(values) if i in self.home)
 
 
-def lower(
-    program: Program, fuse: bool = True, general: bool = False, again: bool = False, beside: bool = False, ride: bool = False
-) -> Schedule:
+def lower(program: Program, fuse: bool = True, general: bool = False, again: bool = False, beside: bool = False, ride: bool = False) -> Schedule:
     """Return the schedule of an ordered program; raise NotApplicable for a form that no kernel has.
 
     Without `fuse` sums of rows over edges are stored, and another kernel takes them: more programs of it fit on a core. `general`: for an emitter
@@ -410,6 +416,11 @@ def is_product(op: Op) -> bool:
 def is_gradient(op: Op) -> bool:
     """Is it a weight's gradient?"""
     return op.kind == "contract" and bool(op.subscripts) and len(op.subscripts[-1]) == 2 and op.over in PAIRS
+
+
+def is_total(op: Op) -> bool:
+    """Is it the sum of each relation's rows?"""
+    return op.kind == "contract" and op.subscripts == ("a", "a") and op.over in PAIRS and op.domain is Domain.ETYPE
 
 
 def gradient_alone(program: Program, op: Op) -> bool:

@@ -13,6 +13,7 @@ from torch.nn import Parameter, ParameterDict
 
 from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn.attention.layer import attended
+from warpwright.domains.rgnn.attention.of_rows import Begun, attention, taken
 from warpwright.domains.rgnn.emit.dense import mixed, outers, products, summed, unmixed
 from warpwright.domains.rgnn.emit.own.kinds import kinds as by_kind
 from warpwright.domains.rgnn.lattice import Domain
@@ -186,11 +187,16 @@ class Mixed(torch.autograd.Function):
     """The end of a layer on a large graph for some node types: as `Finish`, with no more reading of rows than it takes."""
 
     @staticmethod
-    def forward(ctx: Any, counts: list[int], out: torch.Tensor, shares: torch.Tensor, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Take the aggregate [N, out] and shares of the types, then the types' rows, their weights [out, out] and their biases."""
+    def forward(
+        ctx: Any, counts: list[int], begun: Begun | None, out: torch.Tensor, shares: torch.Tensor, *tensors: torch.Tensor
+    ) -> tuple[torch.Tensor, ...]:
+        """Take the aggregate [N, out] and shares of the types, then the types' rows, their weights [out, out] and their biases.
+
+        The rows' gradients are left in `begun`, if there is one, for the node that makes the aggregate of them.
+        """
         ctx.save_for_backward(out, shares, *tensors)
         ctx.set_materialize_grads(False)
-        ctx.counts = counts
+        ctx.counts, ctx.begun = counts, begun
         kinds = len(counts)
         each = zip(tensors[:kinds], out.split(counts), shares.unbind(), tensors[kinds : 2 * kinds], tensors[2 * kinds :], strict=True)
         return tuple(mixed(*parts) for parts in each)
@@ -201,19 +207,25 @@ class Mixed(torch.autograd.Function):
         """Return the gradients of what forward takes; None for a type whose rows no loss reads."""
         (out, shares, *tensors), counts, kinds = ctx.saved_tensors, ctx.counts, len(ctx.counts)
         of_out = torch.empty_like(out)
+        rows = None if ctx.begun is None else torch.empty_like(out)
+        own: Sequence[torch.Tensor | None] = [None] * kinds if rows is None else rows.split(counts)
         each = zip(
             tensors[:kinds], out.split(counts), shares.unbind(), tensors[kinds : 2 * kinds], tensors[2 * kinds :], gradients, of_out.split(counts),
-            strict=True,
+            own, strict=True,
         )  # fmt: skip
         found: list[tuple[torch.Tensor | None, ...]] = []
-        for x, part, share, weight, bias, g, place in each:
+        for x, part, share, weight, bias, g, place, of_rows in each:
             if g is None:
                 place.zero_()
+                if of_rows is not None:
+                    of_rows.zero_()
                 found.append((None, None, torch.zeros_like(share), None, None))
             else:
-                found.append(unmixed(x, part, share, weight, bias, g.contiguous(), place))
+                found.append(unmixed(x, part, share, weight, bias, g.contiguous(), place, of_rows))
         of_x, _, of_shares, of_weights, of_biases = zip(*found, strict=True)
-        return None, of_out, torch.stack([x.reshape(()) for x in of_shares if x is not None]), *of_x, *of_weights, *of_biases
+        if rows is not None:
+            ctx.begun.rows, of_x = rows, (None,) * kinds
+        return None, None, of_out, torch.stack([x.reshape(()) for x in of_shares if x is not None]), *of_x, *of_weights, *of_biases
 
 
 class HGTConv(Layer):
@@ -276,17 +288,46 @@ class HGTConv(Layer):
         if together:
             rows = [torch.cat(rows)]
         linears = [self._linear(self.kqv_lin, kind) for kind in kinds]
+        begun = Begun()
+        out = self._of_rows(rows, counts, kinds, linears, edge_index_dict, begun)
+        alone = out is None or not all(x.requires_grad for x in rows)
+        if out is None:
+            out = self._of_projections(rows, counts, kinds, linears, edge_index_dict)
+        if together and rows[0].shape[-1] == self.out_channels:
+            return self._all_finished(x_dict, kinds, counts, rows[0], out.flatten(1))
+        return self._finished(x_dict, kinds, counts, out.flatten(1), None if alone else begun)
+
+    def _of_projections(
+        self, rows: list[torch.Tensor], counts: list[int], kinds: list[str], linears: list[tuple[torch.Tensor, torch.Tensor]],
+        edge_index_dict: dict[EdgeType, Any],
+    ) -> torch.Tensor:  # fmt: skip
+        """Return the attention of all nodes, with a key, a query and a value of each."""
         keys, queries, values = self._by_head(_projected(counts, rows, linears))
-        if edges:
+        if edge_index_dict:
             tensors = self._tensors(keys, queries, values)
             graph = self._edges(kinds, counts, edge_index_dict)
             fused = attended(graph, tensors, self.options) if self.heads == 1 else None
-            out = apply("hgt_single" if self.heads == 1 else "hgt", graph, tensors, self.options) if fused is None else fused
-        else:
-            out = torch.zeros_like(values)
-        if together and rows[0].shape[-1] == self.out_channels:
-            return self._all_finished(x_dict, kinds, counts, rows[0], out.flatten(1))
-        return self._finished(x_dict, kinds, counts, out.flatten(1))
+            return apply("hgt_single" if self.heads == 1 else "hgt", graph, tensors, self.options) if fused is None else fused
+        return torch.zeros_like(values)
+
+    def _of_rows(
+        self, rows: list[torch.Tensor], counts: list[int], kinds: list[str], linears: list[tuple[torch.Tensor, torch.Tensor]],
+        edge_index_dict: dict[EdgeType, Any], begun: Begun,
+    ) -> torch.Tensor | None:  # fmt: skip
+        """Return the attention of all nodes from their own rows, where it is one kernel and all types' rows have one width; else None."""
+        if self.heads > 1 or not edge_index_dict or self.options.attend is False or torch.compiler.is_compiling():
+            return None
+        if len({(x.shape[1], x.dtype, x.device) for x in rows}) > 1 or any(kind[0] not in kinds for kind in self.edge_types):
+            return None
+        weights, biases = zip(*linears, strict=True)
+        key_of, value_of = (wide(r.weight) for r in (self.k_rel, self.v_rel))
+        graph = self._edges(kinds, counts, edge_index_dict)
+        launch = taken(graph, rows[0], sum(counts), self.out_channels, self.options, (*weights, *biases, key_of, value_of))
+        if launch is None:
+            return None
+        prior = self._prior().view(-1)
+        x, sources = rows[0] if len(rows) == 1 else torch.cat(rows), tuple(kinds.index(kind[0]) for kind in self.edge_types)
+        return attention(graph, launch, tuple(counts), sources, x, weights, biases, key_of, value_of, prior, begun)
 
     def _check(self, x_dict: dict[str, torch.Tensor], kinds: list[str], edge_index_dict: dict[EdgeType, torch.Tensor]) -> None:
         if not kinds:
@@ -311,9 +352,7 @@ class HGTConv(Layer):
         return [part if self.heads == 1 else part.view(part.shape[0], self.heads, -1) for part in parts]
 
     def _tensors(self, keys: torch.Tensor, queries: torch.Tensor, values: torch.Tensor) -> dict[str, tuple[Domain, torch.Tensor]]:
-        relations, depth = len(self.edge_types), self.out_channels // self.heads
-        parameters = self.p_rel._parameters  # a ParameterDict's own look-up takes longer than the rest of this, with a hundred relations
-        prior = wide(torch.cat([parameters[name] for name in self.edge_names])) / math.sqrt(depth)  # type: ignore[misc]
+        relations, depth, prior = len(self.edge_types), self.out_channels // self.heads, self._prior()
         if self.heads == 1:  # views: a selection's gradient is two launches
             weights, prior = [wide(r.weight) for r in (self.k_rel, self.v_rel)], prior.view(-1)
         else:
@@ -322,6 +361,11 @@ class HGTConv(Layer):
             "key": (Domain.NODE, keys), "query": (Domain.NODE, queries), "value": (Domain.NODE, values),
             "attention": (Domain.ETYPE, weights[0]), "message": (Domain.ETYPE, weights[1]), "prior": (Domain.ETYPE, prior),
         }  # fmt: skip
+
+    def _prior(self) -> torch.Tensor:
+        """Return the relations' priors over the root of a head's width [R, heads]."""
+        parameters = self.p_rel._parameters  # a ParameterDict's own look-up takes longer than the rest of this, with a hundred relations
+        return wide(torch.cat([parameters[name] for name in self.edge_names])) / math.sqrt(self.out_channels // self.heads)  # type: ignore[misc]
 
     def _edges(self, kinds: list[str], counts: list[int], edge_index_dict: dict[EdgeType, torch.Tensor]) -> Edges:
         form = ",".join(f"{self.edge_types_map[kind]} {kinds.index(kind[0])} {kinds.index(kind[-1])}" for kind in edge_index_dict)
@@ -347,13 +391,15 @@ class HGTConv(Layer):
         parts: tuple[torch.Tensor, ...] = Finish.apply(sizes, rows, out, *weights, *biases, *gates)
         return {kind: of_dtype(part, x_dict[kind].dtype) for kind, part in zip(own, parts, strict=True)}
 
-    def _finished(self, x_dict: dict[str, torch.Tensor], kinds: list[str], counts: list[int], out: torch.Tensor) -> dict[str, torch.Tensor]:
+    def _finished(
+        self, x_dict: dict[str, torch.Tensor], kinds: list[str], counts: list[int], out: torch.Tensor, begun: Begun | None
+    ) -> dict[str, torch.Tensor]:
         large = sum(counts) >= FEW and not torch.compiler.is_compiling()
         own = [kind for kind in kinds if kind in self.dst_node_types and x_dict[kind].shape[-1] == self.out_channels]
         shares = torch.cat([wide(self.skip[kind]) for kind in own]).sigmoid() if own else out.new_zeros(0)
         if large and own == kinds:
             weights, biases = zip(*(self._linear(self.out_lin, kind) for kind in kinds), strict=True)
-            ends = Mixed.apply(counts, out, shares, *(wide(x_dict[kind]) for kind in kinds), *weights, *biases)
+            ends = Mixed.apply(counts, begun, out, shares, *(wide(x_dict[kind]) for kind in kinds), *weights, *biases)
             return {kind: part.to(x_dict[kind].dtype) for kind, part in zip(kinds, ends, strict=True)}
         results, share_of = {}, dict(zip(own, shares.split(1), strict=True)) if own else {}
         for kind, part in zip(kinds, (out if large else F.gelu(out)).split(counts), strict=True):
@@ -361,7 +407,7 @@ class HGTConv(Layer):
                 continue
             if large and kind in share_of:
                 weight, bias = self._linear(self.out_lin, kind)
-                (end,) = Mixed.apply([part.shape[0]], part, share_of[kind], wide(x_dict[kind]), weight, bias)
+                (end,) = Mixed.apply([part.shape[0]], None, part, share_of[kind], wide(x_dict[kind]), weight, bias)
                 results[kind] = end.to(x_dict[kind].dtype)
                 continue
             part = F.gelu(part) if large else part

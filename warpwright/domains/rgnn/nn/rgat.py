@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch.nn import Parameter
 
+from warpwright.domains.rgnn.attention.additive import attended
 from warpwright.domains.rgnn.index import uncompiled
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.nn.common import Layer, check_rows, glorot, of_dtype, whole_call, wide
@@ -117,6 +118,11 @@ class RGATConv(Layer):
         heads, width = self.heads, self.out_channels
         q, k = wide(self.q), wide(self.k)
         shapes = ((self.num_relations, self.in_channels, heads, width), (heads, width, heads)) if heads > 1 else (weight.shape, (width,))
+        if heads == 1 and edge_attr is None and self.attention_mechanism == "across-relation":
+            bias = None if self.bias is None else wide(self.bias)
+            fused = attended(graph, wide(x), weight, q.reshape(-1), k.reshape(-1), bias, self.negative_slope, self.options)
+            if fused is not None:
+                return of_dtype(fused, x.dtype)
         layer = ("attention", heads, self.negative_slope, self.attention_mechanism == "within-relation")
         tensors = {"x": (Domain.NODE, wide(x)), "weight": (Domain.ETYPE, weight.view(shapes[0])),
                  "query": (Domain.ONE, q.reshape(shapes[1])), "key": (Domain.ONE, k.reshape(shapes[1]))}  # fmt: skip

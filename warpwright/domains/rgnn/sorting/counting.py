@@ -189,8 +189,11 @@ def span_of(room: int, step: int) -> int:
     return step * max(1, min(LONGEST_TILE, room // (step * PROGRAMS)))
 
 
-def sort(launch: Launch, src: torch.Tensor, dst: torch.Tensor, etype: torch.Tensor, sources: int, targets: int, relations: int) -> Sorted:
-    """Sort int64 edges. Reads the device once. Raises UsageError where a number is out of range."""
+def sort(
+    launch: Launch, src: torch.Tensor, dst: torch.Tensor, etype: torch.Tensor, sources: int, targets: int, relations: int,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> Sorted:  # fmt: skip
+    """Sort int64 edges. Reads the device once; `meanwhile` is called while it works. Raises UsageError where a number is out of range."""
     src, dst, etype = (x.long().contiguous() for x in (src, dst, etype))
     edges, device, step = src.numel(), src.device, USUAL_STEP
     longest = longest_of(edges)
@@ -206,7 +209,8 @@ def sort(launch: Launch, src: torch.Tensor, dst: torch.Tensor, etype: torch.Tens
     counts = edges, sources, targets, relations, step, longest
     work = max(_blocks(edges), blocks)
     launch("index_graph", work, src, dst, etype, *counts, zeroed, scratch, of_edges, of_pairs, _padded(rooms[0]), _padded(rooms[1]))
-    _, refused, pairs, others = zeroed[:4].tolist()
+    by_source, by_target, types, to_dst, to_src, order = of_edges.view(6, -1)[:, :edges].unbind()
+    _, refused, pairs, others = _told(zeroed[:4], meanwhile)
     if refused:
         raise UsageError(f"expected edges of {sources} sources, {targets} targets and {relations} relations, saw a number out of range")
     chunks = pairs + edges // longest
@@ -216,9 +220,21 @@ def sort(launch: Launch, src: torch.Tensor, dst: torch.Tensor, etype: torch.Tens
     if large:
         parts = [part.clone() for part in parts]
     count, inverse = (x.view(torch.float32) for x in parts[3:5])
-    by_source, by_target, types, to_dst, to_src, order = of_edges.view(6, -1)[:, :edges].unbind()
     sides = Side(*parts[:3]), Side(*parts[5:8])
     return Sorted(by_source, by_target, types, to_dst, to_src, order, *sides, count, inverse, Tiles.of(parts[8:], span))
+
+
+def _told(numbers: torch.Tensor, meanwhile: Callable[[], None]) -> list[int]:
+    """Return numbers of the device; `meanwhile` is called, and may launch, while they are under way."""
+    if not numbers.is_cuda:
+        meanwhile()
+        return numbers.tolist()  # type: ignore[no-any-return]
+    here, done = torch.empty(numbers.shape, dtype=numbers.dtype, pin_memory=True), torch.cuda.Event()
+    here.copy_(numbers, non_blocking=True)
+    done.record(torch.cuda.current_stream(numbers.device))
+    meanwhile()
+    done.synchronize()
+    return here.tolist()  # type: ignore[no-any-return]
 
 
 def work(launch: Launch, start: torch.Tensor, etype: torch.Tensor | None, relations: int, room: int, span: int, longest: int) -> Tiles:

@@ -1,7 +1,8 @@
-"""Read and patch cubins (ELF64 machine code of NVIDIA kernels, CUDA 12 and 13) and fat binaries that hold them.
+"""Read and patch cubins (ELF64 machine code of NVIDIA kernels, CUDA 12 and 13).
 
 Code words are replaced in place: no size, label or relocation ever changes, and of code offsets only the lists of a kernel's shuffles. ELF is read
-here with `struct` alone, because the processes that measure must start in milliseconds and on machines with nothing installed.
+here with `struct` alone, because the processes that measure must start in milliseconds and on machines with nothing installed. What a damaged file
+says of itself is not believed: each offset is compared with the file's length, and UsageError says what is missing.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from warpwright.errors import UsageError
 WORD = 16
 """Bytes of an instruction."""
 
-_FATBIN_MAGIC = 0xBA55ED50
-_FATBIN_WRAPPED_ELF = 2
-_COMPRESSED = 0x2000 | 0x8000
-"""Flags of a fat binary's entry: LZ4, Zstandard."""
+_HEADER, _SECTION_HEADER = 64, 64
+"""Bytes of the ELF header and of a section's."""
+
+_WITHOUT_BYTES = frozenset((0, 8))
+"""Types of sections that have no bytes in the file: the first of all, and memory that begins as zeros."""
 
 _PARAMETER, _REGISTERS = 0x17, 0x2F
 _PINNED = frozenset((0x1C, 0x1D, 0x34, 0x39, 0x46, 0x47))
@@ -55,8 +57,9 @@ class Cubin:
     data: bytes
 
     def __post_init__(self) -> None:
-        if self.data[:5] != b"\x7fELF\x02" or struct.unpack_from("<H", self.data, 18)[0] != 190:
+        if self.data[:5] != b"\x7fELF\x02" or self.data[18:20] != b"\xbe\x00":
             raise UsageError(f"expected a cubin (ELF64 for machine 190), saw bytes {self.data[:5]!r}", "compile with nvcc -cubin -arch=sm_90")
+        _ = self.sections  # that a file is cut off or damaged shows here, not in the middle of a search
 
     @property
     def flavour(self) -> tuple[int, int]:
@@ -71,20 +74,42 @@ class Cubin:
 
     @cached_property
     def sections(self) -> tuple[Section, ...]:
-        """All sections."""
-        (start,) = struct.unpack_from("<Q", self.data, 40)
-        size, count, names = struct.unpack_from("<HHH", self.data, 58)
+        """All sections; raise UsageError where the file is shorter than it says, or no such file."""
+        self._within(0, _HEADER, "the header")
+        segments, each, many = *struct.unpack_from("<Q", self.data, 32), *struct.unpack_from("<HH", self.data, 54)
+        self._within(segments, each * many, "the table of segments")
+        start, size = self._table
+        count, names = struct.unpack_from("<HH", self.data, 60)
+        if size < _SECTION_HEADER or names >= count:
+            raise _damaged(f"a table of {count} sections of {size} bytes with the names in number {names}")
+        self._within(start, count * size, "the table of sections")
         rows = [struct.unpack_from("<IIQQQQIIQQ", self.data, start + index * size) for index in range(count)]
+        for row in rows:
+            if row[1] not in _WITHOUT_BYTES:
+                self._within(row[4], row[5], "a section")
         base = rows[names][4]
         return tuple(Section(self._text(base + row[0]), row[4], row[5]) for row in rows)
 
+    @property
+    def _table(self) -> tuple[int, int]:
+        """Where the table of sections begins, and the bytes of an entry."""
+        start, size = *struct.unpack_from("<Q", self.data, 40), *struct.unpack_from("<H", self.data, 58)
+        return start, size
+
+    def _within(self, offset: int, size: int, what: str) -> None:
+        if offset + size > len(self.data):
+            raise _damaged(f"{what} at byte {offset} with {size} bytes in a file of {len(self.data)}")
+
     def _text(self, offset: int) -> str:
-        return self.data[offset : self.data.index(0, offset)].decode()
+        end = self.data.find(0, offset)
+        if end < 0:
+            raise _damaged(f"a name at byte {offset} that does not end")
+        return self.data[offset:end].decode(errors="replace")
 
     def _with(self, data: bytes) -> Cubin:
         """Return a cubin whose sections stand where they stand here: they need not be read again."""
-        edited = Cubin(data)
-        edited.__dict__["sections"] = self.sections
+        edited = object.__new__(Cubin)
+        edited.__dict__.update(data=data, sections=self.sections)
         return edited
 
     def section(self, name: str) -> Section | None:
@@ -93,6 +118,7 @@ class Cubin:
 
     def contents(self, section: Section) -> bytes:
         """Return a section's bytes."""
+        self._within(section.offset, section.size, section.name)
         return self.data[section.offset : section.offset + section.size]
 
     @property
@@ -105,6 +131,9 @@ class Cubin:
         section = self.section(f".text.{kernel}")
         if section is None:
             raise UsageError(f"expected a kernel of the cubin, saw {kernel!r}", f"it has {', '.join(self.kernels) or 'none'}")
+        self._within(section.offset, section.size, section.name)
+        if section.size % WORD:
+            raise _damaged(f"{section.size} bytes of code of {kernel}, which are no whole instructions")
         return section
 
     def code_of(self, kernel: str) -> bytes:
@@ -127,8 +156,12 @@ class Cubin:
         """Yield (where its value stands in the file, number, bytes of its value) of each attribute of the kernel's .nv.info."""
         section = self.section(f".nv.info.{kernel}")
         at, end = (section.offset, section.offset + section.size) if section is not None else (0, 0)
+        if section is not None:
+            self._within(section.offset, section.size, section.name)
         while at + 4 <= end:
             form, number, size = struct.unpack_from("<BBH", self.data, at)
+            if form == 4 and at + 4 + size > end:
+                raise _damaged(f"an attribute of {kernel} at byte {at} with {size} bytes, which its section has not")
             yield (at + 4, number, size) if form == 4 else (at + 2, number, 2)
             at += 4 + (size if form == 4 else 0)
 
@@ -150,12 +183,11 @@ class Cubin:
 
     def _counts(self, kernel: str) -> Iterator[int]:
         """Yield where the kernel's number of registers stands: in .nv.info, and in CUDA 12's cubins in the header of its code too."""
-        (start,) = struct.unpack_from("<Q", self.data, 40)
-        (size,) = struct.unpack_from("<H", self.data, 58)
-        number = next(place for place, section in enumerate(self.sections) if section.name == f".text.{kernel}")
+        start, size = self._table
+        number = self.sections.index(self.code(kernel))
         (linked,) = struct.unpack_from("<I", self.data, start + number * size + 44)
         info = self.section(".nv.info")
-        for at in range(info.offset, info.offset + info.size, 12) if info is not None else ():
+        for at in range(info.offset, min(info.offset + info.size, len(self.data)) - 11, 12) if info is not None else ():
             form, attribute, length, symbol = struct.unpack_from("<BBHI", self.data, at)
             if (form, attribute, length) == (4, _REGISTERS, 8) and symbol == linked & 0xFFFFFF:
                 yield at + 8
@@ -168,7 +200,8 @@ class Cubin:
         for name, size in ((f".rela.text.{kernel}", 24), (f".rel.text.{kernel}", 16)):
             section = self.section(name)
             if section is not None:
-                starts = range(section.offset, section.offset + section.size, size)
+                self._within(section.offset, section.size, name)
+                starts = range(section.offset, section.offset + section.size - 7, size)
                 pinned |= {struct.unpack_from("<Q", self.data, start)[0] // WORD for start in starts}
         return frozenset(pinned)
 
@@ -207,53 +240,5 @@ def words_of(code: bytes) -> tuple[int, ...]:
     return tuple(int.from_bytes(code[at : at + WORD], "little") for at in range(0, len(code), WORD))
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A cubin inside a fat binary."""
-
-    offset: int
-    size: int
-    arch: int
-
-
-@dataclass(frozen=True)
-class FatBinary:
-    """A container of cubins and PTX for several architectures, as nvcc -fatbin writes it."""
-
-    data: bytes
-
-    @cached_property
-    def entries(self) -> tuple[Entry, ...]:
-        """The cubins; raise UsageError where one is compressed."""
-        magic, _, header, size = struct.unpack_from("<IHHQ", self.data, 0)
-        if magic != _FATBIN_MAGIC:
-            raise UsageError(f"expected a fat binary, saw magic {magic:#x}", "give what nvcc -fatbin wrote")
-        entries, at, end = [], header, header + size
-        while at < end:
-            kind, _, entry_header, payload = struct.unpack_from("<HHIQ", self.data, at)
-            (arch,), (flags,) = struct.unpack_from("<I", self.data, at + 28), struct.unpack_from("<Q", self.data, at + 40)
-            if kind == _FATBIN_WRAPPED_ELF:
-                if flags & _COMPRESSED:
-                    raise UsageError("expected an uncompressed fat binary, saw a compressed cubin in it", "compile with nvcc --no-compress")
-                entries.append(Entry(at + entry_header, payload, arch))
-            at += entry_header + payload
-        return tuple(entries)
-
-    def cubin(self, arch: int) -> Cubin:
-        """Return the cubin for an architecture; raise UsageError when there is none."""
-        entry = self._entry(arch)
-        return Cubin(self.data[entry.offset : entry.offset + entry.size])
-
-    def with_cubin(self, arch: int, cubin: Cubin) -> FatBinary:
-        """Return the fat binary with another cubin of the same size in place of one."""
-        entry = self._entry(arch)
-        if len(cubin.data) != entry.size:
-            raise UsageError(f"expected a cubin of {entry.size} bytes, saw {len(cubin.data)}", "an edit never changes the size")
-        return FatBinary(self.data[: entry.offset] + cubin.data + self.data[entry.offset + entry.size :])
-
-    def _entry(self, arch: int) -> Entry:
-        match = next((entry for entry in self.entries if entry.arch == arch), None)
-        if match is None:
-            there = ", ".join(f"sm_{entry.arch}" for entry in self.entries)
-            raise UsageError(f"expected code for sm_{arch}, saw {there or 'none'}", "compile for it")
-        return match
+def _damaged(seen: str) -> UsageError:
+    return UsageError(f"expected a whole cubin, saw {seen}", "the file is cut off or damaged: compile or copy it again")

@@ -8,13 +8,16 @@ hardware was asked (a planted distance one cycle shorter, benchmarks/sass/faults
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 
 from warpwright.domains.sass.code.kernel import Kernel
 from warpwright.domains.sass.model.hazards import Key, learn_from
+from warpwright.errors import UsageError
 
 FLOORS: Mapping[str, Mapping[str, int]] = {
     "RAW": {"R": 6, "P": 13, "UR": 12, "UP": 13},
@@ -79,8 +82,22 @@ def learnt(kernels: Iterable[Kernel], before: Distances | None = None) -> Distan
     return Distances(least, seen)
 
 
-@cache
+LEARNT = "WARPWRIGHT_SASS_LEARNT"
+"""Names a folder with sm_90.json and the like, as `warpwright sass learn` writes them: for its architectures they stand in for the package's."""
+
+
 def shipped(arch: int) -> Distances:
-    """Return the distances that come with the package for an architecture; none for one that was never learnt."""
-    file = files("warpwright.domains.sass.model").joinpath("learnt", f"sm_{arch}.json")
-    return Distances.from_json(file.read_text()) if file.is_file() else Distances({})
+    """Return the distances for an architecture: one's own, else those that come with the package; none for one that was never learnt."""
+    return _kept(arch, os.environ.get(LEARNT, ""))
+
+
+@cache
+def _kept(arch: int, folder: str) -> Distances:
+    own = Path(folder, f"sm_{arch}.json")
+    file = own if folder and own.is_file() else files("warpwright.domains.sass.model").joinpath("learnt", f"sm_{arch}.json")
+    if not file.is_file():
+        return Distances({})
+    try:
+        return Distances.from_json(file.read_text())
+    except (ValueError, TypeError, IndexError) as error:
+        raise UsageError(f"expected distances in {file}, saw: {error}", f"write it by `warpwright sass learn`, or unset {LEARNT}") from error

@@ -21,7 +21,7 @@ ALIGNED = 16
 """Bytes that a thread takes at once."""
 
 Launch = Callable[..., None]
-"""launch(blocks, *arguments): arguments are tensors, None and integers."""
+"""launch(blocks, *arguments): arguments are tensors, None and numbers."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,12 @@ class Own:
     """Are the results of a small example right?"""
     work: str
     """What it does, for a warning where it is not used."""
+    before: tuple[str, ...] = ()
+    """Files that its own takes functions from."""
 
     def text(self) -> str:
-        """Return its CUDA text: what all share, then its file."""
-        return "".join((Path(__file__).parent / file).read_text() for file in ("prelude.cu", self.file))
+        """Return its CUDA text: what all share, then its files."""
+        return "".join((Path(__file__).parent / file).read_text() for file in ("prelude.cu", *self.before, self.file))
 
     def launcher(self, device: torch.device) -> Launch | None:
         """Return what launches it on a GPU; None on a CPU, where sums have to be in a fixed order, or where it fails (warns once)."""
@@ -72,8 +74,8 @@ def _loaded(own: Own, device: int) -> Launch | None:
         warnings.warn(f"{own.work} of relational graphs are made by Triton, which is slower: {problem}", stacklevel=2)
         return None
 
-    def launch(blocks: int, *arguments: torch.Tensor | int | None) -> None:
-        pointers = [x if isinstance(x, int) else 0 if x is None else x.data_ptr() for x in arguments]
+    def launch(blocks: int, *arguments: torch.Tensor | float | None) -> None:
+        pointers = [x if isinstance(x, (int, float)) else 0 if x is None else x.data_ptr() for x in arguments]
         stream = torch._C._cuda_getCurrentRawStream(device)
         if torch.cuda.current_device() == device:
             kernel(blocks, stream, *pointers)

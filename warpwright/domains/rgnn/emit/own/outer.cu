@@ -94,8 +94,19 @@ __device__ inline void flush(Sums& sums, float* out, int height, int width, int 
     }
 }
 
-// `scaled`: 0 without a factor of each row, 1 with it, 2 with one over it (0 for 0). `total` gets the sum of the right rows, where there is one
-// relation. `each`: rows of a block. `width`: numbers of a right row in each of the `parts`.
+// Adds the sums of the right rows to a relation's, and begins anew. `across`: a thread's first column.
+__device__ inline void flush_columns(float* columns, float* total, int width, int across, int t) {
+  for (int i = 0; i < 4; ++i) {
+    float sum = columns[i];
+    sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+    sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+    if (t == 0 && across + i < width) atomicAdd(total + across + i, sum);
+    columns[i] = 0.0f;
+  }
+}
+
+// `scaled`: 0 without a factor of each row, 1 with it, 2 with one over it (0 for 0). `total` gets each relation's sum of the right rows. `each`:
+// rows of a block. `width`: numbers of a right row in each of the `parts`.
 extern "C" __global__ void __launch_bounds__(THREADS, 4)
     typed_outer(const float* left, const int* left_of, const float* right, const float* right_1, const float* right_2, const int* right_of,
                 const float* scale, const int* scale_of, const int* relation_of, float* out, float* total, i64 rows, i64 left_step, i64 right_step,
@@ -182,6 +193,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4)
       if (relation != now) {
         flush(sums, out + (i64)now * height * pitch, (int)height, (int)width, pitch, first_down + 32 * (warp >> 1),
               first_across + 32 * (warp & 1), g, t);
+        if (total && first_down == 0 && warp < 2)
+          flush_columns(columns, total + now * pitch + part * (int)width, (int)width, first_across + 32 * (warp & 1) + 4 * g, t);
         now = relation;
       }
       if (low == high)
@@ -193,11 +206,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4)
   }
   flush(sums, out + (i64)now * height * pitch, (int)height, (int)width, pitch, first_down + 32 * (warp >> 1), first_across + 32 * (warp & 1), g, t);
   if (total && first_down == 0 && warp < 2)
-    for (int i = 0; i < 4; ++i) {
-      float sum = columns[i];
-      sum += __shfl_xor_sync(0xffffffffu, sum, 1);
-      sum += __shfl_xor_sync(0xffffffffu, sum, 2);
-      int place = first_across + 32 * (warp & 1) + 4 * g + i;
-      if (t == 0 && place < width) atomicAdd(total + part * width + place, sum);
-    }
+    flush_columns(columns, total + now * pitch + part * (int)width, (int)width, first_across + 32 * (warp & 1) + 4 * g, t);
 }

@@ -15,7 +15,7 @@ import torch
 
 from warpwright.domains.rgnn.emit.own.kernel import ALIGNED, Launch, Own, Side, dense
 from warpwright.domains.rgnn.emit.rows import Kernel as RowKernel
-from warpwright.domains.rgnn.emit.rows import Schedule, is_gradient
+from warpwright.domains.rgnn.emit.rows import Schedule, is_gradient, is_total
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.ir import Op
 from warpwright.domains.rgnn.lattice import PAIRS, Domain
@@ -41,16 +41,20 @@ class Outer:
     """Is the scale one over the value, and 0 for 0?"""
     result: int
     per_relation: bool
+    total: int | None = None
+    """The sum of the right rows."""
 
 
 def outer_of(schedule: Schedule, kernel: RowKernel) -> Outer | None:
     """Return a kernel over rows as the weight gradient that it is; None for another one, or one of another form."""
     ops = schedule.program.ops
-    if len(kernel.stored) != 1 or kernel.rows not in PAIRS or not is_gradient(ops[kernel.stored[0]]):
+    found = [i for i in kernel.stored if is_gradient(ops[i])]
+    totals = [i for i in kernel.stored if is_total(ops[i])]
+    if len(found) != 1 or len(found) + len(totals) != len(kernel.stored) or len(totals) > 1 or kernel.rows not in PAIRS:
         return None
-    (position,) = kernel.stored
+    (position,) = found
     op = ops[position]
-    if any(size % 4 or size > WIDEST for size in op.shape) or any(ops[i].sums for i in kernel.ops if i != position):
+    if any(size % 4 or size > WIDEST for size in op.shape) or any(ops[i].sums for i in kernel.ops if i not in (position, *totals)):
         return None
     sides: list[Side] = []
     scales: list[int] = []
@@ -65,8 +69,11 @@ def outer_of(schedule: Schedule, kernel: RowKernel) -> Outer | None:
         return None
     turned = op.subscripts[-1] != "".join(op.subscripts[:-1])
     left, right = reversed(sides) if turned else sides
+    total = totals[0] if totals else None
+    if total is not None and (ops[total].inputs != (right.value,) or ops[total].domain is not op.domain):
+        return None
     if not scales:
-        return Outer(left, right, None, False, position, op.domain is Domain.ETYPE)
+        return Outer(left, right, None, False, position, op.domain is Domain.ETYPE, total)
     value, inverse = scales[0], False
     if value in schedule.inline:
         if ops[value].function != "inverse":
@@ -74,7 +81,7 @@ def outer_of(schedule: Schedule, kernel: RowKernel) -> Outer | None:
         (value,), inverse = ops[value].inputs, True
     if value in kernel.ops or value in schedule.inline or ops[value].shape or ops[value].kind == "segmax":
         return None
-    return Outer(left, right, Side(value, ops[value].domain), inverse, position, op.domain is Domain.ETYPE)
+    return Outer(left, right, Side(value, ops[value].domain), inverse, position, op.domain is Domain.ETYPE, total)
 
 
 def _scaled(op: Op, ops: tuple[Op, ...]) -> tuple[int | None, int | None]:
@@ -101,7 +108,7 @@ class Ready:
     """Is it launched beside other kernels, which it leaves half of each multiprocessor to?"""
 
     def positions(self) -> list[int]:
-        """Return the positions of the result, and of what is read."""
+        """Return the positions of the result (that of rows alone, not of their sums), and of what is read."""
         outer = self.outer
         return [outer.result, *(side.value for side in (outer.left, outer.right, outer.scale) if side is not None)]
 
@@ -111,7 +118,8 @@ class Ready:
         left, right = (dense(values[side.value]) for side in (outer.left, outer.right))
         scale = None if outer.scale is None else values[outer.scale.value].contiguous()
         scaled = 0 if scale is None else 2 if outer.inverse else 1
-        add(self.launch_, left, right, values[outer.result], None, self.indices, scale, scaled, self.rows, RESIDENT // 2 if self.beside else RESIDENT)
+        total, resident = None if outer.total is None else values[outer.total], RESIDENT // 2 if self.beside else RESIDENT
+        add(self.launch_, left, right, values[outer.result], total, self.indices, scale, scaled, self.rows, resident)
 
 
 def ready(outer: Outer, kernel: RowKernel, index: Index, many: int, beside: bool = False) -> Ready | None:
@@ -133,7 +141,7 @@ def add(
     indices: tuple[torch.Tensor | None, ...] = (None, None, None, None), scale: torch.Tensor | None = None, scaled: int = 0, rows: int = 0,
     resident: int = RESIDENT, more: Sequence[torch.Tensor] = (),
 ) -> None:  # fmt: skip
-    """Add the sums over rows of left^T right to `out` [relations, height, width], and those of the right rows to `total`.
+    """Add the sums over rows of left^T right to `out` [relations, height, width], and those of the right rows to `total` [relations, width].
 
     `resident`: blocks for each multiprocessor. `more`: up to two tensors like `right`, whose columns follow its own in `out` and `total`; left rows
     are read once for all of them.
@@ -171,12 +179,12 @@ def right_on(launch: Launch, device: torch.device) -> bool:
     left, right = (torch.randn(nodes, 64, generator=random) for _ in range(2))
     of = [torch.randint(nodes, (rows,), generator=random, dtype=torch.int32) for _ in range(3)]
     scale, relation = 0.5 + torch.rand(nodes, generator=random), torch.arange(rows, dtype=torch.int32) * relations // rows
-    out, total = torch.zeros(relations, 64, 64, device=device), torch.zeros(64, device=device)
+    out, total = torch.zeros(relations, 64, 64, device=device), torch.zeros(relations, 64, device=device)
     given = [x.to(device) for x in (left, right, scale, *of, relation)]
     add(launch, given[0], given[1], out, total, (given[3], given[4], given[5], given[6]), given[2], 2, rows)
     rows_of = left[of[0].long()].double() / scale[of[2].long()].double()[:, None], right[of[1].long()].double()
     wanted = torch.stack([rows_of[0][relation == r].T @ rows_of[1][relation == r] for r in range(relations)])
-    pairs = (out, wanted), (total, rows_of[1].sum(0))
+    pairs = (out, wanted), (total, torch.stack([rows_of[1][relation == r].sum(0) for r in range(relations)]))
     return all(float((a.double().cpu() - b).norm()) <= 1e-6 * float(b.norm()) for a, b in pairs)
 
 

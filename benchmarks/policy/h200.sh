@@ -1,0 +1,21 @@
+#!/bin/bash
+# What the policy is measured by on a GPU, part by part: h200.sh PART FOLDER OUT [SECONDS]. Parts may not run beside other GPU work.
+# FOLDER holds tasks/ (task files), outside/ (benchmarks.policy.outside_tasks --second), lib/ (what these import) and rows of earlier runs.
+#   probed   the policy, the same choice without its model, random, greedy, evolve, 16 evaluations each; evolve to 128; by the probe      130 s
+#   judged   the best program of each search of FOLDER/found.jsonl.gz through the evaluator, then the policy's search by it alone          80 s
+#   again    what probed has found since (FOLDER/probed.jsonl)                                                                            50 s
+part=$1 folder=$2 out=$3 seconds=$4
+export PYTHONPATH=$PWD:$folder/lib:$PYTHONPATH
+mkdir -p "$out"
+case $part in
+probed)
+    timeout $((${seconds:-130} + 10)) python3 -m benchmarks.policy.probed --out "$out/probed" --files "$folder/tasks,$folder/outside" --seeds 1 --whole 128 \
+        --searches policy,unasked,random,greedy,evolve --jobs 14 --limit "${seconds:-130}" ;;
+judged)
+    timeout $((${seconds:-80} + 10)) python3 -m benchmarks.policy.judged --out "$out/judged" --files "$folder/before" --found "$folder/found.jsonl.gz" \
+        --live --jobs 12 --limit "${seconds:-80}" ;;
+again)
+    timeout $((${seconds:-50} + 10)) python3 -m benchmarks.policy.judged --out "$out/again" --files "$folder/tasks,$folder/outside" \
+        --found "$folder/probed.jsonl" --live --jobs 12 --limit "${seconds:-50}" ;;
+*) echo "expected probed, judged or again, saw $part" >&2 && exit 2 ;;
+esac

@@ -1,0 +1,207 @@
+"""Other programs of the same layers beside one another on one GPU, to choose among them: attention in one kernel and by operations, scores' types.
+
+    python -m benchmarks.rgnn.choose --out FOLDER                                        # one GPU, at most --seconds (90)
+    python -m benchmarks.rgnn.choose --cells am/rgat,mutag/hgt --out FOLDER              # some layers on some graphs
+    python -m benchmarks.rgnn.choose --dry --cells aifb/rgat --out FOLDER                # the same path on a CPU, a tiny graph
+
+A process for each cell compiles its programs and compares them with torch.pairs in float64, beside the others; then cells are timed one by one.
+A step is that of benchmarks.rgnn.steps; on small graphs it is recorded whole, and so is a forward. `error`: the largest relative difference of
+result and gradients, `error_in` where it is. `kernels`: [name, us, us since the one before ended] of one step, `busy_us` their sum.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import multiprocessing
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.rgnn import pairs
+from benchmarks.rgnn.forward_training import Clock, bandwidth, error, gradients, layer_of, runs
+from benchmarks.rgnn.steps import seen, step_of
+from benchmarks.rgnn.together import COPY, LARGE, patiently
+from warpwright.domains.rgnn import index as indices
+from warpwright.domains.rgnn import synth
+from warpwright.domains.rgnn.emit.triton.tuning import Tuning
+from warpwright.domains.rgnn.nn.steps import AFTER
+from warpwright.domains.rgnn.plan import Options
+from warpwright.domains.rgnn.sorting import counting
+from warpwright.rgnn import captured
+
+USUAL = {"usual": Options()}
+ATTENTION = USUAL | {"by operations": Options(attend=False), "in one kernel": Options(attend=True)}
+TILES = {"tiles for 512 programs": 512, "tiles for 1024 programs": 1024}
+"""Programs of another work list: counting.PROGRAMS, beside its usual 2048."""
+PROGRAMS: dict[str, dict[str, Options]] = {
+    "rgcn": USUAL | dict.fromkeys(TILES, Options()),
+    "rgat": ATTENTION | {"by operations, float32": Options(attend=False, tuning=Tuning(doubles=False))},
+    "hgt": ATTENTION | {"in one kernel, projections apart": Options(attend=True, reorder=False)},
+}  # fmt: skip
+CELLS = "am/rgat,am/hgt,mutag/hgt,mutag/rgat,aifb/hgt,aifb/rgat,fb15k/hgt,fb15k/rgat,bgs/hgt,bgs/rgat,bgs/rgcn,mag/rgat,wikikg2/rgat"
+
+
+FRESH = {
+    "dblp": synth.Spec((4057, 14328, 7723, 20), 6, 239566, 0.6, True, (0.9, 0.5), (1.3, 2.0)),
+    "wn18rr": synth.Spec((40943,), 22, 173670, 1.4, True, (1.0, 1.0), (1.2, 1.2)),
+    "nell": synth.Spec((75492,), 400, 308426, 1.0, True, (0.6, 0.4), (1.5, 2.0)),
+    "freebase": synth.Spec((40402, 19427, 82351, 1025, 17641, 9368, 2731, 7153), 36, 1057688, 1.2, False, (0.8, 0.6), (1.4, 1.8)),
+    "yago": synth.Spec((123182,), 74, 2158080, 1.2, True, (0.9, 0.3), (1.2, 2.2)),
+}  # fmt: skip
+"""Graphs with the counts of data sets that nothing here was made for: written down before any of them ran."""
+
+
+class Cell:
+    """A layer on a graph with its programs, prepared."""
+
+    def __init__(self, name: str, model: str, device: torch.device, dry: bool, alone: Any, labels: Sequence[str]) -> None:
+        synth.SPECS = {**synth.SPECS, **FRESH}
+        self.small = name not in LARGE and sum(synth.SPECS[name].nodes) < 1 << 18
+        graph = self.graph = synth.synthetic(name, 100 / sum(synth.SPECS[name].nodes) if dry else 1.0, device)
+        self.usual = counting.PROGRAMS
+        self.layer: Any = layer_of(model, graph, 64, device)
+        leaves, self.step, weights = step_of(model, self.layer, graph, device)
+        p = pairs.Pairs(graph.edge_index, graph.edge_type, graph.count, len(graph.relations))
+        floors = [b / COPY * 1e3 for b in pairs.floor_bytes(p, 64, model)]
+        self.common = {
+            "table": "choose", "graph": name, "layer": model, "edges": p.edges, "source_pairs": p.sources, "target_pairs": p.targets,
+            "forward_floor_ms": floors[0], "training_floor_ms": floors[1],
+        }  # fmt: skip
+        self.programs = {label: options for label, options in PROGRAMS[model].items() if not labels or label in labels}
+        wide = layer_of(model, graph, 64, device).double()
+        wide.load_state_dict(self.layer.state_dict())
+        run = runs(model, wide, graph, p, False)["torch.pairs"][1]
+        given = [w for w, kind in zip(weights, graph.hetero()[0], strict=True) if kind in self.layer.dst_node_types] if model == "hgt" else weights
+        with alone:  # in float64 torch.pairs takes up to 60 GB
+            wanted = gradients(wide, run, torch.cat([x.detach() for x in leaves]).double(), torch.cat(given))
+            wanted = {key: x.flatten() for key, x in wanted.items()}
+            Clock(device, 0.0).clean()
+        self.errors: dict[str, dict[str, Any]] = {}
+        for label, options in self.programs.items():
+            self.layer.options = options
+            apart, where = error(seen(self.layer, leaves, self.step()), wanted)
+            self.errors[label] = {"error": apart, "error_in": where}
+            with torch.no_grad():
+                self.step()
+
+    def timed(self, clock: Clock, label: str) -> dict[str, Any]:
+        """Return times of forward and step."""
+        self.layer.options = self.programs[label]
+        if self.programs.keys() & TILES:
+            counting.PROGRAMS = TILES.get(label, self.usual)
+            indices.forget([self.graph.edge_index, self.graph.edge_type])
+        whole = captured(self.layer, self.step) if self.small else self.step
+        forward = captured(self.layer, self.step) if self.small else self.step
+        for _ in range(AFTER + 3 if self.small else 2):
+            whole()
+            with torch.no_grad():
+                forward()
+        row = self.common | {"program": label} | self.errors[label]
+        row["training_ms"], row["training_gb"] = clock.time(whole)
+        with torch.no_grad():
+            row["forward_ms"], row["forward_gb"] = clock.time(forward)
+        return row | kernels_of(whole, clock)
+
+
+def kernels_of(function: Callable[[], Any], clock: Clock) -> dict[str, Any]:
+    """Return what one call runs on the device, in order."""
+    kind = torch.profiler.ProfilerActivity.CUDA if clock.on_gpu else torch.profiler.ProfilerActivity.CPU
+    with torch.profiler.profile(activities=[kind]) as profile:
+        function()
+        if clock.on_gpu:
+            torch.cuda.synchronize()
+    events = [e for e in profile.events() or () if not clock.on_gpu or e.device_type == torch.autograd.DeviceType.CUDA]
+    events.sort(key=lambda e: e.time_range.start)
+    gaps = [0.0, *(after.time_range.start - e.time_range.end for e, after in itertools.pairwise(events))]
+    shown = [[e.name[:60], round(e.time_range.end - e.time_range.start, 2), round(gap, 2)] for e, gap in zip(events, gaps, strict=False)]
+    return {"count": len(events), "busy_us": round(sum(us for _, us, _ in shown), 1), "kernels": shown[:300]}
+
+
+def worker(name: str, model: str, args: argparse.Namespace, alone: Any, pipe: Any) -> None:
+    """Prepare a cell, then time its programs when asked: label -> rows; None ends it."""
+    device = torch.device("cpu" if args.dry or not torch.cuda.is_available() else "cuda")
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.set_num_threads(1)
+    clock = Clock(device, 0.001 if args.dry else args.each)
+    try:
+        cell = patiently(lambda: Cell(name, model, device, args.dry, alone, args.programs.split(",") if args.programs else ()), clock)  # type: ignore[arg-type,return-value]
+        pipe.send(list(cell.programs))  # type: ignore[attr-defined]
+    except Exception as problem:
+        traceback.print_exc()
+        pipe.send(f"{type(problem).__name__}: {str(problem)[:300]}")
+        return
+    clock.clean()
+    while (label := pipe.recv()) is not None:
+        try:
+            row = {"table": "copy", "bytes_per_second": bandwidth(clock)} if label == "copy" else cell.timed(clock, label)  # type: ignore[attr-defined]
+        except Exception as problem:
+            traceback.print_exc()
+            row = {"table": "failures", "graph": name, "layer": model, "program": label, "note": f"{type(problem).__name__}: {str(problem)[:300]}"}
+        clock.clean()
+        pipe.send(row)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Prepare all cells, then time them in turn."""
+    started = time.time()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--cells", default=CELLS, help="graph/layer, in the order in which they are timed")
+    parser.add_argument("--programs", default="", help="some of the programs")
+    parser.add_argument("--each", type=float, default=0.06, help="seconds of timing for each function")
+    parser.add_argument("--prepare", type=float, default=55.0, help="seconds after which the timing begins")
+    parser.add_argument("--seconds", type=float, default=90.0, help="nothing is begun later")
+    parser.add_argument("--dry", action="store_true", help="tiny graphs on the CPU")
+    args = parser.parse_args(argv)
+    args.out.mkdir(parents=True, exist_ok=True)
+    context = multiprocessing.get_context("spawn")
+    alone, jobs = context.Lock(), []
+    with (args.out / "rows.jsonl").open("w") as file:
+
+        def write(row: dict[str, Any]) -> None:
+            print(
+                f"{time.time() - started:5.1f} s", *(f"{k}={v:.4g}" if isinstance(v, float) else v for k, v in row.items() if k in SHOWN), flush=True
+            )
+            file.write(json.dumps(row) + "\n")
+            file.flush()
+
+        for cell in args.cells.split(","):
+            name, model = cell.split("/")
+            mine, its = context.Pipe()
+            process = context.Process(target=worker, args=(name, model, args, alone, its), daemon=True)
+            process.start()
+            jobs.append((name, model, mine, process))
+        ready = []
+        for name, model, pipe, process in jobs:
+            labels: Any = "not ready before the timing began"
+            if pipe.poll(max(0.1, started + args.prepare - time.time())):
+                try:
+                    labels = pipe.recv()
+                except EOFError:
+                    labels = "ended"
+            if isinstance(labels, str):
+                process.kill()
+                process.join(5)
+                write({"table": "failures", "graph": name, "layer": model, "note": labels})
+                continue
+            ready.append((pipe, labels))
+        print(f"{time.time() - started:5.1f} s prepared", flush=True)
+        for pipe, label in [*((pipe, "copy") for pipe, _ in ready[:1]), *((pipe, label) for pipe, labels in ready for label in labels)]:
+            if time.time() - started < args.seconds:
+                pipe.send(label)
+                if pipe.poll(20):
+                    write(pipe.recv())
+        for pipe, _ in ready:
+            pipe.send(None)
+
+
+SHOWN = ("table", "graph", "layer", "program", "error", "error_in", "forward_ms", "training_ms", "busy_us", "count", "note", "bytes_per_second")
+
+if __name__ == "__main__":
+    main()

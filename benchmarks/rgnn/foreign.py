@@ -1,0 +1,209 @@
+"""Relational models of public repositories, as they are and with `accelerate` as the only change: the losses of both, and the time of a step.
+
+    python -m benchmarks.rgnn.foreign --models FOLDER --out OUT        # PyG has to be installed; --gpu: on a GPU
+
+FOLDER has the models' own files (found by a search for PyG's layers in public code; none is a part of this repository): query_rgcn.py,
+graph_encoder.py, gene_predictor.py, dialogue_rgat.py, hgt_kge.py, lean_hgt.py, risk_rgat.py, aifb_explained.py. Graphs are drawn here: chains of
+claims, molecules side by side, a gene network with hubs, conversations, a knowledge graph of three types, syntax trees with a virtual node. A model
+whose file raises, or whose accelerated form does, is a row with a note.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import importlib.util
+import json
+import statistics
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+import warpwright.rgnn
+
+Loss = Callable[[Any], torch.Tensor]
+
+
+def ends(nodes: int, edges: int, random: torch.Generator, device: torch.device, hubs: float = 1.0) -> torch.Tensor:
+    """Return [2, edges] with low numbers the likelier the larger `hubs` is."""
+    return (torch.rand(2, edges, generator=random) ** hubs * nodes).long().to(device)
+
+
+def query_rgcn(m: ModuleType, random: torch.Generator, device: torch.device) -> tuple[Any, Loss]:
+    """Chains of 9 claims, 200 in a batch, of 8 relations."""
+    first = torch.arange(2000).view(200, 10)
+    edges = torch.stack((first[:, :-1].flatten(), first[:, 1:].flatten())).to(device)
+    batch = {"edge_index": edges, "edge_type": torch.randint(8, (1800,), generator=random).to(device), "num_nodes": 2000}
+    batch["query_index"] = torch.stack((first[:, 0], first[:, -1])).to(device)  # type: ignore[assignment]
+    wanted = torch.randint(8, (200,), generator=random).to(device)
+    return m.build_model(), lambda model: m.training_loss(model(batch), wanted)
+
+
+def graph_encoder(m: ModuleType, random: torch.Generator, device: torch.device) -> tuple[Any, Loss]:
+    """100 graphs of 20 nodes side by side, 60 edges each of 3 relations; thirteen RGAT layers; its edges are copied for each."""
+    start = torch.arange(100).repeat_interleave(60) * 20
+    edges = torch.randint(20, (2, 6000), generator=random) + start
+    kind, x = torch.randint(3, (6000,), generator=random).to(device), torch.randn(2000, 16, generator=random).to(device)
+    batch, edges = (torch.arange(2000) // 20).to(device), edges.int().to(device)
+    return m.GenericGraphEncoder(16), lambda model: torch.stack([y.square().mean() for y in model(x, edges, kind, batch)]).sum()
+
+
+def gene_predictor(m: ModuleType, random: torch.Generator, device: torch.device) -> tuple[Any, Loss]:
+    """6,375 genes with hubs, 80,000 edges of 5 relations, four bases, in both directions."""
+    one = ends(6375, 40000, random, device, 3.0)
+    edges, kind = torch.cat((one, one.flip(0)), 1), torch.randint(5, (40000,), generator=random).to(device).repeat(2)
+    x, pairs = torch.randn(6375, 48, generator=random).to(device), ends(6375, 4000, random, device)
+    wanted = torch.randint(2, (4000,), generator=random).float().to(device)
+
+    class Both(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.encoder = m.GNNEncoder(48, 64, 32, 2, 0.0, "rgcn", 5)
+            self.decoder = m.BilinearDecoder(32)
+
+        def forward(self) -> Any:
+            return self.decoder(self.encoder(x, edges, kind), pairs)
+
+    return Both(), lambda model: F.binary_cross_entropy_with_logits(model(), wanted)
+
+
+def dialogue_rgat(m: ModuleType, random: torch.Generator, device: torch.device) -> tuple[Any, Loss]:
+    """32 conversations of 10 to 60 turns as the model's own file makes graphs of them; multiplicative attention, four heads."""
+    lengths, speakers = torch.randint(10, 60, (32,), generator=random), torch.randint(2, (32, 60), generator=random)
+    x, edges, kind, *_ = m.graphify(torch.randn(32, 60, 64, generator=random), lengths, speakers, 5, device)
+    return m.RGAT(64, 2, 4, 0.0), lambda model: model(x, edges, kind).square().mean()
+
+
+def hgt_kge(m: ModuleType, random: torch.Generator, device: torch.device) -> tuple[Any, Loss]:
+    """Three node types of 4,000, 1,500 and 60 nodes, six relations, one without edges; two heads."""
+    counts = {"person": 4000, "work": 1500, "place": 60}
+    kinds = [("person", "made", "work"), ("work", "by", "person"), ("person", "lives", "place"), ("place", "of", "person"),
+             ("work", "cites", "work"), ("place", "near", "place")]  # fmt: skip
+    sizes = (9000, 9000, 4000, 4000, 12000, 0)
+    pairs = [torch.stack([torch.randint(counts[e], (n,), generator=random) for e in (k[0], k[2])]) for k, n in zip(kinds, sizes, strict=True)]
+    edges = {kind: pair.to(device) for kind, pair in zip(kinds, pairs, strict=True)}
+    rows = {kind: torch.randn(n, 32, generator=random).to(device) for kind, n in counts.items()}
+    encoder = m.HGTEncoder((list(counts), kinds), 32, 64, dropout=0.0)
+    return encoder, lambda model: torch.stack([y.square().mean() for y in model(rows, edges).values()]).sum()
+
+
+def lean_hgt(m: ModuleType, random: torch.Generator, device: torch.device) -> tuple[Any, Loss]:
+    """200 syntax trees of 15 expressions, 400 symbols, a virtual node a tree; a width of 96, eight heads, one node type expanded from one row."""
+    parent = torch.arange(3000).view(200, 15)
+    kinds = {("expr", "child", "expr"): torch.stack((parent[:, 1:].flatten(), parent[:, (torch.arange(1, 15) - 1) // 2].flatten())),
+             ("symbol", "in", "expr"): torch.stack((torch.randint(400, (1500,), generator=random), torch.randint(3000, (1500,), generator=random))),
+             ("expr", "of", "symbol"): torch.stack((torch.randint(3000, (1500,), generator=random), torch.randint(400, (1500,), generator=random))),
+             ("expr", "to", "virtual"): torch.stack((torch.arange(3000), torch.arange(3000) // 15))}  # fmt: skip
+    edges = {kind: pair.to(device) for kind, pair in kinds.items()}
+    given = {"expr": torch.randn(3000, 47, generator=random).to(device), "symbol": torch.randint(1000, (400,), generator=random).to(device),
+             "virtual": torch.zeros(200, 1, device=device)}  # fmt: skip
+    wanted = F.normalize(torch.randn(200, 96, generator=random), dim=1).to(device)
+    model = m.LeanHGT((["expr", "symbol", "virtual"], list(kinds)), 47, 64, 96, 96, 8, 2)
+    return model, lambda model: (model(given, edges) - wanted).square().mean()
+
+
+def risk_rgat(m: ModuleType, random: torch.Generator, device: torch.device) -> tuple[Any, Loss]:
+    """3,000 companies, 20,000 edges of 12 relations; three heads, their mean, four and two numbers a row."""
+    edges, kind = ends(3000, 20000, random, device, 2.0), torch.randint(12, (20000,), generator=random).to(device)
+    wanted = torch.randint(2, (3000,), generator=random).to(device)
+    return m.RGATModel(3000, 50, 4, 12, 2), lambda model: F.cross_entropy(model(edges, kind), wanted)
+
+
+def aifb_explained(m: ModuleType, random: torch.Generator, device: torch.device) -> tuple[Any, Loss]:
+    """AIFB's counts; the model's training, before it is explained (`explained`)."""
+    edges, kind = ends(8285, 58086, random, device, 2.0), torch.randint(90, (58086,), generator=random).to(device)
+    nodes, wanted = torch.arange(8285, device=device), torch.randint(4, (8285,), generator=random).to(device)
+    return m.FastRGCN(8285, 32, 16, 4, 90), lambda model: F.cross_entropy(model.eval()(nodes, edges, kind), wanted)
+
+
+MODELS = {f.__name__: f for f in (query_rgcn, graph_encoder, gene_predictor, dialogue_rgat, hgt_kge, lean_hgt, risk_rgat, aifb_explained)}
+
+
+def explained(m: ModuleType, accelerated: bool, device: torch.device) -> torch.Tensor:
+    """Return how important GNNExplainer finds each edge for one node, after ten epochs."""
+    random = torch.Generator().manual_seed(1)
+    torch.manual_seed(0)
+    edges, kind = ends(300, 2000, random, device), torch.randint(6, (2000,), generator=random).to(device)
+    whole = m.FastRGCN(300, 32, 16, 4, 6).to(device).eval()
+    x = whole.embedding.weight.detach()
+    model = m.FastRGCNExplainable(whole.conv1, whole.conv2)
+    model = warpwright.rgnn.accelerate(model) if accelerated else model
+    torch.manual_seed(2)
+    result: torch.Tensor = m.make_explainer(model.eval(), 10)(x, edges, edge_type=kind, index=5).edge_mask
+    return result
+
+
+def trained(model: Any, loss_of: Loss, steps: int) -> tuple[list[float], float]:
+    """Return the losses of some steps, and the median time of a step in ms."""
+    optimiser, losses, times = torch.optim.Adam(model.parameters(), lr=0.01), [], []
+    for _ in range(steps):
+        began = time.perf_counter()
+        optimiser.zero_grad()
+        loss = loss_of(model)
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item())
+        times.append((time.perf_counter() - began) * 1e3)
+    return losses, statistics.median(times[len(times) // 3 :])
+
+
+def row_of(name: str, m: ModuleType, device: torch.device, steps: int) -> dict[str, Any]:
+    """Return the row of one model."""
+    torch.manual_seed(0)
+    model, loss_of = MODELS[name](m, torch.Generator().manual_seed(0), device)
+    model = model.to(device)
+    other = copy.deepcopy(model)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        other = warpwright.rgnn.accelerate(other)
+        ours, own_ms = trained(other, loss_of, steps)
+    losses, ms = trained(model, loss_of, steps)
+    apart = max(abs(a - b) / max(abs(b), 1e-12) for a, b in zip(ours, losses, strict=True))
+    row: dict[str, Any] = {
+        "first loss": round(losses[0], 4), "last loss": round(losses[-1], 4), "last loss, accelerated": round(ours[-1], 4),
+        "largest difference": float(f"{apart:.2g}"), "ms a step": round(ms, 2), "accelerated": round(own_ms, 2), "times": round(ms / own_ms, 2),
+    }  # fmt: skip
+    row["note"] = "; ".join(sorted({str(w.message)[:120] for w in said if "warpwright" in str(w.message)}))
+    if name == "aifb_explained":
+        plain, found = explained(m, False, device), explained(m, True, device)
+        row["note"] += f"; explained: edges' importances differ by {float((plain - found).norm() / plain.norm()):.2g}"
+    return row
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run each model."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--only", default=",".join(MODELS))
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--gpu", action="store_true")
+    args = parser.parse_args(argv)
+    device = torch.device("cuda" if args.gpu else "cpu")
+    args.out.mkdir(parents=True, exist_ok=True)
+    with (args.out / "rows.jsonl").open("w") as file:
+        for name in args.only.split(","):
+            row: dict[str, Any] = {"table": "foreign", "model": name}
+            try:
+                spec = importlib.util.spec_from_file_location(name, args.models / f"{name}.py")
+                assert spec is not None and spec.loader is not None
+                module = importlib.util.module_from_spec(spec)
+                spec.loader.exec_module(module)
+                row |= row_of(name, module, device, args.steps)
+            except Exception as problem:
+                traceback.print_exc()
+                row["note"] = f"{type(problem).__name__}: {str(problem)[:300]}"
+            print(json.dumps(row), flush=True)
+            file.write(json.dumps(row) + "\n")
+            file.flush()
+
+
+if __name__ == "__main__":
+    main()
