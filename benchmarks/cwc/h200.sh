@@ -1,7 +1,7 @@
 #!/bin/bash
 # Short runs of benchmarks.cwc.cifar on a GPU: the most valuable trainings first, rows kept after every training.
 #
-#   bash benchmarks/cwc/h200.sh first|second|third|fourth|nets|authors|seeds|seeds-100|hundred|verify|alone|last|rest SETS OUT SECONDS
+#   bash benchmarks/cwc/h200.sh first|second|third|fourth|nets|authors|seeds|seeds-100|hundred|verify|alone|last|front|rest SETS OUT SECONDS
 #   bash benchmarks/cwc/h200.sh chosen SETS OUT SECONDS 'CHOICES' ...
 #
 # SETS holds NAME.tar.xz of NAME/{train,test}.pack (c10, c100, im64); what SETS/cwc-*.tgz of earlier runs hold is not done again.
@@ -98,6 +98,9 @@ for earlier in "$sets"/cwc-*.tgz; do  # several may hold a store of one name: wh
     for store in "$work"/earlier/*/store-*.jsonl "$work"/earlier/*/verify.jsonl; do
         [ -f "$store" ] || continue
         mkdir -p "$work/out/$(basename "$(dirname "$store")")" && cat "$store" >>"$work/out${store#"$work/earlier"}"
+    done
+    for archive in "$work"/earlier/*/front.db; do
+        [ ! -f "$archive" ] || { mkdir -p "$work/out/$(basename "$(dirname "$archive")")" && cp "$archive" "$work/out${archive#"$work/earlier"}"; }
     done
     rm -rf "$work/earlier"
 done
@@ -232,6 +235,10 @@ last)  # what three seeds each lack on the pages, and fine-tuning, which begins 
         --weights "$work/out/c100/pretrained.pt"
     wait "${others[@]}"
     ;;
+front)  # the search of the method's choices as a task of the loop: its archive is kept, and another call goes on from it
+    unpack c10
+    run c10 10 --parts front --lanes 2 --front-seconds "$(left 30)" --epochs front=3 --seeds front=1
+    ;;
 chosen)
     unpack c10
     divided c10 16 chosen chosen --epochs chosen=12 --choices "${@:5}"
@@ -244,7 +251,7 @@ rest)
 *)
     kill "$keeper"
     rm -rf "$work"
-    echo "expected first, second, third, fourth, nets, authors, seeds, seeds-100, hundred, verify, alone, last, rest or chosen, saw $which" >&2
+    echo "expected first, second, third, fourth, nets, authors, seeds, seeds-100, hundred, verify, alone, last, front, rest or chosen, saw $which" >&2
     exit 2
     ;;
 esac
