@@ -37,7 +37,7 @@ microseconds. With a core for each pass a softmax of 28 us read 95 us on an H200
 
 
 class Places:
-    """The place of the passes at hand, which all programs of a pass share: on a core that nobody else slows down, where there is one."""
+    """The place of the passes at hand, which all programs of a pass share: on a core that is quick at the time."""
 
     def __init__(self, cores: placement.QuickCores | None = None) -> None:
         self._cores = cores or placement.QuickCores()

@@ -65,11 +65,10 @@ def seconds_on(chosen: int) -> float:
 
 
 class QuickCores:
-    """Finds cores that nobody else slows down, whatever the programs are that shall be timed there.
+    """Finds cores that are quick at the time, whatever the programs are that shall be timed there.
 
-    On the 16 cores beside an H200 somebody else was on each for seconds on end, about half of the time. A program that waits for the host took 50 us
-    on a core of its own and 75 to 90 on others, and one that waits for the GPU was 0.87 or 1.5 times as fast. As on a quiet machine it is where a
-    loop of ours is quick.
+    Each of the 16 cores beside an H200 was slow two thirds of the time, for half a second on end, probably for work beside us on the machine. A
+    program that waits for the host took 52 us on a quick core and 62 to 92 on others; one that waits for the GPU was 0.87 or 1.29 times as fast as it.
     """
 
     def __init__(self) -> None:
