@@ -5,8 +5,9 @@
     python -m benchmarks.rgnn.choose --dry --cells aifb/rgat --out FOLDER                # the same path on a CPU, a tiny graph
 
 A process for each cell compiles its programs and compares them with torch.pairs in float64, beside the others; then cells are timed one by one.
-`FRESH` graphs are timed beside torch.pairs. A step is that of benchmarks.rgnn.steps; on small graphs it is recorded whole, and so is a forward. `error`: the largest relative difference of
-result and gradients, `error_in` where it is. `kernels`: [name, us, us since the one before ended] of one step, `busy_us` their sum.
+`FRESH` graphs are timed beside torch.pairs. A step is that of benchmarks.rgnn.steps; on small graphs it is recorded whole, and so is a forward.
+`error`: the largest relative difference of result and gradients, `error_in` where it is. `kernels`: [name, us, us since the one before ended] of one
+step, `busy_us` their sum.
 """
 
 from __future__ import annotations
