@@ -24,6 +24,7 @@ with the programs of the least text.
 On a machine without libclang: `--until translate --keep TEXTS` here, `--texts TEXTS` there, over a copy of the folder. `--jobs N` takes N programs
 at a time, those that `--first REGEX` matches before the others (long ones, so that no processor waits for them at the end); `--runs N`: N runs of
 one program at a time, where `--arguments` has several. `--seconds N`: after that nothing is begun, and what is not over gives no row.
+`--number NAME=VALUE` makes sizes smaller that were chosen for a GPU; the row says so (`numbers`), as nothing else of a source is changed.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,6 +94,8 @@ class Settings:
     """Of one program, at a time."""
     end: float = math.inf
     """When everything ends, by `time.time`."""
+    numbers: tuple[str, ...] = ()
+    """NAME=VALUE: what `int NAME = ...;` of the sources is given in place of its own."""
 
     @property
     def left(self) -> float:
@@ -111,6 +114,8 @@ def folder_of(texts: Path, program: programs.Program) -> Path:
 def attempt(program: programs.Program, settings: Settings, known: Mapping[str, Any]) -> dict[str, Any]:
     """Return the row of one program. `known` is what --arguments has of it."""
     row: dict[str, Any] = {"program": program.name, "third": program.third, "sources": len(program.sources), "kernels": 0, "tiers": {}}
+    if settings.numbers:
+        row["numbers"] = list(settings.numbers)
     with tempfile.TemporaryDirectory() as folder:
         into = Path(folder)
         try:
@@ -131,7 +136,7 @@ def build(program: programs.Program, into: Path, settings: Settings, row: dict[s
     until = settings.until
     if settings.texts is None:
         begun = time.perf_counter()
-        files = [(source, translated(program, source, number, into, row)) for number, source in enumerate(program.sources)]
+        files = [(source, translated(program, source, number, into, row, settings.numbers)) for number, source in enumerate(program.sources)]
         modules = [(module_of(program, source, into), name) for source, name in program.modules]
         row["translate_s"] = round(time.perf_counter() - begun, 2)
     else:
@@ -160,9 +165,16 @@ def build(program: programs.Program, into: Path, settings: Settings, row: dict[s
     return binary
 
 
-def translated(program: programs.Program, source: Path, number: int, into: Path, row: dict[str, Any]) -> Path:
+def with_numbers(text: str, numbers: Iterable[str]) -> str:
+    """Return a source whose `int NAME = ...;` have other values, for programs whose sizes are made for a GPU."""
+    for name, _, value in (one.partition("=") for one in numbers):
+        text = re.sub(rf"(?<=\bint {name} = )[^;,]+(?=;)", value, text)
+    return text
+
+
+def translated(program: programs.Program, source: Path, number: int, into: Path, row: dict[str, Any], numbers: Sequence[str] = ()) -> Path:
     """Return the file to compile in place of a source."""
-    text = source.read_text(errors="replace")
+    text = with_numbers(source.read_text(errors="replace"), numbers)
     whole = programs.Program(program.name, program.folder, (source,), program.folders, program.defines).closure()
     if source.suffix != ".cu" and not any(CUDA.search(one) for one in whole.values()):
         return source
@@ -306,6 +318,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=1, help="runs of one program at a time (%(default)s)")
     parser.add_argument("--seconds", type=float, default=math.inf, help="end after so many (never)")
     parser.add_argument("--first", default="", metavar="REGEX", help="names of the programs to begin with")
+    parser.add_argument("--number", action="append", default=[], metavar="NAME=VALUE", help="give `int NAME = ...;` of the sources another value")
     options = parser.parse_args()
     given = json.loads(options.arguments.read_text()) if options.arguments else {}
     done = {row["program"]: row["status"] for row in map(json.loads, options.out.read_text().splitlines())} if options.out.is_file() else {}
@@ -313,7 +326,7 @@ def main() -> None:
     os.environ["WARPWRIGHT"] = f"{sys.executable} -m warpwright"  # for programs that compile kernels themselves
     settings = Settings(
         options.until, options.optimise, options.limit, options.memory << 30, options.enough, options.keep, options.texts, options.runs,
-        time.time() + options.seconds,
+        time.time() + options.seconds, tuple(options.number),
     )  # fmt: skip
     chosen = [
         one for one in programs.find(options.folder)

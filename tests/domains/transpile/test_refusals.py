@@ -130,6 +130,16 @@ def test_what_kernels_alone_do_not_reach_refuses_nothing() -> None:
         transpile.compile_text(text, "k.cu", host=True)
 
 
+def test_a_refused_template_takes_with_it_who_calls_it_and_no_one_else() -> None:
+    program = transpile.compile_text("""
+template <class T> __device__ T bad(T x) { asm("wgmma.fence;"); return x; }
+template <class T> __device__ T good(T x) { return x + 1; }
+__global__ void calls(unsigned* x) { x[0] = bad(x[0]); }
+__global__ void other(unsigned* x) { x[0] = good(x[0]); }
+""")
+    assert {name: info.tier == "refused" for name, info in program.kernels.items()} == {"calls": True, "other": False}
+
+
 def test_a_header_that_is_nowhere_is_named_where_it_is_asked_for() -> None:
     text = "#if 0\n#include <windows.h>\n#endif\n#include <cstdio>\n#include \"nowhere.h\"\n__global__ void k() {}"
     with pytest.raises(transpile.Refusal, match=r"kernel.cu:5: expected the header nowhere.h.*--include"):

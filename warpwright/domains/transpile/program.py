@@ -114,7 +114,8 @@ def compile_text(
     source = reading.read(text, name, defines, folders, instances)
     if not source.kernels and not host:
         raise Refusal(name, 1, "front-end", "expected at least one __global__ function, saw none")
-    source, left_out = (source, {}) if host else refusals.reached(source, broken)
+    unread = sanitize_functions.unread(source) if sanitize and not host else []
+    source, left_out = (source, {}) if host else refusals.reached(source, [*broken, *unread])
     if why := next((left_out[base] for one in instances if (base := one.partition("<")[0].strip()) in left_out), None):
         raise why
     if host:
@@ -171,7 +172,9 @@ class Translated:
 def _sanitized(source: Source) -> Translated:
     """Return the kernels on fibers with every access checked."""
     kernels = {k.name: KernelInfo(k.name, source.line(k.start), "fibers", "sanitized") for k in source.kernels if k.defined}
-    return Translated(kernels, sanitize_functions.edits(source, parse.parse(source)), ("shadow",))
+    checked = sanitize_functions.edits(source, parse.parse(source))
+    outside = (one for one in rewrite.dynamic_shared_edits(source) if not any(edit.start <= one.start < edit.end for edit in checked))  # in classes
+    return Translated(kernels, [*checked, *outside], ("shadow",))
 
 
 def _translated(source: Source, wanted: Wanted) -> Translated:

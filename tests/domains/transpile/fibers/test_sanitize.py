@@ -305,6 +305,30 @@ def test_random_kernels_without_races(many: Callable[[int], int]) -> None:
         assert loaded[made.name].findings() == [], made.text
 
 
+def test_functions_in_the_forms_that_repositories_have() -> None:
+    text = """struct pair { float a, b; };
+template <class T> __device__ T halved(T v) { return v / 2; }
+template <> __device__ int halved<int>(int v) { return v >> 1; }
+__device__ void unread(pair& p, const pair& q) { p += q; }
+template <class T> struct Shared {
+  __device__ operator T*() { extern __shared__ float bytes[]; return (T*)bytes; }
+};
+__global__ void k(int* x) {
+  int* s = Shared<int>();
+  s[threadIdx.x] = halved(x[threadIdx.x]);
+  __syncthreads();
+  x[threadIdx.x] = s[63 - threadIdx.x] + s[threadIdx.x + 1];
+}
+__global__ void reaches_it(pair* x) { unread(x[0], x[1]); }
+"""
+    program = transpile.compile_text(text, sanitize=True)
+    assert "unread is not understood" in program.kernels["reaches_it"].reason
+    kernel = program.load(PLAIN)["k"]
+    x = np.arange(64, dtype=np.int32)
+    kernel[1, 64, 256](x)
+    assert x[0] == 31 + 0 and [(f.kind, f.line) for f in kernel.findings()] == [("out-of-bounds", 12)]
+
+
 def test_programs_of_one_process_keep_their_own_findings() -> None:
     text = "__global__ void k(float* x, int n) {{ int i = threadIdx.x; if (i {} n) x[i] = 2.0f; }}"
     wrong, right = (transpile.compile_text(text.format(sign), sanitize=True).load(PLAIN) for sign in ("<=", "<"))

@@ -30,6 +30,7 @@ class Writer:
         self.lowered = lowered
         self.plan = lowered.plan
         self.settings = settings
+        self.names = {v.name for v in self.plan.variables.values()}
         self.printer = Printer(self.plan.variables, settings.calls, times=settings.choices.unroll)
         self.lines: list[str] = []
         self.depth = 1
@@ -259,5 +260,4 @@ class Writer:
 
     def of_warp(self, var: Var) -> str:
         """Return a name for what stands for the variable in the whole warp."""
-        names = {v.name for v in self.plan.variables.values()}
-        return next(name for more in ("", *map(str, range(2, 10_000))) if (name := f"{var.name}_of_warp{more}") not in names)
+        return next(name for more in ("", *map(str, range(2, 10_000))) if (name := f"{var.name}_of_warp{more}") not in self.names)

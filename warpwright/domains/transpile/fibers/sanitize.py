@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from warpwright.domains.transpile.errors import Refusal
 from warpwright.domains.transpile.fibers import rewrite
+from warpwright.domains.transpile.frontend import parse
 from warpwright.domains.transpile.frontend.edits import Edit
 from warpwright.domains.transpile.frontend.parse import RESERVED
 from warpwright.domains.transpile.frontend.source import Source
@@ -142,15 +143,23 @@ def function_text(function: Function, head: str, kernel: bool) -> str:
     return "\n".join([head, "{", *printer.statements(function.body, 1), *end, "}"])
 
 
+def unread(source: Source) -> list[Refusal]:
+    """Return why functions are not checked: what reaches them cannot be either."""
+    return [_unread(source, one) for one in parse.parse(source) if one.problem]
+
+
+def _unread(source: Source, function: Function) -> Refusal:
+    wrong = f"{function.name} is not understood: {function.problem}"
+    return Refusal(*source.place(function.start), "front-end", wrong, "the sanitizer needs all that a kernel reaches")
+
+
 def edits(source: Source, functions: Sequence[Function]) -> list[Edit]:
     """Replace each kernel and device function by its checked form."""
     replaced = []
     for function in functions:
         kernel = source.kernel_of(function.start)
         if function.problem:
-            raise Refusal(
-                source.name, function.line, "front-end", f"{function.name} is not understood: {function.problem}", "sanitize needs all of the source"
-            )
+            raise _unread(source, function)
         start, end, head = source.definition(function.name, function.start)
         rewrite.refuse_launches(source, start, end, "--sanitize")
         text = function_text(function, head, kernel is not None)

@@ -107,6 +107,7 @@ def _named(source: Source, start: int, end: int) -> list[str]:
     if kernel is not None:
         return [kernel.name]
     head = re.sub(r"//[^\n]*|/\*.*?\*/", " ", source.text[start:end], flags=re.S).partition("{")[0]
+    head = re.sub(r"\btemplate\s*<(?:[^<>]|<(?:[^<>]|<[^<>]*>)*>)*>", " ", head)  # `class T` there names no class
     head = re.sub(r"__(launch_bounds|align)__\s*\([^()]*\)|__attribute__\s*\(\([^()]*\)\)", " ", head)
     if match := re.search(r"\b(?:struct|class|union)\s+(\w+)", head.partition("(")[0]):
         return [match[1]]

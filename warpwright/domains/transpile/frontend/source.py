@@ -109,7 +109,7 @@ class Source:
     def definition(self, name: str, start: int) -> tuple[int, int, str]:
         """Return where the definition of the function that starts at an offset begins and ends, and its text up to the body."""
         kernel = self.kernel_of(start)
-        parameters = re.compile(rf"\b{re.escape(name)}\s*\(").search(self.text, start)
+        parameters = re.compile(rf"\b{re.escape(name)}\s*(?:<[^;{{}}()]*>\s*)?\(").search(self.text, start)  # `sum<int>(` of a specialisation
         assert parameters is not None
         begin, head_end = (start, scan.closing(self.text, parameters.end() - 1)) if kernel is None else (kernel.start, kernel.head_end)
         opening = self.text.index("{", head_end)
