@@ -26,6 +26,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from benchmarks import tables
 from benchmarks.cwc import cifar_rows
 from benchmarks.cwc.cifar_parts import HOUR, PARTS, RATES, Entry, Part, Suite
 from benchmarks.cwc.cifar_special import SPECIAL
@@ -89,7 +90,7 @@ def train(suite: Suite, name: str, end: float) -> bool:
     options = suite.options
     entries = list(_fitting(suite, name, end - time.monotonic()).entries(suite))
     store = OutcomeStore(options.out / f"store-{options.share.replace('/', 'of')}.jsonl")
-    known = {key for path in options.out.glob("store-*.jsonl") for key in OutcomeStore(path)}
+    known = {key for path in options.out.glob("store-*.jsonl") for key in OutcomeStore(path)} | _on_pages(options)
     ours = _share(entries, options.share)
     missing = {entry.key: entry for entry in ours if entry.key not in known}
     rates = RATES | cifar_rows.rates(options.out, options.lanes)
@@ -108,9 +109,14 @@ def train(suite: Suite, name: str, end: float) -> bool:
     for job, outcome in side_by_side.outcomes(jobs, options.lanes, parts, show, end + (GRACE if options.whole else 0.0), fits):
         store[job.key] = outcome
         suite.pace = (suite.pace + outcome.seconds / job.work) / 2
-        cifar_rows.note(options.out, "trainings", {"key": job.key, **missing[job.key].facts(), "part": name})
         print(f"        {job.key}: {outcome.test['clean']:.2f} %, {outcome.seconds:.0f} s, {outcome.how}", flush=True)
     return all(entry.key in store or entry.key in known for entry in ours)
+
+
+def _on_pages(options: argparse.Namespace) -> set[str]:
+    """Return the trainings on this set that the pages of --known tell of."""
+    rows = [row for folder in options.known for row in tables.rows_of(folder)]
+    return {row["training"] for row in rows if row.get("table") == "singles" and row["set"] == options.set}
 
 
 def _planned(entry: Entry) -> Callable[[], Plan]:
@@ -178,6 +184,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--list", action="store_true", help="say what each part is and how long it is expected to take")
     made.add_argument("--out", type=Path, required=True)
     usual = ["cuda:0" if torch.cuda.is_available() else "cpu"]
+    made.add_argument("--known", type=Path, nargs="*", default=[], metavar="RESULTS", help="train nothing again that these pages tell of")
     made.add_argument("--devices", type=lambda text: text.split(","), default=usual, help="comma-separated")
     made.add_argument("--share", default="0/1", help="of the trainings, for several processes on the same --out (%(default)s)")
     made.add_argument("--lanes", type=int, default=3, help="trainings side by side on a device (%(default)s)")

@@ -40,16 +40,9 @@ class Entry:
     """One training of the acceptance."""
 
     key: str
-    preset: str
-    """`clean` for trainings that no preset touches."""
+    """Its preset (`clean` where none touches it), kind, set, network, epochs and seed; cifar_rows reads them from it."""
     kind: Kind
     seed: int
-
-    def facts(self) -> dict[str, Any]:
-        """Return what a row says of it besides figures."""
-        kind, recipe = self.kind, self.kind.recipe
-        facts = {"preset": self.preset, "training": kind.name, "on": kind.on, "net": recipe.net, "epochs": recipe.epochs, "seed": self.seed}
-        return facts | ({"adversary steps": recipe.steps} if _ascends(recipe) else {})
 
 
 def chosen_by(recipe: str) -> Choices:
@@ -137,7 +130,7 @@ class Part:
             for of, kind in found:
                 if kind.on == "clean" and self.clean_seeds is not None and seed >= self.clean_seeds:
                     continue
-                yield Entry(f"{of}: {kind.name} on {kind.on}, {_trained(kind.recipe)}, seed {seed}", of, kind, seed)
+                yield Entry(f"{of}: {kind.name} on {kind.on}, {_trained(kind.recipe)}, seed {seed}", kind, seed)
 
     def _kinds(self, suite: Suite, preset: str, recipe: Recipe) -> Iterator[Kind]:
         return experiments.kinds(Bench(suite.sets(preset), recipe, weights=suite.options.weights), self.names, self.attacks)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -101,52 +104,104 @@ def rates(out: Path, lanes: int) -> dict[str, float]:
     return {row["net"]: row["multiply-adds/s"] for row in sorted(rows, key=lambda row: int(row["lanes"])) if "multiply-adds/s" in row}
 
 
-def _outcomes(out: Path) -> dict[str, Outcome]:
+_KEY = re.compile(
+    r"(?P<preset>.+?): (?P<training>.+) on (?P<on>clean|protected|mixed|control), (?P<net>[\w-]+), (?P<epochs>\d+) epochs"
+    r"(?:, (?P<steps>\d+) adversary steps)?, seed \d+"
+)
+"""How benchmarks.cwc.cifar_parts names a training."""
+
+_TESTS = ("clean", "own", "perm")
+
+
+@dataclass(frozen=True)
+class Single:
+    """One finished training."""
+
+    key: str
+    tests: dict[str, float]
+    """Percent."""
+    train: float
+    seconds: float
+    row: dict[str, Any]
+    """Of the table `singles`."""
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """Preset, training, set, network, epochs and the adversary's steps: what seeds, or keys, share."""
+        facts = _KEY.fullmatch(self.key)
+        if facts is None:
+            raise ValueError(f"expected a training as benchmarks.cwc.cifar_parts names it, saw {self.key!r}")
+        preset, _, number = facts["preset"].partition(" #")
+        steps = int(facts["steps"]) if facts["steps"] else ""
+        return (f"{preset}, several keys" if number else preset, facts["training"], facts["on"], facts["net"], int(facts["epochs"]), steps)
+
+
+def finished(out: Path) -> dict[str, Single]:
     """Return the finished trainings of all stores by key."""
-    found: dict[str, Outcome] = {}
+    outcomes: dict[str, Outcome] = {}
     for path in sorted(out.glob("store-*.jsonl")):
-        found |= dict(OutcomeStore(path))
+        outcomes |= dict(OutcomeStore(path))
+    return {key: _single(key, outcome) for key, outcome in outcomes.items()}
+
+
+def _single(key: str, outcome: Outcome) -> Single:
+    seen = [accuracy for _, accuracy in outcome.curve]
+    best = {"best epoch": 1 + int(np.argmax(seen)), "there %": f"{max(seen):.1f}", "last %": f"{seen[-1]:.1f}"} if seen else {}
+    tests = {name: f"{outcome.test[name]:.2f}" if name in outcome.test else "" for name in _TESTS}
+    more = {"train %": f"{outcome.train:.1f}", "s": f"{outcome.seconds:.0f}", "how": outcome.how}
+    return Single(key, dict(outcome.test), outcome.train, outcome.seconds, {"training": key, **tests, **best, **more})
+
+
+def told(rows: Iterable[dict[str, Any]]) -> dict[str, Single]:
+    """Return the finished trainings that the rows of a page tell of.
+
+    Old rows of single trainings say nothing of the training accuracy and the seconds: each gets the mean of its kind, which leaves that mean as it
+    was.
+    """
+    listed = list(rows)
+    means = {_kind_of(row): (float(row["train %"]), float(row["s each"])) for row in listed if row["table"] == "trainings"}
+    found: dict[str, Single] = {}
+    for row in listed:
+        if row["table"] == "singles":
+            tests = {name: float(row[name]) for name in _TESTS if row.get(name)}
+            own = {name: value for name, value in row.items() if name not in ("table", "set")}
+            single = Single(row["training"], tests, 0.0, 0.0, own)
+            train, seconds = (float(row["train %"]), float(row["s"])) if "s" in row else means[single.kind]
+            found[single.key] = replace(single, train=train, seconds=seconds)
     return found
 
 
-def trainings(out: Path, name: str) -> list[dict[str, Any]]:
+def _kind_of(row: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in ("preset", "training", "on", "net", "epochs", "adversary steps"))
+
+
+def trainings(found: Iterable[Single], name: str) -> list[dict[str, Any]]:
     """Return a row for each kind of training: mean and spread over seeds, and the authors' figure."""
-    outcomes = _outcomes(out)
-    groups: dict[tuple[Any, ...], list[Outcome]] = {}
-    for facts in {row["key"]: row for row in noted(out, "trainings")}.values():
-        if facts["key"] in outcomes:
-            kind = tuple(facts.get(part, "") for part in ("preset", "training", "on", "net", "epochs", "adversary steps"))
-            preset, _, number = kind[0].partition(" #")
-            kind = (f"{preset}, several keys" if number else preset, *kind[1:])
-            groups.setdefault(kind, []).append(outcomes[facts["key"]])
+    groups: dict[tuple[Any, ...], list[Single]] = {}
+    for single in found:
+        groups.setdefault(single.kind, []).append(single)
     rows = [_row(name, kind, group) for kind, group in groups.items()]
-    return sorted(rows, key=lambda row: (row["training"] != "plain", row["net"] != "resnet18", row["training"], row["preset"]))
+    return sorted(rows, key=lambda row: (row["training"] != "plain", row["net"] != "resnet18", row["training"], row["preset"], -row["epochs"]))
 
 
-def singles(out: Path) -> list[dict[str, Any]]:
+def singles(found: Iterable[Single]) -> list[dict[str, Any]]:
     """Return a row for each training: what it reached, and the best that its epochs showed on 500 test images."""
-    rows = []
-    for key, outcome in sorted(_outcomes(out).items()):
-        seen = [accuracy for _, accuracy in outcome.curve]
-        best = {"best epoch": 1 + int(np.argmax(seen)), "there %": f"{max(seen):.1f}", "last %": f"{seen[-1]:.1f}"} if seen else {}
-        tests = {name: f"{value:.2f}" for name, value in outcome.test.items()}
-        rows.append({"training": key, **{name: tests.get(name, "") for name in ("clean", "own", "perm")}, **best, "how": outcome.how})
-    return rows
+    return [single.row for single in sorted(found, key=lambda one: one.key)]
 
 
-def _row(name: str, kind: tuple[Any, ...], group: list[Outcome]) -> dict[str, Any]:
+def _row(name: str, kind: tuple[Any, ...], group: list[Single]) -> dict[str, Any]:
     preset, training, on, net, epochs, steps = kind
-    values = [outcome.test["clean"] for outcome in group]
+    values = [single.tests["clean"] for single in group]
     said = AUTHORS.get(name, {}).get((preset, training)) if net in ("resnet18", training.rpartition(", ")[2]) else None
     of = {"set": name, "preset": preset, "training": training, "on": on, "net": net, "epochs": epochs, "adversary steps": steps}
     figures = {"clean test %": f"{np.mean(values):.2f}", "spread": f"{max(values) - min(values):.2f}", "seeds": len(values)}
     tests = {test: _mean(group, test) for test in ("own", "perm")}
-    more = {"train %": f"{np.mean([outcome.train for outcome in group]):.1f}", "s each": f"{np.mean([outcome.seconds for outcome in group]):.0f}"}
+    more = {"train %": f"{np.mean([single.train for single in group]):.1f}", "s each": f"{np.mean([single.seconds for single in group]):.0f}"}
     return {**of, **figures, "authors %": "" if said is None else f"{said:.2f}", **tests, **more}
 
 
-def _mean(group: list[Outcome], test: str) -> str:
-    return f"{np.mean([outcome.test[test] for outcome in group]):.1f}" if all(test in outcome.test for outcome in group) else ""
+def _mean(group: list[Single], test: str) -> str:
+    return f"{np.mean([single.tests[test] for single in group]):.1f}" if all(test in single.tests for single in group) else ""
 
 
 TABLES = {
@@ -158,6 +213,7 @@ TABLES = {
     "speed": "An epoch of each network, alone and side by side",
     "agreement": "A recorded step against steps sent one by one: how far the weights are apart after 1 or 8 steps, relative to how far they moved",
     "profile": "The kernels of a step of ResNet-18 that cost most, sent one by one",
+    "pretrained": "Networks that fine-tuning begins with, trained on clean images of the set",
     "parts": "Parts as they were run",
     "failures": "Failures",
 }
@@ -169,7 +225,8 @@ def write(out: Path, name: str, machine: str) -> None:
     for table in CURRENT:
         found[table] = list({tuple(list(row.values())[: 5 if table == "speed" else 1]): row for row in found[table]}.values())
     found["speed"] = [{**dict.fromkeys(_columns(found["speed"]), ""), **row} for row in found["speed"]]
-    found["trainings"], found["singles"] = trainings(out, name), singles(out)
+    done = finished(out).values()
+    found["trainings"], found["singles"] = trainings(done, name), singles(done)
     lines = [json.dumps({"table": table, **row}) for table in TABLES for row in found[table]]
     marks = [f"{about}:\n\n<!-- table: {table} -->\n<!-- end -->" for table, about in TABLES.items() if found[table]]
     picture = ["![clean test accuracy over PSNR](front.svg)"] if found["front"] else []

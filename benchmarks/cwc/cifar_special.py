@@ -1,4 +1,4 @@
-"""The parts of the acceptance that are no list of trainings: the speed of an epoch, the quality of the images, the search of the front."""
+"""The parts of the acceptance that are no list of trainings: the speed of an epoch, the quality of the images, the front, weights to begin with."""
 
 from __future__ import annotations
 
@@ -329,11 +329,29 @@ def loading(suite: Suite, end: float) -> bool:
     return True
 
 
+def pretrained(suite: Suite, end: float) -> bool:
+    """Train ResNet-18 on the clean images and write its weights into OUT/pretrained.pt: --weights for the part fine-tuning of another set."""
+    options = suite.options
+    tiny = {"net": "small", "batch": 16, "epochs": 1} if options.dry else {}
+    recipe = replace(suite.recipe, **{"epochs": options.epochs.get("pretrained", 10), **tiny})  # type: ignore[arg-type]
+    training = Training(Bench(suite.sets("clean"), recipe).kind("plain", "clean").plan(0), 0)
+    while not training.finished:
+        training.advance(training.per_epoch)
+    outcome = training.outcome()
+    torch.save({name: value.cpu() for name, value in training.net.state_dict().items()}, options.out / ".pretrained.pt")
+    (options.out / ".pretrained.pt").replace(options.out / "pretrained.pt")
+    row = {"net": recipe.net, "epochs": recipe.epochs, "clean test %": f"{outcome.test['clean']:.2f}", "s": f"{outcome.seconds:.0f}"}
+    cifar_rows.note(options.out, "pretrained", row)
+    print(f"        {row}", flush=True)
+    return True
+
+
 SPECIAL: dict[str, Callable[[Suite, float], bool]] = {
     "loading": loading,
     "speed": speed,
     "speeds": speeds,
     "profile": profile,
     "images": images,
+    "pretrained": pretrained,
     "front": front,
 }

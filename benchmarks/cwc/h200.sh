@@ -1,7 +1,7 @@
 #!/bin/bash
 # Short runs of benchmarks.cwc.cifar on a GPU: the most valuable trainings first, rows kept after every training.
 #
-#   bash benchmarks/cwc/h200.sh first|second|third|fourth|nets|authors|seeds|seeds-100|hundred|verify|rest SETS OUT SECONDS
+#   bash benchmarks/cwc/h200.sh first|second|third|fourth|nets|authors|seeds|seeds-100|hundred|verify|alone|last|front|rest SETS OUT SECONDS
 #   bash benchmarks/cwc/h200.sh chosen SETS OUT SECONDS 'CHOICES' ...
 #
 # SETS holds NAME.tar.xz of NAME/{train,test}.pack (c10, c100, im64); what SETS/cwc-*.tgz of earlier runs hold is not done again.
@@ -58,14 +58,49 @@ divided() {
     wait "$first_process" "$second_process"
 }
 
+key="warpwright-key-1 000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"  # of no secret: a verify that was ended goes on only with the same images
+
+# protected: the training images of CIFAR-10 as `warpwright protect` writes them
+protected() {
+    [ -z "${DRY:-}" ] && train=$work/c10/train.pack || train=$work/out/c10/dry_train.pack
+    (umask 077 && echo "$key" >"$work/key")
+    began_protecting=$SECONDS
+    python3 -m warpwright protect "$train" "$work/protected" --key "$work/key" --preset apart --workers 8 --manifest "$work/manifest.jsonl"
+    echo "protect: $((SECONDS - began_protecting)) s" | tee -a "$work/out/c10/protect.txt"
+}
+
+# verified RESERVED: four sets, two estimates and three counter-measures; what was trained before the time ended is in verify.jsonl
+verified() {
+    [ -z "${DRY:-}" ] && train=$work/c10/train.pack test=$work/c10/test.pack how="--device cuda --net resnet18 --batch 256 --epochs 6" ||
+        { train=$work/out/c10/dry_train.pack test=$work/out/c10/dry_test.pack how="--device cpu --net small --batch 16 --epochs 1"; }
+    started=$(date +%s.%N)
+    timeout -k 5 "$(left "$1")" python3 -m warpwright verify "$train" "$work/protected" --test "$test" $how --crop 4 --flip --lanes 3 --seeds 1 \
+        --store "$work/out/c10/verify.jsonl" --report "$work/verify.html" 2>&1 | tee -a "$work/out/c10/verify.txt"
+    echo "verify: code ${PIPESTATUS[0]}, $(python3 -c "import time; print(f'{time.time() - $started:.1f}')") s" | tee -a "$work/out/c10/verify.txt"
+    cp "$work/verify.html" "$out/" 2>/dev/null
+    keep
+}
+
+pages="benchmarks/results/cwc_apart_h200 benchmarks/results/cwc_cifar_h200"
+seeds="--presets apart --known $pages --lanes 2 --adversary-steps 2
+    --epochs short=3,processed=3,keyless=3,fractions=4,fine-tuning=3,architectures=3,wide-adversarial=1,self-supervised=20
+    --seeds processed=3,keyless=3,fractions=3,architectures=3,wide-adversarial=3,self-supervised=3"
+
+of_imagenette() {
+    run im64 5 $seeds --parts adversarial --set "Imagenette, 64 pixels" --batch 128 --beside 1 --epochs adversarial=6 --seeds adversarial=3
+}
+
 (while sleep 5; do keep; done) >/dev/null 2>&1 &  # a reader of our output need not wait for its last sleep
 keeper=$!
 for earlier in "$sets"/cwc-*.tgz; do  # several may hold a store of one name: what a training was, its key says
     [ -f "$earlier" ] || continue
     mkdir -p "$work/earlier" && tar xzf "$earlier" -C "$work/earlier"
-    for store in "$work"/earlier/*/store-*.jsonl; do
+    for store in "$work"/earlier/*/store-*.jsonl "$work"/earlier/*/verify.jsonl; do
         [ -f "$store" ] || continue
         mkdir -p "$work/out/$(basename "$(dirname "$store")")" && cat "$store" >>"$work/out${store#"$work/earlier"}"
+    done
+    for archive in "$work"/earlier/*/front.db; do
+        [ ! -f "$archive" ] || { mkdir -p "$work/out/$(basename "$(dirname "$archive")")" && cp "$archive" "$work/out${archive#"$work/earlier"}"; }
     done
     rm -rf "$work/earlier"
 done
@@ -172,17 +207,37 @@ hundred)  # 100 epochs by the authors' recipe, alone on its GPU
     unpack c10
     run c10 5 --presets apart --parts hundred --lanes 1
     ;;
-verify)  # how long `warpwright verify` takes on 50,000 images, alone on its GPU: four sets, two estimates and three counter-measures
+verify)  # how long `warpwright verify` takes on 50,000 images, alone on its GPU
     unpack c10
-    [ -z "${DRY:-}" ] && train=$work/c10/train.pack test=$work/c10/test.pack how="--device cuda --net resnet18 --batch 256 --epochs 6" ||
-        { train=$work/out/c10/dry_train.pack test=$work/out/c10/dry_test.pack how="--device cpu --net small --batch 16 --epochs 1"; }
-    python3 -m warpwright key new --out "$work/key"
-    python3 -m warpwright protect "$train" "$work/protected" --key "$work/key" --preset apart --manifest "$work/manifest.jsonl"
-    started=$(date +%s.%N)
-    timeout -k 5 "$(left 5)" python3 -m warpwright verify "$train" "$work/protected" --test "$test" $how --crop 4 --flip --lanes 3 --seeds 1 \
-        --store "$work/out/c10/verify.jsonl" --report "$work/verify.html" 2>&1 | tee -a "$work/out/c10/verify.txt"
-    echo "verify: code ${PIPESTATUS[0]}, $(python3 -c "import time; print(f'{time.time() - $started:.1f}')") s" | tee -a "$work/out/c10/verify.txt"
-    cp "$work/verify.html" "$out/" 2>/dev/null
+    protected
+    verified 5
+    ;;
+alone)  # `hundred`, `verify`, each alone on its GPU, and in what is left of the time what `last` does of CIFAR-10 and of 64 pixels
+    unpack c10
+    protected & protecting=$!
+    run c10 120 --presets apart --parts hundred --lanes 1
+    wait "$protecting"
+    verified 5
+    if [ "$(left 0)" -ge 30 ]; then
+        (unpack im64 && of_imagenette) &
+        run c10 5 $seeds --parts processed,keyless,fractions --beside 2
+        wait $!
+    fi
+    ;;
+last)  # what three seeds each lack on the pages, and fine-tuning, which begins with weights trained on CIFAR-100
+    others=()
+    (unpack c100 && run c100 5 $seeds --presets apart,paper --parts pretrained,adversarial,plain --set CIFAR-100 --beside 2 \
+        --epochs pretrained=10,adversarial=3,plain=5 --seeds adversarial=3,plain=3) &
+    others+=($!)
+    (unpack im64 && of_imagenette) &
+    others+=($!)
+    unpack c10 && run c10 5 $seeds --parts processed,keyless,fine-tuning,fractions,wide-adversarial,architectures,self-supervised --beside 2 \
+        --weights "$work/out/c100/pretrained.pt"
+    wait "${others[@]}"
+    ;;
+front)  # the search of the method's choices as a task of the loop: its archive is kept, and another call goes on from it
+    unpack c10
+    run c10 10 --parts front --lanes 2 --front-seconds "$(left 30)" --epochs front=3 --seeds front=1
     ;;
 chosen)
     unpack c10
@@ -196,7 +251,7 @@ rest)
 *)
     kill "$keeper"
     rm -rf "$work"
-    echo "expected first, second, third, fourth, nets, authors, seeds, seeds-100, hundred, verify, rest or chosen, saw $which" >&2
+    echo "expected first, second, third, fourth, nets, authors, seeds, seeds-100, hundred, verify, alone, last, front, rest or chosen, saw $which" >&2
     exit 2
     ;;
 esac

@@ -6,7 +6,8 @@ The time of a pair is the sum of its programs' times as an H200 measured each (c
 follow one another on one stream. An action says at which of the two it is meant, and the second's actions come after the first's, so that a pair of
 programs with 30 recipes each has some 900. Each seed holds out a third of the programs: a policy is trained on pairs of the others, of whose recipes
 it is given a sample, and compared on pairs of those that were held out, of whose recipes all may be proposed. `--tasks`: on pairs of other tasks that
-graph_rows recorded too (`others`), as many for each seed, those with words that the policy never read left out. Nothing is measured here.
+graph_rows recorded too (`others`), as many for each seed, those with words that the policy never read left out; with `--policy` a policy as it is,
+trained on no pairs, is compared on these, or on pairs of all programs where there are none. Nothing is measured here.
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ def one_seed(parts: Sequence[Part], seed: int, out: Path, steps: int) -> tuple[P
 
 
 def others(policy: Policy, files: Sequence[Path], rate: float, seed: int) -> list[RecordedTask]:
-    """Return pairs of recorded tasks whose words the policy read."""
+    """Return pairs of recorded tasks whose words the policy read; none where there are no files."""
     lines = [line for line in records.lines_of(files) if abs(large.drift(line)) <= large.MOVED]
     parts = parts_of([row for line in lines for row in records.rows_of(line, rate)])
     read = [part for part in parts if not policy.unread(part.task.asking().program)]
@@ -158,6 +159,7 @@ def main() -> None:
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--runs", type=int, default=5, help="of each proposer on each pair (%(default)s)")
     parser.add_argument("--steps", type=int, default=60, help="of contrastive training (%(default)s)")
+    parser.add_argument("--policy", type=Path, help="folder of a trained policy, compared as it is")
     parser.add_argument("--tasks", type=Path, nargs="+", default=[], help="what graph_rows recorded of other tasks")
     parser.add_argument("--rate", type=float, default=4242.0, help="GB/s that copying moves on their GPU (%(default)s)")
     parser.add_argument("--asked", default=",".join(large.ASKED), help="how the policy is asked, comma-separated (%(default)s)")
@@ -166,9 +168,13 @@ def main() -> None:
     parts = parts_of([row for file in read.data.rows for row in rows.read(Path(read.folder) / file)])
     groups: dict[str, Group] = {}
     for seed in map(int, options.seeds.split(",")):
-        policy, asked = one_seed(parts, seed, options.out, options.steps)
-        drawn_tasks = {"pairs": asked} | ({"others": others(policy, options.tasks, options.rate, seed)} if options.tasks else {})
-        for name, tasks in drawn_tasks.items():
+        if options.policy:
+            policy = Policy.load(options.policy)
+            asked = [] if options.tasks else [pair(one, other) for one, other in drawn(parts, COMPARED, rng_of("asked", seed))]
+        else:
+            policy, asked = one_seed(parts, seed, options.out, options.steps)
+        compared = {"pairs": asked, "others": others(policy, options.tasks, options.rate, seed)}
+        for name, tasks in ((name, tasks) for name, tasks in compared.items() if tasks):
             groups.setdefault(name, Group()).take(seed, tasks, large.shares_of(policy, tasks, options.runs, options.asked.split(",")))
         said = {"programs": len(parts), "seeds": options.seeds, "runs": options.runs, "steps": options.steps}
         shown = [row for name, group in groups.items() for row in group.rows(name, said)]

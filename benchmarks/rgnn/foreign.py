@@ -52,7 +52,7 @@ def graph_encoder(m: ModuleType, random: torch.Generator, device: torch.device) 
     edges = torch.randint(20, (2, 6000), generator=random) + start
     kind, x = torch.randint(3, (6000,), generator=random).to(device), torch.randn(2000, 16, generator=random).to(device)
     batch, edges = (torch.arange(2000) // 20).to(device), edges.int().to(device)
-    return m.GenericGraphEncoder(16), lambda model: sum(y.square().mean() for y in model(x, edges, kind, batch))  # type: ignore[misc,return-value]
+    return m.GenericGraphEncoder(16), lambda model: torch.stack([y.square().mean() for y in model(x, edges, kind, batch)]).sum()
 
 
 def gene_predictor(m: ModuleType, random: torch.Generator, device: torch.device) -> tuple[Any, Loss]:
@@ -87,9 +87,11 @@ def hgt_kge(m: ModuleType, random: torch.Generator, device: torch.device) -> tup
     kinds = [("person", "made", "work"), ("work", "by", "person"), ("person", "lives", "place"), ("place", "of", "person"),
              ("work", "cites", "work"), ("place", "near", "place")]  # fmt: skip
     sizes = (9000, 9000, 4000, 4000, 12000, 0)
-    edges = {k: torch.stack([torch.randint(counts[e], (n,), generator=random) for e in (k[0], k[2])]).to(device) for k, n in zip(kinds, sizes, strict=True)}
+    pairs = [torch.stack([torch.randint(counts[e], (n,), generator=random) for e in (k[0], k[2])]) for k, n in zip(kinds, sizes, strict=True)]
+    edges = {kind: pair.to(device) for kind, pair in zip(kinds, pairs, strict=True)}
     rows = {kind: torch.randn(n, 32, generator=random).to(device) for kind, n in counts.items()}
-    return m.HGTEncoder((list(counts), kinds), 32, 64, dropout=0.0), lambda model: sum(y.square().mean() for y in model(rows, edges).values())  # type: ignore[misc,return-value]
+    encoder = m.HGTEncoder((list(counts), kinds), 32, 64, dropout=0.0)
+    return encoder, lambda model: torch.stack([y.square().mean() for y in model(rows, edges).values()]).sum()
 
 
 def lean_hgt(m: ModuleType, random: torch.Generator, device: torch.device) -> tuple[Any, Loss]:
@@ -164,8 +166,10 @@ def row_of(name: str, m: ModuleType, device: torch.device, steps: int) -> dict[s
         ours, own_ms = trained(other, loss_of, steps)
     losses, ms = trained(model, loss_of, steps)
     apart = max(abs(a - b) / max(abs(b), 1e-12) for a, b in zip(ours, losses, strict=True))
-    row = {"first loss": round(losses[0], 4), "last loss": round(losses[-1], 4), "last loss, accelerated": round(ours[-1], 4),
-           "largest difference": float(f"{apart:.2g}"), "ms a step": round(ms, 2), "accelerated": round(own_ms, 2), "times": round(ms / own_ms, 2)}  # fmt: skip
+    row: dict[str, Any] = {
+        "first loss": round(losses[0], 4), "last loss": round(losses[-1], 4), "last loss, accelerated": round(ours[-1], 4),
+        "largest difference": float(f"{apart:.2g}"), "ms a step": round(ms, 2), "accelerated": round(own_ms, 2), "times": round(ms / own_ms, 2),
+    }  # fmt: skip
     row["note"] = "; ".join(sorted({str(w.message)[:120] for w in said if "warpwright" in str(w.message)}))
     if name == "aifb_explained":
         plain, found = explained(m, False, device), explained(m, True, device)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -136,8 +137,8 @@ class Bench:
         return calls
 
     def baseline(self, seed: int) -> Worker:
-        """Return the baseline's worker of a comparison: every pair of workers comes in time, where their numbers share no divisor."""
-        return self.beside[seed % len(self.beside)]
+        """Return the baseline's worker of a comparison."""
+        return self.beside[pair_of(seed, len(self.candidates), len(self.beside))[1]]
 
     def compared(self, regime: str, seconds: float, seed: int) -> Measurement:
         """Make one comparison, with a new candidate's worker or the next of those that were built."""
@@ -150,6 +151,11 @@ class Bench:
                     candidate, {"eager": baseline}, self.judge.fresh, seconds=seconds, floor_seconds=0.0,
                     overhead_seconds=self.overhead / calls, rng=Random(seed),
                 )  # fmt: skip
+
+
+def pair_of(seed: int, workers: int, beside: int) -> tuple[int, int]:
+    """Return the numbers of a comparison's two processes: every pair comes in time, whatever divisors their numbers share."""
+    return (seed % workers, (seed + seed // math.lcm(workers, beside)) % beside) if workers else (seed, seed % beside)
 
 
 @contextmanager
@@ -236,7 +242,8 @@ def main() -> None:
                                 loose = bool(chosen.unplaced) and seed % chosen.unplaced == chosen.unplaced - 1
                                 timed.placed = (lambda worker: False) if loose else PLACED
                                 rows.append(row_of(bench.compared(regime, chosen.seconds, seed), time.monotonic() - started) | {"placed": not loose})
-                                pair = {"beside": seed % chosen.beside, "worker": seed % chosen.workers if chosen.workers else seed}
+                                worker, beside = pair_of(seed, chosen.workers, chosen.beside)
+                                pair = {"beside": beside, "worker": worker}
                                 write({"regime": regime, "machine": load, "task": name, "run": seed, **pair, **rows[-1]})
                             for placed in (True, False):
                                 if own := [row for row in rows if row["placed"] is placed]:

@@ -50,10 +50,10 @@ def compared(subject: Subject, overhead: float) -> dict[str, Any]:
 
     As the evaluator does: made ready on the core of a pass, which the parent keeps off, both waiting busily for as long, less an empty call alike.
     """
-    waits = timed.busy_waits(subject.worker)[1]
+    waits, quick = timed.busy_waits(subject.worker)[1], placement.QuickCores()
 
     def singly() -> list[float]:
-        spans, place = [], random.random()  # as the evaluator's passes have one
+        spans, place = [], quick.place(random.random())  # as the evaluator's passes have one
         for _ in range(BLOCK_CALLS):
             with started_at(subject, place):
                 subject.prepare("call", flush=True, slot="same", spin=SPIN)
@@ -66,7 +66,7 @@ def compared(subject: Subject, overhead: float) -> dict[str, Any]:
     calls = max(6, min(200, round(SPAN * 1e6 / row["single"]["plain"])))
 
     def streamed() -> list[float]:
-        place = random.random()
+        place = quick.place(random.random())
         with started_at(subject, place):
             subject.line_up(calls, False, SPIN)
         with placement.aside(place):

@@ -3,17 +3,19 @@
     python -m benchmarks.timing.cores --device cuda --calls 128,32 --limit 75 --out $OUT
     python -m benchmarks.timing.cores --device cpu --baselines eager --calls 20,5 --limit 40 --out /tmp/cores
 
-The right program of `speed` beside baselines of its task, in passes as the evaluator makes them, in three ways, sixteen passes each in random order:
+The right program of `speed` beside baselines of its task, in passes as the evaluator makes them, in several ways, sixteen passes each:
 
     sixteen  all sixteen passes on one core, drawn anew for the next sixteen
     each     a core for each pass
     one      the same core in all passes of this way
+    quick    on one core as long as a loop of the parent's is quick there, as the evaluator does (`placement.QuickCores`)
 
-With several numbers of `--calls` in a turn the first is for all ways, the others for a core for each pass alone. A row for each pass: the core,
-seconds of a call of each program, and of each step. Then for each way and baseline the spread of the pairs' log-ratios, their correlation time, the
-spread of the medians of sixteen, half of the interval that so many pairs give, and the seconds of these pairs; the spread of what a line through the
-first baseline's own times leaves of the other pairs ("less the host's": how much of it is the host's speed, which both share); and how far each core
-stands from the others. `--limit` is for all.
+With several numbers of `--calls` in a turn the first is for all ways, the others for the last way of `--ways` alone. A row for each pass: the core,
+seconds of a call of each program, of the parent's loop on that core just before, and of each step. Then for each way and baseline the spread of the
+pairs' log-ratios, their correlation time, the spread of the medians of sixteen, half of the interval that so many pairs give, and their seconds;
+the spread of what a line through the first baseline's own times leaves of the other pairs ("less the host's": how much of it is the host's speed,
+which both share); the correlation of the loop's seconds with the baseline's ("loop and baseline"); and how far each core stands from the others.
+`--limit` is for all.
 """
 
 from __future__ import annotations
@@ -40,23 +42,27 @@ from warpwright.timing.device_lock import DeviceLock
 from warpwright.timing.facts import device_facts
 from warpwright.timing.sequential import LOOK_ERROR, bound, correlation_time, median, spread
 from warpwright.verifier import streamed, timed, verify
-from warpwright.workers.placement import core
+from warpwright.workers.placement import QuickCores, core, cores, seconds_on
 from warpwright.workers.sandbox import Role, Worker, up
 
-WAYS = ("sixteen", "each", "one")
+WAYS = ("sixteen", "each", "one", "quick")
 PASSES = 16
 CANDIDATE = "candidate"
 
 
-def place_of(way: str, number: int, before: float, fixed: float, rng: random.Random) -> float:
+def place_of(way: str, number: int, before: float, fixed: float, rng: random.Random, quick: QuickCores) -> float:
     """Return the place of pass `number` of a stretch, after one at `before`."""
     if way == "one":
         return fixed
+    if way == "quick":
+        return before if number and quick.still(before) else quick.place(rng.random())
     return rng.random() if way == "each" or number == 0 else before
 
 
 def timed_pass(judge: verify.Judge, programs: Mapping[str, streamed.StreamedProgram], order: list[str], place: float) -> dict[str, Any]:
     """Make one pass; return its row."""
+    loop = seconds_on(core(place))
+    os.sched_setaffinity(0, cores())
     began = time.perf_counter()
     inputs = judge.fresh()
     steps, seconds = {"inputs": time.perf_counter() - began}, {}
@@ -66,39 +72,47 @@ def timed_pass(judge: verify.Judge, programs: Mapping[str, streamed.StreamedProg
         ready = time.perf_counter()
         seconds[name] = programs[name].go()
         steps[f"{name}: prepare"], steps[f"{name}: calls"] = ready - at, time.perf_counter() - ready
-    return {"core": core(place), "order": order, "seconds": seconds, "steps": {name: round(one, 6) for name, one in steps.items()}}
+    return {"core": core(place), "loop": loop, "order": order, "seconds": seconds, "steps": {name: round(one, 6) for name, one in steps.items()}}
 
 
 def passes(
-    judge: verify.Judge, programs: Mapping[str, streamed.StreamedProgram], calls: list[int], rng: random.Random, left: Callable[[], float]
+    judge: verify.Judge, programs: Mapping[str, streamed.StreamedProgram], ways: list[tuple[str, int]], rng: random.Random, left: Callable[[], float]
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of passes until there is no time; those of the first stretch of each way are a warm-up."""
-    timed.SAME_PLACE = 1  # the places are this script's
-    names, fixed, stretch = list(programs), rng.random(), 0
+    timed.places = lambda device: AsTold()  # type: ignore[assignment]
+    names, fixed, stretch, quick = list(programs), rng.random(), 0, QuickCores()
     while left() > 0:
-        for way, turn in rng.sample(chosen_ways(calls), len(chosen_ways(calls))):
+        for way, turn in rng.sample(ways, len(ways)):
             place, order = 0.0, names
             for program in programs.values():
                 program.calls = turn
             for number in range(PASSES):
                 if left() <= 0:
                     return
-                place = place_of(way, number, place, fixed, rng)
+                place = place_of(way, number, place, fixed, rng, quick)
                 order = rng.sample(names, len(names)) if number % 2 == 0 else order[::-1]
                 row = {"way": way, "calls": turn, "stretch": stretch, "warm-up": stretch == 0}
                 yield {**row, **timed_pass(judge, programs, order, place)}
         stretch += 1
 
 
-def chosen_ways(calls: list[int]) -> list[tuple[str, int]]:
+class AsTold:
+    """Places that are this script's."""
+
+    def kept(self, drawn: float) -> float:
+        """Return it."""
+        return drawn
+
+
+def chosen_ways(ways: list[str], calls: list[int]) -> list[tuple[str, int]]:
     """Return the ways, each with the calls of a turn."""
-    return [*((way, calls[0]) for way in WAYS), *(("each", number) for number in calls[1:])]
+    return [*((way, calls[0]) for way in ways), *((ways[-1], number) for number in calls[1:])]
 
 
 def summary(rows: list[dict[str, Any]], way: str, calls: int, baseline: str, host: str) -> dict[str, Any]:
     """Return the row of a table: what the pairs of one way say of the candidate beside a baseline. `host`: who tells the host's speed."""
     own = [row for row in rows if (row["way"], row["calls"]) == (way, calls) and not row["warm-up"]]
-    if not own:
+    if len(own) < 2:
         return {"way": way, "calls": calls, "beside": baseline, "left out": "no time"}
     pairs = [math.log(row["seconds"][baseline] / row["seconds"][CANDIDATE]) for row in own]
     stretches: dict[int, list[float]] = {}
@@ -116,6 +130,7 @@ def summary(rows: list[dict[str, Any]], way: str, calls: int, baseline: str, hos
         "candidate us": round(1e6 * median([row["seconds"][CANDIDATE] for row in own]), 1),
         "baseline us": round(1e6 * median([row["seconds"][baseline] for row in own]), 1),
         "candidate's spread": round(spread([math.log(row["seconds"][CANDIDATE]) for row in own]), 4),
+        "loop and baseline": round(statistics.correlation([row["loop"] for row in own], [row["seconds"][baseline] for row in own]), 2),
         "baseline's spread": round(spread([math.log(row["seconds"][baseline]) for row in own]), 4),
     }  # fmt: skip
 
@@ -177,7 +192,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--baselines", default="eager,compile", help="names, joined by commas (%(default)s)")
-    parser.add_argument("--calls", default="50", help="in a turn; more numbers, joined by commas, for a core for each pass alone")
+    parser.add_argument("--ways", default=",".join(WAYS), help="joined by commas (%(default)s)")
+    parser.add_argument("--calls", default="50", help="in a turn; more numbers, joined by commas, for the last way alone")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds in all")
     parser.add_argument("--out", type=Path, required=True)
     chosen = parser.parse_args()
@@ -191,12 +207,13 @@ def main() -> None:
     write({"part": "conditions", "when": datetime.now(UTC).isoformat(timespec="seconds"), "load": os.getloadavg()[0], **device_facts(device)})
     rows: list[dict[str, Any]] = []
     names, calls = chosen.baselines.split(","), [int(number) for number in chosen.calls.split(",")]
+    each = chosen_ways(chosen.ways.split(","), calls)
     with opened(device, names, calls[0]) as (judge, programs), DeviceLock(device).exclusive():
         write({"part": "opened", "seconds left": round(end - time.monotonic(), 1)})
-        for row in passes(judge, programs, calls, random.Random(), lambda: end - time.monotonic()):
+        for row in passes(judge, programs, each, random.Random(), lambda: end - time.monotonic()):
             rows.append(row)
             write(row)
-        ways = [summary(rows, way, turn, name, names[0]) for name in names for way, turn in chosen_ways(calls)]
+        ways = [summary(rows, way, turn, name, names[0]) for name in names for way, turn in each]
         for row in [*ways, *(by_core(rows, name) for name in names), parts([row for row in rows if row["calls"] == calls[0]])]:
             write(row)
             print(json.dumps(row), flush=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -41,6 +42,24 @@ def test_an_answer_is_paid_what_was_recorded(records: list[Record]) -> None:
 def test_nothing_to_learn_from_is_refused() -> None:
     with pytest.raises(UsageError, match="verified variants"):
         language.examples([], 0)
+
+
+def test_answers_are_paid_by_several_evaluators_in_turn(records: list[Record], monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+
+    class Stub:
+        def __init__(self, where: Any) -> None:
+            self.where = where
+            made.append(self)
+
+        def score(self, text: str) -> Any:
+            return SimpleNamespace(score=float(len(text)) if self.where.server == "a:1" else 0.0)
+
+    monkeypatch.setattr(language, "Judge", Stub)
+    [task] = language.tasks_of(records)
+    paid = language.evaluated([task], [("a:1", "secret"), ("b:2", "other")], "cuda")
+    assert [paid(task.name, "four") for _ in range(4)] == [4.0, 0.0, 4.0, 0.0]
+    assert [(one.where.task, one.where.server, one.where.token) for one in made] == [(str(EXAMPLE), "a:1", "secret"), (str(EXAMPLE), "b:2", "other")]
 
 
 def test_a_tiny_model_trains_merges_and_loads(records: list[Record], tmp_path: Path) -> None:

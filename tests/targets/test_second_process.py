@@ -36,15 +36,18 @@ def test_what_is_claimed_is_the_smaller_speed_up(other: float) -> None:
     assert both.conditions["speedup_over_second_process"] == other and "note" not in both.conditions
 
 
-def test_only_small_speed_ups_on_a_gpu_with_time_left_are_found_again() -> None:
-    bench: Any = SimpleNamespace(left=100.0, has_free_cores=True, firm=True)
+def test_only_small_speed_ups_with_time_left_are_found_again() -> None:
+    bench: Any = SimpleNamespace(left=100.0, has_free_cores=True, firm=True, place="cuda:0")
     assert second_process.wanted(bench, measured(1.2))
     assert not second_process.wanted(bench, measured(second_process.CONFIRM_BELOW))
     assert not second_process.wanted(bench, replace(measured(1.2), verdict="UNSURE"))
     for other in ({"left": 5.0}, {"has_free_cores": False}):
         assert not second_process.wanted(SimpleNamespace(**{**vars(bench), **other}), measured(1.2))  # type: ignore[arg-type]
-    audited: Any = SimpleNamespace(left=5.0, has_free_cores=True, firm=False)
+    audited: Any = SimpleNamespace(left=5.0, has_free_cores=True, firm=False, place="cuda:0")
     assert second_process.wanted(audited, measured(1.2)), "within a plan that is not firm no small speed-up is claimed without it"
+    on_host = {"has_free_cores": False, "place": "cpu"}
+    for one, wanted in ((audited, True), (bench, False)):
+        assert second_process.wanted(SimpleNamespace(**{**vars(one), **on_host}), measured(1.2)) is wanted  # type: ignore[arg-type]
 
 
 def test_what_half_the_time_leaves_unsure_but_above_one_still_holds() -> None:

@@ -122,6 +122,25 @@ def test_infinities_leave_every_row_a_number(name: str) -> None:
     assert bool(x.isinf().any()) and bool(x.isfinite().any(-1).all()) and not bool(x.isnan().any())
 
 
+@pytest.mark.parametrize(("name", "decades"), distributions.GRADED.items())
+def test_rows_are_of_many_sizes(name: str, decades: float) -> None:
+    values = torch.randn(128, 64)
+    [usual], [graded] = (distributions.redistribute([values], name, 3, mild=mild) for mild in (True, False))
+    first = 128 // distributions.CALM_PART if name in distributions.CALM else 0
+    shares = (graded / usual)[first:].amax(1)
+    assert bool((shares[::2] == 1).all()) and bool((shares[1::2] < 1).all())
+    assert bool(torch.isfinite(graded.square()).all()) and float(graded.abs().amin(1).min()) > 1e-20
+    sizes = -shares[1::2].log10()
+    assert sizes.min() < decades / 8 and sizes.max() > 7 * decades / 8 and sizes.max() <= decades
+
+
+@pytest.mark.parametrize("name", distributions.GRADED)
+def test_what_has_no_rows_has_one_size(name: str) -> None:
+    for values in (torch.randn(64), torch.randn(()), torch.randn(1, 64), torch.randn(4, 0)):
+        one, other = (distributions.redistribute([values], name, 3, mild=mild) for mild in (True, False))
+        assert torch.equal(one[0], other[0])
+
+
 def test_every_distribution_has_its_cases() -> None:
     task = Task("any", "/nowhere/any.py")
     names = [case.name for case in cases(task, 5)]

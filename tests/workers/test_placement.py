@@ -65,6 +65,7 @@ def test_who_has_not_the_turn_keeps_off_the_core_of_the_pass() -> None:
 
 def test_on_a_gpu_other_candidates_are_kept_off_the_core_of_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: 16)
+    monkeypatch.setattr(timed.placement, "QuickCores", AnyCore)
     monkeypatch.setattr(timed.placement, "started_at", lambda pid, place: nullcontext())
     monkeypatch.setattr(timed.TimedProgram, "_lay_out", lambda *_: None)
     kept: list[tuple[int, float]] = []
@@ -135,7 +136,7 @@ def test_programs_on_a_gpu_that_wait_busily_are_put_on_the_core_of_their_pass(mo
     monkeypatch.setattr(timed.placement, "started_at", lambda pid, place: seen.append(("started", place)) or nullcontext())
     monkeypatch.setattr(timed.placement, "aside", lambda place: seen.append(("aside", place)) or nullcontext())
     monkeypatch.setattr(timed.TimedProgram, "_lay_out", lambda *_: None)
-    timed.places.cache_clear()
+    monkeypatch.setattr(timed, "places", lambda device: timed.Places(AnyCore()))  # type: ignore[arg-type]
     for count, expected in ((16, [("started", 0.25), ("aside", 0.25)]), (2, [])):
         monkeypatch.setattr(os, "cpu_count", lambda count=count: count)
         program = timed.TimedProgram(SimpleNamespace(), worker, "candidate")  # type: ignore[arg-type]
@@ -145,16 +146,55 @@ def test_programs_on_a_gpu_that_wait_busily_are_put_on_the_core_of_their_pass(mo
         seen.clear()
 
 
+class AnyCore:
+    """All cores are as quick as each other, but that at `slow` at the looks of these numbers."""
+
+    def __init__(self, *slow: int) -> None:
+        self.slow, self.looks = slow, 0
+
+    def place(self, drawn: float) -> float:
+        return drawn
+
+    def still(self, place: float) -> bool:
+        self.looks += 1
+        return self.looks not in self.slow
+
+
 def test_on_a_gpu_many_passes_share_a_core(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timed, "SAME_PLACE", 3)
-    places = timed.Places()
     drawn = [0.1, 0.1, 0.2, 0.2, 0.3, 0.3, 0.4, 0.4, 0.5]
+    places = timed.Places(AnyCore())  # type: ignore[arg-type]
     assert [places.kept(place) for place in drawn] == [0.1] * 6 + [0.4] * 3
+    places = timed.Places(AnyCore(1))  # type: ignore[arg-type]
+    assert [places.kept(place) for place in drawn] == [0.1] * 2 + [0.2] * 6 + [0.5], "a core that somebody else took is left"
+
+
+def test_cores_that_somebody_else_slows_down_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = {3: 1.0, 5: 1.3, 6: 1.1, 9: 2.0}
+    monkeypatch.setattr(placement, "cores", lambda: list(taken))
+    monkeypatch.setattr(placement, "seconds_on", lambda chosen: taken[chosen])
+    monkeypatch.setattr(placement, "_move", lambda thread, wanted: None)
+    quick = placement.QuickCores()
+    assert {placement.core(quick.place(drawn)) for drawn in (0.0, 0.2, 0.49, 0.5, 0.99)} == {3, 6}
+    assert quick.still(quick.place(0.0))
+    taken[3] = 1.2
+    assert not quick.still(0.0), "beside what the quickest one took"
+    taken |= {6: 1.5}
+    assert placement.core(quick.place(0.9)) == 5, "where all are slower now, the quickest of these count"
+
+
+def test_a_loop_of_ours_is_timed_on_each_core_and_this_thread_is_free_again() -> None:
+    before = os.sched_getaffinity(0)
+    quick = placement.QuickCores()
+    assert placement.core(quick.place(0.5)) in before and os.sched_getaffinity(0) == before
+    quick.still(0.0)
+    assert os.sched_getaffinity(0) == before
 
 
 def test_each_gpu_has_places_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two evaluators of one process, on a GPU each, take turns."""
     monkeypatch.setattr(timed, "SAME_PLACE", 2)
+    monkeypatch.setattr(timed.placement, "QuickCores", AnyCore)
     timed.places.cache_clear()
     drawn = ((0.1, "cuda:0"), (0.6, "cuda:1"), (0.2, "cuda:0"), (0.7, "cuda:1"), (0.3, "cuda:0"))
     assert [timed.places(device).kept(place) for place, device in drawn] == [0.1, 0.6, 0.1, 0.6, 0.3]

@@ -37,17 +37,18 @@ microseconds. With a core for each pass a softmax of 28 us read 95 us on an H200
 
 
 class Places:
-    """The place of the passes at hand, which all programs of a pass share."""
+    """The place of the passes at hand, which all programs of a pass share: on a core that is quick at the time."""
 
-    def __init__(self) -> None:
+    def __init__(self, cores: placement.QuickCores | None = None) -> None:
+        self._cores = cores or placement.QuickCores()
         self._drawn = self._place = -1.0
         self._passes = 0
 
     def kept(self, drawn: float) -> float:
-        """Return the place of the pass that `drawn` was drawn for: an earlier one's, but for the first of every SAME_PLACE passes."""
+        """Return the place of the pass that `drawn` was drawn for: an earlier one's, as long as its core is quick, for SAME_PLACE passes at most."""
         if drawn != self._drawn:
-            if self._passes % SAME_PLACE == 0:
-                self._place = drawn
+            if self._passes % SAME_PLACE == 0 or not self._cores.still(self._place):
+                self._place, self._passes = self._cores.place(drawn), 0
             self._drawn, self._passes = drawn, self._passes + 1
         return self._place
 
@@ -231,6 +232,7 @@ def call_overhead(worker: Worker, calls: int = 51) -> float:
     """
     seconds, waits = [], busy_waits(worker)
     place, put = random.random(), placed(worker)
+    place = places(worker.device).kept(place) if put and worker.device != "cpu" else place
     for _ in range(calls):
         with placement.started_at(worker.pid, place) if put else nullcontext():
             prepare_call(worker, None, None, flush=worker.device != "cpu", spin=waits[0])

@@ -18,7 +18,7 @@ from warpwright.domains.rgnn.front import trace
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.interpret import interpret
 from warpwright.domains.rgnn.lattice import Domain
-from warpwright.domains.rgnn.nn import HGTConv
+from warpwright.domains.rgnn.nn import HGTConv, hgt
 from warpwright.domains.rgnn.plan import Options
 
 
@@ -93,24 +93,26 @@ def test_a_layer_takes_the_kernels_where_that_is_asked_for(launches: kernels.Lau
 @pytest.mark.compiler
 @pytest.mark.parametrize("reach", [slice(None), slice(0, 2)], ids=["all types", "a type without edges into it"])
 @pytest.mark.parametrize("leaves", [True, False], ids=["rows want gradients", "rows want none"])
+@pytest.mark.parametrize(("width", "few"), [(12, 1 << 18), (8, 1 << 18), (8, 1)], ids=["narrower", "small", "large"])
 def test_a_layer_multiplies_weights_first_where_all_rows_have_one_width(
-    launches: kernels.Launches, monkeypatch: pytest.MonkeyPatch, reach: slice, leaves: bool
+    launches: kernels.Launches, monkeypatch: pytest.MonkeyPatch, reach: slice, leaves: bool, width: int, few: int
 ) -> None:
     taken: list[torch.device] = []
+    monkeypatch.setattr(hgt, "FEW", few)
     monkeypatch.setattr(of_rows, "launches", lambda device: taken.append(device) or launches)
     torch.manual_seed(0)
     sizes = {"a": 9, "b": 7, "c": 5}
     relations = [("a", "to", "b"), ("b", "of", "a"), ("a", "in", "c"), ("c", "with", "c")]
     edges = {r: torch.stack([torch.randint(sizes[kind], (40,)) for kind in (r[0], r[-1])]) for r in relations[reach]}
-    module = HGTConv(12, 8, (list(sizes), relations))
+    module = HGTConv(width, 8, (list(sizes), relations))
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.add_(torch.randn_like(parameter) / 4)
-    rows = {kind: torch.randn(n, 12, requires_grad=leaves) for kind, n in sizes.items()}
+    rows = {kind: torch.randn(n, width, requires_grad=leaves) for kind, n in sizes.items()}
     results = []
     for options in (Options(attend=False), Options(attend=True)):
         module.options = options
-        out = torch.cat(list(module(rows, edges).values()))
+        out = torch.cat([x for kind, x in module(rows, edges).items() if kind != "b"])  # no loss reads one of them
         found = torch.autograd.grad(out.square().sum(), [*(rows.values() if leaves else ()), *module.parameters()], allow_unused=True)
         results.append([out, *(torch.zeros(()) if x is None else x for x in found)])
     assert len(taken) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -171,6 +172,32 @@ def test_side_by_side_is_the_same_as_one_after_the_other() -> None:
     assert found == {job.key: train(plan(), job.seed) for job in jobs}
     assert seen[-1].done == 3 and seen[-1].left == pytest.approx(0, abs=1e-6)
     assert "job 0 1/3" in seen[0].text and "left" in seen[0].text
+
+
+def test_the_next_plan_is_made_while_others_train_and_never_two_at_once() -> None:
+    making, most, order = 0, 0, list[tuple[str, bool]]()
+    main = threading.get_ident()
+
+    def made(name: str) -> Plan:
+        nonlocal making, most
+        making, most = making + 1, max(most, making + 1)
+        order.append((name, threading.get_ident() == main))
+        time.sleep(0.01)
+        making -= 1
+        return plan()
+
+    def broken() -> Plan:
+        raise UsageError("expected images, saw none")
+
+    jobs = [Job(str(seed), lambda seed=seed: made(str(seed)), seed) for seed in range(5)]  # type: ignore[misc]
+    begun_only = ("2", False)  # by the other thread; when its turn comes there is no time left
+    fits = lambda job: job.key != "2" or begun_only not in order  # noqa: E731
+    found = {job.key: outcome for job, outcome in side_by_side.outcomes(jobs, 2, fits=fits)}
+    assert set(found) == {"0", "1", "3", "4"} and most == 1
+    assert order[:3] == [("0", True), ("1", True), begun_only] and {name for name, _ in order[3:]} == {"3", "4"}
+    assert found["3"] == train(plan(), 3)
+    with pytest.raises(UsageError, match="saw none"):
+        list(side_by_side.outcomes([jobs[0], Job("broken", broken, 1)]))
 
 
 def test_a_killed_run_goes_on_within_a_training_and_ends_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

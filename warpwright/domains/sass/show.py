@@ -82,7 +82,7 @@ def text(schedule: Schedule) -> str:
 
 
 def side_by_side(before: Schedule, after: Schedule) -> str:
-    """Return two schedules of one kernel beside one another; only blocks that differ."""
+    """Return two schedules of one kernel beside one another; only blocks that differ. `|`: another instruction, `~`: another control word."""
     lines = [_head(before.kernel)]
     width = TEXT_WIDTH // 2 + 34
     for (number, old), (_, new) in zip(rows(before), rows(after), strict=True):
@@ -92,6 +92,8 @@ def side_by_side(before: Schedule, after: Schedule) -> str:
         for left, right in zip(old, new, strict=True):
             mark = "|" if left.index != right.index else "~" if left.control != right.control else " "
             lines.append(f"{_short(left):{width}} {mark} {_short(right)}".rstrip())
+    if len(lines) == 1:
+        lines.append("no block differs")
     return "\n".join(lines) + "\n"
 
 

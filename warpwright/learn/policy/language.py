@@ -1,20 +1,25 @@
 """A language model that writes programs, trained on an archive: fine-tuning on verified variants, then GRPO, both with a LoRA adapter of peft.
 
-    python -m warpwright.learn.policy.language --archive FILE --model NAME_OR_FOLDER --out FOLDER [--steps 100] [--rl-steps 100]
+    python -m warpwright.learn.policy.language --archive FILE --model NAME --out FOLDER [--steps 100] [--rl-steps 100] [--server PLACE,PLACE]
 
 The prompt is contrastive, after CUDA-L1 (arXiv 2507.14111, section 2.4): the program, two attempts with their measured speed-ups, and an answer in
-three parts. An answer is paid what the archive says of its program's text; one that the archive does not know is paid the least. For rewards of an
-evaluator, give `paid=` (adapters/trl.py has one over the resident service).
+three parts. An answer is paid what the archive says of its program's text; one that the archive does not know is paid the least. With `--server`
+it is paid what resident evaluators measure, to which answers are dealt in turn, several at once: each a folder or HOST:PORT=TOKEN of
+`warpwright serve`.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
+import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from warpwright.adapters.judge import Judge, Where
 from warpwright.archive import Archive
 from warpwright.base import BASELINE, Record
 from warpwright.errors import MissingExtra, UsageError
@@ -43,6 +48,8 @@ class Written:
     name: str
     original: str
     variants: tuple[Variant, ...]
+    path: str = ""
+    """Of the task's file."""
 
     def paid(self, text: str) -> float:
         """Return the recorded speed-up of a program's text; 0 where none was recorded."""
@@ -68,6 +75,10 @@ class Settings:
     most: float = 4.0
     """Rewards are log2 of the speed-up, clipped to this either way."""
     seed: int = 0
+    at_once: int = 1
+    """Answers whose pay is asked for at once."""
+    vllm: str = ""
+    """`colocate` or `server`: vLLM writes the answers, on the trainer's GPUs or where `trl vllm-serve` runs; "": the trainer's own model."""
 
 
 def tasks_of(records: Sequence[Record]) -> list[Written]:
@@ -81,7 +92,7 @@ def tasks_of(records: Sequence[Record]) -> list[Written]:
         passed = [one for one in group if one.speedup > 0 and one.candidate.actions]
         variants = tuple(Variant(one.candidate.source.text, ", ".join(map(str, one.candidate.actions)), one.speedup) for one in passed)
         if first is not None and variants:
-            tasks.append(Written(first.task.name, first.candidate.source.text, variants))
+            tasks.append(Written(first.task.name, first.candidate.source.text, variants, first.task.path))
     return tasks
 
 
@@ -123,6 +134,22 @@ Paid = Callable[[str, str], float]
 """The speed-up of a program's text, by the task's name and the text; 0 where it did not pass."""
 
 
+def evaluated(tasks: Sequence[Written], servers: Sequence[tuple[str, str]], device: str) -> Paid:
+    """Return what pays the speed-up that resident evaluators measure; texts are dealt to `servers`, places and their tokens, in turn."""
+    paths = {task.name: task.path for task in tasks}
+    judges: dict[tuple[str, str], Judge] = {}
+    turns, lock = itertools.count(), threading.Lock()
+
+    def paid(name: str, text: str) -> float:
+        with lock:
+            server, token = servers[next(turns) % len(servers)]
+            if (name, server) not in judges:
+                judges[name, server] = Judge(Where(paths[name], server, token, device=device, baselines=("eager",)))
+        return judges[name, server].score(text).score
+
+    return paid
+
+
 def train(
     tasks: Sequence[Written], model: Any, tokenizer: Any, out: Path, settings: Settings, paid: Paid | None = None
 ) -> Mapping[str, list[float]]:
@@ -147,13 +174,15 @@ def train(
     losses = [line["loss"] for line in first.state.log_history if "loss" in line]
 
     def reward(completions: list[str], task: list[str], **others: Any) -> list[float]:
-        return [rewards.log(pay(name, program_of(text, ("",))), settings.most) for name, text in zip(task, completions, strict=True)]
+        with ThreadPoolExecutor(settings.at_once) as threads:
+            speedups = threads.map(pay, task, [program_of(text, ("",)) for text in completions])
+            return [rewards.log(one, settings.most) for one in speedups]
 
     rows = [{"prompt": question(task, exemplars_of(task, f"{settings.seed} rl {n}")), "task": task.name} for task in tasks for n in range(8)]
     rl = GRPOConfig(
         output_dir=str(out / "contrastive"), max_steps=settings.rl_steps, per_device_train_batch_size=settings.group, num_generations=settings.group,
         max_completion_length=settings.answer, scale_rewards="none", loss_type="dr_grpo", bf16=_has_bfloat16(),
-        **{**common, "learning_rate": settings.rl_rate},
+        **{**common, "learning_rate": settings.rl_rate}, **({"use_vllm": True, "vllm_mode": settings.vllm} if settings.vllm else {}),
     )  # fmt: skip
     paid_rewards: list[float] = []
     if settings.rl_steps:
@@ -180,11 +209,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", required=True, type=Path)
     parser.add_argument("--steps", type=int, default=Settings.steps)
     parser.add_argument("--rl-steps", type=int, default=Settings.rl_steps)
+    parser.add_argument("--server", default="", help="resident evaluators that pay for answers: folders or HOST:PORT=TOKEN, comma-separated")
+    parser.add_argument("--device", default="cuda", help="of these (%(default)s)")
+    parser.add_argument("--jobs", type=int, default=8, help="answers that these are asked for at once (%(default)s)")
+    parser.add_argument("--vllm", default="", choices=["", "colocate", "server"], help="have vLLM write the answers")
     options = parser.parse_args(arguments)
     with Archive(options.archive, readonly=True) as archive:
         tasks = tasks_of(archive.records())
     model, tokenizer = load(options.model, False)
-    summary = train(tasks, model, tokenizer, options.out, Settings(steps=options.steps, rl_steps=options.rl_steps))
+    servers = [(place, token) for place, _, token in (one.partition("=") for one in options.server.split(","))]
+    paid = evaluated(tasks, servers, options.device) if options.server else None
+    settings = Settings(steps=options.steps, rl_steps=options.rl_steps, at_once=options.jobs if options.server else 1, vllm=options.vllm)
+    summary = train(tasks, model, tokenizer, options.out, settings, paid)
     print(f"loss {summary['losses'][0]:.3f} -> {summary['losses'][-1]:.3f}; merged model in {options.out}")
 
 

@@ -26,7 +26,7 @@ from torch.utils._pytree import tree_map
 from warpwright.base import Case
 from warpwright.verifier.checks import Certificate
 from warpwright.verifier.judge.on_host import RAISED, is_lost
-from warpwright.verifier.judge.reference import Original, as_tensor, clone, leaves_of
+from warpwright.verifier.judge.reference import CODED, Original, as_tensor, clone, leaves_of
 
 PARAMETER_MUTANTS = 6
 ADVISORY_BYTES = 1 << 30  # beyond this size of output only the decisive mutants are tried
@@ -86,7 +86,13 @@ def _leaves(original: Original, case: Case, state: int) -> list[Any]:
 
 
 def _each(leaves: list[Any], change: Callable[[torch.Tensor], torch.Tensor]) -> list[Any]:
-    return [change(as_tensor(leaf)) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+    return [_changed(leaf, change) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+
+
+def _changed(leaf: torch.Tensor, change: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+    """Return a changed tensor; one that is compared as whole numbers is changed as these are, and stays of its type."""
+    changed = change(as_tensor(leaf))
+    return changed.contiguous().view(leaf.dtype) if leaf.dtype in CODED else changed
 
 
 def _mean(tensor: torch.Tensor) -> torch.Tensor:

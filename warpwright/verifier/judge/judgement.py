@@ -15,7 +15,7 @@ from warpwright.verifier.judge import parts
 from warpwright.verifier.judge.conditioning import examined
 from warpwright.verifier.judge.left_behind import is_excused, states_of_moves
 from warpwright.verifier.judge.oracle import all_finite, describe, errors_apart, errors_of, excess, same_non_finite, scale_of, shares, tolerance
-from warpwright.verifier.judge.reference import NO_ERROR, Answer, Key, Leaf, Original, as_tensor, key_of, widen
+from warpwright.verifier.judge.reference import NO_ERROR, Answer, Key, Leaf, Original, as_tensor, dtype_of, key_of, widen
 from warpwright.workers.tensors import exchange
 
 COARSE_SLACK = 16.0
@@ -195,8 +195,8 @@ def _form_problem(value: Any, tensor: torch.Tensor, leaf: Leaf) -> tuple[str, st
         return "structure", f"expected a {'tensor' if leaf.is_tensor else 'number'}, saw a {type(value).__name__}"
     if tuple(tensor.shape) != leaf.shape:
         return "shape", f"expected shape {leaf.shape}, saw {tuple(tensor.shape)}"
-    if tensor.dtype != leaf.dtype:
-        return "dtype", f"expected dtype {leaf.dtype}, saw {tensor.dtype}"
+    if (seen := dtype_of(value, tensor)) != leaf.dtype:
+        return "dtype", f"expected dtype {leaf.dtype}, saw {seen}"
     if leaf.is_tensor and not tensor.is_contiguous() and not _same_strides(tensor, leaf):
         return "layout", f"expected contiguous memory or the original's strides {leaf.stride}, saw strides {tuple(tensor.stride())}"
     return None

@@ -90,7 +90,7 @@ class Leaf:
     @property
     def is_real(self) -> bool:
         """Whether it is compared with a tolerance."""
-        return self.dtype.is_floating_point or self.dtype.is_complex
+        return (self.dtype.is_floating_point and self.dtype not in CODED) or self.dtype.is_complex
 
     @cached_property
     def bytes(self) -> int:
@@ -159,13 +159,28 @@ def _differ(one: Any, other: Any) -> bool:
     return bool(one.numel()) and (one.is_floating_point() or one.is_complex() or not torch.equal(one, other))
 
 
+CODED = frozenset(getattr(torch, name) for name in ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu"))
+"""Types that torch does no arithmetic in: they are what something was quantised to, and are compared as whole numbers are."""
+
+NEGATIVE_ZERO = frozenset({torch.float8_e4m3fn, torch.float8_e5m2})
+"""Those that have one, as the byte 0x80."""
+
+
 def as_tensor(value: Any) -> torch.Tensor:
-    """Return an output leaf as a tensor; a Python number becomes a float64 or int64 scalar."""
+    """Return an output leaf as a tensor, of CODED types the bytes; a Python number becomes a float64 or int64 scalar."""
     if isinstance(value, torch.Tensor):
+        if value.dtype in CODED:
+            codes = value.detach().view(torch.uint8)
+            return torch.where(codes == 0x80, 0, codes) if value.dtype in NEGATIVE_ZERO else codes
         return value.detach()
     if isinstance(value, bool | int | float):
         return torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else None)
     raise TaskError(f"expected the original to return tensors and numbers, saw {type(value).__name__}", "wrap the function so that it does")
+
+
+def dtype_of(value: Any, tensor: torch.Tensor) -> torch.dtype:
+    """Return the type of an output leaf that is compared as `tensor`."""
+    return value.dtype if isinstance(value, torch.Tensor) else tensor.dtype
 
 
 def widen(value: Any) -> Any:
@@ -584,7 +599,7 @@ class Original:
         allowed = oracle.tolerance(original, scale, own.dtype) if real else NO_ERROR
         sizes = parts.sizes(wide, scale.rms) if real else {}
         return Leaf(
-            path, tuple(own.shape), tuple(own.stride()), own.dtype, str(own.device), isinstance(value, torch.Tensor),
+            path, tuple(own.shape), tuple(own.stride()), dtype_of(value, own), str(own.device), isinstance(value, torch.Tensor),
             wide, own.clone() if keep else None, original, scale, allowed, sizes=sizes, small=parts.of(wide, own, scale.rms, sizes),
         )  # fmt: skip
 

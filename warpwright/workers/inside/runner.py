@@ -569,13 +569,27 @@ def _state_places(module: torch.nn.Module) -> list[list[Any]]:
 
 def _state_of(module: torch.nn.Module, prefix: str = "") -> dict[str, torch.Tensor]:
     """Return parameters and persistent buffers by name, taken from where they lie: a program may override state_dict()."""
-    state: dict[str, torch.Tensor] = {prefix + name: tensor for name, tensor in dict.items(module._parameters) if tensor is not None}
+    state: dict[str, torch.Tensor] = {prefix + name: tensor for name, tensor in _items(module._parameters) if tensor is not None}
     hidden = module._non_persistent_buffers_set
-    state |= {prefix + name: tensor for name, tensor in dict.items(module._buffers) if tensor is not None and name not in hidden}
-    for name, child in dict.items(module._modules):
+    state |= {prefix + name: tensor for name, tensor in _items(module._buffers) if tensor is not None and name not in hidden}
+    for name, child in _items(module._modules):
         if child is not None:
             state |= _state_of(child, f"{prefix}{name}.")
     return state
+
+
+_SCRIPTED = (torch._C.ParameterDict, torch._C.BufferDict)  # type: ignore[attr-defined]
+_WRAPPER, _CHILDREN = torch.jit._script.OrderedDictWrapper, torch.jit._script.OrderedModuleDict
+
+
+def _items(holder: Any) -> Any:
+    """Return the items of what a module holds its parts in: a dictionary, or what a script module has in its place."""
+    kind = type(holder)
+    if kind is _CHILDREN:
+        return dict.items(vars(holder)["_python_modules"])
+    if kind is _WRAPPER and type(inner := vars(holder)["_c"]) in _SCRIPTED:
+        return type(inner).items(inner)
+    return dict.items(holder)
 
 
 def _problem(tensor: torch.Tensor) -> str:

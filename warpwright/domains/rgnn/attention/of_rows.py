@@ -22,6 +22,7 @@ from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn.attention.kernels import WIDEST, Attended, Launches, launches, spans, takes
 from warpwright.domains.rgnn.attention.layer import Run, gradients, messages, run, wanted
 from warpwright.domains.rgnn.emit import dense
+from warpwright.domains.rgnn.emit.aside import beside
 from warpwright.domains.rgnn.emit.own.kinds import kinds as by_kind
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.ir import Program
@@ -41,7 +42,7 @@ def taken(edges: Edges, x: torch.Tensor, nodes: int, width: int, options: Option
 
 def attention(
     edges: Edges, launch: Launches, counts: tuple[int, ...], sources: tuple[int, ...], x: torch.Tensor, weights: Sequence[torch.Tensor],
-    biases: Sequence[torch.Tensor], key_of: torch.Tensor, value_of: torch.Tensor, prior: torch.Tensor,
+    biases: Sequence[torch.Tensor], key_of: torch.Tensor, value_of: torch.Tensor, prior: torch.Tensor, begun: Begun,
 ) -> torch.Tensor:  # fmt: skip
     """Return the attention [N, out] of rows x [N, in] of types of `counts` nodes.
 
@@ -49,7 +50,7 @@ def attention(
     """
     index = edges.index()
     runner = functools.partial(run, index.device)
-    result: torch.Tensor = OfRows.apply(index, launch, runner, counts, sources, x, key_of, value_of, prior, *weights, *biases)
+    result: torch.Tensor = OfRows.apply(index, launch, runner, counts, sources, begun, x, key_of, value_of, prior, *weights, *biases)
     return result
 
 
@@ -80,9 +81,12 @@ def of_queries(
     """Return the gradients of weight and bias; that of the rows is added to `onto`."""
     own = by_kind(x, counts, weight.shape[1]) if len(x) < dense.MANY else None
     if own is not None:
-        if onto is not None:
-            onto.add_(own.sums([gradient], weight))
-        return own.gradients([gradient], x)[:2]
+        rows, summed = beside(
+            x.device, lambda: own.sums([gradient], weight) if onto is not None else None, functools.partial(own.gradients, [gradient], x)
+        )
+        if onto is not None and rows is not None:
+            onto.add_(rows)
+        return summed[:2]
     found = []
     for place, (low, high) in enumerate(itertools.pairwise(itertools.accumulate(counts, initial=0))):
         rows, given = x[low:high], gradient[low:high]
@@ -94,13 +98,25 @@ def of_queries(
     return torch.stack(matrices), torch.stack(totals)
 
 
+class Begun:
+    """Where the end of a layer, whose backward runs first, leaves its share of the rows' gradient, to which the attention's is added in memory."""
+
+    def __init__(self) -> None:
+        self.rows: torch.Tensor | None = None
+
+    def taken(self) -> torch.Tensor | None:
+        """Return what was left, once."""
+        rows, self.rows = self.rows, None
+        return rows
+
+
 class OfRows(torch.autograd.Function):
     """The attention as one node of autograd."""
 
     @staticmethod
     def forward(
         ctx: Any, index: Index, launch: Launches, runner: Callable[[Program], Run], counts: tuple[int, ...], sources: tuple[int, ...],
-        x: torch.Tensor, key_of: torch.Tensor, value_of: torch.Tensor, prior: torch.Tensor, *linears: torch.Tensor,
+        begun: Begun, x: torch.Tensor, key_of: torch.Tensor, value_of: torch.Tensor, prior: torch.Tensor, *linears: torch.Tensor,
     ) -> torch.Tensor:  # fmt: skip
         """Take what `attention` does."""
         kinds, (relations, width, _), depth = len(counts), key_of.shape, x.shape[1]
@@ -113,10 +129,11 @@ class OfRows(torch.autograd.Function):
         asking = weight[:, 1].contiguous()
         query = queries(x, asking, bias[:, 1].contiguous(), counts)
         make = runner(messages(depth, width, True))
-        keys, values = (make(index, {"rows": x.detach(), "weight": turned[i], "base": base[i]})[0] for i in (0, 1))
+        one, two = (functools.partial(make, index, {"rows": x.detach(), "weight": turned[i], "base": base[i]}) for i in (0, 1))
+        (keys,), (values,) = beside(index.device, one, two)
         done = launch.forward(spans(index), query, keys, values)
         ctx.save_for_backward(x, key_of, prior, asking, taken, start, related, turned, query, keys, values, done.out, done.most, done.total)
-        ctx.index, ctx.launch, ctx.runner, ctx.counts, ctx.chosen = index, launch, runner, counts, chosen
+        ctx.index, ctx.launch, ctx.runner, ctx.counts, ctx.chosen, ctx.begun = index, launch, runner, counts, chosen, begun
         return done.out
 
     @staticmethod
@@ -124,17 +141,23 @@ class OfRows(torch.autograd.Function):
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         """Return the gradients of what forward takes."""
         x, key_of, prior, asking, taken, start, related, turned, query, keys, values, *done = ctx.saved_tensors
-        gradient, index, of_rows = gradient.contiguous(), ctx.index, ctx.needs_input_grad[5]
+        gradient, index, of_rows = gradient.contiguous(), ctx.index, ctx.needs_input_grad[6]
         of_query, shares, slopes = ctx.launch.backward(spans(index), query, keys, values, gradient, Attended(*done))
         del keys, values
-        depth, width, onto, found = x.shape[1], key_of.shape[1], None, []
-        for weight, given, number in ((turned[0], query, slopes), (turned[1], gradient, shares)):
-            inputs = {"rows": x, "weight": weight, "given": given, "number": number} | ({} if onto is None else {STARTED: onto})
-            *rows, of_weight, of_base = ctx.runner(gradients(depth, width, of_rows, True, onto is not None))(index, inputs)
-            onto = rows[0] if of_rows else None
-            found.append((of_weight, of_base))
+        depth, width = x.shape[1], key_of.shape[1]
+        onto = ctx.begun.taken() if of_rows else None
+        onto = torch.zeros_like(x) if of_rows and onto is None else onto
+        make, started = ctx.runner(gradients(depth, width, of_rows, True, of_rows)), {} if onto is None else {STARTED: onto}
+        one, two = (
+            functools.partial(make, index, {"rows": x, "weight": weight, "given": given, "number": number} | started)
+            for weight, given, number in ((turned[0], query, slopes), (turned[1], gradient, shares))
+        )
+        of_keys, of_values = beside(index.device, one, two)
+        if onto is not None and of_keys[0].data_ptr() != onto.data_ptr():  # by torch calls: results of their own
+            onto = of_keys[0] + of_values[0] - onto
+        found = [(side[-2], side[-1]) for side in (of_keys, of_values)]
         of_asking, of_start = of_queries(x, asking, ctx.counts, of_query, onto)
-        return None, None, None, None, None, onto, *_of_weights(ctx, key_of, prior, taken, start, related, found, of_asking, of_start)
+        return None, None, None, None, None, None, onto, *_of_weights(ctx, key_of, prior, taken, start, related, found, of_asking, of_start)
 
 
 def _of_weights(

@@ -226,17 +226,17 @@ def mixes(x: torch.Tensor, out: torch.Tensor, weight: torch.Tensor) -> bool:
 
 def unmixed(
     x: torch.Tensor, out: torch.Tensor, share: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, g: torch.Tensor,
-    place: torch.Tensor | None = None,
+    place: torch.Tensor | None = None, rows: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
-    """Return the gradients of what `mixed` takes, in its order; two passes over the rows where kernels can. `place`: for that of out."""
+    """Return the gradients of what `mixed` takes, in its order; two passes over the rows where kernels can. `place`, `rows`: for those of out, x."""
     if mixes(x, out, weight):
-        return _unmixed(x, out, share, weight, bias, g, place=place)
+        return _unmixed(x, out, share, weight, bias, g, place=place, of_rows=rows)
     active, inner = F.gelu(out), g * share
     done = product(active, weight.t(), bias)
     of_share = torch.dot(g.flatten(), done.flatten()) - torch.dot(g.flatten(), x.flatten())
     matrix, total = outer(active, inner)
     of_out = torch.ops.aten.gelu_backward(product(inner, weight), out)
-    return g - inner, of_out if place is None else place.copy_(of_out), of_share, matrix.t(), total
+    return torch.sub(g, inner, out=rows), of_out if place is None else place.copy_(of_out), of_share, matrix.t(), total
 
 
 def _fits(x: torch.Tensor, result: int, least: int = SOME) -> bool:
@@ -283,10 +283,11 @@ def _mixed(x: torch.Tensor, out: torch.Tensor, share: torch.Tensor, weight: torc
 
 def _unmixed(
     x: torch.Tensor, out: torch.Tensor, share: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, g: torch.Tensor, by: Schedule = UNMIXED,
-    place: torch.Tensor | None = None,
+    place: torch.Tensor | None = None, of_rows: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     rows, width = x.shape
-    of_x, of_out, total = x.new_empty(rows, width), x.new_empty(rows, width) if place is None else place, x.new_zeros(1)
+    of_x, of_out = (x.new_empty(rows, width) if given is None else given for given in (of_rows, place))
+    total = x.new_zeros(1)
     with _on(x.device):
         steps = x.stride(0), out.stride(0)
         _module().unmixed[_grid(x, by)](x, out, share, weight, g, of_x, of_out, total, rows, *steps, **_square(width, by))

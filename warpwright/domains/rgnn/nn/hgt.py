@@ -13,8 +13,10 @@ from torch.nn import Parameter, ParameterDict
 
 from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn.attention.layer import attended
-from warpwright.domains.rgnn.attention.of_rows import attention, taken
+from warpwright.domains.rgnn.attention.of_rows import Begun, attention, taken
+from warpwright.domains.rgnn.emit.aside import beside
 from warpwright.domains.rgnn.emit.dense import mixed, outers, products, summed, unmixed
+from warpwright.domains.rgnn.emit.own.kernel import MANY
 from warpwright.domains.rgnn.emit.own.kinds import kinds as by_kind
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.nn.common import Layer, check_rows, of_dtype, whole_call, wide
@@ -75,8 +77,9 @@ class Project(torch.autograd.Function):
         """Return the gradients of rows, weights and biases."""
         if ctx.own is not None:
             x, weight = ctx.saved_tensors
-            matrix, total, _ = ctx.own.gradients(gradients, x)
-            return None, ctx.own.sums(gradients, weight) if ctx.needs_input_grad[1] else None, *matrix.unbind(), *total.unbind()
+            own, one = ctx.own, ctx.needs_input_grad[1]
+            of_x, (matrix, total, _) = beside(x.device, lambda: own.sums(gradients, weight) if one else None, lambda: own.gradients(gradients, x))
+            return None, of_x, *matrix.unbind(), *total.unbind()
         kinds = len(ctx.counts)
         given, weights = ctx.saved_tensors[:-kinds], ctx.saved_tensors[-kinds:]
         rows, wanted = _by_kind(given, ctx.counts), ctx.needs_input_grad[1 : 1 + len(given)]
@@ -187,11 +190,16 @@ class Mixed(torch.autograd.Function):
     """The end of a layer on a large graph for some node types: as `Finish`, with no more reading of rows than it takes."""
 
     @staticmethod
-    def forward(ctx: Any, counts: list[int], out: torch.Tensor, shares: torch.Tensor, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Take the aggregate [N, out] and shares of the types, then the types' rows, their weights [out, out] and their biases."""
+    def forward(
+        ctx: Any, counts: list[int], begun: Begun | None, out: torch.Tensor, shares: torch.Tensor, *tensors: torch.Tensor
+    ) -> tuple[torch.Tensor, ...]:
+        """Take the aggregate [N, out] and shares of the types, then the types' rows, their weights [out, out] and their biases.
+
+        The rows' gradients are left in `begun`, if there is one, for the node that makes the aggregate of them.
+        """
         ctx.save_for_backward(out, shares, *tensors)
         ctx.set_materialize_grads(False)
-        ctx.counts = counts
+        ctx.counts, ctx.begun = counts, begun
         kinds = len(counts)
         each = zip(tensors[:kinds], out.split(counts), shares.unbind(), tensors[kinds : 2 * kinds], tensors[2 * kinds :], strict=True)
         return tuple(mixed(*parts) for parts in each)
@@ -202,19 +210,25 @@ class Mixed(torch.autograd.Function):
         """Return the gradients of what forward takes; None for a type whose rows no loss reads."""
         (out, shares, *tensors), counts, kinds = ctx.saved_tensors, ctx.counts, len(ctx.counts)
         of_out = torch.empty_like(out)
+        rows = None if ctx.begun is None else torch.empty_like(out)
+        own: Sequence[torch.Tensor | None] = [None] * kinds if rows is None else rows.split(counts)
         each = zip(
             tensors[:kinds], out.split(counts), shares.unbind(), tensors[kinds : 2 * kinds], tensors[2 * kinds :], gradients, of_out.split(counts),
-            strict=True,
+            own, strict=True,
         )  # fmt: skip
         found: list[tuple[torch.Tensor | None, ...]] = []
-        for x, part, share, weight, bias, g, place in each:
+        for x, part, share, weight, bias, g, place, of_rows in each:
             if g is None:
                 place.zero_()
+                if of_rows is not None:
+                    of_rows.zero_()
                 found.append((None, None, torch.zeros_like(share), None, None))
             else:
-                found.append(unmixed(x, part, share, weight, bias, g.contiguous(), place))
+                found.append(unmixed(x, part, share, weight, bias, g.contiguous(), place, of_rows))
         of_x, _, of_shares, of_weights, of_biases = zip(*found, strict=True)
-        return None, of_out, torch.stack([x.reshape(()) for x in of_shares if x is not None]), *of_x, *of_weights, *of_biases
+        if rows is not None:
+            ctx.begun.rows, of_x = rows, (None,) * kinds
+        return None, None, of_out, torch.stack([x.reshape(()) for x in of_shares if x is not None]), *of_x, *of_weights, *of_biases
 
 
 class HGTConv(Layer):
@@ -277,12 +291,14 @@ class HGTConv(Layer):
         if together:
             rows = [torch.cat(rows)]
         linears = [self._linear(self.kqv_lin, kind) for kind in kinds]
-        out = self._of_rows(rows, counts, kinds, linears, edge_index_dict)
+        begun = Begun()
+        out = self._of_rows(rows, counts, kinds, linears, edge_index_dict, begun)
+        alone = out is None or not all(x.requires_grad for x in rows)
         if out is None:
             out = self._of_projections(rows, counts, kinds, linears, edge_index_dict)
         if together and rows[0].shape[-1] == self.out_channels:
             return self._all_finished(x_dict, kinds, counts, rows[0], out.flatten(1))
-        return self._finished(x_dict, kinds, counts, out.flatten(1))
+        return self._finished(x_dict, kinds, counts, out.flatten(1), None if alone else begun)
 
     def _of_projections(
         self, rows: list[torch.Tensor], counts: list[int], kinds: list[str], linears: list[tuple[torch.Tensor, torch.Tensor]],
@@ -299,11 +315,13 @@ class HGTConv(Layer):
 
     def _of_rows(
         self, rows: list[torch.Tensor], counts: list[int], kinds: list[str], linears: list[tuple[torch.Tensor, torch.Tensor]],
-        edge_index_dict: dict[EdgeType, Any],
+        edge_index_dict: dict[EdgeType, Any], begun: Begun,
     ) -> torch.Tensor | None:  # fmt: skip
         """Return the attention of all nodes from their own rows, where it is one kernel and all types' rows have one width; else None."""
         if self.heads > 1 or not edge_index_dict or self.options.attend is False or torch.compiler.is_compiling():
             return None
+        if self.options.attend is None and sum(counts) < MANY:
+            return None  # products of relations' matrices take more launches than a small graph's rows
         if len({(x.shape[1], x.dtype, x.device) for x in rows}) > 1 or any(kind[0] not in kinds for kind in self.edge_types):
             return None
         weights, biases = zip(*linears, strict=True)
@@ -314,7 +332,7 @@ class HGTConv(Layer):
             return None
         prior = self._prior().view(-1)
         x, sources = rows[0] if len(rows) == 1 else torch.cat(rows), tuple(kinds.index(kind[0]) for kind in self.edge_types)
-        return attention(graph, launch, tuple(counts), sources, x, weights, biases, key_of, value_of, prior)
+        return attention(graph, launch, tuple(counts), sources, x, weights, biases, key_of, value_of, prior, begun)
 
     def _check(self, x_dict: dict[str, torch.Tensor], kinds: list[str], edge_index_dict: dict[EdgeType, torch.Tensor]) -> None:
         if not kinds:
@@ -378,13 +396,15 @@ class HGTConv(Layer):
         parts: tuple[torch.Tensor, ...] = Finish.apply(sizes, rows, out, *weights, *biases, *gates)
         return {kind: of_dtype(part, x_dict[kind].dtype) for kind, part in zip(own, parts, strict=True)}
 
-    def _finished(self, x_dict: dict[str, torch.Tensor], kinds: list[str], counts: list[int], out: torch.Tensor) -> dict[str, torch.Tensor]:
+    def _finished(
+        self, x_dict: dict[str, torch.Tensor], kinds: list[str], counts: list[int], out: torch.Tensor, begun: Begun | None
+    ) -> dict[str, torch.Tensor]:
         large = sum(counts) >= FEW and not torch.compiler.is_compiling()
         own = [kind for kind in kinds if kind in self.dst_node_types and x_dict[kind].shape[-1] == self.out_channels]
         shares = torch.cat([wide(self.skip[kind]) for kind in own]).sigmoid() if own else out.new_zeros(0)
         if large and own == kinds:
             weights, biases = zip(*(self._linear(self.out_lin, kind) for kind in kinds), strict=True)
-            ends = Mixed.apply(counts, out, shares, *(wide(x_dict[kind]) for kind in kinds), *weights, *biases)
+            ends = Mixed.apply(counts, begun, out, shares, *(wide(x_dict[kind]) for kind in kinds), *weights, *biases)
             return {kind: part.to(x_dict[kind].dtype) for kind, part in zip(kinds, ends, strict=True)}
         results, share_of = {}, dict(zip(own, shares.split(1), strict=True)) if own else {}
         for kind, part in zip(kinds, (out if large else F.gelu(out)).split(counts), strict=True):
@@ -392,7 +412,7 @@ class HGTConv(Layer):
                 continue
             if large and kind in share_of:
                 weight, bias = self._linear(self.out_lin, kind)
-                (end,) = Mixed.apply([part.shape[0]], part, share_of[kind], wide(x_dict[kind]), weight, bias)
+                (end,) = Mixed.apply([part.shape[0]], None, part, share_of[kind], wide(x_dict[kind]), weight, bias)
                 results[kind] = end.to(x_dict[kind].dtype)
                 continue
             part = F.gelu(part) if large else part

@@ -28,6 +28,9 @@ _PREFIXES = {R: "R", UR: "UR", P: "P", UP: "UP"}
 
 _OPTIONS = ("-c", "-hex", "-plr")
 
+_SECONDS = 300.0
+"""A listing of 12,000 instructions took 7 s on a busy machine."""
+
 _OTHER_FLAVOUR = (
     "put the nvdisasm of the CUDA version that built it on the PATH, or build it with another: Triton takes the ptxas that TRITON_PTXAS_PATH names"
 )
@@ -101,7 +104,11 @@ def _disassemble(cubin: Cubin) -> str:
         file.write(cubin.data)
         file.flush()
         for tool in tools:
-            done = subprocess.run([tool, *_OPTIONS, file.name], capture_output=True, text=True)
+            try:
+                done = subprocess.run([tool, *_OPTIONS, file.name], capture_output=True, text=True, errors="replace", timeout=_SECONDS)
+            except (OSError, subprocess.TimeoutExpired) as error:  # a damaged cubin, say
+                complaints.append(f"{tool}: {error}"[:300])
+                continue
             if done.returncode == 0 and "not supported yet" not in done.stderr:
                 return done.stdout
             complaints.append(f"{tool}: {(done.stderr or done.stdout).strip()[:200]}")

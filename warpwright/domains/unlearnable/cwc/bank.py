@@ -86,10 +86,11 @@ class FilterBank:
         if len(set(classes)) != len(classes):
             raise UsageError("expected distinct class names", "give each class its own name")
         weights = np.zeros((len(classes), spec.k, spec.k), np.int32)
-        shapes = np.zeros((len(classes), _GRID, _GRID))
+        shapes = np.zeros((len(classes) if spec.candidates > 1 else 0, _GRID, _GRID))
         for i, name in enumerate(classes):
             weights[i] = _farthest(_filters(key, name, spec, dataset), shapes[:i])
-            shapes[i] = _shapes(weights[i])
+            if spec.candidates > 1:
+                shapes[i] = _shapes(weights[i])
         return cls(tuple(classes), weights, spec, fingerprint(key))
 
 

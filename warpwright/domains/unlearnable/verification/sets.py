@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,9 @@ from warpwright.errors import UsageError
 
 _REFERENCES = 500
 """Unlabelled clean images that the blind estimate gets, evenly chosen from the test set, which may come class by class."""
+
+_RECOVERED = {"cpu": 2**20}
+"""Values of the images that are recovered together, on a GPU 2^25: there the 4,000 kernels of a batch cost as much for few images as for many."""
 
 _CONTROL_KEY = b"warpwright control filters: no secret, every report may use it"
 
@@ -78,12 +82,16 @@ class Data:
 
     def quality(self, limit: int = 500) -> Quality:
         """Return PSNR (dB) and SSIM of protected images, over the first `limit`."""
-        pairs = [(a, b) for a, b in zip(self.clean.pictures[:limit], self.protected.pictures[:limit], strict=True) if a.shape == b.shape]
-        if not pairs:
+        shapes: dict[tuple[int, ...], list[tuple[NDArray[np.uint8], NDArray[np.uint8]]]] = {}
+        for before, after in zip(self.clean.pictures[:limit], self.protected.pictures[:limit], strict=True):
+            if before.shape == after.shape:
+                shapes.setdefault(before.shape, []).append((before, after))
+        if not shapes:
             return Quality(0, 0.0, 0.0, 0.0, 0.0)
-        noise = np.array([quality.psnr(a[None], b[None])[0] for a, b in pairs])
-        likeness = np.array([quality.ssim(a[None], b[None])[0] for a, b in pairs])
-        return Quality(len(pairs), float(np.median(noise)), float(noise.min()), float(np.median(likeness)), float(likeness.min()))
+        stacked = [(np.stack([one for one, _ in pairs]), np.stack([other for _, other in pairs])) for pairs in shapes.values()]
+        noise = np.concatenate([quality.psnr(*pair) for pair in stacked])
+        likeness = np.concatenate([quality.ssim(*pair) for pair in stacked])
+        return Quality(len(noise), float(np.median(noise)), float(noise.min()), float(np.median(likeness)), float(likeness.min()))
 
 
 def load(clean: Path, protected: Path, labels: str, test: str | None, holdout: float, side: int, limit: int = 0) -> Data:
@@ -180,12 +188,14 @@ class TrainingSets:
         fit = self.data.fit
         operator = Operator(fit.operator.pad, "sum")  # for "max" each image's divisor is unknown: only brightness is off, by a factor
         restored: list[NDArray[np.uint8]] = list(self.data.protected.pictures)
+        most = _RECOVERED.get(device, 2**25)
         shapes: dict[tuple[int, ...], list[int]] = {}
         for index, picture in enumerate(restored):
             shapes.setdefault(picture.shape, []).append(index)
-        for members in shapes.values():
-            for start in range(0, len(members), 512):
-                part = members[start : start + 512]
+        for shape, members in shapes.items():
+            size = max(1, most // math.prod(shape))
+            for start in range(0, len(members), size):
+                part = members[start : start + size]
                 done = recover(np.stack([restored[i] for i in part]), self.labels[part], fit.bank, operator, device=device)
                 for place, index in enumerate(part):
                     restored[index] = done[place]

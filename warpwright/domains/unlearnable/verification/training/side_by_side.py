@@ -7,6 +7,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,35 @@ class _Lane:
         return self.training.epoch / max(self.training.recipe.epochs, 1)
 
 
+class _Plans:
+    """Makes the next job's plan while others train: a host that prepares images for seconds would let the device wait.
+
+    One plan is made at a time, and none while a training begins: plans share what they keep, and beginning may record a graph.
+    """
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(1)
+        self._coming: tuple[str, Future[Plan]] | None = None
+
+    def begin(self, job: Job) -> None:
+        """Begin to make a job's plan, unless that was begun."""
+        if self._coming is None:
+            self._coming = job.key, self._pool.submit(job.plan)
+
+    def of(self, job: Job) -> Plan:
+        """Return a job's plan."""
+        (key, future), self._coming = self._coming or ("", None), None
+        if future is not None and key == job.key:
+            return future.result()
+        if future is not None:  # of a job for which there was no time left
+            future.exception()
+        return job.plan()
+
+    def end(self) -> None:
+        """Wait for nothing any more."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
 def outcomes(
     jobs: Sequence[Job],
     lanes: int = 1,
@@ -81,6 +111,22 @@ def outcomes(
     `parts`: folder for the states of trainings under way, from which a later call goes on. `until`: a moment of time.monotonic() at which
     to stop; what runs then is written to `parts`, and not yielded. `fits`: is there time for a job whose turn it is? Else it is left out.
     """
+    plans = _Plans()
+    try:
+        yield from _outcomes(jobs, lanes, parts, show, until, fits, plans)
+    finally:
+        plans.end()
+
+
+def _outcomes(
+    jobs: Sequence[Job],
+    lanes: int,
+    parts: Path | None,
+    show: Callable[[Progress], None] | None,
+    until: float | None,
+    fits: Callable[[Job], bool],
+    plans: _Plans,
+) -> Iterator[tuple[Job, Outcome]]:
     began, waiting, active = time.monotonic(), deque(jobs), list[_Lane]()
     finished = earlier = 0.0
     done = 0
@@ -89,9 +135,11 @@ def outcomes(
             job = waiting.popleft()
             if not fits(job):
                 continue
-            lane = _begin(job, parts)
+            lane = _begin(job, plans.of(job), parts)
             earlier += lane.share * lane.job.work
             active.append(lane)
+        if waiting and fits(waiting[0]):
+            plans.begin(waiting[0])
         for lane in list(active):
             epoch = lane.training.epoch
             if not lane.training.finished:
@@ -123,8 +171,8 @@ def _progress(jobs: Sequence[Job], active: Sequence[_Lane], done: int, finished:
     return Progress(done, len(jobs), running, seconds, left)
 
 
-def _begin(job: Job, parts: Path | None) -> _Lane:
-    training = Training(job.plan(), job.seed)
+def _begin(job: Job, plan: Plan, parts: Path | None) -> _Lane:
+    training = Training(plan, job.seed)
     file = _file(job, parts)
     if file is not None and file.exists():
         state: dict[str, Any] = torch.load(file, map_location="cpu", weights_only=True)
