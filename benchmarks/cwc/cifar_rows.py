@@ -243,7 +243,7 @@ def write(out: Path, name: str, machine: str) -> None:
         found[table] = list({tuple(list(row.values())[: 5 if table == "speed" else 1]): row for row in found[table]}.values())
     found["speed"] = [{**dict.fromkeys(_columns(found["speed"]), ""), **row} for row in found["speed"]]
     done = finished(out).values()
-    found["trainings"], found["singles"] = trainings(done, name), singles(done)
+    found["trainings"], found["singles"] = trainings(done, name), [{"set": name, **row} for row in singles(done)]
     lines = [json.dumps({"table": table, **row}) for table in TABLES for row in found[table]]
     marks = [f"{about}:\n\n<!-- table: {table} -->\n<!-- end -->" for table, about in TABLES.items() if found[table]]
     picture = ["![clean test accuracy over PSNR](front.svg)"] if found["front"] else []
