@@ -160,7 +160,7 @@ def opened(file: Path, dry: bool) -> tuple[Any, Any, Any]:
     return task, replace(whole, techniques=[one for one in whole.techniques if one.name not in without]), reference
 
 
-def placed(reference: Any, turns: probe.Turns, dry: bool) -> tuple[Any, Any, probe.Truth]:
+def placed(reference: Any, turns: probe.Taken, dry: bool) -> tuple[Any, Any, probe.Truth]:
     """Return an original's model and inputs on the GPU, and what is right."""
     import torch
 
@@ -219,7 +219,7 @@ def _fail(reason: str, model: Any, reference: Any) -> Any:
 
 
 def _parts(
-    makers: Iterator[Maker], model: Any, reference: Any, truth: probe.Truth, turns: probe.Turns, end: float
+    makers: Iterator[Maker], model: Any, reference: Any, truth: probe.Truth, turns: probe.Taken, end: float
 ) -> Iterator[list[tuple[str, Any]]]:
     """Yield what is wrong with some programs and the right ones among them, as many at a time as memory holds; none after the end."""
     import torch

@@ -12,9 +12,9 @@ import fcntl
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from benchmarks.kernelbench.first import flat, rms, samples_of
 from benchmarks.timing.events import batch
@@ -30,6 +30,18 @@ that was called right here.)"""
 
 COPIED = 1 << 28
 """Elements of float32 that are copied to learn the rate of the memory: 1 GB."""
+
+
+class Taken(Protocol):
+    """The GPU among processes: what is held while one checks, and while one times."""
+
+    def checking(self) -> AbstractContextManager[None]:
+        """Share the GPU with others that check."""
+        ...
+
+    def timing(self) -> AbstractContextManager[None]:
+        """Have the GPU alone."""
+        ...
 
 
 class Turns:

@@ -128,7 +128,7 @@ class Bench:
     model: Any
     inputs: Any
     truth: probe.Truth
-    turns: probe.Turns | Turns
+    turns: probe.Taken
     eager: float
     dry: bool
     verdicts: Verdicts | None = None
