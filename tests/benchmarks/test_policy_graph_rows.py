@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from benchmarks.policy import choice, probe, records
+from benchmarks.policy.recording import choice, probe, records
 from warpwright.learn.policy import random_tasks
 from warpwright.learn.policy.recorded import tasks_of
 from warpwright.run import Settings, open_space
