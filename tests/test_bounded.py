@@ -81,6 +81,11 @@ def test_a_command_without_seconds_is_waited_for() -> None:
     assert process.communicate(timeout=60)[0] == "done\n" and process.returncode == 7
 
 
+def test_what_comes_behind_a_budget_is_waited_for() -> None:
+    process = started("bound.begin('slow', 0.2, True, after=30.0); time.sleep(1.0); print('judged'); return 0")
+    assert process.communicate(timeout=60)[0] == "judged\n" and process.returncode == 0
+
+
 def test_it_is_seen_to_end_where_whoever_started_it_ignores_that() -> None:
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
@@ -144,3 +149,5 @@ def test_what_is_told_is_read_whole_or_not_at_all() -> None:
     bound.doing("done")
     bound.done(3)
     assert (bound.told["doing"], bound.code, bound.end) == ("done", 3, pytest.approx(10.1))
+    bound.begin("task", 10.0, True, after=60.0)
+    assert bound.end == pytest.approx(70.1)

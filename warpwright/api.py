@@ -88,6 +88,7 @@ def optimize_task(
         except KeyboardInterrupt:
             stopped = True
         finally:
+            watching.tell("writing the result")  # of machine code it is judged first
             result = results.write(task, records, folder, archive.path, _reason(run_, bool(records)), run_.outcome.left_out)
         if not run_.outcome.interrupted:
             recall.keep(task, settings, archive, run_.outcome, result.records, _reason(run_, True))

@@ -76,7 +76,7 @@ launches)
 flags)
     root=$PWD kernel=$PWD/benchmarks/sass/kernels/stencil.cu harness=$PWD/benchmarks/sass/harnesses/stencil.py
     mkdir -p "$out/flags" && cd "$out/flags" && export PYTHONPATH=$root
-    timeout 60 python3 -m warpwright sass flags "$kernel" --harness "$harness" --seconds 12 -o . &&
+    timeout 50 python3 -m warpwright sass flags "$kernel" --harness "$harness" --seconds 12 -o . &&
         timeout 60 python3 -m warpwright optimize fastest.cubin --harness "$harness" --target cubin --search screen --budget 12s --option shipped=shipped.cubin ;;
 restarts) timeout 50 python3 -m benchmarks.sass.restarts --out "$out/restarts" --rounds 5 --limit 30 ;;
 crash)

@@ -59,11 +59,11 @@ class Bound:
         self._page = mmap.mmap(-1, _SIZE)
         self._told: dict[str, Any] = {}
 
-    def begin(self, task: str, seconds: float | None, as_json: bool) -> None:
-        """Tell that the run of a task begins, and of its budget; None: it has no seconds."""
+    def begin(self, task: str, seconds: float | None, as_json: bool, after: float = 0.0) -> None:
+        """Tell that the run of a task begins, and of its budget; None: it has no seconds. `after`: seconds that what comes behind it may take."""
         self._told = {"task": task, "seconds": seconds, "json": as_json, "doing": "the start"}
         self._write()
-        end = float("inf") if seconds is None else self.began + (1 + GRACE_SHARE) * seconds
+        end = float("inf") if seconds is None else self.began + (1 + GRACE_SHARE) * seconds + after
         _HEAD.pack_into(self._page, 0, end, -1)
 
     def doing(self, what: str) -> None:

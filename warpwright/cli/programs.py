@@ -31,6 +31,10 @@ FAR = 1.25
 AUDIT_BUDGET = "30s"
 """A cold audit beside eager, torch.compile and a CUDA graph takes 20 to 30 s on an H200; max-autotune takes minutes by itself."""
 
+JUDGED_SECONDS = 180.0
+"""What is found of machine code is judged when the budget is over: 8 s a judgement as a rule, of which there are three at most; a GPU that does not
+answer ends one after 60."""
+
 TIMING_SECONDS = 10.0
 """At most this long is one program timed."""
 
@@ -38,8 +42,9 @@ TIMING_SECONDS = 10.0
 def optimize(args: Arguments) -> int:
     """Search for a faster program of one task."""
     seconds = Budget.parse(args.budget).seconds
-    args.bound.begin(Path(args.task).stem, None if args.polish else seconds, args.json)  # a polish and its proof come after the budget
     settings = _settings(args)
+    after = JUDGED_SECONDS if settings.device.startswith("cubin") and not settings.device.endswith(":sim") else 0.0
+    args.bound.begin(Path(args.task).stem, None if args.polish else seconds, args.json, after)  # a polish and its proof come after the budget
     task = settings.describe(args.task, args.entry)
     with Progress(args.console, seconds, task=task.name) as progress:
 

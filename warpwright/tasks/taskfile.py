@@ -99,6 +99,8 @@ def changed(task: Task) -> bool:
     file = Path(task.path)
     if _is_saved_module(file):
         return _digest_bytes(file) != task.source_digest
+    if _is_no_text(file):  # machine code
+        return digest(file.read_bytes().hex()) != task.source_digest
     text = _read(file)
     return digest(text) != task.source_digest or dict(_imports(text)).get("imports", "") != task.option("imports")
 
@@ -133,6 +135,16 @@ def _read(file: Path) -> str:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise TaskError(f"{file} cannot be read as text: {error}", _FORMS) from error
+
+
+def _is_no_text(file: Path) -> bool:
+    try:
+        file.read_bytes().decode()
+    except UnicodeDecodeError:
+        return True
+    except OSError:  # `_read` says what is wrong with it
+        return False
+    return False
 
 
 def _is_saved_module(file: Path) -> bool:

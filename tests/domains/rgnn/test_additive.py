@@ -104,3 +104,17 @@ def test_a_layer_takes_the_kernels_where_that_is_asked_for(
     assert len(taken) == (not {"attention_mechanism", "heads", "edge_dim"}.intersection(kept))
     for a, b in zip(*results, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("sources", [9, 3, 0])
+def test_a_small_graph_has_the_kernels_once_it_has_been_seen_where_sources_have_no_more_pairs(
+    launches: additive.Launches, monkeypatch: pytest.MonkeyPatch, sources: int
+) -> None:
+    taken: list[torch.device] = []
+    monkeypatch.setattr(additive, "launches", lambda device: taken.append(device) or launches)
+    every = torch.cartesian_prod(torch.arange(sources), torch.arange(6)).T.flip(0)  # six sources, and as many targets as asked for
+    module, x, kinds = RGATConv(8, 8, 1), torch.randn(9, 8), torch.zeros(every.shape[1], dtype=torch.long)
+    for call in range(5):
+        module(x, every, kinds)
+        assert len(taken) == (call - 1 if call > 1 and sources == 9 else 0)

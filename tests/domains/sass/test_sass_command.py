@@ -11,8 +11,11 @@ import pytest
 from sass_cubins import LISTED, kernel, task_path
 
 import warpwright
-from warpwright import cli
+from warpwright import api, cli
+from warpwright.cli import command
+from warpwright.cli.bounded import Bound
 from warpwright.domains.sass.model.distances import Distances, shipped
+from warpwright.errors import UsageError
 
 
 def test_from_a_cubin_to_a_faster_one_and_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
@@ -34,6 +37,21 @@ def test_from_a_cubin_to_a_faster_one_and_back(tmp_path: Path, monkeypatch: pyte
     assert Path("original.cubin").read_bytes() == Path(path).read_bytes()
     assert cli.main(["sass", "show", path, "--schedule", schedule, "--html", "page.html"]) == cli.DONE
     assert "class='moved'" in Path("page.html").read_text()
+
+
+def test_a_record_of_machine_code_is_reproduced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = task_path("rmsnorm_90", tmp_path)
+    assert cli.main(["optimize", str(path), "--target", "cubin:sim", "--budget", "8 proposals", "--json"]) == cli.DONE
+    line = json.loads(capfd.readouterr().out.splitlines()[-1])
+    assert cli.main(["reproduce", line["record"], "--json"]) == cli.DONE
+    again = json.loads(capfd.readouterr().out.splitlines()[-1])
+    assert again["agrees"] and again["speedup"]["best"] == line["speedup"]["best"] > 1 and not again["note"]
+    assert cli.main(["explain", line["record"]]) == cli.DONE
+    capfd.readouterr()
+    path.write_bytes(path.read_bytes() + b"\0")
+    assert cli.main(["reproduce", line["record"]]) == cli.WRONG_USE
+    assert "as it was recorded, saw an edited file" in capfd.readouterr().err
 
 
 def test_a_search_goes_on_from_an_earlier_schedule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
@@ -120,6 +138,20 @@ def test_what_is_missing_or_damaged_is_said_and_is_no_fault_of_ours(
     for words, expected in said:
         assert cli.main(words) == cli.WRONG_USE, words
         assert expected in " ".join(capfd.readouterr().err.split()), words
+
+
+@pytest.mark.parametrize(("target", "judged"), [("cubin", True), ("cubin:0", True), ("cubin:sim", False)])
+def test_the_judgement_behind_a_budget_has_time_of_its_own(target: str, judged: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def ends(*arguments: object) -> None:
+        raise UsageError("enough")
+
+    monkeypatch.setattr(api, "optimize_task", ends)
+    bound = Bound(1000.0)
+    told = ["optimize", str(task_path("saxpy_90", tmp_path)), "--target", target, "--budget", "10s"]
+    assert command.main(told, bound) == cli.WRONG_USE
+    assert (bound.end > 1000.0 + 10.0 + 100.0) is judged and bound.end >= 1010.0
 
 
 def test_the_decorator_is_there_with_the_package() -> None:

@@ -30,7 +30,8 @@ pytestmark = pytest.mark.compiler
 SAXPY = """
 extern "C" __global__ void saxpy(float a, const float* x, float* y, int n) {
 #ifdef UNROLL
-#pragma unroll UNROLL
+    constexpr int TIMES = UNROLL;
+#pragma unroll TIMES
 #endif
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) y[i] = a * x[i] + y[i];
 }
@@ -145,6 +146,16 @@ def test_a_harness_of_another_kernel_is_refused(driver: Path, tmp_path: Path) ->
     assert "launches saxpy, saw one for softmax" in str(refused.value)
 
 
+def test_without_nvcc_the_run_time_compiler_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr(flags, "nvcc", lambda: "")
+    assert flags.compiler() == "nvrtc" and all(not one.front for one in flags.settings(SAXPY))
+    try:
+        assert b"saxpy" in flags.compiled(SAXPY, "90a")
+    except UsageError:
+        pytest.skip("needs NVRTC")
+
+
 def test_settings_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     try:
@@ -152,9 +163,12 @@ def test_settings_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     except UsageError:
         pytest.skip("needs NVRTC")
     assert flags.compiled(SAXPY, "90a", Flags(level=1)) != plain != flags.compiled(SAXPY, "90a", Flags(unroll=4))
+    if flags.nvcc():  # the usual compiler: what a user ships
+        assert flags.compiler() == flags.nvcc() and flags.compiler(Flags(front="nvrtc")) == "nvrtc"
+        assert Flags(front="nvrtc") in flags.settings(SAXPY) and b"saxpy" in flags.compiled(SAXPY, "90a", Flags(front="nvrtc", unroll=2))
     every = list(flags.settings(SAXPY, ["/usr/bin/ptxas"]))
     assert len(set(every)) == len(every) and flags.SHIPPED not in every and Flags(unroll=2, ptxas="/usr/bin/ptxas") in every
-    with pytest.raises(BuildError, match="NVRTC refused"):
+    with pytest.raises(BuildError, match=r"nvcc: |NVRTC refused"):
         flags.compiled("no kernel", "90a")
     with pytest.raises(BuildError, match="nowhere"):
         flags.compiled(SAXPY, "90a", Flags(ptxas="/nowhere/ptxas"))

@@ -132,12 +132,14 @@ def flags(args: Arguments) -> int:
 
     text, kernel, folder = _read(args.source, "a kernel in CUDA C++ (.cu)").decode(errors="replace"), load(args.harness).kernel, _folder(args.output)
     shipped, fastest = folder / "shipped.cubin", folder / "fastest.cubin"
-    shipped.write_bytes(settings.compiled(text, args.arch, include=args.include))
+    include = [*args.include, str(Path(args.source).parent)]
+    shipped.write_bytes(settings.compiled(text, args.arch, include=include))
     task = domain.describe(shipped, {"harness": args.harness, "kernel": kernel})
     assert task is not None
     with CubinEvaluator(task, args.target, Measuring()) as evaluator:
-        found = settings.fastest(evaluator, text, args.arch, args.seconds, args.ptxas, args.include)
+        found = settings.fastest(evaluator, text, args.arch, args.seconds, args.ptxas, include)
     said = {
+        "compiler": settings.compiler(),
         "flags": str(found.flags),
         "judgement": asdict(found.judgement) if found.judgement else None,
         "tried": found.tried,

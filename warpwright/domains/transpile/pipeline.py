@@ -108,7 +108,7 @@ def _normalise(state: State) -> State:
     return replace(state, body=body, variables=variables)
 
 
-_DERIVED = re.compile(r"(\w+)_(t|r|l|v|all|init|of_warp|lanes|begun|step|at)")
+_DERIVED = re.compile(r"(\w+)_(t|r|l|v|all|init|of_warp|lanes|begun|step|at|joined)")
 """What the output calls something that it makes of a variable: `sum_t` is `sum` of each thread."""
 
 

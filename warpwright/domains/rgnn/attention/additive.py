@@ -22,6 +22,7 @@ import torch
 
 from warpwright.domains.rgnn.attention.kernels import SHARED_TEXT, SPANS, THREADS, WIDEST, spans
 from warpwright.domains.rgnn.attention.layer import Run, gradients, messages, run, wanted
+from warpwright.domains.rgnn.emit.aside import beside
 from warpwright.domains.rgnn.emit.own.kernel import Launch, Own, dense
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.ir import Builder, Program
@@ -71,7 +72,7 @@ class Launches:
         """Return the numbers of both sides' pairs, float64; `vectors` [2, relations, depth] float64."""
         by, (nodes, depth) = sides(index), x.shape
         to, of = (x.new_empty(index.rows[pairs], dtype=torch.float64) for pairs in (Domain.PAIR_DST, Domain.PAIR_SRC))
-        self.numbers(-(-nodes // SPANS), dense(x), *by.to, vectors[0], to, *by.of, vectors[1], of, nodes, depth)
+        self.numbers(-(-nodes // SPANS), dense(x), vectors, *by.to, to, *by.of, of, nodes, index.relations, depth)
         return to, of
 
     def forward(self, index: Index, to: torch.Tensor, of: torch.Tensor, values: torch.Tensor, base: torch.Tensor | None, slope: float) -> Attended:
@@ -99,10 +100,10 @@ class Launches:
         self.back(-(-count // SPANS), *given, work.node, work.begin, work.end, work.slot, shares, slopes, slope, count, values.shape[1])
         return shares, slopes
 
-    def onto(self, index: Index, rows: torch.Tensor, to: torch.Tensor, of: torch.Tensor, vectors: tuple[torch.Tensor, torch.Tensor]) -> None:
-        """Add to each node's row its pairs' numbers times `vectors` [relations, depth] of each side."""
+    def onto(self, index: Index, rows: torch.Tensor, to: torch.Tensor, of: torch.Tensor, vectors: torch.Tensor) -> None:
+        """Add to each node's row its pairs' numbers times `vectors` [2, relations, depth] of both sides."""
         by, (nodes, depth) = sides(index), rows.shape
-        self.rows(-(-nodes // SPANS), rows, to, *by.to, vectors[0], of, *by.of, vectors[1], nodes, depth)
+        self.rows(-(-nodes // SPANS), rows, vectors, to, *by.to, of, *by.of, nodes, index.relations, depth)
 
 
 def _to(index: Index) -> torch.Tensor:
@@ -130,8 +131,8 @@ class _Additive(torch.autograd.Function):
         relations, depth, width = weight.shape
         asked = torch.stack((query, key)).double()
         vectors = (asked @ weight.double().view(-1, width).t()).view(2, relations, depth)
-        to, of = launch.numbers_of(index, x.detach(), vectors)
-        values = runner(messages(depth, width))(index, {"rows": x.detach(), "weight": weight.detach()})[0]
+        make = functools.partial(runner(messages(depth, width)), index, {"rows": x.detach(), "weight": weight.detach()})
+        (to, of), (values,) = beside(index.device, functools.partial(launch.numbers_of, index, x.detach(), vectors), make)
         base = None if bias is None else dense(bias.detach())
         done = launch.forward(index, to, of, values, base, slope)
         ctx.save_for_backward(x, weight, query, key, base, to, of, values, vectors, done.out, done.most, done.total)
@@ -147,16 +148,16 @@ class _Additive(torch.autograd.Function):
         del values
         (depth, width), of_rows = weight.shape[1:], ctx.needs_input_grad[4]
         given = {"rows": x, "weight": weight, "given": gradient, "number": share}
-        *rows, of_weight = ctx.runner(gradients(depth, width, of_rows))(index, given)
-        to_sums, to_vectors, of_sums, of_vectors = ctx.runner(sums(depth))(index, {"rows": x, "slope": slope})
+        of_pairs, of_bias = functools.partial(ctx.runner(sums(depth)), index, {"rows": x, "slope": slope}), ctx.needs_input_grad[8]
+        whole = functools.partial(ctx.runner(gradients(depth, width, of_rows)), index, given)
+        numbers, (*rows, of_weight) = beside(index.device, lambda: (*of_pairs(), gradient.sum(0) if of_bias else None), whole)
+        to_sums, to_vectors, of_sums, of_vectors, of_base = numbers
         if of_rows:
-            narrow = vectors.to(x.dtype)
-            ctx.launch.onto(index, rows[0], to_sums, of_sums, (narrow[0], narrow[1]))
+            ctx.launch.onto(index, rows[0], to_sums, of_sums, vectors.to(x.dtype))
         sides_of = torch.stack((to_vectors.view(-1), of_vectors.view(-1)))
         of_weight.view(-1, width).addmm_(sides_of.t(), torch.stack((query, key)))
         of_query, of_key = sides_of @ weight.reshape(-1, width)
-        of_bias = gradient.sum(0) if ctx.needs_input_grad[8] else None
-        return None, None, None, None, rows[0] if of_rows else None, of_weight, of_query, of_key, of_bias
+        return None, None, None, None, rows[0] if of_rows else None, of_weight, of_query, of_key, of_base
 
 
 def additive(
@@ -213,8 +214,8 @@ def right_on(launch: Launches, device: torch.device) -> bool:
     base = torch.randn(WIDEST, generator=random).to(device)
     numbers = launch.numbers_of(index, x, vectors)
     done = launch.forward(index, *numbers, values, base, slope)
-    rows, narrow = gradient.clone(), vectors.float()
-    launch.onto(index, rows, numbers[0].float(), numbers[1].float(), (narrow[0], narrow[1]))
+    rows = gradient.clone()
+    launch.onto(index, rows, numbers[0].float(), numbers[1].float(), vectors.float())
     found = [*numbers, done.out, *launch.backward(index, *numbers, values, base, slope, gradient, done), rows]
     wanted = _plain(index, x.cpu(), vectors.cpu(), values.cpu(), base.cpu(), slope, gradient.cpu())
     return all(float((a.double().cpu() - b).norm()) <= 1e-5 * float(b.norm()) for a, b in zip(found, wanted, strict=True))
@@ -253,7 +254,7 @@ def _with_the_others(launch: Launch, device: torch.device) -> bool:
 _OWN = tuple(
     Own("../../attention/additive.cu", entry, formats, THREADS, 0, _with_the_others, "additive attention over graphs' edges", SHARED_TEXT)
     for entry, formats in (
-        ("pair_numbers", "P" * 11 + "qq"), ("additive", "P" * 16 + "dqq"), ("additive_joined", "P" * 10 + "qq"),
-        ("additive_back", "P" * 17 + "dqq"), ("pair_rows", "P" * 11 + "qq"),
+        ("pair_numbers", "P" * 10 + "qqq"), ("additive", "P" * 16 + "dqq"), ("additive_joined", "P" * 10 + "qq"),
+        ("additive_back", "P" * 17 + "dqq"), ("pair_rows", "P" * 10 + "qqq"),
     )
 )  # fmt: skip

@@ -20,21 +20,21 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   for (int done = 0; done < steps; done += AT_ONCE) {
     int of[AT_ONCE];
     float4 key[AT_ONCE], value[AT_ONCE];
-    float score[AT_ONCE], next = top;
+    float part[AT_ONCE];
+#pragma unroll
     for (int i = 0; i < AT_ONCE; ++i) of[i] = done + i < left ? pair_of[at + done + i] : -1;
+#pragma unroll
     for (int i = 0; i < AT_ONCE; ++i) key[i] = row_of(keys, of[i], depth, column), value[i] = row_of(values, of[i], depth, column);
-    for (int i = 0; i < AT_ONCE; ++i) {
-      score[i] = inner(own, key[i]);
-      next = of[i] >= 0 && score[i] > next ? score[i] : next;
-    }
-    float kept = whole == 0.0f ? 0.0f : expf(top - next);
-    top = next, whole *= kept;
+#pragma unroll
+    for (int i = 0; i < AT_ONCE; ++i) part[i] = part_of(own, key[i]);
+    bool real = done + lane / 4 < left;  // of the four edges a thread has the score of one
+    float score = four_sums(part, lane), next = largest_of_four(real ? score : LEAST);
+    next = next > top ? next : top;
+    float kept = whole == 0.0f ? 0.0f : expf(top - next), power = real ? expf(score - next) : 0.0f;
+    top = next, whole = whole * kept + sum_of_four(power);
     sum.x *= kept, sum.y *= kept, sum.z *= kept, sum.w *= kept;
-    for (int i = 0; i < AT_ONCE; ++i) {
-      float power = of[i] >= 0 ? expf(score[i] - top) : 0.0f;
-      whole += power;
-      add_times(sum, power, value[i]);
-    }
+#pragma unroll
+    for (int i = 0; i < AT_ONCE; ++i) add_times(sum, told(power, 4 * i), value[i]);
   }
   if (node < 0) return;
   int slot = slots[span];
@@ -88,18 +88,21 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   for (int done = 0; done < steps; done += AT_ONCE) {
     int of[AT_ONCE];
     float4 key[AT_ONCE], value[AT_ONCE];
+    float scores[AT_ONCE], gains[AT_ONCE];
+#pragma unroll
     for (int i = 0; i < AT_ONCE; ++i) of[i] = done + i < left ? pair_of[at + done + i] : -1;
+#pragma unroll
     for (int i = 0; i < AT_ONCE; ++i) key[i] = row_of(keys, of[i], depth, column), value[i] = row_of(values, of[i], depth, column);
-    for (int i = 0; i < AT_ONCE; ++i) {
-      float share = inner(own, key[i]), slope = inner(given, value[i]);
-      share = expf(share - top) * scale;
-      slope = share * (slope - mean);
-      if (of[i] < 0) continue;
-      add_times(sum, slope, key[i]);
-      if (lane == i) {
-        int edge = edge_of ? edge_of[at + done + i] : at + done + i;
-        shares[edge] = share, slopes[edge] = slope;
-      }
+#pragma unroll
+    for (int i = 0; i < AT_ONCE; ++i) scores[i] = part_of(own, key[i]), gains[i] = part_of(given, value[i]);
+    int mine = done + lane / 4;  // of the four edges a thread has one
+    float share = expf(four_sums(scores, lane) - top) * scale, slope = share * (four_sums(gains, lane) - mean);
+    share = mine < left ? share : 0.0f, slope = mine < left ? slope : 0.0f;
+#pragma unroll
+    for (int i = 0; i < AT_ONCE; ++i) add_times(sum, told(slope, 4 * i), key[i]);
+    if (lane % 4 == 0 && mine < left) {
+      int edge = edge_of ? edge_of[at + mine] : at + mine;
+      shares[edge] = share, slopes[edge] = slope;
     }
   }
   if (node < 0 || column >= depth) return;

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from warpwright.domains.rgnn.attention.kernels import Attended, Launches, launches, spans, takes
+from warpwright.domains.rgnn.emit.aside import beside
 from warpwright.domains.rgnn.emit.eager import Eager
 from warpwright.domains.rgnn.emit.gpu import Rows
 from warpwright.domains.rgnn.emit.own.kernel import MANY
@@ -26,6 +27,7 @@ from warpwright.domains.rgnn.ir import Builder, Program
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.operator import Edges
 from warpwright.domains.rgnn.plan import STARTED, Options
+from warpwright.domains.rgnn.sorting.counting import SMALL
 
 Tensors = Mapping[str, tuple[Domain, torch.Tensor]]
 Run = Callable[[Index, Mapping[str, torch.Tensor]], list[torch.Tensor]]
@@ -42,26 +44,41 @@ def attended(edges: Edges, tensors: Tensors, options: Options) -> torch.Tensor |
 
 
 def wanted(edges: Edges, rows: torch.Tensor, options: Options, others: Sequence[torch.Tensor], nodes: int = 0) -> bool:
-    """Do the options want the kernels of this room for `rows` of a graph's nodes, and do these take them? By None large graphs have them.
+    """Do the options want the kernels of this room for `rows` of a graph's nodes, and do these take them?
 
-    `nodes`: how many there are, where `rows` are only some.
+    By None those have them that are large, or small and there to stay, with no more pairs of sources than of destinations. `nodes`: how many there
+    are, where `rows` are only some.
     """
     if options.attend is False or torch.compiler.is_compiling() or not takes(rows):
         return False
     if options.attend is None:
         usual = options.emitter in ("auto", "gpu") and options.reorder and options.compact and all(x.dtype is torch.float32 for x in others)
-        return usual and (nodes or rows.shape[0]) >= MANY and few_sources(edges.index())
+        index = edges.index() if usual else None
+        if index is None or not few_sources(index):
+            return False
+        return (nodes or rows.shape[0]) >= MANY <= index.edges or (index.edges <= SMALL and stays(index))
     return True
 
 
+def stays(index: Index) -> bool:
+    """Has the graph been asked for before? Its work list takes a dozen launches, which a sampled batch would not get back."""
+    asked: list[int] = index.keep("asked", lambda: [0])
+    asked[0] += 1
+    return asked[0] > SEEN
+
+
+SEEN = 2
+"""Calls of a small graph by operations. A recording is made after two more."""
+
+
 def few_sources(index: Index) -> bool:
-    """Return whether there are many edges, and the plan without these kernels has a key's and a value's row for each (source, relation) pair too.
+    """Return whether there are edges, and the plan without these kernels has a key's and a value's row for each (source, relation) pair too.
 
     The kernels read both rows of every pair. Where destinations have fewer pairs the plan turns queries and gradients instead, and moves less: HGT's
     training step on an H200 takes 15.3 ms with the kernels and 16.8 without where both have 3.3 million (am), 22.1 and 19.3 where sources have 3.2
     and destinations 1.5 (mag), 33.0 and 27.5 with 11.2 and 3.7 (wikikg2).
     """
-    return index.edges >= MANY and index.rows[Domain.PAIR_SRC] <= index.rows[Domain.PAIR_DST]
+    return index.edges > 0 and index.rows[Domain.PAIR_SRC] <= index.rows[Domain.PAIR_DST]
 
 
 def attention(index: Index, launch: Launches, runner: Callable[[Program], Run], tensors: Mapping[str, torch.Tensor]) -> torch.Tensor:
@@ -116,8 +133,11 @@ class _Attention(torch.autograd.Function):
         attention: torch.Tensor, message: torch.Tensor,
     ) -> torch.Tensor:  # fmt: skip
         make = runner(messages(query.shape[1], query.shape[1]))
-        sides = ((key, attention), (value, message))
-        keys, values = (make(index, {"rows": rows.detach(), "weight": weight.detach()})[0] for rows, weight in sides)
+        one, two = (
+            functools.partial(make, index, {"rows": rows.detach(), "weight": weight.detach()})
+            for rows, weight in ((key, attention), (value, message))
+        )
+        (keys,), (values,) = beside(index.device, one, two)
         done = launch.forward(spans(index), query.detach(), keys, values)
         ctx.save_for_backward(key, query, value, attention, message, keys, values, done.out, done.most, done.total)
         ctx.index, ctx.launch, ctx.runner = index, launch, runner
@@ -130,8 +150,10 @@ class _Attention(torch.autograd.Function):
         gradient = gradient.contiguous()
         of_query, shares, slopes = ctx.launch.backward(spans(ctx.index), query, keys, values, gradient, Attended(*done))
         del keys, values
-        make, of_sides = ctx.runner(gradients(query.shape[1], query.shape[1])), []
-        for rows, weight, given, number in ((key, attention, query, slopes), (value, message, gradient, shares)):
-            of_sides += make(ctx.index, {"rows": rows, "weight": weight, "given": given, "number": number})
-        of_key, of_attention, of_value, of_message = of_sides
+        make = ctx.runner(gradients(query.shape[1], query.shape[1]))
+        one, two = (
+            functools.partial(make, ctx.index, {"rows": rows, "weight": weight, "given": given, "number": number})
+            for rows, weight, given, number in ((key, attention, query, slopes), (value, message, gradient, shares))
+        )
+        (of_key, of_attention), (of_value, of_message) = beside(ctx.index.device, one, two)
         return None, None, None, of_key, of_query, of_value, of_attention, of_message

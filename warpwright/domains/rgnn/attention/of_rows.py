@@ -22,6 +22,7 @@ from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn.attention.kernels import WIDEST, Attended, Launches, launches, spans, takes
 from warpwright.domains.rgnn.attention.layer import Run, gradients, messages, run, wanted
 from warpwright.domains.rgnn.emit import dense
+from warpwright.domains.rgnn.emit.aside import beside
 from warpwright.domains.rgnn.emit.own.kinds import kinds as by_kind
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.ir import Program
@@ -80,9 +81,12 @@ def of_queries(
     """Return the gradients of weight and bias; that of the rows is added to `onto`."""
     own = by_kind(x, counts, weight.shape[1]) if len(x) < dense.MANY else None
     if own is not None:
-        if onto is not None:
-            onto.add_(own.sums([gradient], weight))
-        return own.gradients([gradient], x)[:2]
+        rows, summed = beside(
+            x.device, lambda: own.sums([gradient], weight) if onto is not None else None, functools.partial(own.gradients, [gradient], x)
+        )
+        if onto is not None and rows is not None:
+            onto.add_(rows)
+        return summed[:2]
     found = []
     for place, (low, high) in enumerate(itertools.pairwise(itertools.accumulate(counts, initial=0))):
         rows, given = x[low:high], gradient[low:high]
@@ -125,7 +129,8 @@ class OfRows(torch.autograd.Function):
         asking = weight[:, 1].contiguous()
         query = queries(x, asking, bias[:, 1].contiguous(), counts)
         make = runner(messages(depth, width, True))
-        keys, values = (make(index, {"rows": x.detach(), "weight": turned[i], "base": base[i]})[0] for i in (0, 1))
+        one, two = (functools.partial(make, index, {"rows": x.detach(), "weight": turned[i], "base": base[i]}) for i in (0, 1))
+        (keys,), (values,) = beside(index.device, one, two)
         done = launch.forward(spans(index), query, keys, values)
         ctx.save_for_backward(x, key_of, prior, asking, taken, start, related, turned, query, keys, values, done.out, done.most, done.total)
         ctx.index, ctx.launch, ctx.runner, ctx.counts, ctx.chosen, ctx.begun = index, launch, runner, counts, chosen, begun
@@ -139,12 +144,18 @@ class OfRows(torch.autograd.Function):
         gradient, index, of_rows = gradient.contiguous(), ctx.index, ctx.needs_input_grad[6]
         of_query, shares, slopes = ctx.launch.backward(spans(index), query, keys, values, gradient, Attended(*done))
         del keys, values
-        depth, width, onto, found = x.shape[1], key_of.shape[1], ctx.begun.taken() if of_rows else None, []
-        for weight, given, number in ((turned[0], query, slopes), (turned[1], gradient, shares)):
-            inputs = {"rows": x, "weight": weight, "given": given, "number": number} | ({} if onto is None else {STARTED: onto})
-            *rows, of_weight, of_base = ctx.runner(gradients(depth, width, of_rows, True, onto is not None))(index, inputs)
-            onto = rows[0] if of_rows else None
-            found.append((of_weight, of_base))
+        depth, width = x.shape[1], key_of.shape[1]
+        onto = ctx.begun.taken() if of_rows else None
+        onto = torch.zeros_like(x) if of_rows and onto is None else onto
+        make, started = ctx.runner(gradients(depth, width, of_rows, True, of_rows)), {} if onto is None else {STARTED: onto}
+        one, two = (
+            functools.partial(make, index, {"rows": x, "weight": weight, "given": given, "number": number} | started)
+            for weight, given, number in ((turned[0], query, slopes), (turned[1], gradient, shares))
+        )
+        of_keys, of_values = beside(index.device, one, two)
+        if onto is not None and of_keys[0].data_ptr() != onto.data_ptr():  # by torch calls: results of their own
+            onto = of_keys[0] + of_values[0] - onto
+        found = [(side[-2], side[-1]) for side in (of_keys, of_values)]
         of_asking, of_start = of_queries(x, asking, ctx.counts, of_query, onto)
         return None, None, None, None, None, None, onto, *_of_weights(ctx, key_of, prior, taken, start, related, found, of_asking, of_start)
 

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
+
+First = TypeVar("First")
+Second = TypeVar("Second")
 
 
 class Aside:
@@ -64,3 +67,21 @@ def elsewhere(device: torch.device, launch: Callable[[], Any]) -> None:
 def meet(device: torch.device) -> None:
     """Let the current stream wait for the second one."""
     torch.cuda.current_stream(device).wait_stream(stream_of(device))
+
+
+def beside(device: torch.device, first: Callable[[], First], second: Callable[[], Second]) -> tuple[First, Second]:
+    """Return what two functions give that need nothing of one another: in a recording, which small graphs have, they run at the same time.
+
+    A small graph's kernel leaves most of a GPU idle: sixteen of HGT's 36 on mutag's graph take 27 to 45 us each for work of 5 to 10. Launched by the
+    host one after another they would gain nothing, so nothing else waits for two streams. No product of cuBLAS: its workspace is one stream's.
+    """
+    if device.type != "cuda":
+        return first(), second()
+    stream_of(device)  # made before anything is recorded
+    if not torch.cuda.is_current_stream_capturing():
+        return first(), second()
+    results: list[First] = []
+    elsewhere(device, lambda: results.append(first()))
+    other = second()
+    meet(device)
+    return results[0], other

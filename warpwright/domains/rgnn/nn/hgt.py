@@ -14,7 +14,9 @@ from torch.nn import Parameter, ParameterDict
 from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn.attention.layer import attended
 from warpwright.domains.rgnn.attention.of_rows import Begun, attention, taken
+from warpwright.domains.rgnn.emit.aside import beside
 from warpwright.domains.rgnn.emit.dense import mixed, outers, products, summed, unmixed
+from warpwright.domains.rgnn.emit.own.kernel import MANY
 from warpwright.domains.rgnn.emit.own.kinds import kinds as by_kind
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.nn.common import Layer, check_rows, of_dtype, whole_call, wide
@@ -75,8 +77,9 @@ class Project(torch.autograd.Function):
         """Return the gradients of rows, weights and biases."""
         if ctx.own is not None:
             x, weight = ctx.saved_tensors
-            matrix, total, _ = ctx.own.gradients(gradients, x)
-            return None, ctx.own.sums(gradients, weight) if ctx.needs_input_grad[1] else None, *matrix.unbind(), *total.unbind()
+            own, one = ctx.own, ctx.needs_input_grad[1]
+            of_x, (matrix, total, _) = beside(x.device, lambda: own.sums(gradients, weight) if one else None, lambda: own.gradients(gradients, x))
+            return None, of_x, *matrix.unbind(), *total.unbind()
         kinds = len(ctx.counts)
         given, weights = ctx.saved_tensors[:-kinds], ctx.saved_tensors[-kinds:]
         rows, wanted = _by_kind(given, ctx.counts), ctx.needs_input_grad[1 : 1 + len(given)]
@@ -317,6 +320,8 @@ class HGTConv(Layer):
         """Return the attention of all nodes from their own rows, where it is one kernel and all types' rows have one width; else None."""
         if self.heads > 1 or not edge_index_dict or self.options.attend is False or torch.compiler.is_compiling():
             return None
+        if self.options.attend is None and sum(counts) < MANY:
+            return None  # products of relations' matrices take more launches than a small graph's rows
         if len({(x.shape[1], x.dtype, x.device) for x in rows}) > 1 or any(kind[0] not in kinds for kind in self.edge_types):
             return None
         weights, biases = zip(*linears, strict=True)

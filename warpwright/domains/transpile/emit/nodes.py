@@ -22,6 +22,7 @@ from warpwright.domains.transpile.analysis.regions import (
 from warpwright.domains.transpile.emit import control, regions, warps
 from warpwright.domains.transpile.emit.writer import Writer
 from warpwright.domains.transpile.ir import Evaluate
+from warpwright.domains.transpile.passes.loops import thread_tiles
 from warpwright.domains.transpile.printing import declarator
 
 _JOINS = {
@@ -73,11 +74,30 @@ def _loop(writer: Writer, node: Loop) -> None:
         writer.open("if (one_row)")
         writer.line(f"ww::tree_of_neighbours<{'true' if tree.only_first else 'false'}>({tree.array.name}, dim_x);  // line {node.line}")
         writer.otherwise()
+    tiles, before = _tiles(writer, node), writer.joined_tiles
+    for tile in tiles:
+        name = writer.plan.variables[tile.sums].name
+        writer.line(f"constexpr bool {name}_joined = {tile.condition(writer.plan)};")
+        writer.line(f"if constexpr ({name}_joined) {tile.joined(writer.plan)}")
+    writer.joined_tiles |= {tile.sums for tile in tiles}
     control.open_steps(writer, node)
     write(writer, node.body)
     writer.close()
+    writer.joined_tiles = before
+    for tile in tiles:
+        writer.line(f"if constexpr ({writer.plan.variables[tile.sums].name}_joined) {tile.joined(writer.plan, back=True)}")
     if tree is not None:
         writer.close()
+
+
+def _tiles(writer: Writer, node: Loop) -> list[thread_tiles.Tiles]:
+    """Return the tiles of threads that a loop of barriers comes back to, and that nothing else in it reads: they can stay vectors."""
+    if writer.in_warps or writer.masks or writer.lowered.prologue is not None:
+        return []
+    forms = [writer.lowered.forms.get(n.number) for n, _ in plans.walk(node.body) if isinstance(n, Region)]
+    tiles = [tile for form in forms if form is not None for tile in regions.tiles_of(form) if tile.sums not in writer.joined_tiles]
+    stmts = [*plans.all_stmts(node.body), *map(Evaluate, (e for e in (node.cond, node.step) if e is not None)), *node.init]
+    return [tile for tile in tiles if sum(one.sums == tile.sums for one in tiles) == 1 and tile.is_alone(stmts, writer.plan)]
 
 
 def _under(writer: Writer, mask: ir.Expr, nodes: Sequence[Node]) -> None:

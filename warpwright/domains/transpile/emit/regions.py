@@ -9,8 +9,8 @@ from warpwright.domains.transpile.analysis.bounds import Bounds
 from warpwright.domains.transpile.emit import plain_adds, segment_loops, warps
 from warpwright.domains.transpile.emit.writer import IN_COLUMNS, IN_ROWS, Writer
 from warpwright.domains.transpile.ir import Declare, Evaluate, For, Stmt
-from warpwright.domains.transpile.passes.loops import accumulators, registers, rows, segments, vector_values
-from warpwright.domains.transpile.passes.loops.thread_loops import Form, Interior, Parts, Reduction, Reshaped, ThreadLoop
+from warpwright.domains.transpile.passes.loops import accumulators, registers, rows, segments, thread_tiles, vector_values
+from warpwright.domains.transpile.passes.loops.thread_loops import Form, Interior, Parts, Reduction, Reshaped, ThreadLoop, Transposed
 from warpwright.domains.transpile.printing import INDENT
 
 
@@ -41,6 +41,8 @@ def form(writer: Writer, chosen: Form) -> None:
         writer.loop_tail()
     elif isinstance(chosen, Reshaped):
         _reshaped(writer, chosen)
+    elif isinstance(chosen, Transposed):
+        _transposed(writer, chosen)
     else:
         _thread_loop(writer, chosen)
 
@@ -57,6 +59,26 @@ def _reshaped(writer: Writer, chosen: Reshaped) -> None:
     form(writer, chosen.inside)
     writer.plan, writer.number, writer.height = plan, IN_ROWS, "BY"
     writer.close()
+    writer.otherwise()
+    form(writer, chosen.general)
+    writer.close()
+
+
+def tiles_of(chosen: Form) -> list[thread_tiles.Tiles]:
+    """Return the tiles of threads in a form."""
+    if isinstance(chosen, Parts):
+        return [tile for part in chosen.parts for tile in tiles_of(part)]
+    return [chosen.tiles] if isinstance(chosen, ThreadLoop) and chosen.tiles is not None else []
+
+
+def _transposed(writer: Writer, chosen: Transposed) -> None:
+    """Write four stores of each thread as vectors of threads, for blocks whose shape is known to fit; the general form follows as `else`."""
+    stores = chosen.stores
+    writer.vectorised += 1
+    writer.open(f"if constexpr (BX && {stores.apart()})")
+    declared = {one.var.key for one in (*stores.again, stores.declared) if one is not None}
+    values = _values(writer, stores.whole, regions.used(stores.whole) - writer.plan.arrays - declared)
+    _lines(writer, stores.lines(writer.plan, writer.printer, values))
     writer.otherwise()
     form(writer, chosen.general)
     writer.close()
@@ -79,7 +101,7 @@ def _thread_loop(writer: Writer, loop: ThreadLoop) -> None:
         writer.vectorised += 1
         writer.open(f"if constexpr ({loop.tiles.condition(writer.plan)})")
         keys = regions.used(loop.region) - writer.plan.arrays
-        _lines(writer, loop.tiles.lines(writer.plan, writer.printer, _values(writer, loop.region, keys)))
+        _lines(writer, loop.tiles.lines(writer.plan, writer.printer, _values(writer, loop.region, keys), loop.tiles.sums in writer.joined_tiles))
         writer.otherwise()
     writer.joined, writer.kept, writer.whole_values = loop.joined, loop.kept, loop.whole_values
     if loop.segments is not None:

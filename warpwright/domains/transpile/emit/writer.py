@@ -54,6 +54,8 @@ class Writer:
         """How many rows of threads the compiler knows of, as the output writes it; 0 where it does not."""
         self.ready: frozenset[int] = frozenset()
         """Keys of values that stand in front of the loop at hand."""
+        self.joined_tiles: frozenset[int] = frozenset()
+        """Keys of the threads' tiles whose rows lie beside those of neighbours in the loop at hand, for blocks for which that fits."""
         self.kept: frozenset[int] = frozenset()
         """Keys of the thread's arrays that are copied in the loop at hand."""
 

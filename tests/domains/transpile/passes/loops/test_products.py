@@ -103,7 +103,9 @@ def test_tiles_of_neighbouring_threads_are_vectors_where_the_block_is_known() ->
     text = written(TILE)
     assert "ww::next_in_tiles(BX, 8, [](const int thread_x) { return (int)(((thread_x % 8) * 8 + 0)); })" in text
     assert "ww::same_in_tiles(BX, 8, [](const int thread_x) { return (int)(((thread_x / 8) * 4 + 0)); })" in text
-    assert "sums_v[((i) * (8) + j) / (8)] += left[i] * right_v[(j) / (8)]" in text.replace("_2", "").replace("_3", "").replace("_4", "")
+    assert "vectors_at_once = ww::vectors_of_tiles(BX, 8, (4) * (8), [](const int thread_x) { return (int)(((thread_x / 8) * 4 + 0)); });" in text
+    assert text.index("ww::join_tiles<8, (4) * (8)>((float*)sums_t") < text.index("for (int at = 0") < text.index("ww::part_tiles<8, (4) * (8)>(")
+    assert "sums_v[nth_vector][((i) * (8) + j) / (8)] += left[i] * right_v[nth_vector][(j) / (8)]" in text.replace("_2", "").replace("_3", "").replace("_4", "")  # noqa: E501
     for changed in (("sums[i][j] +=", "sums[i][j] -="), ("= bs[k][x * 8 + i]", "= bs[x * 8 + i][k]"), ("left[i] = as[k]", "left[i] = 2 * as[k]")):
         assert "ww::next_in_tiles" not in written(TILE.replace(*changed))
 

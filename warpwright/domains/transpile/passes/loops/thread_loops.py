@@ -29,6 +29,7 @@ from warpwright.domains.transpile.passes.loops import (
     rows,
     segments,
     thread_tiles,
+    transposed_stores,
 )
 from warpwright.domains.transpile.printing import Printer
 
@@ -122,7 +123,15 @@ class Reshaped:
     general: Form
 
 
-Form = Parts | Interior | Reduction | ThreadLoop | Reshaped
+@dataclass(frozen=True)
+class Transposed:
+    """Stores of four numbers of each thread as vectors of threads, for blocks for which the compiler finds that they fit; else as they are."""
+
+    stores: transposed_stores.Stores
+    general: Form
+
+
+Form = Parts | Interior | Reduction | ThreadLoop | Reshaped | Transposed
 
 
 def region_form(stmts: Sequence[Stmt], scope: Scope) -> Form:
@@ -186,6 +195,11 @@ def loop_form(stmts: Sequence[Stmt], scope: Scope) -> Form:
             return Reduction(reduction)
     if not scope.vectors:
         return _plain_loop(stmts, scope)
+    own_shape = not scope.masks and scope.known == ("BX", "BY") and scope.row == rows.WIDTH
+    if own_shape and (apart := transposed_stores.cut(stmts, plan, scope.settings.constants)) is not None:
+        before, stores, after = apart
+        general = _thread_loop(stores.whole, scope)
+        return Parts((loop_form(before, scope), Transposed(stores, general), loop_form(after, scope)))
     ahead = thread_tiles.cut(stmts) if len(stmts) > 1 and not scope.masks else None
     if ahead is not None and thread_tiles.suits(ahead[1], plan, scope.settings.constants) is not None:
         return Parts((region_form(ahead[0], scope), loop_form([ahead[1]], scope)))
@@ -237,7 +251,8 @@ def _thread_loop(stmts: list[Stmt], scope: Scope) -> ThreadLoop:
             return ThreadLoop(stmts, inner, limits, True, sums=in_stretches, segments=cut)
     kept = private_tiles.kept(stmts, plan)
     if private_tiles.along(stmts, kept, plan):
-        free = not (limits.low or limits.high or limits.rows or limits.rest) and scope.row == rows.WIDTH
+        own_shape = scope.known == ("BX", "BY") and scope.row == rows.WIDTH  # in another shape, rows are of other lengths
+        free = own_shape and not (limits.low or limits.high or limits.rows or limits.rest)
         tiled = thread_tiles.suits(inner[-1], plan, scope.settings.constants) if free and len(inner) == 1 and isinstance(inner[-1], For) else None
         return ThreadLoop(stmts, inner, limits, kept=kept, tiles=tiled)
     alone = not limits.rest and cut is None and not kept and scope.settings.choices.lanes <= 0

@@ -5,7 +5,8 @@
 
 With x and x + 1 of two threads side by side, and y the same, 16 numbers of `right` are one load and 16 sums one register, each product with one
 number of `left`. One thread's vectors have 8 numbers, and a load for each product. (128 x 128 x 8 at a time, AVX-512: 60 GFLOP/s by threads, 108 by
-two.) What has to hold for neighbours depends on numbers that the output's compiler knows: it computes the places of all threads of the block.
+two.) Where the registers hold more sums, the next vectors of threads with the same `left` go with them, and a number of it is read once for all. What
+has to hold for neighbours depends on numbers that the output's compiler knows: it computes the places of all threads of the block.
 """
 
 from __future__ import annotations
@@ -15,14 +16,16 @@ from dataclasses import dataclass
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis import tiles
-from warpwright.domains.transpile.analysis.bounds import is_x, linear, mentions_x
 from warpwright.domains.transpile.analysis.regions import Plan
 from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.integers import literal
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, Stmt
+from warpwright.domains.transpile.passes.loops import thread_places
 from warpwright.domains.transpile.printing import INDENT, Printer
 
 UNROLL = "#pragma GCC unroll 16"
+NUMBER = "const int thread = (thread_z * dim_y + thread_y) * dim_x + thread_x;"
+EACH_VECTOR = (UNROLL, "for (int nth_vector = 0; nth_vector < vectors_at_once; ++nth_vector)")
 
 
 @dataclass(frozen=True)
@@ -44,27 +47,47 @@ class Tiles:
     def condition(self, plan: Plan) -> str:
         """Return when the compiler finds that neighbouring threads' rows are vectors."""
         size = " * ".join(f"({dim})" for dim in plan.variables[self.sums].dims)
-        places = [f"ww::next_in_tiles(BX, {self.length}, {_lambda(text)})" for text in self.right]
-        places += [f"ww::same_in_tiles(BX, {self.length}, {_lambda(text)})" for text in self.left]
+        places = [f"ww::next_in_tiles(BX, {self.length}, {thread_places.function(text)})" for text in self.right]
+        places += [f"ww::same_in_tiles(BX, {self.length}, {thread_places.function(text)})" for text in self.left]
         return " && ".join(["BX", f"ww::fits_tiles(BX, {self.length}, {size})", *dict.fromkeys(places)])
 
-    def lines(self, plan: Plan, printer: Printer, values: Sequence[str]) -> list[str]:
-        """Return the loops over groups of threads. values: declarations of what is recomputed, for a group's first thread."""
+    def joined(self, plan: Plan, back: bool = False) -> str:
+        """Return the call that puts the tiles of neighbouring threads row by row beside each other, as vectors, or back."""
         var = plan.variables[self.sums]
         size = " * ".join(f"({dim})" for dim in var.dims)
-        each = [UNROLL, f"for (int nth = 0; nth < {size} / ({self.length}); ++nth)"]
-        place = f"(float*)&{var.name}_t[thread] + nth * ({self.length}), {size}"
-        writer = _Writer(self, plan, printer)
+        return f"ww::{'part' if back else 'join'}_tiles<{self.length}, {size}>((float*){var.name}_t, dim_x * dim_y * dim_z);"
+
+    def is_alone(self, stmts: Sequence[Stmt], plan: Plan) -> bool:
+        """Say whether the threads' tiles appear in the statements nowhere but in the loop."""
+        names = [sum(e.var == self.sums for e in ir.expressions(tuple(part))) for part in (stmts, (self.loop,))]
+        return names[0] == names[1] and not any(isinstance(s, Declare) and s.var.key == self.sums for s in ir.walk(tuple(stmts)))
+
+    def lines(self, plan: Plan, printer: Printer, values: Sequence[str], joined: bool = False) -> list[str]:
+        """Return the loops over groups of threads.
+
+        values: declarations of what is recomputed, for a group's first thread; joined: the rows of neighbours lie beside each other.
+        """
+        var = plan.variables[self.sums]
+        size = " * ".join(f"({dim})" for dim in var.dims)
+        shared = "".join(f", {thread_places.function(text)}" for text in dict.fromkeys(self.left))
+        each = [*EACH_VECTOR, UNROLL, f"for (int nth = 0; nth < {size} / ({self.length}); ++nth)"]
+        tiles = f"(float*)&{var.name}_t[thread + nth_vector * threads_at_once] + nth * "
+        place = f"{tiles}ww::width" if joined else f"{tiles}({self.length}), {size}"
+        whole = "" if joined else f"_tile<{self.length}>"
+        writer = _Writer(self, plan, printer, values)
         return [
+            f"constexpr int vectors_at_once = ww::vectors_of_tiles(BX, {self.length}, {size}{shared});",
+            f"constexpr int threads_at_once = ww::width / ({self.length});",
             "for (int thread_z = 0; thread_z < dim_z; ++thread_z)",
             "for (int thread_y = 0; thread_y < dim_y; ++thread_y)",
-            f"for (int thread_x = 0; thread_x < dim_x; thread_x += ww::width / ({self.length})) {{  // line {self.loop.line}",
+            f"for (int first_lane = 0; first_lane < dim_x; first_lane += threads_at_once * vectors_at_once) {{  // line {self.loop.line}",
             *(f"  {line}" for line in (
-                "const int thread = (thread_z * dim_y + thread_y) * dim_x + thread_x;", *values,
-                f"ww::floats {var.name}_v[{size} / ({self.length})];",
-                *each, f"  {var.name}_v[nth] = ww::load_tile<{self.length}>({place});",
+                "[[maybe_unused]] const int thread_x = first_lane;",
+                NUMBER, *values,
+                f"ww::floats {var.name}_v[vectors_at_once][{size} / ({self.length})];",
+                *each, f"  {var.name}_v[nth_vector][nth] = ww::load{whole}({place});",
                 f"{printer.loop_head(self.loop)} {{", *(f"  {line}" for stmt in self.loop.body for line in writer.statement(stmt)), "}",
-                *each, f"  ww::store_tile<{self.length}>({place}, {var.name}_v[nth]);",
+                *each, f"  ww::store{whole}({place}, {var.name}_v[nth_vector][nth]);",
             )),
             "}",
         ]  # fmt: skip
@@ -152,7 +175,7 @@ class _Reader:
         if along is not None and (any(tiles.step(i, along) for i in element[1][:-1]) or tiles.step(element[1][-1], along) != 1):
             raise DoesNotApply
         if element[0] not in self.filled:
-            return [self.of_thread(factor)]
+            return [thread_places.of_thread(factor, self.plan, self.constants, self.counters)]
         if along is not None and not _begins_rows(element[1][-1], tiles.Counter(along, length)):
             raise DoesNotApply
         fills = self.filled[element[0]]
@@ -171,48 +194,8 @@ class _Reader:
                 if not _begins_rows(target[1][-1], inner):
                     raise DoesNotApply
                 vectors.add(element[0])
-            texts.append(self.of_thread(ir.bare(value)))
+            texts.append(thread_places.of_thread(ir.bare(value), self.plan, self.constants, self.counters))
         return texts
-
-    def of_thread(self, place: Expr) -> str:
-        """Return how the place of an element depends on threadIdx.x, as a text of that and of constants."""
-        element = tiles.element(place)
-        assert element is not None
-        var = self.plan.variables.get(element[0])
-        if var is None or var.space not in ("shared", "dynamic") or place.type.removeprefix("const ") != "float":
-            raise DoesNotApply
-        *outer, last = (linear(index, self.plan, self.counters) for index in element[1])
-        if any(map(mentions_x, outer)):
-            raise DoesNotApply
-        return self.part(last)
-
-    def part(self, expr: Expr) -> str:
-        """Return the part of a sum of products that depends on threadIdx.x, without what the loops or the launch add."""
-        if not mentions_x(expr):
-            return "0"
-        if self.is_known(expr):
-            return Printer(self.plan.variables).expr(expr)
-        if expr.kind in ("paren", "cast"):
-            return self.part(expr.children[-1])
-        if expr.kind == "binary" and expr.name in ("+", "-"):
-            return f"({self.part(expr.children[0])} {expr.name} {self.part(expr.children[1])})"
-        if expr.kind == "binary" and expr.name == "*":
-            for factor, other in (expr.children, expr.children[::-1]):
-                if self.is_known(factor) and not mentions_x(factor):
-                    return f"({self.part(other)} * {Printer(self.plan.variables).expr(factor)})"
-        raise DoesNotApply
-
-    def is_known(self, expr: Expr) -> bool:
-        """Is an expression made of threadIdx.x and of numbers that the compiler of the output knows?"""
-        hoisted = {s.var.key for s in self.plan.hoisted if isinstance(s, Declare) and s.init is not None and not s.var.dims}
-        for node in expr.walk():
-            if is_x(node) or (node.kind == "name" and node.name == "threadIdx"):
-                continue
-            if node.kind == "name" and (node.var in hoisted if node.var is not None else node.name in self.constants):
-                continue
-            if node.kind not in ("literal", "binary", "paren", "cast", "type"):
-                return False
-        return True
 
 
 def _begins_rows(index: Expr, count: tiles.Counter) -> bool:
@@ -249,20 +232,20 @@ def _nest(stmt: Stmt) -> tuple[tuple[For, ...], Evaluate]:
     return tuple(loops), stmt
 
 
-def _lambda(text: str) -> str:
-    return f"[](const int thread_x) {{ return (int)({text}); }}"
-
-
 class _Writer:
     """Writes the body of the loop over k for several threads."""
 
-    def __init__(self, of: Tiles, plan: Plan, printer: Printer) -> None:
-        self.of, self.plan, self.printer = of, plan, printer
+    def __init__(self, of: Tiles, plan: Plan, printer: Printer, values: Sequence[str]) -> None:
+        self.of, self.plan, self.printer, self.values = of, plan, printer, values
 
     def statement(self, stmt: Stmt) -> list[str]:
         if isinstance(stmt, Declare):
             name = stmt.var.name
-            return [f"ww::floats {name}_v[({stmt.var.dims[0]}) / ({self.of.length})];" if stmt.var.key in self.of.vectors else f"float {name}[{stmt.var.dims[0]}];"]  # noqa: E501
+            return [
+                f"ww::floats {name}_v[vectors_at_once][({stmt.var.dims[0]}) / ({self.of.length})];"
+                if stmt.var.key in self.of.vectors
+                else f"float {name}[{stmt.var.dims[0]}];"
+            ]
         loops, inner = _nest(stmt)
         place, value = inner.expr.children
         element = tiles.element(place)
@@ -270,12 +253,31 @@ class _Writer:
         if element[0] in self.of.vectors:
             return self.around(loops, f"{self.vector(place)} = ww::load(&{self.printer.expr(ir.bare(value))});")
         if element[0] != self.of.sums:
-            return [line for loop in loops for line in (UNROLL, self.printer.loop_head(loop))] + [f"{INDENT}{self.printer.expr(inner.expr)};"]
+            return self.numbers(loops, place, ir.bare(value))
         count = tiles.counter(loops[-1])
         assert count is not None
         factors = [ir.bare(child) for child in ir.bare(value).children]
         texts = [self.factor(f, any(n.var == count.key for n in f.walk())) for f in factors]
         return self.around(loops, f"{self.vector(place)} += {' * '.join(texts)};")
+
+    def numbers(self, loops: Sequence[For], place: Expr, value: Expr) -> list[str]:
+        """Return a statement that reads numbers one by one: from one address on, where they follow one another."""
+        heads = [[UNROLL, self.printer.loop_head(loop)] for loop in loops]
+        source, count = tiles.element(value), tiles.counter(loops[-1])
+        if source is None or count is None or tiles.step(source[1][-1], count.key) != 1 or any(tiles.step(i, count.key) != 0 for i in source[1][:-1]):
+            return [line for head in heads for line in head] + [f"{INDENT}{self.printer.expr(place)} = {self.printer.expr(value)};"]
+        first = loops[-1].init[0]
+        assert isinstance(first, Declare)
+        start = self.printer.expr(value.map(lambda n: ir.number(0) if n.var == count.key else None))
+        outer = [line for head in heads[:-1] for line in head]
+        return [
+            *outer,
+            "{",
+            f"  const float* const row_from = &{start};",
+            *heads[-1],
+            f"  {self.printer.expr(place)} = row_from[{first.var.name}];",
+            "}",
+        ]
 
     def factor(self, factor: Expr, along: bool) -> str:
         element = tiles.element(factor)
@@ -292,11 +294,14 @@ class _Writer:
         flat = self.printer.expr(element[1][0])
         for dim, index in zip(var.dims[1:], element[1][1:], strict=True):
             flat = f"({flat}) * ({dim}) + {self.printer.expr(index)}"
-        return f"{var.name}_v[({flat}) / ({self.of.length})]"
+        return f"{var.name}_v[nth_vector][({flat}) / ({self.of.length})]"
 
     def around(self, loops: Sequence[For], text: str) -> list[str]:
-        """Return a statement on whole rows inside all loops but the last, whose counter is 0."""
+        """Return a statement on whole rows inside all loops but the last, whose counter is 0, for each vector of threads."""
         first = loops[-1].init[0]
         assert isinstance(first, Declare)
         heads = [line for loop in loops[:-1] for line in (UNROLL, self.printer.loop_head(loop))]
-        return [*heads, f"{{ constexpr {first.var.type} {first.var.name} = 0; {text} }}"]
+        own = " ".join(
+            ["[[maybe_unused]] const int thread_x = first_lane + nth_vector * threads_at_once;", f"[[maybe_unused]] {NUMBER}", *self.values]
+        )
+        return [*heads, *EACH_VECTOR, f"{{ {own} constexpr {first.var.type} {first.var.name} = 0; {text} }}"]

@@ -75,9 +75,8 @@ static inline __attribute__((always_inline)) floats joined(const Four* fours) {
   return all;
 #endif
 }
-// Element x of each of `width` rows that are `step` apart becomes vector x: rows are read whole, and exchanged in registers, by quarters of four elements.
-// Lanes from `lanes` on read row 0.
-static inline __attribute__((always_inline)) void load_rows(const float* p, long step, floats* out, int lanes = width) {
+// Four rows of quarters: number x of each quarter of them becomes vector x, those of row r in place r of each quarter.
+static inline __attribute__((always_inline)) void exchanged(const floats* rows, floats* out) {
   typedef int Order __attribute__((vector_size(width * 4)));
   Order low, high, first, second;  // of (a, b), in each quarter: a0 b0 a1 b1, a2 b2 a3 b3, a0 a1 b0 b1, a2 a3 b2 b3
   for (int i = 0; i < width; ++i) {
@@ -87,6 +86,16 @@ static inline __attribute__((always_inline)) void load_rows(const float* p, long
     first[i] = quarter + nth % 2 + nth / 2 * width;
     second[i] = first[i] + 2;
   }
+  const floats a = __builtin_shuffle(rows[0], rows[1], low), b = __builtin_shuffle(rows[2], rows[3], low);
+  const floats c = __builtin_shuffle(rows[0], rows[1], high), d = __builtin_shuffle(rows[2], rows[3], high);
+  out[0] = __builtin_shuffle(a, b, first);
+  out[1] = __builtin_shuffle(a, b, second);
+  out[2] = __builtin_shuffle(c, d, first);
+  out[3] = __builtin_shuffle(c, d, second);
+}
+// Element x of each of `width` rows that are `step` apart becomes vector x: rows are read whole, and exchanged in registers, by quarters of four elements.
+// Lanes from `lanes` on read row 0.
+static inline __attribute__((always_inline)) void load_rows(const float* p, long step, floats* out, int lanes = width) {
 #pragma GCC unroll 4
   for (int x = 0; x < width; x += 4) {
     floats rows[4];
@@ -97,13 +106,35 @@ static inline __attribute__((always_inline)) void load_rows(const float* p, long
       for (int q = 0; q < width / 4; ++q) __builtin_memcpy(&fours[q], p + (4 * q + r < lanes ? 4 * q + r : 0) * step + x, sizeof(Four));
       rows[r] = joined(fours);
     }
-    const floats a = __builtin_shuffle(rows[0], rows[1], low), b = __builtin_shuffle(rows[2], rows[3], low);
-    const floats c = __builtin_shuffle(rows[0], rows[1], high), d = __builtin_shuffle(rows[2], rows[3], high);
-    out[x] = __builtin_shuffle(a, b, first);
-    out[x + 1] = __builtin_shuffle(a, b, second);
-    out[x + 2] = __builtin_shuffle(c, d, first);
-    out[x + 3] = __builtin_shuffle(c, d, second);
+    exchanged(rows, out + x);
   }
+}
+// The float4 of each of `width` threads that are `apart` apart, as a vector of each of its numbers (transposed_stores.py); how far apart those threads
+// are whose places are side by side, 0 where none are.
+template <int apart, class F> static inline __attribute__((always_inline)) void load_fours(F four, int thread, floats* out) {
+  floats rows[4];
+#pragma GCC unroll 4
+  for (int r = 0; r < 4; ++r) {
+    Four fours[width / 4];
+#pragma GCC unroll 4
+    for (int q = 0; q < width / 4; ++q) {
+      const auto one = four(thread + (4 * q + r) * apart);
+      __builtin_memcpy(&fours[q], &one, sizeof(Four));
+    }
+    rows[r] = joined(fours);
+  }
+  exchanged(rows, out);
+}
+template <class... F> constexpr int stored_apart(int bx, F... place) {
+  for (int apart = 1; apart * width <= bx && bx % (apart * width) == 0; apart *= 2) {
+    bool all = true;
+    for (int t = 0; t < bx && all; ++t) {
+      const int nth = t / apart % width;
+      all = ((place(t) == place(t - nth * apart) + nth) && ...);
+    }
+    if (all) return apart;
+  }
+  return 0;
 }
 template <class F> static inline __attribute__((always_inline)) floats gathered(F value, int thread, int lanes = width) {
   floats v;
@@ -138,14 +169,21 @@ constexpr int rows_of(int bx, int by) {
 constexpr int thread_rows(int by) { return by > 0 && by % (sums_at_once / 2) == 0 ? sums_at_once / 2 : 4; }  // two vectors of each
 constexpr bool fits_registers(int bx) { return bx >= width && bx % (width * vectors_of(bx)) == 0; }
 // Rows of the tiles of neighbouring threads as vectors (thread_tiles.py): whether a block of bx threads, tiles of `size` numbers and rows of `row` fit;
-// whether a place is the same for the threads of a vector, or the next thread's is a row further.
+// whether a place is the same for the threads of a vector, or the next thread's is a row further; how many vectors side by side share their left factors.
 constexpr bool fits_tiles(int bx, int row, int size) { return row >= 4 && width % row == 0 && bx % (width / row) == 0 && size % row == 0 && size / row <= sums_at_once; }
-template <class F> constexpr bool moves_in_tiles(int bx, int row, int by, F place) {
-  for (int t = 0; t < bx; ++t) if (place(t) != place(t - t % (width / row)) + t % (width / row) * by) return false;
+template <class F> constexpr bool moves_by(int bx, int threads, int by, F place) {
+  for (int t = 0; t < bx; ++t) if (place(t) != place(t - t % threads) + t % threads * by) return false;
   return true;
 }
-template <class F> constexpr bool next_in_tiles(int bx, int row, F place) { return moves_in_tiles(bx, row, row, place); }
-template <class F> constexpr bool same_in_tiles(int bx, int row, F place) { return moves_in_tiles(bx, row, 0, place); }
+template <class F> constexpr bool next_in_tiles(int bx, int row, F place) { return moves_by(bx, width / row, row, place); }
+template <class F> constexpr bool same_in_tiles(int bx, int row, F place) { return moves_by(bx, width / row, 0, place); }
+template <class... F> constexpr int vectors_of_tiles(int bx, int row, int size, F... left) {
+  for (int n = sums_at_once / (size / row); n > 1; --n) {
+    const int threads = width / row * n;
+    if (bx % threads == 0 && (moves_by(bx, threads, 0, left) && ...)) return n;
+  }
+  return 1;
+}
 template <int row> static inline __attribute__((always_inline)) floats load_tile(const float* p, long next) {
   if constexpr (row * 4 == width) {
     Four fours[width / 4];
@@ -170,5 +208,24 @@ template <int row> static inline __attribute__((always_inline)) void store_tile(
     return;
   }
   for (int i = 0; i < width / row; ++i) __builtin_memcpy(p + i * next, (float*)&v + i * row, row * 4);
+}
+// The tiles of neighbours row by row beside each other, as vectors, and back.
+template <int row, int size> static inline void join_tiles(float* tiles, int threads) {
+  for (float *p = tiles, *end = tiles + threads * size; p < end; p += size * (width / row)) {
+    floats all[size / row];
+#pragma GCC unroll 16
+    for (int i = 0; i < size / row; ++i) all[i] = load_tile<row>(p + i * row, size);
+#pragma GCC unroll 16
+    for (int i = 0; i < size / row; ++i) store(p + i * width, all[i]);
+  }
+}
+template <int row, int size> static inline void part_tiles(float* tiles, int threads) {
+  for (float *p = tiles, *end = tiles + threads * size; p < end; p += size * (width / row)) {
+    floats all[size / row];
+#pragma GCC unroll 16
+    for (int i = 0; i < size / row; ++i) all[i] = load(p + i * width);
+#pragma GCC unroll 16
+    for (int i = 0; i < size / row; ++i) store_tile<row>(p + i * row, size, all[i]);
+  }
 }
 }  // namespace ww
