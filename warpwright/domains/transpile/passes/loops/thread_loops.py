@@ -196,8 +196,8 @@ def loop_form(stmts: Sequence[Stmt], scope: Scope) -> Form:
     if not scope.vectors:
         return _plain_loop(stmts, scope)
     own_shape = not scope.masks and scope.known == ("BX", "BY") and scope.row == rows.WIDTH
-    if own_shape and (apart := transposed_stores.cut(stmts, plan, scope.settings.constants)) is not None:
-        before, stores, after = apart
+    if own_shape and (transposed := transposed_stores.cut(stmts, plan, scope.settings.constants)) is not None:
+        before, stores, after = transposed
         general = _thread_loop(stores.whole, scope)
         return Parts((loop_form(before, scope), Transposed(stores, general), loop_form(after, scope)))
     ahead = thread_tiles.cut(stmts, plan) if len(stmts) > 1 and not scope.masks else None
