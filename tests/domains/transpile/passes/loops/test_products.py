@@ -225,7 +225,7 @@ def random_joined_tile(random: Random) -> str:
     place = random.choice(("sums[i][j]", "sums[i * COLS + j]", "sums[i + j]"))
     fill, size = f"for (int i = 0; i < ROWS; ++i) left[i] = as[{left}];", "[ROWS][COLS]" if "][" in place else "[ROWS * COLS]"
     text = f"""__shared__ float as[4096], bs[4096]; float sums{size} = {{}}, left[ROWS], right[COLS];
-      const int x = threadIdx.x % {across}, y = threadIdx.x / {across};
+      const int x = threadIdx.x % {across}, y = threadIdx.x / {across} % 8;
       for (int t = 0; t < 2; ++t) {{
         for (int j = threadIdx.x; j < 4096; j += blockDim.x) {{ as[j] = a[t * 4096 + j]; bs[j] = b[t * 4096 + j]; }}
         __syncthreads();
