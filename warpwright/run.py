@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from warpwright.policy.search import PolicySearch
     from warpwright.sass.agents.ppo import Ppo
     from warpwright.search.conversation import ModelSearch
+    from warpwright.search.trees import Trees
 
 WORTHWHILE = 1.02
 """A candidate that gains surely less than 2 % on the best baseline is timed no longer."""
@@ -70,7 +71,7 @@ class Settings:
     """What the task's domain is told besides."""
     model: str = ""
     """Of a search that asks one: `replay:FILE`, `play:FILE`, `hf:FOLDER` or `openai:URL,MODEL` (llm/); of `policy`, the folder of a trained one, or
-    nothing for the one that ships; of `ppo`, a file of weights, or nothing."""
+    nothing for the one that ships; of `ppo`, a file of weights, or nothing; of `trees`, the file of a learned cost model."""
     model_options: str = ""
     """How far it is asked, such as `candidates=4,depth=3,tokens=200000` (search/fsr.py)."""
     budget_of: BudgetOf = "search"
@@ -194,13 +195,19 @@ def _ablate(
             on_record(ablation.without)
 
 
-def model_search(settings: Settings, archive: Archive) -> ModelSearch | PolicySearch | Ppo:
+def model_search(settings: Settings, archive: Archive) -> ModelSearch | PolicySearch | Ppo | Trees:
     """Return the search that asks the model of the settings, or learns one. A language model's questions and answers are logged beside the archive,
     and none is asked again."""
     if settings.search == "ppo":
         from warpwright.sass.agents import ppo
 
         return ppo.Ppo(ppo.load(Path(settings.model)) if settings.model else None)
+    if settings.search == "trees":
+        from warpwright.search.trees import Trees
+
+        if not settings.model:
+            raise UsageError("expected the file of a learned cost model, saw none", "warpwright train --trees ROWS --out FILE, then --model FILE")
+        return Trees.load(Path(settings.model))
     from warpwright.llm.local import Local
     from warpwright.llm.opening import open_chat  # here: a search of ours needs none of them
     from warpwright.policy.model import SHIPPED, Policy

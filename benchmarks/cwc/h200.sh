@@ -87,7 +87,7 @@ seeds="--presets apart --known $pages --lanes 2 --adversary-steps 2
     --seeds processed=3,keyless=3,fractions=3,architectures=3,wide-adversarial=3,self-supervised=3"
 
 of_imagenette() {
-    run im64 5 $seeds --parts adversarial --set "Imagenette, 64 pixels" --batch 128 --beside 2 --epochs adversarial=6 --seeds adversarial=3
+    run im64 5 $seeds --parts adversarial --set "Imagenette, 64 pixels" --batch 128 --beside 1 --epochs adversarial=6 --seeds adversarial=3
 }
 
 (while sleep 5; do keep; done) >/dev/null 2>&1 &  # a reader of our output need not wait for its last sleep
@@ -226,12 +226,12 @@ alone)  # `hundred`, `verify`, each alone on its GPU, and in what is left of the
     ;;
 last)  # what three seeds each lack on the pages, and fine-tuning, which begins with weights trained on CIFAR-100
     others=()
-    (unpack c100 && run c100 5 $seeds --presets apart,paper --parts pretrained,adversarial,plain --set CIFAR-100 --beside 3 \
+    (unpack c100 && run c100 5 $seeds --presets apart,paper --parts pretrained,adversarial,plain --set CIFAR-100 --beside 2 \
         --epochs pretrained=10,adversarial=3,plain=5 --seeds adversarial=3,plain=3) &
     others+=($!)
     (unpack im64 && of_imagenette) &
     others+=($!)
-    unpack c10 && run c10 5 $seeds --parts processed,keyless,fine-tuning,fractions,wide-adversarial,architectures,self-supervised --beside 3 \
+    unpack c10 && run c10 5 $seeds --parts processed,keyless,fine-tuning,fractions,wide-adversarial,architectures,self-supervised --beside 2 \
         --weights "$work/out/c100/pretrained.pt"
     wait "${others[@]}"
     ;;

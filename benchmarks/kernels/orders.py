@@ -59,6 +59,12 @@ LONG = (
     Case("sort", 65536, 256, dtype="int32"), Case("sort", 100000, 30, dtype="int32"), Case("argsort", 8, 131072, form="stable"),
     Case("sort", 16, 1 << 20, dtype="uint8"), Case("sort", 256, 10000, form="values"), Case("sort", 1, 1 << 22, dtype="float64"),
 )  # fmt: skip
+AGAIN = (
+    *(Case("sort", 1, 1 << 24, form=f"by digits,{each},{resident}") for each, resident in ((16, 3), (16, 2), (12, 4), (12, 3), (8, 4))),
+    *(Case("sort", 1, 1 << 24, form=f"by digits,{each},{resident}", dtype="int64") for each, resident in ((8, 4), (8, 3))),
+    Case("sort", 4096, 4096), Case("sort", 1024, 8192), Case("sort", 1, 1 << 22, dtype="float64"), Case("sort", 8192, 2048, form="by digits"),
+)  # fmt: skip
+"""Those that lost, with other numbers of elements a thread and blocks a multiprocessor."""
 SMALL_NUMBERS = 512
 """Integers are below it where they are few, as the experts or nodes that rows are sorted by."""
 KINDS = ("normal", "ties", "constant", "special", "raised", "fallen")
@@ -94,9 +100,10 @@ def main() -> None:
     parser.add_argument("--out", required=True, type=Path)
     parser.add_argument("--seconds", type=float, default=55.0, help="no case is begun after that many")
     parser.add_argument("--dry", action="store_true", help="write the programs only")
+    parser.add_argument("--again", action="store_true", help="the longest rows, in several tunings")
     parser.add_argument("--long", action="store_true", help="long rows and rows of integers")
     options = parser.parse_args()
-    cases = LONG if options.long else CASES
+    cases = AGAIN if options.again else LONG if options.long else CASES
     run([(vars(case), partial(written if options.dry else measured, case)) for case in cases], options.out, options.seconds)
 
 
@@ -135,12 +142,16 @@ def text_of(case: Case) -> str:
     """Return the generated program."""
     technique = {"topk": SELECT, "histc": HISTOGRAM}.get(case.call, SORT)
     ir = from_module(Model(case), [torch.empty(case.rows, case.length, dtype=getattr(torch, case.dtype), device="meta")])
-    usual = sorts.LONGEST
+    usual = sorts.LONGEST, digits.EACH, digits.RESIDENT
     try:
-        sorts.LONGEST = digits.SHORTEST - 1 if case.form == "by digits" else usual
+        if case.form.startswith("by digits"):
+            sorts.LONGEST = digits.SHORTEST - 1
+        if "," in case.form:  # elements of a thread, and blocks of a multiprocessor
+            each, resident = map(int, case.form.split(",")[1:])
+            digits.EACH, digits.RESIDENT = dict.fromkeys(digits.EACH, each), (resident, resident)
         return lower(technique.apply(ir, Action(technique.name)), (), Original("orders", TEXT, target="cuda")).source.text
     finally:
-        sorts.LONGEST = usual
+        sorts.LONGEST, digits.EACH, digits.RESIDENT = usual
 
 
 def written(case: Case) -> Iterator[dict[str, Any]]:

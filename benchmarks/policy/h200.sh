@@ -1,9 +1,10 @@
 #!/bin/bash
 # What the policy is measured by on a GPU, part by part: h200.sh PART FOLDER OUT [SECONDS]. Parts may not run beside other GPU work.
 # FOLDER holds tasks/ (task files), outside/ (benchmarks.policy.outside_tasks --second), lib/ (what these import) and rows of earlier runs.
-#   probed   the policy, the same choice without its model, random, greedy, evolve, 16 evaluations each; evolve to 128; by the probe      130 s
+#   probed   the policy, it without its model, random, greedy, evolve, 16 evaluations each; evolve to 128; by the probe                   115 s
 #   judged   the best program of each search of FOLDER/found.jsonl.gz through the evaluator, then the policy's search by it alone          80 s
-#   again    what probed has found since (FOLDER/probed.jsonl)                                                                            50 s
+#   verified the policy, it without its model, random and greedy, 16 evaluations each, every best so far by the verifier, and the fastest
+#            programs of evolve's longer runs in FOLDER/found.jsonl.gz and FOLDER/probed.jsonl.gz                                        125 s
 part=$1 folder=$2 out=$3 seconds=$4
 export PYTHONPATH=$PWD:$folder/lib:$PYTHONPATH
 mkdir -p "$out"
@@ -14,8 +15,9 @@ probed)
 judged)
     timeout $((${seconds:-80} + 10)) python3 -m benchmarks.policy.judged --out "$out/judged" --files "$folder/before" --found "$folder/found.jsonl.gz" \
         --live --jobs 12 --limit "${seconds:-80}" ;;
-again)
-    timeout $((${seconds:-50} + 10)) python3 -m benchmarks.policy.judged --out "$out/again" --files "$folder/tasks,$folder/outside" \
-        --found "$folder/probed.jsonl" --live --jobs 12 --limit "${seconds:-50}" ;;
-*) echo "expected probed, judged or again, saw $part" >&2 && exit 2 ;;
+verified)
+    timeout $((${seconds:-125} + 10)) python3 -m benchmarks.policy.probed --out "$out/verified" --files "$folder/before,$folder/tasks,$folder/outside" \
+        --searches policy,random,greedy,unasked --seeds 1 --whole 0 --verifier --found "$folder/found.jsonl.gz,$folder/probed.jsonl.gz" --jobs 10 \
+        --limit "${seconds:-125}" ;;
+*) echo "expected probed, judged or verified, saw $part" >&2 && exit 2 ;;
 esac

@@ -3,8 +3,9 @@
     python -m benchmarks.policy.large --tasks OUT/tasks.jsonl[.gz] --rate 4256 --out OUT [--runs 5] [--least 60] [--name large] [--policy FOLDER]
 
 What is told apart: the policy as it searches, which evaluates the most hopeful of several answers, of variants of the best and of random
-walks (policy/choosing.py); without what its training programs taught of the cost model (`no prior`); choosing so from variants and walks alone
-(`without the model`); the cheapest of its answers, as it asked until then (`cheapest answer`); its own answers one after the other (`not spread`);
+walks (policy/choosing.py); without what its training programs taught of the cost model (`no prior`); choosing so from variants and walks
+alone, always (`without the model`) or after some evaluations (`model for 2`); the cheapest of its answers, as it asked until then
+(`cheapest answer`); its own answers one after the other (`not spread`);
 and the searches of the house. All go over the closed space of what graph_rows recorded of a task; a program that is made twice is evaluated once,
 whoever searches; evolve is looked at after 256 evaluations too. `uniform`: programs drawn without repetition, each as likely.
 Shares are of the best recorded. Intervals are of 95 % over tasks: each task's value is the mean over runs. Nothing is measured here.
@@ -32,7 +33,9 @@ DRAWS = 200
 
 ASKED = {
     "policy": compare.HOW, "no prior": compare.How(prior=False), "without the model": compare.How(width=0),
-    "cheapest answer": compare.How(pooled=False, prior=False), "not spread": compare.How(spread=False, width=1, pooled=False, prior=False),
+    "cheapest answer": compare.How(pooled=False, prior=False),
+    "not spread": compare.How(spread=False, width=1, pooled=False, prior=False),
+    **{f"model for {count}": compare.How(asked=count) for count in (1, 2, 4)},
 }  # fmt: skip
 """Proposer -> how the policy is asked."""
 

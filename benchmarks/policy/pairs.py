@@ -6,8 +6,8 @@ The time of a pair is the sum of its programs' times as an H200 measured each (c
 follow one another on one stream. An action says at which of the two it is meant, and the second's actions come after the first's, so that a pair of
 programs with 30 recipes each has some 900. Each seed holds out a third of the programs: a policy is trained on pairs of the others, of whose recipes
 it is given a sample, and compared on pairs of those that were held out, of whose recipes all may be proposed. `--tasks`: on pairs of other tasks that
-graph_rows recorded too (`others`), as many for each seed, those with words that the policy never read left out; with `--policy` on these alone, none
-trained on pairs. Nothing is measured here.
+graph_rows recorded too (`others`), as many for each seed, those with words that the policy never read left out; with `--policy` a policy as it is,
+trained on no pairs, is compared on these, or on pairs of all programs where there are none. Nothing is measured here.
 """
 
 from __future__ import annotations
@@ -168,7 +168,11 @@ def main() -> None:
     parts = parts_of([row for file in read.data.rows for row in rows.read(Path(read.folder) / file)])
     groups: dict[str, Group] = {}
     for seed in map(int, options.seeds.split(",")):
-        policy, asked = (Policy.load(options.policy), []) if options.policy else one_seed(parts, seed, options.out, options.steps)
+        if options.policy:
+            policy = Policy.load(options.policy)
+            asked = [] if options.tasks else [pair(one, other) for one, other in drawn(parts, COMPARED, rng_of("asked", seed))]
+        else:
+            policy, asked = one_seed(parts, seed, options.out, options.steps)
         compared = {"pairs": asked, "others": others(policy, options.tasks, options.rate, seed)}
         for name, tasks in ((name, tasks) for name, tasks in compared.items() if tasks):
             groups.setdefault(name, Group()).take(seed, tasks, large.shares_of(policy, tasks, options.runs, options.asked.split(",")))

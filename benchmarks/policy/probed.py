@@ -9,6 +9,9 @@ Here nothing is recorded beforehand: what is legal may be proposed, and is compi
 searches of a task are a process; what one of them had measured is not measured again for another, but counts as an evaluation of each. A program
 that the same search made before costs it none. A run of each search of 16 evaluations, one of evolve of 256, then the other `--seeds`.
 OUT/rows.jsonl has a line for each evaluation as it comes. Without torch.compile, as graph_rows. `--dry` runs all paths on the CPU.
+
+`--verifier`: a program that would be the fastest of its search so far, and faster than the original, has to pass the verifier first
+(verdicts.py); one that is refused counts as one that is wrong. `--found`: in place of a longer run, the fastest programs of one in earlier rows.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ import queue
 import time
 import traceback
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -28,8 +31,14 @@ from random import Random
 from typing import Any
 
 from benchmarks import spawned
-from benchmarks.policy import graph_rows, probe
+from benchmarks.kernelbench.first import DRY_SCALE
+from benchmarks.policy import graph_rows, probe, records
 from benchmarks.policy.choice import body
+from benchmarks.policy.verdicts import NoScore, Turns, Verdicts
+from warpwright.base import Action
+
+EVALUATIONS = 16
+"""Of a search; a longer run has more."""
 
 LAST = 5.0
 """Seconds before the limit after which no program is begun."""
@@ -37,11 +46,14 @@ LAST = 5.0
 FREED = 8
 """Programs after which the memory that they held is given back."""
 
-UNASKED = "unasked"
-"""The policy's search without its model: what it chooses from are variants and walks alone."""
+ASKING: Mapping[str, Mapping[str, Any]] = {"policy": {}, "unasked": {"width": 0}}
+"""The policy's searches: as it is, and without its model, choosing from variants and walks alone."""
 
 IDLE = 300
 """Proposals without a new program after which a search is at its end."""
+
+FOUND, LONGER = 8, 256
+"""Of the programs of an earlier longer run the fastest that are looked at, and what stands as their run's number of evaluations."""
 
 COPIED = 4250.0
 """GB/s that copying moves on an H200, for a task's place under the roof."""
@@ -53,23 +65,36 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--files", required=True, help="folders of task files, comma-separated")
     parser.add_argument("--searches", default="policy,random,greedy,evolve,ladder")
-    parser.add_argument("--evaluations", type=int, default=16, help="of each search, the original not counted (%(default)s)")
+    parser.add_argument("--evaluations", type=int, default=EVALUATIONS, help="of each search, the original not counted (%(default)s)")
     parser.add_argument("--seeds", type=int, default=2, help="runs of each search (%(default)s)")
     parser.add_argument("--whole", type=int, default=256, help="evaluations of one more run of evolve; 0 for none (%(default)s)")
     parser.add_argument("--model", type=Path, help="folder of a trained policy; the one that ships where it is not given")
     parser.add_argument("--jobs", type=int, default=14)
     parser.add_argument("--limit", type=float, default=150.0, help="seconds after which it ends, whatever is left (%(default)s)")
+    parser.add_argument("--verifier", action="store_true", help="what is to be the best so far has to pass the verifier")
+    parser.add_argument("--found", default="", help="rows of earlier runs, comma-separated")
     parser.add_argument("--dry", action="store_true")
     options = parser.parse_args()
+    options.earlier = earlier(options.found)
     end = time.monotonic() + options.limit
     options.out.mkdir(parents=True, exist_ok=True)
     files = sorted((file for folder in options.files.split(",") for file in Path(folder).glob("*.py")), key=lambda file: Random(file.stem).random())
     with (options.out / "rows.jsonl").open("a") as out:
-        for line in spawned.lines(work, files, options.jobs, end, options, end - LAST):
+        for line in spawned.lines(work, files, options.jobs, end, options, end - LAST, daemon=not options.verifier):
             out.write(json.dumps(line) + "\n")
             out.flush()
             if line["row"] != "evaluation":
                 print(f"{options.limit - (end - time.monotonic()):.0f} s", line, flush=True)
+
+
+def earlier(found: str) -> dict[str, list[str]]:
+    """Return task -> the fastest programs of the longer runs in some rows, the fastest first."""
+    lines = [line for line in records.read(Path(one) for one in found.split(",") if one) if line["row"] == "evaluation" and line["told"] == "ok"]
+    best: dict[str, list[str]] = {}
+    for line in sorted(lines, key=lambda line: -line["speedup"]):
+        if line["of"] > EVALUATIONS and len(best.setdefault(line["task"], [])) < FOUND:
+            best[line["task"]].append(line["recipe"])
+    return best
 
 
 def work(todo: Any, lines: Any, options: argparse.Namespace, end: float) -> None:
@@ -103,9 +128,10 @@ class Bench:
     model: Any
     inputs: Any
     truth: probe.Truth
-    turns: probe.Turns
+    turns: probe.Turns | Turns
     eager: float
     dry: bool
+    verdicts: Verdicts | None = None
     known: dict[str, tuple[str, float]] = field(default_factory=dict)
     """Text of a program -> what is wrong with it or "ok", and its seconds."""
 
@@ -122,6 +148,17 @@ class Bench:
             if len(self.known) % FREED == 0:
                 spawned.free()
         return name, *self.known[name]
+
+    def judged(self, recipe: Any, best: float) -> tuple[str, str, float]:
+        """Return the text of a recipe's program, what is wrong with it or "ok", and its speed-up; beyond `best` it has to pass the verifier."""
+        name, told, seconds = self.measured(recipe)
+        speedup = self.eager / seconds if told == "ok" else 0.0
+        if self.verdicts is not None and speedup > best:
+            refused = self.verdicts.refused(name, self.space.candidate(recipe))
+            if refused:
+                self.known[name] = f"refused, {refused}", 0.0
+                return name, self.known[name][0], 0.0
+        return name, told, speedup
 
     def _probed(self, maker: graph_rows.Maker, tries: int = 2) -> tuple[str, float]:
         """Return what is wrong with a program or "ok", and its seconds; begun again where others hold the memory."""
@@ -148,12 +185,13 @@ class Bench:
 
 def opened(file: Path, options: argparse.Namespace) -> Bench:
     """Return a task with its original measured."""
+    verdicts = Verdicts(file, "cpu" if options.dry else "cuda", DRY_SCALE if options.dry else 1.0) if options.verifier else None
     _, space, reference = graph_rows.opened(file, options.dry)
-    turns = probe.Turns(options.out)
+    turns = Turns("cpu" if options.dry else "cuda:0") if options.verifier else probe.Turns(options.out)
     model, inputs, truth = graph_rows.placed(reference, turns, options.dry)
     with turns.timing():
         eager = probe.seconds(partial(model, *inputs))
-    bench = Bench(space, reference, model, inputs, truth, turns, eager, options.dry)
+    bench = Bench(space, reference, model, inputs, truth, turns, eager, options.dry, verdicts)
     bench.known[body(space.candidate(()).source.text)] = "ok", eager
     return bench
 
@@ -169,13 +207,35 @@ def one_task(file: Path, options: argparse.Namespace, lines: Any, end: float) ->
     names = options.searches.split(",")
     runs = [(search, seed, options.evaluations) for seed in range(options.seeds) for search in names]
     longer = [("evolve", options.seeds, options.whole)] if options.whole else []
-    for search, seed, count in [*runs[: len(names)], *longer, *runs[len(names) :]]:
-        if time.monotonic() > end:
-            break
-        one_run(bench, file.stem, (search, seed, count), options, lines, end)
+    try:
+        again_found(bench, file.stem, options, lines, end)
+        for search, seed, count in [*runs[: len(names)], *longer, *runs[len(names) :]]:
+            if time.monotonic() > end:
+                break
+            one_run(bench, file.stem, (search, seed, count), options, lines, end)
+    except NoScore as reason:
+        lines.put({"row": "failure", "task": file.stem, "reason": f"no score: {reason}"})
+    if bench.verdicts is not None:
+        known = bench.verdicts.known
+        lines.put({"row": "verdicts", "task": file.stem, "asked": len(known), "refused": [why for why in known.values() if why]})
+        bench.verdicts.close()
     with bench.turns.timing():
         again = probe.seconds(partial(bench.model, *bench.inputs))
     lines.put({"row": "again", "task": file.stem, "again us": round(1e6 * again, 2), "s": round(time.monotonic() - began, 1)})
+
+
+def again_found(bench: Bench, task: str, options: argparse.Namespace, lines: Any, end: float) -> None:
+    """Look at the fastest programs that a longer run had earlier, in the order of their speed then."""
+    best = 1.0
+    for number, text in enumerate(options.earlier.get(task, ()), 1):
+        if time.monotonic() > end:
+            return
+        _, told, speedup = bench.judged(tuple(map(Action.parse, text.split("; "))), best)
+        best = max(best, speedup)
+        lines.put({
+            "row": "evaluation", "task": task, "search": "evolve", "seed": FOUND, "of": LONGER, "number": number, "told": told,
+            "speedup": round(speedup, 4), "recipe": text,
+        })  # fmt: skip
 
 
 def one_run(bench: Bench, task: str, run: tuple[str, int, int], options: argparse.Namespace, lines: Any, end: float) -> None:
@@ -201,14 +261,14 @@ def followed(bench: Bench, task: str, proposer: Any, count: int, end: float) -> 
     """Yield each new program's recipe, what is wrong with it or "ok", and its speed-up; 0 for what is wrong."""
     from warpwright.learn.policy.recorded import record_of
 
-    made, idle, found = {body(bench.space.candidate(()).source.text)}, 0, 0
+    made, idle, found, best = {body(bench.space.candidate(()).source.text)}, 0, 0, 1.0
     asked: Sequence[Any] = next(proposer)
     try:
         while found < count and idle < IDLE and time.monotonic() < end:
             records = []
             for recipe in asked:
-                name, told, seconds = bench.measured(recipe)
-                speedup = bench.eager / seconds if told == "ok" else 0.0
+                name, told, speedup = bench.judged(recipe, best)
+                best = max(best, speedup)
                 records.append(record_of(task, recipe, speedup))
                 idle += 1
                 if name not in made:
@@ -225,13 +285,13 @@ def followed(bench: Bench, task: str, proposer: Any, count: int, end: float) -> 
 def search_of(bench: Bench, name: str, model: Path | None) -> Any:
     """Return a search by its name."""
     from warpwright.policy.model import SHIPPED, Policy
-    from warpwright.policy.search import WIDTH, PolicySearch
+    from warpwright.policy.search import PolicySearch
     from warpwright.search import SEARCHES
 
-    if name not in ("policy", UNASKED):
+    if name not in ASKING:
         return SEARCHES[name]
     roof = bench.truth.moved / (1e9 * COPIED) / bench.eager
-    return PolicySearch(Policy.load(model or SHIPPED), roof, width=0 if name == UNASKED else WIDTH)
+    return PolicySearch(Policy.load(model or SHIPPED), roof, **ASKING[name])
 
 
 if __name__ == "__main__":

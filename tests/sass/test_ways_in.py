@@ -41,9 +41,9 @@ def test_what_there_was_is_written_first_and_the_budget_does_not_end_a_polish(
     seen: list[str] = []
     begin = Bound.begin
 
-    def bounded(bound: Bound, task: str, seconds: float | None, as_json: bool) -> None:
+    def bounded(bound: Bound, task: str, seconds: float | None, as_json: bool, after: float) -> None:
         bounds.append(seconds)
-        begin(bound, task, seconds, as_json)
+        begin(bound, task, seconds, as_json, after)
 
     def polished(*arguments: Any) -> Any:
         seen.append(json.loads((arguments[-1] / "report.json").read_text())["status"])

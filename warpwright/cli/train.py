@@ -45,16 +45,37 @@ def collect_verb(args: Arguments) -> int:
 
 
 def train_verb(args: Arguments) -> int:
-    """Train a policy in three stages as a config says; what was killed goes on where it was."""
+    """Train a policy in three stages as a config says; what was killed goes on where it was. Or learn a cost model from collected rows."""
     from warpwright.learn.policy import config
     from warpwright.learn.policy.train import train
 
+    if args.trees:
+        return _trees(args)
+    if not args.config:
+        raise UsageError("expected --config FILE or --trees ROWS, saw neither", "as in warpwright train --config configs/tiny.toml")
     settings = config.load(Path(args.config), tuple(args.set))
     report = train(settings, Path(args.out or f"out/{settings.name}"), args.console.print)
     if args.json:
         print_json(args, report)
     else:
         _tell(report["table"])
+    return DONE
+
+
+def _trees(args: Arguments) -> int:
+    from warpwright.learn import trees
+    from warpwright.learn.policy import recorded, rows
+
+    tasks = recorded.tasks_of([row for name in args.trees for row in rows.read(Path(name))])
+    out = Path(args.out or "out/trees.json")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    model = trees.learned(tasks)
+    model.save(out)
+    summary = {"file": str(out), "tasks": len(tasks), "techniques": len(model.techniques), "trees": len(model.trees)}
+    if args.json:
+        print_json(args, summary)
+    else:
+        print(f"{summary['trees']} trees from {summary['tasks']} tasks with {summary['techniques']} techniques: {out}")
     return DONE
 
 
@@ -88,6 +109,7 @@ def register(verb: Verb) -> None:
     parser.add_argument("--out", required=True, help="file to write: .jsonl or .parquet")
 
     parser = verb("train", train_verb)
-    parser.add_argument("--config", required=True, help="TOML file (configs/tiny.toml)")
+    parser.add_argument("--config", help="TOML file (configs/tiny.toml)")
+    parser.add_argument("--trees", action="append", default=[], metavar="ROWS", help="learn a cost model from collected rows: for --search trees")
     parser.add_argument("--set", action="append", default=[], metavar="TABLE.NAME=VALUE", help="change the config, for ablations")
-    parser.add_argument("--out", help="folder of the training (out/NAME)")
+    parser.add_argument("--out", help="folder of the training (out/NAME), or the cost model's file (out/trees.json)")

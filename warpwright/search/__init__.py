@@ -19,7 +19,7 @@ SEARCHES: dict[str, Search] = {
 }
 
 
-MODEL_SEARCHES = ("fsr", "islands", "policy", "ppo")
+MODEL_SEARCHES = ("fsr", "islands", "policy", "ppo", "trees")
 """Searches that ask a model or learn one (`run.py` makes them)."""
 
 

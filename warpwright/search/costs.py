@@ -10,7 +10,7 @@ teaches nothing: whether it errs too much often hangs on one other action.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from warpwright.search.moves import Moves, Recipe
@@ -45,12 +45,21 @@ NOTHING = Prior()
 """The cost model is taken at its word."""
 
 
+def at_its_word(_: Recipe, start: float, seconds: float) -> float:
+    """Return the log of the speed-up by the estimates of the original and of a recipe alone."""
+    return math.log(start / seconds)
+
+
+Told = Callable[[Recipe, float, float], float]
+"""Says the log of a recipe's speed-up, by the estimates of the original and of itself."""
+
+
 class Costs:
     """What is expected of one space's recipes."""
 
-    def __init__(self, moves: Moves, known: Mapping[Recipe, float] | None = None, prior: Prior = NOTHING) -> None:
-        """`known`: recipe -> speed-up, what is learned at once."""
-        self.moves, self.prior = moves, prior
+    def __init__(self, moves: Moves, known: Mapping[Recipe, float] | None = None, prior: Prior = NOTHING, told: Told = at_its_word) -> None:
+        """`known`: recipe -> speed-up, what is learned at once. `told`: what is corrected, such as a learned model (`trees.py`)."""
+        self.moves, self.prior, self.told = moves, prior, told
         self._weights: dict[str, float] = {}
         self._covariance: dict[str, dict[str, float]] = {}
         for recipe, speedup in (known or {}).items():
@@ -65,7 +74,7 @@ class Costs:
         start, seconds = self.moves.estimate(()), self.moves.estimate(recipe)
         if start <= 0 or seconds <= 0:
             return -math.inf
-        return math.log(start / seconds) + sum(map(self._weight, _techniques(recipe)))
+        return self.told(recipe, start, seconds) + sum(map(self._weight, _techniques(recipe)))
 
     def hope(self, recipe: Recipe) -> float:
         """Return the log of the speed-up that a recipe may have: what is expected and OPTIMISM deviations more, so that the unknown is tried."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from warpwright.search.costs import Costs
+from warpwright.search.costs import Costs, Told, at_its_word
 from warpwright.search.moves import Moves, Proposer, Recipe, ask, distinct
 from warpwright.space import Space
 
@@ -69,14 +69,14 @@ def search(space: Space[Any], rng: Random, batch: int) -> Proposer:
     return _evolve(space, rng, batch, 1)
 
 
-def ranked(space: Space[Any], rng: Random, batch: int) -> Proposer:
+def ranked(space: Space[Any], rng: Random, batch: int, told: Told = at_its_word) -> Proposer:
     """Propose as `search` does, of BROOD founders or children always the one of which most is expected; all of them where nothing is estimated."""
-    return _evolve(space, rng, batch, BROOD if space.estimate is not None else 1)
+    return _evolve(space, rng, batch, BROOD if space.estimate is not None else 1, told)
 
 
-def _evolve(space: Space[Any], rng: Random, batch: int, brood: int) -> Proposer:
+def _evolve(space: Space[Any], rng: Random, batch: int, brood: int, told: Told = at_its_word) -> Proposer:
     moves = Moves(space)
-    costs = Costs(moves) if brood > 1 else None
+    costs = Costs(moves, told=told) if brood > 1 else None
     islands = [Island() for _ in range(ISLANDS)]
     homes: list[list[Recipe]] = [
         [(), *(_best(costs, [moves.walk(rng, rng.randint(1, 4)) for _ in range(brood)]) for _ in range(FOUNDERS))] for _ in islands

@@ -3,8 +3,9 @@
 //   sorted_short    a row of up to DIGITS * EACH elements by a block, which keeps it on chip
 //   sorted_long     longer rows in one launch: a block draws a tile of a pass, and looks back over the tiles before it ("Onesweep", arXiv 2206.01784)
 //
-// An element goes from place to place as it is, bits and all; its digits are those of the unsigned number of the same order. Digits that all elements of
-// a row share are skipped. Blocks have a thread for each value of a digit. Equal elements keep their order.
+// An element goes from place to place as the unsigned number of the same order; zeros and NaN, of which there are several with the same number, are read
+// again at their places in the end. Without places it goes as it is, and each pass works its number out anew. Digits that all elements of a row share are
+// skipped. Blocks have a thread for each value of a digit. Equal elements keep their order.
 // Traffic at least, of long rows of floats with places: 4 bytes an element for the counts, then 12, 16, 16 and 20.
 static const unsigned DIGITS = 256, DIGIT_WARPS = DIGITS / 32, COUNTED_TILES = 4;
 static const unsigned OWN_COUNT = 1u << 30, ALL_COUNT = 2u << 30, COUNT_ONLY = (1u << 30) - 1;  // what a word says: a tile's own count, or that of all up to it
@@ -19,6 +20,30 @@ __device__ __forceinline__ T in_order(T bits) {
         key = size > INFINITE ? (T)~(T)0 : size == 0 ? sign : bits & sign ? (T)~bits : (T)(bits | sign);
     }
     return FALLING ? (T)~key : key;
+}
+// The bits of the element of a number; those of another one for zero and NaN.
+template <typename T, T INFINITE, bool SIGNED, bool FALLING>
+__device__ __forceinline__ T out_of_order(T key) {
+    const T sign = (T)((T)1 << (8 * sizeof(T) - 1));
+    const T raised = FALLING ? (T)~key : key;
+    if (INFINITE != 0) return raised & sign ? (T)(raised ^ sign) : (T)~raised;
+    return SIGNED ? (T)(raised ^ sign) : raised;
+}
+// The element of a number that has come to its place; `x` has it at `place`.
+template <typename T, T INFINITE, bool SIGNED, bool FALLING>
+__device__ __forceinline__ T element_of(T key, const T* x, unsigned place) {
+    const T zero = in_order<T, INFINITE, SIGNED, FALLING>((T)0), nan = FALLING ? (T)0 : (T)~(T)0;
+    if (INFINITE != 0 && (key == zero || key == nan)) return x[place];
+    return out_of_order<T, INFINITE, SIGNED, FALLING>(key);
+}
+// What is moved of an element, and its digit in a pass.
+template <typename T, T INFINITE, bool SIGNED, bool FALLING, bool PLACES>
+__device__ __forceinline__ T moved_of(T bits) {
+    return PLACES ? in_order<T, INFINITE, SIGNED, FALLING>(bits) : bits;
+}
+template <typename T, T INFINITE, bool SIGNED, bool FALLING, bool PLACES>
+__device__ __forceinline__ unsigned digit_of(T moved, int pass) {
+    return (unsigned)((PLACES ? moved : in_order<T, INFINITE, SIGNED, FALLING>(moved)) >> (8 * pass)) & 255u;
 }
 
 // Ranks a thread's elements, of which it is given the digits, among those of its warp with the same digit, and counts these in the warp's part of
@@ -115,7 +140,7 @@ __device__ __forceinline__ void sorted_short(
 #pragma unroll
     for (int e = 0; e < EACH; ++e) {
         place[e] = begin + e * 32;
-        bits[e] = place[e] < length ? x[place[e]] : (T)0;
+        bits[e] = place[e] < length ? moved_of<T, INFINITE, SIGNED, FALLING, PLACES>(x[place[e]]) : (T)0;
     }
     for (int pass = 0; pass < (int)sizeof(T); ++pass) {
         unsigned ranked[EACH];
@@ -123,7 +148,7 @@ __device__ __forceinline__ void sorted_short(
         __syncthreads();
 #pragma unroll
         for (int e = 0; e < EACH; ++e) {  // what lies beyond the row stays behind everything: it is the last of the largest digit
-            ranked[e] = begin + e * 32 < length ? (unsigned)(in_order<T, INFINITE, SIGNED, FALLING>(bits[e]) >> (8 * pass)) & 255u : 255u;
+            ranked[e] = begin + e * 32 < length ? digit_of<T, INFINITE, SIGNED, FALLING, PLACES>(bits[e], pass) : 255u;
         }
         ranked_in_warp<EACH>(ranked, lanes + warp * DIGITS, ranks + warp * DIGITS);
         __syncthreads();
@@ -148,7 +173,7 @@ __device__ __forceinline__ void sorted_short(
 #pragma unroll
     for (int e = 0; e < EACH; ++e) {
         if (begin + e * 32 < length) {
-            if (values) values[begin + e * 32] = bits[e];
+            if (values) values[begin + e * 32] = PLACES ? element_of<T, INFINITE, SIGNED, FALLING>(bits[e], x, place[e]) : bits[e];
             if (PLACES) places[begin + e * 32] = place[e];
         }
     }
@@ -244,13 +269,13 @@ __device__ __forceinline__ void sorted_long(
 #pragma unroll
     for (int e = 0; e < EACH; ++e) {
         const unsigned at = begin + e * 32;
-        bits[e] = at < length ? (earlier ? __ldcg(from + at) : from[at]) : (T)0;
+        bits[e] = at < length ? (earlier ? __ldcg(from + at) : moved_of<T, INFINITE, SIGNED, FALLING, PLACES>(from[at])) : (T)0;
         place[e] = at;
         if (PLACES && earlier && at < length) place[e] = __ldcg(from_places + at);
     }
 #pragma unroll
     for (int e = 0; e < EACH; ++e) {  // what lies beyond the row comes behind everything: it is the last of the largest digit
-        ranked[e] = begin + e * 32 < length ? (unsigned)(in_order<T, INFINITE, SIGNED, FALLING>(bits[e]) >> (8 * pass)) & 255u : 255u;
+        ranked[e] = begin + e * 32 < length ? digit_of<T, INFINITE, SIGNED, FALLING, PLACES>(bits[e], pass) : 255u;
     }
     ranked_in_warp<EACH>(ranked, lanes + warp * DIGITS, ranks + warp * DIGITS);
     __syncthreads();
@@ -276,12 +301,12 @@ __device__ __forceinline__ void sorted_long(
         const unsigned at = e * DIGITS + threadIdx.x;
         if (at < here) {
             const T sorted = held[at];
-            const unsigned goes = target[(unsigned)(in_order<T, INFINITE, SIGNED, FALLING>(sorted) >> (8 * pass)) & 255u] + at;
+            const unsigned goes = target[digit_of<T, INFINITE, SIGNED, FALLING, PLACES>(sorted, pass)] + at;
             if (!last) {
                 to[goes] = sorted;
                 if (PLACES) to_places[goes] = moved[at];
             } else {
-                if (values) values[own_begin + goes] = sorted;
+                if (values) values[own_begin + goes] = PLACES ? element_of<T, INFINITE, SIGNED, FALLING>(sorted, own_row, moved[at]) : sorted;
                 if (PLACES) places[own_begin + goes] = moved[at];
             }
         }

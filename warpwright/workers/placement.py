@@ -68,7 +68,7 @@ class QuickCores:
     """Finds cores that are quick at the time, whatever the programs are that shall be timed there.
 
     Each of the 16 cores beside an H200 was slow two thirds of the time, for half a second on end, probably for work beside us on the machine. A
-    program that waits for the host took 52 us on a quick core and 62 to 92 on others; one that waits for the GPU was 0.87 or 1.29 times as fast as it.
+    program that waits for the host took 52 us on a quick core and 62 to 92 on others; one that waits for the GPU was 0.87 or 1.29 times as fast.
     """
 
     def __init__(self) -> None:

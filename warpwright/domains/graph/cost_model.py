@@ -43,10 +43,14 @@ class Rates:
 
 
 CONVOLUTIONS = {"direct tf32": 68e12, "direct tf32x3": 39e12, "few channels": 60e12, "few channels, 3 axes": 12e12, "3 axes": 40e12,
-                "groups": 5e12, "transposed groups": 4e12}  # fmt: skip
+                "groups": 5e12, "transposed groups": 4e12, "direct long sums": 16e12, "half, few channels, 3 axes": 60e12}  # fmt: skip
 """`direct_convolution`: 16 channels to 64 of 128 x 254 x 254 (L2-25) took 2.24 and 3.86 ms on an H200. And cuDNN's where they are not near the
 tensor cores' rate: 8 channels to 64 in TF32 (L2-57) took 0.31 ms; over three axes it has no TF32 kernel, and with few channels 8 to 14 TFLOPS;
-transposed ones in four groups took 2.5, 2.0 and 5.7 ms for 6, 14 and 8 GFLOP (L1-72, 73, 75); their phases, ordinary ones, ran at 4 to 21 TFLOPS."""
+transposed ones in four groups took 2.5, 2.0 and 5.7 ms for 6, 14 and 8 GFLOP (L1-72, 73, 75); their phases, ordinary ones, ran at 4 to 21 TFLOPS.
+Sums of 315 terms (L1-60) took `direct_convolution` 8.5 ms for 139 GFLOP. cuDNN in float16, over three axes, of three channels made eight: 2.7 and
+3.7 ms for 105 and 371 GFLOP (L1-54, 60)."""
+LONG_SUM = 256
+"""Terms from which on `direct_convolution` is that slow."""
 PLANNED_TRANSPOSED = 2.3
 """Times that a plan's transposed convolutions with strides are as fast as those of torch's library, on a CPU: 1.4 to 4 on one AMD core."""
 FEW_TERMS = 16
@@ -225,7 +229,8 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
     if name.startswith("direct_convolution"):
         weight: Any = node.args[1]
         places = math.prod(node.args[5]) * shape(node.args[0])[0]  # type: ignore[arg-type]
-        return f"direct {node.args[7]}", 2.0 * places * math.prod(shape(weight))
+        kind = "direct long sums" if math.prod(shape(weight)[1:]) > LONG_SUM else f"direct {node.args[7]}"
+        return kind, 2.0 * places * math.prod(shape(weight))
     if is_op(node, aten.convolution.default):  # as a plan has it
         weight, out = node.args[1], node.args[0] if node.args[6] else node
         return "float32", 2.0 * shape(out)[0] * math.prod(shape(out)[2:]) * math.prod(shape(weight))  # type: ignore[arg-type]
@@ -245,7 +250,7 @@ def _transform(node: fx.Node) -> float:
 
 def _kind(conv: Convolution) -> str:
     if value(conv.node).dtype in (torch.float16, torch.bfloat16):
-        return "half convolution"
+        return "half, few channels, 3 axes" if conv.d == 3 and not conv.transposed and shape(conv.x)[1] <= FEW else "half convolution"
     if 1 < conv.groups < shape(conv.x)[1]:
         return "transposed groups" if conv.transposed else "groups"
     return _kind_of(conv.d, 0 if conv.transposed else conv.groups, shape(conv.x)[1])

@@ -7,11 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from warpwright.archive import Archive
-from warpwright.base import Task
+from warpwright.base import Action, Task
 from warpwright.errors import WarpwrightError
 from warpwright.learn.policy import rows
 from warpwright.policy.words import program_words
 from warpwright.run import Conduct, Evaluators, Settings, kind_of_machine, open_space, run_task
+from warpwright.search.moves import Moves
 
 Tell = Callable[[str], None]
 
@@ -44,4 +45,6 @@ def rows_of(task: Task, device: str, archive: Archive, machine: str) -> list[row
     space = open_space(task, device)
     records = archive.records(task, device=device)
     actions = dict.fromkeys([*space.actions(space.start), *(action for record in records for action in record.candidate.actions)])
-    return rows.of_records(records, program_words(space, actions), machine)
+    moves = Moves(space)
+    found = rows.of_records(records, program_words(space, actions), machine)
+    return [replace(row, estimate=moves.estimate(tuple(map(Action.parse, row.recipe)))) for row in found]

@@ -24,6 +24,8 @@ BLOCK = 256
 """Threads of a block: a thread for each value of a digit."""
 SHORTEST = 512
 """Elements of a row; torch sorts shorter ones in one kernel, a block a row."""
+EACH = {8: 8, 4: 16, 2: 16, 1: 16}
+"""Bytes of an element -> elements of a thread: as many as shared memory has room for beside the counts."""
 RESIDENT = (4, 3)
 """Blocks of a multiprocessor, with up to 8 elements a thread and with more: 16 fit in 80 registers with 16 bytes spilt, in 64 with 112."""
 CHUNK_TILES = 1056
@@ -80,9 +82,8 @@ def generate(sort: Sort, name: str, results: tuple[int, ...]) -> Generated:
 
 
 def _each(sort: Sort) -> int:
-    """Return the elements of a thread: as many as a row of one block needs, up to what its shared memory has room for."""
-    most = 8 if value(sort.x).element_size() == 8 else 16
-    return min(most, max(1, -(-sort.length // BLOCK)))
+    """Return the elements of a thread: as many as a row of one block needs, up to EACH."""
+    return min(EACH[value(sort.x).element_size()], max(1, -(-sort.length // BLOCK)))
 
 
 def _text(name: str, each: int, parameters: list[str], lines: list[str]) -> str:

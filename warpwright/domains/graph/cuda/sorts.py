@@ -29,7 +29,7 @@ from warpwright.domains.graph.cuda.plan import TYPES
 from warpwright.domains.graph.cuda.top_k import network
 from warpwright.domains.graph.ir import argument, aten, is_op, is_tensor, shape, value
 
-LONGEST, BLOCK, EACH = 4096, 256, 16
+LONGEST, BLOCK, EACH = 2048, 256, 16
 """Elements of a row; threads of a block; most elements of a thread."""
 SMALL = 32
 """Up to so many elements torch sorts by a network, which is not stable."""

@@ -46,6 +46,9 @@ class _Checked(FunctionPrinter):
             return self.around(expr, self.checked(expr.children[0], ""))
         if expr.kind == "call":
             return self.checked_call(expr)
+        if _moves_pointer(expr):
+            base, by = expr.children
+            return f"ww::moved({self.expr(base)}, {'-(long long)' if expr.name == '-' else ''}({self.expr(by)}))"
         return self.parts(expr, False)
 
     def around(self, expr: Expr, inner: str) -> str:
@@ -118,6 +121,16 @@ class _Checked(FunctionPrinter):
         init = self.parts(stmt.init, False) if stmt.init is not None else ""
         word = "" if stmt.var.dims else "constexpr "
         return f"{word}{declarator(stmt.var)}{'' if stmt.direct or not init else ' = '}{init}"
+
+
+def _moves_pointer(expr: Expr) -> bool:
+    """Say whether an expression is a pointer plus or minus a number: `inp + row * width`."""
+    plain = expr.kind == "binary" and expr.name in ("+", "-") and len(expr.children) == 2
+    return plain and _is_pointer(expr) and _is_pointer(expr.children[0]) and not _is_pointer(expr.children[1])
+
+
+def _is_pointer(expr: Expr) -> bool:
+    return re.search(r"\*\s*(const|volatile|__restrict(__)?|restrict)?\s*$", expr.type) is not None
 
 
 def _is_array(expr: Expr) -> bool:

@@ -16,6 +16,7 @@ struct Range { size_t low, high; };
 struct Shadow {
   std::unordered_map<size_t, Mark> global, shared;
   std::vector<Range> buffers, shared_ranges;
+  std::unordered_map<size_t, Range> strays;    // pointers that arithmetic moved out of their buffer -> the buffer
   std::set<std::string> findings;
   bool fenced = false;
   long block = 0;
@@ -107,11 +108,29 @@ static void access(const void* p, size_t size, int line, int kind) {
   }
 }
 template <class T> static inline T& touch(T& r, int line, int kind) { if constexpr (!std::is_array_v<T>) access(&r, sizeof(T), line, kind); return r; }
+static const Range* stray_of(size_t a) { const auto found = shadow().strays.find(a); return found == shadow().strays.end() ? nullptr : &found->second; }
+static const Range* range_or_end(const std::vector<Range>& ranges, size_t a) {
+  if (const Range* r = range_of(ranges, a)) return r;
+  for (const Range& r : ranges) if (r.high == a) return &r;
+  return nullptr;
+}
+// A pointer that is moved: `inp + row * width` of a row that is not there belongs to no buffer, so that its buffer is remembered.
+template <class T, class I> static inline T* moved(T* p, I by) {
+  T* const q = p + by;
+  const size_t from = (size_t)p, to = (size_t)q;
+  Shadow& s = shadow();
+  if (on_own_stack(from) || range_of(s.buffers, to) || range_of(s.shared_ranges, to)) return q;
+  const Range* r = range_or_end(s.shared_ranges, from);
+  if (!r) r = range_or_end(s.buffers, from);
+  if (!r) r = stray_of(from);
+  if (r && to != r->high) { const Range kept = *r; s.strays[to] = kept; }
+  return q;
+}
 static bool inside(size_t base, size_t address, size_t size, int line) {
   Shadow& s = shadow();
   for (const auto* ranges : {&s.shared_ranges, &s.buffers}) {
-    const Range* r = range_of(*ranges, base);
-    if (!r) for (const Range& one : *ranges) if (one.high == base) r = &one;
+    const Range* r = range_or_end(*ranges, base);
+    if (!r && ranges == &s.buffers) r = stray_of(base);
     if (!r) continue;
     if (address >= r->low && address + size <= r->high) return true;
     report("out-of-bounds", line, who() + " is " + std::to_string(address < r->low ? r->low - address : address + size - r->high) + " bytes " + (address < r->low ? "before" : "behind") +
@@ -144,6 +163,7 @@ template <class F> static void run_sanitized(const Launch& launch, F body) {
   const std::vector<int> order = thread_order(launch.threads());
   Shadow& s = shadow();
   s.global.clear();
+  s.strays.clear();
   s.fenced = false;
   Block b = block_of(launch, body);
   reserve_dynamic_shared(launch.shared + 4096);

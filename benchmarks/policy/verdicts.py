@@ -1,0 +1,96 @@
+"""The verifier's word on programs, without the evaluator's clock: its judge, all of a task's cases, and a process of its own for each program.
+
+An evaluator's first timed answer took 43 to 64 s where twelve tasks began side by side on an H200, since the baselines of each are timed alone. A
+verdict needs no clock. The judge comes up in a thread, beside the reading of the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from warpwright.timing.device_lock import DeviceLock
+
+
+class NoScore(Exception):
+    """The task gives no score, or its judge fails."""
+
+
+class Verdicts:
+    """What the verifier says of one task's programs."""
+
+    def __init__(self, file: Path, device: str, scale: float = 1.0) -> None:
+        from dataclasses import replace
+
+        from warpwright import targets
+        from warpwright.run import Settings, measuring
+
+        settings = Settings(device=device, baselines=("eager",), scale=scale)
+        self.evaluator: Any = targets.evaluator(settings.describe(file), device, replace(measuring(settings), resident=True))
+        self.known: dict[str, str] = {}
+        """Text of a program -> why it is refused, or ""."""
+        self._failed = ""
+        self._starting = Thread(target=self._start, daemon=True)
+        self._starting.start()
+
+    def _start(self) -> None:
+        try:
+            self.evaluator._judging()
+        except Exception as error:  # told to whoever asks
+            self._failed = f"{type(error).__name__}: {error}"[:300]
+
+    def refused(self, name: str, candidate: Any) -> str:
+        """Return why a program is refused, or "". Raise NoScore where nothing can be said of any program of the task."""
+        self._starting.join()
+        if name not in self.known:
+            self.known[name] = self._asked(candidate)
+        return self.known[name]
+
+    def _asked(self, candidate: Any) -> str:
+        from warpwright.errors import WarpwrightError
+        from warpwright.targets.trusted import HARNESS_ERRORS
+
+        if self._failed:
+            raise NoScore(self._failed)
+        try:
+            verdict = self.evaluator._twice(lambda: self._verdict(candidate))
+        except HARNESS_ERRORS as error:
+            raise NoScore(f"{type(error).__name__}: {error}"[:300]) from error
+        except WarpwrightError as error:  # the program's own fault
+            return f"crashed: {type(error).__name__}: {error}"[:200]
+        self.evaluator._hold_spare()
+        return "" if verdict.ok else f"{verdict.status}, {verdict.check}: {verdict.reason}"[:200]
+
+    def _verdict(self, candidate: Any) -> Any:
+        trusted = self.evaluator._judging()
+        if trusted.unscored:
+            raise NoScore(trusted.unscored)
+        with self.evaluator._worker() as worker:
+            _, verdict = self.evaluator._verified(trusted, worker, candidate)
+        trusted.release_memory()
+        return verdict
+
+    def close(self) -> None:
+        """End its processes."""
+        self._starting.join()
+        self.evaluator.close()
+
+
+class Turns:
+    """The GPU among processes, as `probe.Turns`, by the evaluator's own lock: those that verify step aside for those that time."""
+
+    def __init__(self, device: str = "cuda:0") -> None:
+        self.lock = DeviceLock(device)
+
+    @contextmanager
+    def checking(self) -> Iterator[None]:
+        """Share the GPU with others that check and verify."""
+        with self.lock.shared():
+            yield
+
+    def timing(self) -> AbstractContextManager[None]:
+        """Have the GPU alone."""
+        return self.lock.exclusive()
