@@ -14,11 +14,12 @@ def again(declared: Sequence[Declare], region: Sequence[Stmt], plan: Plan) -> li
     fresh = {s.var.key for s in declared}
     moving = {key for s in region for e in ir.expressions((s,)) for key in e.changes} | plan.facts.addressed
     found: list[Declare] = []
+    known: set[int] = set()
     for one in declared:
-        known = {s.var.key for s in found}
         plain = one.init is not None and not one.direct and not one.var.dims and not one.var.reference and ir.is_quiet(one.init)
         if plain and one.init is not None and not ({one.var.key} | one.init.keys) & moving and one.init.keys & fresh <= known:
             found.append(one)
+            known.add(one.var.key)
     return found
 
 
@@ -29,5 +30,5 @@ def needed(declared: Sequence[Declare], stmts: Sequence[Stmt]) -> tuple[Declare,
     for one in reversed(declared):
         if one.var.key in wanted and one.init is not None:
             wanted |= one.init.keys
-            chosen.insert(0, one)
-    return tuple(chosen)
+            chosen.append(one)
+    return tuple(reversed(chosen))

@@ -186,8 +186,9 @@ template <class F> constexpr bool moves_by(int bx, int threads, int by, F place)
 }
 template <class F> constexpr bool next_in_tiles(int bx, int row, F place) { return moves_by(bx, width / row, row, place); }
 template <class F> constexpr bool same_in_tiles(int bx, int row, F place) { return moves_by(bx, width / row, 0, place); }
+// Eight sums at once, of which each product needs a number of its own: 16, of two vectors, gain 5 % on a Xeon and lose 5 to 10 on an EPYC.
 template <class... F> constexpr int vectors_of_tiles(int bx, int row, int size, F... left) {
-  for (int n = sums_at_once / rows_of_tiles(size / row); n > 1; --n) {
+  for (int n = 8 / rows_of_tiles(size / row); n > 1; --n) {
     const int threads = width / row * n;
     if (bx % threads == 0 && (moves_by(bx, threads, 0, left) && ...)) return n;
   }
