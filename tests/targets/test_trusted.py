@@ -120,3 +120,14 @@ def test_the_regime_of_the_settings_is_that_of_the_measuring() -> None:
 def test_the_parent_that_evaluates_imports_no_torch() -> None:
     text = "import sys, warpwright.cli.command, warpwright.targets.local, warpwright.server\nprint({'torch', 'numpy'} & sys.modules.keys())"
     assert subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=100).stdout == "set()\n"
+
+
+@pytest.mark.parametrize(("seconds", "calls"), [(60e-6, 167), (1e-3, 42)])
+def test_a_turn_has_as_many_calls_as_fill_it_back_to_back(seconds: float, calls: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the single time, of which most is a wait, it would be a quarter of that; it has never fewer than by that."""
+    monkeypatch.setattr(building.streamed, "calls_of", lambda judge, inputs, taken, device: (round(10e-3 / taken), ""))
+    made: list[float] = []
+    times = iter([5 * seconds, seconds])  # the first turn of a form may be slow
+    program = SimpleNamespace(prepare=lambda inputs, place: made.append(place), go=lambda: next(times))
+    known: Any = SimpleNamespace(calls=42, overhead=0.0, judge=SimpleNamespace(fresh=lambda: None), timed=lambda regime: [program])
+    assert building._filled(SimpleNamespace(place="cuda:0"), known, Random(1)) == calls and len(made) == 2  # type: ignore[arg-type]
