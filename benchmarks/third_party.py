@@ -381,7 +381,8 @@ class Session:
         self.alive = True
         self._folder = tempfile.TemporaryDirectory()
         self._said = Path(self._folder.name, "stderr.txt")
-        place = {**os.environ, "PYTHONPATH": os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")])}
+        entries = [os.path.abspath(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]  # the process stands elsewhere
+        place = {**os.environ, "PYTHONPATH": os.pathsep.join([os.getcwd(), *entries])}
         command = [*on_cores(number, conditions.jobs), sys.executable, "-m", "benchmarks.third_party", *conditions.arguments, "--serve"]
         with self._said.open("wb") as said:
             self._process = subprocess.Popen(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import tempfile
@@ -145,30 +146,41 @@ def finished(out: Path) -> dict[str, Single]:
 
 
 def _single(key: str, outcome: Outcome) -> Single:
+    """Return a training with the figures that its row shows, from which a page's other rows can be computed again."""
     seen = [accuracy for _, accuracy in outcome.curve]
     best = {"best epoch": 1 + int(np.argmax(seen)), "there %": f"{max(seen):.1f}", "last %": f"{seen[-1]:.1f}"} if seen else {}
     tests = {name: f"{outcome.test[name]:.2f}" if name in outcome.test else "" for name in _TESTS}
     more = {"train %": f"{outcome.train:.1f}", "s": f"{outcome.seconds:.0f}", "how": outcome.how}
-    return Single(key, dict(outcome.test), outcome.train, outcome.seconds, {"training": key, **tests, **best, **more})
+    return _shown({"training": key, **tests, **best, **more})
+
+
+def _shown(row: dict[str, Any]) -> Single:
+    tests = {name: float(row[name]) for name in _TESTS if row.get(name)}
+    return Single(row["training"], tests, float(row.get("train %", "nan")), float(row.get("s", "nan")), row)
 
 
 def told(rows: Iterable[dict[str, Any]]) -> dict[str, Single]:
     """Return the finished trainings that the rows of a page tell of.
 
-    Old rows of single trainings say nothing of the training accuracy and the seconds: each gets the mean of its kind, which leaves that mean as it
-    was.
+    Old rows of single trainings say nothing of the training accuracy and the seconds: they get what leaves the means of their kind as they were.
     """
     listed = list(rows)
     means = {_kind_of(row): (float(row["train %"]), float(row["s each"])) for row in listed if row["table"] == "trainings"}
-    found: dict[str, Single] = {}
+    groups: dict[tuple[Any, ...], list[Single]] = {}
     for row in listed:
         if row["table"] == "singles":
-            tests = {name: float(row[name]) for name in _TESTS if row.get(name)}
-            own = {name: value for name, value in row.items() if name not in ("table", "set")}
-            single = Single(row["training"], tests, 0.0, 0.0, own)
-            train, seconds = (float(row["train %"]), float(row["s"])) if "s" in row else means[single.kind]
-            found[single.key] = replace(single, train=train, seconds=seconds)
-    return found
+            single = _shown({name: value for name, value in row.items() if name not in ("table", "set")})
+            groups.setdefault(single.kind, []).append(single)
+    return {single.key: single for kind, group in groups.items() for single in _with_means(group, means.get(kind, (0.0, 0.0)))}
+
+
+def _with_means(group: list[Single], means: tuple[float, float]) -> list[Single]:
+    """Return the trainings of one kind, those without training accuracy and seconds with such that the means of all are these."""
+    known = [single for single in group if not math.isnan(single.seconds)]
+    silent = max(len(group) - len(known), 1)
+    sums = sum(single.train for single in known), sum(single.seconds for single in known)
+    train, seconds = ((mean * len(group) - of_known) / silent for mean, of_known in zip(means, sums, strict=True))
+    return [single if not math.isnan(single.seconds) else replace(single, train=train, seconds=seconds) for single in group]
 
 
 def _kind_of(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -194,14 +206,19 @@ def _row(name: str, kind: tuple[Any, ...], group: list[Single]) -> dict[str, Any
     values = [single.tests["clean"] for single in group]
     said = AUTHORS.get(name, {}).get((preset, training)) if net in ("resnet18", training.rpartition(", ")[2]) else None
     of = {"set": name, "preset": preset, "training": training, "on": on, "net": net, "epochs": epochs, "adversary steps": steps}
-    figures = {"clean test %": f"{np.mean(values):.2f}", "spread": f"{max(values) - min(values):.2f}", "seeds": len(values)}
-    tests = {test: _mean(group, test) for test in ("own", "perm")}
-    more = {"train %": f"{np.mean([single.train for single in group]):.1f}", "s each": f"{np.mean([single.seconds for single in group]):.0f}"}
+    figures = {"clean test %": f"{_mean(values):.2f}", "spread": f"{max(values) - min(values):.2f}", "seeds": len(values)}
+    tests = {test: _mean_test(group, test) for test in ("own", "perm")}
+    train, seconds = _mean([single.train for single in group]), _mean([single.seconds for single in group])
+    more = {"train %": f"{train:.1f}", "s each": f"{seconds:.0f}"}
     return {**of, **figures, "authors %": "" if said is None else f"{said:.2f}", **tests, **more}
 
 
-def _mean(group: list[Single], test: str) -> str:
-    return f"{np.mean([single.tests[test] for single in group]):.1f}" if all(test in single.tests for single in group) else ""
+def _mean(values: list[float]) -> float:
+    return math.fsum(values) / len(values)  # whatever their order, so that a page made again is the same
+
+
+def _mean_test(group: list[Single], test: str) -> str:
+    return f"{_mean([single.tests[test] for single in group]):.1f}" if all(test in single.tests for single in group) else ""
 
 
 TABLES = {
@@ -226,7 +243,7 @@ def write(out: Path, name: str, machine: str) -> None:
         found[table] = list({tuple(list(row.values())[: 5 if table == "speed" else 1]): row for row in found[table]}.values())
     found["speed"] = [{**dict.fromkeys(_columns(found["speed"]), ""), **row} for row in found["speed"]]
     done = finished(out).values()
-    found["trainings"], found["singles"] = trainings(done, name), singles(done)
+    found["trainings"], found["singles"] = trainings(done, name), [{"set": name, **row} for row in singles(done)]
     lines = [json.dumps({"table": table, **row}) for table in TABLES for row in found[table]]
     marks = [f"{about}:\n\n<!-- table: {table} -->\n<!-- end -->" for table, about in TABLES.items() if found[table]]
     picture = ["![clean test accuracy over PSNR](front.svg)"] if found["front"] else []

@@ -4,7 +4,7 @@
 #   bash benchmarks/cwc/h200.sh first|second|third|fourth|nets|authors|seeds|seeds-100|hundred|verify|alone|last|front|rest SETS OUT SECONDS
 #   bash benchmarks/cwc/h200.sh chosen SETS OUT SECONDS 'CHOICES' ...
 #
-# SETS holds NAME.tar.xz of NAME/{train,test}.pack (c10, c100, im64); what SETS/cwc-*.tgz of earlier runs hold is not done again.
+# SETS holds NAME.tar.xz of NAME/{train,test}.pack (c10, c100, im64; packs.sh makes them); what SETS/cwc-*.tgz of earlier runs hold is not done again.
 # Runs of different names may go on at the same time. GPU=1 takes the second GPU. Sets whose packs are not there are left out.
 # Trainings work in a folder of their own, whose small files go to OUT/cwc-RUN.tgz every few seconds: a run that is cut off leaves what it had.
 # DRY=1 runs one tiny training of each part on the CPU.

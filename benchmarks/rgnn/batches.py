@@ -14,7 +14,6 @@ import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import torch
 
@@ -23,7 +22,6 @@ from benchmarks.rgnn.forward_training import Clock, error, gradients, layer_of, 
 from warpwright.domains.rgnn import synth
 from warpwright.domains.rgnn.emit.triton.tuning import DEFAULT, Tuning
 from warpwright.domains.rgnn.plan import Options
-from warpwright.domains.rgnn.sorting import counting
 from warpwright.rgnn import RGCNConv
 
 
@@ -56,11 +54,7 @@ def batches(device: torch.device, edges: int, write: Callable[[dict[str, Any]], 
         with torch.no_grad():
             return pairs.rgcn(pairs.Pairs(*batch, nodes, 30), layer, x)
 
-    def read_at_once(batch: Any) -> Any:
-        with patch.object(counting, "_told", lambda numbers, meanwhile: (meanwhile(), numbers.tolist())[1]):
-            return ours(batch)
-
-    for name, function in (("ours", ours), ("ours, numbers read at once", read_at_once), ("ours", ours), ("torch.pairs", plain)):
+    for name, function in (("ours", ours), ("torch.pairs", plain)):
         fresh = [tuple(x.clone() for x in batch) for batch in drawn]
         times = seconds(function, fresh, device.type == "cuda")[10:]
         again = seconds(function, [fresh[-1]] * 10, device.type == "cuda")[3:]

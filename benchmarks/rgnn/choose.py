@@ -28,20 +28,16 @@ from benchmarks.rgnn import pairs
 from benchmarks.rgnn.forward_training import Clock, bandwidth, error, gradients, layer_of, measure, runs
 from benchmarks.rgnn.steps import seen, step_of
 from benchmarks.rgnn.together import COPY, LARGE, patiently
-from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn import synth
 from warpwright.domains.rgnn.emit.triton.tuning import Tuning
 from warpwright.domains.rgnn.nn.steps import AFTER
 from warpwright.domains.rgnn.plan import Options
-from warpwright.domains.rgnn.sorting import counting
 from warpwright.rgnn import captured
 
 USUAL = {"usual": Options()}
 ATTENTION = USUAL | {"by operations": Options(attend=False), "in one kernel": Options(attend=True)}
-TILES = {"tiles for 512 programs": 512, "tiles for 1024 programs": 1024}
-"""Programs of another work list: counting.PROGRAMS, beside its usual 2048."""
 PROGRAMS: dict[str, dict[str, Options]] = {
-    "rgcn": USUAL | dict.fromkeys(TILES, Options()),
+    "rgcn": USUAL,
     "rgat": ATTENTION | {"by operations, float32": Options(attend=False, tuning=Tuning(doubles=False))},
     "hgt": ATTENTION | {"in one kernel, projections apart": Options(attend=True, reorder=False)},
 }  # fmt: skip
@@ -64,8 +60,7 @@ class Cell:
     def __init__(self, name: str, model: str, device: torch.device, dry: bool, alone: Any, labels: Sequence[str]) -> None:
         synth.SPECS = {**synth.SPECS, **FRESH}
         self.small = name not in LARGE and sum(synth.SPECS[name].nodes) < 1 << 18
-        graph = self.graph = synth.synthetic(name, 100 / sum(synth.SPECS[name].nodes) if dry else 1.0, device)
-        self.usual = counting.PROGRAMS
+        graph = synth.synthetic(name, 100 / sum(synth.SPECS[name].nodes) if dry else 1.0, device)
         self.layer: Any = layer_of(model, graph, 64, device)
         leaves, self.step, weights = step_of(model, self.layer, graph, device)
         p = pairs.Pairs(graph.edge_index, graph.edge_type, graph.count, len(graph.relations))
@@ -99,9 +94,6 @@ class Cell:
     def timed(self, clock: Clock, label: str) -> dict[str, Any]:
         """Return times of forward and step."""
         self.layer.options = self.programs[label]
-        if self.programs.keys() & TILES:
-            counting.PROGRAMS = TILES.get(label, self.usual)
-            indices.forget([self.graph.edge_index, self.graph.edge_type])
         whole = captured(self.layer, self.step) if self.small else self.step
         forward = captured(self.layer, self.step) if self.small else self.step
         for _ in range(AFTER + 3 if self.small else 2):

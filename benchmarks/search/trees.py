@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.policy import records
+from benchmarks.policy.recording import records
 from warpwright.learn import trees
 from warpwright.learn.policy import priors, rows
 from warpwright.learn.policy.recorded import RecordedTask, tasks_of

@@ -1,6 +1,6 @@
 """How long the translation itself takes, without the C++ compiler: for each kernel of a corpus, and for generated sources of up to 5,000 lines.
 
-    python -m benchmarks.transpile.time [PATH ...] > transpile_time.md
+    python -m benchmarks.transpile.time [--lines 5000,20000] [PATH ...] > transpile_time.md
 
 A PATH is a checkout that holds .cu files or .json lists, as for coverage.py. Times are CPU time, best of `--repeats` for generated
 sources, one call for a corpus. A corpus's file counts with all that is translated for it, divided by its kernels.
@@ -13,6 +13,7 @@ import datetime
 import math
 import statistics
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.transpile.coverage import sources
@@ -74,23 +75,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("paths", nargs="*", type=Path)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--lines", type=lambda text: tuple(map(int, text.split(","))), default=LINES, help="lengths of the generated sources")
     given = parser.parse_args()
+    lengths = given.lines
     seconds(many_kernels(50))  # libclang is loaded
     where = f"{datetime.date.today()}. {facts.machine_name('cpu')}"
     print(f"# Time of translation\n\n{where}. `python -m benchmarks.transpile.time PATH ...`; seconds of one core.\n")
-    print("| generated source | " + " | ".join(f"{n} lines" for n in LINES) + " | ms a kernel, a line at 5,000 | exponent |")
-    print("| --- |" + " --- |" * (len(LINES) + 2))
+    print("| generated source | " + " | ".join(f"{n} lines" for n in lengths) + f" | ms a kernel, a line at {lengths[-1]:,} | exponent |")
+    print("| --- |" + " --- |" * (len(lengths) + 2))
     for kind, make in KINDS.items():
-        print(row(kind, [min(seconds(make(n)) for _ in range(given.repeats)) for n in LINES]), flush=True)
+        print(row(kind, [min(seconds(make(n)) for _ in range(given.repeats)) for n in lengths], lengths), flush=True)
     for path in given.paths:
         print(corpus(path), flush=True)
 
 
-def row(kind: str, seen: list[tuple[float, int]]) -> str:
+def row(kind: str, seen: list[tuple[float, int]], lengths: Sequence[int] = LINES) -> str:
     """Return times by length, and the exponent of the last factor of two: 1 is linear."""
     spent = [s for s, _ in seen]
-    exponent = math.log(spent[-1] / spent[-2]) / math.log(LINES[-1] / LINES[-2])
-    each = f"{1e3 * spent[-1] / seen[-1][1]:.0f}, {1e3 * spent[-1] / LINES[-1]:.2f}"
+    exponent = math.log(spent[-1] / spent[-2]) / math.log(lengths[-1] / lengths[-2])
+    each = f"{1e3 * spent[-1] / seen[-1][1]:.0f}, {1e3 * spent[-1] / lengths[-1]:.2f}"
     return f"| {kind} | " + " | ".join(f"{s:.2f}" for s in spent) + f" | {each} | {exponent:.2f} |"
 
 

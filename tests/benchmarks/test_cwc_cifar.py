@@ -106,6 +106,18 @@ def test_the_front_begins_with_planned_points_is_kept_point_by_point_and_goes_on
         space.replay([Action.parse(action) for action in recipe.split("; ")])
 
 
+def test_what_a_page_tells_of_is_not_trained_again_and_fine_tuning_takes_the_weights_of_another_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page, out = tmp_path / "page", tmp_path / "out"
+    run(page, "--parts", "pretrained,plain", "--presets", "apart")
+    capsys.readouterr()
+    rows = run(out, "--parts", "plain,fine-tuning", "--presets", "apart", "--known", str(page), "--weights", str(page / "pretrained.pt"))
+    assert "plain: 2 trainings, 0 to do here" in capsys.readouterr().out
+    trained = {(row["training"], row["on"]) for row in rows if row["table"] == "trainings"}
+    assert trained == {(training, on) for training in ("fine-tuned", "new last layer") for on in ("clean", "protected")}
+
+
 @pytest.mark.slow
 def test_every_part_of_the_hour_runs(tmp_path: Path) -> None:
     rows = run(tmp_path)

@@ -18,14 +18,14 @@ def single(preset: str, seed: int) -> str:
     return f"{preset.strip(chr(39))}: plain on protected, resnet18, 3 epochs, seed {seed}"
 
 
-def run_of(folder: Path, name: str, accuracies: dict[str, float]) -> Path:
+def run_of(folder: Path, name: str, accuracies: dict[str, float], train: float = 98.0) -> Path:
     """Return the archive of a run that trained once on each preset's images, a seed each."""
     out = folder / name / "c10"
     out.mkdir(parents=True)
     store = OutcomeStore(out / "store-0of1.jsonl")
     for seed, (preset, accuracy) in enumerate(accuracies.items()):
         key = single(preset, seed)
-        store[key] = Outcome({"clean": accuracy, "own": 99.0, "perm": 5.0}, 98.0, seed)
+        store[key] = Outcome({"clean": accuracy, "own": 99.0, "perm": 5.0}, train, seed)
     cifar_rows.note(out, "parts", {"part": name, "complete": True})
     (out / "verify.txt").write_text("    61 s  12 of 12 trainings  jpeg on clean, seed 0: 70.1 %\nverify: code 0, 81.5 s\n")
     archive = folder / f"{name}.tgz"
@@ -71,9 +71,13 @@ def test_a_later_run_joins_what_the_page_tells_of_without_the_earlier_stores(tmp
     (results / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     collect.main([str(results)])
     assert [json.loads(line) for line in (results / "rows.jsonl").read_text().splitlines()] == rows
-    collect.main([str(results), str(run_of(tmp_path, "cwc-second", {"apart": 17.0, "apart'": 19.0}))])  # the first seed again, and another one
+    # apart's two trainings again, and of gentle a second seed
+    second = run_of(tmp_path, "cwc-second", {"apart'": 19.0, "apart": 17.0, "gentle'": 27.0}, train=60.0)
+    for _ in range(2):  # once more changes nothing
+        collect.main([str(results), str(second)])
     [apart, gentle] = [row for row in map(json.loads, (results / "rows.jsonl").read_text().splitlines()) if row["table"] == "trainings"]
-    assert (apart["clean test %"], apart["seeds"], apart["train %"], gentle["clean test %"]) == ("18.00", 2, "98.0", "25.00")
+    assert (apart["clean test %"], apart["seeds"], apart["train %"], gentle["clean test %"]) == ("18.00", 2, "60.0", "26.00")
+    assert gentle["train %"] == "79.0"
 
 
 def test_every_row_of_the_pages_is_what_its_single_trainings_say() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from benchmarks.policy import choice, probe, records
+from benchmarks.policy.recording import choice, probe, records
 from warpwright.learn.policy import random_tasks
 from warpwright.learn.policy.recorded import tasks_of
 from warpwright.run import Settings, open_space
@@ -84,3 +84,22 @@ def test_a_program_that_errs_is_told_and_one_that_is_right_passes() -> None:
     assert truth.wrong(torch.nn.Softmax(dim=1)) == ""
     assert truth.wrong(torch.nn.Softmax(dim=0)).startswith("error")
     assert truth.wrong(torch.nn.Flatten(0)) == "shapes or NaN"
+
+
+class Stale(torch.nn.Linear):
+    """Keeps the weights of its first call."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if not hasattr(self, "kept"):
+            self.kept = self.weight.detach().clone()
+        return torch.nn.functional.linear(x, self.kept, self.bias)
+
+
+def test_a_program_that_keeps_a_state_which_has_changed_is_wrong() -> None:
+    """As a CUDA graph on an H200 was, which this probe had called right."""
+    truth = probe.Truth(torch.nn.Linear(8, 8), [torch.rand(4, 8)])
+    assert truth.wrong(torch.nn.Linear(8, 8)) == "" and truth.wrong(Stale(8, 8)).startswith("error")
+    stale = Stale(8, 8)
+    stale.load_state_dict(truth.state)
+    stale(torch.rand(4, 8))
+    assert truth.wrong(stale).startswith("error")

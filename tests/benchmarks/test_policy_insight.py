@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from benchmarks.policy import insight
+from benchmarks.policy.trained import insight
 from warpwright.base import Action
 from warpwright.learn.policy.recorded import RecordedTask
 

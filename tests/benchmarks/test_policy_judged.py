@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from toy_space import GAIN, STEPS, program
 
-from benchmarks.policy import judged, judged_table
+from benchmarks.policy.live import judged, judged_table
 from warpwright.base import Candidate
 from warpwright.learn.policy.recorded import record_of
 from warpwright.space import Space

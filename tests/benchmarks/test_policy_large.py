@@ -10,7 +10,9 @@ from random import Random
 
 import pytest
 
-from benchmarks.policy import large, live, pairs, records
+from benchmarks.policy.live import evaluated
+from benchmarks.policy.recording import records
+from benchmarks.policy.trained import large, pairs
 from warpwright.base import Action
 from warpwright.learn.policy.recorded import RecordedTask, tasks_of
 from warpwright.search.moves import Recipe
@@ -69,7 +71,7 @@ def test_live_runs_are_compared_at_what_all_of_them_came_to() -> None:
         return {"row": "record", "task": "t", "search": search, "speedup": speedup}
 
     lines = [record("policy", 2.0), record("policy", 9.0), record("evolve", 0.0), {"row": "run", "task": "t", "search": "policy"}]
-    assert live.table(lines) == [{"table": "live", "task": "t", "evaluations": 1, "policy, best": "2.00x", "evolve, best": "1.00x"}]
+    assert evaluated.table(lines) == [{"table": "live", "task": "t", "evaluations": 1, "policy, best": "2.00x", "evolve, best": "1.00x"}]
 
 
 def test_a_recording_may_be_compressed_and_its_original_must_have_kept_its_time(tmp_path: Path) -> None:

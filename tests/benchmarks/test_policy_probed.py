@@ -10,8 +10,8 @@ from typing import Any
 
 from toy_space import GAIN, STEPS, program
 
-from benchmarks.policy import probed, probed_table
-from benchmarks.policy.choice import body
+from benchmarks.policy.live import probed, probed_table
+from benchmarks.policy.recording.choice import body
 from warpwright.search import SEARCHES
 from warpwright.space import Space
 

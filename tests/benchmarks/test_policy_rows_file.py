@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.policy import plain_rows
+from benchmarks.policy.recording import plain_rows
 from warpwright.learn.policy import rows
 from warpwright.learn.policy.recorded import tasks_of
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.policy import spaces
+from benchmarks.policy.recording import spaces
 
 LINE: dict[str, Any] = {
     "task": "t", "eager us": 100.0, "again us": 101.0, "actions": ["fuse(block=128)", "fuse(block=256)", "fold()"],

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.policy import red_team
+from benchmarks.policy.trained import red_team
 from warpwright.learn.policy import rows
 from warpwright.learn.policy.recorded import tasks_of
 

@@ -272,6 +272,26 @@ def test_large_copies_into_order_are_kernels_and_those_of_integers_are_not(monke
         torch.testing.assert_close(seen, plain)
 
 
+class Reordered(Several):
+    """Copies into another order behind element-wise calls: with a bias of one dimension, of a value that is read twice, in two steps."""
+
+    def forward(self, x: torch.Tensor, each: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        heads = F.gelu(x.permute(0, 2, 1, 3) + each * 2).transpose(2, 3).contiguous()
+        twice = torch.relu(x)
+        rows = (torch.sigmoid(x) * 2).permute(0, 3, 1, 2).transpose(1, 2).contiguous().reshape(x.shape[0], -1)
+        return heads, twice.transpose(1, 2).contiguous() + 1, twice, rows @ torch.ones(rows.shape[1], 3)
+
+
+def test_a_copy_into_another_order_behind_element_wise_calls_is_part_of_their_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fuse, "LEAST_COPIED", 1)
+    x, each = torch.randn(2, 40, 16, 24), torch.randn(24)
+    kernels, optimized = fused(captured(Reordered([]), x, each))
+    assert sum(in_tiles(kernel) for kernel in kernels) == 2 and not any(kernel.copied for kernel in kernels)
+    for seen, plain in zip(optimized(x, each), Reordered([])(x, each), strict=True):
+        assert seen.stride() == plain.stride()
+        torch.testing.assert_close(seen, plain)
+
+
 def test_a_convolution_with_channels_last_is_turned_before_and_after() -> None:
     class Block(torch.nn.Module):
         def __init__(self) -> None:

@@ -56,9 +56,11 @@ def step(inputs: dict[str, torch.Tensor], out: torch.Tensor) -> list[torch.Tenso
 
 @pytest.mark.compiler
 @pytest.mark.parametrize("large", [1.0, 30.0], ids=["small scores", "scores of hundreds"])
+@pytest.mark.parametrize("longest", [16, 64], ids=["chunks of small graphs", "chunks of large graphs"])
 @pytest.mark.parametrize("seed", [0, 1, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 8))])
-def test_results_and_gradients_are_those_of_float64(launches: additive.Launches, seed: int, large: float) -> None:
+def test_results_and_gradients_are_those_of_float64(launches: additive.Launches, seed: int, longest: int, large: float) -> None:
     index, wide = drawn(seed)
+    index.longest = longest
     with torch.no_grad():
         for name in ("query", "key"):
             wide[name].mul_(large)

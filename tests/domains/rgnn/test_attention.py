@@ -57,10 +57,12 @@ def step(index: Index, inputs: dict[str, torch.Tensor], run: Any) -> list[torch.
 
 
 @pytest.mark.compiler
+@pytest.mark.parametrize("longest", [16, 64], ids=["chunks of small graphs", "chunks of large graphs"])
 @pytest.mark.parametrize("seed", [0, 1, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 8))])
-def test_results_and_gradients_are_those_of_float64(launches: kernels.Launches, seed: int) -> None:
+def test_results_and_gradients_are_those_of_float64(launches: kernels.Launches, seed: int, longest: int) -> None:
     """To 1e-5 and ten times the error of the plain program in float32."""
     index, wide = drawn(seed)
+    index.longest = longest
     narrow = {name: x.detach().float().requires_grad_() for name, x in wide.items()}
     domains = {name: Domain.NODE if name in NAMES[:3] else Domain.ETYPE for name in NAMES}
     program = trace(models.hgt_single, {name: (domains[name], tuple(x.shape[1:])) for name, x in wide.items()})

@@ -16,6 +16,7 @@ from sass_cubins import cubin, task_path
 from warpwright import cli, domains
 from warpwright.base import Budget, Task
 from warpwright.domains.sass.code import disassembly
+from warpwright.domains.sass.code.cubin import Cubin
 from warpwright.errors import TaskError, UsageError, WorkerDied
 from warpwright.loop import optimize
 from warpwright.native import BuildError
@@ -144,6 +145,21 @@ def test_a_harness_of_another_kernel_is_refused(driver: Path, tmp_path: Path) ->
     with CubinEvaluator(task, "cubin:0", Measuring(), str(driver), path) as evaluator, pytest.raises(TaskError) as refused:
         evaluator.child.start()
     assert "launches saxpy, saw one for softmax" in str(refused.value)
+
+
+def test_registers_are_bounded_where_a_kernel_has_launch_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = b".visible .entry k()\n.maxntid 512, 1, 1\n.minnctapersm 2\n{\n"
+    assert flags.bounded(text, 0) == text
+    assert flags.bounded(text, 64) == b".visible .entry k()\n.maxntid 512, 1, 1\n.maxnreg 64\n{\n"
+    monkeypatch.undo()
+    if flags.nvcc():
+        wide = """extern "C" __global__ void __launch_bounds__(128) saxpy(float* y) {
+            float v[64];
+            for (int i = 0; i < 64; i++) v[i] = y[i * 128 + threadIdx.x];
+            for (int i = 0; i < 64; i++) y[(63 - i) * 128 + threadIdx.x] = v[i] * v[(i + 7) % 64];
+        }"""
+        counts = [Cubin(flags.compiled(wide, "90a", Flags(registers=most))).register_count("saxpy") for most in (0, 24)]
+        assert counts[0] > 24 >= counts[1] > 0
 
 
 def test_without_nvcc_the_run_time_compiler_compiles(monkeypatch: pytest.MonkeyPatch) -> None:

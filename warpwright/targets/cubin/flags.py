@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import subprocess
 import tempfile
 import threading
@@ -47,7 +48,7 @@ class Flags:
     level: int = 3
     """ptxas -O."""
     registers: int = 0
-    """--maxrregcount; 0 for as many as the compiler wants."""
+    """--maxrregcount, for kernels with launch bounds too; 0 for as many as the compiler wants."""
     caching: str = ""
     """ptxas -dlcm: how loads of global memory are cached."""
     unroll: int = 0
@@ -148,11 +149,25 @@ def _run(command: list[str], remedy: str) -> None:
 def _assembled(ptx: bytes, arch: str, flags: Flags) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         source, cubin = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
-        source.write_bytes(ptx.rstrip(b"\0"))
+        source.write_bytes(bounded(ptx.rstrip(b"\0"), flags.registers))
         most = [f"-maxrregcount={flags.registers}"] if flags.registers else []
         command = [flags.ptxas or _own_ptxas(), f"-arch=sm_{arch}", *flags.assembling, *most, "-o", str(cubin), str(source)]
         _run(command, "a ptxas must be as new as the PTX that the compiler writes")
         return cubin.read_bytes()
+
+
+def bounded(ptx: bytes, registers: int) -> bytes:
+    """Return PTX whose kernels with launch bounds have at most so many registers; 0 for as many as they say.
+
+    ptxas ignores --maxrregcount for them, as nvcc does. Their least number of resident blocks, which bounds registers as well, gives way.
+    """
+    if not registers:
+        return ptx
+    return _MOST_THREADS.sub(rb"\1\n.maxnreg %d" % registers, _LEAST_BLOCKS.sub(b"", ptx))
+
+
+_MOST_THREADS = re.compile(rb"^(\.(?:maxntid|reqntid) .*)$", re.MULTILINE)
+_LEAST_BLOCKS = re.compile(rb"^\.minnctapersm .*\n", re.MULTILINE)
 
 
 def _own_ptxas() -> str:

@@ -175,6 +175,19 @@ __global__ void rows_that_are_not_there(float* x, int n) {
   if (v < -1e9f) x[0] = v;
   *(place + threadIdx.x) = 1;  // BUG out-of-bounds
 }
+__device__ void exchange(float& a, float& b) {
+  const float t = a; a = b; b = t;  // BUG race
+}
+__global__ void exchanged_by_reference(float* x, int n) {
+  __shared__ float s[64];
+  s[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  for (int d = 1; d < 64; d *= 2) {
+    if (!(threadIdx.x & d)) exchange(s[threadIdx.x], s[threadIdx.x + d]);
+  }
+  float& mine = s[threadIdx.x];
+  if (mine < -1e9f) x[0] = mine;
+}
 __global__ void half_the_block_waits(float* x, int n) {
   if (threadIdx.x < 32) {
     __syncthreads();  // BUG barrier
@@ -236,6 +249,27 @@ __global__ void clean_moved_pointers(float* x, int n) {
   float v = *(mine + threadIdx.x) + *(local + threadIdx.x % 4);
   if (v < -1e9f && end - mine > 200) x[0] = v;
 }
+__global__ void clean_volatile_pointer(float* x, int n) {
+  __shared__ float s[64];
+  volatile float* p = s;
+  p[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  float v = p[63 - threadIdx.x] + *(p + threadIdx.x);
+  if (v < -1e9f) x[0] = v;
+}
+struct two { float a, b; };
+__device__ int widen(two& to, const float& from) { to.a = from; return to.b += from, 0; }
+__global__ void clean_references(float* x, int n) {
+  __shared__ float s[64];
+  two mine = {0, 0};
+  widen(mine, x[threadIdx.x]);
+  float& place = s[threadIdx.x];
+  place = mine.a;
+  place += mine.b;
+  __syncthreads();
+  const float& other = s[63 - threadIdx.x];
+  if (other < -1e9f) x[0] = other;
+}
 __global__ void clean_last_block(float* x, int n) {
   x[blockIdx.x * 64 + threadIdx.x] = 1;
   __threadfence();
@@ -268,8 +302,8 @@ def checked() -> dict[str, transpile.LoadedKernel]:
     return transpile.compile_text(PLANTED + CLEAN, "planted.cu", sanitize=True).load(PLAIN)
 
 
-def test_there_are_thirty_four() -> None:
-    assert len(planted()) == 34 and all(planted().values())
+def test_there_are_thirty_five() -> None:
+    assert len(planted()) == 35 and all(planted().values())
 
 
 @pytest.mark.parametrize("name", planted())

@@ -21,6 +21,7 @@ from warpwright.domains.graph.cpp.regions import elements as size_of
 from warpwright.domains.graph.cuda.kernel import CudaKernel, WindowKernel
 from warpwright.domains.graph.cuda.plan import DEFAULT, Tuning
 from warpwright.domains.graph.ir import Edit, GraphIR, aten, dtype, edit, is_op, is_parameter_only, is_tensor, shape, sort, value
+from warpwright.domains.graph.techniques import reordered
 from warpwright.domains.graph.techniques.convolutions import bias
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
@@ -103,6 +104,8 @@ class FuseCuda:
         plain = {node.name for node, strides in tensors if torch.empty_strided(shape(node), strides, device="meta").is_contiguous()}
         windows = [node for node in expanded.graph.nodes if isinstance(node.target, WindowKernel)]
         plain |= {source.name for node in windows for source in node.all_input_nodes}  # they read in order, so they are written so
+        copies = [node for node in expanded.graph.nodes if is_op(node, aten.contiguous.default) and value(node).is_contiguous()]
+        plain |= {source.name for node in copies for source in node.all_input_nodes if len(source.users) == 1}  # such a copy has nothing to do then
         return _fused(ir, action, CudaKernel, lambda name, program, nodes: CudaKernel(name, program, nodes, tuning, plain))
 
 
@@ -199,7 +202,7 @@ def _grown(ir: GraphIR, on_gpu: bool) -> tuple[GraphIR, list[list[fx.Node]]]:
     """Return what `_plan` does, with regions of any size; a search asks for sites often."""
     expanded = two_level.expand(losses.expand(expand(ir)))
     if on_gpu:  # on a CPU oneDNN adds it while it writes
-        expanded = bias.expand(expanded)
+        expanded = reordered.expand(bias.expand(expanded), LEAST_COPIED)
         if ir.training is None:  # a step's forward half ends before the program does
             expanded = updated_together(expanded)
     return expanded, regions(expanded, CudaKernel if on_gpu else Kernel, least=0)

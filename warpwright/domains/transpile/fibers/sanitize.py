@@ -55,18 +55,14 @@ class _Checked(FunctionPrinter):
         return "".join(p if isinstance(p, str) else inner for p in expr.parts)
 
     def is_place(self, expr: Expr) -> bool:
-        """Say whether an expression names a place in memory: by index, `*` or `->`, or a shared variable, perhaps with members after it."""
+        """Say whether an expression names a place in memory: by index, `*` or `->`, a shared variable or a reference, perhaps with members after it."""
         if expr.kind == "index":
             return len(expr.children) == 2
         if expr.kind == "unary":
             return expr.name == "*"
         if expr.kind == "name":
-            return (
-                expr.var is not None
-                and expr.var in self.variables
-                and self.variables[expr.var].space == "shared"
-                and not self.variables[expr.var].dims
-            )
+            var = self.variables.get(expr.var) if expr.var is not None else None
+            return var is not None and (var.space == "shared" or var.reference) and not var.dims
         if expr.kind == "paren" and len(expr.children) == 1:
             return expr.parts[0] == "(" and self.is_place(expr.children[0])  # or it is the amount of a shift
         if expr.kind == "member" and len(expr.children) == 1:

@@ -44,7 +44,7 @@ _TRANSPARENT = {"UNEXPOSED_EXPR", "CALL_EXPR"}
 
 RESERVED = ("thread", "thread_x", "thread_y", "thread_z", "lane_index", "warp_index", "dim_x", "dim_y", "dim_z", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z",  # noqa: E501
             "launch", "block", "lanes", "warps", "any_active", "first_row", "first_lane", "nth_row",
-            "nth_vector", "rows_at_once", "vectors_at_once", "threads_at_once", "fours", "row_from", "first_x", "last_x",
+            "nth_vector", "rows_at_once", "vectors_at_once", "threads_at_once", "fours", "row_from", "nth_part", "first_x", "last_x",
             "stretch_x", "stretch_end", "threads", "threads_max", "one_row", "index",
             "first_block", "last_block", "blocks_end", "blocks_most", "blocks_at_once", "threads_most", "any_inside",
             "warp_thread", "warp_x", "steps_at", "steps_by", "steps_end", "nth", "nth_lane", "nth_step", "at_x", "group_y", "rows_y",

@@ -18,8 +18,20 @@ HEAD = "__global__ void {name}(const float* a, const float* b, float* out, int n
 KEPT = "if (at < 4096) out[at] = "
 
 
+MULTIPLY = """template <int D, int U, int V, int M, int N> __device__ void multiply(float* left, float* right, float* sums, const float* p, const float* q, int y, unsigned x) {
+  for (unsigned k = 0; k < D; ++k) {
+    for (unsigned u = 0; u < U; ++u) for (unsigned i = 0; i < M; ++i) left[u * M + i] = p[k * 128 + y * M + u * 32 + i];
+    for (unsigned v = 0; v < V; ++v) for (unsigned i = 0; i < N; ++i) right[v * N + i] = q[k * 256 + x * N + v * 64 + i];
+    for (unsigned u = 0; u < U; ++u) for (unsigned v = 0; v < V; ++v) for (unsigned m = 0; m < M; ++m) for (unsigned n = 0; n < N; ++n)
+      sums[(u * M + m) * (V * N) + v * N + n] += left[u * M + m] * right[v * N + n];
+  }
+}
+"""  # noqa: E501
+
+
 def program(bodies: dict[str, str], tier: str = "vectors", blocks: dict[str, tuple[int, int, int]] | None = None) -> transpile.Program:
     text = "".join(HEAD.format(name=name) + body + "\n}\n" for name, body in bodies.items())
+    text = MULTIPLY + text if "multiply<" in text else text
     return transpile.compile_text(text, "products.cu", tier=tier, blocks=blocks or {})
 
 
@@ -105,7 +117,7 @@ def test_tiles_of_neighbouring_threads_are_vectors_where_the_block_is_known() ->
     assert "ww::same_in_tiles(BX, 8, [](const int thread_x) { return (int)(((thread_x / 8) * 4 + 0)); })" in text
     assert "vectors_at_once = ww::vectors_of_tiles(BX, 8, (4) * (8), [](const int thread_x) { return (int)(((thread_x / 8) * 4 + 0)); });" in text
     assert text.index("ww::join_tiles<8, (4) * (8)>((float*)sums_t") < text.index("for (int at = 0") < text.index("ww::part_tiles<8, (4) * (8)>(")
-    assert "sums_v[nth_vector][((i) * (8) + j) / (8)] += left[i] * right_v[nth_vector][(j) / (8)]" in text.replace("_2", "").replace("_3", "").replace("_4", "")  # noqa: E501
+    assert "sums_v[nth_vector][(((i) * (8) + j) / (8)) % rows_at_once] += left[i] * right_v[nth_vector][(j) / (8)]" in text.replace("_2", "").replace("_3", "").replace("_4", "")  # noqa: E501
     for changed in (("sums[i][j] +=", "sums[i][j] -="), ("= bs[k][x * 8 + i]", "= bs[x * 8 + i][k]"), ("left[i] = as[k]", "left[i] = 2 * as[k]")):
         assert "ww::next_in_tiles" not in written(TILE.replace(*changed))
 
@@ -206,13 +218,14 @@ def random_tile(random: Random) -> str:
 
 def random_joined_tile(random: Random) -> str:
     """Return a product in tiles of threads, whose rows lie side by side for neighbours, or nearly."""
-    rows, cols, depth, across = random.choice((1, 2, 8)), random.choice((4, 8, 16)), random.choice((2, 8)), random.choice((2, 4, 8))
+    rows, cols, depth, across = random.choice((1, 2, 8, 16, 32)), random.choice((4, 8, 16)), random.choice((2, 8)), random.choice((2, 4, 8, 16))
+    rows = min(rows, 16) if cols == 16 else rows
     left = random.choice(("k * 64 + y * ROWS + i", "(y * ROWS + i) * DEPTH + k", "k * 64 + (y * ROWS + i) % 64", "k * 64 + x + i"))
     right = random.choice(("k * 128 + x * COLS + j", "x * COLS + j + k * 128", "k * 128 + y * COLS + j", "k * 128 + x * 4 + j"))
     place = random.choice(("sums[i][j]", "sums[i * COLS + j]", "sums[i + j]"))
     fill, size = f"for (int i = 0; i < ROWS; ++i) left[i] = as[{left}];", "[ROWS][COLS]" if "][" in place else "[ROWS * COLS]"
     text = f"""__shared__ float as[4096], bs[4096]; float sums{size} = {{}}, left[ROWS], right[COLS];
-      const int x = threadIdx.x % {across}, y = threadIdx.x / {across};
+      const int x = threadIdx.x % {across}, y = threadIdx.x / {across} % 8;
       for (int t = 0; t < 2; ++t) {{
         for (int j = threadIdx.x; j < 4096; j += blockDim.x) {{ as[j] = a[t * 4096 + j]; bs[j] = b[t * 4096 + j]; }}
         __syncthreads();
@@ -226,6 +239,38 @@ def random_joined_tile(random: Random) -> str:
       float all = 0; for (int i = 0; i < ROWS; ++i) for (int j = 0; j < COLS; ++j) all = all * 3 + {place};
       const int at = blockIdx.x * 256 + threadIdx.x; {KEPT}all;"""
     return text.replace("ROWS", str(rows)).replace("COLS", str(cols)).replace("DEPTH", str(depth)).replace("\n", " ")
+
+
+def random_opened_tile(random: Random) -> str:
+    """Return a product in tiles of threads by a function that is given them, with shared memory under other names."""
+    depth, u, v, m, n = random.choice((1, 4, 8)), random.choice((1, 2)), random.choice((1, 2, 3)), random.choice((2, 4, 8)), random.choice((4, 8, 16))
+    across = random.choice((4, 8, 16))
+    size = u * m * v * n
+    y = random.choice(("t / ACROSS % 8", "t / ACROSS % 8", "(t / 32) % 4 + t % 2"))
+    x = random.choice(("t % ACROSS", "t % ACROSS", "(t % 32) % ACROSS", "t % ACROSS * 2"))
+    pointer = random.choice(("as", "as", "as + 1", "p"))
+    return f"""__shared__ float as[4096], bs[4096]; const unsigned t = threadIdx.x; const float* p = as; if (m == 17) p = bs;
+      float sums[{size}] = {{}}, left[{u * m}], right[{v * n}]; const int x = {x}; const unsigned y = {y};
+      for (int r = 0; r < 2; ++r) {{
+        for (int j = threadIdx.x; j < 4096; j += blockDim.x) {{ as[j] = a[r * 4096 + j]; bs[j] = b[r * 4096 + j]; }}
+        __syncthreads();
+        {random.choice(("", "out[200000 + threadIdx.x] = m;"))}
+        multiply<{depth}, {u}, {v}, {m}, {n}>(left, right, sums, {pointer}, bs, y, x);
+        {random.choice(("", "", "sums[1] += 1;"))}
+        __syncthreads();
+      }}
+      float all = 0; for (int i = 0; i < {size}; ++i) all = all * 3 + sums[i];
+      const int at = blockIdx.x * 256 + threadIdx.x; {KEPT}all;""".replace("ACROSS", str(across)).replace("\n", " ")
+
+
+def test_tiles_larger_than_the_registers_go_through_their_loop_in_parts() -> None:
+    text = written("""__shared__ float as[4096], bs[4096]; float sums[128] = {}, left[8], right[16];
+      const unsigned t = threadIdx.x; const int x = t % 4, y = t / 4;
+      for (int r = 0; r < m; ++r) { for (int j = t; j < 4096; j += blockDim.x) { as[j] = a[j + r]; bs[j] = b[j + r]; } __syncthreads();
+      multiply<8, 1, 4, 8, 4>(left, right, sums, as, bs, y, x); __syncthreads(); }
+      for (int i = 0; i < 128; ++i) out[t * 128 + i] = sums[i];""")  # fmt: skip
+    assert "constexpr int rows_at_once = ww::rows_of_tiles((128) / (4));" in text and "&as[k * 128 + y_2 * (8)" in text.partition("each_part")[2]
+    assert "/ rows_at_once == nth_part) sums_v[nth_vector]" in text
 
 
 def test_rows_that_overlap_are_no_vectors() -> None:
@@ -304,12 +349,12 @@ def agree(makers: list[Callable[[Random], str]], seed: int, count: int) -> None:
 
 @pytest.mark.compiler
 def test_answers_are_those_of_fibers_to_the_bit() -> None:
-    agree([random_product, random_tile, random_border, random_row, random_joined_tile], 5, 24)
+    agree([random_product, random_tile, random_border, random_row, random_joined_tile, random_opened_tile], 5, 24)
 
 
 @pytest.mark.slow
 @pytest.mark.compiler
-@pytest.mark.parametrize("maker", [random_product, random_tile, random_border, random_row, random_joined_tile])
+@pytest.mark.parametrize("maker", [random_product, random_tile, random_border, random_row, random_joined_tile, random_opened_tile])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_many_answers_are_those_of_fibers_to_the_bit(maker: Callable[[Random], str], seed: int) -> None:
     agree([maker], seed, 40)

@@ -92,12 +92,12 @@ def goes_down(plan: Plan, impure: frozenset[str], constants: frozenset[str]) -> 
 def parts(stmts: Sequence[Stmt], plan: Plan) -> list[list[Stmt]]:
     """Return a region cut into runs of statements that share no value of their own: each run is a loop over threads that may have its own shape."""
     declared = [{s.var.key for s in ir.walk((stmt,)) if isinstance(s, Declare)} - plan.arrays - plan.recomputed for stmt in stmts]
-    names = [used([stmt]) for stmt in stmts]
+    last = {key: at for at, stmt in enumerate(stmts) for key in used([stmt])}
     cut: list[list[Stmt]] = []
-    begun = 0
+    begun = reach = 0
     for at in range(len(stmts)):
-        before = {key for keys in declared[begun : at + 1] for key in keys}
-        if not any(before & later for later in names[at + 1 :]):
+        reach = max([reach, *(last[key] for key in declared[at])])
+        if reach <= at:
             cut.append(list(stmts[begun : at + 1]))
             begun = at + 1
     return cut

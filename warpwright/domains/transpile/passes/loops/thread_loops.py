@@ -196,13 +196,13 @@ def loop_form(stmts: Sequence[Stmt], scope: Scope) -> Form:
     if not scope.vectors:
         return _plain_loop(stmts, scope)
     own_shape = not scope.masks and scope.known == ("BX", "BY") and scope.row == rows.WIDTH
-    if own_shape and (apart := transposed_stores.cut(stmts, plan, scope.settings.constants)) is not None:
-        before, stores, after = apart
+    if own_shape and (transposed := transposed_stores.cut(stmts, plan, scope.settings.constants)) is not None:
+        before, stores, after = transposed
         general = _thread_loop(stores.whole, scope)
         return Parts((loop_form(before, scope), Transposed(stores, general), loop_form(after, scope)))
-    ahead = thread_tiles.cut(stmts) if len(stmts) > 1 and not scope.masks else None
+    ahead = thread_tiles.cut(stmts, plan) if len(stmts) > 1 and not scope.masks else None
     if ahead is not None and thread_tiles.suits(ahead[1], plan, scope.settings.constants) is not None:
-        return Parts((region_form(ahead[0], scope), loop_form([ahead[1]], scope)))
+        return Parts((region_form(ahead[0], scope), loop_form(ahead[1], scope)))
     plain = _plain_adds(stmts, scope)
     if plain is None:
         return _thread_loop(stmts, scope)
@@ -253,7 +253,7 @@ def _thread_loop(stmts: list[Stmt], scope: Scope) -> ThreadLoop:
     if private_tiles.along(stmts, kept, plan):
         own_shape = scope.known == ("BX", "BY") and scope.row == rows.WIDTH  # in another shape, rows are of other lengths
         free = own_shape and not (limits.low or limits.high or limits.rows or limits.rest)
-        tiled = thread_tiles.suits(inner[-1], plan, scope.settings.constants) if free and len(inner) == 1 and isinstance(inner[-1], For) else None
+        tiled = thread_tiles.suits(inner, plan, scope.settings.constants) if free else None
         return ThreadLoop(stmts, inner, limits, kept=kept, tiles=tiled)
     alone = not limits.rest and cut is None and not kept and scope.settings.choices.lanes <= 0
     if alone and (masked := masked_vectors.suits(inner, plan, scope.printer)) is not None:

@@ -12,15 +12,15 @@ has to hold for neighbours depends on numbers that the output's compiler knows: 
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis import tiles
-from warpwright.domains.transpile.analysis.regions import Plan
+from warpwright.domains.transpile.analysis.regions import Plan, used
 from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.integers import literal
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, Stmt
-from warpwright.domains.transpile.passes.loops import thread_places
+from warpwright.domains.transpile.passes.loops import repeated, thread_places
 from warpwright.domains.transpile.printing import INDENT, Printer
 
 UNROLL = "#pragma GCC unroll 16"
@@ -43,6 +43,8 @@ class Tiles:
     """Places of the right factors of a row's first number, as far as they depend on threadIdx.x."""
     left: tuple[str, ...]
     """The same of the left factors, which neighbours share."""
+    again: tuple[Declare, ...] = ()
+    """Declarations in front of the loop, of what it needs."""
 
     def condition(self, plan: Plan) -> str:
         """Return when the compiler finds that neighbouring threads' rows are vectors."""
@@ -70,41 +72,69 @@ class Tiles:
         var = plan.variables[self.sums]
         size = " * ".join(f"({dim})" for dim in var.dims)
         shared = "".join(f", {thread_places.function(text)}" for text in dict.fromkeys(self.left))
-        each = [*EACH_VECTOR, UNROLL, f"for (int nth = 0; nth < {size} / ({self.length}); ++nth)"]
-        tiles = f"(float*)&{var.name}_t[thread + nth_vector * threads_at_once] + nth * "
+        each = [*EACH_VECTOR, UNROLL, "for (int nth = 0; nth < rows_at_once; ++nth)"]
+        tiles = f"(float*)&{var.name}_t[thread + nth_vector * threads_at_once] + (nth_part * rows_at_once + nth) * "
         place = f"{tiles}ww::width" if joined else f"{tiles}({self.length}), {size}"
         whole = "" if joined else f"_tile<{self.length}>"
+        values = [*values, *(f"{printer.declaration(one)};" for one in self.again)]
         writer = _Writer(self, plan, printer, values)
         return [
+            f"constexpr int rows_at_once = ww::rows_of_tiles({size} / ({self.length}));",
             f"constexpr int vectors_at_once = ww::vectors_of_tiles(BX, {self.length}, {size}{shared});",
             f"constexpr int threads_at_once = ww::width / ({self.length});",
             "for (int thread_z = 0; thread_z < dim_z; ++thread_z)",
             "for (int thread_y = 0; thread_y < dim_y; ++thread_y)",
             f"for (int first_lane = 0; first_lane < dim_x; first_lane += threads_at_once * vectors_at_once) {{  // line {self.loop.line}",
-            *(f"  {line}" for line in (
+            f"  ww::each_part<{size} / ({self.length}) / rows_at_once>([&](auto nth_part) __attribute__((always_inline)) {{",
+            *(f"    {line}" for line in (
                 "[[maybe_unused]] const int thread_x = first_lane;",
                 NUMBER, *values,
-                f"ww::floats {var.name}_v[vectors_at_once][{size} / ({self.length})];",
+                f"ww::floats {var.name}_v[vectors_at_once][rows_at_once];",
                 *each, f"  {var.name}_v[nth_vector][nth] = ww::load{whole}({place});",
                 f"{printer.loop_head(self.loop)} {{", *(f"  {line}" for stmt in self.loop.body for line in writer.statement(stmt)), "}",
                 *each, f"  ww::store{whole}({place}, {var.name}_v[nth_vector][nth]);",
             )),
+            "  });",
             "}",
         ]  # fmt: skip
 
 
-def cut(stmts: Sequence[Stmt]) -> tuple[list[Stmt], For] | None:
-    """Return a region as what comes before its last loop, and that loop; None where it does not end with one, or hands values to it."""
+def cut(stmts: Sequence[Stmt], plan: Plan) -> tuple[list[Stmt], list[Stmt]] | None:
+    """Return a region as what comes before its last loop, and that loop with the declarations that it needs.
+
+    None where it does not end with one, where other values are handed to it, and where there is nothing to cut off.
+    """
     *before, last = stmts
-    if not isinstance(last, For) or any(isinstance(s, Declare) for s in before):
+    declared = [s for s in before if isinstance(s, Declare)]
+    if not isinstance(last, For) or any(s.var.key in plan.arrays for s in declared):
         return None
-    return before, last
+    shared = {s.var.key: of for s in declared if (of := _other_name(s, plan)) is not None}
+    if len(declared) == len(before) and not shared:
+        return None
+    loop = ir.map_expressions(last, lambda e: shared.get(e.var) if e.kind == "name" and e.var is not None else None)
+    kept = repeated.needed(repeated.again(declared, stmts, plan), [loop])
+    handed = {s.var.key for s in ir.walk(tuple(before)) if isinstance(s, Declare)} - {s.var.key for s in kept}
+    return None if handed & used([*kept, loop]) else (before, [*kept, loop])
 
 
-def suits(loop: For, plan: Plan, constants: Set[str]) -> Tiles | None:
-    """Return the loop as tiles; None for another. constants: names of what the compiler of the output knows."""
+def _other_name(stmt: Declare, plan: Plan) -> Expr | None:
+    """Return the shared array that a pointer of one thread is another name of, as a function that was opened has it."""
+    of = ir.bare(stmt.init) if stmt.init is not None else None
+    var = plan.variables.get(of.var) if of is not None and of.kind == "name" and of.var is not None else None
+    if var is None or var.space not in ("shared", "dynamic") or len(var.dims) != 1 or stmt.var.dims or stmt.var.reference or stmt.direct:
+        return None
+    plain = stmt.var.type.replace("const ", "").replace(" ", "").replace("__restrict__", "") == f"{var.type}*"
+    return of if plain and not plan.facts.assigned.get(stmt.var.key) and stmt.var.key not in plan.facts.addressed else None
+
+
+def suits(stmts: Sequence[Stmt], plan: Plan, constants: Set[str]) -> Tiles | None:
+    """Return a loop, and declarations of what it needs, as tiles; None for another. constants: names of what the compiler of the output knows."""
+    *before, loop = stmts
+    declared = [s for s in before if isinstance(s, Declare)]
+    if not isinstance(loop, For) or len(repeated.again(declared, stmts, plan)) < len(before):
+        return None
     try:
-        return _Reader(loop, plan, constants).tiles()
+        return replace(_Reader(loop, plan, constants).tiles(), again=tuple(declared))
     except DoesNotApply:
         return None
 
@@ -258,7 +288,9 @@ class _Writer:
         assert count is not None
         factors = [ir.bare(child) for child in ir.bare(value).children]
         texts = [self.factor(f, any(n.var == count.key for n in f.walk())) for f in factors]
-        return self.around(loops, f"{self.vector(place)} += {' * '.join(texts)};")
+        row = f"({self.flat(place)}) / ({self.of.length})"
+        sums = f"{self.plan.variables[element[0]].name}_v[nth_vector][({row}) % rows_at_once]"
+        return self.around(loops, f"if (({row}) / rows_at_once == nth_part) {sums} += {' * '.join(texts)};")
 
     def numbers(self, loops: Sequence[For], place: Expr, value: Expr) -> list[str]:
         """Return a statement that reads numbers one by one: from one address on, where they follow one another."""
@@ -290,11 +322,17 @@ class _Writer:
         """Return the vector that an element of a row begins."""
         element = tiles.element(place)
         assert element is not None
+        return f"{self.plan.variables[element[0]].name}_v[nth_vector][({self.flat(place)}) / ({self.of.length})]"
+
+    def flat(self, place: Expr) -> str:
+        """Return the number of an element in its array."""
+        element = tiles.element(place)
+        assert element is not None
         var = self.plan.variables[element[0]]
         flat = self.printer.expr(element[1][0])
         for dim, index in zip(var.dims[1:], element[1][1:], strict=True):
             flat = f"({flat}) * ({dim}) + {self.printer.expr(index)}"
-        return f"{var.name}_v[nth_vector][({flat}) / ({self.of.length})]"
+        return flat
 
     def around(self, loops: Sequence[For], text: str) -> list[str]:
         """Return a statement on whole rows inside all loops but the last, whose counter is 0, for each vector of threads."""

@@ -16,7 +16,7 @@ from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis.regions import Plan, jumps, used
 from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, Stmt
-from warpwright.domains.transpile.passes.loops import thread_places
+from warpwright.domains.transpile.passes.loops import repeated, thread_places
 from warpwright.domains.transpile.printing import Printer
 
 MEMBERS = "xyzw"
@@ -93,36 +93,12 @@ def _between(before: list[Stmt], stores: Stores, after: list[Stmt], plan: Plan) 
     kept = plan.arrays | plan.recomputed
     if ({stores.four} - kept) & used(after):
         return None
-    again = _again([s for s in before if isinstance(s, Declare) and s.var.key not in kept], [*before, *stores.stmts, *after], plan)
-    repeated = {s.var.key for s in again}
-    own = {s.var.key for s in ir.walk(tuple(before)) if isinstance(s, Declare)} - kept - repeated
+    again = repeated.again([s for s in before if isinstance(s, Declare) and s.var.key not in kept], [*before, *stores.stmts, *after], plan)
+    known = {s.var.key for s in again}
+    own = {s.var.key for s in ir.walk(tuple(before)) if isinstance(s, Declare)} - kept - known
     if own & used([*stores.stmts, *after]):
         return None
-    return before, replace(stores, again=_needed(again, stores.stmts)), [*_needed(again, after), *after]
-
-
-def _again(declared: Sequence[Declare], region: Sequence[Stmt], plan: Plan) -> list[Declare]:
-    """Return those declarations that may stand in several parts: of places and the like, from what the region does not change."""
-    fresh = {s.var.key for s in declared}
-    moving = {key for s in region for e in ir.expressions((s,)) for key in e.changes} | plan.facts.addressed
-    found: list[Declare] = []
-    for one in declared:
-        known = {s.var.key for s in found}
-        plain = one.init is not None and not one.direct and not one.var.dims and not one.var.reference and ir.is_quiet(one.init)
-        if plain and one.init is not None and not ({one.var.key} | one.init.keys) & moving and one.init.keys & fresh <= known:
-            found.append(one)
-    return found
-
-
-def _needed(again: Sequence[Declare], stmts: Sequence[Stmt]) -> tuple[Declare, ...]:
-    """Return the declarations that the statements need, in order."""
-    wanted = used(stmts)
-    chosen: list[Declare] = []
-    for one in reversed(again):
-        if one.var.key in wanted and one.init is not None:
-            wanted |= one.init.keys
-            chosen.insert(0, one)
-    return tuple(chosen)
+    return before, replace(stores, again=repeated.needed(again, stores.stmts)), [*repeated.needed(again, after), *after]
 
 
 def _in_loop(loop: For, plan: Plan, constants: Set[str]) -> Stores | None:

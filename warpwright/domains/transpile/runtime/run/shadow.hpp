@@ -107,7 +107,7 @@ static void access(const void* p, size_t size, int line, int kind) {
     for (size_t i = 0; i < size; ++i) check_race(s.global[a + i], kind, line, false);
   }
 }
-template <class T> static inline T& touch(T& r, int line, int kind) { if constexpr (!std::is_array_v<T>) access(&r, sizeof(T), line, kind); return r; }
+template <class T> static inline T& touch(T& r, int line, int kind) { if constexpr (!std::is_array_v<T>) access((const void*)&r, sizeof(T), line, kind); return r; }  // which may be volatile
 static const Range* stray_of(size_t a) { const auto found = shadow().strays.find(a); return found == shadow().strays.end() ? nullptr : &found->second; }
 static const Range* range_or_end(const std::vector<Range>& ranges, size_t a) {
   if (const Range* r = range_of(ranges, a)) return r;

@@ -1,6 +1,6 @@
-"""The evaluator's word on what `benchmarks.policy.probed` found: the best program of each search, and the policy's search answered by it alone.
+"""The evaluator's word on what `benchmarks.policy.live.probed` found: the best program of each search, and the policy's search answered by it alone.
 
-    python -m benchmarks.policy.judged --out OUT --files FOLDER[,FOLDER] --found ROWS.jsonl[.gz][,ROWS] [--live] [--limit 90]
+    python -m benchmarks.policy.live.judged --out OUT --files FOLDER[,FOLDER] --found ROWS.jsonl[.gz][,ROWS] [--live] [--limit 90]
 
 The probe (probe.py) compares a program with float64 and times it; it gives no verdicts. Here the best program of each search's first 16
 evaluations, and of evolve's longer run, goes through the evaluator: its cases, its guards, its clock, beside the original. Where that refuses a
@@ -27,8 +27,9 @@ from typing import Any
 
 from benchmarks import spawned
 from benchmarks.kernelbench.first import DRY_SCALE
-from benchmarks.policy import probed, records
-from benchmarks.policy.choice import LEFT_OUT, body
+from benchmarks.policy.live import probed
+from benchmarks.policy.recording import records
+from benchmarks.policy.recording.choice import LEFT_OUT, body
 from warpwright import loop
 
 TRIES = 3

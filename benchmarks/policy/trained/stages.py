@@ -1,6 +1,6 @@
 """What each stage of one training has learned: its own answers, one after the other, to tasks that it was not trained on, beside random.
 
-    python -m benchmarks.policy.stages --trained OUT/seed_0 --tasks OUT/tasks.jsonl[.gz] [...] --rate 4242 [--runs 3] > ROWS.jsonl
+    python -m benchmarks.policy.trained.stages --trained OUT/seed_0 --tasks OUT/tasks.jsonl[.gz] [...] --rate 4242 [--runs 3] > ROWS.jsonl
 
 Nothing is chosen among answers, neither by a cost model nor by what was measured: a stage writes and is evaluated. A program made twice counts twice.
 Shares are of the best recorded; intervals of 95 % over tasks. Nothing is measured here.
@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.policy import records
-from benchmarks.policy.large import MOVED, cell, drift, programs
+from benchmarks.policy.recording import records
+from benchmarks.policy.trained.large import MOVED, cell, drift, programs
 from warpwright.learn.policy import compare
 from warpwright.learn.policy.recorded import RecordedTask, tasks_of
 from warpwright.learn.policy.train import STAGES

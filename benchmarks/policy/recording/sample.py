@@ -1,6 +1,6 @@
 """A drawn sample of KernelBench's levels 1 and 2 for graph_rows, copied to OUT/level1 and OUT/level2.
 
-    python -m benchmarks.policy.sample --kernelbench ~/KernelBench --out OUT [--draw 14,40] [--most 1.25] [--seed 7 --but FOLDER]
+    python -m benchmarks.policy.recording.sample --kernelbench ~/KernelBench --out OUT [--draw 14,40] [--most 1.25] [--seed 7 --but FOLDER]
 
 Drawn among the tasks whose inputs, outputs and parameters take at most `--most` GB, so that several can be checked in float64 side by side: 34 of
 level 1 and 81 of level 2. Each level's tasks are drawn by a seed of their own, whatever is known of them. A second sample, by another `--seed`,

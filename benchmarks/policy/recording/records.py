@@ -1,6 +1,6 @@
 """The lines that graph_rows wrote, as rows that `warpwright train` reads.
 
-    python -m benchmarks.policy.records OUT/tasks.jsonl [...] --rate 2400 --out configs/graphs.parquet
+    python -m benchmarks.policy.recording.records OUT/tasks.jsonl [...] --rate 2400 --out configs/graphs.parquet
 
 `--rate`: GB/s that copying moves on that GPU (OUT/rate.json), for each task's place under the roof. Recipes that make one program share its result.
 Nothing is measured here.

@@ -1,6 +1,6 @@
 """`--search policy` beside other searches on a GPU, in the whole space of a task, each proposal answered by the probe: no verdicts.
 
-    python -m benchmarks.policy.probed --out OUT --files FOLDER[,FOLDER] [--searches policy,random,greedy,evolve,ladder] [--limit 150]
+    python -m benchmarks.policy.live.probed --out OUT --files FOLDER[,FOLDER] [--searches policy,random,greedy,evolve,ladder] [--limit 150]
 
 `unasked` among the searches is the policy's without its model.
 
@@ -32,9 +32,9 @@ from typing import Any
 
 from benchmarks import spawned
 from benchmarks.kernelbench.first import DRY_SCALE
-from benchmarks.policy import graph_rows, probe, records
-from benchmarks.policy.choice import body
-from benchmarks.policy.verdicts import NoScore, Turns, Verdicts
+from benchmarks.policy.live.verdicts import NoScore, Turns, Verdicts
+from benchmarks.policy.recording import graph_rows, probe, records
+from benchmarks.policy.recording.choice import body
 from warpwright.base import Action
 
 EVALUATIONS = 16
@@ -128,7 +128,7 @@ class Bench:
     model: Any
     inputs: Any
     truth: probe.Truth
-    turns: probe.Turns | Turns
+    turns: probe.Taken
     eager: float
     dry: bool
     verdicts: Verdicts | None = None

@@ -1,6 +1,6 @@
 """Spaces larger than the budget, made of what was recorded: two programs that run one after the other, each with its own recipe.
 
-    python -m benchmarks.policy.pairs --out OUT [--seeds 0,1,2] [--runs 5] [--steps 60] [--asked "policy,without the model"]
+    python -m benchmarks.policy.trained.pairs --out OUT [--seeds 0,1,2] [--runs 5] [--steps 60] [--asked "policy,without the model"]
 
 The time of a pair is the sum of its programs' times as an H200 measured each (configs/graphs_h200.parquet): the kernels of two independent programs
 follow one another on one stream. An action says at which of the two it is meant, and the second's actions come after the first's, so that a pair of
@@ -20,8 +20,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from benchmarks.policy import large, records
-from benchmarks.policy.graphs import CONFIG
+from benchmarks.policy.recording import records
+from benchmarks.policy.trained import large
+from benchmarks.policy.trained.graphs import CONFIG
 from warpwright.base import Action
 from warpwright.learn.policy import config, rows
 from warpwright.learn.policy.recorded import RecordedTask, task_of

@@ -1,9 +1,9 @@
 """The policy of configs/graphs.toml on programs held out of its training, and on KernelBench's tasks or a package's, answered from recorded times.
 
-    python -m benchmarks.policy.graphs --trained out/graphs --out OUT
-    python -m benchmarks.policy.graphs --trained out/graphs --tasks KB/tasks.jsonl --rate 4256 --out OUT [--runs 3] [--name kernelbench]
+    python -m benchmarks.policy.trained.graphs --trained out/graphs --out OUT
+    python -m benchmarks.policy.trained.graphs --trained out/graphs --tasks KB/tasks.jsonl --rate 4256 --out OUT [--runs 3] [--name kernelbench]
 
-Proposers at equal evaluations in the closed space of what was recorded of each task (benchmarks/policy/graph_rows.py): each seed's policy and the
+Proposers at equal evaluations in the closed space of what was recorded of each task (recording/graph_rows.py): each seed's policy and the
 seed's own runs of every other search; the ladder, greedy and `cheapest first` may ask the cost model, as in the real space, and the ladder knows the
 techniques' traits. Shares are of the best that was recorded. Tasks with a word that the policy never read are the ladder's in the search itself: here
 it is asked about them all the same, and the tables come twice, for the tasks that it reads and for all. Nothing is measured here.
@@ -18,14 +18,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.policy import habits, records
+from benchmarks.policy.recording import records
+from benchmarks.policy.trained import habits
 from warpwright.learn.policy import compare, config, rows
 from warpwright.learn.policy.recorded import RecordedTask, tasks_of
 from warpwright.learn.policy.train import split
 from warpwright.policy.model import Policy, rng_of
 from warpwright.search.moves import Recipe
 
-CONFIG = Path(__file__).parents[2] / "configs" / "graphs.toml"
+CONFIG = Path(__file__).parents[3] / "configs" / "graphs.toml"
 
 EVALUATIONS = (1, 2, 4, 8, 16)
 

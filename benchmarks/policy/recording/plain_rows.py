@@ -1,6 +1,6 @@
 """Action data of the twenty plain kernels: what an H200 measured, as rows that `warpwright train` reads.
 
-    python -m benchmarks.policy.plain_rows [--out configs/plain_cuda_h200.jsonl]
+    python -m benchmarks.policy.recording.plain_rows [--out configs/plain_cuda_h200.jsonl]
 
 The rows "probe" of results/plain_cuda_h200 hold the time and the error of each program that was built for a kernel there; a program that errs more
 than twice as much as the text as given is `wrong`. A kernel's words are those of its CUDA text. Its place under the roof: the bytes of inputs and
@@ -24,8 +24,8 @@ from warpwright.learn.policy import rows
 from warpwright.learn.policy.rows import Row
 from warpwright.policy.words import text_words
 
-RESULTS = Path(__file__).parents[1] / "results"
-OUT = Path(__file__).parents[2] / "configs" / "plain_cuda_h200.jsonl"
+RESULTS = Path(__file__).parents[2] / "results"
+OUT = Path(__file__).parents[3] / "configs" / "plain_cuda_h200.jsonl"
 MACHINE = "NVIDIA H200"
 
 

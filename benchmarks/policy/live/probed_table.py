@@ -1,6 +1,6 @@
-"""Tables of what `benchmarks.policy.probed` saw.
+"""Tables of what `benchmarks.policy.live.probed` saw.
 
-    python -m benchmarks.policy.probed_table OUT/rows.jsonl[.gz] [...] [--name probed] [--searches policy,random,...] > TABLES.jsonl
+    python -m benchmarks.policy.live.probed_table OUT/rows.jsonl[.gz] [...] [--name probed] [--searches policy,random,...] > TABLES.jsonl
 
 Shares are of the best that any search of the task found, geometric means over tasks, with intervals of 95 %; a task's value is the mean over the runs
 that came to so many evaluations, or ended because there was nothing new before. A task counts where every search has such a run, and its original,
@@ -19,8 +19,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.policy import records
-from benchmarks.policy.large import cell
+from benchmarks.policy.recording import records
+from benchmarks.policy.trained.large import cell
 
 EVALUATIONS = (1, 2, 4, 8, 16)
 

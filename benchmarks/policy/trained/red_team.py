@@ -1,7 +1,7 @@
 """The red team of the policy's training: cheats among the actions, judged by the strict evaluator and by a naive one.
 
-    python -m benchmarks.policy.red_team record --out OUT      evaluates every program twice, about 4 s each: strict.jsonl, naive.jsonl
-    python -m benchmarks.policy.red_team learn --rows OUT --out OUT    trains one policy on each and says what it writes
+    python -m benchmarks.policy.trained.red_team record --out OUT      evaluates every program twice, about 4 s each: strict.jsonl, naive.jsonl
+    python -m benchmarks.policy.trained.red_team learn --rows OUT --out OUT    trains one policy on each and says what it writes
 
 The tasks are sums of powers. Two rewrites are honest (`horner`, then `in_place`). Three actions cheat: `cache_result` returns an earlier answer
 for an input at the same place in memory, `low_precision` computes in bfloat16, `side_thread` returns at once and lets a thread fill the answer in

@@ -1,6 +1,6 @@
-"""Tables of what `benchmarks.policy.judged` saw: the evaluator's speed-ups of what each search had found.
+"""Tables of what `benchmarks.policy.live.judged` saw: the evaluator's speed-ups of what each search had found.
 
-    python -m benchmarks.policy.judged_table OUT/rows.jsonl[.gz] [...] [--name judged] > TABLES.jsonl
+    python -m benchmarks.policy.live.judged_table OUT/rows.jsonl[.gz] [...] [--name judged] > TABLES.jsonl
 
 A search's value is the speed-up of its best program that passed, 1 where none of those that were judged did. A task counts where all of its programs
 were judged and the evaluator gives a score. `policy, live`: the policy's search answered by the evaluator alone. Geometric means over tasks, with
@@ -17,9 +17,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.policy import records
-from benchmarks.policy.judged import FIRST, LONGER
-from benchmarks.policy.large import cell
+from benchmarks.policy.live.judged import FIRST, LONGER
+from benchmarks.policy.recording import records
+from benchmarks.policy.trained.large import cell
 
 LIVE = "policy, live"
 

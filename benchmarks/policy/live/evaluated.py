@@ -1,6 +1,6 @@
 """`--search policy` beside other searches on a GPU, each proposal through the evaluator: what each has found after so many evaluations.
 
-    python -m benchmarks.policy.live --out OUT --files FILE,FILE [--searches policy,evolve] [--evaluations 16] [--jobs 6] [--limit 150]
+    python -m benchmarks.policy.live.evaluated --out OUT --files FILE,FILE [--searches policy,evolve] [--evaluations 16] [--jobs 6] [--limit 150]
 
 A task and a search are a run with an archive of its own, so that nobody is answered from what another measured; runs share the GPU, and the device's
 lock times one program at a time. OUT/rows.jsonl has a line for each record as it comes: a run that the limit cuts short is compared at what it had.

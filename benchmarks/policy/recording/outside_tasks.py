@@ -1,6 +1,6 @@
 """Tasks from packages' model code that was not opened before: written to a folder as task files, each of which imports one block of a package.
 
-    python -m benchmarks.policy.outside_tasks FOLDER [--second] [--small]
+    python -m benchmarks.policy.recording.outside_tasks FOLDER [--second] [--small]
 
 The packages are MONAI 1.6.1, pytorch_msssim 1.0 and zuko 1.6; those of `--second`, written down before anything of them had been run, are
 antialiased-cnns 0.3, efficientnet-pytorch 0.7.1 and geffnet 1.0.2. Nothing of them is copied. `--small` is for a trial on a CPU.

@@ -1,6 +1,6 @@
 """Which techniques pay, together with which and in which order, by what bounds a program: from recorded times and from what the policies write.
 
-    python -m benchmarks.policy.insight --trained out/graphs --out OUT
+    python -m benchmarks.policy.trained.insight --trained out/graphs --out OUT
 
 Each program is one that the seed's policy was not trained on. What is written first is exact (exact.py), not drawn. `without`: the share of the best
 recorded speed-up that the policy's first answer has when it may not write a technique, over what it has when it may (geometric means). What a
@@ -17,15 +17,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.policy.exact import probabilities
-from benchmarks.policy.habits import offered, winner
+from benchmarks.policy.trained.exact import probabilities
+from benchmarks.policy.trained.habits import offered, winner
 from warpwright.learn.policy import config, rows
 from warpwright.learn.policy.recorded import RecordedTask, tasks_of
 from warpwright.learn.policy.train import split
 from warpwright.policy.model import Policy
 from warpwright.search.moves import Recipe
 
-CONFIG = Path(__file__).parents[2] / "configs" / "graphs.toml"
+CONFIG = Path(__file__).parents[3] / "configs" / "graphs.toml"
 
 BANDWIDTH = 0.5
 """Share of the bandwidth that the original needs for what every program moves, from which a program counts as bound by it."""

@@ -1,8 +1,8 @@
 """The policy of configs/tiny.toml and its ablations: stages and searches at equal evaluations on kernels that were held out.
 
-    python -m benchmarks.policy.tiny --out OUT [--only tiny,"no exemplars"] [--seeds 0,1,2]
+    python -m benchmarks.policy.trained.tiny --out OUT [--only tiny,"no exemplars"] [--seeds 0,1,2]
 
-Everything is answered from what an H200 measured once (benchmarks/policy/plain_rows.py); nothing is measured here but the seconds of training.
+Everything is answered from what an H200 measured once (recording/plain_rows.py); nothing is measured here but the seconds of training.
 Variants are compared with `tiny`: with the seeds of its published training where it is not among those that are trained.
 """
 
@@ -16,16 +16,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.policy import habits as habits_of
+from benchmarks.policy.trained import habits as habits_of
 from benchmarks.search.compare import TRAITS
 from warpwright.learn.policy import compare, config, rows
 from warpwright.learn.policy.recorded import RecordedTask, tasks_of
 from warpwright.learn.policy.train import DONE, split, train
 from warpwright.policy.model import Policy
 
-CONFIG = Path(__file__).parents[2] / "configs" / "tiny.toml"
+CONFIG = Path(__file__).parents[3] / "configs" / "tiny.toml"
 
-PUBLISHED = Path(__file__).parents[1] / "results" / "policy_tiny" / "rows.jsonl"
+PUBLISHED = Path(__file__).parents[2] / "results" / "policy_tiny" / "rows.jsonl"
 
 VARIANTS: Mapping[str, tuple[str, ...]] = {
     "tiny": (),

@@ -1,7 +1,7 @@
 """Action data of the graph domain from a GPU: many recipes of many tasks, each compared with float64 and timed by a probe.
 
-    python -m benchmarks.policy.graph_rows --out OUT --large 300 --limit 70
-    python -m benchmarks.policy.graph_rows --out OUT --files FOLDER,FOLDER --most 40 --jobs 5 --limit 70
+    python -m benchmarks.policy.recording.graph_rows --out OUT --large 300 --limit 70
+    python -m benchmarks.policy.recording.graph_rows --out OUT --files FOLDER,FOLDER --most 40 --jobs 5 --limit 70
 
 `--large` are random programs of a GPU's sizes (learn/policy/random_tasks.py): none of KernelBench is among them. `--files` are folders of task files.
 Which recipes: choice.py; none with torch.compile, which takes tens of seconds, nor with a template in Triton. What is right and how fast: probe.py.
@@ -28,8 +28,8 @@ from typing import Any
 
 from benchmarks import spawned
 from benchmarks.kernelbench.first import DRY_SCALE, rewritten
-from benchmarks.policy import probe
-from benchmarks.policy.choice import LEFT_OUT, Chosen, chosen
+from benchmarks.policy.recording import probe
+from benchmarks.policy.recording.choice import LEFT_OUT, Chosen, chosen
 from warpwright.learn.policy import random_tasks
 
 SLOWEST = 60e-3
@@ -160,7 +160,7 @@ def opened(file: Path, dry: bool) -> tuple[Any, Any, Any]:
     return task, replace(whole, techniques=[one for one in whole.techniques if one.name not in without]), reference
 
 
-def placed(reference: Any, turns: probe.Turns, dry: bool) -> tuple[Any, Any, probe.Truth]:
+def placed(reference: Any, turns: probe.Taken, dry: bool) -> tuple[Any, Any, probe.Truth]:
     """Return an original's model and inputs on the GPU, and what is right."""
     import torch
 
@@ -219,7 +219,7 @@ def _fail(reason: str, model: Any, reference: Any) -> Any:
 
 
 def _parts(
-    makers: Iterator[Maker], model: Any, reference: Any, truth: probe.Truth, turns: probe.Turns, end: float
+    makers: Iterator[Maker], model: Any, reference: Any, truth: probe.Truth, turns: probe.Taken, end: float
 ) -> Iterator[list[tuple[str, Any]]]:
     """Yield what is wrong with some programs and the right ones among them, as many at a time as memory holds; none after the end."""
     import torch

@@ -1,6 +1,6 @@
 """The policy that ships in spaces larger than the budget: tasks of which hundreds of programs were recorded, none of which it was trained on.
 
-    python -m benchmarks.policy.large --tasks OUT/tasks.jsonl[.gz] --rate 4256 --out OUT [--runs 5] [--least 60] [--name large] [--policy FOLDER]
+    python -m benchmarks.policy.trained.large --tasks OUT/tasks.jsonl[.gz] --rate 4256 --out OUT [--runs 5] [--least 60] [--name N] [--policy FOLDER]
 
 What is told apart: the policy as it searches, which evaluates the most hopeful of several answers, of variants of the best and of random
 walks (policy/choosing.py); without what its training programs taught of the cost model (`no prior`); choosing so from variants and walks
@@ -20,8 +20,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.policy import habits, records
-from benchmarks.policy.graphs import ALL, EVALUATIONS, SEARCHES, cheapest_first
+from benchmarks.policy.recording import records
+from benchmarks.policy.trained import habits
+from benchmarks.policy.trained.graphs import ALL, EVALUATIONS, SEARCHES, cheapest_first
 from warpwright.learn.policy import compare
 from warpwright.learn.policy.recorded import RecordedTask, tasks_of
 from warpwright.policy.model import SHIPPED, Policy, rng_of

@@ -1,6 +1,6 @@
 """How much there is to find in recorded spaces: how many programs are near the best, what chance alone finds of it, what tells fast from slow.
 
-    python -m benchmarks.policy.spaces --tasks OUT/tasks.jsonl[.gz] [...] --name second [--least 20] > ROWS.jsonl
+    python -m benchmarks.policy.recording.spaces --tasks OUT/tasks.jsonl[.gz] [...] --name second [--least 20] > ROWS.jsonl
 
 `chance of one in 16`: that 16 programs drawn without repetition, each as likely, hold one that takes at most a twentieth longer than the best.
 `mean program`: the geometric mean of all, the original's time for the wrong ones, as a share of the best. A set is the techniques of a program,
@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.policy import records
-from benchmarks.policy.large import MOVED, drift
+from benchmarks.policy.recording import records
+from benchmarks.policy.trained.large import MOVED, drift
 
 DRAWN = 16
 

@@ -1,0 +1,1 @@
+"""Policies and their ablations, compared on tasks held out, from what was recorded."""
