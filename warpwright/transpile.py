@@ -72,6 +72,10 @@ class Kernel:
         """Return what the sanitizer saw in the last launch of a program that was loaded with sanitize=True."""
         return self._loaded.findings()
 
+    def notes(self) -> list[Finding]:
+        """Return what it says of that launch that is no bug: threads of a block wrote one value to one place, with no barrier between."""
+        return self._loaded.notes()
+
 
 _MOST_BLOCKS, _MOST_THREADS = (2**31 - 1, 65535, 65535), (1024, 1024, 64)
 

@@ -16,7 +16,7 @@ import numpy as np
 from warpwright import native
 from warpwright.domains.transpile.errors import BadArgument, BadValue, LaunchFailed
 from warpwright.domains.transpile.launch.declared import define_missing
-from warpwright.domains.transpile.launch.findings import Finding, findings
+from warpwright.domains.transpile.launch.findings import Finding, findings, notes
 from warpwright.errors import UsageError
 
 FLAGS = (*native.FLAGS, "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing")
@@ -46,9 +46,16 @@ class LoadedKernel:
 
     def findings(self) -> list[Finding]:
         """Return what the sanitizer found in the last launch."""
+        return findings(self._reported())
+
+    def notes(self) -> list[Finding]:
+        """Return what the sanitizer says of the last launch that is no bug: same-value writes."""
+        return notes(self._reported())
+
+    def _reported(self) -> str:
         if self.library is None:
             raise UsageError(f"expected a program that was compiled with sanitize=True, saw one without, for {self.name}")
-        return findings(self.library.ww_findings().decode())
+        return str(self.library.ww_findings().decode())
 
     def __getitem__(self, shape: tuple[Any, ...]) -> Launcher:
         """Give the launch shape: `[grid, block]` or `[grid, block, shared_bytes]`; grid and block are a number or up to three."""

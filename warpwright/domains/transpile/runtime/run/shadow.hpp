@@ -4,13 +4,24 @@
 #include <set>
 namespace ww {
 enum Access { reads = 1, writes = 2, updates = 3, atomically = 4 };
+struct Writer {
+  int thread = -1, line = 0;                             // linear thread number in the block
+  long block = -1;
+  unsigned epoch = 0, warp_epoch = 0;                    // barriers of the block passed then; meetings of the thread's warp
+  bool atomic = false;
+};
 struct Mark {          // the last accesses of one byte
-  int writer = -1, reader = -1, other_reader = -1;       // linear thread numbers in the block
-  long writer_block = -1, reader_block = -1;
-  unsigned writer_epoch = 0, reader_epoch = 0;           // block barriers passed then
-  unsigned writer_warp_epoch = 0, reader_warp_epoch = 0, other_warp_epoch = 0; // meetings of that thread's warp
-  int writer_line = 0, reader_line = 0;
-  bool writer_atomic = false, reader_atomic = false, written = false;
+  Writer writer, other_writer;                           // other_writer: a thread that wrote the same value, with no barrier between
+  int reader = -1, other_reader = -1;
+  long reader_block = -1;
+  unsigned reader_epoch = 0, reader_warp_epoch = 0, other_warp_epoch = 0;
+  int reader_line = 0;
+  bool reader_atomic = false, written = false;
+};
+struct Rewrite {       // a write over another thread's, with no barrier between: what was there tells, once it is done, whether the values are the same
+  const char* place = nullptr;
+  std::string before, who;
+  int line = 0, other_line = 0;
 };
 struct Range { size_t low, high; };
 struct Shadow {
@@ -18,6 +29,7 @@ struct Shadow {
   std::vector<Range> buffers, shared_ranges;
   std::unordered_map<size_t, Range> strays;    // pointers that arithmetic moved out of their buffer -> the buffer
   std::set<std::string> findings;
+  Rewrite rewrite;
   bool fenced = false;
   long block = 0;
   unsigned first_end = ~0u;                    // barriers that the block had passed when a thread first ran to the kernel's end
@@ -43,14 +55,36 @@ static bool ordered(int other, unsigned epoch, unsigned met) {
   if (epoch != the_block->epoch) return true;
   return other / 32 == (int)self->warp && met != warp_epoch();
 }
-static void check_race(Mark& m, int kind, int line, bool is_shared) {
+static bool unordered(const Writer& w, bool across) {
+  if (w.thread < 0) return false;
+  if (w.block != shadow().block) return across;
+  return w.thread != (int)self->linear && !ordered(w.thread, w.epoch, w.warp_epoch);
+}
+// Of two writers before `now`, the one that more threads are unordered with: of another block, else of another warp, else another thread.
+static const Writer& farther(const Writer& now, const Writer& last, const Writer& other) {
+  const auto distance = [&](const Writer& w) { return w.thread < 0 ? -1 : w.block != now.block ? 3 : w.thread / 32 != now.thread / 32 ? 2 : w.thread != now.thread; };
+  return distance(other) > distance(last) ? other : last;
+}
+static void settle_rewrite() {
+  Rewrite& r = shadow().rewrite;
+  if (!r.place) return;
+  const bool same = !std::memcmp(r.place, r.before.data(), r.before.size());
+  report(same ? "same-value" : "race", r.line, r.who + (same ? " writes the value that another thread wrote (line " : " writes what another thread wrote (line ") +
+    std::to_string(r.other_line) + "), with no barrier between");
+  r.place = nullptr;
+}
+// Returns the line of a write by another thread of the block that this write repeats or changes, with no barrier between; 0 for none.
+static int check_race(Mark& m, int kind, int line, bool is_shared) {
   const int me = (int)self->linear;
   const long block = shadow().block;
   const bool atomic = kind & atomically, across = !is_shared && !shadow().fenced;
-  if (m.writer >= 0 && !(atomic && m.writer_atomic)) {
-    const bool same_block = m.writer_block == block;
-    if ((same_block && m.writer != me && !ordered(m.writer, m.writer_epoch, m.writer_warp_epoch)) || (!same_block && across))
-      report("race", line, who() + (kind & writes ? " writes" : " reads") + " what " + (same_block ? "another thread" : "another block") + " wrote (line " + std::to_string(m.writer_line) + "), with no barrier between");
+  int rewritten = 0;
+  for (const Writer* w : {&m.writer, &m.other_writer}) {
+    if ((atomic && w->atomic) || !unordered(*w, across)) continue;
+    const bool same_block = w->block == block;
+    if (kind == writes && !w->atomic && same_block) { rewritten = w->line; continue; }
+    report("race", line, who() + (kind & writes ? " writes" : " reads") + " what " + (same_block ? "another thread" : "another block") + " wrote (line " + std::to_string(w->line) + "), with no barrier between");
+    break;
   }
   if ((kind & writes) && !(atomic && m.reader_atomic)) {
     for (int other : {m.reader, m.other_reader}) {
@@ -71,11 +105,14 @@ static void check_race(Mark& m, int kind, int line, bool is_shared) {
     else if (m.reader != me) { m.other_reader = me; m.other_warp_epoch = warp_epoch(); }
     m.reader_block = block; m.reader_epoch = the_block->epoch; if (m.reader == me) m.reader_warp_epoch = warp_epoch(); m.reader_line = line; m.reader_atomic = atomic;
   }
-  if (still(m.writer, m.writer_block, m.writer_epoch, m.writer_warp_epoch, m.writer_atomic)) m.written = true;
+  if (still(m.writer.thread, m.writer.block, m.writer.epoch, m.writer.warp_epoch, m.writer.atomic)) m.written = true;
   else if (kind & writes) {
-    m.writer = me; m.writer_block = block; m.writer_epoch = the_block->epoch; m.writer_warp_epoch = warp_epoch();
-    m.writer_line = line; m.writer_atomic = atomic; m.written = true;
+    const Writer now{me, line, block, the_block->epoch, warp_epoch(), atomic};
+    m.other_writer = rewritten ? farther(now, m.writer, m.other_writer) : m.writer.thread == me && m.writer.block == block && m.writer.epoch == now.epoch ? m.other_writer : Writer();
+    m.writer = now;
+    m.written = true;
   }
+  return rewritten;
 }
 // A barrier under a condition that the threads of a block do not share is undefined, though it is passed: it waits for those that have not exited, and
 // all barriers are one. So it is told where threads run to the kernel's end past it, and where they wait for each other at different ones. A thread that
@@ -96,16 +133,20 @@ static inline void at_end() { shadow().first_end = std::min(shadow().first_end, 
 static void access(const void* p, size_t size, int line, int kind) {
   const size_t a = (size_t)p;
   Shadow& s = shadow();
+  settle_rewrite();
   if (on_own_stack(a)) return;
+  int rewritten = 0;
   if (range_of(s.shared_ranges, a)) {
     for (size_t i = 0; i < size; ++i) {
       Mark& m = s.shared[a + i];
       if ((kind & reads) && !m.written) { report("uninitialised", line, who() + " reads shared memory that no thread of its block has written"); m.written = true; }
-      check_race(m, kind, line, true);
+      if (const int other = check_race(m, kind, line, true)) rewritten = other;
     }
   } else if (range_of(s.buffers, a)) {
-    for (size_t i = 0; i < size; ++i) check_race(s.global[a + i], kind, line, false);
+    for (size_t i = 0; i < size; ++i)
+      if (const int other = check_race(s.global[a + i], kind, line, false)) rewritten = other;
   }
+  if (rewritten) s.rewrite = {(const char*)p, std::string((const char*)p, size), who(), line, rewritten};
 }
 template <class T> static inline T& touch(T& r, int line, int kind) { if constexpr (!std::is_array_v<T>) access((const void*)&r, sizeof(T), line, kind); return r; }  // which may be volatile
 static const Range* stray_of(size_t a) { const auto found = shadow().strays.find(a); return found == shadow().strays.end() ? nullptr : &found->second; }
@@ -176,12 +217,14 @@ template <class F> static void run_sanitized(const Launch& launch, F body) {
     if (launch.shared) add_shared(dynamic_shared(), launch.shared);
     start_block(b, launch.block_index(i));
     run_block(b, order);
+    settle_rewrite();
   }
   if (failed()) { int line = 0; for (const Fiber& f : b.fibers) if (!f.done && f.wait == Wait::block) line = f.line; report("barrier", line, error_text()); error_text().clear(); }
   the_block = nullptr;
   self = nullptr;
   std::free(b.stacks);
 }
+static bool is_note(const std::string& finding) { return finding.rfind("same-value", 0) == 0; }
 static std::string findings_text() { std::string r; for (const std::string& f : shadow().findings) r += f + "\n"; return r; }
 // A program of its own says at its end what was found, each kind at each line once. Whoever loads it as a library asks for the findings instead.
 static bool asked = false;
@@ -192,11 +235,11 @@ struct AtExit {
     std::map<std::string, std::pair<long, std::string>> lines;
     for (const std::string& f : shadow().findings) {
       const size_t kind = f.find('\t'), line = f.find('\t', kind + 1);
-      auto& seen = lines[f.substr(kind + 1, line - kind - 1) + ": " + f.substr(0, kind)];
+      auto& seen = lines[(is_note(f) ? "note: line " : "line ") + f.substr(kind + 1, line - kind - 1) + ": " + f.substr(0, kind)];
       if (!seen.first++) seen.second = f.substr(line + 1);
     }
     for (const auto& [where, seen] : lines)
-      std::fprintf(stderr, "sanitizer: line %s: %s%s\n", where.c_str(), seen.second.c_str(), seen.first > 1 ? (" (" + std::to_string(seen.first) + " times)").c_str() : "");
+      std::fprintf(stderr, "sanitizer: %s: %s%s\n", where.c_str(), seen.second.c_str(), seen.first > 1 ? (" (" + std::to_string(seen.first) + " times)").c_str() : "");
   }
 };
 static AtExit at_exit;
