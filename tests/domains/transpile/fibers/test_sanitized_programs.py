@@ -1,12 +1,13 @@
-"""The sanitizer on a whole program whose kernel is declared before the host code that launches it."""
+"""The sanitizer on whole programs: a kernel declared before the host code that launches it; the memory that the program allocates."""
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 
 import pytest
-from executables import executable
+from executables import executable, unit
 
 pytest.importorskip("clang", reason="libclang is not installed: pip install 'warpwright[transpile]'")
 
@@ -41,3 +42,50 @@ def test_a_row_too_far_is_told_with_its_line() -> None:
     program = executable(transpile.compile_text(PROGRAM, "all.cu", host=True, sanitize=True).source)
     done = subprocess.run([program], capture_output=True, text=True, timeout=60)
     assert "line 18" in done.stdout + done.stderr, done.stdout + done.stderr
+
+
+BUFFERS = """
+#include <cstdio>
+__global__ void behind(float* c, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i <= n) c[i] = i;  // BUG out-of-bounds
+}
+__global__ void same_place(float* c) {
+  c[threadIdx.x] = blockIdx.x;  // BUG race
+}
+__global__ void right(float* c, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) c[i] = i;
+}
+int main() {
+  float *a, *c;
+  cudaMalloc(&a, 100 * 4); cudaMalloc((void**)&c, 50 * 4);
+  cudaFree(c);
+  right<<<4, 32>>>(a, 100);
+  behind<<<4, 32>>>(a, 100);
+  same_place<<<2, 32>>>(a);
+  return cudaDeviceSynchronize();
+}
+"""
+
+
+def told(text: str) -> set[tuple[int, str]]:
+    """Return the lines and kinds of what a sanitized program says."""
+    return {(int(line), kind) for line, kind in re.findall(r"^sanitizer: line (\d+): ([\w-]+):", text, re.M)}
+
+
+def test_memory_that_the_program_allocates_is_watched() -> None:
+    program = executable(transpile.compile_text(BUFFERS, "buffers.cu", host=True, sanitize=True).source)
+    done = subprocess.run([program], capture_output=True, text=True, timeout=60)
+    bugs = {(i, row.split()[-1]) for i, row in enumerate(BUFFERS.splitlines(), 1) if "// BUG" in row}
+    assert done.returncode == 0 and told(done.stderr) == bugs, done.stderr
+
+
+def test_memory_that_another_file_allocates_is_watched_too() -> None:
+    kernel, host = BUFFERS.split("int main()")
+    host = "void run(float*); int main()" + re.sub(r"right<<<.*?same_place<<<2, 32>>>\(a\);", "run(a);", host, flags=re.S)
+    kernel += "void run(float* a) { behind<<<4, 32>>>(a, 100); same_place<<<2, 32>>>(a); }"
+    texts = [transpile.compile_text(one, "part.cu", host=True, sanitize=True).source for one in (kernel, "#include <cuda_runtime.h>\n" + host)]
+    program = executable(texts[0], str(unit(texts[1])))
+    done = subprocess.run([program], capture_output=True, text=True, timeout=60)
+    assert told(done.stderr) == {(i, row.split()[-1]) for i, row in enumerate(BUFFERS.splitlines(), 1) if "// BUG" in row}, done.stderr

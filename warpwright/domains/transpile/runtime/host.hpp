@@ -143,8 +143,11 @@ static inline size_t machine_memory(bool free_only) {
   return all / 4 * 3;
 }
 static inline double now_ms() { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+// The sanitizer's, of any of the program's files; hidden, so that libraries keep to their own.
+inline __attribute__((visibility("hidden"))) void (*on_allocate)(const void*, size_t) = nullptr, (*on_free)(const void*) = nullptr;
 static inline cudaError_t allocate(void** p, size_t bytes) {
   *p = std::aligned_alloc(256, (bytes + 255) / 256 * 256 + 256);
+  if (*p && on_allocate) on_allocate(*p, bytes);
   if (*p) return cudaSuccess;
   std::fprintf(stderr, "out of memory: %zu bytes are not to be had\n", bytes);
   return cudaErrorMemoryAllocation;
@@ -161,7 +164,7 @@ template <class T> static inline cudaError_t cudaMallocHost(T** p, size_t bytes,
 template <class T> static inline cudaError_t cudaHostAlloc(T** p, size_t bytes, unsigned = 0) { return ww::allocate((void**)p, bytes); }
 template <class T> static inline cudaError_t cudaMallocAsync(T** p, size_t bytes, cudaStream_t) { return ww::allocate((void**)p, bytes); }
 template <class T> static inline cudaError_t cudaMallocPitch(T** p, size_t* pitch, size_t width, size_t height) { *pitch = (width + 255) / 256 * 256; return ww::allocate((void**)p, *pitch * height); }
-WW_C cudaError_t cudaFree(const void* p) { std::free((void*)p); return cudaSuccess; }
+WW_C cudaError_t cudaFree(const void* p) { if (ww::on_free) ww::on_free(p); std::free((void*)p); return cudaSuccess; }
 WW_C cudaError_t cudaFreeHost(const void* p) { return cudaFree(p); }
 static inline cudaError_t cudaFreeAsync(const void* p, cudaStream_t) { return cudaFree(p); }
 static inline cudaError_t cudaHostRegister(void*, size_t, unsigned) { return cudaSuccess; }

@@ -26,7 +26,7 @@ struct Rewrite {       // a write over another thread's, with no barrier between
 struct Range { size_t low, high; };
 struct Shadow {
   std::unordered_map<size_t, Mark> global, shared;
-  std::vector<Range> buffers, shared_ranges;
+  std::vector<Range> shared_ranges;
   std::unordered_map<size_t, Range> strays;    // pointers that arithmetic moved out of their buffer -> the buffer
   std::set<std::string> findings;
   Rewrite rewrite;
@@ -36,6 +36,7 @@ struct Shadow {
   unsigned waited = ~0u; int waited_line = 0;  // where the first thread waits for the barrier after so many others
 };
 static Shadow& shadow() { static Shadow s; return s; }  // of this program: an inline function would share it with every library that is loaded
+inline __attribute__((visibility("hidden"))) std::vector<Range>& buffers() { static std::vector<Range> b; return b; }  // of all the program's files
 static unsigned warp_epoch() { return the_block->warps[self->warp].epoch; }
 
 static void report(const char* kind, int line, const std::string& text) { shadow().findings.insert(std::string(kind) + "\t" + std::to_string(line) + "\t" + text); }
@@ -142,7 +143,7 @@ static void access(const void* p, size_t size, int line, int kind) {
       if ((kind & reads) && !m.written) { report("uninitialised", line, who() + " reads shared memory that no thread of its block has written"); m.written = true; }
       if (const int other = check_race(m, kind, line, true)) rewritten = other;
     }
-  } else if (range_of(s.buffers, a)) {
+  } else if (range_of(buffers(), a)) {
     for (size_t i = 0; i < size; ++i)
       if (const int other = check_race(s.global[a + i], kind, line, false)) rewritten = other;
   }
@@ -160,22 +161,22 @@ template <class T, class I> static inline T* moved(T* p, I by) {
   T* const q = p + by;
   const size_t from = (size_t)p, to = (size_t)q;
   Shadow& s = shadow();
-  if (on_own_stack(from) || range_of(s.buffers, to) || range_of(s.shared_ranges, to)) return q;
+  if (on_own_stack(from) || range_of(buffers(), to) || range_of(s.shared_ranges, to)) return q;
   const Range* r = range_or_end(s.shared_ranges, from);
-  if (!r) r = range_or_end(s.buffers, from);
+  if (!r) r = range_or_end(buffers(), from);
   if (!r) r = stray_of(from);
   if (r && to != r->high) { const Range kept = *r; s.strays[to] = kept; }
   return q;
 }
 static bool inside(size_t base, size_t address, size_t size, int line) {
   Shadow& s = shadow();
-  for (const auto* ranges : {&s.shared_ranges, &s.buffers}) {
+  for (const auto* ranges : {&s.shared_ranges, &buffers()}) {
     const Range* r = range_or_end(*ranges, base);
-    if (!r && ranges == &s.buffers) r = stray_of(base);
+    if (!r && ranges == &buffers()) r = stray_of(base);
     if (!r) continue;
     if (address >= r->low && address + size <= r->high) return true;
     report("out-of-bounds", line, who() + " is " + std::to_string(address < r->low ? r->low - address : address + size - r->high) + " bytes " + (address < r->low ? "before" : "behind") +
-      (ranges == &s.buffers ? " a buffer of " : " a shared array of ") + std::to_string(r->high - r->low) + " bytes");
+      (ranges == &buffers() ? " a buffer of " : " a shared array of ") + std::to_string(r->high - r->low) + " bytes");
     return false;
   }
   return true;
@@ -228,6 +229,7 @@ static bool is_note(const std::string& finding) { return finding.rfind("same-val
 static std::string findings_text() { std::string r; for (const std::string& f : shadow().findings) r += f + "\n"; return r; }
 // A program of its own says at its end what was found, each kind at each line once. Whoever loads it as a library asks for the findings instead.
 static bool asked = false;
+namespace {  // each file of a program has its own, which says what was found in that file
 struct AtExit {
   AtExit() { shadow(); }  // is taken apart after this
   ~AtExit() {
@@ -242,8 +244,19 @@ struct AtExit {
       std::fprintf(stderr, "sanitizer: %s: %s%s\n", where.c_str(), seen.second.c_str(), seen.first > 1 ? (" (" + std::to_string(seen.first) + " times)").c_str() : "");
   }
 };
-static AtExit at_exit;
+AtExit at_exit;
+}
+// What the program itself allocates is watched as what Python names; outside a whole program nothing is allocated here.
+static void watch(const void* p, size_t bytes) { buffers().push_back({(size_t)p, (size_t)p + bytes}); }
+static void forget(const void* p) {
+  std::vector<Range>& all = buffers();
+  all.erase(std::remove_if(all.begin(), all.end(), [&](const Range& r) { return r.low == (size_t)p; }), all.end());
+}
+#ifdef WW_C
+static const bool watching = (on_allocate = watch, on_free = forget, true);
+#endif
 }  // namespace ww
-extern "C" void ww_watch(const void* p, size_t bytes) { ww::shadow().buffers.push_back({(size_t)p, (size_t)p + bytes}); }
-extern "C" void ww_forget() { ww::shadow().buffers.clear(); ww::shadow().findings.clear(); }
-extern "C" const char* ww_findings() { static std::string text; ww::asked = true; text = ww::findings_text(); return text.c_str(); }
+#define WW_ONCE extern "C" __attribute__((weak))  // a program has several files of this text
+WW_ONCE void ww_watch(const void* p, size_t bytes) { ww::watch(p, bytes); }
+WW_ONCE void ww_forget() { ww::buffers().clear(); ww::shadow().findings.clear(); }
+WW_ONCE const char* ww_findings() { static std::string text; ww::asked = true; text = ww::findings_text(); return text.c_str(); }
