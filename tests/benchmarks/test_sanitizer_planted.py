@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from benchmarks.sanitizer import rules, shipped
+from benchmarks.sanitizer import programs, rules, shipped
 
 LINES = [
     ("missing barrier", "  __syncthreads(); // wait", "  ; // wait"),
@@ -45,3 +47,30 @@ def test_a_bug_counts_by_kind_and_line() -> None:
     assert shipped.judged(trial, [("race", 5)], False) == {"status": "found", "at": [5], "others": []}
     assert shipped.judged(trial, [("race", 6), ("barrier", 3)], False)["status"] == "missed"
     assert shipped.judged(shipped.Trial("a.cu", "k"), [("race", 5)], True)["status"] == "alarm"
+
+
+def test_bugs_of_whole_programs_have_a_rule_and_their_lines() -> None:
+    found = programs.programs()
+    assert len(found) >= 12 and all(len({bug.kind for bug in one.bugs}) >= 2 for one in found)
+    assert all(bug.kind in rules.RULES and bug.shows for one in found for bug in one.bugs)
+
+
+def test_a_program_is_copied_made_smaller_and_given_its_bug(tmp_path: Path) -> None:
+    folder = tmp_path / "repository" / "sample"
+    folder.mkdir(parents=True)
+    (folder / "a.cu").write_text("int n = 64 * 1024;\n  __syncthreads();\n")
+    bug = programs.Bug("a.cu", 2, 0, "missing barrier", (2,))
+    program = programs.Program("repository/sample", ("a.cu",), (), (("a.cu", 1, "64 * 1024", "96"),), (bug,))
+    assert (programs.prepared(program, bug, tmp_path, tmp_path / "copy") / "a.cu").read_text() == "int n = 96;\n  ;\n"
+    wrong = programs.Program("repository/sample", ("a.cu",), (), (("a.cu", 1, "65", "96"),))
+    with pytest.raises(ValueError, match="expected '65' in a.cu:1"):
+        programs.prepared(wrong, None, tmp_path, tmp_path / "other")
+
+
+def test_a_program_s_words_are_judged_without_its_notes() -> None:
+    said = "noise\nsanitizer: note: line 8: same-value: x\nsanitizer: line 9: race: thread (0, 0, 0)\n"
+    bug = programs.Bug("a.cu", 9, 0, "missing barrier", (9,))
+    assert programs.judged(bug, said, 1)["status"] == "found" and programs.judged(None, said, 0)["status"] == "alarm"
+    clean = programs.judged(None, said.partition("sanitizer: line")[0], 0)
+    assert clean["status"] == "clean" and clean["notes"] == ["same-value at line 8"]
+    assert programs.judged(None, "", 1)["status"] == "failed"

@@ -89,3 +89,32 @@ def test_memory_that_another_file_allocates_is_watched_too() -> None:
     program = executable(texts[0], str(unit(texts[1])))
     done = subprocess.run([program], capture_output=True, text=True, timeout=60)
     assert told(done.stderr) == {(i, row.split()[-1]) for i, row in enumerate(BUFFERS.splitlines(), 1) if "// BUG" in row}, done.stderr
+
+
+VALUES = """
+__global__ void waits(float* c) {
+  __shared__ float s[32];
+  s[threadIdx.x] = threadIdx.x;
+  __syncthreads();
+  c[blockIdx.x * 32 + threadIdx.x] = s[31 - threadIdx.x] * 0;
+}
+__global__ void same_place(float* c) {
+  c[threadIdx.x] = 1;  // BUG race
+}
+int main() {
+  float* a;
+  cudaMalloc(&a, 64 * 4);
+  void (*kernel)(float*);
+  for (int i = 0; i < 2; ++i) {
+    kernel = i ? &same_place : &waits;
+    kernel<<<2, 32>>>(a);
+  }
+  return cudaDeviceSynchronize();
+}
+"""
+
+
+def test_a_kernel_that_is_launched_by_its_value_is_checked_block_by_block() -> None:
+    program = executable(transpile.compile_text(VALUES, "values.cu", host=True, sanitize=True).source)
+    done = subprocess.run([program], capture_output=True, text=True, timeout=60)
+    assert told(done.stderr) == {(i, "race") for i, row in enumerate(VALUES.splitlines(), 1) if "// BUG" in row}, done.stderr
