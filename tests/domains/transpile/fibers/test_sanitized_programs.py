@@ -114,7 +114,20 @@ int main() {
 """
 
 
-def test_a_kernel_that_is_launched_by_its_value_is_checked_block_by_block() -> None:
-    program = executable(transpile.compile_text(VALUES, "values.cu", host=True, sanitize=True).source)
+BY_TEMPLATE = VALUES.partition("int main()")[0] + """
+template <void (*kernel)(float*)> void run(float* a) { kernel<<<2, 32>>>(a); }
+int main() {
+  float* a;
+  cudaMalloc(&a, 64 * 4);
+  run<waits>(a);
+  run<same_place>(a);
+  return cudaDeviceSynchronize();
+}
+"""
+
+
+@pytest.mark.parametrize("text", [VALUES, BY_TEMPLATE])
+def test_a_kernel_that_is_launched_by_its_value_is_checked_block_by_block(text: str) -> None:
+    program = executable(transpile.compile_text(text, "values.cu", host=True, sanitize=True).source)
     done = subprocess.run([program], capture_output=True, text=True, timeout=60)
-    assert told(done.stderr) == {(i, "race") for i, row in enumerate(VALUES.splitlines(), 1) if "// BUG" in row}, done.stderr
+    assert told(done.stderr) == {(i, "race") for i, row in enumerate(text.splitlines(), 1) if "// BUG" in row}, done.stderr

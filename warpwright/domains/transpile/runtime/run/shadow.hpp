@@ -225,6 +225,7 @@ template <class F> static void run_sanitized(const Launch& launch, F body) {
   self = nullptr;
   std::free(b.stacks);
 }
+template <class F> static void run_unknown(const Launch& launch, F body, int) { run_sanitized(launch, body); }
 static bool is_note(const std::string& finding) { return finding.rfind("same-value", 0) == 0; }
 static std::string findings_text() { std::string r; for (const std::string& f : shadow().findings) r += f + "\n"; return r; }
 // A program of its own says at its end what was found, each kind at each line once. Whoever loads it as a library asks for the findings instead.
