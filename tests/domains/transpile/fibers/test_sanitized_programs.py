@@ -131,3 +131,10 @@ def test_a_kernel_that_is_launched_by_its_value_is_checked_block_by_block(text: 
     program = executable(transpile.compile_text(text, "values.cu", host=True, sanitize=True).source)
     done = subprocess.run([program], capture_output=True, text=True, timeout=60)
     assert told(done.stderr) == {(i, "race") for i, row in enumerate(text.splitlines(), 1) if "// BUG" in row}, done.stderr
+
+
+def test_a_kernel_that_the_host_calls_as_a_function_does_nothing() -> None:
+    text = VALUES.replace("kernel<<<2, 32>>>(a);", "kernel(a);")
+    program = executable(transpile.compile_text(text, "values.cu", host=True, sanitize=True).source)
+    done = subprocess.run([program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")

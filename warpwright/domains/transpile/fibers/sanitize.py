@@ -149,7 +149,8 @@ def function_text(function: Function, head: str, kernel: bool) -> str:
     """Return a device function or kernel with its accesses checked. `head`: its text up to the body."""
     printer = _Checked({key: _as_written(var, head) for key, var in (function.variables or {}).items()})
     end = [f"{INDENT}ww::at_end();"] if kernel else []  # not where a `return` leaves it: barriers do not wait for those threads
-    return "\n".join([head, "{", *printer.statements(function.body, 1), *end, "}"])
+    start = [f"{INDENT}if (!ww::self) return;"] if kernel else []  # the host calls it as a function: CUDA has no launch of it then either
+    return "\n".join([head, "{", *start, *printer.statements(function.body, 1), *end, "}"])
 
 
 def unread(source: Source) -> list[Refusal]:
