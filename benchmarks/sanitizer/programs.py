@@ -1,10 +1,10 @@
-"""Bugs planted in whole programs of public repositories, and the same programs as they are shipped: what `warpwright transpile --sanitize` makes them say.
+"""Bugs planted in whole programs of public repositories, and the same programs as they are shipped, under `warpwright transpile --sanitize`.
 
     python -m benchmarks.sanitizer.programs FOLDER --out rows.jsonl [--only REGEX]
 
-FOLDER is the user's, with cuda-samples and llm.c in folders of their names; nothing of them is kept here but numbers of lines. programs.txt says which
-programs, with which arguments and which sizes made smaller, and which bugs. Each program is translated source by source by the command that a user
-types, built with -O1, and run. A bug is `found` where the program names its kind at one of its lines; a program as shipped is `clean` where it names
+FOLDER is the user's, with cuda-samples and llm.c in folders of their names; nothing of them is kept here but numbers of lines. programs.txt says
+which programs, with which arguments and which sizes made smaller, and which bugs. Each program is translated source by source by the command that a
+user types, built with -O1, and run. A bug is `found` where the program names its kind at one of its lines; a program as shipped is `clean` where it names
 nothing and ends with 0. `--join ROWS` prints the rows of results/sanitizer_shipped: of a trial that is there twice the last row counts.
 """
 
@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -72,11 +72,12 @@ def programs() -> list[Program]:
         if row.startswith(" "):
             place, _, nth = parts[1].partition("#")
             shows = tuple(int(one) for one in parts[3].split(",")) if len(parts) > 3 else (int(place),)
-            last = found.pop()
-            found.append(Program(last.name, last.sources, last.arguments, last.numbers, (*last.bugs, Bug(parts[0], int(place), int(nth or 1) - 1, parts[2], shows))))
+            bug = Bug(parts[0], int(place), int(nth or 1) - 1, parts[2], shows)
+            found[-1] = replace(found[-1], bugs=(*found[-1].bugs, bug))
         else:
             name, sources, arguments, numbers = parts
-            found.append(Program(name, tuple(sources.split(", ")), tuple(arguments.split()), tuple(_number(one) for one in numbers.split(";") if one.strip())))
+            smaller = tuple(_number(one) for one in numbers.split(";") if one.strip())
+            found.append(Program(name, tuple(sources.split(", ")), tuple(arguments.split()), smaller))
     return found
 
 
@@ -189,7 +190,7 @@ def main() -> None:
                 if not re.search(given.only, f"{program.name} {f'{bug.file} {bug.line} {bug.kind}' if bug else 'none'}"):
                     continue
                 row = examine(program, bug, given.folder.resolve(), Path(objects))
-                print({key: row[key] for key in ("program", "bug", "status", "at", "others", "notes", "cause", "seconds") if row.get(key)}, flush=True)
+                print({key: row[key] for key in ("program", "bug", "status", "at", "others", "notes", "cause") if row.get(key)}, flush=True)
                 if given.out:
                     with given.out.open("a") as out:
                         out.write(json.dumps(row) + "\n")

@@ -63,7 +63,7 @@ def test_a_program_is_copied_made_smaller_and_given_its_bug(tmp_path: Path) -> N
     program = programs.Program("repository/sample", ("a.cu",), (), (("a.cu", 1, "64 * 1024", "96"),), (bug,))
     assert (programs.prepared(program, bug, tmp_path, tmp_path / "copy") / "a.cu").read_text() == "int n = 96;\n  ;\n"
     wrong = programs.Program("repository/sample", ("a.cu",), (), (("a.cu", 1, "65", "96"),))
-    with pytest.raises(ValueError, match="expected '65' in a.cu:1"):
+    with pytest.raises(ValueError, match=r"expected '65' in a\.cu:1"):
         programs.prepared(wrong, None, tmp_path, tmp_path / "other")
 
 
