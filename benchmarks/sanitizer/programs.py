@@ -3,9 +3,9 @@
     python -m benchmarks.sanitizer.programs FOLDER --out rows.jsonl [--only REGEX]
 
 FOLDER is the user's, with cuda-samples and llm.c in folders of their names; nothing of them is kept here but numbers of lines. programs.txt says
-which programs, with which arguments and which sizes made smaller, and which bugs. Each program is translated source by source by the command that a
-user types, built with -O1, and run. A bug is `found` where the program names its kind at one of its lines; a program as shipped is `clean` where it names
-nothing and ends with 0. `--join ROWS` prints the rows of results/sanitizer_shipped: of a trial that is there twice the last row counts.
+which programs, with which arguments and which sizes made smaller, and which bugs. Each program is translated source by source by the command that
+a user types, built with -O1, and run. A bug is `found` where the program names its kind at one of its lines; a program as shipped is `clean` where
+it names nothing and ends with 0. `--join ROWS` prints the rows of results/sanitizer_shipped: of a trial that is there twice the last row counts.
 """
 
 from __future__ import annotations
