@@ -82,6 +82,13 @@ def forward(count: int, nested: bool, call: str, chained: bool = False) -> list[
     ]
 
 
+REFRESH = '''
+    def refresh(self):
+        """Have the folded values computed anew, by the next calls: call it after writes through .data."""
+        _Watch.refresh(self)
+'''
+
+
 def class_tail(folds: bool, chained: bool = False) -> list[str]:
     """Return the other methods of ModelNew."""
     other = " or super().fits(leaves)" if chained else ""
@@ -100,11 +107,7 @@ def class_tail(folds: bool, chained: bool = False) -> list[str]:
     def folded(self):
         """Return folded(state), computed anew when the state has changed; for a CUDA graph of yours that holds a call, call it after a change."""
         return _Watch.of(self, VERIFIED).folded(folded)
-
-    def refresh(self):
-        """Have the folded values computed anew: call it after writes through .data."""
-        _Watch.of(self, VERIFIED).forget()
-'''
+''' + REFRESH
     return [*text.strip("\n").split("\n"), "", ""]
 
 

@@ -271,10 +271,13 @@ class _Watch:
             self.captured = True
         return folds[3]
 
-    def forget(self):
-        """Have what was folded computed anew, by the next call."""
-        if self.folds is not None:
-            self.folds = (None, *self.folds[1:])
+    @staticmethod
+    def refresh(model):
+        """Have what was folded computed anew by the next calls: of all programs of the model, one for each kind of call, and of its parts."""
+        for part in model.modules():
+            for kept in part.__dict__.values():
+                if isinstance(kept, _Watch) and kept.folds is not None:
+                    kept.folds = (None, *kept.folds[1:])
 
     @staticmethod
     def written_over(kept, made, sources):
