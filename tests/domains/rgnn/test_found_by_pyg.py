@@ -73,7 +73,8 @@ def test_an_explanation_is_pygs(how: Callable[[], Any]) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_masks_take_edges_away_and_leave_nothing_behind(kind: Any) -> None:
-    """PyG's own FastRGCNConv raises under a mask."""
+    """PyG's own FastRGCNConv raises under a mask if an RGCNConv was made before the first of them."""
+    pyg.RGCNConv(4, 8, 3)
     model, (x, edge_index, edge_type) = accelerate(Net(kind)), graph()
     before, none = model(x, edge_index, edge_type), model(x, edge_index[:, :0], edge_type[:0])
     with warnings.catch_warnings():
