@@ -49,12 +49,19 @@ def normalised() -> Case:
     return Case((20,), (256,), [empty(F, 16, 320), x, m, s, weight, bias, 4, 4, 320], {0: right}, CLOSE)
 
 
-def product(per_thread: int) -> Case:
+def product() -> Case:
     bt, c, oc = 40, 36, 56
     x, weight, bias = random(F, bt, c), random(F, oc, c), random(F, oc)
-    grid = blocks(bt, 16 * per_thread), blocks(oc, 16 * per_thread)
+    grid = blocks(bt, 16), blocks(oc, 16)
     right = x.double() @ weight.double().T + bias.double()
     return Case(grid, (16, 16), [empty(F, bt, oc), x, weight, bias, bt, c, oc], {0: right}, CLOSE)
+
+
+def whole_tiles() -> Case:
+    """Return a case of the product by blocks of 128 rows and columns, which asks for whole ones."""
+    x, weight, bias = random(F, 256, 64), random(F, 128, 64), random(F, 128)
+    right = x.double() @ weight.double().T + bias.double()
+    return Case((2, 1), (16, 16), [empty(F, 256, 128), x, weight, bias, 64, 128], {0: right}, CLOSE)
 
 
 def bias_added() -> Case:
@@ -151,7 +158,7 @@ LLM: dict[str, Callable[[], Case | list[Case]]] = {
     "layernorm_forward_kernel1": lambda: layer_norm(32, 32), "mean_kernel": mean, "rstd_kernel": rstd, "normalization_kernel": normalised,
     "layernorm_forward_kernel3": lambda: layer_norm(128, 4), "layernorm_forward_kernel4": lambda: layer_norm(128, 4),
     "layernorm_forward_kernel5": lambda: layer_norm(128, 1),
-    "matmul_forward_kernel1": lambda: product(1), "matmul_forward_kernel4": lambda: product(8), "add_bias": bias_added,
+    "matmul_forward_kernel1": product, "matmul_forward_kernel4": whole_tiles, "add_bias": bias_added,
     "matmul_backward_bias_kernel_naive": lambda: bias_of_zero((2,), (32,)),
     "matmul_backward_bias_kernel_faster": lambda: bias_of_zero((64,), (128,), 512),
     "matmul_backward_bias_kernel1": lambda: bias_back(H, (64,), (128,), 512),

@@ -22,19 +22,19 @@ def product() -> Case:
     return Case((4, 2), (16, 16), [empty(F, 32, 64), a, b, 48, 64], {0: a.double() @ b.double()}, CLOSE, "16")
 
 
-def moved(turned: bool, tile: int = 16) -> Case:
-    """Return a case of a copy, or of a transposition, of 48 rows of 64."""
-    x = random(F, 48, 64)
+def moved(turned: bool) -> Case:
+    """Return a case of a copy, or of a transposition, of 64 rows of 96, in tiles of 32 by 32."""
+    x = random(F, 64, 96)
     right = x.double().T if turned else x.double()
-    return Case((64 // tile, 48 // tile), (tile, tile), [empty(F, *right.shape), x, 64, 48], {0: right}, 0.0)
+    return Case((3, 2), (32, 16), [empty(F, *right.shape), x, 96, 64], {0: right}, 0.0)
 
 
 def tiles_turned(inside: bool) -> Case:
     """Return a case of a transposition of the tiles alone, or of what is inside each; both want a square."""
     x = random(F, 64, 64)
-    tiles = x.double().reshape(4, 16, 4, 16)
+    tiles = x.double().reshape(2, 32, 2, 32)
     right = tiles.permute(0, 3, 2, 1) if inside else tiles.permute(2, 1, 0, 3)
-    return Case((4, 4), (16, 16), [empty(F, 64, 64), x, 64, 64], {0: right.reshape(64, 64)}, 0.0)
+    return Case((2, 2), (32, 16), [empty(F, 64, 64), x, 64, 64], {0: right.reshape(64, 64)}, 0.0)
 
 
 def reduced(per_thread: int, instance: str = "int", threads: int = 128) -> Case:
@@ -86,7 +86,7 @@ def sorted_pairs() -> Case:
 
 def copied_square() -> Case:
     x = random(F, 64, 64)
-    return Case((4, 4), (16, 16), [empty(F, 64, 64), x, 64, 64], {0: x.double()}, 0.0)
+    return Case((2, 2), (32, 16), [empty(F, 64, 64), x, 64, 64], {0: x.double()}, 0.0)
 
 
 SAMPLES: dict[str, Callable[[], Case | list[Case]]] = {

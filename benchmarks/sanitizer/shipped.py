@@ -10,6 +10,9 @@ the accesses out of bounds or too early, both accesses of a race, the barrier. K
 - A kernel as shipped is `clean` where it says nothing; these are all kernels of the files named in planted.txt, and of those in `more`
   lines there, that have arguments here. Each has its answer compared too.
 
+`--join ROWS ...` prints the rows of results/sanitizer_shipped: of a trial that is there twice the last row counts, and one that is no longer listed
+is left out.
+
 `--write` only translates, `--texts` takes what was translated before (on a machine without libclang).
 """
 
@@ -65,20 +68,27 @@ class Trial:
         return self.name if self.bug else self.file
 
 
+def listed() -> list[list[str]]:
+    """Return the columns of planted.txt."""
+    rows = (HERE / "planted.txt").read_text().splitlines()
+    return [[part.strip() for part in row.split("|")] for row in rows if row.strip() and not row.startswith("#")]
+
+
+def bugs() -> list[Trial]:
+    """Return the bugs of planted.txt."""
+    planted = []
+    for file, kernel, *more in listed():
+        if kernel != "more":
+            place, _, nth = more[0].partition("#")
+            shows = tuple(int(one) for one in more[2].split(",")) if len(more) > 2 else (int(place),)
+            planted.append(Trial(file, kernel, more[1], int(place), int(nth or 1) - 1, shows))
+    return planted
+
+
 def trials(folder: Path) -> list[Trial]:
-    """Return the bugs of planted.txt, then the kernels as they are shipped."""
-    planted, files = [], {}
-    for row in (HERE / "planted.txt").read_text().splitlines():
-        parts = [part.strip() for part in row.split("|")]
-        if row.startswith("#") or not row.strip():
-            continue
-        files[parts[0]] = True
-        if parts[1] == "more":
-            continue
-        place, _, nth = parts[2].partition("#")
-        shows = tuple(int(one) for one in parts[4].split(",")) if len(parts) > 4 else (int(place),)
-        planted.append(Trial(parts[0], parts[1], parts[3], int(place), int(nth or 1) - 1, shows))
-    return planted + [Trial(file, kernel) for file in files for kernel in known(folder / file) if cases(folder / file, kernel)]
+    """Return the bugs of planted.txt, then the kernels of its files as they are shipped."""
+    files = list(dict.fromkeys(row[0] for row in listed()))
+    return bugs() + [Trial(file, kernel) for file in files for kernel in known(folder / file) if cases(folder / file, kernel)]
 
 
 def known(path: Path) -> dict[str, families.Kernel]:
@@ -169,15 +179,40 @@ def reached(chosen: list[Trial], given: argparse.Namespace) -> Iterator[dict[str
         yield from pool.map(lambda one: apart(one, given.folder.resolve(), given.texts), chosen)
 
 
+def joined(files: list[Path]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a result: counts by kind of bug and by repository, what was said of kernels as they are shipped, and every trial."""
+    there = {(one.file, one.bug, one.line) for one in bugs()}
+    rows = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    last = {tuple(row[key] for key in ("file", "kernel", "bug", "line")): row for row in rows}
+    kept = [row for row in last.values() if row["bug"] == "none" or (row["file"], row["bug"], row["line"]) in there]
+    for bug in rules.SHOWS:
+        mine = [row for row in kept if row["bug"] == bug]
+        yield {"table": "bugs", "bug": bug, "has to be": rules.SHOWS[bug], "found": sum(row["status"] == "found" for row in mine), "of": len(mine)}
+    for name in dict.fromkeys(row["file"].partition("/")[0] for row in kept):
+        mine = [row for row in kept if row["file"].partition("/")[0] == name]
+        planted, shipped = [row for row in mine if row["bug"] != "none"], [row for row in mine if row["bug"] == "none"]
+        numbers = {"bugs found": sum(row["status"] == "found" for row in planted), "of bugs": len(planted)}
+        counts = {"clean and right": sum(row["status"] == "clean" and row["right"] for row in shipped), "of kernels": len(shipped)}
+        yield {"table": "repositories", "repository": name, **numbers, **counts}
+    for row in kept:
+        if row["bug"] == "none" and row["status"] != "clean":
+            yield {"table": "said", "file": row["file"], "kernel": row["kernel"], "said": ", ".join(row.get("others", [row.get("cause", "")]))}
+    yield from kept
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder", type=Path, nargs="?")
+    parser.add_argument("--join", type=Path, nargs="+", metavar="ROWS")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--only", default="", help="a regular expression of trials' names: file, kernel, bug, line")
     parser.add_argument("--write", type=Path, metavar="TEXTS")
     parser.add_argument("--texts", type=Path, metavar="TEXTS")
     parser.add_argument("--jobs", type=int, default=1)
     given = parser.parse_args()
+    if given.join:
+        print("\n".join(map(json.dumps, joined(given.join))))
+        return
     torch.set_num_threads(1)  # children of fork have no threads of the parent's
     chosen = [one for one in trials(given.folder) if re.search(given.only, one.name)]
     if given.write:

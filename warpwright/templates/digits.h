@@ -3,9 +3,10 @@
 //   sorted_short    a row of up to DIGITS * EACH elements by a block, which keeps it on chip
 //   sorted_long     longer rows in one launch: a block draws a tile of a pass, and looks back over the tiles before it ("Onesweep", arXiv 2206.01784)
 //
-// An element goes from place to place as the unsigned number of the same order; zeros and NaN, of which there are several with the same number, are read
-// again at their places in the end. Without places it goes as it is, and each pass works its number out anew. Digits that all elements of a row share are
-// skipped. Blocks have a thread for each value of a digit. Equal elements keep their order.
+// Digits are those of the unsigned number of the same order. A float of a long row goes from place to place as that number, and zeros and NaN, of which
+// there are several with one number, are read again at their places in the end: 2^24 took 821 us so on an H200, 964 where each pass works the numbers out
+// anew. Integers, of which that takes one instruction, and rows on chip, where registers are short (308 us for 361 in 4,096 rows of 4,096), go as they
+// are. Digits that all elements of a row share are skipped. Blocks have a thread for each value of a digit. Equal elements keep their order.
 // Traffic at least, of long rows of floats with places: 4 bytes an element for the counts, then 12, 16, 16 and 20.
 static const unsigned DIGITS = 256, DIGIT_WARPS = DIGITS / 32, COUNTED_TILES = 4;
 static const unsigned OWN_COUNT = 1u << 30, ALL_COUNT = 2u << 30, COUNT_ONLY = (1u << 30) - 1;  // what a word says: a tile's own count, or that of all up to it
@@ -36,14 +37,14 @@ __device__ __forceinline__ T element_of(T key, const T* x, unsigned place) {
     if (INFINITE != 0 && (key == zero || key == nan)) return x[place];
     return out_of_order<T, INFINITE, SIGNED, FALLING>(key);
 }
-// What is moved of an element, and its digit in a pass.
-template <typename T, T INFINITE, bool SIGNED, bool FALLING, bool PLACES>
+// What is moved of an element, and its digit in a pass; `NUMBERS`: are numbers moved?
+template <typename T, T INFINITE, bool SIGNED, bool FALLING, bool NUMBERS>
 __device__ __forceinline__ T moved_of(T bits) {
-    return PLACES ? in_order<T, INFINITE, SIGNED, FALLING>(bits) : bits;
+    return NUMBERS ? in_order<T, INFINITE, SIGNED, FALLING>(bits) : bits;
 }
-template <typename T, T INFINITE, bool SIGNED, bool FALLING, bool PLACES>
+template <typename T, T INFINITE, bool SIGNED, bool FALLING, bool NUMBERS>
 __device__ __forceinline__ unsigned digit_of(T moved, int pass) {
-    return (unsigned)((PLACES ? moved : in_order<T, INFINITE, SIGNED, FALLING>(moved)) >> (8 * pass)) & 255u;
+    return (unsigned)((NUMBERS ? moved : in_order<T, INFINITE, SIGNED, FALLING>(moved)) >> (8 * pass)) & 255u;
 }
 
 // Ranks a thread's elements, of which it is given the digits, among those of its warp with the same digit, and counts these in the warp's part of
@@ -140,7 +141,7 @@ __device__ __forceinline__ void sorted_short(
 #pragma unroll
     for (int e = 0; e < EACH; ++e) {
         place[e] = begin + e * 32;
-        bits[e] = place[e] < length ? moved_of<T, INFINITE, SIGNED, FALLING, PLACES>(x[place[e]]) : (T)0;
+        bits[e] = place[e] < length ? x[place[e]] : (T)0;
     }
     for (int pass = 0; pass < (int)sizeof(T); ++pass) {
         unsigned ranked[EACH];
@@ -148,7 +149,7 @@ __device__ __forceinline__ void sorted_short(
         __syncthreads();
 #pragma unroll
         for (int e = 0; e < EACH; ++e) {  // what lies beyond the row stays behind everything: it is the last of the largest digit
-            ranked[e] = begin + e * 32 < length ? digit_of<T, INFINITE, SIGNED, FALLING, PLACES>(bits[e], pass) : 255u;
+            ranked[e] = begin + e * 32 < length ? digit_of<T, INFINITE, SIGNED, FALLING, false>(bits[e], pass) : 255u;
         }
         ranked_in_warp<EACH>(ranked, lanes + warp * DIGITS, ranks + warp * DIGITS);
         __syncthreads();
@@ -173,7 +174,7 @@ __device__ __forceinline__ void sorted_short(
 #pragma unroll
     for (int e = 0; e < EACH; ++e) {
         if (begin + e * 32 < length) {
-            if (values) values[begin + e * 32] = PLACES ? element_of<T, INFINITE, SIGNED, FALLING>(bits[e], x, place[e]) : bits[e];
+            if (values) values[begin + e * 32] = bits[e];
             if (PLACES) places[begin + e * 32] = place[e];
         }
     }
@@ -187,6 +188,7 @@ __device__ __forceinline__ void sorted_long(
     const T* __restrict__ x, T* __restrict__ values, long long* __restrict__ places, unsigned rows, unsigned length, unsigned chunk, void* kept, unsigned* flags,
     unsigned long long* room, unsigned* ranks, unsigned* shown
 ) {
+    const bool NUMBERS = PLACES && INFINITE != 0;
     const unsigned tile_size = DIGITS * EACH, passes = sizeof(T), tiles = (length + tile_size - 1) / tile_size;
     const unsigned counting = (tiles + COUNTED_TILES - 1) / COUNTED_TILES, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     unsigned *target = shown, *parts = shown + DIGITS, *alike = parts + DIGIT_WARPS, *drawn = alike + 1;
@@ -269,13 +271,13 @@ __device__ __forceinline__ void sorted_long(
 #pragma unroll
     for (int e = 0; e < EACH; ++e) {
         const unsigned at = begin + e * 32;
-        bits[e] = at < length ? (earlier ? __ldcg(from + at) : moved_of<T, INFINITE, SIGNED, FALLING, PLACES>(from[at])) : (T)0;
+        bits[e] = at < length ? (earlier ? __ldcg(from + at) : moved_of<T, INFINITE, SIGNED, FALLING, NUMBERS>(from[at])) : (T)0;
         place[e] = at;
         if (PLACES && earlier && at < length) place[e] = __ldcg(from_places + at);
     }
 #pragma unroll
     for (int e = 0; e < EACH; ++e) {  // what lies beyond the row comes behind everything: it is the last of the largest digit
-        ranked[e] = begin + e * 32 < length ? digit_of<T, INFINITE, SIGNED, FALLING, PLACES>(bits[e], pass) : 255u;
+        ranked[e] = begin + e * 32 < length ? digit_of<T, INFINITE, SIGNED, FALLING, NUMBERS>(bits[e], pass) : 255u;
     }
     ranked_in_warp<EACH>(ranked, lanes + warp * DIGITS, ranks + warp * DIGITS);
     __syncthreads();
@@ -301,12 +303,12 @@ __device__ __forceinline__ void sorted_long(
         const unsigned at = e * DIGITS + threadIdx.x;
         if (at < here) {
             const T sorted = held[at];
-            const unsigned goes = target[digit_of<T, INFINITE, SIGNED, FALLING, PLACES>(sorted, pass)] + at;
+            const unsigned goes = target[digit_of<T, INFINITE, SIGNED, FALLING, NUMBERS>(sorted, pass)] + at;
             if (!last) {
                 to[goes] = sorted;
                 if (PLACES) to_places[goes] = moved[at];
             } else {
-                if (values) values[own_begin + goes] = PLACES ? element_of<T, INFINITE, SIGNED, FALLING>(sorted, own_row, moved[at]) : sorted;
+                if (values) values[own_begin + goes] = NUMBERS ? element_of<T, INFINITE, SIGNED, FALLING>(sorted, own_row, moved[at]) : sorted;
                 if (PLACES) places[own_begin + goes] = moved[at];
             }
         }

@@ -55,7 +55,7 @@ class _Checked(FunctionPrinter):
         return "".join(p if isinstance(p, str) else inner for p in expr.parts)
 
     def is_place(self, expr: Expr) -> bool:
-        """Say whether an expression names a place in memory: by index, `*` or `->`, a shared variable or a reference, perhaps with members after it."""
+        """Say whether an expression names a place in memory: by index, `*` or `->`, a shared variable or a reference, perhaps a member of it."""
         if expr.kind == "index":
             return len(expr.children) == 2
         if expr.kind == "unary":
