@@ -89,5 +89,5 @@ def digest_of(tensor: torch.Tensor) -> str:
 
 
 def _shifted(words: torch.Tensor, by: int) -> torch.Tensor:
-    """Return whole numbers of 64 bits shifted to the right, zeros from the left: with copies of the sign a number and its complement would look alike."""
+    """Return words shifted to the right, zeros from the left: with copies of the sign a number and its complement would look alike."""
     return (words >> by) & ((1 << (64 - by)) - 1)

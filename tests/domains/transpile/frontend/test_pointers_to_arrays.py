@@ -9,7 +9,12 @@ from warpwright.domains import transpile
 
 @pytest.mark.parametrize(
     ("declared", "tier"),
-    [("float (*p)[8] = sums;", "vectors"), ("float (*p)[8]; p = sums;", "vectors"), ("float (*p)[8](sums);", "fibers"), ("float (*p)[8]{sums};", "fibers")],
+    [
+        ("float (*p)[8] = sums;", "vectors"),
+        ("float (*p)[8]; p = sums;", "vectors"),
+        ("float (*p)[8](sums);", "fibers"),
+        ("float (*p)[8]{sums};", "fibers"),
+    ],
 )
 def test_a_pointer_to_an_array_is_initialised(declared: str, tier: str) -> None:
     body = f"float sums[4][8]; sums[1][2] = threadIdx.x; {declared} __syncthreads(); p[1][2] += 1; __syncthreads(); out[threadIdx.x] = sums[1][2];"
