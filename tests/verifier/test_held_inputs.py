@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from warpwright.verifier.judge.held import Held  # noqa: E402
+from warpwright.verifier.judge.held import Held, digest_of  # noqa: E402
 
 
 def made(number: float) -> list[object]:
@@ -52,6 +52,19 @@ def test_a_write_that_torch_does_not_count_is_one(by_numpy: bool) -> None:
     else:
         x.data[:2] = torch.tensor([1.0, 0.0])
     assert x._version == 0 and held.get("a") is None
+
+
+@pytest.mark.parametrize("bit", [0, 31, 32, 63])
+def test_a_complement_and_a_bit_are_writes(bit: int) -> None:
+    held, x = Held(1 << 20), torch.arange(64, dtype=torch.uint8)
+    held.put("a", [x])
+    x.numpy()[:] = 255 - x.numpy()  # an image's negative
+    assert held.get("a") is None
+    words = torch.tensor([0, -1, 3, 1 << 62, -(1 << 63)])
+    for at in range(len(words)):
+        changed = words.clone()
+        changed[at] ^= (1 << bit) - (1 << 64 if bit == 63 else 0)
+        assert len({digest_of(words), digest_of(changed), digest_of(~words), digest_of(~changed)}) == 4
 
 
 def test_inputs_of_every_kind_can_be_handed_over() -> None:

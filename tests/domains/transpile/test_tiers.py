@@ -88,3 +88,23 @@ def test_tiers_agree_on_ten_thousand(first: int) -> None:
 def test_tiers_agree_when_optimised(first: int) -> None:
     """Every tenth hundred: what the compiler may assume by the output's pragmas and types holds."""
     compare(range(first, first + 100), ("vectors", "loops"), "-O3")
+
+
+def test_a_method_that_calls_a_function_that_synchronises_keeps_its_kernels_on_fibers() -> None:
+    text = """
+__device__ float total(float v) { for (int d = 16; d > 0; d /= 2) v += __shfl_xor_sync(0xffffffffu, v, d); return v; }
+template <int way, class T> struct policy;
+template <class T> struct policy<1, T> { static __device__ T reduce(T v) { return total(v); } };
+template <int way, class T> __device__ T over_block(T v, T* s) {
+  v = policy<way, T>::reduce(v);
+  if (threadIdx.x % 32 == 0) s[threadIdx.x / 32] = v;
+  __syncthreads();
+  return policy<way, T>::reduce(threadIdx.x % 32 < blockDim.x / 32 ? s[threadIdx.x % 32] : T(0));
+}
+__global__ void k(float* x) { __shared__ float s[32]; x[threadIdx.x] = over_block<1>(x[threadIdx.x], s); }
+"""
+    made = transpile.compile_text(text)
+    assert made.kernels["k"].tier == "fibers"
+    x = np.ones(128, np.float32)
+    made.load()["k"][1, 128](x)
+    assert x.tolist() == [128.0] * 128

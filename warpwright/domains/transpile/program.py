@@ -218,7 +218,7 @@ def _faster_tiers(source: Source, read: Callable[[], Sequence[Function]], wanted
         return Faster({k.name: KernelInfo(k.name, source.line(k.start), "fibers", "random numbers that a state makes") for k in defined})
     functions = [stepped.with_barriers(f, any(k.start <= f.start < k.end for k in defined)) for f in read()]
     device = callees.device([f for f in functions if not any(k.start <= f.start < k.end for k in defined)])
-    methods = classes.Methods.of(source, device.functions, device.known.impure)
+    methods = classes.Methods.of(source, device.functions, device.known.impure.union(device.syncing))
     kernels: dict[str, KernelInfo] = {}
     texts: dict[int, str] = {}
     specialised = instantiations.specialised(source)

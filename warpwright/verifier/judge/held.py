@@ -82,7 +82,12 @@ def digest_of(tensor: torch.Tensor) -> str:
     total = 0
     for at, part in enumerate(exchange.flat_bytes(tensor).split(DIGEST_BYTES)):
         words = torch.cat([part, part.new_zeros(-part.numel() % 8)]).view(torch.int64)
-        mixed = (words ^ (words >> 29)) * MIX  # one to one: sums of a constant alone would lose its high bits
-        mixed = (mixed ^ (mixed >> 32)) * (2 * torch.arange(len(words), device=words.device) + 1)
+        mixed = (words ^ _shifted(words, 29)) * MIX  # one to one: sums of a constant alone would lose its high bits
+        mixed = (mixed ^ _shifted(mixed, 32)) * (2 * torch.arange(len(words), device=words.device) + 1)
         total += int(mixed.sum()) * (2 * at + 1)
     return str(total % 2**64)
+
+
+def _shifted(words: torch.Tensor, by: int) -> torch.Tensor:
+    """Return words shifted to the right, zeros from the left: with copies of the sign a number and its complement would look alike."""
+    return (words >> by) & ((1 << (64 - by)) - 1)

@@ -257,6 +257,14 @@ __global__ void clean_volatile_pointer(float* x, int n) {
   float v = p[63 - threadIdx.x] + *(p + threadIdx.x);
   if (v < -1e9f) x[0] = v;
 }
+__device__ int set(float& to, bool now) { if (now) to = sizeof(to) + sizeof to; return 0; }
+__device__ int hand_on(float& to, bool now) { return set(to, now); }
+__global__ void clean_handed_on_by_reference(float* x, int n) {
+  __shared__ float s[64];
+  const int size = sizeof(s[0]) + alignof(float);
+  set(s[0], threadIdx.x == size - 4);
+  hand_on(s[1], threadIdx.x == 0);
+}
 struct two { float a, b; };
 __device__ int widen(two& to, const float& from) { to.a = from; return to.b += from, 0; }
 __global__ void clean_references(float* x, int n) {

@@ -104,5 +104,5 @@ def test_random_kernels_agree_with_fibers(many: Callable[[int], int]) -> None:
         for n, m in ((5, 6), (-3, 4), (100, 9)):
             outs = [np.zeros(1024, np.int32) for _ in loaded]
             for kernels, out in zip(loaded, outs, strict=True):
-                kernels[name][8, 64](a, out, n, m)
+                kernels[name][1 if name == "large" else 8, 64](a, out, n, m)  # whose blocks would write the same places at once
             assert np.array_equal(*outs), (name, n, m, body)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any, TypeVar
 
 import torch
@@ -23,7 +24,8 @@ def accelerate(model: Model) -> Model:
     """Return `model` with PyG's RGCNConv, FastRGCNConv, RGATConv and HGTConv computed by warpwright, at any depth and in place.
 
     The parameters are the same objects, so optimisers and state dictionaries stay. A subclass of a PyG layer is left alone: it may compute
-    something else. A model that is itself such a layer is returned as a new module.
+    something else. A model that is itself such a layer is returned as a new module. The layers are of PyG's classes too; while their messages
+    are masked by an explainer or read by a hook, PyG computes.
     """
     return _accelerated(model, {})  # type: ignore[return-value]
 
@@ -48,11 +50,42 @@ def _swapped(module: torch.nn.Module) -> torch.nn.Module:
         return module
     with torch.device("meta"):
         layer = kind(**_arguments(kind, module))
+    layer._modules = dict(module._modules)
     share(module, layer)
-    layer.hidden.append(module)
+    layer.__class__ = _joined(kind, type(module))
+    for name, value in vars(module).items():
+        if not hasattr(type(module), name):  # a method that was put in its place is bound to the old layer
+            vars(layer).setdefault(name, value)
     for hooks in ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_forward_hooks_with_kwargs", "_forward_pre_hooks_with_kwargs"):
         layer.__dict__[hooks] = module.__dict__[hooks]
     return layer.train(module.training)
+
+
+def _joined(kind: type[Layer], pyg: type[torch.nn.Module]) -> type[Layer]:
+    """Return a class of both, so that what looks for PyG's MessagePassing (explainers, numbers of hops, hooks) finds it.
+
+    It is an attribute of this module, where pickle finds it. Only PyG's own `propagate` knows masks; of the templates it generates instead
+    FastRGCNConv would take its base class's when it is explained, and raise.
+    """
+    name = f"PyG{kind.__name__}"
+    if name not in globals():
+        propagate = import_module("torch_geometric.nn").MessagePassing.propagate
+        own = {"__module__": __name__, "__qualname__": name, "pyg": pyg, "_orig_propagate": propagate, "_set_jittable_templates": _as_they_are}
+        globals()[name] = type(kind.__name__, (kind, pyg), own)
+    joined: type[Layer] = globals()[name]
+    return joined
+
+
+def _as_they_are(self: Layer, raise_on_error: bool = False) -> None:
+    """Generate no templates: the class has PyG's."""
+
+
+def __getattr__(name: str) -> type[Layer]:
+    """Make a class that a pickle asks for."""
+    for kind in LAYERS.values():
+        if name == f"PyG{kind.__name__}":
+            return _joined(kind, getattr(import_module(kind.pyg_module), kind.__name__))
+    raise AttributeError(name)
 
 
 def _arguments(kind: type[Layer], module: torch.nn.Module) -> dict[str, Any]:

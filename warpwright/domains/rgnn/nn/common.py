@@ -22,17 +22,24 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 TENSORS = {torch.Tensor, torch.nn.Parameter}
 
+STEPS = ("propagate", "message", "aggregate", "message_and_aggregate", "edge_update")
+WATCHERS = ["_explain", *(f"_{step}_forward_{when}" for step in STEPS for when in ("pre_hooks", "hooks"))]
+"""Where PyG's MessagePassing keeps whether it is explained, and its hooks."""
+
 
 def whole_call(forward: Function) -> Function:
     """Keep autocast out of a layer's forward, whose sums are made in float32, and replay calls that have been recorded.
 
-    Under the transforms of torch.func (grad, vmap, ...), which take no autograd function such as ours, PyG computes.
+    Under the transforms of torch.func (grad, vmap, ...), which take no autograd function such as ours, PyG computes; so it does where
+    messages are masked or looked at, since here no message is ever made.
     """
 
     @functools.wraps(forward)
     def run(self: Layer, *args: Any, **kwargs: Any) -> Any:
         if not torch.compiler.is_compiling() and torch._C._functorch.peek_interpreter_stack() is not None:
             return self.fall_back("a transform of torch.func", *args, **kwargs)
+        if self.watched:
+            return self.by_pyg(*args, **kwargs)
         if not torch.is_autocast_enabled("cuda") and not torch.is_autocast_enabled("cpu"):
             if not torch.compiler.is_compiling() and not kwargs and self.replayable and self.options.replay and not self.replays.refused:
                 done = self.replayed(forward, args)
@@ -50,6 +57,8 @@ class Layer(torch.nn.Module):
     """A layer with the constructor, the forward and the state of a PyG layer, `pyg_module`.`__name__`."""
 
     pyg_module = ""
+    pyg: type[torch.nn.Module] | None = None
+    """PyG's class, of those that `accelerate` made."""
     options = Options()
     replayable = True
     """Do its kernels wait for nothing on the host?"""
@@ -69,6 +78,18 @@ class Layer(torch.nn.Module):
             warnings.warn(f"{type(self).__name__} of warpwright computes by PyG: {reason}", stacklevel=4)
             self.warned = True
         self.replays.refused = True
+        return self.by_pyg(*args, **kwargs)
+
+    @property
+    def watched(self) -> bool:
+        """Does an explainer mask the messages, or a hook of PyG's read them? Both are kept by the layers that `accelerate` made."""
+        return any(map(self.__dict__.get, WATCHERS))
+
+    @indices.uncompiled
+    def by_pyg(self, *args: Any, **kwargs: Any) -> Any:
+        """Compute a call by PyG's forward with this layer's parameters: the forward of its own PyG class, or a layer's made for it."""
+        if self.pyg is not None:
+            return self.pyg.forward(self, *args, **kwargs)
         if not self.hidden:
             self.hidden.append(self.original())
         original = self.hidden[0]

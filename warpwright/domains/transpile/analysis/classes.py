@@ -58,7 +58,7 @@ class Methods:
 
     @classmethod
     def of(cls, source: Source, device: Sequence[Function], impure: frozenset[str]) -> Methods:
-        """Return them for a source; `impure`: device functions that depend on the thread."""
+        """Return them for a source; `impure`: device functions that depend on the thread or synchronise."""
         texts: dict[str, str] = {}
         for start, _, end in source.pieces:
             for function in device:

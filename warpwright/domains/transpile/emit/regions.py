@@ -76,8 +76,8 @@ def _transposed(writer: Writer, chosen: Transposed) -> None:
     stores = chosen.stores
     writer.vectorised += 1
     writer.open(f"if constexpr (BX && {stores.apart()})")
-    declared = {one.var.key for one in (*stores.again, stores.declared) if one is not None}
-    values = _values(writer, stores.whole, regions.used(stores.whole) - writer.plan.arrays - declared)
+    own = {one.var.key for one in (*stores.again, stores.declared) if one is not None} | {stores.four}
+    values = _values(writer, stores.whole, regions.used(stores.whole) - own)
     _lines(writer, stores.lines(writer.plan, writer.printer, values))
     writer.otherwise()
     form(writer, chosen.general)
@@ -100,7 +100,7 @@ def _thread_loop(writer: Writer, loop: ThreadLoop) -> None:
     if loop.tiles is not None:
         writer.vectorised += 1
         writer.open(f"if constexpr ({loop.tiles.condition(writer.plan)})")
-        keys = regions.used(loop.region) - writer.plan.arrays
+        keys = regions.used(loop.region) - {loop.tiles.sums}
         _lines(writer, loop.tiles.lines(writer.plan, writer.printer, _values(writer, loop.region, keys), loop.tiles.sums in writer.joined_tiles))
         writer.otherwise()
     writer.joined, writer.kept, writer.whole_values = loop.joined, loop.kept, loop.whole_values

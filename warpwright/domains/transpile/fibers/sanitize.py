@@ -7,8 +7,9 @@ read before it is written, and barriers that not all threads reach.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from warpwright.domains.transpile.errors import Refusal
 from warpwright.domains.transpile.fibers import rewrite
@@ -19,6 +20,9 @@ from warpwright.domains.transpile.frontend.source import Source
 from warpwright.domains.transpile.ir import Declare, Expr, Function, Stmt, Var
 from warpwright.domains.transpile.printing import INDENT, FunctionPrinter, declarator
 
+_UNEVALUATED = re.compile(r"(sizeof|alignof|_Alignof|__alignof__|decltype|noexcept)\b")
+"""What reads nothing of what it names."""
+
 _BARRIERS = {"__syncthreads": "", "__syncthreads_or": ".any", "__syncthreads_and": ".all", "__syncthreads_count": ".count"}
 """A barrier of the block -> what it returns of the votes."""
 
@@ -26,11 +30,16 @@ _BARRIERS = {"__syncthreads": "", "__syncthreads_or": ".any", "__syncthreads_and
 class _Checked(FunctionPrinter):
     """Prints a function with its accesses checked."""
 
+    references: Mapping[str, frozenset[int]] = MappingProxyType({})
+    """Function of the source -> the places of the arguments that it takes by reference: it reads and writes them where it names them."""
+
     def expr(self, expr: Expr, exact: bool = False) -> str:
         return self.checked(expr, "ww::reads")
 
     def checked(self, expr: Expr, how: str) -> str:
         """Return the text of an expression that is read, written or (how empty) only named."""
+        if expr.parts and isinstance(expr.parts[0], str) and _UNEVALUATED.match(expr.parts[0].lstrip()):
+            return FunctionPrinter(self.variables).parts(expr, False)
         if self.is_place(expr):
             place = self.place(expr)
             return f"ww::touch({place}, {expr.line}, {how})" if how else place
@@ -101,7 +110,8 @@ class _Checked(FunctionPrinter):
             return f"(*ww::pointed({arguments[0]}, {line}, ww::reads))"
         if name.startswith("__st") and len(arguments) == 2:
             return f"(*ww::pointed({arguments[0]}, {line}, ww::writes) = {arguments[1]})"
-        return self.parts(expr, False)
+        handed = {id(expr.children[1 + at]) for at in self.references.get(name, ()) if at < len(arguments) and expr.children[0].kind == "name"}
+        return "".join([p if isinstance(p, str) else self.checked(p, "") if id(p) in handed else self.expr(p) for p in expr.parts])
 
     def written(self, stmt: Stmt, depth: int) -> list[str]:
         pad = INDENT * depth
@@ -145,9 +155,22 @@ def _as_written(var: Var, head: str) -> Var:
     return replace(var, name=spelled) if renamed else var
 
 
-def function_text(function: Function, head: str, kernel: bool) -> str:
-    """Return a device function or kernel with its accesses checked. `head`: its text up to the body."""
+def by_reference(functions: Sequence[Function]) -> dict[str, frozenset[int]]:
+    """Return which arguments each function takes by a reference that it may write; of functions of one name those that all take so.
+
+    A reference to what is constant may be one to a converted value, which the call reads.
+    """
+    found: dict[str, frozenset[int]] = {}
+    for function in functions:
+        own = frozenset(at for at, var in enumerate(function.parameters) if var.reference and "const" not in var.type)
+        found[function.name] = found.get(function.name, own) & own
+    return found
+
+
+def function_text(function: Function, head: str, kernel: bool, references: Mapping[str, frozenset[int]]) -> str:
+    """Return a device function or kernel with its accesses checked. `head`: its text up to the body. `references`: as `by_reference` gives them."""
     printer = _Checked({key: _as_written(var, head) for key, var in (function.variables or {}).items()})
+    printer.references = references
     end = [f"{INDENT}ww::at_end();"] if kernel else []  # not where a `return` leaves it: barriers do not wait for those threads
     return "\n".join([head, "{", *printer.statements(function.body, 1), *end, "}"])
 
@@ -164,14 +187,14 @@ def _unread(source: Source, function: Function) -> Refusal:
 
 def edits(source: Source, functions: Sequence[Function]) -> list[Edit]:
     """Replace each kernel and device function by its checked form."""
-    replaced = []
+    replaced, references = [], by_reference(functions)
     for function in functions:
         kernel = source.kernel_of(function.start)
         if function.problem:
             raise _unread(source, function)
         start, end, head = source.definition(function.name, function.start)
         rewrite.refuse_launches(source, start, end, "--sanitize")
-        text = function_text(function, head, kernel is not None)
+        text = function_text(function, head, kernel is not None, references)
         if kernel is not None:
             text += rewrite.launch_function(kernel).replace("ww::run_fibers", "ww::run_sanitized")
         replaced.append(Edit(start, end, text))

@@ -324,6 +324,11 @@ class _Reader:
             return self.expr(inits[-1]), False
         if bare.startswith(("(", "{")):
             return Expr("other", self.pieces(at + len(tail) - len(tail.lstrip()), end, inits), line), True
+        if bare.startswith(")"):  # `float (*rows)[8] = sums;`, `float (*call)(float) = f;`
+            what = re.match(r"\)\s*((\[[^\[\]]*\]\s*)+|\([^()]*\)\s*)(=|$)", bare)
+            if what is None or (what[3] and not inits):
+                raise DoesNotApply(line, "such a pointer to an array or a function")
+            return (self.expr(inits[-1]), False) if what[3] else (None, False)
         return None, False
 
     # --- expressions --------------------------------------------------------------------------------------------------------------

@@ -129,6 +129,15 @@ def test_an_array_that_is_not_written_whole_stays_where_it_is(change: tuple[str,
     assert "left_t" in written(TILE.replace("i < 4; ++i) left[i]", "i < 3; ++i) left[i]").replace(*change))
 
 
+def test_tiles_with_another_name_stay_where_it_finds_them() -> None:
+    head = TILE.partition("for (int at = 0")[0]
+    assert "ww::join_tiles<" in written(TILE, (64, 1, 1))
+    for other in ("float* p = sums[0];", "float* p; p = sums[1] + m;"):
+        use = "p[2] += 1;"
+        changed = TILE.replace(head, head + other + " ", 1).replace("__syncthreads();\n  }", f"__syncthreads(); {use} }}")
+        assert use in changed and "ww::join_tiles<" not in written(changed, (64, 1, 1)), other
+
+
 def test_tiles_that_a_function_is_given_are_those_of_the_kernel() -> None:
     multiply = "template <int M, int N> __device__ void multiply(float* s, const float* l, const float* r) { for (int k = 0; k < 4; ++k) for (int i = 0; i < M; ++i) for (int j = 0; j < N; ++j) s[i * N + j] += l[i] * r[k * N + j]; }\n"  # noqa: E501
     kernel = "__global__ void k(const float* a, float* out) { float s[32] = {}, l[4]; for (int t = 0; t < 3; ++t) { for (int i = 0; i < 4; ++i) l[i] = a[t * 4 + i]; multiply<4, 8>(s, l, a); __syncthreads(); } for (int i = 0; i < 32; ++i) out[threadIdx.x * 32 + i] = s[i]; }"  # noqa: E501

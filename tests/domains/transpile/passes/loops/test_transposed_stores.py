@@ -128,6 +128,18 @@ def test_answers_are_those_of_fibers_to_the_bit() -> None:
     assert agree(3, 12)
 
 
+@pytest.mark.compiler
+def test_a_value_that_each_thread_keeps_over_barriers_is_read_where_a_four_needs_it() -> None:
+    body = ("if (threadIdx.x == 0) s[1][0] = m; __syncthreads(); const int b = s[1][0]; "
+            + PLAIN_FORM.replace("[threadIdx.x];", "[threadIdx.x + b];").replace(REST, REST + " out[300 + threadIdx.x] = b;"))  # fmt: skip
+    assert "ww::load_fours<apart>(" in written(body)
+    a = np.arange(1024, dtype=np.float32)
+    seen, expected = (np.zeros(512, np.float32) for _ in range(2))
+    program({"k": body}, {"k": (128, 1, 1)}).load(PLAIN)["k"][1, (128, 1, 1)](a, seen, 3, 5)
+    program({"k": body}, {"k": (128, 1, 1)}, "fibers").load(PLAIN)["k"][1, (128, 1, 1)](a, expected, 3, 5)
+    assert np.array_equal(seen, expected) and seen[300] == 5
+
+
 @pytest.mark.slow
 @pytest.mark.compiler
 @pytest.mark.parametrize("seed", range(10, 14))

@@ -15,7 +15,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.analysis import tiles
+from warpwright.domains.transpile.analysis import regions, tiles
 from warpwright.domains.transpile.analysis.regions import Plan, used
 from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.integers import literal
@@ -60,7 +60,10 @@ class Tiles:
         return f"ww::{'part' if back else 'join'}_tiles<{self.length}, {size}>((float*){var.name}_t, dim_x * dim_y * dim_z);"
 
     def is_alone(self, stmts: Sequence[Stmt], plan: Plan) -> bool:
-        """Say whether the threads' tiles appear in the statements nowhere but in the loop."""
+        """Say whether the threads' tiles appear in the statements nowhere but in the loop, and have no other name that may: `float* p = sums;`."""
+        every = [*regions.all_stmts(plan.nodes), *plan.hoisted, *(s for key, s in plan.facts.declared.items() if key in plan.recomputed)]
+        if not tiles.used_by_element([s for s in every if not (isinstance(s, Declare) and s.var.key == self.sums)], plan.variables[self.sums]):
+            return False
         names = [sum(e.var == self.sums for e in ir.expressions(tuple(part))) for part in (stmts, (self.loop,))]
         return names[0] == names[1] and not any(isinstance(s, Declare) and s.var.key == self.sums for s in ir.walk(tuple(stmts)))
 
