@@ -162,7 +162,7 @@ def test_what_depends_on_more_than_the_last_state(name: str) -> None:
                 states.append(h)
             return torch.stack(states, 1)
 
-    assert not list(LoopsCuda().sites(captured(Coupled(), *_given((3, 200, 8)))))
+    assert not list(LoopsCuda().sites(captured(Coupled(), *_given((3, 80, 8)))))
 
 
 def test_what_is_read_within_a_step_keeps_the_loop() -> None:
