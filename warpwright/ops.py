@@ -73,19 +73,28 @@ class Prepared:
         self.refresh()
 
     def refresh(self) -> None:
-        """Cut `source` again, on the current stream."""
-        self._seen = _state(self.source)
+        """Cut `source` again, on the current stream: into the same memory where it has not moved, so that a CUDA graph goes on to read there."""
+        before, self._seen = self._seen, _state(self.source)
         usable = _on_hopper(self.source) and SHORTEST <= self.source.shape[0] <= LONGEST and self.source.shape[1] > 0
         if not usable:
             self.slices = None
             return
         with torch.cuda.device(self.source.device):
-            self.slices = int8_product.cut(self.source.detach().T)
+            if self.slices is None or before[0] != self._seen[0] or not _lies_in(self.slices.source, self.source):
+                self.slices = int8_product.cut(self.source.detach().T)
+            else:
+                int8_product.fill(self.slices)
 
-    def refresh_if_changed(self) -> None:
-        """Refresh when the source lies elsewhere or has been written since; writes that bypass torch's version counter are not seen."""
+    def current(self) -> SlicedMatrix | None:
+        """Return the slices, cut again where the source lies elsewhere or was written since; writes past torch's version counter are not seen.
+
+        What a CUDA graph captures is not done until it is replayed: a changed source is cut in the graph, at each replay, and nothing is kept.
+        """
         if _state(self.source) != self._seen:
+            if _captures(self.source):
+                return int8_product.cut(self.source.detach().T)
             self.refresh()
+        return self.slices
 
 
 def prepare(b: torch.Tensor) -> Prepared:
@@ -192,8 +201,7 @@ def _cutting(rows: torch.Tensor, costs: Costs) -> float:
 def _sliced(a: torch.Tensor, b: torch.Tensor | Prepared) -> torch.Tensor:
     left = SlicedMatrix(a)
     if isinstance(b, Prepared):
-        b.refresh_if_changed()
-        right = b.slices
+        right = b.current()
         int8_product.fill(left)
     else:
         right = SlicedMatrix(b.detach().T)
@@ -219,6 +227,14 @@ def _check(name: str, x: torch.Tensor) -> None:
 
 def _on_hopper(x: torch.Tensor) -> bool:
     return x.is_cuda and torch.version.hip is None and torch.cuda.get_device_capability(x.device) == (9, 0)
+
+
+def _lies_in(view: torch.Tensor, x: torch.Tensor) -> bool:
+    return view.untyped_storage().data_ptr() == x.untyped_storage().data_ptr()
+
+
+def _captures(x: torch.Tensor) -> bool:
+    return x.is_cuda and torch.cuda.is_current_stream_capturing()
 
 
 def _state(x: torch.Tensor) -> tuple[int, int]:

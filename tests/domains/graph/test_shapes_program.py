@@ -65,3 +65,24 @@ def test_parts_have_a_program_for_each_shape_too(tmp_path: Path) -> None:
             for factor in (1.0, -1.0):
                 x = factor * torch.rand(size, 16)
                 torch.testing.assert_close(new(x)[0], old(x)[0])
+
+
+@pytest.mark.parametrize("text", [MODEL, BRANCHES], ids=["calls", "parts"])
+def test_one_refresh_is_of_every_program(tmp_path: Path, text: str) -> None:
+    declared, width = (DECLARED, 4) if text is MODEL else ('[{"x": [6, 16]}, {"x": [3, 16]}]', 16)
+    space = graph.space(models.task(tmp_path, text, shapes=declared, mode="eval"))
+    names = load(space.candidate(simplified(space)).source.text)
+    old, new = names["Model"](width).eval(), names["ModelNew"](width).eval()
+    sizes = (2, 1, 9, 3) if text is MODEL else (6, 3)
+    inputs = [torch.rand(size, 3, 4) if text is MODEL else torch.rand(size, 16) for size in sizes]
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for x in inputs:
+            new(x)
+        for parameter in new.parameters():
+            if parameter.dim() > 1:  # at none of the places that are looked at on a CPU
+                parameter.data.view(-1)[2] -= 3.0
+        new.refresh()
+        old.load_state_dict(new.state_dict())
+        for x in inputs:
+            torch.testing.assert_close(new(x), old(x))

@@ -87,7 +87,7 @@ class _Watch:
         self.numbers += [(_operator.attrgetter(*names), itself) for names in [_Watch.numbers_of(model)] if names]
         self.values = [get(own) for get, own in self.numbers]
         self.verified, self.altered, self.recorded = verified, "", None
-        self.stamp, self.unlike, self.folds, self.results = None, "", None, ()
+        self.stamp, self.unlike, self.folds, self.captured, self.results = None, "", None, False, ()
         if verified is None:
             return
         self.altered = _Watch.how_altered(model)
@@ -294,6 +294,9 @@ class _Watch:
         """Return function(state), computed anew when a tensor of the state is another one, has moved or was written.
 
         Writes through .data are seen on the CPU, by three words of each tensor; on a GPU, or from another process, call refresh() after them.
+
+        What a caller's CUDA graph captures is not computed until that is replayed, so it is not kept. What is kept and was given to such a graph is
+        computed anew in its place: the graph goes on to read there.
         """
         tensors = [held[name] for held, name in self.sources]
         stamp = None if any(t.is_inference() for t in tensors) else [_Watch.steps, *((id(t), t.data_ptr(), t._version) for t in tensors)]
@@ -302,8 +305,36 @@ class _Watch:
             words = [word for t in tensors for word in _Watch.words(t)] if stamp is not None else []
             seen = [word.value for word in words]
             with torch.inference_mode(False), torch.no_grad():  # a later call may be made outside of inference mode
-                folds = self.folds = (stamp, words, seen, function(*tensors), tensors, [t.detach() for t in tensors])
+                made = function(*tensors)
+                if _captures(tensors):
+                    return made
+                if self.captured and folds is not None:
+                    made = _Watch.written_over(folds[3], made, folds[5])
+                folds = self.folds = (stamp, words, seen, made, tensors, [t.detach() for t in tensors])
+        elif _captures(tensors):
+            self.captured = True
         return folds[3]
+
+    @staticmethod
+    def refresh(model):
+        """Have what was folded computed anew by the next calls: of all programs of the model, one for each kind of call, and of its parts."""
+        for part in model.modules():
+            for kept in part.__dict__.values():
+                if isinstance(kept, _Watch) and kept.folds is not None:
+                    kept.folds = (None, *kept.folds[1:])
+
+    @staticmethod
+    def written_over(kept, made, sources):
+        """Return what was made, in the memory of what was kept before, where that is of the same form and no tensor of the state."""
+        state = {t.untyped_storage().data_ptr() for t in sources}
+
+        def form(t):
+            return t.shape, t.stride(), t.dtype, t.device
+
+        return tuple(
+            old.copy_(new) if form(old) == form(new) and old.untyped_storage().data_ptr() not in state else new
+            for old, new in zip(kept, made, strict=True)
+        )
 
     @staticmethod
     def words(tensor):
@@ -313,6 +344,11 @@ class _Watch:
         word = _ctypes.c_uint64 if tensor.nbytes >= 8 else _ctypes.c_uint8
         size, start = _ctypes.sizeof(word), tensor.data_ptr()
         return [word.from_address(start + place) for place in {0, tensor.nbytes // 2 // size * size, tensor.nbytes - size}]
+
+
+def _captures(tensors):
+    """Is what is launched now captured by a CUDA graph?"""
+    return tensors[0].is_cuda and torch.cuda.is_current_stream_capturing()
 
 
 def _stepped(*_):
@@ -403,12 +439,12 @@ class ModelNew(Model):
         return super()._apply(*args, **kwargs)
 
     def folded(self):
-        """Return folded(state), computed anew when the state has changed."""
+        """Return folded(state), computed anew when the state has changed; for a CUDA graph of yours that holds a call, call it after a change."""
         return _Watch.of(self, VERIFIED).folded(folded)
 
     def refresh(self):
-        """Forget the folded values."""
-        self.__dict__.pop(VERIFIED.get("watch", "_watch"), None)
+        """Have the folded values computed anew, by the next calls: call it after writes through .data."""
+        _Watch.refresh(self)
 
 
 

@@ -82,6 +82,13 @@ def forward(count: int, nested: bool, call: str, chained: bool = False) -> list[
     ]
 
 
+REFRESH = '''
+    def refresh(self):
+        """Have the folded values computed anew, by the next calls: call it after writes through .data."""
+        _Watch.refresh(self)
+'''
+
+
 def class_tail(folds: bool, chained: bool = False) -> list[str]:
     """Return the other methods of ModelNew."""
     other = " or super().fits(leaves)" if chained else ""
@@ -98,13 +105,9 @@ def class_tail(folds: bool, chained: bool = False) -> list[str]:
     if folds:
         text += '''
     def folded(self):
-        """Return folded(state), computed anew when the state has changed."""
+        """Return folded(state), computed anew when the state has changed; for a CUDA graph of yours that holds a call, call it after a change."""
         return _Watch.of(self, VERIFIED).folded(folded)
-
-    def refresh(self):
-        """Forget the folded values."""
-        self.__dict__.pop(VERIFIED.get("watch", "_watch"), None)
-'''
+''' + REFRESH
     return [*text.strip("\n").split("\n"), "", ""]
 
 
@@ -181,6 +184,7 @@ class _Recorded:
             if stamp != self.stamp:
                 if _elsewhere(state):
                     return function(*inputs, *state)
+                self.stamp = None  # where recording fails, the inputs are new ones and the graph is an old one, or none
                 self.record(function, inputs, state, written)
                 self.stamp = stamp
             for own, given in zip(self.inputs, inputs):

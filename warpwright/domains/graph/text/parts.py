@@ -104,7 +104,8 @@ def _model(ir: Assembly, original: Original) -> list[str]:
         lines += [*imported, f'{name} = _named({_chain(number, piece, base)}, "{name}")', ""]
         places += [f"    {path!r}: ({base}, {name})," for path in piece.paths]
     lines += ["PIECES = {", *places, "}", "", "", "class ModelNew(Model):", f'    """{OF_PARTS}"""', "", *constructor(original)]
-    return [*lines, "        _place(self, PIECES)", "", ""]
+    folds = any(program.scheduled("fold_parameters") for program in ir.programs())
+    return [*lines, "        _place(self, PIECES)", *([template.REFRESH.rstrip("\n")] if folds else []), "", ""]
 
 
 def _chain(number: int, piece: Piece, base: str) -> str:
