@@ -19,7 +19,7 @@ from warpwright.tasks import taskfile
 from warpwright.timing import counting
 
 TASKS = sorted(Path(__file__).with_name("tasks").glob("*.py"))
-BY_VALUES = {"csr_product", "cumulative_norm", "experts", "kept_rows"}
+BY_VALUES = {"csr_product", "cumulative_norm", "experts", "kept_rows", "loss_and_count"}
 """Tasks whose forward looks at values: a counter of batches, which rows an expert has or a mask keeps. Meta tensors
 have none, and sparse ones no storage."""
 

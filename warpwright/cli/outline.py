@@ -26,7 +26,7 @@ VERBS = {
     "mcp": "Serve a task's evaluator to coding agents, by the Model Context Protocol.",
     "export": "Write a task as another system's folder, with our evaluator in it.",
     "collect": "Run searches over tasks and write what became of each recipe, as rows that a policy learns from; or merge such files.",
-    "train": "Train a policy in three stages as a config says; what was killed goes on where it was.",
+    "train": "Train a policy in three stages as a config says; what was killed goes on where it was. Or learn a cost model from collected rows.",
     "doctor": "Look at the machine.",
     "completion": "Print what a shell reads to complete the command's words.",
     "transpile": "Translate a CUDA file to C++ that needs no GPU.",

@@ -66,6 +66,7 @@ __device__ __forceinline__ float number(unsigned char x) { return (float)x; }
 __device__ __forceinline__ void put(float* p, float x) { *p = x; }
 __device__ __forceinline__ void put(bf16* p, float x) { p->bits = (unsigned short)upper(x); }
 __device__ __forceinline__ void put(f16* p, float x) { p->bits = (unsigned short)to_half(x); }
+__device__ __forceinline__ void put(long long* p, int x) { *p = x; }
 
 // A vector of `width` elements at an address that is a multiple of its size; store_past does not keep it in L2.
 template <int width>
@@ -234,6 +235,13 @@ __device__ __forceinline__ Moments moments(double sum, double squares, double co
     made.mean = (float)(sum / count);
     made.m2 = (float)(m2 < 0 ? 0 : m2);
     return made;
+}
+// The largest of some x, and the first place where it stands, as torch has it: NaN is the largest, and zeros of either sign are equal.
+__device__ __forceinline__ void first(float& top, int& place, float x, int at) {
+    const bool missing = top != top, before = at < place;
+    const bool taken = x != x ? !missing || before : !missing && (x > top || (x == top && before));
+    top = taken ? x : top;
+    place = taken ? at : place;
 }
 // The maximum of some x, and the sum of exp(x - maximum); relative to 0 where the maximum is not finite.
 __device__ __forceinline__ void join(float& top, float& total, float other_top, float other_total) {

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import fx
 
-from warpwright.domains.graph.cpp import resampling, sums
-from warpwright.domains.graph.cpp.program import FLOAT, FLOATS, MASK, Axes, Program, Unsupported, Value
+from warpwright.domains.graph.cpp import firsts, resampling, sums
+from warpwright.domains.graph.cpp.program import FLOAT, FLOATS, MASK, PLACE, Axes, Program, Unsupported, Value
 from warpwright.domains.graph.ir import argument, aten, is_tensor, shape, value
 
 Builder = Callable[[Program, fx.Node], Value]
@@ -119,6 +119,8 @@ def _masked_fill(p: Program, node: fx.Node) -> Value:
 
 def _convert(p: Program, node: fx.Node) -> Value:
     x = p.read(node.args[0], p.axes_of_result(node, node.args))
+    if x.type == PLACE:
+        raise Unsupported("arithmetic on the index of an element")
     if value(node).dtype in FLOATS:
         return p.op("pick({0}, splat(1.f), splat(0.f))", x, type=FLOAT) if x.type == MASK else x
     if value(node).dtype == torch.bool:
@@ -227,10 +229,23 @@ def _reduction(p: Program, node: fx.Node) -> Value:
         result = p.op("vsqrt({0})", result) if name == "std" else result
     elif name == "linalg_vector_norm":
         result = _norm(p, x, dims, argument(node, "ord"))
+    elif name in firsts.EXTREMES and (known := firsts.known(p, x, dims, least=name in ("amin", "min"))) is not None:
+        result = firsts.extreme(p, known, x)
     else:
         result = p.reduce({"sum": "Sum", "mean": "Sum", "amax": "Max", "max": "Max", "amin": "Min", "min": "Min"}[name], x, dims)
         result = p.op("{0} / {1}", result, p.const(p.count(x, dims))) if name == "mean" else result
     return _dropped(p, result, dims, _keep(node))
+
+
+def _first(p: Program, node: fx.Node) -> Value:
+    """argmax, argmin: the first index of the largest or smallest element."""
+    x = _source(p, node)
+    dims = list(range(len(x.axes))) if argument(node, "dim") is None else [argument(node, "dim") % len(x.axes)]
+    if p.count(x, dims) >= 2**31:
+        raise Unsupported("places past 2^31")
+    if not firsts.is_exact(node.args[0], p.members):
+        raise Unsupported("an index that follows from how a call rounds")
+    return _dropped(p, p.part(firsts.first(p, x, dims, least=_name(node) == "argmin"), "place"), dims, _keep(node))
 
 
 def _norm(p: Program, x: Value, dims: list[int], order: float) -> Value:
@@ -466,6 +481,7 @@ _GROUPS: tuple[tuple[Builder, tuple[Any, ...]], ...] = (
         aten.sum.dim_IntList, aten.sum.default, aten.mean.dim, aten.mean.default, aten.amax.default, aten.amin.default, aten.max.default,
         aten.min.default, aten.logsumexp.default, aten.var.correction, aten.std.correction, aten.linalg_vector_norm.default,
     )),
+    (_first, firsts.INDICES),
     (_softmax, (aten.softmax.int, aten.log_softmax.int)),
     (_layer_norm, (aten.layer_norm.default, aten.rms_norm.default)),
     (_group_norm, (aten.group_norm.default, aten.instance_norm.default)),
@@ -490,7 +506,7 @@ PARTS = (aten.cat.default, aten.concat.default, aten.pad.default, aten.constant_
 MOVES = (*PARTS, aten.roll.default, aten.embedding.default, aten.index_select.default, aten.index.Tensor, aten.gather.default)
 """Calls that only put elements in other places. Kernels for a GPU take them in."""
 GPU_ONLY = frozenset((
-    *MOVES, *resampling.RESAMPLED, *sums.SUMS,
+    *MOVES, *resampling.RESAMPLED, *sums.SUMS, *firsts.INDICES,
     *(getattr(aten, name).default for name in ("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "erfc")),
     *(getattr(aten, name).default for name in ("exp2", "log2", "log10", "round", "floor", "ceil", "trunc")),
 ))  # fmt: skip

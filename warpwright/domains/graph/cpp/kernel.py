@@ -125,11 +125,15 @@ class Fused:
         """The parameters of the generated function."""
         return [f"a{i}" for i in range(len(self.sources))]
 
+    @property
+    def summary(self) -> str:
+        """The names of the calls that it replaces."""
+        called = [node.target for node in self.calls.nodes if node.op == "call_function" and node.target is not operator.getitem]
+        return ", ".join(str(getattr(target, "overloadpacket", target)).split(".")[-1] for target in called)
+
     def opening(self, unavailable: str) -> list[str]:
         """Return the function's first lines, with the same calls in torch where there is no kernel (`unavailable`, in Python)."""
-        called = [node.target for node in self.calls.nodes if node.op == "call_function" and node.target is not operator.getitem]
-        ops = ", ".join(str(getattr(target, "overloadpacket", target)).split(".")[-1] for target in called)
-        lines = [f"def {self.__name__}({', '.join(self.names)}):", f'    """{ops}: one pass over memory."""', f"    if {unavailable}:"]
+        lines = [f"def {self.__name__}({', '.join(self.names)}):", f'    """{self.summary}: one pass over memory."""', f"    if {unavailable}:"]
         return [*lines, *(f"        {line}" for line in _fallback(self.calls, self.laid))]
 
     def python_text(self) -> str:

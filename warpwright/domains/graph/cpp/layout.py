@@ -144,6 +144,8 @@ def _ordered(program: Program, tables: Sequence[Mapping[int, int]], order: Seque
     loops = [
         Loop(program.sizes[axis], axis in reduced, tuple(table.get(axis, 0) for table in tables), axis if axis in apart else -1) for axis in order
     ]
+    if any(v.text == "First" for v in program.values) and (places := [axis for axis in order if axis in reduced]) != sorted(places):
+        raise Unsupported("an index of elements that are met in another order")
     loops = loops or [Loop(1, bool(reduced), (0,) * len(tables))]
     loops = joined(loops)
     outer = tuple(loop for loop in loops if not loop.reduced)

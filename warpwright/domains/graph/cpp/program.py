@@ -21,7 +21,8 @@ from warpwright.domains.graph.ir import aten, is_op, is_tensor, shape, value
 Axes = tuple[tuple[int, ...], ...]
 """For each dimension of a tensor the axes over which it runs, outermost first; () for a dimension of size 1."""
 
-FLOAT, MASK = "f", "m"
+FLOAT, MASK, PLACE = "f", "m", "i"
+"""Types of values: float32, bool, and the index of an element among those that a reduction joins."""
 FLOATS = (torch.float32, torch.bfloat16, torch.float16)
 """Types that are computed with in float32; what is rounded to a half between calls is not, within a kernel. Which a language writes, it says."""
 
@@ -65,7 +66,8 @@ class Value:
 
     number: int
     kind: str
-    """load, const, op, reduce, part (the mean or the sum of squares of a reduction of kind Moments) or place (a function of an index)."""
+    """load, const, op, reduce, part (the mean or the sum of squares of a reduction of kind Moments, the value or the index of one of kind First) or
+    place (a function of an index)."""
     text: str
     """An op's C++ expression, with {0}, {1} ... for its arguments; a reduction's C++ type; a const's digits; a part's member."""
     args: tuple[Value, ...]
@@ -137,7 +139,7 @@ class Program:
         return tuple(joined)
 
     def reduce(self, kind: str, x: Value, dims: Sequence[int]) -> Value:
-        """Return a reduction (Sum, Max, Min or Moments) over some dimensions of `x`, which are kept with size 1."""
+        """Return a reduction (Sum, Max, Min, Moments or First) over some dimensions of `x`, which are kept with size 1."""
         if self.frame:
             raise Unsupported("a reduction of a part")
         axes = frozenset(a for d in dims for a in x.axes[d])
@@ -151,9 +153,9 @@ class Program:
         return self._new("reduce", kind, (x,), kept)
 
     def part(self, moments: Value, member: str) -> Value:
-        """Return the mean (`mean`) or the sum of squared differences (`m2`) of a Moments reduction."""
-        part = self._new("part", member, (moments,), moments.axes)
-        return part
+        """Return the mean (`mean`) or the sum of squared differences (`m2`) of a Moments reduction; the value (`top`) or the index (`place`) of a
+        First one."""
+        return self._new("part", member, (moments,), moments.axes, type=PLACE if member == "place" else FLOAT)
 
     def count(self, x: Value, dims: Sequence[int]) -> int:
         """Return how many elements a reduction of `x` over `dims` joins."""

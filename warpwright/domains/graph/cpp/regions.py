@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import fx
 
+from warpwright.domains.graph.cpp import firsts
 from warpwright.domains.graph.cpp.calls import BUILDERS, COPIES, MOVES, VIEWS
 from warpwright.domains.graph.cpp.kernel import Fused, Kernel, Unsupported, build
 from warpwright.domains.graph.cpp.program import Program
@@ -61,8 +62,10 @@ class _Grown:
         return list(self.of.values())
 
     def take(self, node: fx.Node) -> None:
-        """Join a call to the newest region that it reads and can be one with, and others that it reads to that; or begin one."""
-        for number in sorted(self._read_by(node), reverse=True):
+        """Join a call to the newest region that it reads (or that finds an index in what it reads) and can be one with, and others that it reads to
+        that; or begin one."""
+        beside = {self.owner[other] for other in firsts.beside(node) if other in self.owner}
+        for number in sorted(self._read_by(node) | beside, reverse=True):
             if self._one([*self.of[number], node]):
                 self._put(number, [*self.of[number], node])
                 self._absorb(number, node)

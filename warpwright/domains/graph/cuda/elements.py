@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from warpwright.domains.graph.cpp.program import MASK, Value
+from warpwright.domains.graph.cpp.program import FLOAT, MASK, PLACE, Value
 from warpwright.domains.graph.cuda.addresses import Addresses
 from warpwright.domains.graph.cuda.joins import added
 from warpwright.domains.graph.cuda.plan import TYPES
 from warpwright.domains.graph.ir import value
 
+KINDS = {FLOAT: "float", MASK: "bool", PLACE: "int"}
+"""Type of a value -> that of its variable."""
 BANKS = 32
 """Of shared memory, each four bytes wide."""
 
@@ -21,12 +23,12 @@ class Elements(Addresses):
     """Sums of exponentials whose thread's maximum is known before."""
 
     def _op(self, v: Value) -> str:
-        kind = "bool" if v.type == MASK else "float"
+        kind = KINDS[v.type]
         if v.kind == "place":
             [dim] = [dim for dim in v.axes if dim]
             return f"const {kind} v{v.number} = {v.text.format(self._index_of(dim, 'e'))};"
-        if v.kind == "part" and v.args[0].text == "Online":
-            return f"const float v{v.number} = r{v.args[0].number}_{('top', 'total').index(v.text)};"
+        if v.kind == "part" and v.args[0].text in ("Online", "First"):
+            return f"const {kind} v{v.number} = r{v.args[0].number}_{int(v.text != 'top')};"
         if v.kind == "part":
             return f"const float v{v.number} = m{v.args[0].number}.{v.text};"
         text = v.text.format(*(f"({a.text})" if a.kind == "const" else f"v{a.number}" for a in v.args))
@@ -41,7 +43,7 @@ class Elements(Addresses):
             if v.kind == "load":
                 test = self._inside(v.operand)
                 lines.append(f"const float v{v.number} = {f'{test} ? ' if test else ''}number(*p{v.operand}){' : 0.f' if test else ''};")
-            elif v.kind == "reduce" and v.text == "Online":
+            elif v.kind == "reduce" and v.text in ("Online", "First"):
                 continue
             elif v.kind == "reduce" and v.text == "Moments":
                 lines.append(f"const Moments m{v.number} = moments(r{v.number}_0, r{v.number}_1, {self.plan.length}.0);")
@@ -63,12 +65,13 @@ class Elements(Addresses):
         packs = [r for r in reductions if r.text == "Online" and r not in self.topped]
         lines += [f"float t{r.number} = 0.f;" for r in sums] + [f"float t{r.number}[{width}];" for r in packs]
         inner = [self._element(v, phase, kept) for v in values]
+        place = "k + e" if width > 1 else "k"
         for r in reductions:
             text = self._name(r.args[0])
             if r in self.topped:
                 inner.append(f"r{r.number}_1 += vexp({text} - h{r.number});")
                 continue
-            inner.append(f"t{r.number} += {text};" if r in sums else f"t{r.number}[e] = {text};" if r in packs else added(r, text))
+            inner.append(f"t{r.number} += {text};" if r in sums else f"t{r.number}[e] = {text};" if r in packs else added(r, text, place))
         inner += [f"y{self.tensor(v)}[e] = v{v.number};" for v in results]
         lines += ["#pragma unroll", f"for (int e = 0; e < {width}; ++e) {{", *(f"    {line}" for line in inner), "}"]
         lines += [f"r{r.number}_0 += (double)t{r.number};" for r in sums]

@@ -9,11 +9,11 @@ from warpwright.domains.graph.cpp.phases import Phases
 from warpwright.domains.graph.cpp.program import Value
 from warpwright.domains.graph.cuda.plan import Plan
 
-SLOTS = {"Sum": 1, "Moments": 2, "Max": 1, "Min": 1, "Online": 2}
+SLOTS = {"Sum": 1, "Moments": 2, "Max": 1, "Min": 1, "Online": 2, "First": 2}
 """Doubles of a reduction's partial result."""
-EMPTY = {"Sum": ("0.0",), "Moments": ("0.0", "0.0"), "Max": ("-INF",), "Min": ("INF",), "Online": ("-INF", "0.f")}
+EMPTY = {"Sum": ("0.0",), "Moments": ("0.0", "0.0"), "Max": ("-INF",), "Min": ("INF",), "Online": ("-INF", "0.f"), "First": ("-INF", "0x7fffffff")}
 _JOIN = {"Sum": "{0} + {1}", "Moments": "{0} + {1}", "Max": "vmax({0}, {1})", "Min": "vmin({0}, {1})"}
-_FLOATS = ("Max", "Min", "Online")
+_FLOATS = ("Max", "Min", "Online", "First")
 """Reductions whose parts are floats."""
 
 
@@ -30,7 +30,7 @@ class Joins(Phases):
 
     def accumulators(self, r: Value) -> list[str]:
         """Return the lines that declare a reduction's variables, as before its first element."""
-        return [f"{_type(r)} r{r.number}_{i} = {empty};" for i, empty in enumerate(EMPTY[r.text])]
+        return [f"{_type(r, i)} r{r.number}_{i} = {empty};" for i, empty in enumerate(EMPTY[r.text])]
 
     def group_joined(self, reductions: Sequence[Value], room: str) -> list[str]:
         """Return lines after which every thread of a group has the group's result."""
@@ -44,8 +44,8 @@ class Joins(Phases):
         warps = shape.group // 32
         if warps <= 1:
             return lines
-        names = [(r, name) for r in reductions for name in names_of(r)]
-        lines += [f"__shared__ {_type(r)} {room}{name}[{warps}];" for r, name in names]
+        names = [(_type(r, i), name) for r in reductions for i, name in enumerate(names_of(r))]
+        lines += [f"__shared__ {kind} {room}{name}[{warps}];" for kind, name in names]
         lines += ["if (threadIdx.x % 32 == 0) {", *(f"    {room}{name}[threadIdx.x / 32] = {name};" for _, name in names), "}", "__syncthreads();"]
         lines += [f"{name} = {room}{name}[threadIdx.x % {warps}];" for _, name in names]
         return lines + self._shuffled(reductions, warps)
@@ -62,8 +62,8 @@ class Joins(Phases):
 
     def _columns_joined(self, reductions: Sequence[Value], room: str) -> list[str]:
         shape = self.plan
-        names = [(r, name) for r in reductions for name in names_of(r)]
-        lines = [f"__shared__ {_type(r)} {room}{name}[{shape.block}];" for r, name in names]
+        names = [(_type(r, i), name) for r in reductions for i, name in enumerate(names_of(r))]
+        lines = [f"__shared__ {kind} {room}{name}[{shape.block}];" for kind, name in names]
         lines += [*(f"{room}{name}[threadIdx.x] = {name};" for _, name in names), "__syncthreads();"]
         lines += [f"{name} = {room}{name}[column];" for _, name in names]
         steps = [step for r in reductions for step in _join(r, [f"{room}{name}[j * {shape.per_block} + column]" for name in names_of(r)])]
@@ -91,7 +91,7 @@ class Joins(Phases):
 
     def parts_joined(self, reductions: Sequence[Value]) -> list[str]:
         """Return lines that join the results of a row's parts."""
-        steps = [step for r in reductions for step in _join(r, [f"({_type(r)})__ldcg(&{self._slot(r, i, 'j')})" for i in range(SLOTS[r.text])])]
+        steps = [step for r in reductions for step in _join(r, [f"({_type(r, i)})__ldcg(&{self._slot(r, i, 'j')})" for i in range(SLOTS[r.text])])]
         if self.plan.together:  # each warp joins them for itself
             lines = [f"for (int j = threadIdx.x % 32; j < {self.plan.parts}; j += 32) {{", *(f"    {line}" for line in steps), "}"]
             return lines + self._shuffled(reductions, 32)
@@ -99,8 +99,8 @@ class Joins(Phases):
         return lines + self.group_joined(reductions, "j")
 
 
-def _type(r: Value) -> str:
-    return "float" if r.text in _FLOATS else "double"
+def _type(r: Value, slot: int) -> str:
+    return "int" if r.text == "First" and slot == 1 else "float" if r.text in _FLOATS else "double"
 
 
 def _scaled_once(r: Value, width: int) -> list[str]:
@@ -124,12 +124,16 @@ def _join(r: Value, others: Sequence[str]) -> list[str]:
     """Return the lines that join another partial result to this one."""
     if r.text == "Online":
         return [f"join(r{r.number}_0, r{r.number}_1, {others[0]}, {others[1]});"]
+    if r.text == "First":
+        return [f"first(r{r.number}_0, r{r.number}_1, {others[0]}, {others[1]});"]
     return [f"{name} = {_JOIN[r.text].format(name, other)};" for name, other in zip(names_of(r), others, strict=True)]
 
 
-def added(r: Value, text: str) -> str:
-    """Return the statement that adds an element to a reduction."""
+def added(r: Value, text: str, place: str) -> str:
+    """Return the statement that adds an element, the one at `place` of those that are joined, to a reduction."""
     name = f"r{r.number}"
+    if r.text == "First":
+        return f"first({name}_0, {name}_1, {text}, (int)({place}));"
     if r.text == "Moments":
         return f"{name}_0 += (double){text}; {name}_1 += (double){text} * (double){text};"
     if r.text == "Sum":

@@ -12,7 +12,7 @@ from torch import fx
 from warpwright import templates
 from warpwright.domains.graph.cpp.kernel import Fused
 from warpwright.domains.graph.cpp.program import FLOATS, Program
-from warpwright.domains.graph.cuda import digits, histogram, scans, select, sorts, top_k, windows
+from warpwright.domains.graph.cuda import digits, histogram, recurrences, scans, select, sorts, top_k, windows
 from warpwright.domains.graph.cuda.generate import generate
 from warpwright.domains.graph.cuda.placement import CONTIGUOUS, arranged
 from warpwright.domains.graph.cuda.plan import DEFAULT, Tuning
@@ -118,6 +118,25 @@ class ScanKernel(CudaKernel):
         self.placement, self.laid = CONTIGUOUS, {}
         self.generated = scans.generate(scan, name)
         self.text = self.generated.text
+
+
+class RecurrenceKernel(CudaKernel):
+    """The kernel of a loop over time."""
+
+    def __init__(self, name: str, node: fx.Node) -> None:
+        loop = recurrences.read(node)
+        assert loop is not None, "the technique takes no other"
+        operands: Any = SimpleNamespace(operands=[(tensor, ()) for tensor in loop.sources], outputs=[(node, None)], sums={}, reduced=None)
+        super(CudaKernel, self).__init__(name, operands, loop.calls)
+        self.steps = len(loop.states)
+        self.placement, self.laid = CONTIGUOUS, {}
+        self.generated = recurrences.generate(loop, name)
+        self.text = self.generated.text
+
+    @property
+    def summary(self) -> str:
+        """How many steps there are: their calls are many."""
+        return f"{self.steps} steps of a loop over time"
 
 
 class CallKernel(CudaKernel):

@@ -33,6 +33,16 @@ def _repeats(ir: GraphIR) -> Iterable[tuple[fx.Node, fx.Node]]:
             yield earlier, node
 
 
+def merged(ir: GraphIR) -> GraphIR:
+    """Return the IR with every repeated call replaced by the earlier one."""
+    e = edit(ir)
+    while repeats := list(_repeats(e.ir)):
+        for earlier, later in repeats:
+            e.replace(later, earlier)
+            e.graph.erase_node(later)
+    return e.finish()
+
+
 class _CommonSubexpression:
     """a = f(x); b = f(x) -> b = a. Last among the rewrites: some of them want a linear map of their own to simplify."""
 
