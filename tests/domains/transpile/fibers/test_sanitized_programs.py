@@ -138,3 +138,37 @@ def test_a_kernel_that_the_host_calls_as_a_function_does_nothing() -> None:
     program = executable(transpile.compile_text(text, "values.cu", host=True, sanitize=True).source)
     done = subprocess.run([program], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+THREADS = """
+#include <thread>
+#include <vector>
+__global__ void more(float* x) { x[threadIdx.x] += 1; }
+struct Kept {  // made before anything is allocated, so taken apart last
+  float* p = nullptr;
+  ~Kept() { cudaFree(p); for (int i = 0; i < 40; ++i) cudaMalloc(&p, 64); }
+};
+static Kept kept;
+int main() {
+  cudaMalloc(&kept.p, 64);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([] {
+      for (int i = 0; i < COUNT; ++i) {
+        float* x;
+        cudaMalloc(&x, 128);
+        cudaMemset(x, 0, 128);
+        more<<<1, 32>>>(x);
+        cudaFree(x);
+      }
+    });
+  for (auto& one : threads) one.join();
+}
+"""
+
+
+@pytest.mark.parametrize("count", [0, 200], ids=["allocations of global objects at the end", "host threads"])
+def test_honest_hosts_are_not_broken(count: int) -> None:
+    program = executable(transpile.compile_text(THREADS.replace("COUNT", str(count)), "threads.cu", host=True, sanitize=True).source, "-pthread")
+    done = subprocess.run([program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")

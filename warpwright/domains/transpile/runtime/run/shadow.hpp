@@ -1,6 +1,7 @@
 // --sanitize: every access goes through here. Blocks run one after another, so that the shadow needs no locks.
 #include <unordered_map>
 #include <map>
+#include <mutex>
 #include <set>
 namespace ww {
 enum Access { reads = 1, writes = 2, updates = 3, atomically = 4 };
@@ -36,7 +37,10 @@ struct Shadow {
   unsigned waited = ~0u; int waited_line = 0;  // where the first thread waits for the barrier after so many others
 };
 static Shadow& shadow() { static Shadow s; return s; }  // of this program: an inline function would share it with every library that is loaded
-inline __attribute__((visibility("hidden"))) std::vector<Range>& buffers() { static std::vector<Range> b; return b; }  // of all the program's files
+// Of all the program's files; never taken apart, since a global object may free its memory after all else is.
+inline __attribute__((visibility("hidden"))) std::vector<Range>& buffers() { static auto& b = *new std::vector<Range>; return b; }
+// Host threads may allocate, free and launch at once: one does at a time.
+inline __attribute__((visibility("hidden"))) std::recursive_mutex& one_at_a_time() { static auto& m = *new std::recursive_mutex; return m; }
 static unsigned warp_epoch() { return the_block->warps[self->warp].epoch; }
 
 static void report(const char* kind, int line, const std::string& text) { shadow().findings.insert(std::string(kind) + "\t" + std::to_string(line) + "\t" + text); }
@@ -201,6 +205,7 @@ template <class T> static inline T* pointed(T* p, int line, int kind) { T* const
 
 // Runs the kernel with one block after another.
 template <class F> static void run_sanitized(const Launch& launch, F body) {
+  const std::lock_guard hold(one_at_a_time());
   if (failed() || !acceptable(launch)) return;
   const std::vector<int> order = thread_order(launch.threads());
   Shadow& s = shadow();
@@ -248,8 +253,12 @@ struct AtExit {
 AtExit at_exit;
 }
 // What the program itself allocates is watched as what Python names; outside a whole program nothing is allocated here.
-static void watch(const void* p, size_t bytes) { buffers().push_back({(size_t)p, (size_t)p + bytes}); }
+static void watch(const void* p, size_t bytes) {
+  const std::lock_guard hold(one_at_a_time());
+  buffers().push_back({(size_t)p, (size_t)p + bytes});
+}
 static void forget(const void* p) {
+  const std::lock_guard hold(one_at_a_time());
   std::vector<Range>& all = buffers();
   all.erase(std::remove_if(all.begin(), all.end(), [&](const Range& r) { return r.low == (size_t)p; }), all.end());
 }
