@@ -142,3 +142,34 @@ def test_a_mask_is_seen_with_replay_asked_for() -> None:
     before = [model(*given) for _ in range(6)][-1]
     masks.set_masks(model, torch.zeros(40), given[1])
     assert not torch.allclose(model(*given), before)
+
+
+def test_masks_that_were_set_before_are_kept() -> None:
+    torch.manual_seed(1)
+    original, (x, edge_index, edge_type) = Net(pyg.RGATConv), graph()
+    masks.set_masks(original, torch.nn.Parameter(torch.linspace(-3, 3, 40)), edge_index)
+    ours = accelerate(copy.deepcopy(original))
+    masked = ours(x, edge_index, edge_type)
+    torch.testing.assert_close(masked, original(x, edge_index, edge_type))
+    for model in (ours, original):
+        masks.clear_masks(model)
+    plain = ours(x, edge_index, edge_type)
+    torch.testing.assert_close(plain, original(x, edge_index, edge_type))
+    assert not ours.first.watched and not torch.allclose(plain, masked)
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_method_that_was_replaced_is_called(before: bool) -> None:
+    torch.manual_seed(1)
+    original, given = Net(pyg.RGATConv), graph()
+
+    def replaced(model: Any) -> Any:
+        own = model.first.update
+        model.first.update = lambda *args: own(*args) * 3
+        return model
+
+    expected = replaced(copy.deepcopy(original))(*given)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ours = accelerate(replaced(original)) if before else replaced(accelerate(original))
+    torch.testing.assert_close(ours(*given), expected)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from warpwright.domains.rgnn.nn.common import Layer, share
+from warpwright.domains.rgnn.nn.common import REPLACEABLE, Layer, share
 from warpwright.domains.rgnn.nn.hgt import HGTConv
 from warpwright.domains.rgnn.nn.rgat import RGATConv
 from warpwright.domains.rgnn.nn.rgcn import FastRGCNConv, RGCNConv
@@ -24,8 +24,8 @@ def accelerate(model: Model) -> Model:
     """Return `model` with PyG's RGCNConv, FastRGCNConv, RGATConv and HGTConv computed by warpwright, at any depth and in place.
 
     The parameters are the same objects, so optimisers and state dictionaries stay. A subclass of a PyG layer is left alone: it may compute
-    something else. A model that is itself such a layer is returned as a new module. The layers are of PyG's classes too; while their messages
-    are masked by an explainer or read by a hook, PyG computes.
+    something else; so is a layer one of whose methods was replaced. A model that is itself such a layer is returned as a new module. The layers are
+    of PyG's classes too; while their messages are masked by an explainer, read by a hook or made by a method that was replaced, PyG computes.
     """
     return _accelerated(model, {})  # type: ignore[return-value]
 
@@ -48,6 +48,9 @@ def _swapped(module: torch.nn.Module) -> torch.nn.Module:
     if any(torch.nn.parameter.is_lazy(x) for x in module.parameters()):
         warnings.warn(f"{kind.__name__} stays PyG's: its widths are not known yet; call accelerate after the first forward", stacklevel=4)
         return module
+    if replaced := sorted({*REPLACEABLE} & vars(module).keys()):
+        warnings.warn(f"{kind.__name__} stays PyG's: its {', '.join(replaced)} was replaced, which may compute something else", stacklevel=4)
+        return module
     with torch.device("meta"):
         layer = kind(**_arguments(kind, module))
     layer._modules = dict(module._modules)
@@ -56,6 +59,9 @@ def _swapped(module: torch.nn.Module) -> torch.nn.Module:
     for name, value in vars(module).items():
         if not hasattr(type(module), name):  # a method that was put in its place is bound to the old layer
             vars(layer).setdefault(name, value)
+    if vars(layer).get("_explain"):  # PyG puts the method that knows masks in place when it is set
+        own: Any = layer
+        own._explain, own.explain = None, True
     for hooks in ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_forward_hooks_with_kwargs", "_forward_pre_hooks_with_kwargs"):
         layer.__dict__[hooks] = module.__dict__[hooks]
     return layer.train(module.training)

@@ -25,6 +25,8 @@ TENSORS = {torch.Tensor, torch.nn.Parameter}
 STEPS = ("propagate", "message", "aggregate", "message_and_aggregate", "edge_update")
 WATCHERS = ["_explain", *(f"_{step}_forward_{when}" for step in STEPS for when in ("pre_hooks", "hooks"))]
 """Where PyG's MessagePassing keeps whether it is explained, and its hooks."""
+REPLACEABLE = (*STEPS[1:], "update", "explain_message", "forward")
+"""Methods that a program may replace in one layer; `propagate` PyG itself replaces after an explanation."""
 
 
 def whole_call(forward: Function) -> Function:
@@ -82,8 +84,11 @@ class Layer(torch.nn.Module):
 
     @property
     def watched(self) -> bool:
-        """Does an explainer mask the messages, or a hook of PyG's read them? Both are kept by the layers that `accelerate` made."""
-        return any(map(self.__dict__.get, WATCHERS))
+        """Does an explainer mask the messages, a hook of PyG's read them, or a method replaced in this layer make them?
+
+        All are kept by the layers that `accelerate` made.
+        """
+        return any(map(self.__dict__.get, (*WATCHERS, *REPLACEABLE)))
 
     @indices.uncompiled
     def by_pyg(self, *args: Any, **kwargs: Any) -> Any:
