@@ -80,7 +80,11 @@ IMPORT = re.compile(r"^ *(?:from (warpwright[\w.]*) import ([\w, ]+)|import (war
 @pytest.mark.parametrize("path", [path for path in DOCUMENTS if IMPORT.search(path.read_text())], ids=lambda path: path.name)
 def test_names_that_a_document_imports_exist(path: Path) -> None:
     for module, names, whole in IMPORT.findall(path.read_text()):
-        found = importlib.import_module(module or whole)
+        try:
+            found = importlib.import_module(module or whole)
+        except ModuleNotFoundError as error:  # the module is ours and there; what it imports comes with an extra
+            assert str(error.name).partition(".")[0] != "warpwright" and importlib.util.find_spec(module or whole) is not None
+            continue
         missing = [name for name in re.findall(r"\w+", names) if not hasattr(found, name) and importlib.util.find_spec(f"{module}.{name}") is None]
         assert not missing, f"{path.name}: {module} has no {', '.join(missing)}"
 
