@@ -172,3 +172,29 @@ def test_honest_hosts_are_not_broken(count: int) -> None:
     program = executable(transpile.compile_text(THREADS.replace("COUNT", str(count)), "threads.cu", host=True, sanitize=True).source, "-pthread")
     done = subprocess.run([program], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+VOLATILE = """
+__global__ void turned(float* out) {
+  __shared__ volatile float s[64];
+  volatile __shared__ int c;
+  __shared__ volatile float pairs[32][2];
+  s[threadIdx.x] = threadIdx.x;
+  pairs[threadIdx.x / 2][threadIdx.x % 2] = 1;
+  if (threadIdx.x == 0) c = 1;
+  __syncthreads();
+  out[threadIdx.x] = s[63 - threadIdx.x] + c + pairs[0][1];
+}
+int main() {
+  float* a;
+  cudaMalloc(&a, 64 * 4);
+  turned<<<1, 64>>>(a);
+  return cudaDeviceSynchronize();
+}
+"""
+
+
+def test_shared_arrays_may_be_volatile() -> None:
+    program = executable(transpile.compile_text(VOLATILE, "volatile.cu", host=True, sanitize=True).source)
+    done = subprocess.run([program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -53,7 +53,7 @@ static void add_shared(const void* p, size_t bytes) {
   for (const Range& r : shadow().shared_ranges) if (r.low == low) return;
   shadow().shared_ranges.push_back({low, low + bytes});
 }
-template <class T> static void register_shared(const T& object) { add_shared(&object, sizeof(T)); }
+template <class T> static void register_shared(const T& object) { add_shared((const void*)&object, sizeof(T)); }  // which may be volatile
 
 // Were two accesses of threads of this block ordered by a barrier, or by a meeting of their warp?
 static bool ordered(int other, unsigned epoch, unsigned met) {
