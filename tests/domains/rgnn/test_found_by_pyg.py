@@ -173,3 +173,14 @@ def test_a_method_that_was_replaced_is_called(before: bool) -> None:
         warnings.simplefilter("ignore")
         ours = accelerate(replaced(original)) if before else replaced(accelerate(original))
     torch.testing.assert_close(ours(*given), expected)
+
+
+def test_an_aggregation_that_was_replaced_stays() -> None:
+    torch.manual_seed(1)
+    model, given = Net(pyg.RGCNConv), graph()
+    model.first.aggr_module = pyg.MaxAggregation()
+    expected = copy.deepcopy(model)(*given)
+    with pytest.warns(UserWarning, match="its aggr_module is not what aggr='mean' makes"):
+        ours = accelerate(model)
+    assert type(ours.first) is pyg.RGCNConv and type(ours.second) is not pyg.RGCNConv
+    torch.testing.assert_close(ours(*given), expected)

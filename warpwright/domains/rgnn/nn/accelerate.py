@@ -51,6 +51,9 @@ def _swapped(module: torch.nn.Module) -> torch.nn.Module:
     if replaced := sorted({*REPLACEABLE} & vars(module).keys()):
         warnings.warn(f"{kind.__name__} stays PyG's: its {', '.join(replaced)} was replaced, which may compute something else", stacklevel=4)
         return module
+    if _aggregates_otherwise(module):
+        warnings.warn(f"{kind.__name__} stays PyG's: its aggr_module is not what aggr={module.aggr!r} makes", stacklevel=4)
+        return module
     with torch.device("meta"):
         layer = kind(**_arguments(kind, module))
     layer._modules = dict(module._modules)
@@ -65,6 +68,15 @@ def _swapped(module: torch.nn.Module) -> torch.nn.Module:
     for hooks in ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_forward_hooks_with_kwargs", "_forward_pre_hooks_with_kwargs"):
         layer.__dict__[hooks] = module.__dict__[hooks]
     return layer.train(module.training)
+
+
+def _aggregates_otherwise(module: torch.nn.Module) -> bool:
+    """Whether another aggregation was put in the place of the one that the constructor's argument names."""
+    name, own = getattr(module, "aggr", None), getattr(module, "aggr_module", None)
+    if not (isinstance(name, str) and name.isalpha()):  # an object's text: what the constructor got is what is there
+        return False
+    made = import_module("torch_geometric.nn.resolver").aggregation_resolver(name)
+    return type(own) is not type(made)
 
 
 def _joined(kind: type[Layer], pyg: type[torch.nn.Module]) -> type[Layer]:
