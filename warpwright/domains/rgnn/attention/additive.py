@@ -13,7 +13,6 @@ in the backward, and add rows of pairs to rows of nodes in memory; here there ar
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +22,7 @@ import torch
 from warpwright.domains.rgnn.attention.kernels import SHARED_TEXT, SPANS, THREADS, WIDEST, spans
 from warpwright.domains.rgnn.attention.layer import Run, gradients, messages, run, wanted
 from warpwright.domains.rgnn.emit.aside import beside
-from warpwright.domains.rgnn.emit.own.kernel import Launch, Own, dense
+from warpwright.domains.rgnn.emit.own.kernel import Launch, Own, dense, loaded_together, with_the_others
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.ir import Builder, Program
 from warpwright.domains.rgnn.lattice import Domain
@@ -187,14 +186,8 @@ def attended(
 
 @functools.cache
 def _loaded(device: torch.device) -> Launches | None:
-    found = [own.launcher(device) for own in _OWN]
-    every = [launch for launch in found if launch is not None]
-    if len(every) < len(found):
-        return None
-    if right_on(Launches(*every), device):
-        return Launches(*every)
-    warnings.warn("additive attention over graphs' edges is computed operation by operation: the CUDA kernels' results are wrong here", stacklevel=2)
-    return None
+    otherwise = "additive attention over graphs' edges is computed operation by operation"
+    return loaded_together(_OWN, device, Launches, right_on, otherwise)
 
 
 def launches(device: torch.device) -> Launches | None:
@@ -253,13 +246,8 @@ def _plain(
     return [*numbers, out + base, share, slopes, rows]
 
 
-def _with_the_others(launch: Launch, device: torch.device) -> bool:
-    """Pass: the kernels are judged together, by `right_on`."""
-    return True
-
-
 _OWN = tuple(
-    Own("../../attention/additive.cu", entry, formats, THREADS, 0, _with_the_others, "additive attention over graphs' edges", SHARED_TEXT)
+    Own("../../attention/additive.cu", entry, formats, THREADS, 0, with_the_others, "additive attention over graphs' edges", SHARED_TEXT)
     for entry, formats in (
         ("pair_numbers", "P" * 10 + "qqq"), ("additive", "P" * 16 + "dqq"), ("additive_joined", "P" * 10 + "qq"),
         ("additive_back", "P" * 17 + "dqq"), ("pair_rows", "P" * 10 + "qqq"),

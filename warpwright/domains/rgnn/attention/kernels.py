@@ -9,12 +9,11 @@ kinds of rows again, 1.7 GB.
 from __future__ import annotations
 
 import functools
-import warnings
 from dataclasses import dataclass
 
 import torch
 
-from warpwright.domains.rgnn.emit.own.kernel import Launch, Own, dense
+from warpwright.domains.rgnn.emit.own.kernel import Launch, Own, dense, loaded_together, with_the_others
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.sorting.counting import LONGEST, SHORT
@@ -132,14 +131,7 @@ def takes(query: torch.Tensor) -> bool:
 
 @functools.cache
 def _loaded(device: torch.device) -> Launches | None:
-    found = [own.launcher(device) for own in _OWN]
-    if any(launch is None for launch in found):
-        return None
-    attend, joined, back = (launch for launch in found if launch is not None)
-    if right_on(Launches(attend, joined, back), device):
-        return Launches(attend, joined, back)
-    warnings.warn("attention over graphs' edges is computed operation by operation: the CUDA kernels' results are wrong here", stacklevel=2)
-    return None
+    return loaded_together(_OWN, device, Launches, right_on, "attention over graphs' edges is computed operation by operation")
 
 
 def launches(device: torch.device) -> Launches | None:
@@ -182,14 +174,9 @@ def plain(index: Index, query: torch.Tensor, keys: torch.Tensor, values: torch.T
     return [out, torch.zeros_like(query).index_add(0, to, slope[:, None] * keys[of]), share, slope]
 
 
-def _with_the_others(launch: Launch, device: torch.device) -> bool:
-    """Pass: the three are judged together, by `right_on`."""
-    return True
-
-
 SHARED_TEXT = ("../../attention/spans.cu",)
 
 _OWN = tuple(
-    Own("../../attention/attend.cu", entry, formats, THREADS, 0, _with_the_others, "attention over graphs' edges", SHARED_TEXT)
+    Own("../../attention/attend.cu", entry, formats, THREADS, 0, with_the_others, "attention over graphs' edges", SHARED_TEXT)
     for entry, formats in (("attend", "P" * 14 + "qq"), ("attend_joined", "P" * 9 + "qq"), ("attend_back", "P" * 16 + "qq"))
 )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 
@@ -22,6 +23,9 @@ ALIGNED = 16
 
 Launch = Callable[..., None]
 """launch(blocks, *arguments): arguments are tensors, None and numbers."""
+
+
+Loaded = TypeVar("Loaded")
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,26 @@ def _loaded(own: Own, device: int) -> Launch | None:
     if own.right_on(launch, torch.device("cuda", device)):
         return launch
     warnings.warn(f"{own.work} of relational graphs are made by Triton, which is slower: the CUDA kernel's are wrong here", stacklevel=2)
+    return None
+
+
+def with_the_others(launch: Launch, device: torch.device) -> bool:
+    """Pass: kernels whose results follow from one another are judged together, by `loaded_together`."""
+    return True
+
+
+def loaded_together(
+    kernels: Sequence[Own], device: torch.device, make: Callable[..., Loaded], right_on: Callable[[Loaded, torch.device], bool], otherwise: str
+) -> Loaded | None:
+    """Return what `make` gives for the launches of all kernels; None where one fails or results are wrong (warns what is done `otherwise`)."""
+    found = [own.launcher(device) for own in kernels]
+    launches = [launch for launch in found if launch is not None]
+    if len(launches) < len(found):
+        return None
+    made = make(*launches)
+    if right_on(made, device):
+        return made
+    warnings.warn(f"{otherwise}: the CUDA kernels' results are wrong here", stacklevel=3)
     return None
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,7 +15,7 @@ import torch
 import torch.nn.functional as F
 
 from warpwright.domains.rgnn import index as indices
-from warpwright.domains.rgnn.emit.own.kernel import Launch, Own, dense
+from warpwright.domains.rgnn.emit.own.kernel import Launch, Own, dense, loaded_together, with_the_others
 
 WIDEST = 256
 """Numbers of a row."""
@@ -137,14 +136,8 @@ def _launches(device: torch.device) -> tuple[Launch, ...] | None:
 
 @functools.cache
 def _loaded(device: torch.device) -> tuple[Launch, ...] | None:
-    found = [own.launcher(device) for own in OWN]
-    launches = tuple(launch for launch in found if launch is not None)
-    if len(launches) < len(found):
-        return None
-    if right_on(launches, device):
-        return launches
-    warnings.warn("products by node type are made by torch, which is slower: the CUDA kernels' results are wrong here", stacklevel=2)
-    return None
+    otherwise = "products by node type are made by torch, which is slower"
+    return loaded_together(OWN, device, lambda *launches: launches, right_on, otherwise)
 
 
 _CHECKS = itertools.count()
@@ -194,13 +187,8 @@ def plain_ends(
         return [result.detach(), *torch.autograd.grad(result, given, g.double())]
 
 
-def _with_the_others(launch: Launch, device: torch.device) -> bool:
-    """Pass: the five are judged together, by `right_on`."""
-    return True
-
-
 FORMATS: dict[str, str] = {
     "kind_products": "P" * 5 + "q" * 4, "kind_sums": "P" * 6 + "q" * 3, "kind_gradients": "P" * 8 + "q" * 4, "kind_mixed": "P" * 8 + "q",
     "kind_unmixed": "P" * 9 + "q",
 }  # fmt: skip
-OWN = tuple(Own("kinds.cu", entry, formats, THREADS, 0, _with_the_others, "products by node type") for entry, formats in FORMATS.items())
+OWN = tuple(Own("kinds.cu", entry, formats, THREADS, 0, with_the_others, "products by node type") for entry, formats in FORMATS.items())
