@@ -26,13 +26,14 @@ def learned(tasks: Sequence[RecordedTask]) -> Trees:
         from sklearn.ensemble import GradientBoostingRegressor
     except ImportError as error:
         raise MissingExtra("scikit-learn", "trees", "a learned cost model") from error
-    lines = [(task, recipe) for task in tasks for recipe in _known(task)]
+    known = [(task, _known(task)) for task in tasks]
+    lines = [(task, recipe) for task, recipes in known for recipe in recipes]
     if len(lines) < 2 * FORM["min_samples_leaf"]:
         raise UsageError(f"expected {2 * FORM['min_samples_leaf']:g} measured programs with estimates, saw {len(lines)}", "collect more tasks")
     techniques = tuple(sorted({action.technique for _, recipe in lines for action in recipe}))
     given = [features(recipe, task.estimates[()], task.estimates[recipe], techniques) for task, recipe in lines]
     wanted = [math.log(task.speedups[recipe]) - asked[0] for (task, recipe), asked in zip(lines, given, strict=True)]
-    weights = [len(lines) / len(tasks) / len(_known(task)) for task, _ in lines]
+    weights = [len(lines) / len(tasks) / len(recipes) for _, recipes in known for _ in recipes]
     model = GradientBoostingRegressor(**FORM).fit(given, wanted, sample_weight=weights)
     base = float(model.init_.constant_.ravel()[0])
     return Trees(techniques, base, tuple(_nodes(tree.tree_) for tree in model.estimators_.ravel()))
