@@ -50,6 +50,7 @@ class _CudaKernels:
         """`shapes`: how many pointers each kernel takes, how many blocks it has, and how many threads a block."""
         self.text, self.shapes, self.lock = text, shapes, _threads.Lock()
         self.devices = {}  # index of a GPU -> its launchers by name; None where they could not be built
+        self.contexts = {}  # index of a GPU -> the context that they belong to
 
     def usable(self, tensor):
         """Are there kernels for the GPU that the tensor lies on?"""
@@ -73,9 +74,38 @@ class _CudaKernels:
             pack(room, 0, *pointers)
             config.stream = torch._C._cuda_getCurrentRawStream(index)
             failed = self.driver.cuLaunchKernelEx(at, kernel, places, None)
+            if failed == 201 and not self.driver.cuCtxSetCurrent(self.contexts[index]):  # a thread that has not used this GPU yet
+                failed = self.driver.cuLaunchKernelEx(at, kernel, places, None)
         if failed:
             raise RuntimeError(f"launching {name} failed: {self.reason(failed)}")
         return None
+
+    # --- for whoever launches several at once ---
+
+    @staticmethod
+    def current(tensor):
+        """Return the index of the GPU that the tensor lies on, where that is the current one; else -1."""
+        index = tensor.get_device()
+        return index if index >= 0 and index == torch._C._cuda_getDevice() else -1
+
+    @staticmethod
+    def stream(index):
+        """Return the current stream of a GPU."""
+        return torch._C._cuda_getCurrentRawStream(index)
+
+    @staticmethod
+    def plainly(sizes, strides, kind):
+        """Return a new tensor on the current GPU."""
+        return torch.empty_strided(sizes, strides, dtype=kind, device="cuda")
+
+    fresh = staticmethod(getattr(getattr(getattr(torch._C, "_dynamo", None), "guards", None), "_empty_strided_cuda", plainly.__func__))
+    """The same by torch's own short way, where it has one."""
+
+    def handles(self, index):
+        """Return the driver's functions for a table of launches with their context, and of each kernel its handle, blocks and threads."""
+        functions = [_c.cast(getattr(self.driver, name), _c.c_void_p).value for name in ("cuLaunchKernel", "cuMemsetD8Async", "cuCtxSetCurrent")]
+        kernels = {name: (kernel, *self.shapes[name][1:]) for name, (kernel, *_) in self.devices[index].items()}
+        return [*functions, self.contexts[index].value], kernels
 
     @staticmethod
     def aligned(*tensors):
@@ -106,8 +136,9 @@ class _CudaKernels:
             return None
         found = {}
         with torch.cuda.device(device):
-            module = _c.c_void_p()
-            failed = self.driver.cuModuleLoadData(_c.byref(module), code)
+            module, context = _c.c_void_p(), _c.c_void_p()
+            failed = self.driver.cuModuleLoadData(_c.byref(module), code) or self.driver.cuCtxGetCurrent(_c.byref(context))
+            self.contexts[device.index] = context
             for name, (count, grid, block) in self.shapes.items():
                 kernel, room = _c.c_void_p(), (_c.c_uint64 * count)()
                 failed = failed or self.driver.cuModuleGetFunction(_c.byref(kernel), module, name.encode())
