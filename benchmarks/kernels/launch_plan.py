@@ -11,7 +11,6 @@ compared with eager. --dry: on the CPU, with translated kernels and no times.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import threading
 import time
@@ -171,8 +170,7 @@ def parts(plan: Any, x: torch.Tensor) -> dict[str, float]:
     names = names_of(plan)
     watch, kernels = names["_Watch"].of(plan, names["VERIFIED"]), names["CUDA_KERNELS"]
     table = next(value for key, value in names.items() if key.endswith("_table"))
-    count = len(table.pack.__self__.format) and table.pack.__self__.size // 8
-    spare = [torch.empty(1 << 22, device=x.device) for _ in range(count)]
+    spare = [torch.empty(1 << 22, device=x.device) for _ in range(table.pack.__self__.size // 8)]
     pointers = [t.data_ptr() for t in spare]
     found = table.of(x)
     calls: dict[str, Callable[[], object]] = {

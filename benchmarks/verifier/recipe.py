@@ -72,7 +72,8 @@ def rows(options: argparse.Namespace, secrets: list[int], end: float) -> Iterato
     source = space.lower(space.replay(recipe), recipe).source
     for secret in secrets:
         if time.time() < end:
-            yield {"task": task.name, "recipe": options.recipe, "secret": secret, "device": options.device} | verified(task, source, options.device, secret)
+            about = {"task": task.name, "recipe": options.recipe, "secret": secret, "device": options.device}
+            yield about | verified(task, source, options.device, secret)
 
 
 def verified(task: Any, source: Any, device: str, secret: int) -> dict[str, Any]:
@@ -85,7 +86,7 @@ def verified(task: Any, source: Any, device: str, secret: int) -> dict[str, Any]
     found: list[dict[str, Any]] = []
     row: dict[str, Any] = {}
     try:
-        judge = verify.steady(lambda: Telling(task, device, secret, found))
+        judge: Any = verify.steady(lambda: Telling(task, device, secret, found))
         try:
             with up(lambda: Worker("candidate", device, limits_on(device))) as worker:
                 _, rejected = verify.build(judge, worker, "candidate", source)
@@ -98,7 +99,7 @@ def verified(task: Any, source: Any, device: str, secret: int) -> dict[str, Any]
     return row | {"calls": judge.asked if row.get("status") != "error" else None, "refused": found, "seconds": round(time.monotonic() - began, 2)}
 
 
-def Telling(task: Any, device: str, secret: int, found: list[dict[str, Any]]) -> Any:  # noqa: N802 - a class, made where its base is imported
+def Telling(task: Any, device: str, secret: int, found: list[dict[str, Any]]) -> Any:
     """Return a judge that writes down of each refused answer what else it is near to."""
     from warpwright.verifier import verify
 
@@ -114,7 +115,8 @@ def Telling(task: Any, device: str, secret: int, found: list[dict[str, Any]]) ->
                 others = [*self.before[-LAST_ASKED:], *((case, state) for state in states)]
                 near = [self.distance(export, *one) for one in dict.fromkeys((c, s) for c, s in others)]
                 near.sort(key=lambda one: one["rms"] if one["rms"] is not None else 1e30)
-                found.append({"call": self.asked, "case": case.name, "state": which, "check": comparison.check, "reason": comparison.reason[:600], "near": near})
+                about = {"call": self.asked, "case": case.name, "state": which, "check": comparison.check}
+                found.append(about | {"reason": comparison.reason[:600], "near": near})
             self.before.append((case, which))
             return comparison
 

@@ -70,7 +70,8 @@ int ww_launch_plan(const word* table, void* stream, const word* given) {
 @_functools.cache
 def _native_launch():
     """Return the function of LAUNCH_SOURCE, built or taken from an earlier run; None, and a warning, where that cannot be."""
-    compiler = next((path for name in (_os.environ.get("CC"), "cc", "gcc", "clang", "g++", "clang++") if name and (path := _shutil.which(name))), None)
+    names = (_os.environ.get("CC"), "cc", "gcc", "clang", "g++", "clang++")
+    compiler = next((path for name in names if name and (path := _shutil.which(name))), None)
     flags = ["-x", "c", "-O2", "-fPIC", "-shared"]
     key = _hashlib.sha256("\0".join([LAUNCH_SOURCE, _platform.machine(), *flags]).encode()).hexdigest()[:24]
     reason = "there is no folder to build in: set WARPWRIGHT_CACHE"
@@ -106,7 +107,7 @@ class _LaunchPlan:
     def __init__(self, kernels, pointers, steps):
         """`steps`: of each the kernel's name ("": set memory to zero), the bytes to set, and its pointers as (which of a call's, offset in bytes)."""
         self.kernels, self.steps, self.pack = kernels, steps, _struct.Struct(f"{pointers}Q").pack
-        self.lock, self.tables, self.run, self.kept = _threads.Lock(), {}, None, []
+        self.lock, self.tables, self.run, self.kept = _threads.Lock(), {}, _native_launch, []  # run: until there is a table
 
     def of(self, tensor):
         """Return the table for the GPU that the tensor lies on, where that is the current one; else None."""
@@ -121,8 +122,9 @@ class _LaunchPlan:
         usable = self.kernels.usable(tensor) and "launch" not in vars(self.kernels)
         with self.lock:
             if index not in self.tables:
-                self.run = _native_launch() if usable else None
-                self.tables[index] = self.written(index) if self.run is not None else None
+                run = _native_launch() if usable else None
+                self.run = run or self.run
+                self.tables[index] = self.written(index) if run is not None else None
             return self.tables[index]
 
     def written(self, index):

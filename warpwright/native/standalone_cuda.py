@@ -43,6 +43,14 @@ class _LaunchConfig(_c.Structure):
     )  # fmt: skip
 
 
+def _plain_empty(sizes, strides, kind):
+    return torch.empty_strided(sizes, strides, dtype=kind, device="cuda")
+
+
+_fresh = getattr(getattr(getattr(torch._C, "_dynamo", None), "guards", None), "_empty_strided_cuda", _plain_empty)
+"""A new tensor on the current GPU, by torch's own short way where it has one."""
+
+
 class _CudaKernels:
     """The kernels of a CUDA text. They are built at the first call, for the GPU that the call is on, and kept on disk."""
 
@@ -93,13 +101,7 @@ class _CudaKernels:
         """Return the current stream of a GPU."""
         return torch._C._cuda_getCurrentRawStream(index)
 
-    @staticmethod
-    def plainly(sizes, strides, kind):
-        """Return a new tensor on the current GPU."""
-        return torch.empty_strided(sizes, strides, dtype=kind, device="cuda")
-
-    fresh = staticmethod(getattr(getattr(getattr(torch._C, "_dynamo", None), "guards", None), "_empty_strided_cuda", plainly.__func__))
-    """The same by torch's own short way, where it has one."""
+    fresh = staticmethod(_fresh)
 
     def handles(self, index):
         """Return the driver's functions for a table of launches with their context, and of each kernel its handle, blocks and threads."""
@@ -136,9 +138,8 @@ class _CudaKernels:
             return None
         found = {}
         with torch.cuda.device(device):
-            module, context = _c.c_void_p(), _c.c_void_p()
-            failed = self.driver.cuModuleLoadData(_c.byref(module), code) or self.driver.cuCtxGetCurrent(_c.byref(context))
-            self.contexts[device.index] = context
+            module, self.contexts[device.index] = _c.c_void_p(), self.context(device.index)
+            failed = self.driver.cuModuleLoadData(_c.byref(module), code)
             for name, (count, grid, block) in self.shapes.items():
                 kernel, room = _c.c_void_p(), (_c.c_uint64 * count)()
                 failed = failed or self.driver.cuModuleGetFunction(_c.byref(kernel), module, name.encode())
@@ -149,6 +150,16 @@ class _CudaKernels:
             _warn.warn(f"the fused kernels run as plain torch calls, which is slower: {self.reason(failed)}", RuntimeWarning, stacklevel=2)
             return None
         return found
+
+    def context(self, index):
+        """Return torch's context of a GPU, which becomes this thread's where it has none: torch sets it at a thread's first call."""
+        context, place = _c.c_void_p(), _c.c_int()
+        self.driver.cuCtxGetCurrent(_c.byref(context))
+        if not context.value:
+            self.driver.cuDeviceGet(_c.byref(place), index)
+            self.driver.cuDevicePrimaryCtxRetain(_c.byref(context), place)
+            self.driver.cuCtxSetCurrent(context)
+        return context
 
     def machine_code(self, arch):
         """Return the kernels' machine code, from disk if an earlier run built it. RuntimeError without a compiler."""

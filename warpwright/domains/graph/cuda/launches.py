@@ -104,16 +104,18 @@ class Launches:
         self.kernels: list[CudaKernel] = list(dict.fromkeys(node.target for node in nodes if isinstance(node.target, CudaKernel)))
         inside = set(nodes)
         self.sources = tuple(dict.fromkeys(arg for node in nodes for arg in node.all_input_nodes if arg not in inside))
-        self.results = tuple(fresh)
         self.calls = subgraph(nodes, self.sources, fresh)
         self.count = sum(isinstance(node.target, CudaKernel) for node in nodes)
         self.placed = Forms()
         self._memory: dict[Any, Memory | _Slot] = {}
         self._laid: list[tuple[int, tuple[int, ...] | None, bool, bool]] = []
-        """Of each slot of a source: which, the strides that are expected, whether they have to be looked at, whether the address has to be a multiple of 16."""
+        """Of each slot of a source: which, the strides that are expected, whether they have to be looked at, and whether the address has to be a
+        multiple of 16."""
         self._steps: list[_Step] = []
-        self.arena = self._plan(nodes)
+        self.arena = self._plan(nodes, [key(node) for node in fresh])
         """Bytes."""
+        self.forms = [self.placed.of[key(node)][1] for node in fresh]
+        """Of the results: meta tensors that lie as they do. The nodes themselves leave the graph."""
 
     def __repr__(self) -> str:
         return self.__name__
@@ -126,14 +128,9 @@ class Launches:
             made = interpret(self.calls, inputs)
         return made[0] if len(made) == 1 else tuple(made)
 
-    @property
-    def forms(self) -> list[torch.Tensor]:
-        """The results' meta tensors."""
-        return [self.placed.of[key(node)][1] for node in self.results]
-
     # --- the table ---------------------------------------------------------------------------------------------------
 
-    def _plan(self, nodes: Sequence[fx.Node]) -> int:
+    def _plan(self, nodes: Sequence[fx.Node], fresh: Sequence[Any]) -> int:
         """Write the steps; return the bytes of the arena."""
         memories = []
         flags = sum(node.target.generated.flags for node in nodes if isinstance(node.target, CudaKernel))
@@ -145,16 +142,15 @@ class Launches:
         for number, node in enumerate(nodes):
             self.placed.add(node)
             if isinstance(node.target, CudaKernel):
-                memories += self._launch(number, node, node.target, (zeros, 4 * used))
+                memories += self._launch(number, node, node.target, (zeros, 4 * used), fresh)
                 used += node.target.generated.flags
         return arrange(memories)
 
-    def _launch(self, number: int, node: fx.Node, kernel: CudaKernel, flags: tuple[Memory, int]) -> list[Memory]:
+    def _launch(self, number: int, node: fx.Node, kernel: CudaKernel, flags: tuple[Memory, int], fresh: Sequence[Any]) -> list[Memory]:
         """Add the launch of a kernel; return what it needs of the arena."""
         tight, made, step = aligned(kernel), [], _Step(kernel.__name__, 0)
         taken = [self._taken(number, arg, kernel.expected.get(i), i in tight) for i, arg in enumerate(node.args)]
         step.pointers += [taken[source] for source in kernel.operands]
-        fresh = [key(result) for result in self.results]
         for i, (result, _) in enumerate(kernel.program.outputs):
             own = (node, i) if len(kernel.outputs) > 1 else node
             size = self.placed.of[own][1].untyped_storage().nbytes()
@@ -202,7 +198,7 @@ class Launches:
     def table(self) -> list[tuple[str, int, tuple[tuple[int, int], ...]]]:
         """Return the steps: a kernel's name or "", the bytes to set to zero, and its pointers as (slot, offset in bytes)."""
         slots = {_Slot("source", i): i for i in range(len(self._laid))}
-        slots |= {_Slot("result", i): len(self._laid) + i for i in range(len(self.results))}
+        slots |= {_Slot("result", i): len(self._laid) + i for i in range(len(self.forms))}
         last = len(slots)
 
         def pointer(memory: Memory | _Slot, offset: int) -> tuple[int, int]:
@@ -213,7 +209,7 @@ class Launches:
     @property
     def pointers(self) -> int:
         """How many pointers a call gives."""
-        return len(self._laid) + len(self.results) + bool(self.arena)
+        return len(self._laid) + len(self.forms) + bool(self.arena)
 
     def python_text(self) -> str:
         """Return the table, the function that makes the call, and the one that goes kernel by kernel."""
@@ -239,24 +235,24 @@ class Launches:
         tight = [places[i] for i, (*_, aligned) in enumerate(self._laid) if aligned]
         doubt = f"table is None or ({' | '.join(tight)}) % 16" if tight else "table is None"
         lines += [f"    if {doubt}:", f"        return {self.__name__}_apart({', '.join(names)})"]
-        made = [f"o{i}" for i in range(len(self.results))]
+        made = [f"o{i}" for i in range(len(self.forms))]
         for name, form in zip(made, self.forms, strict=True):
             lines.append(f"    {name} = CUDA_KERNELS.fresh({tuple(form.shape)}, {tuple(form.stride())}, {form.dtype})")
         if self.arena:
             lines.append(f"    arena = CUDA_KERNELS.fresh(({self.arena},), (1,), torch.uint8)")
-        given = [*places, *(f"{name}.data_ptr()" for name in [*made, *(["arena"] if self.arena else [])])]
-        lines.append(f"    {self.__name__}_table.launch(table, {', '.join(given)})")
+        pointers = [*places, *(f"{name}.data_ptr()" for name in [*made, *(["arena"] if self.arena else [])])]
+        lines.append(f"    {self.__name__}_table.launch(table, {', '.join(pointers)})")
         return "\n".join([*lines, f"    return {made[0] if len(made) == 1 else '(' + ', '.join(made) + ')'}"])
 
     def _apart(self, names: Sequence[str]) -> str:
-        lines = [f"def {self.__name__}_apart({', '.join(names)}):", f'    """The same, kernel by kernel."""']
+        lines = [f"def {self.__name__}_apart({', '.join(names)}):", '    """The same, kernel by kernel."""']
         shown = {node: node.name if node.op == "placeholder" else f"v{i}" for i, node in enumerate(self.calls.nodes)}
         for node in self.calls.nodes:
             if node.op == "call_function":
                 lines.append(f"    {shown[node]} = {expression(node, shown.__getitem__, 'a0.device')}")
         results: Any = self.calls.output_node().args[0]
-        texts = [shown[node] for node in results]
-        return "\n".join([*lines, f"    return {texts[0] if len(texts) == 1 else '(' + ', '.join(texts) + ')'}"])
+        returned = [shown[node] for node in results]
+        return "\n".join([*lines, f"    return {returned[0] if len(returned) == 1 else '(' + ', '.join(returned) + ')'}"])
 
 
 def _up(size: int) -> int:
