@@ -11,25 +11,21 @@ runs all cases small, on a CPU, by Triton's interpreter (TRITON_INTERPRET=1).
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import math
-import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from benchmarks.kernels.beside import compile_all, error, gain, module, timed
 from benchmarks.kernels.row_file import run
-from benchmarks.timing.events import batch
 from warpwright.domains.graph import kernels
 
 Way = tuple[int, int, int, int, bool]
@@ -109,19 +105,17 @@ CASES: dict[str, Case] = {
 }
 
 _HALVES: dict[int, tuple[Way, ...]] = {
-    64: ((128, 64, 8, 2, True), (128, 64, 8, 3, True), (128, 128, 8, 2, True), (64, 64, 4, 2, True), (64, 64, 4, 3, True), (64, 64, 4, 2, False),
-         (128, 64, 8, 2, False)),
-    128: ((128, 64, 8, 2, True), (128, 32, 8, 3, True), (64, 64, 4, 2, True), (64, 32, 4, 3, True), (64, 64, 8, 2, True), (128, 64, 8, 2, False)),
-    256: ((64, 32, 8, 2, True), (64, 32, 4, 2, True), (128, 32, 8, 2, True), (64, 16, 4, 2, True)),
-}  # fmt: skip
+    64: ((128, 64, 8, 2, True), (128, 128, 8, 2, True), (64, 64, 4, 2, True), (128, 64, 8, 2, False)),
+    128: ((128, 64, 8, 2, True), (128, 32, 8, 3, True), (64, 32, 4, 3, True)),
+    256: ((64, 32, 8, 2, True), (64, 16, 4, 2, True)),
+}
 _WHOLE: dict[int, tuple[Way, ...]] = {
-    64: ((128, 128, 8, 2, False), (128, 64, 4, 3, False), (128, 64, 8, 3, False), (64, 64, 4, 3, False), (128, 128, 8, 3, False),
-         (64, 128, 4, 2, False)),
-    128: ((128, 128, 8, 2, False), (128, 64, 8, 3, False), (128, 64, 8, 2, False), (128, 64, 4, 3, False), (64, 64, 4, 3, False)),
-    256: ((128, 64, 8, 2, False), (64, 64, 4, 2, False), (64, 64, 8, 2, False), (128, 32, 8, 2, False)),
-}  # fmt: skip
-_FEW: tuple[Way, ...] = ((16, 64, 4, 2, False), (16, 128, 4, 2, False), (16, 64, 4, 3, False), (16, 32, 4, 3, False), (16, 64, 8, 2, False))
-_SHORT: tuple[Way, ...] = ((64, 64, 4, 1, False), (64, 64, 4, 2, False), (64, 32, 4, 2, False), (64, 64, 8, 1, False))
+    64: ((128, 128, 8, 2, False), (128, 64, 4, 3, False), (128, 64, 8, 3, False), (64, 64, 4, 3, False)),
+    128: ((128, 128, 8, 2, False), (128, 64, 8, 3, False), (128, 64, 8, 2, False), (64, 64, 4, 3, False)),
+    256: ((128, 64, 8, 2, False), (64, 64, 8, 2, False)),
+}
+_FEW: tuple[Way, ...] = ((16, 64, 4, 2, False), (16, 128, 4, 2, False), (16, 64, 4, 3, False), (16, 32, 4, 3, False))
+_SHORT: tuple[Way, ...] = ((64, 64, 4, 1, False), (64, 64, 4, 2, False), (64, 64, 8, 1, False))
 
 
 def ways(case: Case, which: str) -> list[Way | None]:
@@ -218,7 +212,8 @@ class Called:
         calls: dict[str, Callable[[], Any]] = {}
         if case.b * case.h * case.rows * case.n * self.q.element_size() < _LONG:
             calls["eager"] = lambda: self.written_out(self.q, self.k, self.v, added)
-            compiled = torch.compile(self.written_out, dynamic=False)
+            torch._dynamo.reset()  # else what all cases share is compiled eight times, and not again
+            compiled = cast(Any, torch.compile)(self.written_out, dynamic=False)
             calls["compile"] = lambda: compiled(self.q, self.k, self.v, added)
         if case.form == "softmax":
             calls["sdpa"] = lambda: self.library(added=added)
@@ -235,6 +230,7 @@ def main() -> None:
     parser.add_argument("--out", required=True, type=Path)
     parser.add_argument("--cases", default="", help="parts of names, divided by |")
     parser.add_argument("--ways", default="chosen", choices=("chosen", "all"))
+    parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
     parser.add_argument("--seconds", type=float, default=60.0, help="no case is begun after that many")
     parser.add_argument("--jobs", type=int, default=14)
     parser.add_argument("--compile-part", default="", help=argparse.SUPPRESS)
@@ -244,85 +240,45 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     path = options.out.resolve() / "flash_attention_text.py"
     if options.compile_part:
-        _compile(names, options, _template(path))
+        _compile(names, options, module(path))
         return
     path.write_text("import torch\n" + kernels.text("flash_attention"))
     start = time.monotonic()
     if not options.dry:
-        _compile_all(options)
-    template = _template(path)
+        compile_all("benchmarks.kernels.attention", options.jobs, 0.6 * options.seconds)
+    template = module(path)
     todo = [partial(_rows, name, options, template) for name in names]
     left = options.seconds - (time.monotonic() - start)
     run([({"case": name}, one) for name, one in zip(names, todo, strict=True)], options.out, left)
 
 
-def _template(path: Path) -> Any:
-    spec = importlib.util.spec_from_file_location("flash_attention_text", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def _compile_all(options: argparse.Namespace) -> None:
-    start, command = time.monotonic(), [sys.executable, "-m", "benchmarks.kernels.attention", *sys.argv[1:]]
-    jobs = [subprocess.Popen([*command, "--compile-part", f"{part}/{options.jobs}"], stdout=subprocess.DEVNULL) for part in range(options.jobs)]
-    end = start + 0.6 * options.seconds
-    for job in jobs:
-        with suppress(subprocess.TimeoutExpired):
-            job.wait(max(end - time.monotonic(), 0.1))
-        if job.poll() is None:
-            job.kill()
-    print(f"compiled in {time.monotonic() - start:.1f} s", flush=True)
-
-
 def _compile(names: list[str], options: argparse.Namespace, template: Any) -> None:
     """Call each of this part's programs once; what fails says so when it is timed."""
     part, parts = map(int, options.compile_part.split("/"))
-    todo = [(name, "") for name in names] + [(name, way) for name in names for way in ways(CASES[name], options.ways)]
-    for name, way in todo[part::parts]:
+    todo = [(name, way, False) for name in names for way in ways(CASES[name], options.ways)]
+    todo += [] if options.no_compile else [(name, None, True) for name in names]
+    for name, way, baseline in todo[part::parts]:
         with suppress(Exception):
             called = Called(CASES[name], "cuda", template)
-            (called.baselines().get("compile", bool) if way == "" else partial(called.ours, way))()
+            (called.baselines().get("compile", bool) if baseline else partial(called.ours, way))()
 
 
 def _rows(name: str, options: argparse.Namespace, template: Any) -> Iterator[dict[str, Any]]:
     case, device = (CASES[name].small(), "cpu") if options.dry else (CASES[name], "cuda")
+    torch.backends.cuda.matmul.allow_tf32 = case.products == 1
     called = Called(case, device, template)
     exact = called.first(torch.float64)
-    eager = _error(called.first(case.kind), exact)
+    eager = error(called.first(case.kind), exact)
     row: dict[str, Any] = {"table": "attention", "case": name, "device": torch.cuda.get_device_name() if device == "cuda" else "cpu"}
     row |= {"torch": torch.__version__, "tflop": case.flops / 1e12, "error of eager": eager, "ms": {}, "error": {}, "failed": {}}
     for way in ways(case, options.ways):
         call = partial(called.ours, way)
-        _timed(row, "ours" if way is None else " ".join(map(str, map(int, way))), call, exact, options.dry)
+        timed(row, "ours" if way is None else " ".join(map(str, map(int, way))), call, exact, options.dry)
     if not options.dry:
         for kind, other in called.baselines().items():
-            _timed(row, kind, other, exact, options.dry)
-    own = {key: ms for key, ms in row["ms"].items() if key[0].isdigit() or key == "ours"}
-    others = {key: ms for key, ms in row["ms"].items() if key not in own and row["error"][key] <= 2.5 * eager}
-    if own and others:
-        best, other_best = min(own, key=own.__getitem__), min(others, key=others.__getitem__)
-        row |= {"best": best, "TFLOP/s": round(case.flops / own[best] / 1e9, 1), "times the error of eager": round(row["error"][best] / eager, 2)}
-        row |= {"beside": other_best, "gain": round(others[other_best] / own[best], 3)}
-    yield row
-
-
-def _error(seen: torch.Tensor, exact: torch.Tensor) -> float:
-    return float((seen.double() - exact).square().mean().sqrt() / exact.square().mean().sqrt())
-
-
-def _timed(row: dict[str, Any], name: str, call: Callable[[], torch.Tensor], exact: torch.Tensor, dry: bool) -> None:
-    """Add the time and the error of a program to the row, or why there are none."""
-    try:
-        row["error"][name] = _error(call()[0, 0], exact)
-        if not dry:
-            once = max(batch(call, 1), 1e-6)
-            once = max(batch(call, max(1, min(20, int(0.005 / once)))), 1e-6)
-            count = max(1, min(200, int(0.02 / once)))
-            row["ms"][name] = round(1e3 * statistics.median(batch(call, count) for _ in range(3)), 4)
-    except Exception as error:
-        row["failed"][name] = f"{type(error).__name__}: {error}"[:150]
+            if not (options.no_compile and kind == "compile"):
+                timed(row, kind, other, exact, options.dry)
+    yield row | gain(row, case.flops, eager)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,13 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 
 @triton.jit
+def _product_end(sums, y, row, column, m, n, q0, q1, q2, q3, ROWS: tl.constexpr, COLUMNS: tl.constexpr, END: tl.constexpr):
+    if END is not None:
+        sums = END(sums, row + tl.arange(0, ROWS), column + tl.arange(0, COLUMNS), m, n, q0, q1, q2, q3)
+    y.store([row, column], sums.to(y.dtype))
+
+
+@triton.jit
 def _fused_product(
     x, w, y, q0, q1, q2, q3, m, n, k, programs,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr, GROUP: tl.constexpr, BY_ROWS: tl.constexpr, END: tl.constexpr,
@@ -40,10 +47,10 @@ def _fused_product(
             else:
                 b = w.load([step * DEPTH, column])
             sums = tl.dot(a, b, sums, input_precision="tf32")
-        if END is not None:
-            at_row, at_column = row + tl.arange(0, ROWS), column + tl.arange(0, COLUMNS)
-            sums = END(sums, at_row, at_column, m, n, q0, q1, q2, q3)
-        y.store([row, column], sums.to(y.dtype))
+        half: tl.constexpr = COLUMNS // 2  # two halves in turn need half the shared memory
+        left, right = tl.split(tl.permute(tl.reshape(sums, (ROWS, 2, half)), (0, 2, 1)))
+        _product_end(left, y, row, column, m, n, q0, q1, q2, q3, ROWS, half, END)
+        _product_end(right, y, row, column + half, m, n, q0, q1, q2, q3, ROWS, half, END)
 
 
 def product_shape(m, n, k, size):
@@ -65,7 +72,7 @@ def fused_product(x, w, by_rows=True, end=None, operands=(), shape=None):
     programs = torch.cuda.get_device_properties(x.device).multi_processor_count if x.is_cuda else 3
     programs = min(programs, triton.cdiv(m, rows) * triton.cdiv(n, columns))
     of_w = TensorDescriptor.from_tensor(w, [columns, depth] if by_rows else [depth, columns])
-    of_y = TensorDescriptor.from_tensor(y.view(m, n), [rows, columns])
+    of_y = TensorDescriptor.from_tensor(y.view(m, n), [rows, columns // 2])
     _fused_product[(programs,)](
         TensorDescriptor.from_tensor(flat, [rows, depth]), of_w, of_y, *(*operands, *[flat] * 4)[:4], m, n, k, programs,
         rows, columns, depth, group, by_rows, end, stages, x.is_cuda, num_warps=warps, num_stages=stages,
