@@ -156,7 +156,7 @@ def product(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, out: torch.Tensor | None = None, add: bool = False
 ) -> torch.Tensor:
     """Return x @ weight (+ bias); `out` is written where it is given (`add`: it is added to). Without gradients."""
-    if not _fits(x, weight.shape[1], MANY) or not _usable(x.device):
+    if not _fits(x, weight.shape[1]) or not _usable(x.device):
         if add and out is not None:
             return out.addmm_(x, weight)
         return torch.mm(x, weight, out=out) if bias is None else torch.addmm(bias, x, weight, out=out)
