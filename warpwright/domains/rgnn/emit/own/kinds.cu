@@ -88,18 +88,22 @@ __device__ inline void each_four(const Results& sums, int rows, int across, int 
       }
 }
 
-// out[part][row] = x W_part^T + bias, for rows x [rows][in] and parts of `columns` numbers. Blocks: rows of the table, parts, tiles of columns.
+// out[part][row] = x W_part^T (`turned`: x W_part) + bias (null: none), for rows x [rows][in] and parts of `columns` numbers. Blocks: rows of the table,
+// parts, tiles of columns. Without a table there is one type, and blocks have `each` rows.
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
-    kind_products(const int* table, const float* x, const float* weight, const float* bias, float* out, i64 rows, i64 width, i64 columns, i64 parts) {
+    kind_products(const int* table, const float* x, const float* weight, const float* bias, float* out, i64 rows, i64 width, i64 columns, i64 parts,
+                  i64 turned, i64 each) {
   extern __shared__ __align__(16) float room[];
   int tiles = (int)((columns + SIDE - 1) / SIDE), part = blockIdx.x / tiles % (int)parts, across = blockIdx.x % tiles * SIDE;
-  const int* own = table + 3 * (blockIdx.x / (tiles * (int)parts));
-  int kind = own[0], first = own[1], count = own[2];
+  int block = blockIdx.x / (tiles * (int)parts), kind = 0, first = block * (int)each;
+  int count = (int)(rows - first < each ? rows - first : each);
+  if (table) kind = table[3 * block], first = table[3 * block + 1], count = table[3 * block + 2];
   i64 of_part = (kind * parts + part) * columns;
   const float* from = x + first * width;
-  Results sums = product(room, from, from, from, weight + of_part * width, 1, 0, count, (int)width, (int)width, (int)columns, across, false, false);
+  Results sums = product(room, from, from, from, weight + of_part * width, 1, 0, count, (int)width, (int)(turned ? columns : width), (int)columns,
+                         across, turned, false);
   each_four(sums, count, across, (int)columns, [&](int row, int column, float4 sum) {
-    float4 start = *(const float4*)(bias + of_part + column);
+    float4 start = four(bias + of_part + column, bias != nullptr);
     *(float4*)(out + (part * rows + first + row) * columns + column) =
         make_float4(sum.x + start.x, sum.y + start.y, sum.z + start.z, sum.w + start.w);
   });

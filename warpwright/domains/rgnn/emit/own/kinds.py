@@ -79,7 +79,7 @@ class Kinds:
         out = x.new_empty(parts, rows, columns)
         work, blocks = self._tiles(x, columns, parts)
         if blocks:
-            self.launches[0](blocks * parts, work, dense(x), weight, bias, out, rows, width, columns, parts)
+            self.launches[0](blocks * parts, work, dense(x), weight, bias, out, rows, width, columns, parts, 0, 0)
         return out
 
     def sums(self, parts: Sequence[torch.Tensor], weight: torch.Tensor) -> torch.Tensor:
@@ -146,6 +146,24 @@ class Kinds:
         return of_x, of_out, of_weight, of_bias, of_gates
 
 
+def product(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, out: torch.Tensor | None = None) -> torch.Tensor | None:
+    """Return x @ weight (+ bias) for rows of one type, without a table, as sampled batches have none; None where another product is used."""
+    turned = weight.is_contiguous()
+    plain = all(y is None or (y.dtype is torch.float32 and y.is_contiguous()) for y in (bias, out)) and weight.dtype is torch.float32
+    found = _launches(x.device) if plain and takes(x, weight.shape[1]) and (turned or weight.t().is_contiguous()) else None
+    return None if found is None else multiplied(found[0], x, weight, bias, x.new_empty(len(x), weight.shape[1]) if out is None else out)
+
+
+def multiplied(launch: Launch, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, out: torch.Tensor) -> torch.Tensor:
+    """Write x @ weight (+ bias) to `out` by a launch."""
+    (rows, width), columns, turned = x.shape, weight.shape[1], weight.is_contiguous()
+    across = -(-columns // SIDE)
+    each = SIDE if rows * across < FULL * SIDE else SIDE * TILES
+    if rows:
+        launch(-(-rows // each) * across, None, dense(x), weight if turned else weight.t(), bias, out, rows, width, columns, 1, int(turned), each)
+    return out
+
+
 def kinds(x: torch.Tensor, counts: tuple[int, ...], columns: int) -> Kinds | None:
     """Return the kernels for rows x [nodes, width] and results of `columns` numbers; None where torch's products are used."""
     if not takes(x, columns) or torch.compiler.is_compiling():
@@ -191,9 +209,12 @@ def right_on(launches: tuple[Launch, ...], device: torch.device, width: int = 20
         drawn(rows, width),
     )
     result, moved = own.mixed(x, out, square, start, gates)
-    found = [own.products(x, weight, bias, 3), own.sums(parts, weight), *own.gradients(parts, x)[:2], result]
+    one = square[0], square[1].t()
+    simple = [multiplied(launches[0], x, one[0], start[0], torch.empty_like(x)), multiplied(launches[0], x, one[1], None, torch.empty_like(x))]
+    found = [*simple, own.products(x, weight, bias, 3), own.sums(parts, weight), *own.gradients(parts, x)[:2], result]
     found += own.unmixed(g, out, moved, square, gates)
-    wanted = plain(counts, x, weight, bias, parts) + plain_ends(counts, x, out, square, start, gates, g)
+    wanted = [torch.addmm(start[0].double(), x.double(), one[0].double()), x.double() @ one[1].double()]
+    wanted += plain(counts, x, weight, bias, parts) + plain_ends(counts, x, out, square, start, gates, g)
     return all(float((a.double() - b).norm()) <= 1e-5 * float(b.norm()) for a, b in zip(found, wanted, strict=True))
 
 
@@ -218,7 +239,7 @@ def plain_ends(
 
 
 FORMATS: dict[str, str] = {
-    "kind_products": "P" * 5 + "q" * 4, "kind_sums": "P" * 6 + "q" * 3, "kind_gradients": "P" * 8 + "q" * 4, "kind_mixed": "P" * 8 + "q",
+    "kind_products": "P" * 5 + "q" * 6, "kind_sums": "P" * 6 + "q" * 3, "kind_gradients": "P" * 8 + "q" * 4, "kind_mixed": "P" * 8 + "q",
     "kind_unmixed": "P" * 9 + "q",
 }  # fmt: skip
 SHARED = (8 * 8 * 32 * 4 + SIDE * 80) * 4
