@@ -42,18 +42,19 @@ def same(layer, counts, edge_index, edge_type, of_all):
     wanted_gradients = torch.autograd.grad((wanted * weights).sum(), [alone, *layer.parameters()], allow_unused=True)
     part = Part(edge_index, edge_type, counts)
     places = torch.cat([torch.arange(nodes)[part.own(kind)] for kind in range(len(counts))])
-    mine = x[places].requires_grad_()
-    parted = Parted(layer, part)
-    parted(mine)
-    before = len(made)
-    seen = parted(mine)
-    assert before and len(made) == before, "a graph that stays has its index built once"
-    torch.testing.assert_close(seen, wanted[places], rtol=1e-10, atol=1e-11)
-    (seen * weights[places]).sum().backward()
-    sum_gradients(parted, part)
-    for a, b in zip([mine.grad, *(p.grad for p in layer.parameters())], [wanted_gradients[0][places], *wanted_gradients[1:]]):
-        torch.testing.assert_close(a, torch.zeros_like(a) if b is None else b, rtol=1e-9, atol=1e-10)
-    layer.zero_grad(set_to_none=True)
+    for overlap in (False, True):
+        mine = x[places].requires_grad_()
+        parted = Parted(layer, part, overlap=overlap)
+        parted(mine)
+        before = len(made)
+        seen = parted(mine)
+        assert before and len(made) == before, "a graph that stays has its index built once"
+        torch.testing.assert_close(seen, wanted[places], rtol=1e-10, atol=1e-11)
+        (seen * weights[places]).sum().backward()
+        sum_gradients(parted, part)
+        for a, b in zip([mine.grad, *(p.grad for p in layer.parameters())], [wanted_gradients[0][places], *wanted_gradients[1:]]):
+            torch.testing.assert_close(a, torch.zeros_like(a) if b is None else b, rtol=1e-9, atol=1e-10)
+        layer.zero_grad(set_to_none=True)
 
 def graph(nodes, count, relations):
     index, kind = torch.randint(nodes, (2, count)), torch.randint(relations, (count,))
