@@ -126,10 +126,10 @@ def written(folder: Path, begun: float) -> list[Row]:
 
 def processes(options: argparse.Namespace, store: Path, cells: Sequence[str], peers: bool) -> list[subprocess.Popen[bytes]]:
     """Start one process a GPU."""
-    alone = {} if peers else {"NCCL_P2P_DISABLE": "1"}
+    alone = {} if peers else {"NCCL_P2P_DISABLE": "1", "NCCL_SOCKET_IFNAME": "lo"}
     # multicast over NVLink may put the host's cards out of service
     safe = {"NCCL_NVLS_ENABLE": "0", "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1", "NVSHMEM_DISABLE_NVLS": "1"}
-    environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", **safe, **alone}
+    environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "NCCL_DEBUG": "WARN", **safe, **alone}
     command = [sys.executable, "-u", "-m", "benchmarks.rgnn.scaling", "--out", str(options.out), "--gpus", str(options.gpus), "--store", str(store)]
     command += ["--cells", ",".join(cells), *(["--dry"] if options.dry else [])]
     return [subprocess.Popen([*command, "--rank", str(rank)], env=environment) for rank in range(options.gpus)]

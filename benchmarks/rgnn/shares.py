@@ -23,6 +23,8 @@ from warpwright.domains.rgnn.partition import Part, Parted, sum_gradients
 Row = dict[str, Any]
 
 WIDTH, CALLS, REPEATS = 64, 8, 3
+SLOW = 400.0
+"""Milliseconds beyond which a call is not repeated."""
 PROGRAMS = {"rows first": False, "two runs": True}
 """Whether a layer runs twice, to overlap messages."""
 BEYOND_NODES, BEYOND_EDGES, BEYOND_RELATIONS, BEYOND_LOCAL = 50_000_000, 250_000_000, 64, 0.9
@@ -100,18 +102,27 @@ class Meter:
         return torch.cuda.max_memory_allocated(self.device) / 1e9 if self.on_gpu else 0.0
 
     def ms(self, function: Callable[[], Any], alone: bool = False) -> float:
-        """Return the median over repeats of the time of a call among `CALLS`, back to back; of the slowest process unless `alone`."""
-        function()
-        times = []
-        for _ in range(self.repeats):
+        """Return the median over repeats of the time of a call among several, back to back; of the slowest process unless `alone`.
+
+        A call that takes longer than `SLOW` is made once.
+        """
+
+        def timed(calls: int) -> float:
             if not alone:
                 dist.barrier()
             self.wait()
             begun = time.perf_counter()
-            for _ in range(self.calls):
+            for _ in range(calls):
                 function()
             self.wait()
-            times.append((time.perf_counter() - begun) / self.calls * 1e3)
+            return (time.perf_counter() - begun) / calls * 1e3
+
+        function()
+        first = timed(1)
+        if (first if alone else self.most(first)) > SLOW:
+            times = [first]
+        else:
+            times = [timed(self.calls) for _ in range(self.repeats)]
         return statistics.median(times) if alone else self.most(*times)
 
     def most(self, *numbers: float) -> float:
@@ -168,7 +179,8 @@ def shared_out(name: str, model: str, width: int, meter: Meter, scale: float) ->
     wanted = [rows[places] for rows in wanted]
     del graph
     meter.clean()
-    for program, overlap in PROGRAMS.items():
+    programs = PROGRAMS if wanted else {"rows first": False}  # two runs take more memory
+    for program, overlap in programs.items():
         indices.forget([part.whole.edge_index, part.whole.edge_type])  # of the program before
         share = Share(layer, part, x, weights, overlap)
         yield common | {"program": program, **measured(share, meter, wanted)}
@@ -220,13 +232,15 @@ def measured(share: Share, meter: Meter, wanted: Sequence[torch.Tensor]) -> Row:
     row["forward_ms"] = meter.ms(share.forward)
     row["step_ms"] = meter.ms(share.step)
     row["peak_gb"] = meter.most(meter.peak_gb())
+    row["sent_gb_each_way"] = meter.total(sum(share.part.sent) * share.x.shape[1] * 4 / 1e9)
+    if row["step_ms"] > SLOW:
+        return row
     messages = meter.ms(share.messages)
     with mock.patch.object(Part, "exchange", silent):
         row["silent_ms"] = meter.ms(lambda: share.step(add_up=False))
         gathers = meter.ms(lambda: share.messages(add_up=False))
     row["messages_ms"] = messages - gathers
     row["hidden"] = 1 - (row["step_ms"] - row["silent_ms"]) / max(row["messages_ms"], 1e-9)
-    row["sent_gb_each_way"] = meter.total(sum(share.part.sent) * share.x.shape[1] * 4 / 1e9)
     return row | beside(share, meter)
 
 
