@@ -5,16 +5,16 @@
 
 First `check`: sums and exchanges over NCCL give what they should, and how fast they are. Then RGCN, RGAT and HGT on graphs with the statistics of AM,
 MAG and wikikg2, each on one card and shared out by warpwright.domains.rgnn.partition (strong scaling), by two programs: `rows first` waits for the
-others' rows and runs the layer once, `two runs` computes the nodes that need none of them meanwhile. `beyond`: RGCN on a graph that no card holds,
-with as many edges as the cards do by the peak of a first try with a part of it; then the same graph on one card. `wikikg2:hgt:1024` is a layer of
-that width. Of the edges of `beyond` nine tenths begin in the process that they end in, as after a partitioner, and each process draws its own.
+others' rows and runs the layer once, `two runs` computes the nodes that need none of them meanwhile. `beyond`: RGCN and RGAT on graphs that no card
+holds, with as many edges as the cards do by the peak of a first try with a part of it; then the same graph on one card. Of their edges nine tenths
+begin in the process that they end in, as after a partitioner, and each process draws its own. `wikikg2:hgt:256` is a layer of that width.
 
 `forward_ms`, `step_ms`: a call among several, back to back, of the slowest process; a step is forward, backward and the sum of the parameters'
 gradients. `silent_ms`: a step with nothing sent (rows of others are zeros, gradients are not added up). `messages_ms`: what a step sends, alone.
 `hidden` = 1 - (step - silent) / messages. `profiled_*`: of one step of the first process, the time that NCCL's kernels take and how much of it other
-kernels run. `error`: the largest relative difference of result and gradient of x from one card that has the whole graph. Of `beyond`, where there is
-none, the results of 1,000 nodes of each process from float64, and `gradient_error`: <gradient of x, x> and <gradients of weights, weights> from
-<gradient of the result, result - bias>, over the root of the sum of its squares.
+kernels run. `error`: the largest relative difference of result and gradient of x from one card that has the whole graph; of `beyond`, where there is
+none, of the results of 1,000 nodes of each process from float64. RGCN's `gradient_error` there: <gradient of x, x> and <gradients of weights, weights>
+from <gradient of the result, result - bias>, over the root of the sum of its squares.
 
 Each cell has its seconds (`--cell-seconds`), and a row as soon as it is there. A cell that fails or hangs in one process ends all of them, leaves a
 row that says so, and they begin anew after it; where `check` fails they do so without peer access between cards. scaling.svg has the parallel
@@ -41,7 +41,7 @@ from benchmarks.rgnn import shares
 from warpwright.reports import plots
 
 Row = dict[str, Any]
-CELLS = "check,am:rgcn,am:rgat,am:hgt,beyond:rgcn,mag:rgcn,mag:rgat,mag:hgt,wikikg2:rgcn,wikikg2:rgat,wikikg2:hgt,wikikg2:hgt:1024"
+CELLS = "check,am:rgcn,am:rgat,am:hgt,beyond:rgcn,mag:rgcn,mag:rgat,mag:hgt,wikikg2:rgcn,wikikg2:rgat,wikikg2:hgt,beyond:rgat"
 HELD, LESS = 0.75, 0.55
 """Of a card's free memory, what `beyond` may take by the first try: the allocator's gaps are the rest. Where that fails, what it may take then."""
 STARTED = 60.0
@@ -79,12 +79,12 @@ def one_rank(options: argparse.Namespace) -> None:
 
 
 def rows_of(cell: str, meter: shares.Meter, dry: bool) -> Iterator[Row]:
-    """Give the rows of a cell: "graph:layer" or "graph:layer:width", "beyond:rgcn" or "beyond:rgcn:part of the card", or "check"."""
+    """Give the rows of a cell: "graph:layer" or "graph:layer:width", "beyond:layer" or "beyond:layer:part of the card", or "check"."""
     name, model, more = (*cell.split(":"), "", "")[:3]
     if name == "check":
         yield from shares.checked(meter)
     elif name == "beyond":
-        yield from shares.beyond(float(more or HELD), meter, 1e-5 if dry else 1.0)
+        yield from shares.beyond(model, float(more or HELD), meter, 1e-5 if dry else 1.0)
     else:
         yield from shares.shared_out(name, model, min(int(more or shares.WIDTH), 64 if dry else 1 << 20), meter, 0.001 if dry else 1.0)
 
@@ -177,7 +177,7 @@ def run(options: argparse.Namespace, end: float) -> bool:
             if not peers:
                 return False
             peers, left = False, cells
-        elif now == "beyond:rgcn" and not any("step_ms" in row for row in written(options.out, begun) if row["cell"] == now):
+        elif now in {"beyond:rgcn", "beyond:rgat"} and not any("step_ms" in row for row in written(options.out, begun) if row["cell"] == now):
             left = [f"{now}:{LESS}", *left]
         cells = left
     return right and not cells

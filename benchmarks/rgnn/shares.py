@@ -17,6 +17,7 @@ import torch.distributed as dist
 from benchmarks.rgnn.forward_training import layer_of, of_one_tensor
 from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn import synth
+from warpwright.domains.rgnn.nn.rgat import RGATConv
 from warpwright.domains.rgnn.nn.rgcn import RGCNConv
 from warpwright.domains.rgnn.partition import Part, Parted, sum_gradients
 
@@ -285,23 +286,25 @@ def total(spans: Spans) -> float:
     return sum(end - start for start, end in spans)
 
 
-def beyond(part_of_card: float, meter: Meter, scale: float) -> Iterator[Row]:
-    """Give the rows of RGCN on a graph that no card holds: each process draws the edges into its own nodes, as many as take `part_of_card` of it."""
+def beyond(model: str, part_of_card: float, meter: Meter, scale: float) -> Iterator[Row]:
+    """Give the rows of RGCN or RGAT on a graph that no card holds: each process draws edges into its own nodes, which take `part_of_card` of it."""
     row: Row = {"program": "rows first"}
     if meter.on_gpu:
-        free, peak = tried(meter, scale * TRIED)
+        free, peak = tried(model, meter, scale * TRIED)
         fits = min(1.0, part_of_card * free / (peak / TRIED))
         scale *= -meter.most(-fits)
         row |= {"card_gb": free / 1e9, "tried_gb": peak / 1e9}
     meter.clean()
-    begun, drawing = time.perf_counter(), Drawing(meter.device, scale)
+    begun, drawing = time.perf_counter(), Drawing(model, meter.device, scale)
     share, check = drawing.share()
     row |= {"nodes": drawing.nodes, "edges": drawing.edges, "drawn_seconds": time.perf_counter() - begun}
     begun = time.perf_counter()
     out = share.step()
     meter.wait()
     row["first_step_seconds"] = time.perf_counter() - begun
-    row |= {"error": meter.most(check(out)), "gradient_error": identity(share, out, meter)}
+    row["error"] = meter.most(check(out))
+    if model == "rgcn":
+        row["gradient_error"] = identity(share, out, meter)
     del out, check
     row["forward_ms"], row["step_ms"] = meter.ms(share.forward), meter.ms(share.step)
     row["peak_gb"] = meter.most(meter.peak_gb())
@@ -314,11 +317,11 @@ def beyond(part_of_card: float, meter: Meter, scale: float) -> Iterator[Row]:
     dist.barrier()
 
 
-def tried(meter: Meter, scale: float) -> tuple[int, int]:
+def tried(model: str, meter: Meter, scale: float) -> tuple[int, int]:
     """Return a card's free bytes, with NCCL's own memory taken, and the most that two steps and what is before them took."""
     meter.clean()
     before = torch.cuda.memory_allocated(meter.device)
-    share = Drawing(meter.device, scale).share()[0]
+    share = Drawing(model, meter.device, scale).share()[0]
     share.step()
     share.step()
     peak = torch.cuda.max_memory_allocated(meter.device) - before
@@ -330,12 +333,12 @@ def tried(meter: Meter, scale: float) -> tuple[int, int]:
 class Drawing:
     """A random graph of which each process draws the edges into its own nodes; nine tenths of them begin there too, as after a partitioner."""
 
-    def __init__(self, device: torch.device, scale: float) -> None:
+    def __init__(self, model: str, device: torch.device, scale: float) -> None:
         self.device, self.rank, self.ranks = device, dist.get_rank(), dist.get_world_size()
         self.own, self.into_each = int(BEYOND_NODES * scale), int(BEYOND_EDGES * scale)
         self.nodes, self.edges = self.own * self.ranks, self.into_each * self.ranks
         torch.manual_seed(0)
-        self.layer = RGCNConv(WIDTH, WIDTH, BEYOND_RELATIONS).to(device)
+        self.layer = {"rgcn": RGCNConv, "rgat": RGATConv}[model](WIDTH, WIDTH, BEYOND_RELATIONS).to(device)
 
     def drawn(self, rank: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the edges into a process' nodes, and their types."""
@@ -372,14 +375,8 @@ class Drawing:
         del number, into
 
         def check(out: torch.Tensor) -> float:
-            weight, root, bias = (p.detach().double() for p in (self.layer.weight, self.layer.root, self.layer.bias) if p is not None)
-            pairs, pair = torch.unique(place * BEYOND_RELATIONS + kind, return_inverse=True)
-            rows = values_of(source, 0).double()
-            mean = rows.new_zeros(pairs.numel(), WIDTH).index_add_(0, pair, rows) / torch.bincount(pair, minlength=pairs.numel())[:, None]
-            wanted = values_of(nodes, 0).double() @ root + bias
-            for relation in range(BEYOND_RELATIONS):
-                chosen = pairs % BEYOND_RELATIONS == relation
-                wanted.index_add_(0, pairs[chosen] // BEYOND_RELATIONS, mean[chosen] @ weight[relation])
+            written_out = averaged if isinstance(self.layer, RGCNConv) else attended
+            wanted = written_out(self.layer, values_of(source, 0).double(), values_of(nodes, 0).double(), place, kind)
             return float((out[nodes - first].double() - wanted).norm() / wanted.norm())
 
         return check
@@ -401,6 +398,31 @@ class Drawing:
             return {"step_ms": meter.ms(step, alone=True), "peak_gb": meter.peak_gb()}
         except torch.OutOfMemoryError as problem:
             return {"note": f"out of memory: {str(problem)[:300]}"}
+
+
+def averaged(layer: Any, rows: torch.Tensor, targets: torch.Tensor, place: torch.Tensor, kind: torch.Tensor) -> torch.Tensor:
+    """Return RGCN of targets in float64: the mean over each relation's edges, of which rows, places of targets and relations are given."""
+    weight, root, bias = (p.detach().double() for p in (layer.weight, layer.root, layer.bias))
+    pairs, pair = torch.unique(place * BEYOND_RELATIONS + kind, return_inverse=True)
+    mean = rows.new_zeros(pairs.numel(), WIDTH).index_add_(0, pair, rows) / torch.bincount(pair, minlength=pairs.numel())[:, None]
+    result: torch.Tensor = targets @ root + bias
+    for relation in range(BEYOND_RELATIONS):
+        chosen = pairs % BEYOND_RELATIONS == relation
+        result.index_add_(0, pairs[chosen] // BEYOND_RELATIONS, mean[chosen] @ weight[relation])
+    return result
+
+
+def attended(layer: Any, rows: torch.Tensor, targets: torch.Tensor, place: torch.Tensor, kind: torch.Tensor) -> torch.Tensor:
+    """Return RGAT of targets in float64, likewise."""
+    weight, query, key, bias = (p.detach().double() for p in (layer.weight, layer.q, layer.k, layer.bias))
+    moved, scores = torch.empty_like(rows), rows.new_empty(rows.shape[0])
+    for relation in range(BEYOND_RELATIONS):
+        chosen = kind == relation
+        moved[chosen] = rows[chosen] @ weight[relation]
+        scores[chosen] = (targets[place[chosen]] @ weight[relation] @ query + moved[chosen] @ key).flatten()
+    powers = torch.nn.functional.leaky_relu(scores, layer.negative_slope).exp()
+    sums = powers.new_zeros(targets.shape[0]).index_add_(0, place, powers)
+    return bias + torch.zeros_like(targets).index_add_(0, place, moved * (powers / sums[place])[:, None])
 
 
 def identity(share: Share, out: torch.Tensor, meter: Meter) -> float:
