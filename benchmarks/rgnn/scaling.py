@@ -13,8 +13,8 @@ begin in the process that they end in, as after a partitioner, and each process 
 gradients. `silent_ms`: a step with nothing sent (rows of others are zeros, gradients are not added up). `messages_ms`: what a step sends, alone.
 `hidden` = 1 - (step - silent) / messages. `profiled_*`: of one step of the first process, the time that NCCL's kernels take and how much of it other
 kernels run. `error`: the largest relative difference of result and gradient of x from one card that has the whole graph; of `beyond`, where there is
-none, of the results of 1,000 nodes of each process from float64. RGCN's `gradient_error` there: <gradient of x, x> and <gradients of weights, weights>
-from <gradient of the result, result - bias>, over the root of the sum of its squares.
+none, of the results of 1,000 nodes of each process from float64. RGCN's `gradient_error` there: <gradient of x, x> and <gradients of weights,
+weights> from <gradient of the result, result - bias>, over the root of the sum of its squares.
 
 Each cell has its seconds (`--cell-seconds`), and a row as soon as it is there. A cell that fails or hangs in one process ends all of them, leaves a
 row that says so, and they begin anew after it; where `check` fails they do so without peer access between cards. scaling.svg has the parallel

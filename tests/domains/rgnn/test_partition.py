@@ -59,9 +59,11 @@ def same(layer, counts, edge_index, edge_type, of_all):
 def graph(nodes, count, relations):
     index, kind = torch.randint(nodes, (2, count)), torch.randint(relations, (count,))
     index[1, : count // 2] = index[0, : count // 2] // 7 * 7  # so that some nodes have edges of their own process alone
+    if nodes == 31:
+        index[1] %= 5  # all edges end in the first process
     return index, kind
 
-for nodes, count in ((50, 160), *([(40, 30)] if every else []), (2, 9), (9, 0)):
+for nodes, count in ((50, 160), *([(40, 30)] if every else []), (31, 40), (2, 9), (9, 0)):
     torch.manual_seed(nodes)
     index, kind = graph(nodes, count, 3)
     layers = [RGCNConv(8, 8, 3), RGCNConv(8, 8, 3, num_bases=2, aggr="sum", bias=False), RGATConv(8, 8, 3), RGATConv(8, 4, 3, heads=2)]
@@ -81,6 +83,10 @@ def by_type(layer, x):
 
 for heads in (1, 2):
     same(HGTConv(8, 8, (names, kinds), heads=heads).double(), counts, index, edge_type, by_type)
+if every:  # all edges end in the first process
+    by_kind = {k: torch.stack([e[0], e[1] % 2]) for k, e in by_kind.items()}
+    index = torch.cat([e + torch.tensor([[at[k[0]]], [at[k[2]]]]) for k, e in by_kind.items()], 1)
+    same(HGTConv(8, 8, (names, kinds)).double(), counts, index, edge_type, by_type)
 dist.destroy_process_group()
 """
 
