@@ -91,7 +91,7 @@ def of_speeds(single: float, stream: float, both: bool) -> Any:
     eager: Any = Fake("eager", machine, 1e-3)
     verdict = Verdict(True, "ok")
     baseline = Eager(Candidate(Source("python", (("a.py", ""),)), "cpu"), Build(True), verdict, eager)
-    judge: Any = SimpleNamespace(fresh=lambda: next(inputs), worker=SimpleNamespace(alive=True))
+    judge: Any = SimpleNamespace(fresh=lambda: next(inputs), worker=SimpleNamespace(alive=True), device="cpu")
     made = trusted.Trusted(judge, {"eager": baseline}, ready=True, both=both, calls=5)
     programs = (Fake("new", machine, 1e-3 / speedup) for speedup in (single, stream))
     return made.compare(*programs, 0.5, Random(1), check_share=0.0)
