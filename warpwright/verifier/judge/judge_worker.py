@@ -141,11 +141,12 @@ class JudgeWorker:
                 if large or not memory.limited or not is_full(error):
                     raise
             else:
-                if memory.took_much:
-                    memory.limit(task)
-                break
+                if large or not memory.ran_out:
+                    break
             self.original = original = None  # type: ignore[assignment]
             memory.free()
+        if not large and memory.took_much:
+            memory.limit(task)
         return original, facts
 
     def _ask_host_first(self) -> None:
