@@ -9,9 +9,6 @@ Here nothing is recorded beforehand: what is legal may be proposed, and is compi
 searches of a task are a process; what one of them had measured is not measured again for another, but counts as an evaluation of each. A program
 that the same search made before costs it none. A run of each search of 16 evaluations, one of evolve of 256, then the other `--seeds`.
 OUT/rows.jsonl has a line for each evaluation as it comes. Without torch.compile, as graph_rows. `--dry` runs all paths on the CPU.
-
-`--verifier`: a program that would be the fastest of its search so far, and faster than the original, has to pass the verifier first
-(verdicts.py); one that is refused counts as one that is wrong. `--found`: in place of a longer run, the fastest programs of one in earlier rows.
 """
 
 from __future__ import annotations
@@ -31,11 +28,8 @@ from random import Random
 from typing import Any
 
 from benchmarks import spawned
-from benchmarks.kernelbench.first import DRY_SCALE
-from benchmarks.policy.live.verdicts import NoScore, Turns, Verdicts
-from benchmarks.policy.recording import graph_rows, probe, records
+from benchmarks.policy.recording import graph_rows, probe
 from benchmarks.policy.recording.choice import body
-from warpwright.base import Action
 
 EVALUATIONS = 16
 """Of a search; a longer run has more."""
@@ -51,9 +45,6 @@ ASKING: Mapping[str, Mapping[str, Any]] = {"policy": {}, "unasked": {"width": 0}
 
 IDLE = 300
 """Proposals without a new program after which a search is at its end."""
-
-FOUND, LONGER = 8, 256
-"""Of the programs of an earlier longer run the fastest that are looked at, and what stands as their run's number of evaluations."""
 
 COPIED = 4250.0
 """GB/s that copying moves on an H200, for a task's place under the roof."""
@@ -71,30 +62,17 @@ def main() -> None:
     parser.add_argument("--model", type=Path, help="folder of a trained policy; the one that ships where it is not given")
     parser.add_argument("--jobs", type=int, default=14)
     parser.add_argument("--limit", type=float, default=150.0, help="seconds after which it ends, whatever is left (%(default)s)")
-    parser.add_argument("--verifier", action="store_true", help="what is to be the best so far has to pass the verifier")
-    parser.add_argument("--found", default="", help="rows of earlier runs, comma-separated")
     parser.add_argument("--dry", action="store_true")
     options = parser.parse_args()
-    options.earlier = earlier(options.found)
     end = time.monotonic() + options.limit
     options.out.mkdir(parents=True, exist_ok=True)
     files = sorted((file for folder in options.files.split(",") for file in Path(folder).glob("*.py")), key=lambda file: Random(file.stem).random())
     with (options.out / "rows.jsonl").open("a") as out:
-        for line in spawned.lines(work, files, options.jobs, end, options, end - LAST, daemon=not options.verifier):
+        for line in spawned.lines(work, files, options.jobs, end, options, end - LAST):
             out.write(json.dumps(line) + "\n")
             out.flush()
             if line["row"] != "evaluation":
                 print(f"{options.limit - (end - time.monotonic()):.0f} s", line, flush=True)
-
-
-def earlier(found: str) -> dict[str, list[str]]:
-    """Return task -> the fastest programs of the longer runs in some rows, the fastest first."""
-    lines = [line for line in records.read(Path(one) for one in found.split(",") if one) if line["row"] == "evaluation" and line["told"] == "ok"]
-    best: dict[str, list[str]] = {}
-    for line in sorted(lines, key=lambda line: -line["speedup"]):
-        if line["of"] > EVALUATIONS and len(best.setdefault(line["task"], [])) < FOUND:
-            best[line["task"]].append(line["recipe"])
-    return best
 
 
 def work(todo: Any, lines: Any, options: argparse.Namespace, end: float) -> None:
@@ -131,9 +109,10 @@ class Bench:
     turns: probe.Taken
     eager: float
     dry: bool
-    verdicts: Verdicts | None = None
     known: dict[str, tuple[str, float]] = field(default_factory=dict)
     """Text of a program -> what is wrong with it or "ok", and its seconds."""
+    refused: dict[str, str] = field(default_factory=dict)
+    """Text of a program that the probe called right -> why the verifier refused it."""
 
     def measured(self, recipe: Any) -> tuple[str, str, float]:
         """Return the text of a recipe's program, what is wrong with it or "ok", and its seconds."""
@@ -149,16 +128,19 @@ class Bench:
                 spawned.free()
         return name, *self.known[name]
 
-    def judged(self, recipe: Any, best: float) -> tuple[str, str, float]:
-        """Return the text of a recipe's program, what is wrong with it or "ok", and its speed-up; beyond `best` it has to pass the verifier."""
+    def name(self, recipe: Any) -> str:
+        """Return the text of a recipe's program without its comments: what it is known by."""
+        try:
+            return body(self.space.candidate(recipe).source.text)
+        except Exception:
+            return f"none {recipe}"
+
+    def judged(self, recipe: Any) -> tuple[str, str, float]:
+        """Return the text of a recipe's program, what is wrong with it or "ok", and its speed-up; 0 for what is wrong or was refused."""
         name, told, seconds = self.measured(recipe)
-        speedup = self.eager / seconds if told == "ok" else 0.0
-        if self.verdicts is not None and speedup > best:
-            refused = self.verdicts.refused(name, self.space.candidate(recipe))
-            if refused:
-                self.known[name] = f"refused, {refused}", 0.0
-                return name, self.known[name][0], 0.0
-        return name, told, speedup
+        if name in self.refused:
+            return name, f"refused, {self.refused[name]}", 0.0
+        return name, told, self.eager / seconds if told == "ok" else 0.0
 
     def _probed(self, maker: graph_rows.Maker, tries: int = 2) -> tuple[str, float]:
         """Return what is wrong with a program or "ok", and its seconds; begun again where others hold the memory."""
@@ -183,15 +165,14 @@ class Bench:
         return self._probed(maker, tries - 1)
 
 
-def opened(file: Path, options: argparse.Namespace) -> Bench:
+def opened(file: Path, options: argparse.Namespace, turns: probe.Taken | None = None) -> Bench:
     """Return a task with its original measured."""
-    verdicts = Verdicts(file, "cpu" if options.dry else "cuda", DRY_SCALE if options.dry else 1.0) if options.verifier else None
     _, space, reference = graph_rows.opened(file, options.dry)
-    turns = Turns("cpu" if options.dry else "cuda:0") if options.verifier else probe.Turns(options.out)
+    turns = turns or probe.Turns(options.out)
     model, inputs, truth = graph_rows.placed(reference, turns, options.dry)
     with turns.timing():
         eager = probe.seconds(partial(model, *inputs))
-    bench = Bench(space, reference, model, inputs, truth, turns, eager, options.dry, verdicts)
+    bench = Bench(space, reference, model, inputs, truth, turns, eager, options.dry)
     bench.known[body(space.candidate(()).source.text)] = "ok", eager
     return bench
 
@@ -207,35 +188,13 @@ def one_task(file: Path, options: argparse.Namespace, lines: Any, end: float) ->
     names = options.searches.split(",")
     runs = [(search, seed, options.evaluations) for seed in range(options.seeds) for search in names]
     longer = [("evolve", options.seeds, options.whole)] if options.whole else []
-    try:
-        again_found(bench, file.stem, options, lines, end)
-        for search, seed, count in [*runs[: len(names)], *longer, *runs[len(names) :]]:
-            if time.monotonic() > end:
-                break
-            one_run(bench, file.stem, (search, seed, count), options, lines, end)
-    except NoScore as reason:
-        lines.put({"row": "failure", "task": file.stem, "reason": f"no score: {reason}"})
-    if bench.verdicts is not None:
-        known = bench.verdicts.known
-        lines.put({"row": "verdicts", "task": file.stem, "asked": len(known), "refused": [why for why in known.values() if why]})
-        bench.verdicts.close()
+    for search, seed, count in [*runs[: len(names)], *longer, *runs[len(names) :]]:
+        if time.monotonic() > end:
+            break
+        one_run(bench, file.stem, (search, seed, count), options, lines, end)
     with bench.turns.timing():
         again = probe.seconds(partial(bench.model, *bench.inputs))
     lines.put({"row": "again", "task": file.stem, "again us": round(1e6 * again, 2), "s": round(time.monotonic() - began, 1)})
-
-
-def again_found(bench: Bench, task: str, options: argparse.Namespace, lines: Any, end: float) -> None:
-    """Look at the fastest programs that a longer run had earlier, in the order of their speed then."""
-    best = 1.0
-    for number, text in enumerate(options.earlier.get(task, ()), 1):
-        if time.monotonic() > end:
-            return
-        _, told, speedup = bench.judged(tuple(map(Action.parse, text.split("; "))), best)
-        best = max(best, speedup)
-        lines.put({
-            "row": "evaluation", "task": task, "search": "evolve", "seed": FOUND, "of": LONGER, "number": number, "told": told,
-            "speedup": round(speedup, 4), "recipe": text,
-        })  # fmt: skip
 
 
 def one_run(bench: Bench, task: str, run: tuple[str, int, int], options: argparse.Namespace, lines: Any, end: float) -> None:
@@ -261,14 +220,13 @@ def followed(bench: Bench, task: str, proposer: Any, count: int, end: float) -> 
     """Yield each new program's recipe, what is wrong with it or "ok", and its speed-up; 0 for what is wrong."""
     from warpwright.learn.policy.recorded import record_of
 
-    made, idle, found, best = {body(bench.space.candidate(()).source.text)}, 0, 0, 1.0
+    made, idle, found = {body(bench.space.candidate(()).source.text)}, 0, 0
     asked: Sequence[Any] = next(proposer)
     try:
         while found < count and idle < IDLE and time.monotonic() < end:
             records = []
             for recipe in asked:
-                name, told, speedup = bench.judged(recipe, best)
-                best = max(best, speedup)
+                name, told, speedup = bench.judged(recipe)
                 records.append(record_of(task, recipe, speedup))
                 idle += 1
                 if name not in made:
