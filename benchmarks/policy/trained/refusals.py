@@ -1,9 +1,9 @@
 """What the policy's search reaches where the verifier refuses a technique on a task: recorded tasks, what has that technique counted as failed.
 
-    python -m benchmarks.policy.trained.refusals --tasks ROWS.jsonl[.gz] [...] --rate 4246 [--techniques half_convolutions,int8_slices] [--asked unasked]
+    python -m benchmarks.policy.trained.refusals --tasks ROWS.jsonl[.gz] [...] --rate 4246 [--techniques half_convolutions,...] [--asked unasked]
 
-A task counts once for each technique that stands in its fastest recorded recipe. Shares of the best that is left, geometric means over these tasks with
-intervals of 95 %. Nothing is measured here. A search that is not told who is to blame for a failure: the same command with `Costs.chance` at 1.
+A task counts once for each technique that stands in its fastest recorded recipe. Shares of the best that is left, geometric means over these tasks
+with intervals of 95 %. Nothing is measured here.
 """
 
 from __future__ import annotations
