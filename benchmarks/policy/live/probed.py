@@ -7,7 +7,8 @@
 A recorded space holds what searches proposed while it was recorded, so that drawing at random in it is drawing among proposals of searches.
 Here nothing is recorded beforehand: what is legal may be proposed, and is compiled, compared with float64 and timed (probe.py) when it is. The
 searches of a task are a process; what one of them had measured is not measured again for another, but counts as an evaluation of each. A program
-that the same search made before costs it none. A run of each search of 16 evaluations, one of evolve of 256, then the other `--seeds`.
+that the same search made before costs it none. A run of each search of 16 evaluations, one of evolve of 256 (`--apart`: by a process of its own
+beside the others, which measures the original and all its programs itself), then the other `--seeds`.
 OUT/rows.jsonl has a line for each evaluation as it comes. Without torch.compile, as graph_rows. `--dry` runs all paths on the CPU.
 """
 
@@ -37,6 +38,9 @@ EVALUATIONS = 16
 LAST = 5.0
 """Seconds before the limit after which no program is begun."""
 
+PARTS = ("longer", "searches")
+"""Of a task, where the longer run is made apart; it takes longest, and begins first."""
+
 FREED = 8
 """Programs after which the memory that they held is given back."""
 
@@ -59,6 +63,7 @@ def main() -> None:
     parser.add_argument("--evaluations", type=int, default=EVALUATIONS, help="of each search, the original not counted (%(default)s)")
     parser.add_argument("--seeds", type=int, default=2, help="runs of each search (%(default)s)")
     parser.add_argument("--whole", type=int, default=256, help="evaluations of one more run of evolve; 0 for none (%(default)s)")
+    parser.add_argument("--apart", action="store_true", help="that run by a process of its own")
     parser.add_argument("--model", type=Path, help="folder of a trained policy; the one that ships where it is not given")
     parser.add_argument("--jobs", type=int, default=14)
     parser.add_argument("--limit", type=float, default=150.0, help="seconds after which it ends, whatever is left (%(default)s)")
@@ -68,7 +73,8 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     files = sorted((file for folder in options.files.split(",") for file in Path(folder).glob("*.py")), key=lambda file: Random(file.stem).random())
     with (options.out / "rows.jsonl").open("a") as out:
-        for line in spawned.lines(work, files, options.jobs, end, options, end - LAST):
+        jobs = [(file, part) for part in (PARTS if options.apart and options.whole else ("",)) for file in files]
+        for line in spawned.lines(work, jobs, options.jobs, end, options, end - LAST):
             out.write(json.dumps(line) + "\n")
             out.flush()
             if line["row"] != "evaluation":
@@ -84,11 +90,11 @@ def work(todo: Any, lines: Any, options: argparse.Namespace, end: float) -> None
     torch.set_num_threads(1)
     while time.monotonic() < end:
         try:
-            file = todo.get_nowait()
+            file, part = todo.get_nowait()
         except queue.Empty:
             return
         try:
-            one_task(file, options, lines, end)
+            one_task(file, part, options, lines, end)
         except Exception:  # one task must not end the others
             reason = traceback.format_exc()[-600:]
             lines.put({"row": "failure", "task": file.stem, "reason": reason})
@@ -177,24 +183,25 @@ def opened(file: Path, options: argparse.Namespace, turns: probe.Taken | None = 
     return bench
 
 
-def one_task(file: Path, options: argparse.Namespace, lines: Any, end: float) -> None:
-    """Run the searches of one task, each as often as asked, and evolve longer."""
+def one_task(file: Path, part: str, options: argparse.Namespace, lines: Any, end: float) -> None:
+    """Run the searches of one task, each as often as asked, and evolve longer; or a `part` of that."""
     began = time.monotonic()
     bench = opened(file, options)
     if bench.eager > graph_rows.SLOWEST and not options.dry:
         lines.put({"row": "task", "task": file.stem, "reason": f"the original takes {bench.eager:.3f} s"})
         return
-    lines.put({"row": "task", "task": file.stem, "eager us": round(1e6 * bench.eager, 2), "s": round(time.monotonic() - began, 1)})
+    apart = " apart" if part == "longer" else ""
+    lines.put({"row": f"task{apart}", "task": file.stem, f"eager{apart} us": round(1e6 * bench.eager, 2), "s": round(time.monotonic() - began, 1)})
     names = options.searches.split(",")
-    runs = [(search, seed, options.evaluations) for seed in range(options.seeds) for search in names]
-    longer = [("evolve", options.seeds, options.whole)] if options.whole else []
+    runs = [(search, seed, options.evaluations) for seed in range(options.seeds) for search in names] if not apart else []
+    longer = [("evolve", options.seeds, options.whole)] if options.whole and part != "searches" else []
     for search, seed, count in [*runs[: len(names)], *longer, *runs[len(names) :]]:
         if time.monotonic() > end:
             break
         one_run(bench, file.stem, (search, seed, count), options, lines, end)
     with bench.turns.timing():
         again = probe.seconds(partial(bench.model, *bench.inputs))
-    lines.put({"row": "again", "task": file.stem, "again us": round(1e6 * again, 2), "s": round(time.monotonic() - began, 1)})
+    lines.put({"row": f"again{apart}", "task": file.stem, "again us": round(1e6 * again, 2), "s": round(time.monotonic() - began, 1)})
 
 
 def one_run(bench: Bench, task: str, run: tuple[str, int, int], options: argparse.Namespace, lines: Any, end: float) -> None:

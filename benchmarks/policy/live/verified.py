@@ -39,8 +39,8 @@ from warpwright.policy.model import Policy
 LAST = 4.0
 """Seconds before the limit after which no verdict is asked for."""
 
-A_TASK = 25.0
-"""Seconds before the end of probing after which no task is begun: its searches take 25 to 40."""
+A_TASK = 20.0
+"""Seconds before the end of probing after which no task is begun: its searches took 25 to 40 where fourteen were followed side by side."""
 
 LATE = 15.0
 """Seconds after the end of probing until which the searches of a task that was begun may go on."""
