@@ -47,8 +47,11 @@ FREED = 8
 ASKING: Mapping[str, Mapping[str, Any]] = {"policy": {}, "unasked": {"width": 0}}
 """The policy's searches: as it is, and without its model, choosing from variants and walks alone."""
 
-IDLE = 300
-"""Proposals without a new program after which a search is at its end."""
+IDLE, IDLE_ASKING = 300, 60
+"""Proposals without a new program after which a search is at its end; the policy's proposes no program twice that it can tell."""
+
+LOADED = ("torch", "transformers", "warpwright.policy.model", "warpwright.policy.search", "benchmarks.policy.recording.graph_rows")
+"""What every process needs."""
 
 COPIED = 4250.0
 """GB/s that copying moves on an H200, for a task's place under the roof."""
@@ -74,7 +77,7 @@ def main() -> None:
     files = sorted((file for folder in options.files.split(",") for file in Path(folder).glob("*.py")), key=lambda file: Random(file.stem).random())
     with (options.out / "rows.jsonl").open("a") as out:
         jobs = [(file, part) for part in (PARTS if options.apart and options.whole else ("",)) for file in files]
-        for line in spawned.lines(work, jobs, options.jobs, end, options, end - LAST):
+        for line in spawned.lines(work, jobs, options.jobs, end, options, end - LAST, loaded=LOADED):
             out.write(json.dumps(line) + "\n")
             out.flush()
             if line["row"] != "evaluation":
@@ -209,7 +212,7 @@ def one_run(bench: Bench, task: str, run: tuple[str, int, int], options: argpars
     search, seed, count = run
     began, number, stopped = time.monotonic(), 0, "evaluations"
     chosen = search_of(bench, search, options.model)
-    for recipe, told, speedup in followed(bench, task, chosen(bench.space, Random(f"{search} {seed}"), 1), count, end):
+    for recipe, told, speedup in followed(bench, task, chosen(bench.space, Random(f"{search} {seed}"), 1), count, end, idle(search)):
         number += 1
         lines.put({
             "row": "evaluation", "task": task, "search": search, "seed": seed, "of": count, "number": number, "told": told,
@@ -223,14 +226,14 @@ def one_run(bench: Bench, task: str, run: tuple[str, int, int], options: argpars
     })  # fmt: skip
 
 
-def followed(bench: Bench, task: str, proposer: Any, count: int, end: float) -> Iterator[tuple[Any, str, float]]:
+def followed(bench: Bench, task: str, proposer: Any, count: int, end: float, most_idle: int = IDLE) -> Iterator[tuple[Any, str, float]]:
     """Yield each new program's recipe, what is wrong with it or "ok", and its speed-up; 0 for what is wrong."""
     from warpwright.learn.policy.recorded import record_of
 
     made, idle, found = {body(bench.space.candidate(()).source.text)}, 0, 0
     asked: Sequence[Any] = next(proposer)
     try:
-        while found < count and idle < IDLE and time.monotonic() < end:
+        while found < count and idle < most_idle and time.monotonic() < end:
             records = []
             for recipe in asked:
                 name, told, speedup = bench.judged(recipe)
@@ -245,6 +248,11 @@ def followed(bench: Bench, task: str, proposer: Any, count: int, end: float) -> 
         pass
     finally:
         proposer.close()
+
+
+def idle(search: str) -> int:
+    """Return after how many proposals without a new program a search is at its end."""
+    return IDLE_ASKING if search in ASKING else IDLE
 
 
 def search_of(bench: Bench, name: str, model: Path | None) -> Any:

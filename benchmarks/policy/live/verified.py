@@ -39,7 +39,7 @@ from warpwright.policy.model import Policy
 LAST = 4.0
 """Seconds before the limit after which no verdict is asked for."""
 
-A_TASK = 20.0
+A_TASK = 30.0
 """Seconds before the end of probing after which no task is begun: its searches took 25 to 40 where fourteen were followed side by side."""
 
 LATE = 15.0
@@ -64,7 +64,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--files", required=True, help="folders of task files, comma-separated; those in the rows of --found come first")
     parser.add_argument("--found", default="", help="rows of earlier runs, comma-separated")
-    parser.add_argument("--searches", default="policy,random,greedy,unasked")
+    parser.add_argument("--searches", default="policy,random,greedy")
     parser.add_argument("--evaluations", type=int, default=probed.EVALUATIONS, help="of each search, the original not counted (%(default)s)")
     parser.add_argument("--model", type=Path, help="folder of a trained policy; the one that ships where it is not given")
     parser.add_argument("--jobs", type=int, default=12)
@@ -78,7 +78,7 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     files = sorted((file for folder in options.files.split(",") for file in Path(folder).glob("*.py")), key=partial(order, options.earlier))
     with (options.out / "rows.jsonl").open("a") as out:
-        for line in spawned.lines(work, files, options.jobs, end, options, end - LAST, daemon=False):
+        for line in spawned.lines(work, files, options.jobs, end, options, end - LAST, daemon=False, loaded=probed.LOADED):
             out.write(json.dumps(line) + "\n")
             out.flush()
             if line["row"] != "evaluation":
@@ -250,7 +250,7 @@ class Task:
         began, search = time.monotonic(), self.chosen[run.search]
         proposer = search(self.bench.space, Random(f"{run.search} {SEED}"), 1)
         run.made = [(recipe, self.bench.name(recipe), told, speedup) for recipe, told, speedup in
-                    probed.followed(self.bench, self.name, proposer, run.of, end)]  # fmt: skip
+                    probed.followed(self.bench, self.name, proposer, run.of, end, probed.idle(run.search))]  # fmt: skip
         run.stopped = "evaluations" if len(run.made) == run.of else "time" if time.monotonic() > end else "nothing new"
         run.note = getattr(search, "note", "")
         run.followed, run.seconds = run.followed + 1, run.seconds + time.monotonic() - began
