@@ -21,7 +21,7 @@ Shape = tuple[int, int, int]
 KINDS = ("name", "member", "call", "index", "binary", "assign", "unary", "conditional", "literal", "cast", "paren", "type", "lambda", "lane", "other")
 
 
-class _kept(Generic[Answer]):  # noqa: N801: a decorator
+class _kept(Generic[Answer]):
     """A property that is computed once for each value: functools' own takes a lock in Python 3.11, longer than most of these answers."""
 
     def __init__(self, answer: Callable[[Any], Answer]) -> None:
@@ -332,7 +332,7 @@ def _mapped(body: tuple[Stmt, ...], change: Callable[[Expr], Expr | None]) -> tu
 def _with(stmt: Any, **fields: object) -> Stmt:
     """Return the statement with other fields; itself where they are its own: to make one takes longer than to look."""
     known = vars(stmt)
-    changed: Stmt = stmt if all([known[name] is value for name, value in fields.items()]) else replace(stmt, **fields)
+    changed: Stmt = stmt if all(known[name] is value for name, value in fields.items()) else replace(stmt, **fields)
     return changed
 
 
