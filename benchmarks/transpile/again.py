@@ -105,8 +105,8 @@ def of_sanitizer(place: str) -> Iterator[Job]:
 
 
 SETS: dict[str, Callable[[str], Iterator[Job]]] = {
-    "hecbench": of_hecbench, "rodinia": of_rodinia, "random": of_random, "hpctranseval": of_hpctranseval, "models": of_models, "kernelbench": of_kernelbench,
-    "sanitizer": of_sanitizer,
+    "hecbench": of_hecbench, "rodinia": of_rodinia, "random": of_random, "hpctranseval": of_hpctranseval, "models": of_models,
+    "kernelbench": of_kernelbench, "sanitizer": of_sanitizer,
 }  # fmt: skip
 
 
