@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import signal
 import subprocess
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -305,10 +307,17 @@ _LIBRARY = re.compile(r"-l(?!cu|nv|pthread$|dl$|rt$|m$|stdc\+\+$)\w+$")
 
 
 def _dry_run(file: Path, *targets: str) -> str:
-    """Return the commands of a Makefile; nothing where it does not know a target or takes too long."""
-    command = ["make", "-n", "-B", "-k", "-w", "-f", file.name, "NVCC=nvcc", "CC=nvcc", *targets]
+    """Return the commands of a Makefile; nothing where it does not know a target or takes too long.
+
+    A Makefile that calls make (which a dry run does for real) is not followed, as the others are read themselves: one called itself without end.
+    """
+    command = ["make", "-n", "-B", "-k", "-w", "-f", file.name, "NVCC=nvcc", "CC=nvcc", "MAKE=:", *targets]
+    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen(command, cwd=file.parent, text=True, errors="replace", start_new_session=True, **streams)  # type: ignore[call-overload]
     try:
-        done = subprocess.run(command, cwd=file.parent, capture_output=True, text=True, timeout=30, errors="replace")
+        said, wrong = process.communicate(timeout=15)
     except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
         return ""
-    return "" if re.search(r"No rule to make target [`']all'", done.stderr) and targets else done.stdout
+    return "" if re.search(r"No rule to make target [`']all'", wrong) and targets else said
