@@ -6,7 +6,8 @@
     python -m benchmarks.rgnn.choose --dry --cells aifb/rgat --out FOLDER                # the same path on a CPU, a tiny graph
 
 A process for each cell compiles its programs and compares them with torch.pairs in float64, beside the others; then cells are timed one by one.
-`FRESH` graphs are timed beside torch.pairs. A step is that of benchmarks.rgnn.steps; on small graphs it is recorded whole, and so is a forward.
+`FRESH` graphs are timed beside torch.pairs. A step is that of benchmarks.rgnn.steps; on small graphs it is recorded whole, and so is a forward;
+on large ones by the label "recorded whole".
 `error`: the largest relative difference of result and gradients, `error_in` where it is. `kernels`: [name, us, us since the one before ended] of one
 step, `busy_us` their sum.
 """
@@ -36,6 +37,8 @@ from warpwright.domains.rgnn.plan import Options
 from warpwright.rgnn import captured
 
 USUAL = {"usual": Options()}
+WHOLE = "recorded whole"
+"""Of a large graph, whose steps are launched by the host otherwise."""
 ATTENTION = USUAL | {"by operations": Options(attend=False), "in one kernel": Options(attend=True)}
 PROGRAMS: dict[str, dict[str, Options]] = {
     "rgcn": USUAL,
@@ -71,6 +74,8 @@ class Cell:
             "forward_floor_ms": floors[0], "training_floor_ms": floors[1],
         }  # fmt: skip
         self.programs = {label: options for label, options in PROGRAMS[model].items() if not labels or label in labels}
+        if not self.small and (not labels or WHOLE in labels):
+            self.programs[WHOLE] = Options()
         self.fresh = name in FRESH
         if self.fresh:
             self.programs = {label: options for label, options in self.programs.items() if label in {"usual", "by operations"}}
@@ -96,9 +101,9 @@ class Cell:
     def timed(self, clock: Clock, label: str) -> dict[str, Any]:
         """Return times of forward and step."""
         self.layer.options = self.programs[label]
-        whole = captured(self.layer, self.step) if self.small else self.step
-        forward = captured(self.layer, self.step) if self.small else self.step
-        for _ in range(AFTER + 3 if self.small else 2):
+        recorded = self.small or label == WHOLE
+        whole, forward = (captured(self.layer, self.step) if recorded else self.step for _ in range(2))
+        for _ in range(AFTER + 3 if recorded else 2):
             whole()
             with torch.no_grad():
                 forward()

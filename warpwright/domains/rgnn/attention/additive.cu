@@ -235,3 +235,23 @@ extern "C" __global__ void __launch_bounds__(THREADS, 6)
   }
   if (node >= 0 && column < depth) *(float4*)(rows + (i64)node * depth + column) = sum;
 }
+
+// Adds to `out` [width] the sums of the columns of `rows` [count, width]: torch takes 62 us for bgs' 94,806 rows, whose bytes take 6 (an H200).
+extern "C" __global__ void __launch_bounds__(THREADS) column_sums(const float* rows, float* out, i64 count, i64 width) {
+  __shared__ __align__(16) float parts[THREADS * 4];
+  int lane = threadIdx.x % GROUP, group = threadIdx.x / GROUP, column = 4 * lane;
+  i64 step = (i64)gridDim.x * (THREADS / GROUP);
+  float4 sum = zero();
+  for (i64 row = (i64)blockIdx.x * (THREADS / GROUP) + group; row < count; row += AT_ONCE * step) {
+    float4 given[AT_ONCE];
+#pragma unroll
+    for (int i = 0; i < AT_ONCE; ++i) given[i] = row_of(rows, row + i * step < count ? row + i * step : -1, width, column);
+#pragma unroll
+    for (int i = 0; i < AT_ONCE; ++i) add_times(sum, 1.0f, given[i]);
+  }
+  *(float4*)(parts + 4 * threadIdx.x) = sum;
+  __syncthreads();
+  if (group > 0 || column >= width) return;
+  for (int other = 1; other < THREADS / GROUP; ++other) add_times(sum, 1.0f, *(const float4*)(parts + 4 * (GROUP * other + lane)));
+  add_4(out + column, sum.x, sum.y, sum.z, sum.w);
+}

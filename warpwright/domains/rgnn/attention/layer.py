@@ -20,7 +20,9 @@ from warpwright.domains.rgnn.attention.kernels import Attended, Launches, launch
 from warpwright.domains.rgnn.emit.aside import beside
 from warpwright.domains.rgnn.emit.eager import Eager
 from warpwright.domains.rgnn.emit.gpu import Rows
+from warpwright.domains.rgnn.emit.own import products
 from warpwright.domains.rgnn.emit.own.kernel import MANY
+from warpwright.domains.rgnn.emit.own.products import Side
 from warpwright.domains.rgnn.emit.rows import lower
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.ir import Builder, Program
@@ -126,18 +128,34 @@ def run(device: torch.device, program: Program) -> Run:
     return Rows(lower(program), donated=(STARTED,)) if device.type == "cuda" else Eager(program)
 
 
+def both(index: Index, runner: Callable[[Program], Run], first: Side, second: Side) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the rows of all pairs of both sides, by one launch where a kernel takes them."""
+    found = products.messages(index, (first, second))
+    if found is None:
+        found = list(beside(index.device, functools.partial(rows_of, index, runner, first), functools.partial(rows_of, index, runner, second)))
+    return found[0], found[1]
+
+
+def one(index: Index, runner: Callable[[Program], Run], side: Side) -> torch.Tensor:
+    """Return the rows of all pairs of one side."""
+    found = products.messages(index, (side,))
+    return rows_of(index, runner, side) if found is None else found[0]
+
+
+def rows_of(index: Index, runner: Callable[[Program], Run], side: Side) -> torch.Tensor:
+    """Return the same by the usual kernels over rows."""
+    given = {"rows": side.rows, "weight": side.weight} | ({} if side.base is None else {"base": side.base})
+    (rows,) = runner(messages(*side.weight.shape[1:], side.base is not None))(index, given)
+    return rows
+
+
 class _Attention(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, index: Index, launch: Launches, runner: Callable[[Program], Run], key: torch.Tensor, query: torch.Tensor, value: torch.Tensor,
         attention: torch.Tensor, message: torch.Tensor,
     ) -> torch.Tensor:  # fmt: skip
-        make = runner(messages(query.shape[1], query.shape[1]))
-        one, two = (
-            functools.partial(make, index, {"rows": rows.detach(), "weight": weight.detach()})
-            for rows, weight in ((key, attention), (value, message))
-        )
-        (keys,), (values,) = beside(index.device, one, two)
+        keys, values = both(index, runner, Side(key.detach(), attention.detach()), Side(value.detach(), message.detach()))
         done = launch.forward(spans(index), query.detach(), keys, values)
         ctx.save_for_backward(key, query, value, attention, message, keys, values, done.out, done.most, done.total)
         ctx.index, ctx.launch, ctx.runner = index, launch, runner
