@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from warpwright.domains.graph.techniques import (
+    attention,
     differentiate,
     fold,
     fuse,
@@ -56,8 +57,8 @@ convolution, which hide it from the rules that look for one.
 
 ON_CPU: tuple[Any, ...] = (*fold.TECHNIQUES, *forms.TECHNIQUES, *fuse.TECHNIQUES, *schedule.TECHNIQUES, *schedule.CPU_TECHNIQUES)
 _KERNELS: tuple[Any, ...] = (
-    *recurrent.TECHNIQUES, *int8.TECHNIQUES, *precision.TECHNIQUES, *direct_convolution.TECHNIQUES, *half.TECHNIQUES, *windows.TECHNIQUES,
-    *scans.TECHNIQUES, *activated.TECHNIQUES, *top_k.TECHNIQUES, *fuse.CUDA_TECHNIQUES,
+    *recurrent.TECHNIQUES, *attention.TECHNIQUES, *int8.TECHNIQUES, *precision.TECHNIQUES, *direct_convolution.TECHNIQUES, *half.TECHNIQUES,
+    *windows.TECHNIQUES, *scans.TECHNIQUES, *activated.TECHNIQUES, *top_k.TECHNIQUES, *fuse.CUDA_TECHNIQUES,
 )  # fmt: skip
 ON_CUDA: tuple[Any, ...] = (*fold.TECHNIQUES, *forms.TECHNIQUES, *_KERNELS, *schedule.TECHNIQUES, *schedule.CUDA_TECHNIQUES)
 """How to run it, by target."""
