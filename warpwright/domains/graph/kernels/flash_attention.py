@@ -173,7 +173,7 @@ def _flash_attention(
     D: tl.constexpr, DP: tl.constexpr, DV: tl.constexpr, DVP: tl.constexpr, GROUP: tl.constexpr, PACK: tl.constexpr,
     ROWS: tl.constexpr, KEYS: tl.constexpr, HALVES: tl.constexpr, CUT: tl.constexpr, PRODUCTS: tl.constexpr, FORM: tl.constexpr,
     CAUSAL: tl.constexpr, WINDOW: tl.constexpr, MASK: tl.constexpr, BIAS: tl.constexpr, SLOPES: tl.constexpr, LISTED: tl.constexpr,
-    SPLITS: tl.constexpr, DEAD: tl.constexpr, SHIFT: tl.constexpr, STAGES: tl.constexpr,
+    SPLITS: tl.constexpr, DEAD: tl.constexpr, SHIFT: tl.constexpr, STAGES: tl.constexpr, EVEN: tl.constexpr,
 ):  # fmt: skip
     block, of = tl.program_id(0) % blocks, tl.program_id(0) // blocks
     if CAUSAL:
@@ -244,11 +244,12 @@ def _flash_attention(
                 x, x_low, x_factor, acc, norm, m, tile,
                 k, k_low, k_factor, v, v_low, v_factor, k_n, v_n, mask, m_k, bias, a_k, slope, row, real, nk, offset, window, fill,
                 D, DP, DV, DVP, KEYS, HALVES, CUT, PRODUCTS, FORM, CAUSAL, WINDOW, MASK, BIAS, SLOPES, False, SHIFT)  # fmt: skip
-        for tile in tl.range(full_high, high, num_stages=STAGES):
-            acc, norm, m = _flash_tile(
-                x, x_low, x_factor, acc, norm, m, tile,
-                k, k_low, k_factor, v, v_low, v_factor, k_n, v_n, mask, m_k, bias, a_k, slope, row, real, nk, offset, window, fill,
-                D, DP, DV, DVP, KEYS, HALVES, CUT, PRODUCTS, FORM, CAUSAL, WINDOW, MASK, BIAS, SLOPES, True, SHIFT)  # fmt: skip
+        if CAUSAL or WINDOW or not EVEN:
+            for tile in tl.range(full_high, high, num_stages=STAGES):
+                acc, norm, m = _flash_tile(
+                    x, x_low, x_factor, acc, norm, m, tile,
+                    k, k_low, k_factor, v, v_low, v_factor, k_n, v_n, mask, m_k, bias, a_k, slope, row, real, nk, offset, window, fill,
+                    D, DP, DV, DVP, KEYS, HALVES, CUT, PRODUCTS, FORM, CAUSAL, WINDOW, MASK, BIAS, SLOPES, True, SHIFT)  # fmt: skip
 
     dv = tl.arange(0, DVP)
     if SPLITS > 1:
@@ -374,7 +375,7 @@ def flash_attention(
         float("-inf") if fill is None else fill * (1.4426950408889634 if form == "softmax" else 1.0),
         d, dp, dv, dvp, h // kv, pack, rows, keys, halves, cut, products, form, causal, window > 0,
         0 if mask is None else 2 if hidden else 1, bias is not None, slopes is not None, tiles is not None, splits, dead,
-        0.0 if q.dtype == torch.bfloat16 else 14.0, stages, num_warps=warps, num_stages=stages,
+        0.0 if q.dtype == torch.bfloat16 else 14.0, stages, nk % keys == 0, num_warps=warps, num_stages=stages,
     )  # fmt: skip
     if splits > 1:
         _flash_join[(few * rows,)](

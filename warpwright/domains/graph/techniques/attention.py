@@ -381,7 +381,7 @@ class FlashAttentions:
 
     name: str = "flash_attention"
     traits: ClassVar[Traits] = Traits(
-        "S", tried_first=True, best_with=(fuse_cuda(1, DEFAULT), Action("int8_slices"), Action("compile", params=(("mode", "default"),)))
+        "S", tried_first=True, best_with=(fuse_cuda(1, DEFAULT), Action("int8_slices"), Action("cuda_graph"))
     )
     """What is left is linear layers and what stands between them."""
     assume: str = "what goes into attention is finite"
