@@ -39,6 +39,7 @@ from warpwright.domains.graph.techniques.fuse import fuse_cuda
 from warpwright.domains.graph.techniques.library import untransposed
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
+from warpwright.tf32 import permits
 
 WIDEST = 256
 """Numbers of a head that the registers of a block hold sums of."""
@@ -48,7 +49,6 @@ MOST_EVALUATED = 1 << 26
 """Elements of a mask of literals that is worked out to see what form it has."""
 _LEAST_FLOPS = 1e8
 """Operations below which launches are what an attention costs, and a CUDA graph gains more."""
-SHOWN = "no mask hides all that a row of attention could see, or what comes out of such a row does not matter"
 
 
 def block_shape(d: int, rows: int, whole: bool) -> list[int]:
@@ -380,6 +380,8 @@ class FlashAttentions:
     """
 
     name: str = "flash_attention"
+    tf32: bool = False
+    """Does the task permit TF32, whatever torch's flags say?"""
     traits: ClassVar[Traits] = Traits(
         "S", tried_first=True, best_with=(fuse_cuda(1, DEFAULT), Action("int8_slices"), Action("cuda_graph"))
     )
@@ -394,7 +396,7 @@ class FlashAttentions:
         types = {dtype(node) for node in _places(ir)}
         if types:
             yield Action(self.name, params=(("precision", "float32" if torch.float32 in types else "own"),))
-        if torch.float32 in types and torch.backends.cuda.matmul.allow_tf32:
+        if torch.float32 in types and (self.tf32 or permits("matmul")):
             yield Action(self.name, params=(("precision", "tf32"),))
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:

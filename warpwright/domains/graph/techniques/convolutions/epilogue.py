@@ -158,5 +158,5 @@ TABLE: Mapping[Any, Text] = {
     aten.leaky_relu.default: _leaky, aten.clamp.default: _clamped("min", "max"), aten.hardtanh.default: _clamped("min_val", "max_val"),
     aten.clamp_min.default: _clamped("min", ""), aten.clamp_max.default: _clamped("", "max"),
 }  # fmt: skip
-"""aten overload -> its text; what begins with `_` stands in kernels/direct_convolution.py."""
+"""aten overload -> its text; what begins with `_` stands in kernels/activations.py."""
 
