@@ -86,7 +86,7 @@ NEEDS = {
 }  # fmt: skip
 """Seconds that have to be left for it: the first right answer beside all baselines took 51 s on an H200, and was cancelled twice after 31."""
 
-TIMED = ("regime", "pairs", "spread_of_pairs", "correlation_time", "checked_calls", "calls_in_a_turn", "seconds", "note")
+TIMED = ("regime", "pairs", "spread_of_pairs", "correlation_time", "checked_calls", "calls_in_a_turn", "seconds", "second_process", "note")
 """What a row says of the conditions of a timing."""
 
 STEP = re.compile(r"(\d{4}-\S+T\S+) \d+ (.+)")

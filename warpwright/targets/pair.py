@@ -9,6 +9,7 @@ from warpwright.base import Measurement
 from warpwright.errors import WorkerError
 from warpwright.targets.trusted import Trusted
 from warpwright.timing import measure, regimes
+from warpwright.timing.overhead import Overhead
 from warpwright.verifier.judge_client import Judge
 from warpwright.verifier.ledger import hidden_work
 from warpwright.verifier.rejections import Rejected
@@ -48,7 +49,7 @@ def _ways(trusted: Trusted, workers: Sequence[Worker]) -> dict[str, Sequence[Tim
     return ways
 
 
-def _timed(judge: Judge, programs: Sequence[TimedProgram], seconds: float, overhead: float, rng: random.Random) -> Measurement | None:
+def _timed(judge: Judge, programs: Sequence[TimedProgram], seconds: float, overhead: Overhead, rng: random.Random) -> Measurement | None:
     """Return the measurement in one regime; the second program, which is timed in a baseline's place, is checked at the end."""
     one, other = programs
     try:
