@@ -20,10 +20,10 @@ from warpwright.domains.rgnn.emit.own.kernel import Launch, Own, dense, loaded_t
 
 WIDEST = 256
 """Numbers of a row."""
-SIDE, TILES, THREADS = 64, 2, 256
+SIDE, THREADS = 64, 256
 """Those of kinds.cu."""
-FULL = 400
-"""Blocks that an H200 runs at once: with fewer each takes SIDE rows."""
+FULL, MOST = 1200, 8
+"""Blocks, about, from which each takes more than SIDE rows (an H200 runs 396 at once), and how many times SIDE at most."""
 BLOCKS = 512
 """Blocks of rows that a gradient is summed in, about: each adds its matrix to memory."""
 
@@ -48,6 +48,11 @@ def table(counts: tuple[int, ...], chosen: tuple[int, ...], each: int, device: t
     return indices.mention(_table(counts, chosen, each, device))
 
 
+def rows_of_block(rows: int, others: int, full: int) -> int:
+    """Return how many rows a block takes, where each row is taken by `others`."""
+    return SIDE * max(1, min(MOST, -(-rows // SIDE) * others // full))
+
+
 @functools.lru_cache(maxsize=16)
 def _types_of(counts: tuple[int, ...], device: torch.device) -> torch.Tensor:
     return torch.repeat_interleave(torch.arange(len(counts), dtype=torch.int32), torch.tensor(counts)).to(device)
@@ -61,12 +66,10 @@ class Kinds:
     counts: tuple[int, ...]
     chosen: tuple[int, ...] | None = None
     full: int = FULL
-    """Blocks below which one has SIDE rows."""
 
     def _tiles(self, like: torch.Tensor, columns: int, parts: int = 1, each: int = 0) -> tuple[torch.Tensor, int]:
         across = -(-columns // SIDE)
-        if not each:
-            each = SIDE if like.shape[-2] * across * parts < self.full * SIDE else SIDE * TILES
+        each = each or rows_of_block(like.shape[-2], across * parts, self.full)
         work = table(self.counts, self.types, each, like.device)
         return work.rows, work.count * across
 
@@ -84,14 +87,14 @@ class Kinds:
             self.launches[0](blocks * parts, work, dense(x), weight, bias, out, rows, width, columns, parts, 0, 0)
         return out
 
-    def sums(self, parts: Sequence[torch.Tensor], weight: torch.Tensor) -> torch.Tensor:
-        """Return the sum of parts[p] @ the p-th part of each row's weight: the gradient of `products`'s rows."""
+    def sums(self, parts: Sequence[torch.Tensor], weight: torch.Tensor, onto: torch.Tensor | None = None) -> torch.Tensor:
+        """Return the sum of parts[p] @ the p-th part of each row's weight, the gradient of `products`'s rows; added to rows `onto`, if given."""
         given, columns = [dense(g) for g in parts], weight.shape[2]
-        out = given[0].new_empty(given[0].shape[0], columns)
+        out = given[0].new_empty(given[0].shape[0], columns) if onto is None else onto
         work, blocks = self._tiles(out, columns)
         three = [given[min(p, len(given) - 1)] for p in range(3)]
         if blocks:
-            self.launches[1](blocks, work, *three, weight, out, given[0].shape[1], columns, len(given))
+            self.launches[1](blocks, work, *three, weight, out, given[0].shape[1], columns, len(given), int(onto is not None))
         return out
 
     def gradients(
@@ -159,10 +162,10 @@ def product(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, ou
 def multiplied(
     launch: Launch, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, out: torch.Tensor, full: int = FULL
 ) -> torch.Tensor:
-    """Write x @ weight (+ bias) to `out` by a launch; `full`: see Kinds."""
+    """Write x @ weight (+ bias) to `out` by a launch; `full`: see FULL."""
     (rows, width), columns, turned = x.shape, weight.shape[1], weight.is_contiguous()
     across = -(-columns // SIDE)
-    each = SIDE if rows * across < full * SIDE else SIDE * TILES
+    each = rows_of_block(rows, across, full)
     if rows:
         launch(-(-rows // each) * across, None, dense(x), weight if turned else weight.t(), bias, out, rows, width, columns, 1, int(turned), each)
     return out
@@ -202,7 +205,7 @@ def right_on(launches: tuple[Launch, ...], device: torch.device, width: int = 20
     def drawn(*shape: int) -> torch.Tensor:
         return torch.randn(shape, generator=random).to(device)
 
-    own = Kinds(launches, counts, full=0)  # each block has TILES times SIDE rows, which the first type fills in part
+    own = Kinds(launches, counts, full=1)  # a block goes through all rows of the first type
     rows = sum(counts)
     x, weight, bias, gates = drawn(rows, width), drawn(3, 3 * columns, width), drawn(3, 3 * columns), drawn(3)
     out, square, start, parts, g = (
@@ -214,11 +217,13 @@ def right_on(launches: tuple[Launch, ...], device: torch.device, width: int = 20
     )
     result, moved = own.mixed(x, out, square, start, gates)
     one = square[0], square[1].t()
-    simple = [multiplied(launches[0], x, one[0], start[0], torch.empty_like(x), 0), multiplied(launches[0], x, one[1], None, torch.empty_like(x))]
-    found = [*simple, own.products(x, weight, bias, 3), own.sums(parts, weight), *own.gradients(parts, x)[:2], result]
+    simple = [multiplied(launches[0], x, one[0], start[0], torch.empty_like(x), 1), multiplied(launches[0], x, one[1], None, torch.empty_like(x))]
+    onto = own.sums(parts, weight, x.clone())
+    found = [*simple, onto, own.products(x, weight, bias, 3), own.sums(parts, weight), *own.gradients(parts, x)[:2], result]
     found += own.unmixed(g, out, moved, square, gates)
-    wanted = [torch.addmm(start[0].double(), x.double(), one[0].double()), x.double() @ one[1].double()]
-    wanted += plain(counts, x, weight, bias, parts) + plain_ends(counts, x, out, square, start, gates, g)
+    exact = plain(counts, x, weight, bias, parts)
+    wanted = [torch.addmm(start[0].double(), x.double(), one[0].double()), x.double() @ one[1].double(), x.double() + exact[1], *exact]
+    wanted += plain_ends(counts, x, out, square, start, gates, g)
     return all(float((a.double() - b).norm()) <= 1e-5 * float(b.norm()) for a, b in zip(found, wanted, strict=True))
 
 
@@ -243,7 +248,7 @@ def plain_ends(
 
 
 FORMATS: dict[str, str] = {
-    "kind_products": "P" * 5 + "q" * 6, "kind_sums": "P" * 6 + "q" * 3, "kind_gradients": "P" * 8 + "q" * 4, "kind_mixed": "P" * 8 + "q",
+    "kind_products": "P" * 5 + "q" * 6, "kind_sums": "P" * 6 + "q" * 4, "kind_gradients": "P" * 8 + "q" * 4, "kind_mixed": "P" * 8 + "q",
     "kind_unmixed": "P" * 9 + "q",
 }  # fmt: skip
 SHARED = (8 * 8 * 32 * 4 + SIDE * 80) * 4
