@@ -204,3 +204,25 @@ extern "C" __global__ void __launch_bounds__(THREADS, 3)
   for (int apart = 16; apart; apart /= 2) added += __shfl_xor_sync(0xffffffffu, added, apart);
   if (threadIdx.x % 32 == 0) atomicAdd(of_gates + kind, share * (1.0f - share) * added);
 }
+
+// Where the rows of up to 32 types lie, each as if those of the types before it lay before them.
+struct Places {
+  const float* of[32];
+};
+
+// out = the rows of all types, one after another: torch takes 22 us for the 27 types of bgs' graph (24 MB; an H200), and 58 by torch.cat.
+extern "C" __global__ void __launch_bounds__(THREADS) kind_together(const int* table, Places from, float* out, i64 width) {
+  const int* own = table + 3 * blockIdx.x;
+  int kind = own[0], first = own[1], all = (int)(own[2] * width / 4);
+  const float4* source = (const float4*)(from.of[kind] + first * width);
+  float4* to = (float4*)(out + first * width);
+  for (int at = threadIdx.x; at < all; at += 4 * THREADS) {
+    float4 x[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      if (at + i * THREADS < all) x[i] = source[at + i * THREADS];
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      if (at + i * THREADS < all) to[at + i * THREADS] = x[i];
+  }
+}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,12 +17,14 @@ import torch.nn.functional as F
 
 from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn.emit.own import outer as rows_outer
-from warpwright.domains.rgnn.emit.own.kernel import Launch, Own, dense, loaded_together, with_the_others
+from warpwright.domains.rgnn.emit.own.kernel import ALIGNED, Launch, Own, dense, loaded_together, with_the_others
 
 WIDEST = 256
 """Numbers of a row."""
 SIDE, THREADS = 64, 256
 """Those of kinds.cu."""
+PLACES = 32
+"""Types whose rows are put together by one launch."""
 FULL, MOST = 1200, 8
 """Blocks, about, from which each takes more than SIDE rows (an H200 runs 396 at once), and how many times SIDE at most."""
 BLOCKS = 512
@@ -117,6 +120,19 @@ class Kinds:
             launch, tiles = self.launches[2], -(-width // SIDE)
             launch(blocks * len(given) * tiles, work, *three, dense(x), gates, matrix, total, width, columns, len(given), int(gates is not None))
         return matrix.view(kinds, -1, width), total.view(kinds, -1), zeros
+
+    def together(self, parts: Sequence[torch.Tensor]) -> torch.Tensor | None:
+        """Return rows of the types, each at its place among all types' rows, of which others are not written; None for rows that do not fit."""
+        width = parts[0].shape[1]
+        plain = all(x.dtype is torch.float32 and x.is_contiguous() and not x.data_ptr() % ALIGNED and x.device == parts[0].device for x in parts)
+        if not plain or width % 4 or len(parts) > PLACES:
+            return None
+        starts = [0, *itertools.accumulate(self.counts)]
+        places = [(x.data_ptr() - 4 * width * starts[kind]) % (1 << 64) for x, kind in zip(parts, self.types, strict=True)]
+        out, work = parts[0].new_empty(starts[-1], width), table(self.counts, self.types, 2 * SIDE, parts[0].device)
+        if work.count:
+            self.launches[5](work.count, work.rows, struct.pack(f"{PLACES}Q", *places, *[0] * (PLACES - len(places))), out, width)
+        return out
 
     def _by_outer(self, launch: Launch, parts: Sequence[torch.Tensor], x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the sums of `gradients` by the kernel of relations' weight gradients: node types of rows are as good as relations of pairs."""
@@ -219,10 +235,12 @@ def right_on(launches: tuple[Launch, ...], device: torch.device, width: int = 20
     one = square[0], square[1].t()
     simple = [multiplied(launches[0], x, one[0], start[0], torch.empty_like(x), 1), multiplied(launches[0], x, one[1], None, torch.empty_like(x))]
     onto = own.sums(parts, weight, x.clone())
+    beside = own.together([y.clone() for y in x.split(counts)])
+    simple.append(x.new_zeros(1) if beside is None else beside)
     found = [*simple, onto, own.products(x, weight, bias, 3), own.sums(parts, weight), *own.gradients(parts, x)[:2], result]
     found += own.unmixed(g, out, moved, square, gates)
     exact = plain(counts, x, weight, bias, parts)
-    wanted = [torch.addmm(start[0].double(), x.double(), one[0].double()), x.double() @ one[1].double(), x.double() + exact[1], *exact]
+    wanted = [torch.addmm(start[0].double(), x.double(), one[0].double()), x.double() @ one[1].double(), x.double(), x.double() + exact[1], *exact]
     wanted += plain_ends(counts, x, out, square, start, gates, g)
     return all(float((a.double() - b).norm()) <= 1e-5 * float(b.norm()) for a, b in zip(found, wanted, strict=True))
 
@@ -247,13 +265,15 @@ def plain_ends(
         return [result.detach(), *torch.autograd.grad(result, given, g.double())]
 
 
-FORMATS: dict[str, str] = {
+FORMATS: dict[str, str | tuple[str, ...]] = {
     "kind_products": "P" * 5 + "q" * 6, "kind_sums": "P" * 6 + "q" * 4, "kind_gradients": "P" * 8 + "q" * 4, "kind_mixed": "P" * 8 + "q",
-    "kind_unmixed": "P" * 9 + "q",
+    "kind_unmixed": "P" * 9 + "q", "kind_together": ("P", f"{8 * PLACES}s", "P", "q"),
 }  # fmt: skip
 SHARED = (8 * 8 * 32 * 4 + SIDE * 80) * 4
 """Bytes of a block that multiplies: a weight's fragments, and rows."""
+WITHOUT = "kind_gradients", "kind_together"
+"""Those that multiply in registers alone, or not at all."""
 OWN = tuple(
-    Own("kinds.cu", entry, formats, THREADS, 0 if entry == "kind_gradients" else SHARED, with_the_others, "products by node type", ("tensor.cu",))
+    Own("kinds.cu", entry, formats, THREADS, 0 if entry in WITHOUT else SHARED, with_the_others, "products by node type", ("tensor.cu",))
     for entry, formats in FORMATS.items()
 )
