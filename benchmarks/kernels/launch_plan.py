@@ -111,7 +111,7 @@ def measured(name: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]
         programs[way] = rewritten(space, recipe, model, reference, device, options.dry)
     beside, problems = ({}, {}) if options.dry else baselines(task, reference, model, [x], ",".join(BASELINES), device)
     programs |= beside
-    row: dict[str, Any] = {"table": "launch plan", "program": name, **problems}
+    row: dict[str, Any] = {"table": "right", "program": name, **problems}
     plan = programs["launch plan"]
     row |= right(plan, model, x)
     row["kernels"] = sum(len(steps) for steps in tables(plan))
@@ -124,10 +124,17 @@ def measured(name: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]
         for _ in range(20):
             call()
     torch.cuda.synchronize()
-    row["device"], row["torch"] = torch.cuda.get_device_name(), torch.__version__
-    row["host us"], row["idle to idle us"] = timed(calls)
-    yield row
-    yield {"table": "of a plan", "program": name, "device": row["device"], "us": parts(plan, x)}
+    yield row | {"device": torch.cuda.get_device_name(), "torch": torch.__version__}
+    yield from ways(name, *timed(calls))
+    yield {"table": "parts", "program": name, **parts(plan, x)}
+
+
+def ways(name: str, host: dict[str, Any], idle: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield a row for each way of running a program."""
+    for way in host:
+        about = {"table": "ways", "program": name, "way": way, "host us": host[way][0], "eager / host": round(host["eager"][0] / host[way][0], 2)}
+        about |= {"idle to idle us": idle[way][0], "eager / idle": round(idle["eager"][0] / idle[way][0], 2)}
+        yield about | {"least host us": host[way][1], "least idle us": idle[way][1]}
 
 
 def names_of(plan: Any) -> dict[str, Any]:
@@ -197,7 +204,7 @@ def parts(plan: Any, x: torch.Tensor) -> dict[str, float]:
     calls: dict[str, Callable[[], object]] = {
         "_Watch.of": lambda: names["_Watch"].of(plan, names["VERIFIED"]), "misfit": lambda: watch.misfit((x,)), "reads": watch.reads,
         "fresh": lambda: kernels.fresh((256, 1024), (1024, 1), torch.float32), "torch.empty": lambda: torch.empty((256, 1024), device="cuda"),
-        "new_empty": lambda: x.new_empty((256, 1024)), "table": lambda: table.of(x), "pack": lambda: table.pack(*pointers),
+        "new_empty": lambda: x.new_empty((256, 1024)), "the table": lambda: table.of(x), "pack": lambda: table.pack(*pointers),
         "stream": lambda: kernels.stream(0), "launch": lambda: table.launch(found, *pointers), "nothing": lambda: None,
     }  # fmt: skip
     seen, quick = {}, Quick()
