@@ -137,7 +137,7 @@ class Judged:
         line = self.line(recipe)
         return (name, "ok", 1 / line["speedup"]) if line["speedup"] > 0 else (name, f"{line['status']}: {line['reason']}", 0.0)
 
-    def judged(self, recipe: Any, best: float) -> tuple[str, str, float]:
+    def judged(self, recipe: Any) -> tuple[str, str, float]:
         """Return the text of a recipe's program, what is wrong with it or "ok", and its speed-up."""
         name, told, seconds = self.measured(recipe)
         return name, told, 1 / seconds if seconds else 0.0

@@ -23,6 +23,7 @@ from warpwright.domains.graph import recurrent
 from warpwright.domains.graph.cpp.calls import COPIES, VIEWS
 from warpwright.domains.graph.cuda import windows
 from warpwright.domains.graph.cuda.kernel import CudaKernel
+from warpwright.domains.graph.cuda.launches import Launches
 from warpwright.domains.graph.cuda.scans import SCANS
 from warpwright.domains.graph.ir import GraphIR, argument, aten, foldable, is_op, is_tensor, placeholders, shape, value
 from warpwright.domains.graph.techniques.algebra import einsum
@@ -79,6 +80,8 @@ PLANES_READ = 3.6
 with windows of 3 x 3, cuDNN took 0.92 ms instead of 0.46 on an H200."""
 SLICED_LAUNCHES = 12
 """A product of INT8 slices is five kernels, whose launches take a host 60 us; in a CUDA graph 12."""
+PLANNED_LAUNCH = 0.4
+"""Calls from Python that a launch by a plan is like."""
 SPLIT_PASSES = 7.0
 """Times that an operand of tf32x3 is read or written while it is split in two."""
 FEW = 8
@@ -135,6 +138,8 @@ def launches(node: fx.Node, rates: Rates | None = None) -> int:
     on_gpu = rates is not None and rates.arithmetic is RATES["cuda"].arithmetic
     if getattr(node.target, "__name__", "") == "int8_linear":
         return SLICED_LAUNCHES
+    if isinstance(node.target, Launches):
+        return math.ceil(PLANNED_LAUNCH * node.target.count)
     if is_op(node, aten.topk.default, aten.histc.default):
         return 2  # one finds them, one sorts them; one sets the counts to zero
     if getattr(node.target, "__name__", "") == "flash_attention":
@@ -177,6 +182,8 @@ def bytes_of(node: fx.Node) -> float:
         return SPLIT_PASSES * _size(node.args[0])  # type: ignore[arg-type]
     if name == "tf32x3":
         return moved + 2.0 * _size(node) * math.ceil(shape(node.args[0])[-1] / 2 / node.args[2])  # type: ignore[arg-type, operator]
+    if isinstance(node.target, Launches):
+        return sum(bytes_of(one) for one in node.target.calls.nodes if isinstance(one.target, CudaKernel))
     if isinstance(node.target, CudaKernel):
         again = node.target.generated.workspace and not node.target.generated.together
         moved += sum(_size(arg) for arg in node.all_input_nodes) * (0.5 if again else 0)  # half of it is still in L2

@@ -43,7 +43,7 @@ def space(task: Task, target: str = "cpu") -> Space[Any]:
     from warpwright.domains.graph.lower import Original, body, lower
     from warpwright.domains.graph.techniques import techniques
     from warpwright.domains.graph.training import capture_step
-    from warpwright.domains.graph.words import words
+    from warpwright.domains.graph.words import stand_ins, words
 
     reference = taskfile.load(task)
     form = taskfile.Form.of(task)
@@ -58,7 +58,7 @@ def space(task: Task, target: str = "cpu") -> Space[Any]:
         start = replace(start, unreadable=f"{start.unreadable}; nor was a part of it that has two operators or more")
     return Space(
         start, techniques(target, form.backward, task.precision != "strict"), lambda ir, actions: lower(ir, actions, original),
-        estimate=lambda ir: cost_model.seconds(ir, target), limited=start.unreadable, words=words, alike=body,
+        estimate=lambda ir: cost_model.seconds(ir, target), limited=start.unreadable, words=words, stand_ins=stand_ins, alike=body,
     )  # fmt: skip
 
 
@@ -80,7 +80,7 @@ def _assembled(
     places = [path for piece in start.pieces for path in piece.paths]
     return Space(
         start, tuple(map(assembly.InPieces, techniques(original.target, tf32=tf32))), lambda ir, actions: parts.lower(ir, actions, original),
-        estimate=lambda ir: assembly.seconds(ir, original.target), words=assembly.words, alike=body,
+        estimate=lambda ir: assembly.seconds(ir, original.target), words=assembly.words, stand_ins=assembly.stand_ins, alike=body,
         note=f"not captured whole ({reason}): only {len(places)} parts are changed, {_some(places)}" if reason else "",
     )  # fmt: skip
 

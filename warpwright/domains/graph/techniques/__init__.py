@@ -12,6 +12,7 @@ from warpwright.domains.graph.techniques import (
     fuse,
     fused_product,
     int8,
+    launch_plan,
     library,
     linear_reduce,
     norm,
@@ -63,7 +64,9 @@ _KERNELS: tuple[Any, ...] = (
     *direct_convolution.TECHNIQUES, *half.TECHNIQUES, *windows.TECHNIQUES, *scans.TECHNIQUES, *activated.TECHNIQUES, *top_k.TECHNIQUES,
     *fuse.CUDA_TECHNIQUES,
 )  # fmt: skip
-ON_CUDA: tuple[Any, ...] = (*fold.TECHNIQUES, *forms.TECHNIQUES, *_KERNELS, *schedule.TECHNIQUES, *schedule.CUDA_TECHNIQUES)
+ON_CUDA: tuple[Any, ...] = (
+    *fold.TECHNIQUES, *forms.TECHNIQUES, *_KERNELS, *schedule.TECHNIQUES, *launch_plan.CUDA_TECHNIQUES, *schedule.CUDA_TECHNIQUES,
+)  # fmt: skip
 """How to run it, by target."""
 
 OF_STEPS: tuple[Any, ...] = (schedule.ChannelsLast(), schedule.Compile())

@@ -15,12 +15,15 @@ import torch
 import torch.nn.functional as F
 
 from warpwright.domains.rgnn import index as indices
+from warpwright.domains.rgnn.emit.own import outer as rows_outer
 from warpwright.domains.rgnn.emit.own.kernel import Launch, Own, dense, loaded_together, with_the_others
 
 WIDEST = 256
 """Numbers of a row."""
-SIDE, THREADS = 64, 256
+SIDE, TILES, THREADS = 64, 2, 256
 """Those of kinds.cu."""
+FULL = 400
+"""Blocks that an H200 runs at once: with fewer each takes SIDE rows."""
 BLOCKS = 512
 """Blocks of rows that a gradient is summed in, about: each adds its matrix to memory."""
 
@@ -34,35 +37,51 @@ class Table:
 
 
 @functools.lru_cache(maxsize=64)
-def _table(counts: tuple[int, ...], each: int, device: torch.device) -> Table:
+def _table(counts: tuple[int, ...], chosen: tuple[int, ...], each: int, device: torch.device) -> Table:
     starts = [0, *itertools.accumulate(counts)]
-    spans = [(kind, starts[kind] + at, min(each, n - at)) for kind, n in enumerate(counts) for at in range(0, n, each)]
+    spans = [(place, starts[kind] + at, min(each, counts[kind] - at)) for place, kind in enumerate(chosen) for at in range(0, counts[kind], each)]
     return Table(torch.tensor(spans, dtype=torch.int32).reshape(-1, 3).to(device), len(spans))
 
 
-def table(counts: tuple[int, ...], each: int, device: torch.device) -> Table:
-    """Return the rows of types of so many nodes in blocks of at most `each`. A recording that is being made keeps it."""
-    return indices.mention(_table(counts, each, device))
+def table(counts: tuple[int, ...], chosen: tuple[int, ...], each: int, device: torch.device) -> Table:
+    """Return the rows of the chosen types, of types of so many nodes, in blocks of at most `each`. A recording that is being made keeps it."""
+    return indices.mention(_table(counts, chosen, each, device))
+
+
+@functools.lru_cache(maxsize=16)
+def _types_of(counts: tuple[int, ...], device: torch.device) -> torch.Tensor:
+    return torch.repeat_interleave(torch.arange(len(counts), dtype=torch.int32), torch.tensor(counts)).to(device)
 
 
 @dataclass(frozen=True)
 class Kinds:
-    """The kernels on one device, for node types of `counts` rows."""
+    """The kernels on one device, for node types of `counts` rows: for all of them, or those `chosen`, whose weights alone are given."""
 
     launches: tuple[Launch, ...]
     counts: tuple[int, ...]
+    chosen: tuple[int, ...] | None = None
+    full: int = FULL
+    """Blocks below which one has SIDE rows."""
 
-    def _tiles(self, like: torch.Tensor, columns: int, each: int = SIDE) -> tuple[torch.Tensor, int]:
-        work = table(self.counts, each, like.device)
-        return work.rows, work.count * -(-columns // SIDE)
+    def _tiles(self, like: torch.Tensor, columns: int, parts: int = 1, each: int = 0) -> tuple[torch.Tensor, int]:
+        across = -(-columns // SIDE)
+        if not each:
+            each = SIDE if like.shape[-2] * across * parts < self.full * SIDE else SIDE * TILES
+        work = table(self.counts, self.types, each, like.device)
+        return work.rows, work.count * across
+
+    @property
+    def types(self) -> tuple[int, ...]:
+        """The types whose rows are read and written; others are left as they are."""
+        return tuple(range(len(self.counts))) if self.chosen is None else self.chosen
 
     def products(self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, parts: int) -> torch.Tensor:
         """Return x weight^T + bias of each row's type, [parts, rows, out]."""
         (rows, width), columns = x.shape, bias.shape[1] // parts
         out = x.new_empty(parts, rows, columns)
-        work, blocks = self._tiles(x, columns)
+        work, blocks = self._tiles(x, columns, parts)
         if blocks:
-            self.launches[0](blocks * parts, work, dense(x), weight, bias, out, rows, width, columns, parts)
+            self.launches[0](blocks * parts, work, dense(x), weight, bias, out, rows, width, columns, parts, 0, 0)
         return out
 
     def sums(self, parts: Sequence[torch.Tensor], weight: torch.Tensor) -> torch.Tensor:
@@ -82,16 +101,29 @@ class Kinds:
 
         `gates` [types]: parts times the sigmoid of the type's gate, and x is GELU's argument.
         """
-        given, (rows, width), columns, kinds = [dense(g) for g in parts], x.shape, parts[0].shape[1], len(self.counts)
+        given, (rows, width), columns, kinds = [dense(g) for g in parts], x.shape, parts[0].shape[1], len(self.types)
+        alone = rows_outer.launcher(x.device) if gates is None and all(rows_outer.takes(x, g) for g in given) else None
+        if alone is not None:
+            return *self._by_outer(alone, given, x), x[:0, 0]
         size = kinds * len(given) * columns
         whole = x.new_zeros(size * (width + 1) + more)
         matrix, total, zeros = whole.split([size * width, size, more])
-        work, blocks = self._tiles(x, columns, SIDE * max(1, -(-rows // (SIDE * BLOCKS))))
+        work, blocks = self._tiles(x, columns, each=SIDE * max(1, -(-rows // (SIDE * BLOCKS))))
         three = [given[min(p, len(given) - 1)] for p in range(3)]
         if blocks:
             launch, tiles = self.launches[2], -(-width // SIDE)
             launch(blocks * len(given) * tiles, work, *three, dense(x), gates, matrix, total, width, columns, len(given), int(gates is not None))
         return matrix.view(kinds, -1, width), total.view(kinds, -1), zeros
+
+    def _by_outer(self, launch: Launch, parts: Sequence[torch.Tensor], x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the sums of `gradients` by the kernel of relations' weight gradients: node types of rows are as good as relations of pairs."""
+        (rows, width), columns, kinds = x.shape, sum(g.shape[1] for g in parts), len(self.counts)
+        matrix, total = x.new_zeros(kinds * columns * (width + 1)).split([kinds * columns * width, kinds * columns])
+        matrix, total = matrix.view(kinds, width, columns), total.view(kinds, columns)
+        of = indices.mention(_types_of(self.counts, x.device))
+        if rows:
+            rows_outer.add(launch, x, parts[0], matrix, total, (None, None, None, of), more=parts[1:])
+        return matrix.transpose(1, 2).contiguous(), total
 
     def mixed(
         self, x: torch.Tensor, out: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, gates: torch.Tensor
@@ -109,11 +141,31 @@ class Kinds:
         """Return the gradients of what `mixed` takes, in its order."""
         g, out = dense(g), dense(out)
         of_x, of_out = torch.empty_like(g), torch.empty_like(g)
-        of_weight, of_bias, of_gates = self.gradients([g], out, gates, more=len(self.counts))
+        of_weight, of_bias, of_gates = self.gradients([g], out, gates, more=len(self.types))
         work, blocks = self._tiles(g, g.shape[1])
         if blocks:
             self.launches[4](blocks, work, g, out, moved, weight, gates, of_x, of_out, of_gates, g.shape[1])
         return of_x, of_out, of_weight, of_bias, of_gates
+
+
+def product(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, out: torch.Tensor | None = None) -> torch.Tensor | None:
+    """Return x @ weight (+ bias) for rows of one type, without a table, as sampled batches have none; None where another product is used."""
+    turned = weight.is_contiguous()
+    plain = all(y is None or (y.dtype is torch.float32 and y.is_contiguous()) for y in (bias, out)) and weight.dtype is torch.float32
+    found = _launches(x.device) if plain and takes(x, weight.shape[1]) and (turned or weight.t().is_contiguous()) else None
+    return None if found is None else multiplied(found[0], x, weight, bias, x.new_empty(len(x), weight.shape[1]) if out is None else out)
+
+
+def multiplied(
+    launch: Launch, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, out: torch.Tensor, full: int = FULL
+) -> torch.Tensor:
+    """Write x @ weight (+ bias) to `out` by a launch; `full`: see Kinds."""
+    (rows, width), columns, turned = x.shape, weight.shape[1], weight.is_contiguous()
+    across = -(-columns // SIDE)
+    each = SIDE if rows * across < full * SIDE else SIDE * TILES
+    if rows:
+        launch(-(-rows // each) * across, None, dense(x), weight if turned else weight.t(), bias, out, rows, width, columns, 1, int(turned), each)
+    return out
 
 
 def kinds(x: torch.Tensor, counts: tuple[int, ...], columns: int) -> Kinds | None:
@@ -150,7 +202,7 @@ def right_on(launches: tuple[Launch, ...], device: torch.device, width: int = 20
     def drawn(*shape: int) -> torch.Tensor:
         return torch.randn(shape, generator=random).to(device)
 
-    own = Kinds(launches, counts)
+    own = Kinds(launches, counts, full=0)  # each block has TILES times SIDE rows, which the first type fills in part
     rows = sum(counts)
     x, weight, bias, gates = drawn(rows, width), drawn(3, 3 * columns, width), drawn(3, 3 * columns), drawn(3)
     out, square, start, parts, g = (
@@ -161,9 +213,12 @@ def right_on(launches: tuple[Launch, ...], device: torch.device, width: int = 20
         drawn(rows, width),
     )
     result, moved = own.mixed(x, out, square, start, gates)
-    found = [own.products(x, weight, bias, 3), own.sums(parts, weight), *own.gradients(parts, x)[:2], result]
+    one = square[0], square[1].t()
+    simple = [multiplied(launches[0], x, one[0], start[0], torch.empty_like(x), 0), multiplied(launches[0], x, one[1], None, torch.empty_like(x))]
+    found = [*simple, own.products(x, weight, bias, 3), own.sums(parts, weight), *own.gradients(parts, x)[:2], result]
     found += own.unmixed(g, out, moved, square, gates)
-    wanted = plain(counts, x, weight, bias, parts) + plain_ends(counts, x, out, square, start, gates, g)
+    wanted = [torch.addmm(start[0].double(), x.double(), one[0].double()), x.double() @ one[1].double()]
+    wanted += plain(counts, x, weight, bias, parts) + plain_ends(counts, x, out, square, start, gates, g)
     return all(float((a.double() - b).norm()) <= 1e-5 * float(b.norm()) for a, b in zip(found, wanted, strict=True))
 
 
@@ -188,7 +243,12 @@ def plain_ends(
 
 
 FORMATS: dict[str, str] = {
-    "kind_products": "P" * 5 + "q" * 4, "kind_sums": "P" * 6 + "q" * 3, "kind_gradients": "P" * 8 + "q" * 4, "kind_mixed": "P" * 8 + "q",
+    "kind_products": "P" * 5 + "q" * 6, "kind_sums": "P" * 6 + "q" * 3, "kind_gradients": "P" * 8 + "q" * 4, "kind_mixed": "P" * 8 + "q",
     "kind_unmixed": "P" * 9 + "q",
 }  # fmt: skip
-OWN = tuple(Own("kinds.cu", entry, formats, THREADS, 0, with_the_others, "products by node type") for entry, formats in FORMATS.items())
+SHARED = (8 * 8 * 32 * 4 + SIDE * 80) * 4
+"""Bytes of a block that multiplies: a weight's fragments, and rows."""
+OWN = tuple(
+    Own("kinds.cu", entry, formats, THREADS, 0 if entry == "kind_gradients" else SHARED, with_the_others, "products by node type", ("tensor.cu",))
+    for entry, formats in FORMATS.items()
+)
