@@ -24,7 +24,7 @@ import torch
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from benchmarks.kernels.beside import compile_all, error, gain, module, timed
+from benchmarks.kernels.beside import compile_all, error, module, said, timed
 from benchmarks.kernels.row_file import run
 from warpwright.domains.graph import kernels
 from warpwright.domains.graph.techniques.attention import block_shape
@@ -287,7 +287,7 @@ def _rows(name: str, options: argparse.Namespace, template: Any) -> Iterator[dic
         for kind, other in called.baselines().items():
             if kind != "compile" or _is_compiled(name, options):
                 timed(row, kind, other, exact, options.dry)
-    yield row | gain(row, case.flops, eager)
+    yield from said(row, case.flops, eager)
 
 
 if __name__ == "__main__":
