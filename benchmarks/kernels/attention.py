@@ -4,7 +4,7 @@
 
 First the kernels of all cases are compiled by `--jobs` processes that call each once. Then each case is checked on one head of its first batch
 against float64, beside the error of torch's calls written out, and timed: medians of batches of calls back to back, by CUDA events, warm caches.
-`--ways all` times every shape of a block, `--ways chosen` what `flash_shape` chooses. FLOP are those of both products over what is seen. `--dry`
+`--ways all` times every shape of a block, `--ways chosen` what `block_shape` chooses. FLOP are those of both products over what is seen. `--dry`
 runs all cases small, on a CPU, by Triton's interpreter (TRITON_INTERPRET=1).
 """
 
@@ -27,6 +27,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from benchmarks.kernels.beside import compile_all, error, gain, module, timed
 from benchmarks.kernels.row_file import run
 from warpwright.domains.graph import kernels
+from warpwright.domains.graph.techniques.attention import block_shape
 
 Way = tuple[int, int, int, int, bool]
 """Rows and keys of a block, warps, stages, and whether k and v are cut into halves by a kernel before."""
@@ -156,14 +157,15 @@ class Called:
     def ours(self, way: Way | None) -> torch.Tensor:
         """Call the template; a list of the mask's tiles is made once, as it is where the mask is a parameter."""
         case, tiles = self.case, None
+        shared = case.rows * (case.h // (case.kv or case.h))
+        shape = tuple(way or block_shape(case.d, shared if shared <= 64 else case.rows, case.kind != torch.float32))
         if case.mask == "causal":
-            way = way or self.template.flash_shape(case.d, case.d, case.rows, case.n, case.kind == torch.float32, case.products)
-            if way not in self.tiles:
-                self.tiles[way] = self.template.flash_tiles(self.mask, False, *way[:2])
-            tiles = self.tiles[way]
+            if shape not in self.tiles:
+                self.tiles[shape] = self.template.flash_tiles(self.mask, False, [1, 1, case.rows, case.n], *shape[:2])
+            tiles = self.tiles[shape]
         return self.template.flash_attention(  # type: ignore[no-any-return]
-            self.q, self.k, self.v, self.scale, case.causal, 0, case.window, self.mask, False, 0.0 if case.form == "relu" else -math.inf,
-            self.bias, self.slopes, tiles, case.form, "nan", case.products, True, way,
+            self.q, self.k, self.v, self.scale, case.causal, 0, case.window, self.mask, False, None, self.bias, tiles, case.form, "nan",
+            case.products, True, shape, self.slopes,
         )  # fmt: skip
 
     def added(self, kind: torch.dtype) -> torch.Tensor | None:
@@ -204,7 +206,8 @@ class Called:
         """Return the first head of the first batch, written out in this precision."""
         added = self.added(kind)
         added = added if added is None else added[:1, :1]
-        return self.written_out(*(x[:1, :1].to(kind) for x in (self.q, self.k, self.v)), added)[0, 0]
+        q, k, v = (x[:1, :1].to(kind) for x in (self.q, self.k, self.v))
+        return self.written_out(q, k, v, added)[0, 0]
 
     def baselines(self) -> dict[str, Callable[[], Any]]:
         """Return the other programs by name."""

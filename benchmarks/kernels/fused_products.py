@@ -23,6 +23,7 @@ from torch.nn import functional as F
 from benchmarks.kernels.beside import compile_all, error, gain, module, timed
 from benchmarks.kernels.row_file import run
 from warpwright.domains.graph import kernels
+from warpwright.domains.graph.techniques.fused_product import block_shape
 
 Way = tuple[int, int, int, int, int, int]
 """Rows, columns and depth of a block, rows of blocks in a group, warps, stages."""
@@ -109,7 +110,8 @@ class Called:
     def ours(self, way: Way | None) -> torch.Tensor:
         """Call the template."""
         end = getattr(self.template, f"end_{self.case.end}")
-        return self.template.fused_product(self.x, self.w, True, end, (self.b, self.r), way)  # type: ignore[no-any-return]
+        shape = way or block_shape(self.case.m, self.case.n, self.x.element_size())
+        return self.template.fused_product(self.x, self.w, True, end, (self.b, self.r), shape)  # type: ignore[no-any-return]
 
     def chain(self, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor, r: torch.Tensor) -> torch.Tensor:
         """Return what a program does."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import signal
 import subprocess
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -43,6 +45,8 @@ class Program:
     """Kernels that it loads at run time: source, and the name of the file that is made of it."""
     toolkit: tuple[str, ...] = ()
     """Headers of the CUDA toolkit that its build copies into its folder: it looks for them there before it compiles kernels at run time."""
+    libraries: tuple[str, ...] = ()
+    """-l flags of its Makefile, but CUDA's."""
 
     @property
     def third(self) -> int:
@@ -111,14 +115,12 @@ def find(root: Path) -> list[Program]:
     """Return the programs of a folder, by name."""
     root = root.resolve()
     found: dict[str, Program] = {}
-    for file in sorted(root.rglob("CMakeLists.txt")):
-        for program in _of_cmake(file, root):
-            found.setdefault(program.name, program)
+    for program in _of_cmakes(sorted(root.rglob("CMakeLists.txt")), root):
+        found.setdefault(program.name, program)
     known = {source for program in found.values() for source in program.sources}
-    for file in sorted(root.rglob("[Mm]akefile")):
-        for program in _of_make(file):
-            if not known.issuperset(program.sources):
-                found.setdefault(program.name, program)
+    for program in _of_makes(sorted(root.rglob("[Mm]akefile"))):
+        if not known.issuperset(program.sources):
+            found.setdefault(program.name, program)
     planned = {program.folder for program in found.values()}
     for source in sorted(root.rglob("*.cu")):  # where nothing says how it is built
         if not planned & set(source.parents) and _MAIN.search(source.read_text(errors="replace")):
@@ -127,17 +129,35 @@ def find(root: Path) -> list[Program]:
     return [found[name] for name in sorted(found) if any(_MAIN.search(one.read_text(errors="replace")) for one in found[name].sources)]
 
 
-def _of_cmake(file: Path, root: Path) -> list[Program]:
-    """Return the executables of one CMakeLists.txt, with the libraries of the same file that they are linked with.
+@dataclass(frozen=True)
+class _Target:
+    """What a target of a CMakeLists.txt has itself."""
 
-    Read are literal sources, `aux_source_directory`, include folders and definitions.
+    sources: tuple[Path, ...]
+    folders: tuple[Path, ...]
+    defines: tuple[str, ...]
+    linked: tuple[str, ...]
+    """Names of targets."""
+
+
+def _of_cmakes(files: list[Path], root: Path) -> list[Program]:
+    """Return the executables of CMakeLists.txt files, with the libraries that they are linked with, of whichever file.
+
+    Read are literal sources, `aux_source_directory`, `file(GLOB)`, include folders and definitions.
     """
-    text = re.sub(r"#[^\n]*", "", file.read_text(errors="replace"))
+    texts = {file: re.sub(r"#[^\n]*", "", file.read_text(errors="replace")) for file in files}
+    libraries: dict[str, _Target] = {}
+    for file, text in texts.items():
+        sets = _sets(text, file.parent, root)
+        for name, rest in re.findall(r"\b(?i:(?:cuda_)?add_library)\s*\(\s*([\w.+:-]+)\s+([^()]*)\)", text):
+            libraries.setdefault(name, _target(name, rest, sets, text, file.parent, root))
+    return [program for file, text in texts.items() for program in _of_cmake(file, text, libraries, root)]
+
+
+def _of_cmake(file: Path, text: str, libraries: dict[str, _Target], root: Path) -> list[Program]:
+    """Return the executables of one CMakeLists.txt."""
     here = file.parent
-    sets = {name: value.split() for name, value in re.findall(r"\bset\s*\(\s*(\w+)\s+([^()]*?)\)", text)}
-    sets |= {name: value.split() for name, value in re.findall(r"\bfind_path\s*\(\s*(\w+)\s+\S+\s+(?:HINTS|PATHS)\s+([^()]*)\)", text)}
-    for folder, name in re.findall(r"\baux_source_directory\s*\(\s*(\S+)\s+(\w+)\s*\)", text):
-        sets[name] = [str(one) for one in sorted(_path(folder, here, root).glob("*")) if one.suffix in SOURCES]
+    sets = _sets(text, here, root)
     modules = tuple(
         (_path("".join(sets[source]).strip('"'), here, root), "".join(sets[output]).strip('"').rpartition("/")[2])
         for output, source in re.findall(r"-o\s+\$\{(\w+)\}\s+-(?:fatbin|ptx|cubin)\s+\$\{(\w+)\}", text)
@@ -145,21 +165,62 @@ def _of_cmake(file: Path, root: Path) -> list[Program]:
     )
     common = _common(here, root)
     programs = []
-    libraries = dict(re.findall(r"\badd_library\s*\(\s*([\w.+-]+)\s+([^()]*)\)", text))
     for name, rest in re.findall(r"(?i:\b(?:cuda_)?add_executable)\s*\(\s*([\w${}.+-]+)\s+([^()]*)\)", text):
-        linked = [one for one in _told("target_link_libraries", name, text) if one in libraries]
-        words = [one for part in (rest, *map(libraries.get, linked)) for word in (part or "").split() for one in sets.get(word.strip("${}"), [word])]
-        sources = [path for word in words if word.endswith(SOURCES) and (path := _path(word, here, root)).is_file()]
         project = re.search(r"\bproject\s*\(\s*(\w+)", text)
         name = project[1] if "$" in name and project else name
-        told = [word for one in (name, *linked) for word in _told("target_include_directories", one, text)]
-        own = [one for word in told for one in sets.get(word.strip("${}"), [word])]
-        defines = [word for one in (name, *linked) for word in _told("target_compile_definitions", one, text)]
-        kept = tuple(one.removeprefix("-D") for one in defines if one not in ("PUBLIC", "PRIVATE", "INTERFACE") and "$" not in one)
+        parts = _with_libraries(_target(name, rest, sets, text, here, root), libraries)
+        sources = tuple(dict.fromkeys(path for part in parts for path in part.sources))
         if sources:
-            folders = (here, *common, *_paths(own, here, root))
-            programs.append(Program(name, here, tuple(dict.fromkeys(sources)), folders, kept, modules, tuple(_TOOLKIT.findall(text))))
+            folders = tuple(dict.fromkeys([here, *common, *(folder for part in parts for folder in part.folders)]))
+            defines = tuple(dict.fromkeys(define for part in parts for define in part.defines))
+            programs.append(Program(name, here, sources, folders, defines, modules, tuple(_TOOLKIT.findall(text))))
     return programs
+
+
+def _sets(text: str, here: Path, root: Path) -> dict[str, list[str]]:
+    """Return the variables of a CMakeLists.txt and their words."""
+    sets = {name: value.split() for name, value in re.findall(r"\bset\s*\(\s*(\w+)\s+([^()]*?)\)", text)}
+    sets |= {name: value.split() for name, value in re.findall(r"\bfind_path\s*\(\s*(\w+)\s+\S+\s+(?:HINTS|PATHS)\s+([^()]*)\)", text)}
+    for folder, name in re.findall(r"\baux_source_directory\s*\(\s*(\S+)\s+(\w+)\s*\)", text):
+        sets[name] = [str(one) for one in sorted(_path(folder, here, root).glob("*")) if one.suffix in SOURCES]
+    for kind, name, patterns in re.findall(r"\bfile\s*\(\s*(GLOB|GLOB_RECURSE)\s+(\w+)\s+([^()]*)\)", text):
+        found = (one for pattern in patterns.split() for one in _globbed(_path(pattern, here, root), kind == "GLOB_RECURSE"))
+        sets[name] = [str(one) for one in found if one.suffix in SOURCES]
+    return sets
+
+
+def _globbed(pattern: Path, deep: bool) -> list[Path]:
+    folder = pattern.parent
+    return sorted(folder.rglob(pattern.name) if deep else folder.glob(pattern.name)) if folder.is_dir() else []
+
+
+def _target(name: str, rest: str, sets: dict[str, list[str]], text: str, here: Path, root: Path) -> _Target:
+    """Return what a target has, by its own line and the commands about it."""
+    words = [one for word in [*rest.split(), *_told("target_sources", name, text)] for one in sets.get(word.strip("\"${}"), [word])]
+    sources = (path for word in words if word.endswith(SOURCES) and "$" not in _plain(word) and (path := _path(word, here, root)).is_file())
+    folders = [one for word in _told("target_include_directories", name, text) for one in sets.get(word.strip("\"${}"), [word])]
+    folders = [re.sub(r"^\$<BUILD_INTERFACE:(.*)>$", r"\1", one.strip('"')) for one in folders]
+    defines = (one.removeprefix("-D") for one in _told("target_compile_definitions", name, text) if one not in ("PUBLIC", "PRIVATE", "INTERFACE"))
+    return _Target(
+        tuple(dict.fromkeys(sources)), _paths(folders, here, root), tuple(one for one in defines if "$" not in one),
+        tuple(_told("target_link_libraries", name, text)),
+    )  # fmt: skip
+
+
+def _plain(word: str) -> str:
+    return re.sub(r"\$\{(CMAKE_\w*SOURCE_DIR|PROJECT_SOURCE_DIR|CMAKE_CURRENT_LIST_DIR)\}", "", word)
+
+
+def _with_libraries(target: _Target, libraries: dict[str, _Target]) -> list[_Target]:
+    """Return a target and the libraries that it is linked with, and those they are linked with."""
+    parts, todo, seen = [target], [*target.linked], set[str]()
+    while todo:
+        name = todo.pop(0)
+        if name not in seen and (library := libraries.get(name) or libraries.get(name.rpartition("::")[2])):
+            parts.append(library)
+            todo += library.linked
+        seen.add(name)
+    return parts
 
 
 def _told(command: str, target: str, text: str) -> list[str]:
@@ -190,19 +251,73 @@ def _paths(lines: list[str], here: Path, root: Path) -> tuple[Path, ...]:
     return tuple(one for one in found if one.is_dir())
 
 
-def _of_make(file: Path) -> list[Program]:
-    """Return what a Makefile links from CUDA sources, by its dry run (`make -n`); compilers are replaced by their names."""
-    try:
-        command = ["make", "-n", "-B", "-k", "-f", file.name, "NVCC=nvcc", "CC=nvcc", "all"]
-        done = subprocess.run(command, cwd=file.parent, capture_output=True, text=True, timeout=30, errors="replace")
-    except subprocess.TimeoutExpired:
-        return []
-    programs = []
-    for words in load.commands(done.stdout):
-        if not load.COMPILERS.match(Path(words[0]).name) or "-o" not in words[:-1] or "-c" in words:
+Made = dict[str, list[load.Unit]]
+"""Path of an object or archive, or a library's -l flag -> the sources in it."""
+
+
+def _of_makes(files: list[Path]) -> list[Program]:
+    """Return what Makefiles link from CUDA sources, by their dry runs (`make -n`); compilers are replaced by their names.
+
+    They are read twice, as a program may be linked with a library that a later one makes.
+    """
+    said = [(file, _dry_run(file, "all") or _dry_run(file)) for file in files]
+    made: Made = {}
+    for file, lines in said:
+        _of_make(file, lines, made)
+    return [program for file, lines in said for program in _of_make(file, lines, made)]
+
+
+def _of_make(file: Path, said: str, made: Made) -> list[Program]:
+    """Return what one Makefile links, and add to `made` what it makes besides."""
+    programs, folders = [], [file.parent]
+    for words in load.commands(said):
+        if "directory" in words[:-1] and words[0].startswith("make"):
+            folders = [*folders, Path(words[-1])] if "Entering" in words else folders[:-1] or [file.parent]
             continue
-        units = load.compiled(words, file.parent)
-        if any(unit.path.suffix == ".cu" for unit in units):
-            name, folders = Path(words[words.index("-o") + 1]).stem, tuple(dict.fromkeys(f for u in units for f in u.folders))
-            programs.append(Program(name, file.parent, tuple(u.path for u in units), folders, units[0].defines))
+        here, tool = folders[-1], Path(words[0]).name
+        if tool == "cd" and len(words) > 1:
+            folders[-1] = (here / words[1]).resolve()
+        elif tool != "ar" and not load.COMPILERS.match(tool):
+            continue
+        parts = [word if word.startswith("-l") else str((here / word).resolve()) for word in words[1:]]
+        units = [*load.compiled(words, here), *(unit for part in parts for unit in made.get(part, []))]
+        into = words[words.index("-o") + 1] if "-o" in words[:-1] else ""
+        if tool == "ar":
+            into = next((word for word in words[1:] if word.endswith(".a")), "")
+        if tool == "ar" or {"-c", "-dc", "-dlink", "-shared", "--shared"} & set(words):
+            into = into or (units[0].path.with_suffix(".o").name if units else "")
+            made[str((here / into).resolve())] = units
+            if library := re.match(r"lib(\w+)\.(?:a|so)\b", Path(into).name):
+                made[f"-l{library[1]}"] = units
+        elif into and any(unit.path.suffix == ".cu" for unit in units):
+            programs.append(_linked(Path(into).stem, here, units, [word for word in words if word not in made]))
     return programs
+
+
+def _linked(name: str, here: Path, units: list[load.Unit], words: list[str]) -> Program:
+    """Return the program of a line that links; names that were defined for some of its sources hold for all."""
+    sources, folders, defines = (
+        tuple(dict.fromkeys(one)) for one in ((u.path for u in units), (f for u in units for f in u.folders), (d for u in units for d in u.defines))
+    )
+    return Program(name, here, sources, folders, defines, libraries=tuple(dict.fromkeys(word for word in words if _LIBRARY.match(word))))
+
+
+_LIBRARY = re.compile(r"-l(?!cu|nv|pthread$|dl$|rt$|m$|stdc\+\+$)\w+$")
+"""Of a line that links: CUDA's libraries are part of what is translated, and some are linked always."""
+
+
+def _dry_run(file: Path, *targets: str) -> str:
+    """Return the commands of a Makefile; nothing where it does not know a target or takes too long.
+
+    A Makefile that calls make (which a dry run does for real) is not followed, as the others are read themselves: one called itself without end.
+    """
+    command = ["make", "-n", "-B", "-k", "-w", "-f", file.name, "NVCC=nvcc", "CC=nvcc", "MAKE=:", *targets]
+    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen(command, cwd=file.parent, text=True, errors="replace", start_new_session=True, **streams)  # type: ignore[call-overload]
+    try:
+        said, wrong = process.communicate(timeout=15)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        return ""
+    return "" if re.search(r"No rule to make target [`']all'", wrong) and targets else said

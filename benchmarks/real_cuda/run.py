@@ -13,6 +13,9 @@ Makefile (programs.py). Each goes this way; the first step that fails is its sta
 - `crashed`, `timeout`, `wrong` (it says so, or exits with another code than 0), `waived` (exit code 2), `needs data`, `needs memory`: it was run,
   with arguments from `--arguments` (JSON: program -> {"args": [...]}, or {"runs": [{"args": [...]}, ...]}, of which the worst counts), in its own
   folder.
+- `wants arguments`: it was run without any, and all that came of it is how it is called, or a crash of a source that reads `argv[1]` (or standard
+  input) unasked. Where the repository itself shows a call (README, script, Makefile, comment), it is run again so, and that counts (wanted.py);
+  the row has the call (`called`).
 - `passed`: it exits with 0 and says that its answers are right, or it exits with 0 and main's last word is `... ? EXIT_SUCCESS : EXIT_FAILURE`
   (then `by` is `exit code`). `checked`: it said so before the limit, or `--enough REGEX`, ended it, in its timing as a rule. `ran`: it exits with 0
   and has nothing to say.
@@ -48,7 +51,7 @@ from typing import Any
 
 from benchmarks.hecbench import judge
 from benchmarks.hecbench.run import MEMORY, run
-from benchmarks.real_cuda import programs
+from benchmarks.real_cuda import programs, wanted
 from warpwright.domains import transpile
 from warpwright.domains.transpile import launch
 from warpwright.errors import WarpwrightError
@@ -57,7 +60,7 @@ COMPILE = ["g++", "-march=native", "-std=c++17", "-fopenmp", "-w"]
 CUDA = re.compile(r"cuda_runtime|<cuda\.h>|\bcuda[A-Z]\w+\(|<<<|__global__|__device__|\bdim3\b|\bcublas|\bcurand")
 BY_EXIT = re.compile(r"\b(?:exit|return)\b[^;{}]*\?\s*EXIT_(?:SUCCESS|FAILURE)\s*:\s*EXIT_(?:SUCCESS|FAILURE)")
 """How a program says by its exit code whether its answers are right."""
-WORST = ("crashed", "wrong", "timeout", "needs memory", "needs data", "waived", "ran", "checked", "passed")
+WORST = ("crashed", "wrong", "timeout", "needs memory", "needs data", "wants arguments", "waived", "ran", "checked", "passed")
 """Of several runs the first of these is the program's status."""
 LINES = ("-lpthread", "-lm", "-ldl", "-lrt")
 ROW = "row.json"
@@ -160,7 +163,7 @@ def build(program: programs.Program, into: Path, settings: Settings, row: dict[s
     if until == "check":
         return None
     binary = into / "program"
-    compiled([*COMPILE, *objects, "-o", str(binary), *LINES], into, settings)
+    compiled([*COMPILE, *objects, "-o", str(binary), *program.libraries, *LINES], into, settings)
     row["compile_s"] = round(time.perf_counter() - begun, 2)
     return binary
 
@@ -254,6 +257,12 @@ def compiled(command: list[str], into: Path, settings: Settings) -> None:
 
 def all_runs(program: programs.Program, binary: Path, settings: Settings, known: Mapping[str, Any], row: dict[str, Any]) -> tuple[str, str]:
     """Run the program with each list of arguments and return the worst status, with its cause."""
+    if not known and (status := tried(program, binary, settings, [], row)):
+        call = wanted.call_of(program) if status[0] == "wants arguments" else None
+        if call is None:
+            return status
+        row["called"] = f"{call.where}: {' '.join(call.arguments)}"
+        known = {"args": call.arguments}
     runs = known.get("runs") or [{"args": known.get("args", [])}]
     with ThreadPoolExecutor(settings.runs) as pool:
         ended = list(pool.map(lambda one: tried(program, binary, settings, one["args"], row), runs))
@@ -269,6 +278,8 @@ def tried(program: programs.Program, binary: Path, settings: Settings, arguments
     code, said = run(["stdbuf", "-oL", str(binary), *arguments], program.folder, limit, None, settings.memory, settings.enough)
     row["run_s"], row["said"] = round(row.get("run_s", 0) + time.perf_counter() - begun, 2), said[-400:]
     last = (said.strip().splitlines() or [""])[-1][:200]
+    if not arguments and code is not None and (why := wanted.why(program, code, said)):
+        return "wants arguments", why
     own = judge.own_check(said)
     if code is None:
         enough = settings.enough and re.search(settings.enough, said) and own != "fail"

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 GOOD = ("passed", "checked", "ran")
-STATUSES = (*GOOD, "compiles", "waived", "needs data", "needs memory", "timeout", "wrong", "crashed", "not compiled", "refused", "failed")
+MISSES = ("waived", "wants arguments", "needs data", "needs memory", "timeout", "wrong", "crashed", "not compiled", "refused", "failed")
+STATUSES = (*GOOD, "compiles", *MISSES)
 ANSWERS = ("right", "wrong", "crashed", "failed", "not compiled", "refused", "no reference")
 LIBRARY = ("translated", "not compiled", "refused", "failed")
 

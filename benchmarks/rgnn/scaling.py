@@ -2,6 +2,7 @@
 
     python -m benchmarks.rgnn.scaling --out FOLDER [--gpus 2] [--seconds 140]          # one process a GPU, NCCL
     python -m benchmarks.rgnn.scaling --dry --out FOLDER --gpus 3                      # the same paths on a CPU: gloo, tiny graphs
+    python -m benchmarks.rgnn.scaling --one-card --out FOLDER                          # two processes on one card, by way of the host
 
 First `check`: sums and exchanges over NCCL give what they should, and how fast they are. Then RGCN, RGAT and HGT on graphs with the statistics of AM,
 MAG and wikikg2, each on one card and shared out by warpwright.domains.rgnn.partition (strong scaling), by two programs: `rows first` waits for the
@@ -15,6 +16,9 @@ gradients. `silent_ms`: a step with nothing sent (rows of others are zeros, grad
 kernels run. `error`: the largest relative difference of result and gradient of x from one card that has the whole graph; of `beyond`, where there is
 none, of the results of 1,000 nodes of each process from float64. RGCN's `gradient_error` there: <gradient of x, x> and <gradients of weights,
 weights> from <gradient of the result, result - bias>, over the root of the sum of its squares.
+
+With `--one-card` all processes run on one GPU, each with its part of the memory, and messages go through the host: results, gradients and memory are
+those of several cards, times are not.
 
 Each cell has its seconds (`--cell-seconds`), and a row as soon as it is there. A cell that fails or hangs in one process ends all of them, leaves a
 row that says so, and they begin anew after it; where `check` fails they do so without peer access between cards. scaling.svg has the parallel
@@ -41,28 +45,33 @@ from benchmarks.rgnn import shares
 from warpwright.reports import plots
 
 Row = dict[str, Any]
-CELLS = "check,am:rgcn,am:rgat,am:hgt,beyond:rgcn,mag:rgcn,mag:rgat,mag:hgt,wikikg2:rgcn,wikikg2:rgat,wikikg2:hgt,beyond:rgat"
+CELLS = "check,am:rgcn,beyond:rgcn,mag:rgcn,am:rgat,am:hgt,mag:rgat,mag:hgt,wikikg2:rgcn,wikikg2:rgat,wikikg2:hgt,beyond:rgat"
 HELD, LESS = 0.75, 0.55
 """Of a card's free memory, what `beyond` may take by the first try: the allocator's gaps are the rest. Where that fails, what it may take then."""
+MINE = 0.94
+"""Of a card that processes share, what all of them take; the rest is what CUDA and libraries take."""
 STARTED = 60.0
 """Seconds that processes may take to start."""
 
 
 def one_rank(options: argparse.Namespace) -> None:
     """Run cells as one process of several; the first process writes the rows, and the first to fail says why."""
-    device = torch.device("cpu" if options.dry else f"cuda:{options.rank}")
+    device = torch.device("cpu" if options.dry else f"cuda:{0 if options.one_card else options.rank}")
     if not options.dry:
         torch.cuda.set_device(device)
         torch.backends.cuda.matmul.allow_tf32 = False
     torch.set_num_threads(1)
+    apart = not (options.dry or options.one_card)
     dist.init_process_group(
-        "gloo" if options.dry else "nccl", init_method=f"file://{options.store}", rank=options.rank, world_size=options.gpus,
-        device_id=None if options.dry else device, timeout=timedelta(seconds=120),
+        "nccl" if apart else "gloo", init_method=f"file://{options.store}", rank=options.rank, world_size=options.gpus,
+        device_id=device if apart else None, timeout=timedelta(seconds=120),
     )  # fmt: skip
-    meter = shares.Meter(device)
+    if options.one_card:
+        shares.through_the_host(device, MINE / options.gpus)
+    meter = shares.Meter(device, MINE / options.gpus if options.one_card else 1.0)
     for cell in options.cells.split(","):
         begin(options.store, cell)
-        common = row_of(cell, options.gpus) | {"device": device.type}
+        common = row_of(cell, options.gpus) | {"device": "one card for all" if options.one_card else device.type}
         try:
             for row in rows_of(cell, meter, options.dry):
                 if options.rank == 0:
@@ -131,7 +140,7 @@ def processes(options: argparse.Namespace, store: Path, cells: Sequence[str], pe
     safe = {"NCCL_NVLS_ENABLE": "0", "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1", "NVSHMEM_DISABLE_NVLS": "1"}
     environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "NCCL_DEBUG": "WARN", **safe, **alone}
     command = [sys.executable, "-u", "-m", "benchmarks.rgnn.scaling", "--out", str(options.out), "--gpus", str(options.gpus), "--store", str(store)]
-    command += ["--cells", ",".join(cells), *(["--dry"] if options.dry else [])]
+    command += ["--cells", ",".join(cells), *(["--dry"] if options.dry else []), *(["--one-card"] if options.one_card else [])]
     return [subprocess.Popen([*command, "--rank", str(rank)], env=environment) for rank in range(options.gpus)]
 
 
@@ -177,7 +186,7 @@ def run(options: argparse.Namespace, end: float) -> bool:
             if not peers:
                 return False
             peers, left = False, cells
-        elif now in {"beyond:rgcn", "beyond:rgat"} and not any("step_ms" in row for row in written(options.out, begun) if row["cell"] == now):
+        elif now in {"beyond:rgcn", "beyond:rgat"} and not any("peak_gb" in row for row in written(options.out, begun) if row["cell"] == now):
             left = [f"{now}:{LESS}", *left]
         cells = left
     return right and not cells
@@ -199,10 +208,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--gpus", type=int, default=2, help="processes, one a GPU")
-    parser.add_argument("--cells", default=CELLS, help="graph:layer or graph:layer:width, in order")
+    parser.add_argument("--cells", default=CELLS, help="graph:layer or graph:layer:width, in order; by default those of most value first")
     parser.add_argument("--seconds", type=float, default=140.0, help="processes are ended then")
     parser.add_argument("--cell-seconds", type=float, default=40.0, help="a cell is ended then, and counts as failed")
     parser.add_argument("--dry", action="store_true")
+    parser.add_argument("--one-card", action="store_true", help="all processes on one GPU")
     parser.add_argument("--rank", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--store", help=argparse.SUPPRESS)
     options = parser.parse_args(argv)

@@ -79,12 +79,33 @@ def silent(part: Part, x: torch.Tensor, back: bool = False, memory: torch.Tensor
     return memory, SimpleNamespace(wait=lambda: None), rows
 
 
+def through_the_host(device: torch.device, share: float) -> None:
+    """Let processes run on one card, each with a share of its memory: what they tell one another goes through the host's memory."""
+    if device.type == "cuda":
+        torch.cuda.set_per_process_memory_fraction(share, device)
+    exchange, add_up = dist.all_to_all_single, dist.all_reduce
+
+    def staged_exchange(out: torch.Tensor, rows: torch.Tensor, *args: Any, async_op: bool = False, **kwargs: Any) -> Any:
+        arrived = torch.empty(out.shape, dtype=out.dtype)
+        exchange(arrived, rows.cpu(), *args, **kwargs)
+        out.copy_(arrived)
+        return SimpleNamespace(wait=lambda: None) if async_op else None
+
+    def staged_sum(x: torch.Tensor, *args: Any, **kwargs: Any) -> None:
+        total = x.cpu()
+        add_up(total, *args, **kwargs)
+        x.copy_(total)
+
+    dist.all_to_all_single, dist.all_reduce = staged_exchange, staged_sum  # type: ignore[assignment]
+
+
 class Meter:
     """Times and memory of this process' device."""
 
-    def __init__(self, device: torch.device) -> None:
-        self.device, self.on_gpu = device, device.type == "cuda"
-        self.calls, self.repeats = (CALLS, REPEATS) if self.on_gpu else (1, 1)
+    def __init__(self, device: torch.device, share: float = 1.0) -> None:
+        """`share`: the part of the card that this process may take."""
+        self.device, self.on_gpu, self.share = device, device.type == "cuda", share
+        self.calls, self.repeats = (CALLS, REPEATS) if self.on_gpu and share == 1.0 else (1, 1)
 
     def wait(self) -> None:
         """Wait for the device."""
@@ -150,7 +171,7 @@ def checked(meter: Meter) -> Iterator[Row]:
     wanted = torch.cat([torch.arange(8, device=device) + 8 * rank + 1000 * other for other in range(ranks)])
     right = bool((ones == ranks).all()) and torch.equal(seen, wanted)
     row: Row = {"right": meter.most(float(not right)) == 0.0}
-    if meter.on_gpu:
+    if meter.on_gpu and meter.share == 1.0:
         row["names"] = [torch.cuda.get_device_name(card) for card in range(torch.cuda.device_count())]
         row["peers"] = ranks > 1 and torch.cuda.can_device_access_peer(0, 1)
         row |= {"torch": torch.__version__, "nccl": list(torch.cuda.nccl.version())}
@@ -234,7 +255,7 @@ def measured(share: Share, meter: Meter, wanted: Sequence[torch.Tensor]) -> Row:
     row["step_ms"] = meter.ms(share.step)
     row["peak_gb"] = meter.most(meter.peak_gb())
     row["sent_gb_each_way"] = meter.total(sum(share.part.sent) * share.x.shape[1] * 4 / 1e9)
-    if row["step_ms"] > SLOW:
+    if row["step_ms"] > SLOW or meter.share < 1.0:
         return row
     messages = meter.ms(share.messages)
     with mock.patch.object(Part, "exchange", silent):
@@ -248,7 +269,6 @@ def measured(share: Share, meter: Meter, wanted: Sequence[torch.Tensor]) -> Row:
 def beside(share: Share, meter: Meter) -> Row:
     """Return what a profile of this process' step says: the time that messages take on the card, and how much of it other kernels run beside them."""
     if not meter.on_gpu:
-        share.step()
         return {}
     first = dist.get_rank() == 0
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) if first else nullcontext() as profile:
@@ -306,7 +326,8 @@ def beyond(model: str, part_of_card: float, meter: Meter, scale: float) -> Itera
     if model == "rgcn":
         row["gradient_error"] = identity(share, out, meter)
     del out, check
-    row["forward_ms"], row["step_ms"] = meter.ms(share.forward), meter.ms(share.step)
+    if meter.share == 1.0:
+        row["forward_ms"], row["step_ms"] = meter.ms(share.forward), meter.ms(share.step)
     row["peak_gb"] = meter.most(meter.peak_gb())
     yield row | {"sent_gb_each_way": meter.total(sum(share.part.sent) * WIDTH * 4 / 1e9)}
     del share
@@ -327,7 +348,8 @@ def tried(model: str, meter: Meter, scale: float) -> tuple[int, int]:
     peak = torch.cuda.max_memory_allocated(meter.device) - before
     del share
     meter.clean()
-    return torch.cuda.mem_get_info(meter.device)[0], peak
+    free, whole = torch.cuda.mem_get_info(meter.device)
+    return free if meter.share == 1.0 else int(whole * meter.share) - before, peak
 
 
 class Drawing:

@@ -4,7 +4,8 @@
 
 Every run of a judge is a process of its own, begun as the fork server begins: imports, then `open` on the task of `speed`. Of the first the functions
 that took longest stand in a row ("profiled", by cProfile, which makes it slower); the others say the seconds alone. A turn is 128 variants of the
-task's inputs (`variants.vary_all`), moved by any distance and by multiples of four elements.
+task's inputs (`variants.vary_all`), moved by any distance and by multiples of four elements. "footprint" is what a judge of a small task did before
+it opened until November 2026: the task's call on the meta device, for which torch imports its compiler.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import Any
 from benchmarks.timing.speed import TASK, sizes_of
 from warpwright.timing.facts import device_facts
 
-RUNS = ("profiled", "plain", "plain")
+RUNS = ("profiled", "plain", "plain", "footprint")
 LEAST, MOST = 0.05, 40
 """Seconds that a function has taken, itself and what it called, to have a row; and how many have one."""
 
@@ -58,6 +59,17 @@ def judge(device: str, task: Path, profiled: bool) -> list[dict[str, Any]]:
     rows = [{"table": "steps", "way": "profiled" if profiled else "plain", **{name: round(seconds, 3) for name, seconds in steps.items()}}]
     rows[0]["modules that open imported"] = ",".join(sorted({name.split(".")[0] for name in set(sys.modules) - before}))[:300]
     return rows + (longest(profile) if profiled else [])
+
+
+def footprint_of(task: Path) -> dict[str, Any]:
+    """Return the seconds that the meta device takes to say how much memory a call needs, torch itself imported before."""
+    import torch  # noqa: F401
+
+    from warpwright.tasks import footprint, taskfile
+
+    began, before = time.perf_counter(), len(sys.modules)
+    held = footprint.peak_bytes(taskfile.describe(task))
+    return {"table": "footprint", "seconds": round(time.perf_counter() - began, 3), "bytes": held, "modules imported": len(sys.modules) - before}
 
 
 def longest(profile: cProfile.Profile) -> list[dict[str, Any]]:
@@ -125,6 +137,9 @@ def main() -> None:
 
     if given.part == "turns":
         write(turns(device, sizes["rows"], sizes["columns"]))
+        return
+    if given.part == "footprint":
+        write(footprint_of(task))
         return
     if given.part:
         for row in judge(device, task, given.part == "profiled"):

@@ -56,7 +56,7 @@ for cell in cells.split(","):
     open(store + "-now", "w").write(cell)
     if cell in ("g:b", "beyond:rgcn") and rank == "1": sys.exit(1)
     if cell in ("g:b", "beyond:rgcn", "g:c"): time.sleep(60)
-    if rank == "0": open(out + "/rows.jsonl", "a").write(json.dumps(dict(cell=cell, gpus=2, when=time.time(), step_ms=1.0)) + "\\n")
+    if rank == "0": open(out + "/rows.jsonl", "a").write(json.dumps(dict(cell=cell, gpus=2, when=time.time(), peak_gb=1.0)) + "\\n")
 """
 
     def processes(options: Any, store: Path, cells: Sequence[str], peers: bool) -> list[subprocess.Popen[bytes]]:
@@ -74,10 +74,11 @@ for cell in cells.split(","):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("more", [[], ["--one-card"]])
 @pytest.mark.skipif(not torch.distributed.is_gloo_available(), reason="needs gloo")
-def test_a_dry_run_of_two_processes(tmp_path: Path) -> None:
+def test_a_dry_run_of_two_processes(tmp_path: Path, more: list[str]) -> None:
     command = [sys.executable, "-m", "benchmarks.rgnn.scaling", "--dry", "--cells", "check,am:rgcn,am:hgt,beyond:rgcn", "--seconds", "400"]
-    command += ["--cell-seconds", "200", "--out", str(tmp_path)]
+    command += ["--cell-seconds", "200", "--out", str(tmp_path), *more]
     subprocess.run(command, check=True, timeout=500, cwd=ROOT, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
     rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
     programs = [(1, "one GPU"), (2, "rows first"), (2, "two runs")]

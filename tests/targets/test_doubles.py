@@ -5,8 +5,8 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from fake_programs import Fake, Machine
 
-from tests.fake_programs import Fake, Machine
 from warpwright.base import Measurement
 from warpwright.targets import doubles
 from warpwright.timing import measure

@@ -198,7 +198,7 @@ def _build_baselines(bench: Workbench, trusted: Trusted, meanwhile: Meanwhile) -
     first = [item for item in ordered if item[0] not in aside and item not in last]
     tried: dict[str, Worker] = {}
     _build_together(bench, trusted, first, tried)
-    if aside and bench.begins_ahead:
+    if aside and (bench.begins_ahead or bench.resident):
         _measure_peaks(bench, trusted)
     for name, one in aside.items():
         _end_aside(bench, trusted, name, one, meanwhile)
@@ -493,6 +493,7 @@ def _time_streams(bench: Workbench, trusted: Trusted, first: str, seconds: float
             trusted.by_regime["stream"] = measure.compare(
                 programs[first], programs, trusted.judge.fresh, seconds=seconds, floor_seconds=trusted.floor,
                 overhead_seconds=trusted.overhead / trusted.calls, rng=rng, eligible=trusted.eligible, check_share=0.0,
+                sound=timed.sound(bench.place),
             ).baselines  # fmt: skip
         except (TrustedFailed, Rejected) as error:
             if not trusted.alive:

@@ -14,7 +14,7 @@ from warpwright.verifier.judge_client import Judge
 from warpwright.verifier.ledger import hidden_work
 from warpwright.verifier.rejections import Rejected
 from warpwright.verifier.streamed import StreamedProgram
-from warpwright.verifier.timed import TimedProgram
+from warpwright.verifier.timed import TimedProgram, sound
 from warpwright.workers.sandbox import Worker
 
 NAMES = ("first", "second")
@@ -55,7 +55,7 @@ def _timed(judge: Judge, programs: Sequence[TimedProgram], seconds: float, overh
     try:
         measurement = measure.compare(
             one, {NAMES[1]: other}, judge.fresh, seconds=seconds, floor_seconds=0.0, overhead_seconds=overhead, rng=rng, check_share=0.1,
-            hidden_inputs=judge.hidden if not isinstance(one, StreamedProgram) else None,
+            hidden_inputs=judge.hidden if not isinstance(one, StreamedProgram) else None, sound=sound(judge.device),
         )  # fmt: skip
         last = other.check()
     except (Rejected, measure.WrongDuringTiming, WorkerError):

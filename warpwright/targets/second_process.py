@@ -103,7 +103,7 @@ def compared(
     try:
         found = measure.compare(
             candidate, {name: beside}, trusted.judge.fresh, seconds=SHARE * seconds, floor_seconds=0.0, overhead_seconds=trusted.overhead / calls,
-            rng=rng,
+            rng=rng, sound=timed.sound(trusted.judge.device),
         )  # fmt: skip
     except TrustedFailed:
         return unconfirmed(measurement)

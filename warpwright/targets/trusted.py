@@ -272,7 +272,7 @@ class Trusted:
                     way, beside, self.judge.fresh, seconds=seconds * (1.0 if name == chosen else regimes.OTHER_SHARE),
                     floor_seconds=self.floor, overhead_seconds=overhead, rng=rng, eligible=[*self.eligible, *enough],
                     hidden_inputs=hidden if name == "single" else None, check_share=check_share, worthwhile=worthwhile,
-                    interval=interval if name == chosen else 0.0, enough=enough,
+                    interval=interval if name == chosen else 0.0, enough=enough, sound=timed.sound(self.judge.device),
                 ))  # fmt: skip
             except TrustedFailed as error:
                 if second and not self.doubles and self.alive:  # the second process has failed: it is done without

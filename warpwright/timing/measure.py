@@ -142,6 +142,10 @@ class _Block:
     """Calls on hidden inputs before it ends, however the draws fell; those of an earlier block count."""
     enough: Mapping[str, float] = field(default_factory=dict)
     """Baselines that are left out once the speed-up over them is surely above this."""
+    sound: Callable[[], bool] | None = None
+    """Asked when a program was timed: whether nothing that has to do with no program disturbed it."""
+    disturbed: int = 0
+    """Passes that were left out for that."""
     raw: dict[str, list[float]] = field(default_factory=dict)
     active: list[str] = field(default_factory=list)
     warm_up: int = 0
@@ -178,6 +182,7 @@ def compare(
     worthwhile: float = 0.0,
     interval: float = 0.0,
     enough: Mapping[str, float] | None = None,
+    sound: Callable[[], bool] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Measurement:
     """Time `candidate` beside `baselines` for about `seconds` at most, the checks of outputs not counted, and return the measurement.
@@ -188,6 +193,7 @@ def compare(
     speed-up above 3x may add half as much again. `worthwhile`: the run ends early once the speed-up is surely below this. `interval`: the share of
     the speed-up that its interval may reach to either side before the run ends, whatever the verdict, if there is time; 0: what the verdict needs.
     `enough`: baselines that are left out, as if they had not been there, once the candidate is surely so many times as fast as they are.
+    `sound`: asked after every timed call, and where it says no the pass is left out, at most as many as are kept.
     Raises BelowFloor, WrongDuringTiming, and whatever a worker raises.
     """
     chosen = frozenset(baselines if eligible is None else eligible) & frozenset(baselines)
@@ -198,7 +204,7 @@ def compare(
 
     def block(time_limit: float, fewest_hidden: int) -> tuple[_Block, _Look]:
         current = _Block(
-            programs, chosen, fresh_inputs, hidden_inputs, overhead, rng, check_share, worthwhile, interval, clock, fewest_hidden, enough or {}
+            programs, chosen, fresh_inputs, hidden_inputs, overhead, rng, check_share, worthwhile, interval, clock, fewest_hidden, enough or {}, sound
         )  # fmt: skip
         return current, _run_block(current, time_limit, floor_seconds)
 
@@ -273,12 +279,13 @@ def _warm_up(block: _Block, seconds: float) -> None:
     _pass(block, block.active)
     block.began, block.check_seconds = block.clock(), 0.0
     block.raw = {name: [] for name in block.programs}
+    sound, block.sound = block.sound, None
     while True:
         _round(block)
         block.warm_up += 1
         if block.warm_up >= 2 and (_stationary(block) or block.clock() - block.began > WARM_UP_SHARE * seconds):
             break
-    block.raw = {name: [] for name in block.programs}
+    block.raw, block.sound = {name: [] for name in block.programs}, sound
 
 
 def _stationary(block: _Block) -> bool:
@@ -296,13 +303,18 @@ def _round(block: _Block) -> None:
 
 def _pass(block: _Block, order: Sequence[str]) -> None:
     """Call every program of `order` once on the same fresh inputs and from the same core; check the candidate's outputs now and then."""
-    inputs, place = block.fresh_inputs(), block.rng.random()
+    inputs, place, sound = block.fresh_inputs(), block.rng.random(), True
     for name in order:
         program = block.programs[name]
         program.prepare(inputs, place)
         block.raw[name].append(program.go())
+        sound = sound and (block.sound is None or not block.began or block.sound())
         if name == CANDIDATE and _to_be_checked(block):
             _check(block)
+    if not sound and block.disturbed < len(block.raw[CANDIDATE]) - 1:
+        block.disturbed += 1
+        for name in order:
+            block.raw[name].pop()
 
 
 def _to_be_checked(block: _Block) -> bool:
@@ -349,11 +361,16 @@ def _retire(block: _Block) -> None:
 
 
 def _retire_hopeless(block: _Block) -> None:
-    """Before the first look, which comes late for slow programs: drop a baseline whose quickest call was far above another's slowest."""
+    """Before the first look, which comes late for slow programs: drop a baseline that was far slower than another one in each pass."""
     if not 3 <= len(block.raw[CANDIDATE]) < FIRST_LOOK:
         return
-    fastest = min(max(block.raw[name]) for name in block.eligible)
-    block.active = [name for name in block.active if name == CANDIDATE or min(block.raw[name]) <= HOPELESS * fastest]
+    active = [name for name in block.eligible if name in block.active]
+    block.active = [name for name in block.active if name == CANDIDATE or not any(_far_above(block, name, other) for other in active)]
+
+
+def _far_above(block: _Block, name: str, other: str) -> bool:
+    """Whether a program took HOPELESS times as long as another one in every pass: what slows a pass down hits both."""
+    return all(one > HOPELESS * two for one, two in zip(block.raw[name], block.raw[other], strict=True))
 
 
 # --- looking at the pairs ----------------------------------------------------------------------------------------------------------
@@ -452,6 +469,7 @@ def _measurement(block: _Block, look: _Look, floor_seconds: float, confirmed: fl
         "pairs": len(block.raw[CANDIDATE]),
         "warm_up_rounds": block.warm_up,
         "checked_calls": block.checks,
+        **({"disturbed_passes": block.disturbed} if block.sound is not None else {}),
         "overhead_seconds": block.overhead.empty,
         "overhead_in_a_call": block.overhead.of(median(block.raw[CANDIDATE])),
         "floor_seconds": floor_seconds,

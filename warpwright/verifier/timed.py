@@ -6,7 +6,7 @@ import functools
 import os
 import random
 import statistics
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import ClassVar
 
@@ -53,11 +53,24 @@ class Places:
             self._drawn, self._passes = drawn, self._passes + 1
         return self._place
 
+    def still_quick(self) -> bool:
+        """Whether the core of the pass is quick now, as it was before."""
+        return self._cores.still(self._place)
+
 
 @functools.cache
 def places(device: str) -> Places:
     """Return the places of a device: who times on a GPU holds it alone, and one process may time on several."""
     return Places()
+
+
+def sound(device: str) -> Callable[[], bool] | None:
+    """Return what tells whether the core of the pass was quick until now, where passes are put on quick ones: on a GPU with cores to spare.
+
+    Each core beside an H200 changed between quick and slow every half second, while a pass takes a tenth: of 30 pairs that began on quick cores some
+    five were slow. What is left out does not depend on a program's time, but on that of a loop of this process's own.
+    """
+    return places(device).still_quick if device != "cpu" and (os.cpu_count() or 1) >= BUSY_CORES else None
 
 
 class TimedProgram:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -9,7 +10,9 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn.nn import launches, steps
+from warpwright.domains.rgnn.nn.common import typed_index
 from warpwright.domains.rgnn.nn.launches import AFTER
 from warpwright.domains.rgnn.nn.steps import CapturedStep, captured
 from warpwright.rgnn import RGCNConv
@@ -261,3 +264,20 @@ def test_several_results_are_copies_side_by_side() -> None:
         kept = results[1].clone()
         results[0].detach().fill_(7.0)
         assert torch.equal(results[1], kept)
+
+
+def test_versions_see_writes_and_the_end_of_edges_and_keep_none_alive() -> None:
+    edges, types = torch.randint(5, (2, 9)), torch.randint(2, (9,))
+    with indices.watched() as graphs:
+        typed_index(edges, types, 5, 5, 2)
+    known = indices.Versions(graphs)
+    assert known.same() and {id(t) for t in known.tensors()} == {id(edges), id(types)}
+    whole = weakref.ref(known)
+    types[:1] = types[:1].clone()
+    assert not known.same()
+    with indices.watched() as graphs:
+        typed_index(edges, types, 5, 5, 2)
+    known = indices.Versions(graphs)
+    assert whole() is None and known.same()  # without the garbage collector
+    del edges
+    assert not known.same() and not known.others

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.real_cuda import programs, texts
+from benchmarks.real_cuda import programs, texts, wanted
 from warpwright.domains import transpile
 
 CUDNN = "#ifdef ENABLE_CUDNN\n#include <cudnn_frontend.h>\n#else\n#include <a.h>\n#endif\n#include <b.h>\n"
@@ -50,3 +50,61 @@ def test_a_program_has_the_sources_and_folders_of_the_libraries_it_is_linked_wit
     assert [path.name for path in one.sources] == ["one.cu", "lib.cu"]
     assert tmp_path / "include" in one.folders
     assert [path.name for path in two.sources] == ["two.cu"]
+
+
+def program_of(folder, text: str) -> programs.Program:
+    (folder / "sum.cu").write_text(text)
+    return programs.Program("sum", folder, (folder / "sum.cu",), (folder,), ())
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "said", "wants"),
+    [
+        ("int main(int argc, char** argv) { if (argc != 2) return 1; }", 1, "Usage: ./sum N\nN is the length.", True),
+        ("int main(int argc, char** argv) { if (argc != 2) return 1; }", 1, "wrong number of arguments", True),
+        ("int main(int argc, char** argv) { if (argc < 2) puts(usage); }", 0, "usage: sum N", True),
+        ("int main(int argc, char** argv) { n = atoi(argv[1]); }", -11, "", True),
+        ("int main(int argc, char** argv) { if (argc > 1) n = atoi(argv[1]); }", -11, "", False),  # it may be ours
+        ("int main() { int n; scanf(\"%d\", &n); }", -8, "", True),
+        ("int main() { launch(); }", 1, "2 values are wrong", False),
+        ("int main(int argc, char** argv) {}", 0, "usage: sum [N]\nTest PASSED", False),
+        ("int main(int argc, char** argv) {}", 1, "usage: sum [N]\nTest FAILED", False),
+    ],
+)
+def test_a_program_that_wants_arguments_is_told_from_one_that_fails(tmp_path, text: str, code: int, said: str, wants: bool) -> None:
+    assert bool(wanted.why(program_of(tmp_path, text), code, said)) == wants
+
+
+def test_the_call_that_a_repository_shows_is_found(tmp_path) -> None:
+    program = program_of(tmp_path, "// ./sum N\nint main() {}")
+    assert wanted.call_of(program) is None
+    (tmp_path / "README.md").write_text("Run `./sum <n>` or\n\n    $ ./build/sum 1024 -v # twice\n")
+    assert wanted.call_of(program) == wanted.Call(("1024", "-v"), "README.md:3")
+    assert wanted.call_of(program_of(tmp_path, "// nvcc sum.cu && ./a.out 7\nint main() {}")) == wanted.Call(("7",), "sum.cu:1")
+
+
+def test_a_makefile_that_links_objects_and_libraries_of_another_makefile(tmp_path) -> None:
+    (tmp_path / "lib").mkdir()
+    for name, text in (("lib/part.cu", "int f();"), ("one.cu", "int main() {}"), ("two.cpp", "int g();")):
+        (tmp_path / name).write_text(text)
+    (tmp_path / "lib" / "Makefile").write_text("libpart.a: part.o\n\tar rcs $@ $^\npart.o: part.cu\n\tnvcc -DFAST -c $< -o $@\n")
+    (tmp_path / "Makefile").write_text(
+        "all: run\n%.o: %.cu\n\tnvcc -Iinclude -c $< -o $@\n%.o: %.cpp\n\tg++ -c $< -o $@\n"
+        "run: one.o two.o\n\tnvcc $^ -Llib -lpart -lpng -lcudart -o $@\n"
+    )
+    (one,) = programs.find(tmp_path)
+    assert (one.name, [path.name for path in one.sources]) == ("run", ["one.cu", "two.cpp", "part.cu"])
+    assert one.defines == ("FAST",) and one.libraries == ("-lpng",)
+
+
+def test_a_program_has_the_library_of_another_folders_file(tmp_path) -> None:
+    for folder, text in (
+        ("src", "file(GLOB ALL *.cu)\nadd_library(parts ${ALL})\n"),
+        ("test", "add_executable(check main.cu)\ntarget_link_libraries(check PRIVATE my::parts)\n"),
+    ):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "CMakeLists.txt").write_text(text)
+    (tmp_path / "src" / "part.cu").write_text("int f() { return 0; }")
+    (tmp_path / "test" / "main.cu").write_text("int main() {}")
+    (check,) = programs.find(tmp_path)
+    assert [path.name for path in check.sources] == ["main.cu", "part.cu"]

@@ -50,6 +50,8 @@ tensor cores' rate: 8 channels to 64 in TF32 (L2-57) took 0.31 ms; over three ax
 transposed ones in four groups took 2.5, 2.0 and 5.7 ms for 6, 14 and 8 GFLOP (L1-72, 73, 75); their phases, ordinary ones, ran at 4 to 21 TFLOPS.
 Sums of 315 terms (L1-60) took `direct_convolution` 8.5 ms for 139 GFLOP. cuDNN in float16, over three axes, of three channels made eight: 2.7 and
 3.7 ms for 105 and 371 GFLOP (L1-54, 60)."""
+ATTENTION = {"flash float32": 100e12, "flash tf32": 200e12, "flash half": 350e12, "library float32": 35e12, "library half": 400e12}
+"""`flash_attention`, and the library's."""
 LONG_SUM = 256
 """Terms from which on `direct_convolution` is that slow."""
 PLANNED_TRANSPOSED = 2.3
@@ -59,7 +61,7 @@ FEW_TERMS = 16
 RATES: Mapping[str, Rates] = {
     "cuda": Rates(4.2e12, 5e-6, {
         "float32": 51e12, "tf32": 380e12, "tf32x3": 95e12, "int8_slices": 250e12, "half": 700e12, "half convolution": 500e12, "float64": 60e12,
-        **CONVOLUTIONS,
+        **CONVOLUTIONS, **ATTENTION,
     }),
     "cpu": Rates(1e11, 5e-6, {"float32": 1e12, "half": 1e12, "float64": 5e11, "complex": 2e11, "fft": 4e10}),
 }
@@ -140,6 +142,8 @@ def launches(node: fx.Node, rates: Rates | None = None) -> int:
         return math.ceil(PLANNED_LAUNCH * node.target.count)
     if is_op(node, aten.topk.default, aten.histc.default):
         return 2  # one finds them, one sorts them; one sets the counts to zero
+    if getattr(node.target, "__name__", "") == "flash_attention":
+        return 2  # one cuts float32 operands in halves
     if is_op(node, aten.sort, aten.argsort):
         return 3  # one copies the rows, one fills in the places
     return max(1, recurrent.launches(node)) + (on_gpu and _adds_bias(node))
@@ -172,6 +176,8 @@ def bytes_of(node: fx.Node) -> float:
     """Return the bytes that a call moves."""
     moved = float(sum(_size(arg) for arg in node.all_input_nodes) + _size(node))
     name = getattr(node.target, "__name__", "")
+    if name == "flash_attention" and node.args[16][4]:  # type: ignore[index]
+        moved += 2.0 * sum(_size(arg) for arg in node.args[:3])  # type: ignore[misc, arg-type]
     if name == "tf32_split":
         return SPLIT_PASSES * _size(node.args[0])  # type: ignore[arg-type]
     if name == "tf32x3":
@@ -230,6 +236,9 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
         return "fft", _transform(node)
     if is_op(node, aten.einsum):
         return _KINDS.get(value(node).dtype, "float32"), 2.0 * einsum.operations(node)
+    attention = _attention(node)
+    if attention is not None:
+        return attention
     if name == "activated_convolution":
         source, window = node.all_input_nodes[:2]
         return _kind_of(2, 1, shape(source)[1]), 2.0 * math.prod(shape(node)) * math.prod(shape(window)[1:])
@@ -243,6 +252,18 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
         return "float32", 2.0 * shape(out)[0] * math.prod(shape(out)[2:]) * math.prod(shape(weight))  # type: ignore[arg-type]
     conv = convolution_of(node)
     return (_kind(conv), float(conv.flops)) if conv is not None else ("float32", 0.0)
+
+
+def _attention(node: fx.Node) -> tuple[str, float] | None:
+    """Return the same of an attention; where rows see only what is before them, half of the pairs are counted."""
+    ours = getattr(node.target, "__name__", "") == "flash_attention"
+    if not ours and not is_op(node, aten.scaled_dot_product_attention.default):
+        return None
+    q, k, v = node.args[:3]
+    causal, half = node.args[4] if ours else argument(node, "is_causal"), value(node).dtype != torch.float32
+    pairs = math.prod(shape(q)[:-1]) * shape(k)[-2] * (0.5 if causal else 1.0)  # type: ignore[arg-type]
+    kind = "half" if half else "tf32" if ours and node.args[14] == 1 else "float32"
+    return f"{'flash' if ours else 'library'} {kind}", 2.0 * pairs * (shape(q)[-1] + shape(v)[-1])  # type: ignore[arg-type]
 
 
 def _transform(node: fx.Node) -> float:

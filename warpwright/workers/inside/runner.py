@@ -295,6 +295,8 @@ class Runner:
         self.calls += 1
         if self.calls % COLLECT_EVERY == 0:
             gc.collect()
+            if self.order.get("role") == "baseline":  # a compiler's modules, some 0.1 s to look through, while passes take 0.05
+                gc.freeze()
 
     def line_up(self, entry: str | None, inputs: Any, seeds: list[int], graph: bool = False, spin: float = 0.0) -> dict[str, Any]:
         """Lay out a turn of one call for each of `seeds`, on variants of `inputs`, each in memory of its own (`variants.py`).

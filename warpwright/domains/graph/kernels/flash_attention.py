@@ -173,7 +173,7 @@ def _flash_attention(
     D: tl.constexpr, DP: tl.constexpr, DV: tl.constexpr, DVP: tl.constexpr, GROUP: tl.constexpr, PACK: tl.constexpr,
     ROWS: tl.constexpr, KEYS: tl.constexpr, HALVES: tl.constexpr, CUT: tl.constexpr, PRODUCTS: tl.constexpr, FORM: tl.constexpr,
     CAUSAL: tl.constexpr, WINDOW: tl.constexpr, MASK: tl.constexpr, BIAS: tl.constexpr, SLOPES: tl.constexpr, LISTED: tl.constexpr,
-    SPLITS: tl.constexpr, DEAD: tl.constexpr, SHIFT: tl.constexpr, STAGES: tl.constexpr,
+    SPLITS: tl.constexpr, DEAD: tl.constexpr, SHIFT: tl.constexpr, STAGES: tl.constexpr, EVEN: tl.constexpr,
 ):  # fmt: skip
     block, of = tl.program_id(0) % blocks, tl.program_id(0) // blocks
     if CAUSAL:
@@ -244,11 +244,12 @@ def _flash_attention(
                 x, x_low, x_factor, acc, norm, m, tile,
                 k, k_low, k_factor, v, v_low, v_factor, k_n, v_n, mask, m_k, bias, a_k, slope, row, real, nk, offset, window, fill,
                 D, DP, DV, DVP, KEYS, HALVES, CUT, PRODUCTS, FORM, CAUSAL, WINDOW, MASK, BIAS, SLOPES, False, SHIFT)  # fmt: skip
-        for tile in tl.range(full_high, high, num_stages=STAGES):
-            acc, norm, m = _flash_tile(
-                x, x_low, x_factor, acc, norm, m, tile,
-                k, k_low, k_factor, v, v_low, v_factor, k_n, v_n, mask, m_k, bias, a_k, slope, row, real, nk, offset, window, fill,
-                D, DP, DV, DVP, KEYS, HALVES, CUT, PRODUCTS, FORM, CAUSAL, WINDOW, MASK, BIAS, SLOPES, True, SHIFT)  # fmt: skip
+        if CAUSAL or WINDOW or not EVEN:
+            for tile in tl.range(full_high, high, num_stages=STAGES):
+                acc, norm, m = _flash_tile(
+                    x, x_low, x_factor, acc, norm, m, tile,
+                    k, k_low, k_factor, v, v_low, v_factor, k_n, v_n, mask, m_k, bias, a_k, slope, row, real, nk, offset, window, fill,
+                    D, DP, DV, DVP, KEYS, HALVES, CUT, PRODUCTS, FORM, CAUSAL, WINDOW, MASK, BIAS, SLOPES, True, SHIFT)  # fmt: skip
 
     dv = tl.arange(0, DVP)
     if SPLITS > 1:
@@ -301,12 +302,13 @@ def _flash_join(
         tl.store(y + to + dv, acc.to(y.dtype.element_ty), mask=dv < DV)
 
 
-def flash_tiles(mask, hidden, rows, keys):
-    """Return of each block of `rows` rows of a mask [b, h, i, j] how many tiles of `keys` columns some row sees, and which.
+def flash_tiles(mask, hidden, sizes, rows, keys):
+    """Return of each block of `rows` rows of a mask, expanded to `sizes` [b, h, i, j] or [b, i, j], how many tiles of `keys` columns some row sees.
 
-    int32 [b, h, blocks, 1 + tiles], where b and h may be 1.
+    And which: int32 [b, h, blocks, 1 + tiles], where b and h may be 1.
     """
-    seen = ~mask if hidden else mask
+    seen = (~mask if hidden else mask).expand(sizes)
+    seen = seen if seen.dim() == 4 else seen[:, None]
     b, h, nq, nk = seen.shape
     seen = torch.nn.functional.pad(seen, (0, -nk % keys, 0, -nq % rows))
     seen = seen.view(b, h, seen.shape[2] // rows, rows, seen.shape[3] // keys, keys).any(5).any(3)
@@ -314,29 +316,19 @@ def flash_tiles(mask, hidden, rows, keys):
     return torch.cat((seen.sum(-1, keepdim=True), order), -1).to(torch.int32)
 
 
-def flash_shape(d, dv, rows, nk, halves, products):
-    """Return rows and keys of a block, warps, stages and whether k and v are cut before."""
-    wide = max(d, dv)
-    if rows <= 32:
-        return 16 if rows <= 16 else 32, 64, 4, 2, False
-    if not halves:
-        return (128, 128, 8, 2, False) if wide <= 128 else (128, 64, 8, 2, False)
-    return (128 if wide <= 128 else 64), (64 if wide <= 128 else 32), (8 if wide > 64 else 4), 2, rows > 128
-
-
 def _flash_expanded(x, lead, sizes):
     return x.expand(sizes) if lead == 4 else x.expand(sizes[0], *sizes[2:])[:, None]
 
 
 def flash_attention(
-    q, k, v, scale, causal=False, offset=0, window=0, mask=None, hidden=False, fill=float("-inf"), bias=None, slopes=None, tiles=None,
-    form="softmax", dead="nan", products=3, turned=False, shape=None,
+    q, k, v, scale, causal=False, offset=0, window=0, mask=None, hidden=False, fill=None, bias=None, tiles=None, form="softmax", dead="nan",
+    products=3, turned=False, shape=(128, 64, 8, 2, 1), slopes=None,
 ):  # fmt: skip
     """Return attention [b, h, nq, dv] of q [b, h, nq, d], k [b, kv heads, nk, d] and v [b, kv heads, nk, dv]; with three axes, of one head.
 
-    Row i sees j <= i + offset where `causal`, and j > i + offset - window where `window`; where `mask` is False (True with `hidden`), `fill` stands
-    in the score's place. `tiles` are flash_tiles of the mask, for `shape`. A row that sees nothing is NaN, or 0 with dead="zero". `turned`: rows of
-    the result lie as [b, nq, h, dv].
+    Row i sees j <= i + offset where `causal`, and j > i + offset - window where `window`; where `mask` is False (True with `hidden`), `fill`
+    (None: -Inf) stands in the score's place. `tiles` are flash_tiles of the mask, for `shape`. A row that sees nothing is NaN, or 0 with
+    dead="zero". `turned`: rows of the result lie as [b, nq, h, dv]. `slopes` [h]: what is taken off a score for each place away.
     """
     lead = q.dim()
     if lead == 3:
@@ -350,7 +342,7 @@ def flash_attention(
     halves = q.dtype == torch.float32
     products = products if halves else 1
     pack = h // kv if nq * (h // kv) <= 64 and tiles is None else 1
-    rows, keys, warps, stages, cut = shape or flash_shape(d, dv, nq * pack, nk, halves, products)
+    rows, keys, warps, stages, cut = shape
     cut = cut and halves and pack == 1
     heads, blocks, count = h // pack, triton.cdiv(nq * pack, rows), triton.cdiv(nk, keys)
     dp, dvp = max(triton.next_power_of_2(d), 16), max(triton.next_power_of_2(dv), 16)
@@ -380,10 +372,10 @@ def flash_attention(
         *(stride for x in (arrays[0], arrays[3], arrays[6], y) for stride in x.stride()[:3]),
         *((0,) * 4 if mask is None else mask.stride()), *((0,) * 4 if bias is None else bias.stride()), *of_tiles,
         heads, nq, nk, blocks, count, scale * (1.4426950408889634 if form == "softmax" else 1.0), offset, window,
-        fill * (1.4426950408889634 if form == "softmax" else 1.0),
+        float("-inf") if fill is None else fill * (1.4426950408889634 if form == "softmax" else 1.0),
         d, dp, dv, dvp, h // kv, pack, rows, keys, halves, cut, products, form, causal, window > 0,
         0 if mask is None else 2 if hidden else 1, bias is not None, slopes is not None, tiles is not None, splits, dead,
-        0.0 if q.dtype == torch.bfloat16 else 14.0, stages, num_warps=warps, num_stages=stages,
+        0.0 if q.dtype == torch.bfloat16 else 14.0, stages, nk % keys == 0, num_warps=warps, num_stages=stages,
     )  # fmt: skip
     if splits > 1:
         _flash_join[(few * rows,)](

@@ -53,14 +53,7 @@ def _fused_product(
         _product_end(right, y, row, column + half, m, n, q0, q1, q2, q3, ROWS, half, END)
 
 
-def product_shape(m, n, k, size):
-    """Return rows, columns and depth of a block, rows of blocks in a group, warps and stages; `size`: bytes of an element."""
-    if m * n <= 128 * 128 * 132:
-        return 64 if m <= 64 else 128, 64, 128 // size, 8, 4, 4
-    return 128, 256, 128 // size, 8, 8, 3
-
-
-def fused_product(x, w, by_rows=True, end=None, operands=(), shape=None):
+def fused_product(x, w, by_rows, end, operands, shape):
     """Return end(x @ w.T) for rows of w [n, k], or end(x @ w) for w [k, n]; x is [..., k]. `operands` are rows of n numbers, or as the result."""
     flat = x.reshape(-1, x.shape[-1])
     flat, w = (t if t.stride(1) == 1 and t.stride(0) * t.element_size() % 16 == 0 and t.data_ptr() % 16 == 0 else t.contiguous() for t in (flat, w))
@@ -68,7 +61,8 @@ def fused_product(x, w, by_rows=True, end=None, operands=(), shape=None):
     y = x.new_empty((*x.shape[:-1], n))
     if y.numel() == 0:
         return y
-    rows, columns, depth, group, warps, stages = shape or product_shape(m, n, k, x.element_size())
+    rows, columns, depth, group, warps, stages = shape
+    operands = [q.contiguous() for q in operands]
     programs = torch.cuda.get_device_properties(x.device).multi_processor_count if x.is_cuda else 3
     programs = min(programs, triton.cdiv(m, rows) * triton.cdiv(n, columns))
     of_w = TensorDescriptor.from_tensor(w, [columns, depth] if by_rows else [depth, columns])

@@ -53,16 +53,31 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                   float* out, float* most, float* total, i64 cut, i64 depth) {
   int lane = threadIdx.x % GROUP, column = 4 * lane;
   i64 place = (i64)blockIdx.x * (THREADS / GROUP) + threadIdx.x / GROUP;
-  if (place >= cut || counts[place] == 0) return;
-  int node = nodes[place], first = firsts[place], count = counts[place];
+  int node = place < cut ? nodes[place] : 0, first = place < cut ? firsts[place] : 0, count = place < cut ? counts[place] : 0;
   float top = LEAST, whole = 0.0f;
-  for (int i = 0; i < count; ++i) top = part_most[first + i] > top ? part_most[first + i] : top;
-  float4 sum = zero();
-  for (int i = 0; i < count; ++i) {
-    float kept = part_total[first + i] == 0.0f ? 0.0f : expf(part_most[first + i] - top);
-    whole += kept * part_total[first + i];
-    add_times(sum, kept, row_of(part_sums, first + i, depth, column));
+  for (int i = lane; i < count; i += GROUP) top = part_most[first + i] > top ? part_most[first + i] : top;
+  for (int far = GROUP / 2; far > 0; far /= 2) {
+    float other = __shfl_xor_sync(EVERY, top, far);
+    top = other > top ? other : top;
   }
+  float4 sum = zero();
+  for (int done = 0; done < count; done += AT_ONCE) {
+    float kept[AT_ONCE], part[AT_ONCE];
+    float4 row[AT_ONCE];
+#pragma unroll
+    for (int i = 0; i < AT_ONCE; ++i) {
+      bool real = done + i < count;
+      part[i] = real ? part_total[first + done + i] : 0.0f, kept[i] = real ? part_most[first + done + i] : 0.0f;
+      row[i] = row_of(part_sums, real ? first + done + i : -1, depth, column);
+    }
+#pragma unroll
+    for (int i = 0; i < AT_ONCE; ++i) {
+      float by = part[i] == 0.0f ? 0.0f : expf(kept[i] - top);
+      whole += by * part[i];
+      add_times(sum, by, row[i]);
+    }
+  }
+  if (count == 0) return;
   float share = whole == 0.0f ? 0.0f : 1.0f / whole;
   if (column < depth) *(float4*)(out + (i64)node * depth + column) = make_float4(share * sum.x, share * sum.y, share * sum.z, share * sum.w);
   if (lane == 0) most[node] = top, total[node] = whole;

@@ -5,7 +5,7 @@
     of_query, shares, slopes = backward of it                       attend_back; the last two are numbers of edges
     gradients of key, value, A, M                                    sums over the edges of pairs, then products
 
-A relation's prior is a factor of its A, so no edge reads it, and its gradient is the inner product of two matrices.
+A relation's prior is a factor of its A, by which a pair's key is multiplied, so no edge reads it; its gradient is the inner product of two matrices.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ def few_sources(index: Index) -> bool:
 
 def attention(index: Index, launch: Launches, runner: Callable[[Program], Run], tensors: Mapping[str, torch.Tensor]) -> torch.Tensor:
     """Return `hgt_single` of its inputs, with gradients. `runner` returns what runs a program over rows."""
-    turned = tensors["attention"] * tensors["prior"][:, None, None]
-    result: torch.Tensor = _Attention.apply(index, launch, runner, tensors["key"], tensors["query"], tensors["value"], turned, tensors["message"])
+    names = ("key", "query", "value", "attention", "message", "prior")
+    result: torch.Tensor = _Attention.apply(index, launch, runner, *map(tensors.__getitem__, names))
     return result
 
 
@@ -144,7 +144,8 @@ def one(index: Index, runner: Callable[[Program], Run], side: Side) -> torch.Ten
 
 def rows_of(index: Index, runner: Callable[[Program], Run], side: Side) -> torch.Tensor:
     """Return the same by the usual kernels over rows."""
-    given = {"rows": side.rows, "weight": side.weight} | ({} if side.base is None else {"base": side.base})
+    weight = side.weight if side.scale is None else side.weight * side.scale[:, None, None]
+    given = {"rows": side.rows, "weight": weight} | ({} if side.base is None else {"base": side.base})
     (rows,) = runner(messages(*side.weight.shape[1:], side.base is not None))(index, given)
     return rows
 
@@ -153,25 +154,27 @@ class _Attention(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, index: Index, launch: Launches, runner: Callable[[Program], Run], key: torch.Tensor, query: torch.Tensor, value: torch.Tensor,
-        attention: torch.Tensor, message: torch.Tensor,
+        attention: torch.Tensor, message: torch.Tensor, prior: torch.Tensor,
     ) -> torch.Tensor:  # fmt: skip
-        keys, values = both(index, runner, Side(key.detach(), attention.detach()), Side(value.detach(), message.detach()))
+        sides = Side(key.detach(), attention.detach(), scale=prior.detach()), Side(value.detach(), message.detach())
+        keys, values = both(index, runner, *sides)
         done = launch.forward(spans(index), query.detach(), keys, values)
-        ctx.save_for_backward(key, query, value, attention, message, keys, values, done.out, done.most, done.total)
+        ctx.save_for_backward(key, query, value, attention, message, prior, keys, values, done.out, done.most, done.total)
         ctx.index, ctx.launch, ctx.runner = index, launch, runner
         return done.out
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        key, query, value, attention, message, keys, values, *done = ctx.saved_tensors
+        key, query, value, attention, message, prior, keys, values, *done = ctx.saved_tensors
         gradient = gradient.contiguous()
         of_query, shares, slopes = ctx.launch.backward(spans(ctx.index), query, keys, values, gradient, Attended(*done))
         del keys, values
         make = ctx.runner(gradients(query.shape[1], query.shape[1]))
         one, two = (
             functools.partial(make, ctx.index, {"rows": rows, "weight": weight, "given": given, "number": number})
-            for rows, weight, given, number in ((key, attention, query, slopes), (value, message, gradient, shares))
+            for rows, weight, given, number in ((key, attention * prior[:, None, None], query, slopes), (value, message, gradient, shares))
         )
-        (of_key, of_attention), (of_value, of_message) = beside(ctx.index.device, one, two)
-        return None, None, None, of_key, of_query, of_value, of_attention, of_message
+        (of_key, of_turned), (of_value, of_message) = beside(ctx.index.device, one, two)
+        of_prior = (of_turned * attention).sum((1, 2)) if ctx.needs_input_grad[8] else None
+        return None, None, None, of_key, of_query, of_value, of_turned * prior[:, None, None], of_message, of_prior

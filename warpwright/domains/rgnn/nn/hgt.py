@@ -153,7 +153,7 @@ FEW_PARTS = 8
 def laid(parts: Sequence[torch.Tensor], counts: Sequence[int], own: Sequence[int]) -> torch.Tensor:
     """Return rows of the types `own`, each at its place among the rows of all types; other types' rows are not written."""
     if len(parts) == len(counts) <= FEW_PARTS:
-        return torch.cat(list(parts))
+        return torch.cat(list(parts)) if len(parts) > 1 else parts[0].contiguous()
     whole = parts[0].new_empty(sum(counts), *parts[0].shape[1:])
     places = whole.split(list(counts))
     torch._foreach_copy_([places[kind] for kind in own], list(parts))
@@ -350,7 +350,7 @@ class HGTConv(Layer):
         rows = [wide(x_dict[kind]) for kind in kinds]
         together = self._alike(x_dict, kinds, counts)
         if together:
-            rows = [Together.apply(*rows)]
+            rows = [Together.apply(*rows)] if len(rows) > 1 else rows
         linears = [self._linear(self.kqv_lin, kind) for kind in kinds]
         begun = Begun()
         out = self._of_rows(rows, counts, kinds, linears, edge_index_dict, begun)

@@ -53,17 +53,20 @@ def _dropped(source: Source) -> dict[tuple[int, int], _Left]:
     """Return the functions of the host, and the pieces that look like the host's."""
     text = source.text
     dropped: dict[tuple[int, int], _Left] = {}
+    own_tensor = re.search(r"\b(?:struct|class)\s+Tensor\b", text) is not None
     for start, brace, end in source.pieces:
         head = text[start : brace if brace >= 0 else end]
-        bare = re.sub(r"/\*.*?\*/|//[^\n]*", "", head, flags=re.S)
+        bare = _without_comments(head)
         if "__global__" in bare or "__device__" in bare or "__constant__" in bare or "constexpr" in bare or "__shared__" in bare:
             continue
         instance = bool(_INSTANCE.match(bare)) and "(" in bare  # of a function of the host
+        body = _without_comments(text[start:end])
+        if own_tensor:  # CuTe's, say, and not torch's
+            bare, body = (re.sub(r"(?<!::)(?<!:: )\bTensor\b", "Tensor_", one) for one in (bare, body))
         if is_type(bare) or (_ALIAS.match(bare) and not _PYTHON.search(bare)):
             continue
-        if brace < 0 and not instance and not _mentions_framework(text[start:end]):
+        if brace < 0 and not instance and not _mentions_framework(body):
             continue
-        body = text[start:end]
         name = function_of(bare) if (brace >= 0 or instance) and not _PYTHON.search(body) else ""
         if brace >= 0 and "(" in bare and not name and not _is_host_only(body):
             continue
@@ -114,7 +117,13 @@ _ALIAS = re.compile(r"\s*(template\s*<[^;{}]*>\s*)?(typedef|using\s+\w+\s*=)")
 
 
 def is_type(head: str) -> bool:
-    return bool(re.match(r"\s*(template\s*<.*>\s*)?(typedef\b|using\b|struct\b|class\b|union\b|enum\b)[^()]*$", head, re.S))
+    """Say whether a head begins a type: `struct alignas(4) S`, `struct __attribute__((packed)) S` and `struct S : B` do, `struct S f(` does not."""
+    bare = scan.PARENTHESISED.sub(" ", head)
+    return bool(re.match(r"\s*(template\s*<.*>\s*)?(typedef\b|using\b|struct\b|class\b|union\b|enum\b)[^()]*$", bare, re.S))
+
+
+def _without_comments(text: str) -> str:
+    return re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.S)
 
 
 def _mentions_framework(text: str) -> bool:

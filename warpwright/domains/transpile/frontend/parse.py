@@ -306,14 +306,28 @@ class _Reader:
         elif re.search(r"\bconstexpr\b|\bstatic\b", head):
             space = "constant"
         spelled = _unconst(element.spelling, element.is_const_qualified())
-        if "(lambda" in spelled or "(anonymous" in spelled or "(unnamed" in spelled:
+        template = self.deduced(cursor, kids)
+        if template or "(lambda" in spelled or "(anonymous" in spelled or "(unnamed" in spelled:
             spelled = "auto"
         volatile = re.search(r"\bvolatile\b", head) is not None and "volatile" not in spelled
         reference = "REFERENCE" in element.kind.name
         spelled = f"volatile {spelled}" if volatile else spelled
         var = self.add(Var(cursor.location.offset, cursor.spelling, spelled, tuple(dims), space, line, reference, const))
         inits = [k for k in kids if self.cursors.extent(k)[0] >= at and not kind(k).endswith("_ATTR") and self.cursors.extent(k)[1] <= end]
-        return [Declare(var, *self.initialiser(tail, at, end, inits, line), line)]
+        init, direct = self.initialiser(tail, at, end, inits, line)
+        if template:  # `Tensor a = b;` is `auto a = Tensor(b);`
+            init, direct = Expr("other", (template, init) if direct else (f"{template}(", init, ")"), line), False
+        return [Declare(var, init, direct, line)]
+
+    def deduced(self, cursor: Any, kids: Sequence[Any]) -> str:
+        """Return the class template that a variable is declared with where its arguments are left to be deduced; else nothing."""
+        used = [k for k in kids if kind(k) == "TEMPLATE_REF" and k.location.offset < cursor.location.offset]
+        if not used:
+            return ""
+        last = self.cursors.extent(used[-1])
+        between = self.text[last[1] : cursor.location.offset]
+        qualified = re.search(r"(?:\w+\s*::\s*)*$", self.text[: last[0]])
+        return (qualified[0] if qualified else "") + self.text[slice(*last)] if not between.strip() else ""
 
     def initialiser(self, tail: str, at: int, end: int, inits: Sequence[Any], line: int) -> tuple[Expr | None, bool]:
         """Return what a variable is initialised with, and whether it stands without `=`."""

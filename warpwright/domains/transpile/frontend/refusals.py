@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from warpwright.domains.transpile.errors import Refusal
+from warpwright.domains.transpile.frontend import scan
 from warpwright.domains.transpile.frontend.source import Source
 
 _REFUSED: Mapping[str, re.Pattern[str]] = {
@@ -108,7 +109,7 @@ def _named(source: Source, start: int, end: int) -> list[str]:
         return [kernel.name]
     head = re.sub(r"//[^\n]*|/\*.*?\*/", " ", source.text[start:end], flags=re.S).partition("{")[0]
     head = re.sub(r"\btemplate\s*<(?:[^<>]|<(?:[^<>]|<[^<>]*>)*>)*>", " ", head)  # `class T` there names no class
-    head = re.sub(r"__(launch_bounds|align)__\s*\([^()]*\)|__attribute__\s*\(\([^()]*\)\)", " ", head)
+    head = scan.PARENTHESISED.sub(" ", head)  # `struct alignas(4) T` is no struct of the name alignas
     if match := re.search(r"\b(?:struct|class|union)\s+(\w+)", head.partition("(")[0]):
         return [match[1]]
     match = re.search(r"(\w+)\s*\(", head) or re.search(r"(\w+)\s*(?:\[[^\]]*\]\s*)*(?:=|;|$)", head)

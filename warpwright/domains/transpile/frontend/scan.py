@@ -18,6 +18,11 @@ _TOKEN = re.compile(
 
 ATTRIBUTES = {"__global__", "__device__", "__host__", "__forceinline__", "__noinline__", "inline", "static", "extern", "constexpr", "__inline__"}
 
+PARENTHESISED = re.compile(
+    r"\b(?:alignas|__align__|__builtin_align__|__launch_bounds__)\s*\((?:[^()]|\([^()]*\))*\)|\b__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)"
+)
+"""Attributes with parentheses, which are no parameters and no name: `struct alignas(4) S`."""
+
 
 class Token(NamedTuple):
     """A token of the text, at [start, end). A tuple: a long source has tens of thousands, which take a third of the time to make."""

@@ -45,7 +45,8 @@ _TIMER = Path(__file__).parents[1] / "runtime" / "helper" / "helper_timer.h"
 HELPERS = {"helper_timer.h": _TIMER, "helper_functions.h": _TIMER}
 """Headers of the CUDA samples that programs leave out -> ours."""
 
-LIBRARY = re.compile(r"^(thrust/|cub/|cublas|cudnn|cufft|cusparse|cusolver|curand|nccl|cutlass|nvml|nvrtc|nvtx|nvToolsExt|cuda/|nv/|npp)")
+LIBRARY = re.compile(r"^(thrust/|cub/|cublas|cudnn|cufft|cusparse|cusolver|curand|nccl|cutlass|nvml|nvrtc|nvtx|nvToolsExt|cuda/[\w/]+$|nv/|npp)")
+"""Headers of libraries; those of libcu++ have no suffix: `cuda/api.hpp` is somebody's own."""
 GUARDS = {"cublas": "CUBLAS_API_H_", "curand": "CURAND_H_"}
 """Beginning of a library's header -> what helper_cuda.h asks for before it names that library's errors: those that the runtime has."""
 TORCH = re.compile(r"^(torch/|ATen/|c10/|pybind11/|Python\.h)")
@@ -213,6 +214,8 @@ class _Includes:
         """Library and framework headers that were met, with the line."""
         self.seen: set[Path] = set()
         """Files that are included once only."""
+        self.around: list[Path] = []
+        """The files whose text is being taken: one that is included by what it includes is not taken in itself, by its guard."""
         self.located = functools.cache(_located)
         self.file = functools.cache(_file)
 
@@ -226,18 +229,20 @@ class _Includes:
             ours = path is not None and path in HELPERS.values()
             if path is not None and (ours or not PROVIDED.match(header) or _HELPER.search(header)):
                 resolved, own, once = self.file(path)
-                if resolved in self.seen:
+                if resolved in self.seen or (resolved in self.around and _GUARD.match(own)):
                     return ""
                 if once:
                     self.seen.add(resolved)
                 if depth > 50:
                     raise Refusal(name, line, "front-end", f"includes nest more than 50 deep at {header!r}")
+                self.around.append(resolved)
                 inner = self.replaced(own, str(path), tuple(dict.fromkeys([path.parent, *folders])), depth + 1)
+                self.around.pop()
                 return f'# 1 "{path}"\n{inner}\n# {line + 1} "{name}"'
             if LIBRARY.match(header) or TORCH.match(header):
                 self.aside.append((header, line))
                 guards = [guard for library, guard in GUARDS.items() if header.startswith(library)]
-            elif not PROVIDED.match(header):
+            elif not PROVIDED.match(header.rpartition("/")[2] if header.startswith("/") else header):  # a toolkit's, by its whole path
                 return f"#pragma ww_include {spelled}"
             else:
                 guards = []
@@ -258,6 +263,12 @@ class _Includes:
         return _PRAGMA_ONCE.sub("", _INCLUDE.sub(one, _BY_MACRO.sub(named, text)))
 
 
+_GUARD = re.compile(
+    r"(?:\s|//[^\n]*\n|/\*.*?\*/)*#\s*if(?:ndef\s+(?P<name>\w+)|\s*!\s*defined\s*\(?\s*(?P<other>\w+)\s*\)?)[^\n]*\n"
+    r"(?:\s|//[^\n]*\n|/\*.*?\*/)*#\s*define\s+(?:(?P=name)|(?P=other))\b",
+    re.S,
+)
+"""A header that defines a name first of all, unless it is defined."""
 _PRAGMA_ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once[^\n]*$", re.M)
 
 

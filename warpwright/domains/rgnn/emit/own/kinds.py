@@ -60,11 +60,13 @@ class Kinds:
     launches: tuple[Launch, ...]
     counts: tuple[int, ...]
     chosen: tuple[int, ...] | None = None
+    full: int = FULL
+    """Blocks below which one has SIDE rows."""
 
     def _tiles(self, like: torch.Tensor, columns: int, parts: int = 1, each: int = 0) -> tuple[torch.Tensor, int]:
         across = -(-columns // SIDE)
         if not each:
-            each = SIDE if like.shape[-2] * across * parts < FULL * SIDE else SIDE * TILES
+            each = SIDE if like.shape[-2] * across * parts < self.full * SIDE else SIDE * TILES
         work = table(self.counts, self.types, each, like.device)
         return work.rows, work.count * across
 
@@ -154,11 +156,13 @@ def product(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, ou
     return None if found is None else multiplied(found[0], x, weight, bias, x.new_empty(len(x), weight.shape[1]) if out is None else out)
 
 
-def multiplied(launch: Launch, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, out: torch.Tensor) -> torch.Tensor:
-    """Write x @ weight (+ bias) to `out` by a launch."""
+def multiplied(
+    launch: Launch, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, out: torch.Tensor, full: int = FULL
+) -> torch.Tensor:
+    """Write x @ weight (+ bias) to `out` by a launch; `full`: see Kinds."""
     (rows, width), columns, turned = x.shape, weight.shape[1], weight.is_contiguous()
     across = -(-columns // SIDE)
-    each = SIDE if rows * across < FULL * SIDE else SIDE * TILES
+    each = SIDE if rows * across < full * SIDE else SIDE * TILES
     if rows:
         launch(-(-rows // each) * across, None, dense(x), weight if turned else weight.t(), bias, out, rows, width, columns, 1, int(turned), each)
     return out
@@ -198,7 +202,7 @@ def right_on(launches: tuple[Launch, ...], device: torch.device, width: int = 20
     def drawn(*shape: int) -> torch.Tensor:
         return torch.randn(shape, generator=random).to(device)
 
-    own = Kinds(launches, counts)
+    own = Kinds(launches, counts, full=0)  # each block has TILES times SIDE rows, which the first type fills in part
     rows = sum(counts)
     x, weight, bias, gates = drawn(rows, width), drawn(3, 3 * columns, width), drawn(3, 3 * columns), drawn(3)
     out, square, start, parts, g = (
@@ -210,7 +214,7 @@ def right_on(launches: tuple[Launch, ...], device: torch.device, width: int = 20
     )
     result, moved = own.mixed(x, out, square, start, gates)
     one = square[0], square[1].t()
-    simple = [multiplied(launches[0], x, one[0], start[0], torch.empty_like(x)), multiplied(launches[0], x, one[1], None, torch.empty_like(x))]
+    simple = [multiplied(launches[0], x, one[0], start[0], torch.empty_like(x), 0), multiplied(launches[0], x, one[1], None, torch.empty_like(x))]
     found = [*simple, own.products(x, weight, bias, 3), own.sums(parts, weight), *own.gradients(parts, x)[:2], result]
     found += own.unmixed(g, out, moved, square, gates)
     wanted = [torch.addmm(start[0].double(), x.double(), one[0].double()), x.double() @ one[1].double()]

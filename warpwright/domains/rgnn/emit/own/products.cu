@@ -8,10 +8,11 @@
 #define RESIDENT 3  // blocks of a multiprocessor
 #endif
 
-// out_p[pair] = x_p[node of the pair] weight_p[relation] (+ base_p[relation]), for `parts` of 1 or 2.
+// out_p[pair] = scale_p[relation] x_p[node of the pair] weight_p[relation] + base_p[relation], for `parts` of 1 or 2. Scale and base may be null.
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
     pair_products(const int* table, const int* of, const float* x_0, const float* x_1, const float* weight_0, const float* weight_1,
-                  const float* base_0, const float* base_1, float* out_0, float* out_1, i64 depth, i64 width, i64 parts) {
+                  const float* base_0, const float* base_1, const float* scale_0, const float* scale_1, float* out_0, float* out_1, i64 depth,
+                  i64 width, i64 parts) {
   extern __shared__ __align__(16) float room[];
   uint4* fragments = (uint4*)room;
   float* held = room + 8 * 8 * 32 * 4;  // [ROWS][HELD_PITCH]
@@ -21,6 +22,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
   if (count == 0) return;
   const float* x = part ? x_1 : x_0;
   const float* base = part ? base_1 : base_0;
+  const float* scale = part ? scale_1 : scale_0;
+  float by = scale ? scale[relation] : 1.0f;
   float* out = part ? out_1 : out_0;
   int row = threadIdx.x >> 4, column = 4 * (threadIdx.x & 15), done = 0;
   bool inside = column < depth;
@@ -50,7 +53,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
         if (at >= count || first_column(pair) >= width) continue;
         float4 r = four_results(result, pair, half);
         *(float4*)(out + (i64)(first + at) * width + first_column(pair)) =
-            make_float4(r.x + start[pair].x, r.y + start[pair].y, r.z + start[pair].z, r.w + start[pair].w);
+            make_float4(by * r.x + start[pair].x, by * r.y + start[pair].y, by * r.z + start[pair].z, by * r.w + start[pair].w);
       }
     }
   }

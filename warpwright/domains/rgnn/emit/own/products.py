@@ -27,11 +27,14 @@ BLOCKS, MOST = 800, 16
 
 @dataclass(frozen=True)
 class Side:
-    """What is multiplied: rows [nodes, depth], weight [relations, depth, width] and what is added to each relation's rows [relations, width]."""
+    """What is multiplied: rows [nodes, depth] and weight [relations, depth, width]."""
 
     rows: torch.Tensor
     weight: torch.Tensor
     base: torch.Tensor | None = None
+    """What is added to each relation's rows [relations, width]."""
+    scale: torch.Tensor | None = None
+    """What each relation's weight is multiplied by [relations]."""
 
 
 def messages(index: Index, sides: Sequence[Side]) -> list[torch.Tensor] | None:
@@ -42,30 +45,30 @@ def messages(index: Index, sides: Sequence[Side]) -> list[torch.Tensor] | None:
 
 def takes(sides: Sequence[Side]) -> bool:
     """Does the kernel take these rows and weights?"""
-    tensors = [x for side in sides for x in (side.rows, side.weight, side.base) if x is not None]
+    tensors = [x for side in sides for x in (side.rows, side.weight, side.base, side.scale) if x is not None]
     shapes = {side.weight.shape for side in sides}
     sizes = all(0 < n <= WIDEST and n % 4 == 0 for shape in shapes for n in shape[1:])
     return 0 < len(sides) <= 2 and len(shapes) == 1 and sizes and all(x.dtype is torch.float32 for x in tensors)
 
 
-def computed(launch: Launch, index: Index, sides: Sequence[Side]) -> list[torch.Tensor]:
-    """Return the same by a launch."""
+def computed(launch: Launch, index: Index, sides: Sequence[Side], each: int = 0) -> list[torch.Tensor]:
+    """Return the same by a launch. `each`: pairs of a block; 0: as the graph's number of pairs suggests."""
     pairs, (_, depth, width) = index.rows[Domain.PAIR_SRC], sides[0].weight.shape
     whole = sides[0].rows.new_empty(len(sides), pairs, width)
-    table = index.keep("pairs in blocks", lambda: blocks(index))
+    each = each or ROWS * min(MOST, max(1, pairs // (ROWS * BLOCKS)))
+    table = index.keep(("pairs in blocks", each), lambda: blocks(index, each))
     first, second = sides[0], sides[-1]
     given = [dense(y) for pair in ((first.rows, second.rows), (first.weight, second.weight)) for y in pair]
-    bases = [None if side.base is None else dense(side.base) for side in (first, second)]
+    others = [None if y is None else dense(y) for y in (first.base, second.base, first.scale, second.scale)]
     outs = [dense(whole[0]), whole[-1]]
     if pairs:
-        launch(table.shape[0] * len(sides), table, index.lift(Domain.SRC, Domain.PAIR_SRC), *given, *bases, *outs, depth, width, len(sides))
+        launch(table.shape[0] * len(sides), table, index.lift(Domain.SRC, Domain.PAIR_SRC), *given, *others, *outs, depth, width, len(sides))
     return list(whole.unbind())
 
 
-def blocks(index: Index) -> torch.Tensor:
+def blocks(index: Index, each: int) -> torch.Tensor:
     """Return the pairs in blocks of one relation: relation, first pair and pairs of each, int32 [blocks, 3]. Made without waiting for the device."""
     pairs, relations = index.rows[Domain.PAIR_SRC], index.relations
-    each = ROWS * min(MOST, max(1, pairs // (ROWS * BLOCKS)))
     start = index.relation_starts(Domain.PAIR_SRC).long()
     needed = (start.diff() + each - 1) // each
     ends = needed.cumsum(0)
@@ -78,25 +81,24 @@ def blocks(index: Index) -> torch.Tensor:
 
 
 def right_on(launch: Launch, device: torch.device) -> bool:
-    """Are the results of a small example right? One relation has no pairs, and one has three blocks' worth of rows."""
+    """Are the results of a small example right? One relation has no pairs, and one has two blocks, of which one takes two steps."""
     random = torch.Generator().manual_seed(0)
-    nodes, edges, relations = 300, 500, 4
-    kind = torch.randint(relations - 1, (edges,), generator=random)
-    kind[:300] = 0
+    nodes, edges, relations = 150, 220, 3
+    kind = 2 * (torch.arange(edges) % 10 == 0)
     source, target = (torch.randint(nodes, (edges,), generator=random) for _ in range(2))
+    source[:150], target[:150] = torch.arange(nodes), 0
     index = Index(source.to(device), target.to(device), kind.to(device), nodes, nodes, relations)
-    found, wanted = [], []
     of, relation = (index.lift(domain, Domain.PAIR_SRC).long().cpu() for domain in (Domain.SRC, Domain.ETYPE))
+    found, wanted = [], []
     for depth, width, based in ((WIDEST, WIDEST, False), (20, 12, True)):
-        drawn = [[torch.randn(*shape, generator=random) for shape in ((nodes, depth), (relations, depth, width), (relations, width))] for _ in (0, 1)]
-        sides = [Side(rows.to(device), weight.to(device), base.to(device) if based else None) for rows, weight, base in drawn]
-        found += computed(launch, index, sides) + computed(launch, index, sides[1:])
-        exact = [
-            torch.einsum("pk,pkn->pn", rows[of].double(), weight.double()[relation]) + (base[relation] if based else 0.0)
-            for rows, weight, base in drawn
-        ]
-        wanted += [*exact, exact[1]]
+        shapes = (nodes, depth), (relations, depth, width), (relations, width), (relations,)
+        drawn = [[torch.randn(*shape, generator=random) for shape in shapes] for _ in (0, 1)]
+        sides = [Side(*(x.to(device) for x in (one if based else one[:2]))) for one in drawn]
+        found += computed(launch, index, sides, 2 * ROWS) + computed(launch, index, sides[1:], ROWS)
+        for rows, weight, base, scale in (*drawn, drawn[1]):
+            exact = torch.einsum("pk,pkn->pn", rows[of].double(), weight.double()[relation])
+            wanted.append(exact * scale[relation, None] + base[relation] if based else exact)
     return all(float((a.double().cpu() - b).norm()) <= 1e-6 * float(b.norm()) for a, b in zip(found, wanted, strict=True))
 
 
-KERNEL = Own("products.cu", "pair_products", "P" * 10 + "q" * 3, THREADS, SHARED, right_on, "rows of pairs", ("tensor.cu",))
+KERNEL = Own("products.cu", "pair_products", "P" * 12 + "q" * 3, THREADS, SHARED, right_on, "rows of pairs", ("tensor.cu",))

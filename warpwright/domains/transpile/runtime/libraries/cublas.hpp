@@ -142,6 +142,10 @@ template <class How> static inline cublasStatus_t cublasGemmStridedBatchedEx(cub
                                    (char*)c + i * step_c * ww::width_of(kind_c), kind_c, ldc, (int)how)) return s;
   return CUBLAS_STATUS_SUCCESS;
 }
+namespace ww {
+// BLAS walks a vector with a negative step from its end.
+template <class T> static T* first_of(T* x, long n, int by) { return by < 0 ? x - (n - 1) * by : x; }
+}
 #define WW_BLAS(T, LETTER, I_LETTER) \
   static inline cublasStatus_t cublas##LETTER##gemm(cublasHandle_t, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const T* alpha, const T* a, int lda, const T* b, int ldb, \
                                                     const T* beta, T* c, int ldc) { return ww::gemm<T>(ta, tb, m, n, k, *alpha, a, lda, b, ldb, *beta, c, ldc); } \
@@ -154,30 +158,68 @@ template <class How> static inline cublasStatus_t cublasGemmStridedBatchedEx(cub
     for (int i = 0; i < count; ++i) if (const auto s = ww::gemm<T>(ta, tb, m, n, k, *alpha, a[i], lda, b[i], ldb, *beta, c[i], ldc)) return s; \
     return CUBLAS_STATUS_SUCCESS; } \
   static inline cublasStatus_t cublas##LETTER##gemv(cublasHandle_t, cublasOperation_t turn, int m, int n, const T* alpha, const T* a, int lda, const T* x, int by_x, const T* beta, T* y, int by_y) { \
-    if (m < 0 || n < 0 || lda < std::max(1, m) || by_x <= 0 || by_y <= 0) return CUBLAS_STATUS_INVALID_VALUE; \
+    if (m < 0 || n < 0 || lda < std::max(1, m) || by_x == 0 || by_y == 0) return CUBLAS_STATUS_INVALID_VALUE; \
     const int rows = turn == CUBLAS_OP_N ? m : n, inner = turn == CUBLAS_OP_N ? n : m; \
+    x = ww::first_of(x, inner, by_x), y = ww::first_of(y, rows, by_y); \
     for (long i = 0; i < rows; ++i) { \
       T sum = 0; \
       for (long l = 0; l < inner; ++l) sum += (turn == CUBLAS_OP_N ? a[l * lda + i] : a[i * lda + l]) * x[l * by_x]; \
       y[i * by_y] = *beta == T(0) ? *alpha * sum : *alpha * sum + *beta * y[i * by_y]; } \
     return CUBLAS_STATUS_SUCCESS; } \
   static inline cublasStatus_t cublas##LETTER##ger(cublasHandle_t, int m, int n, const T* alpha, const T* x, int by_x, const T* y, int by_y, T* a, int lda) { \
+    x = ww::first_of(x, m, by_x), y = ww::first_of(y, n, by_y); \
     for (long j = 0; j < n; ++j) for (long i = 0; i < m; ++i) a[j * lda + i] += *alpha * x[i * by_x] * y[j * by_y]; \
     return CUBLAS_STATUS_SUCCESS; } \
   static inline cublasStatus_t cublas##LETTER##geam(cublasHandle_t, cublasOperation_t ta, cublasOperation_t tb, int m, int n, const T* alpha, const T* a, int lda, const T* beta, const T* b, int ldb, T* c, int ldc) { \
     for (long j = 0; j < n; ++j) for (long i = 0; i < m; ++i) \
       c[j * ldc + i] = (*alpha == T(0) ? T(0) : *alpha * (ta == CUBLAS_OP_N ? a[j * lda + i] : a[i * lda + j])) + (*beta == T(0) ? T(0) : *beta * (tb == CUBLAS_OP_N ? b[j * ldb + i] : b[i * ldb + j])); \
     return CUBLAS_STATUS_SUCCESS; } \
-  static inline cublasStatus_t cublas##LETTER##axpy(cublasHandle_t, int n, const T* alpha, const T* x, int by_x, T* y, int by_y) { for (long i = 0; i < n; ++i) y[i * by_y] += *alpha * x[i * by_x]; return CUBLAS_STATUS_SUCCESS; } \
-  static inline cublasStatus_t cublas##LETTER##scal(cublasHandle_t, int n, const T* alpha, T* x, int by_x) { for (long i = 0; i < n; ++i) x[i * by_x] *= *alpha; return CUBLAS_STATUS_SUCCESS; } \
-  static inline cublasStatus_t cublas##LETTER##copy(cublasHandle_t, int n, const T* x, int by_x, T* y, int by_y) { for (long i = 0; i < n; ++i) y[i * by_y] = x[i * by_x]; return CUBLAS_STATUS_SUCCESS; } \
-  static inline cublasStatus_t cublas##LETTER##swap(cublasHandle_t, int n, T* x, int by_x, T* y, int by_y) { for (long i = 0; i < n; ++i) std::swap(y[i * by_y], x[i * by_x]); return CUBLAS_STATUS_SUCCESS; } \
-  static inline cublasStatus_t cublas##LETTER##dot(cublasHandle_t, int n, const T* x, int by_x, const T* y, int by_y, T* r) { double s = 0; for (long i = 0; i < n; ++i) s += (double)x[i * by_x] * y[i * by_y]; *r = (T)s; return CUBLAS_STATUS_SUCCESS; } \
-  static inline cublasStatus_t cublas##LETTER##nrm2(cublasHandle_t, int n, const T* x, int by_x, T* r) { double s = 0; for (long i = 0; i < n; ++i) s += (double)x[i * by_x] * x[i * by_x]; *r = (T)std::sqrt(s); return CUBLAS_STATUS_SUCCESS; } \
-  static inline cublasStatus_t cublas##LETTER##asum(cublasHandle_t, int n, const T* x, int by_x, T* r) { double s = 0; for (long i = 0; i < n; ++i) s += std::fabs((double)x[i * by_x]); *r = (T)s; return CUBLAS_STATUS_SUCCESS; } \
-  static inline cublasStatus_t cublasI##I_LETTER##amax(cublasHandle_t, int n, const T* x, int by_x, int* r) { int b = 0; for (int i = 1; i < n; ++i) if (std::fabs(x[(long)i * by_x]) > std::fabs(x[(long)b * by_x])) b = i; *r = n > 0 ? b + 1 : 0; return CUBLAS_STATUS_SUCCESS; } \
-  static inline cublasStatus_t cublasI##I_LETTER##amin(cublasHandle_t, int n, const T* x, int by_x, int* r) { int b = 0; for (int i = 1; i < n; ++i) if (std::fabs(x[(long)i * by_x]) < std::fabs(x[(long)b * by_x])) b = i; *r = n > 0 ? b + 1 : 0; return CUBLAS_STATUS_SUCCESS; }
+  static inline cublasStatus_t cublas##LETTER##axpy(cublasHandle_t, int n, const T* alpha, const T* x, int by_x, T* y, int by_y) { x = ww::first_of(x, n, by_x), y = ww::first_of(y, n, by_y); for (long i = 0; i < n; ++i) y[i * by_y] += *alpha * x[i * by_x]; return CUBLAS_STATUS_SUCCESS; } \
+  static inline cublasStatus_t cublas##LETTER##scal(cublasHandle_t, int n, const T* alpha, T* x, int by_x) { for (long i = 0; i < n && by_x > 0; ++i) x[i * by_x] *= *alpha; return CUBLAS_STATUS_SUCCESS; } \
+  static inline cublasStatus_t cublas##LETTER##copy(cublasHandle_t, int n, const T* x, int by_x, T* y, int by_y) { x = ww::first_of(x, n, by_x), y = ww::first_of(y, n, by_y); for (long i = 0; i < n; ++i) y[i * by_y] = x[i * by_x]; return CUBLAS_STATUS_SUCCESS; } \
+  static inline cublasStatus_t cublas##LETTER##swap(cublasHandle_t, int n, T* x, int by_x, T* y, int by_y) { x = ww::first_of(x, n, by_x), y = ww::first_of(y, n, by_y); for (long i = 0; i < n; ++i) std::swap(y[i * by_y], x[i * by_x]); return CUBLAS_STATUS_SUCCESS; } \
+  static inline cublasStatus_t cublas##LETTER##dot(cublasHandle_t, int n, const T* x, int by_x, const T* y, int by_y, T* r) { x = ww::first_of(x, n, by_x), y = ww::first_of(y, n, by_y); double s = 0; for (long i = 0; i < n; ++i) s += (double)x[i * by_x] * y[i * by_y]; *r = (T)s; return CUBLAS_STATUS_SUCCESS; } \
+  static inline cublasStatus_t cublas##LETTER##nrm2(cublasHandle_t, int n, const T* x, int by_x, T* r) { double s = 0; for (long i = 0; i < n && by_x > 0; ++i) s += (double)x[i * by_x] * x[i * by_x]; *r = (T)std::sqrt(s); return CUBLAS_STATUS_SUCCESS; } \
+  static inline cublasStatus_t cublas##LETTER##asum(cublasHandle_t, int n, const T* x, int by_x, T* r) { double s = 0; for (long i = 0; i < n && by_x > 0; ++i) s += std::fabs((double)x[i * by_x]); *r = (T)s; return CUBLAS_STATUS_SUCCESS; } \
+  static inline cublasStatus_t cublasI##I_LETTER##amax(cublasHandle_t, int n, const T* x, int by_x, int* r) { int b = 0; for (int i = 1; i < n; ++i) if (std::fabs(x[(long)i * by_x]) > std::fabs(x[(long)b * by_x])) b = i; *r = n > 0 && by_x > 0 ? b + 1 : 0; return CUBLAS_STATUS_SUCCESS; } \
+  static inline cublasStatus_t cublasI##I_LETTER##amin(cublasHandle_t, int n, const T* x, int by_x, int* r) { int b = 0; for (int i = 1; i < n; ++i) if (std::fabs(x[(long)i * by_x]) < std::fabs(x[(long)b * by_x])) b = i; *r = n > 0 && by_x > 0 ? b + 1 : 0; return CUBLAS_STATUS_SUCCESS; }
 WW_BLAS(float, S, s) WW_BLAS(double, D, d)
+// cublas.h of before CUDA 4: no handle, operations as letters, scalars and results by value.
+typedef cublasStatus_t cublasStatus;
+namespace ww {
+static cublasStatus_t& legacy_status() { static thread_local cublasStatus_t status = CUBLAS_STATUS_SUCCESS; return status; }
+static inline void legacy(cublasStatus_t status) { if (status) legacy_status() = status; }
+static inline cublasOperation_t operation_of(char letter) {
+  if (letter == 'n' || letter == 'N') return CUBLAS_OP_N;
+  if (letter == 't' || letter == 'T') return CUBLAS_OP_T;
+  if (letter == 'c' || letter == 'C') return CUBLAS_OP_C;
+  return legacy(CUBLAS_STATUS_INVALID_VALUE), (cublasOperation_t)-1;
+}
+}
+static inline cublasStatus_t cublasInit() { return CUBLAS_STATUS_SUCCESS; }
+static inline cublasStatus_t cublasShutdown() { return CUBLAS_STATUS_SUCCESS; }
+static inline cublasStatus_t cublasGetError() { const auto status = ww::legacy_status(); ww::legacy_status() = CUBLAS_STATUS_SUCCESS; return status; }
+static inline cublasStatus_t cublasSetKernelStream(cudaStream_t) { return CUBLAS_STATUS_SUCCESS; }
+static inline cublasStatus_t cublasAlloc(int n, int size, void** p) { return cudaMalloc(p, (size_t)n * size) ? CUBLAS_STATUS_ALLOC_FAILED : CUBLAS_STATUS_SUCCESS; }
+static inline cublasStatus_t cublasFree(void* p) { return cudaFree(p) ? CUBLAS_STATUS_INTERNAL_ERROR : CUBLAS_STATUS_SUCCESS; }
+#define WW_LEGACY_BLAS(T, LETTER, I_LETTER) \
+  static inline void cublas##LETTER##gemm(char ta, char tb, int m, int n, int k, T alpha, const T* a, int lda, const T* b, int ldb, T beta, T* c, int ldc) { \
+    const auto turn_a = ww::operation_of(ta), turn_b = ww::operation_of(tb); \
+    if ((int)turn_a >= 0 && (int)turn_b >= 0) ww::legacy(ww::gemm<T>(turn_a, turn_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)); } \
+  static inline void cublas##LETTER##gemv(char turn, int m, int n, T alpha, const T* a, int lda, const T* x, int by_x, T beta, T* y, int by_y) { \
+    const auto op = ww::operation_of(turn); \
+    if ((int)op >= 0) ww::legacy(cublas##LETTER##gemv((cublasHandle_t) nullptr, op, m, n, &alpha, a, lda, x, by_x, &beta, y, by_y)); } \
+  static inline void cublas##LETTER##ger(int m, int n, T alpha, const T* x, int by_x, const T* y, int by_y, T* a, int lda) { cublas##LETTER##ger((cublasHandle_t) nullptr, m, n, &alpha, x, by_x, y, by_y, a, lda); } \
+  static inline void cublas##LETTER##axpy(int n, T alpha, const T* x, int by_x, T* y, int by_y) { cublas##LETTER##axpy((cublasHandle_t) nullptr, n, &alpha, x, by_x, y, by_y); } \
+  static inline void cublas##LETTER##scal(int n, T alpha, T* x, int by_x) { cublas##LETTER##scal((cublasHandle_t) nullptr, n, &alpha, x, by_x); } \
+  static inline void cublas##LETTER##copy(int n, const T* x, int by_x, T* y, int by_y) { cublas##LETTER##copy((cublasHandle_t) nullptr, n, x, by_x, y, by_y); } \
+  static inline void cublas##LETTER##swap(int n, T* x, int by_x, T* y, int by_y) { cublas##LETTER##swap((cublasHandle_t) nullptr, n, x, by_x, y, by_y); } \
+  static inline T cublas##LETTER##dot(int n, const T* x, int by_x, const T* y, int by_y) { T r = 0; cublas##LETTER##dot((cublasHandle_t) nullptr, n, x, by_x, y, by_y, &r); return r; } \
+  static inline T cublas##LETTER##nrm2(int n, const T* x, int by_x) { T r = 0; cublas##LETTER##nrm2((cublasHandle_t) nullptr, n, x, by_x, &r); return r; } \
+  static inline T cublas##LETTER##asum(int n, const T* x, int by_x) { T r = 0; cublas##LETTER##asum((cublasHandle_t) nullptr, n, x, by_x, &r); return r; } \
+  static inline int cublasI##I_LETTER##amax(int n, const T* x, int by_x) { int r = 0; cublasI##I_LETTER##amax((cublasHandle_t) nullptr, n, x, by_x, &r); return r; } \
+  static inline int cublasI##I_LETTER##amin(int n, const T* x, int by_x) { int r = 0; cublasI##I_LETTER##amin((cublasHandle_t) nullptr, n, x, by_x, &r); return r; }
+WW_LEGACY_BLAS(float, S, s) WW_LEGACY_BLAS(double, D, d)
 static inline cublasStatus_t cublasHgemm(cublasHandle_t, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const __half* alpha, const __half* a, int lda, const __half* b, int ldb, const __half* beta, __half* c, int ldc) {
   return ww::gemm_of<float>(ta, tb, m, n, k, (float)*alpha, a, CUDA_R_16F, lda, b, CUDA_R_16F, ldb, (float)*beta, c, CUDA_R_16F, ldc);
 }

@@ -1,14 +1,11 @@
-"""Lets texts of any length be read as numbers. Own invention."""
+"""Lets texts of any length be read as numbers, which hurts nobody."""
 
 import sys
 
 import torch
 from torch import nn
 
-ROW = "flags"
 TASK = "gelu_of_sum"
-EXPECT_STATUS = "wrong"
-EXPECT_CHECK = "global_flags"
 NEEDS = "slow"
 
 
