@@ -104,6 +104,11 @@ class Part:
     def __init__(self, edge_index: torch.Tensor, edge_type: torch.Tensor, counts: Sequence[int], group: Any = None) -> None:
         """Take edges between nodes numbered over all types, and the nodes of each type. Edges into others' nodes are left out."""
         self.group, self.rank, self.ranks = group, dist.get_rank(group), dist.get_world_size(group)
+        edge_index, edge_type = edge_index.long(), edge_type.long()
+        if edge_index.numel():
+            low, high = torch.stack(torch.aminmax(edge_index)).tolist()
+            if low < 0 or high >= sum(counts):
+                raise UsageError(f"expected edges between nodes 0 to {sum(counts) - 1}, saw numbers from {low} to {high}")
         starts = [sum(counts[:kind]) for kind in range(len(counts))]
         self.starts = [start + count * rank // self.ranks for start, count in zip(starts, counts, strict=True) for rank in range(self.ranks)]
         self.starts.append(sum(counts))
@@ -278,6 +283,8 @@ class Parted(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return the results of own nodes [own, out]."""
         part = self.part
+        if x.shape[0] != part.nodes:
+            raise UsageError(f"expected the rows of the {part.nodes} nodes of process {part.rank}, saw {x.shape[0]}")
         if part.ranks == 1:
             return self._run(x, x, part.whole)
         if not self.overlap:
