@@ -185,9 +185,20 @@ def _of_library(node: fx.Node) -> Attention | None:
         return None
     found = Attention(q, k, v, float(scale), causal=bool(argument(node, "is_causal")), dead="zero")  # type: ignore[arg-type]
     if mask is not None:
-        found = replace(found, mask=mask) if dtype(mask) == torch.bool else replace(found, bias=mask)
+        hidden = _hidden_in(mask)
+        if hidden is not None:
+            found = replace(found, mask=hidden, hidden=True)
+        else:
+            found = replace(found, mask=mask) if dtype(mask) == torch.bool else replace(found, bias=mask)
     k_heads, q_heads = (shape(x)[1] if len(shape(x)) == 4 else 1 for x in (found.k, found.q))
     return found if k_heads == q_heads or argument(node, "enable_gqa") else None
+
+
+def _hidden_in(mask: fx.Node) -> Any:
+    """Return the places where zeros are -Inf, of a mask that is added: what `library_masked_attention` writes."""
+    if not is_op(mask, aten.masked_fill.Scalar) or mask.args[2] != -math.inf or not is_op(mask.args[0], aten.zeros.default, aten.zeros_like.default):
+        return None
+    return mask.args[1] if shape(mask.args[1]) == shape(mask) else None  # type: ignore[arg-type]
 
 
 def _written_out(node: fx.Node) -> Attention | None:

@@ -84,6 +84,9 @@ FORMS = {
     "library, causal": (lambda m, q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=0.5), {"causal": True, "scale": 0.5}),
     "library, mask": (lambda m, q, k, v: F.scaled_dot_product_attention(q, k, v, m.below != 0), {"hidden": False, "fill": None}),
     "library, bias": (lambda m, q, k, v: F.scaled_dot_product_attention(q, k, v, m.bias), {}),
+    "library, zeros and -Inf": (
+        lambda m, q, k, v: F.scaled_dot_product_attention(q, k, v, torch.zeros_like(m.causal).masked_fill(m.causal < 0, -math.inf)), {"hidden": True}
+    ),
     "turned": (lambda m, q, k, v: ((q @ k.mT).softmax(-1) @ v).transpose(1, 2).reshape(2, -1, 24), {"turned": True}),
 }  # fmt: skip
 
