@@ -305,9 +305,11 @@ class _Reader:
             space = "dynamic" if re.search(r"\bextern\b", head) else "shared"
         elif re.search(r"\bconstexpr\b|\bstatic\b", head):
             space = "constant"
-        spelled = _unconst(element.spelling, element.is_const_qualified())
+        spelled = _unconst(element.spelling, element.is_const_qualified()).replace("(anonymous namespace)::", "")
         template = self.deduced(cursor, kids)
-        if template or "(lambda" in spelled or "(anonymous" in spelled or "(unnamed" in spelled:
+        if "(anonymous" in spelled or "(unnamed" in spelled:
+            raise DoesNotApply(line, f"{cursor.spelling} is of a type without a name")
+        if template or "(lambda" in spelled:
             spelled = "auto"
         volatile = re.search(r"\bvolatile\b", head) is not None and "volatile" not in spelled
         reference = "REFERENCE" in element.kind.name

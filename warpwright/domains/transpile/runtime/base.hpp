@@ -223,6 +223,19 @@ static inline unsigned __byte_perm(unsigned a, unsigned b, unsigned s) {
   for (int i = 0; i < 4; ++i) r |= (unsigned)((v >> (8 * ((s >> (4 * i)) & 7))) & 0xff) << (8 * i);
   return r;
 }
+// prmt: as __byte_perm, but bit 3 of a selector gives eight times the byte's sign.
+static inline unsigned ww_permuted(unsigned a, unsigned b, unsigned s) {
+  const unsigned bytes = __byte_perm(a, b, s);
+  unsigned r = 0;
+  for (int i = 0; i < 4; ++i) { const unsigned byte = bytes >> (8 * i) & 0xff; r |= (s >> (4 * i) & 8 ? (byte & 0x80 ? 0xffu : 0u) : byte) << (8 * i); }
+  return r;
+}
+// The lanes that a shuffle of PTX is among, by its last operand; others than whole segments are not offered.
+static inline int ww_shuffle_width(unsigned c, bool up) {
+  const unsigned width = 32 - (c >> 8 & 31);
+  if ((width & (width - 1)) || (up ? c & 31 : (c & (width - 1)) != width - 1)) { std::fprintf(stderr, "expected a shuffle among 1, 2, 4, ... lanes, saw %#x\n", c); std::abort(); }
+  return (int)width;
+}
 static inline int __mul24(int a, int b) { return ((a << 8) >> 8) * ((b << 8) >> 8); }
 static inline unsigned __umul24(unsigned a, unsigned b) { return (a & 0xffffffu) * (b & 0xffffffu); }
 static inline int __mulhi(int a, int b) { return (int)(((long long)a * b) >> 32); }

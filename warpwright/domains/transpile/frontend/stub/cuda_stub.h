@@ -159,7 +159,7 @@ HD long long clock64(); HD long clock(); HD long ww_clock(); HD unsigned long lo
 extern "C" HD int printf(const char*, ...); extern "C" HD void* memcpy(void*, const void*, size_t); extern "C" HD void* memset(void*, int, size_t); HD void assert(bool);
 extern "C" HD void* malloc(size_t); extern "C" HD void free(void*); extern "C" void exit(int); extern "C" HD int rand();
 
-#define SMALL(N, P) struct N { unsigned short stored; N() = default; HD N(float); HD N(double); HD N(int); HD N(unsigned); HD operator float() const; HD N& operator+=(N); HD N& operator-=(N); HD N& operator*=(N); HD N& operator/=(N); }; \
+#define SMALL(N, P) struct N##_raw { unsigned short x; }; struct N { unsigned short stored; N() = default; HD N(N##_raw); HD operator N##_raw() const; HD N(float); HD N(double); HD N(int); HD N(unsigned); HD operator float() const; HD N& operator+=(N); HD N& operator-=(N); HD N& operator*=(N); HD N& operator/=(N); }; \
   HD N operator+(N, N); HD N operator-(N, N); HD N operator*(N, N); HD N operator/(N, N); HD N operator-(N); HD bool operator<(N, N); HD bool operator>(N, N); HD bool operator<=(N, N); HD bool operator>=(N, N); HD bool operator==(N, N); \
   struct alignas(4) P { N x, y; P() = default; HD P(N, N); }; HD P operator+(P, P); HD P operator*(P, P); HD P operator-(P, P); \
   HD N __hadd(N, N); HD N __hsub(N, N); HD N __hmul(N, N); HD N __hdiv(N, N); HD N __hfma(N, N, N); HD N __hneg(N); HD N __habs(N); HD N __hmax(N, N); HD N __hmin(N, N); \
@@ -168,7 +168,7 @@ extern "C" HD void* malloc(size_t); extern "C" HD void free(void*); extern "C" v
   HD N hlog2(N); HD N hlog10(N); HD N hexp2(N); HD N hfloor(N); HD N hceil(N); HD N htrunc(N); HD N hrint(N); HD N hsin(N); HD N hcos(N); HD P __hneg2(P); HD P __habs2(P); HD P __hgt2(P, P); HD P __hge2(P, P); HD P __hlt2(P, P); HD P __hle2(P, P); HD P __heq2(P, P);
 SMALL(__half, __half2) SMALL(__nv_bfloat16, __nv_bfloat162)
 #undef SMALL
-typedef unsigned char __nv_fp8_storage_t; typedef unsigned short __nv_fp8x2_storage_t; typedef __half __half_raw; enum __nv_fp8_interpretation_t { __NV_E4M3, __NV_E5M2 }; enum __nv_saturation_t { __NV_NOSAT, __NV_SATFINITE };
+typedef unsigned char __nv_fp8_storage_t; typedef unsigned short __nv_fp8x2_storage_t; enum __nv_fp8_interpretation_t { __NV_E4M3, __NV_E5M2 }; enum __nv_saturation_t { __NV_NOSAT, __NV_SATFINITE };
 HD __half_raw __nv_cvt_fp8_to_halfraw(__nv_fp8_storage_t, __nv_fp8_interpretation_t); HD __nv_fp8_storage_t __nv_cvt_float_to_fp8(float, __nv_saturation_t, __nv_fp8_interpretation_t);
 HD __nv_fp8_storage_t __nv_cvt_double_to_fp8(double, __nv_saturation_t, __nv_fp8_interpretation_t); HD __nv_fp8_storage_t __nv_cvt_halfraw_to_fp8(__half_raw, __nv_saturation_t, __nv_fp8_interpretation_t);
 #define FP8(N) struct N { __nv_fp8_storage_t __x; N() = default; HD explicit N(float); HD explicit N(double); HD explicit N(int); HD explicit N(unsigned); HD explicit N(__half); HD explicit N(__nv_bfloat16); \
