@@ -217,6 +217,7 @@ class _Includes:
         self.around: list[Path] = []
         """The files whose text is being taken: one that is included by what it includes is not taken in itself, by its guard."""
         self.located = functools.cache(_located)
+        self.system = functools.cache(_of_system)
         self.file = functools.cache(_file)
 
     def replaced(self, text: str, name: str, folders: tuple[Path, ...], depth: int = 0) -> str:
@@ -225,7 +226,7 @@ class _Includes:
         def one(match: re.Match[str]) -> str:
             header, line = match[2], text.count("\n", 0, match.start()) + 1
             spelled = f"<{header}>" if match[1] == "<" else f'"{header}"'
-            path = self.located(header, folders)
+            path = None if match[1] == "<" and self.system(header) else self.located(header, folders)  # `<math.h>` beside one's own math.h
             ours = path is not None and path in HELPERS.values()
             if path is not None and (ours or not PROVIDED.match(header) or _HELPER.search(header)):
                 resolved, own, once = self.file(path)
@@ -270,6 +271,11 @@ _GUARD = re.compile(
 )
 """A header that defines a name first of all, unless it is defined."""
 _PRAGMA_ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once[^\n]*$", re.M)
+
+
+def _of_system(header: str) -> bool:
+    """Say whether an include in angle brackets means a header of the compiler's, not one that lies beside the file by the same name."""
+    return any((folder / header).is_file() for folder in _system_folders())
 
 
 def _located(header: str, folders: tuple[Path, ...]) -> Path | None:

@@ -36,7 +36,7 @@ extern "C" double sqrt(double) noexcept __attribute__((const));
 #define __cluster_dims__(...)
 #define __forceinline__ inline
 #define __align__(n) __attribute__((aligned(n)))
-#define __shared__ static thread_local
+#define __shared__ __attribute__((aligned(64))) static thread_local  // g++ 12 vectorises as if such arrays of a file were aligned, and does not align them
 #define CUDART_INF_F INFINITY
 #define CUDART_INF ((double)INFINITY)
 #define CUDART_NAN_F NAN
