@@ -6,18 +6,23 @@ import gc
 import multiprocessing as mp
 import queue
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 POLL_SECONDS = 0.5
 
 
-def lines(work: Callable[..., None], jobs: Collection[Any], most: int, end: float, *given: Any, daemon: bool = True) -> Iterator[Any]:
+def lines(
+    work: Callable[..., None], jobs: Collection[Any], most: int, end: float, *given: Any, daemon: bool = True, loaded: Sequence[str] = ()
+) -> Iterator[Any]:  # fmt: skip
     """Yield what `work(todo, lines, *given)` puts into `lines`, from `most` processes at most, until all have ended or it is `end` (time.monotonic).
 
-    Those that are left then are ended, as when nobody asks for more lines.
+    Those that are left then are ended, as when nobody asks for more lines. `loaded`: modules that are imported once, in a process of which the others
+    are copies; none of them may use a GPU when it is imported. (Fourteen that import torch and transformers side by side take 7 to 9 s.)
     """
-    context = mp.get_context("spawn")
+    context: Any = mp.get_context("forkserver" if loaded else "spawn")
+    if loaded:
+        context.set_forkserver_preload(list(loaded))
     todo, put = context.Queue(), context.Queue()
     for job in jobs:
         todo.put(job)
@@ -34,6 +39,16 @@ def lines(work: Callable[..., None], jobs: Collection[Any], most: int, end: floa
     finally:
         for process in processes:
             process.terminate()
+
+
+def taken(todo: Any, until: float) -> Iterator[Any]:
+    """Yield jobs of a queue until none is left or it is `until`; after half a second without one none is left."""
+    while time.monotonic() < until:
+        try:
+            job = todo.get(timeout=POLL_SECONDS)
+        except queue.Empty:
+            return
+        yield job
 
 
 def free() -> None:

@@ -380,3 +380,48 @@ def test_hidden_cases_are_called_and_checked_between_timed_ones() -> None:
 def test_a_run_that_is_short_of_time_has_as_many_hidden_cases_all_the_same() -> None:
     seen = inputs_of_calls(1e-3)
     assert seen.count("hidden") >= measure.FEWEST_HIDDEN and seen.count("nominal") < 50
+
+
+@pytest.mark.parametrize(("share", "left_out"), [(0.25, True), (1.0, False)])
+def test_passes_in_which_the_core_was_slow_are_left_out_unless_they_are_most(share: float, left_out: bool) -> None:
+    """A baseline that waits for the host takes half as long again on a slow core; the candidate waits for the device."""
+    machine = Machine(Random(11), spread=0.01)
+    slow = Random(12)
+    state = [False]
+
+    class Host(Fake):
+        def go(self) -> float:
+            return super().go() * (1.5 if state[0] else 1.0)
+
+    def fresh() -> None:
+        state[0] = slow.random() < share
+
+    new, old = Fake("new", machine, 1e-3), Host("eager", machine, 1.1e-3)
+    found = measure.compare(
+        new, {"eager": old}, fresh, seconds=4.0, floor_seconds=0.0, overhead_seconds=0.0, rng=Random(1), clock=machine.clock,
+        interval=0.01, sound=lambda: not state[0],
+    )  # fmt: skip
+    dropped, kept = found.conditions["disturbed_passes"], found.conditions["pairs"]
+    assert isinstance(dropped, int) and isinstance(kept, int) and 0 < dropped <= kept
+    assert found.speedup == pytest.approx(1.1 if left_out else 1.65, rel=0.02)
+    assert len({len(found.candidate.samples), len(found.baselines["eager"].samples)}) == 1
+
+
+def test_a_baseline_that_is_far_slower_in_every_pass_is_dropped_although_passes_differ() -> None:
+    """Their slowest is above the other's quickest: what slows a pass down hits both."""
+    machine = Machine(Random(13), spread=0.01)
+    pace = Random(14)
+    state = [1.0]
+
+    class Host(Fake):
+        def go(self) -> float:
+            return super().go() * state[0]
+
+    def fresh() -> None:
+        state[0] = pace.choice((1.0, 1.8))
+
+    rows = {"compile": Host("compile", machine, 1.2e-3), "eager": Host("eager", machine, 2.2e-3)}
+    found = measure.compare(
+        Fake("new", machine, 1e-3), rows, fresh, seconds=4.0, floor_seconds=0.0, overhead_seconds=0.0, rng=Random(1), clock=machine.clock,
+    )  # fmt: skip
+    assert len(found.baselines["eager"].samples) < 10 <= len(found.baselines["compile"].samples)

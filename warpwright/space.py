@@ -152,6 +152,9 @@ class Space(Generic[IR]):
     words: Callable[[IR], tuple[str, ...]] | None = None
     """Says an IR in words, for a policy that reads it (policy/words.py): operators, sizes, and the names of places, each after an @."""
 
+    stand_ins: Callable[[IR], Mapping[str, tuple[str, ...]]] | None = None
+    """Says for each of those words which others may stand for it where a policy never read it, the most fitting first; none: it may be left out."""
+
     resolution: float = 1.01
     """Ratio of two times from which they can be told apart."""
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Short runs of benchmarks.cwc.cifar on a GPU: the most valuable trainings first, rows kept after every training.
 #
-#   bash benchmarks/cwc/h200.sh first|second|third|fourth|nets|authors|seeds|seeds-100|hundred|verify|alone|last|front|rest SETS OUT SECONDS
+#   bash benchmarks/cwc/h200.sh first|second|third|fourth|nets|authors|seeds|seeds-100|hundred|verify|alone|last|left|front|rest SETS OUT SECONDS
 #   bash benchmarks/cwc/h200.sh chosen SETS OUT SECONDS 'CHOICES' ...
 #
 # SETS holds NAME.tar.xz of NAME/{train,test}.pack (c10, c100, im64; packs.sh makes them); what SETS/cwc-*.tgz of earlier runs hold is not done again.
@@ -235,6 +235,14 @@ last)  # what three seeds each lack on the pages, and fine-tuning, which begins 
         --weights "$work/out/c100/pretrained.pt"
     wait "${others[@]}"
     ;;
+left)  # what three seeds each lacked after `last`: 64 pixels, the authors' form on wide networks; then the search of the choices
+    others=()
+    (unpack im64 && of_imagenette) &
+    others+=($!)
+    unpack c10 && run c10 5 $seeds --presets paper --parts wide-adversarial --beside 2
+    wait "${others[@]}"
+    [ "$(left 0)" -lt 45 ] || run c10 10 --parts front --lanes 2 --front-seconds "$(left 30)" --epochs front=3 --seeds front=1
+    ;;
 front)  # the search of the method's choices as a task of the loop: its archive is kept, and another call goes on from it
     unpack c10
     run c10 10 --parts front --lanes 2 --front-seconds "$(left 30)" --epochs front=3 --seeds front=1
@@ -251,7 +259,7 @@ rest)
 *)
     kill "$keeper"
     rm -rf "$work"
-    echo "expected first, second, third, fourth, nets, authors, seeds, seeds-100, hundred, verify, alone, last, front, rest or chosen, saw $which" >&2
+    echo "expected first, second, third, fourth, nets, authors, seeds, seeds-100, hundred, verify, alone, last, left, front, rest or chosen, saw $which" >&2
     exit 2
     ;;
 esac

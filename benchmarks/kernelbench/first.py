@@ -249,12 +249,9 @@ def rewritten(space: Any, recipe: Any, model: Any, reference: Any, device: str, 
     names: dict[str, Any] = {"__name__": "generated", "__file__": str(path)}
     exec(compile(text, str(path), "exec"), names)
     if dry:
-        from benchmarks.kernels.templates import OnCpu
-        from warpwright.domains.graph.cuda.kernel import CudaKernel
+        from benchmarks.kernels.planned import install
 
-        kernels = list({n.target.__name__: n.target for n in ir.graph.nodes if isinstance(n.target, CudaKernel)}.values())
-        if kernels:
-            names["CUDA_KERNELS"] = OnCpu(kernels)
+        install(names, ir)
     with torch.device(device):
         new = names["ModelNew"](*reference.init_inputs).to(device).train(model.training)
     new.load_state_dict(model.state_dict())

@@ -1,24 +1,27 @@
 #!/bin/bash
 # What the policy is measured by on a GPU, part by part: h200.sh PART FOLDER OUT [SECONDS]. Parts may not run beside other GPU work.
-# FOLDER is what `python -m benchmarks.policy.live.folder` writes: tasks/, outside/, and lib/ with the packages of outside/.
-#   probed   the policy, it without its model, random, greedy, evolve, 16 evaluations each; evolve to 128; by the probe                   115 s
+# FOLDER is what `python -m benchmarks.policy.live.folder` writes: tasks/, third/, and lib/ with the packages of third/.
+#   probed   the policy, it without its model, random, greedy, evolve, 16 evaluations each; evolve to 128; by the probe                  115 s
 #   judged   the best program of each search of policy_chosen's rows through the evaluator, then the policy's search by it alone           80 s
-#   verified the policy, it without its model, random and greedy, 16 evaluations each, every best so far by the verifier, and the fastest
-#            programs of evolve's longer runs in the rows of policy_chosen and policy_live                                              125 s
+#   verified the policy, random and greedy, 16 evaluations each, by the probe, and the verifier's word on the best of each and on the
+#            fastest programs of evolve's longer runs in the rows of policy_chosen and policy_live                                      210 s
+#   outside  the policy and random, 16 evaluations each, and evolve to 256, on blocks of packages; by the probe                         100 s
 part=$1 folder=$2 out=$3 seconds=$4
 chosen=benchmarks/results/policy_chosen/probed.jsonl.gz live=benchmarks/results/policy_live/probed.jsonl.gz
 export PYTHONPATH=$PWD:$folder/lib:$PYTHONPATH
 mkdir -p "$out"
 case $part in
 probed)
-    timeout $((${seconds:-130} + 10)) python3 -m benchmarks.policy.live.probed --out "$out/probed" --files "$folder/tasks,$folder/outside" --seeds 1 --whole 128 \
+    timeout $((${seconds:-130} + 10)) python3 -m benchmarks.policy.live.probed --out "$out/probed" --files "$folder/tasks" --seeds 1 --whole 128 \
         --searches policy,unasked,random,greedy,evolve --jobs 14 --limit "${seconds:-130}" ;;
 judged)
     timeout $((${seconds:-80} + 10)) python3 -m benchmarks.policy.live.judged --out "$out/judged" --files "$folder/tasks" --found "$chosen" \
         --live --jobs 12 --limit "${seconds:-80}" ;;
 verified)
-    timeout $((${seconds:-125} + 10)) python3 -m benchmarks.policy.live.probed --out "$out/verified" --files "$folder/tasks,$folder/outside" \
-        --searches policy,random,greedy,unasked --seeds 1 --whole 0 --verifier --found "$chosen,$live" --jobs 10 \
-        --limit "${seconds:-125}" ;;
-*) echo "expected probed, judged or verified, saw $part" >&2 && exit 2 ;;
+    timeout $((${seconds:-210} + 5)) python3 -m benchmarks.policy.live.verified --out "$out/verified" --files "$folder/tasks" --found "$chosen,$live" \
+        --jobs 10 --probing $((${seconds:-210} * 2 / 5)) --limit "${seconds:-210}" ;;
+outside)
+    timeout $((${seconds:-100} + 5)) python3 -m benchmarks.policy.live.probed --out "$out/outside" --files "$folder/third" --seeds 1 --whole 256 --apart \
+        --searches policy,random --jobs 24 --limit "${seconds:-100}" ;;
+*) echo "expected probed, judged, verified or outside, saw $part" >&2 && exit 2 ;;
 esac

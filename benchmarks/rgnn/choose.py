@@ -2,10 +2,12 @@
 
     python -m benchmarks.rgnn.choose --out FOLDER                                        # one GPU, at most --seconds (90)
     python -m benchmarks.rgnn.choose --cells am/rgat,mutag/hgt --out FOLDER              # some layers on some graphs
+    python -m benchmarks.rgnn.choose --cells mag/hgt --pyg mag/hgt --out FOLDER          # with PyG beside
     python -m benchmarks.rgnn.choose --dry --cells aifb/rgat --out FOLDER                # the same path on a CPU, a tiny graph
 
 A process for each cell compiles its programs and compares them with torch.pairs in float64, beside the others; then cells are timed one by one.
-`FRESH` graphs are timed beside torch.pairs. A step is that of benchmarks.rgnn.steps; on small graphs it is recorded whole, and so is a forward.
+`FRESH` graphs are timed beside torch.pairs. A step is that of benchmarks.rgnn.steps; on small graphs it is recorded whole, and so is a forward;
+on large ones by the label "recorded whole".
 `error`: the largest relative difference of result and gradients, `error_in` where it is. `kernels`: [name, us, us since the one before ended] of one
 step, `busy_us` their sum.
 """
@@ -16,6 +18,7 @@ import argparse
 import itertools
 import json
 import multiprocessing
+import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -28,13 +31,15 @@ from benchmarks.rgnn import pairs
 from benchmarks.rgnn.forward_training import Clock, bandwidth, error, gradients, layer_of, measure, runs
 from benchmarks.rgnn.steps import seen, step_of
 from benchmarks.rgnn.together import COPY, LARGE, patiently
-from warpwright.domains.rgnn import synth
+from warpwright.domains.rgnn import synth, tensors
 from warpwright.domains.rgnn.emit.triton.tuning import Tuning
 from warpwright.domains.rgnn.nn.steps import AFTER
 from warpwright.domains.rgnn.plan import Options
 from warpwright.rgnn import captured
 
 USUAL = {"usual": Options()}
+WHOLE = "recorded whole"
+"""Of a large graph, whose steps are launched by the host otherwise."""
 ATTENTION = USUAL | {"by operations": Options(attend=False), "in one kernel": Options(attend=True)}
 PROGRAMS: dict[str, dict[str, Options]] = {
     "rgcn": USUAL,
@@ -57,7 +62,7 @@ FRESH = {
 class Cell:
     """A layer on a graph with its programs, prepared."""
 
-    def __init__(self, name: str, model: str, device: torch.device, dry: bool, alone: Any, labels: Sequence[str]) -> None:
+    def __init__(self, name: str, model: str, device: torch.device, dry: bool, alone: Any, labels: Sequence[str], pyg: bool = False) -> None:
         synth.SPECS = {**synth.SPECS, **FRESH}
         self.small = name not in LARGE and sum(synth.SPECS[name].nodes) < 1 << 18
         graph = synth.synthetic(name, 100 / sum(synth.SPECS[name].nodes) if dry else 1.0, device)
@@ -70,6 +75,8 @@ class Cell:
             "forward_floor_ms": floors[0], "training_floor_ms": floors[1],
         }  # fmt: skip
         self.programs = {label: options for label, options in PROGRAMS[model].items() if not labels or label in labels}
+        if not self.small and (not labels or WHOLE in labels):
+            self.programs[WHOLE] = Options()
         self.fresh = name in FRESH
         if self.fresh:
             self.programs = {label: options for label, options in self.programs.items() if label in {"usual", "by operations"}}
@@ -82,7 +89,8 @@ class Cell:
             wanted = {key: x.flatten() for key, x in wanted.items()}
             Clock(device, 0.0).clean()
         self.leaves, self.weights = torch.cat([x.detach() for x in leaves]).requires_grad_(), torch.cat(given)
-        self.pairs = runs(model, self.layer, graph, p, False)["torch.pairs"]
+        beside = ["torch.pairs"] * self.fresh + ["pyg"] * pyg
+        self.beside = {label: run for label, run in runs(model, self.layer, graph, p, pyg).items() if label in beside}
         self.errors: dict[str, dict[str, Any]] = {}
         for label, options in self.programs.items():
             self.layer.options = options
@@ -94,9 +102,9 @@ class Cell:
     def timed(self, clock: Clock, label: str) -> dict[str, Any]:
         """Return times of forward and step."""
         self.layer.options = self.programs[label]
-        whole = captured(self.layer, self.step) if self.small else self.step
-        forward = captured(self.layer, self.step) if self.small else self.step
-        for _ in range(AFTER + 3 if self.small else 2):
+        recorded = self.small or label == WHOLE
+        whole, forward = (captured(self.layer, self.step) if recorded else self.step for _ in range(2))
+        for _ in range(AFTER + 3 if recorded else 2):
             whole()
             with torch.no_grad():
                 forward()
@@ -104,9 +112,9 @@ class Cell:
         row["training_ms"], row["training_gb"] = clock.time(whole)
         with torch.no_grad():
             row["forward_ms"], row["forward_gb"] = clock.time(forward)
-        if self.fresh and label == "usual":
-            beside = measure(clock, *self.pairs, self.leaves, self.weights)
-            row |= {f"torch.pairs {name}": beside[name] for name in ("forward_ms", "training_ms")}
+        for other, run in self.beside.items() if label == "usual" else ():
+            beside = measure(clock, *run, self.leaves, self.weights)
+            row |= {f"{other} {name}": beside[name] for name in ("forward_ms", "training_ms", "training_gb")}
         return row | kernels_of(whole, clock)
 
 
@@ -131,7 +139,9 @@ def worker(name: str, model: str, args: argparse.Namespace, alone: Any, pipe: An
     torch.set_num_threads(1)
     clock = Clock(device, 0.001 if args.dry else args.each)
     try:
-        cell = patiently(lambda: Cell(name, model, device, args.dry, alone, args.programs.split(",") if args.programs else ()), clock)  # type: ignore[arg-type,return-value]
+        labels, pyg = args.programs.split(",") if args.programs else (), f"{name}/{model}" in args.pyg.split(",")
+        cell = patiently(lambda: Cell(name, model, device, args.dry, alone, labels, pyg), clock)  # type: ignore[arg-type,return-value]
+        tensors.awaited(torch.empty(0, device=device), 20.0)
         pipe.send(list(cell.programs))  # type: ignore[attr-defined]
     except Exception as problem:
         traceback.print_exc()
@@ -155,12 +165,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--cells", default=CELLS, help="graph/layer, in the order in which they are timed")
     parser.add_argument("--programs", default="", help="some of the programs")
+    parser.add_argument("--pyg", default="", help="cells that PyG is timed beside")
     parser.add_argument("--each", type=float, default=0.06, help="seconds of timing for each function")
     parser.add_argument("--prepare", type=float, default=55.0, help="seconds after which the timing begins")
     parser.add_argument("--seconds", type=float, default=90.0, help="nothing is begun later")
     parser.add_argument("--dry", action="store_true", help="tiny graphs on the CPU")
     args = parser.parse_args(argv)
     args.out.mkdir(parents=True, exist_ok=True)
+    if not args.dry:  # the processes find it built when their programs are
+        threading.Thread(target=tensors._build, daemon=True).start()
     context = multiprocessing.get_context("spawn")
     alone, jobs = context.Lock(), []
     with (args.out / "rows.jsonl").open("w") as file:
@@ -203,8 +216,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 SHOWN = (
-    "table", "graph", "layer", "program", "error", "error_in", "forward_ms", "training_ms", "torch.pairs training_ms", "busy_us", "count", "note",
-    "bytes_per_second",
+    "table", "graph", "layer", "program", "error", "error_in", "forward_ms", "training_ms", "torch.pairs training_ms", "pyg forward_ms",
+    "pyg training_ms", "busy_us", "count", "note",     "bytes_per_second",
 )  # fmt: skip
 
 if __name__ == "__main__":

@@ -41,8 +41,9 @@ from warpwright.tasks import taskfile
 from warpwright.timing import measure
 from warpwright.timing.device_lock import DeviceLock
 from warpwright.timing.facts import device_facts
+from warpwright.timing.overhead import Overhead
 from warpwright.verifier import streamed, timed, verify
-from warpwright.verifier.timed import TimedProgram, call_overhead, load_timed_state
+from warpwright.verifier.timed import TimedProgram, load_timed_state, overheads
 from warpwright.workers.sandbox import Role, Worker, up
 
 TASKS = {
@@ -100,7 +101,7 @@ class Bench:
     source: Source
     beside: list[Worker]
     """The baseline's."""
-    overhead: float
+    overhead: Overhead
     device: str
     candidates: list[Worker] = field(default_factory=list)
     """Built before; none: each comparison has a new one."""
@@ -131,7 +132,8 @@ class Bench:
         for _ in range(7):
             single.prepare(self.judge.fresh(), 0.0)
             seconds.append(single.go())
-        calls, why = streamed.calls_of(self.judge, self.judge.fresh(), max(statistics.median(seconds) - self.overhead, 1e-6), self.device)
+        span = statistics.median(seconds)
+        calls, why = streamed.calls_of(self.judge, self.judge.fresh(), max(span - self.overhead.of(span), 1e-6), self.device)
         if not calls:
             raise RuntimeError(f"the task has no stream: {why}")
         return calls
@@ -168,12 +170,12 @@ def opened(name: str, device: str, workers: int, beside: int) -> Iterator[Bench]
         task = taskfile.describe(path)
         source = targets.baselines(taskfile.source_text(task), device, ["eager"])["eager"]
         with verify.Judge(task, device) as judge, ExitStack() as stack, ThreadPoolExecutor(max(workers + beside - 1, 1)) as pool:
-            bench = Bench(judge, source, [], 0.0, device)
+            bench = Bench(judge, source, [], Overhead.constant(0.0), device)
             bench.beside.append(stack.enter_context(bench.built("baseline")))
             roles: list[Role] = ["baseline" if number < beside - 1 else "candidate" for number in range(beside - 1 + workers)]
             made = [stack.enter_context(one) for one in pool.map(bench.built, roles)]
             bench.beside, bench.candidates = [*bench.beside, *made[: beside - 1]], made[beside - 1 :]
-            bench.overhead = call_overhead(bench.beside[0])
+            bench.overhead = overheads(bench.beside[0])
             yield bench
 
 

@@ -7,7 +7,8 @@ The tasks are those of `split`: three small ones, and the twenty of KernelBench 
 own; all are built first, several at once, and then timed one after the other. The two timers take turns, block by block, and either goes first in
 every second one: clocks that drift count for both. With the plain one always first, and four blocks, one of twenty programs read 3.8 % more, and
 1.5 % more in the next run. A row says by how much the evaluator's median is above the plain one, and whether that is within 3 % or 5 us; another
-says where a single call's microseconds go, and what a program takes that does nothing but is prepared as any other ("hollow").
+says where a single call's microseconds go, and what a program takes that does nothing but is prepared as any other ("hollow"); and a third what
+calls take that do nothing but wait for the device, beyond the wait: that is what the evaluator subtracts ("overhead").
 What was not reached in `--limit` seconds is named in the last row.
 """
 
@@ -29,6 +30,7 @@ from typing import Any
 
 from benchmarks.timing.split import SPAN, SPIN, Subject, empty, hollow, split, subjects
 from warpwright.timing.facts import device_facts
+from warpwright.timing.overhead import Overhead
 from warpwright.verifier import timed
 from warpwright.workers import placement
 
@@ -45,10 +47,11 @@ LEFT_SECONDS = 1.5
 """A task is not begun with less time left; it takes 0.5 to 1.5 s."""
 
 
-def compared(subject: Subject, overhead: float) -> dict[str, Any]:
+def compared(subject: Subject, overhead: Overhead) -> dict[str, Any]:
     """Return the medians of both timers in both regimes, in microseconds.
 
-    As the evaluator does: made ready on the core of a pass, which the parent keeps off, both waiting busily for as long, less an empty call alike.
+    As the evaluator does: made ready on the core of a pass, which the parent keeps off, both waiting busily for as long, less what calls of nothing
+    take that wait as long.
     """
     waits, quick = timed.busy_waits(subject.worker)[1], placement.QuickCores()
 
@@ -58,7 +61,8 @@ def compared(subject: Subject, overhead: float) -> dict[str, Any]:
             with started_at(subject, place):
                 subject.prepare("call", flush=True, slot="same", spin=SPIN)
             with placement.aside(place):
-                spans.append(subject.worker.go(60, spin=waits) * 1e6 - overhead)
+                span = subject.worker.go(60, spin=waits)
+                spans.append((span - overhead.of(span)) * 1e6)
         return spans
 
     plain, ours = in_turns(lambda: [seconds * 1e6 for seconds in subject.plain("single", BLOCK_CALLS)], singly)
@@ -70,10 +74,11 @@ def compared(subject: Subject, overhead: float) -> dict[str, Any]:
         with started_at(subject, place):
             subject.line_up(calls, False, SPIN)
         with placement.aside(place):
-            return [(subject.worker.go(60, spin=waits) * 1e6 - overhead) / calls]
+            span = subject.worker.go(60, spin=waits)
+            return [(span - overhead.of(span)) * 1e6 / calls]
 
     plain, ours = in_turns(lambda: [seconds * 1e6 for seconds in subject.plain("stream", calls)], streamed)
-    return {**row, "stream": against(plain, ours), "calls": calls}
+    return {**row, "stream": against(plain, ours), "calls": calls, "overhead us": round(overhead.of(row["single"]["ours"] * 1e-6) * 1e6, 1)}
 
 
 def in_turns(*timers: Callable[[], list[float]]) -> list[list[list[float]]]:
@@ -136,9 +141,11 @@ def main() -> None:
             left.append(name if not isinstance(subject, str) else f"{name}: {subject}")
             continue
         try:
-            overhead = timed.call_overhead(subject.worker) * 1e6
-            rows.append({"table": "agree", "task": name, **_flat(compared(subject, overhead)), "empty us": round(overhead, 1)})
+            overhead = timed.overheads(subject.worker)
+            rows.append({"table": "agree", "task": name, **_flat(compared(subject, overhead)), "empty us": round(overhead.empty * 1e6, 1)})
             write(rows[-1])
+            points = {f"{span * 1e3:.1f} ms": round(seconds * 1e6, 1) for span, seconds in overhead.points}
+            write({"table": "overhead", "task": name, "points": points})
             parts = split(subject, "spin", PART_CALLS)
             write({"table": "parts", "task": name, **parts, "hollow": hollow(subject, "spin", PART_CALLS), "empty": empty(subject, "spin")})
         except Exception:  # one task's failure leaves the others
@@ -159,7 +166,7 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
         found |= {f"{regime} plain us": plain, f"{regime} us": ours, f"{regime} above %": round(100 * (ours / plain - 1), 2)}
         found[f"{regime} agrees"] = row[regime]["agree"]
         found[f"{regime} blocks %"] = row[regime]["blocks"]
-    return {**found, "calls": row["calls"]}
+    return {**found, "calls": row["calls"], "overhead us": row["overhead us"]}
 
 
 if __name__ == "__main__":

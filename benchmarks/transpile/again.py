@@ -9,7 +9,8 @@ a set can be compared with those of its page by name and status:
     python -m benchmarks.transpile.again --out rows.jsonl --against benchmarks/results/hecbench/rows.jsonl
 
 Sets: rodinia and hecbench (folders as their own scripts take them, hecbench's the cheapest first), random=FIRST:LAST (random kernels, by hundreds,
-not optimised; every tenth hundred optimised too), hpctranseval and kernelbench (the repository that both are in), sanitizer=.
+not optimised; every tenth hundred optimised too), hpctranseval (operators and graphs), models (those of HPCTransEval, each by itself) and
+kernelbench (the repository that all three are in), sanitizer=.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,9 +40,11 @@ HPCTRANSEVAL = (
     *(f"Operator/[{letters}]" for letters in ("a-b", "c-d", "e-k", "l-m", "n-r", "s-t", "u-z")),
     *(f"Graph/graph_{tens}\\d$" for tens in ("", "1", "[23]")),
     *(f"Graph/topology.*[{digits}]$" for digits in ("0-3", "4-6", "7-9")),
-    *(f"Block/[{letters}]" for letters in ("a-m", "n-z")),
 )
 """Parts of HPCTransEval, as patterns of names: items are judged faster one after another than each in a process that has to start."""
+
+MODELS = ("resnet", "inception", "squeeze", "transformer", "wavenet", "depthwise", "gru")
+"""HPCTransEval's models: the longest first."""
 
 
 @dataclass(frozen=True)
@@ -78,10 +81,14 @@ def of_random(seeds: str) -> Iterator[Job]:
         yield Job(f"{hundred} -O3", module("pytest", "-q", "-x", "-m", "slow", f"{TESTS}::test_tiers_agree_when_optimised[{hundred}]"), 450)
 
 
-def of_hpctranseval(place: str) -> Iterator[Job]:
-    for names in HPCTRANSEVAL:
+def of_hpctranseval(place: str, parts: Sequence[str] = HPCTRANSEVAL) -> Iterator[Job]:
+    for names in parts:
         given = ("bench-transpile", "--suite", "hpctranseval", place, "--compiler", "--seconds", 0, "--jobs", 1, "--only", names, "--out", "ROW.md")
         yield Job(names, module("warpwright", *given), 400)
+
+
+def of_models(place: str) -> Iterator[Job]:
+    return of_hpctranseval(place, [f"Block/{name}" for name in MODELS])
 
 
 def of_kernelbench(place: str) -> Iterator[Job]:
@@ -98,8 +105,8 @@ def of_sanitizer(place: str) -> Iterator[Job]:
 
 
 SETS: dict[str, Callable[[str], Iterator[Job]]] = {
-    "hecbench": of_hecbench, "rodinia": of_rodinia, "random": of_random, "hpctranseval": of_hpctranseval, "kernelbench": of_kernelbench,
-    "sanitizer": of_sanitizer,
+    "hecbench": of_hecbench, "rodinia": of_rodinia, "random": of_random, "hpctranseval": of_hpctranseval, "models": of_models,
+    "kernelbench": of_kernelbench, "sanitizer": of_sanitizer,
 }  # fmt: skip
 
 

@@ -85,3 +85,30 @@ def test_what_a_longer_run_had_earlier_is_a_share_of_its_end() -> None:
     exhausted = [line | {"task": "v"} for line in evaluations("evolve", [1.0] * 40, 3, 256)]
     [row] = probed_table.longer([*runs, *exhausted], ["t", "u", "v"], "probed")
     assert (row["evaluations"], row["runs"], row["least"]) == (16, 2, 0.25) and row["share of its end"].startswith("0.354 ")
+
+
+def test_a_task_without_a_score_is_left_out_and_a_longer_run_may_be_missing() -> None:
+    def lines_of(task: str, longer: bool) -> list[dict[str, Any]]:
+        runs = [*evaluations("policy", [4.0, 3.0]), *evaluations("random", [2.0]), *(evaluations("evolve", [2.0, 8.0], 0, 256) if longer else [])]
+        return [line | {"task": task} for line in ({"row": "task", "eager us": 1.0}, {"row": "again", "again us": 1.0}, *runs)]
+
+    unscored = "level2_36_ConvTranspose2d_Min_Sum_GELU_Add"
+    lines = [*lines_of("t", True), *lines_of("u", False), *lines_of("w", True), *lines_of(unscored, True)]
+    lines.append({"row": "failure", "task": "w", "reason": "no score: the original differs from itself"})
+    rows = list(probed_table.tables(lines, "x", ["policy", "random"]))
+    assert rows[-1]["tasks"] == 2 and set(rows[-1]["left out"]) == {unscored, "w"} <= set(rows[-1]["left out"])
+    [last] = [row for row in rows if row.get("table") == "x-gains" and row["evaluations"] == 16]
+    assert last["over evolve's longer run (1 tasks)"].startswith("0.500 ") and last["over random"].startswith("2.000 ")
+    both = [row for row in probed_table.tables(lines_of("t", True), "x", ["policy", "evolve"]) if row.get("table") == "x-tasks"]
+    assert both[0]["evolve, best of 16"] == "1.00"  # the beginning of the longer run, which came to the end of the space
+
+
+def test_what_the_verifier_said_of_the_bests() -> None:
+    runs = evaluations("policy", [2.0, 4.0]) + evaluations("random", [1.0])
+    for number, line in enumerate(line for line in runs if line["row"] == "evaluation"):
+        line["recipe"] = f"r{number}"
+    said = [{"row": "verdict", "task": "t", "recipe": "r0", "refused": "stale"}, {"row": "verdict", "task": "t", "recipe": "r1", "refused": ""}]
+    rows = list(probed_table.verdicts([*runs, *said], ["t"], "x"))
+    by = {(row["search"], row["best after"]): row for row in rows if row.get("table") == "x-verdicts"}
+    assert (by["policy", 1]["refused"], by["policy", 16]["passed"], ("random", 1) in by) == (1, 1, False)
+    assert [row["reason"] for row in rows if row.get("table") == "x-refused"] == ["stale"] and rows[-1]["asked"] == 2

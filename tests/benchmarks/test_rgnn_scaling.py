@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import torch
 
-from benchmarks.rgnn import scaling
+from benchmarks.rgnn import scaling, shares
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -29,52 +29,61 @@ def test_efficiency_is_the_time_of_one_gpu_over_gpus_times_theirs() -> None:
     assert heights[0] == heights[1] < heights[2]  # 100 %, 100 %, 62.5 %
 
 
-def test_fewer_gpus_have_time_left_and_never_more_than_half() -> None:
-    now = time.time()
-    assert scaling.until(now + 68, 2) == now + 68 - 2 * scaling.LATER
-    assert abs(scaling.until(now + 20, 2) - (now + 10)) < 1
-    assert scaling.until(now + 5, 0) == now + 5
+def test_what_messages_and_other_kernels_share_of_the_time() -> None:
+    messages = shares.joined([(5.0, 9.0), (0.0, 2.0), (1.0, 3.0)])
+    assert messages == [(0.0, 3.0), (5.0, 9.0)]
+    assert shares.total(shares.common_to(messages, [(2.0, 6.0), (8.0, 8.5)])) == 1.0 + 1.0 + 0.5
 
 
-def test_a_graph_beyond_one_card_is_as_large_as_the_cards_hold() -> None:
-    assert scaling.fitting(free=int(141e9), peak=int(282e9 * scaling.TRIED)) == pytest.approx(scaling.HELD / 2)
-    assert scaling.fitting(free=int(141e9), peak=int(14e9 * scaling.TRIED)) == 1.0
+def test_values_are_known_from_numbers_alone_and_differ() -> None:
+    rows = shares.values(5, 4005, 0, torch.device("cpu"))
+    assert torch.equal(rows[100:200], shares.values_of(torch.arange(105, 205), 0))
+    assert rows.abs().max() <= 1 and abs(float(rows.mean())) < 0.01 and 0.3 < float(rows.var()) < 0.37
+    assert torch.corrcoef(rows[:, :8].T).fill_diagonal_(0).abs().max() < 0.1
+    assert torch.unique(rows, dim=0).shape == rows.shape
 
 
 def test_one_process_says_why_a_cell_failed(tmp_path: Path) -> None:
-    said = [scaling.first_to_fail(str(tmp_path / "store"), "beyond", layer) for layer in ("rgcn", "rgcn", "hgt")]
+    said = [scaling.first_to_fail(str(tmp_path / "store"), cell) for cell in ("beyond:rgcn", "beyond:rgcn", "am:hgt")]
     assert said == [True, False, True]
 
 
-@pytest.mark.slow
-def test_a_cell_that_fails_is_a_row_and_the_rest_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second cell ends the second of two processes; the third hangs until the seconds are over."""
+def test_a_cell_that_fails_or_hangs_is_a_row_and_the_rest_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second cell ends the second of two processes, `beyond` does so until it takes less, and the fifth hangs."""
     text = """import json, sys, time
-out, rank, cells = sys.argv[1:]
+out, rank, store, cells = sys.argv[1:]
 for cell in cells.split(","):
-    graph, layer = cell.split(":")
-    if layer == "b" and rank == "1": sys.exit(1)
-    if layer in "bc": time.sleep(60)
-    if rank == "0": open(out + "/rows.jsonl", "a").write(json.dumps(dict(graph=graph, layer=layer, gpus=2, when=time.time(), step_ms=1.0)) + "\\n")
+    open(store + "-now", "w").write(cell)
+    if cell in ("g:b", "beyond:rgcn") and rank == "1": sys.exit(1)
+    if cell in ("g:b", "beyond:rgcn", "g:c"): time.sleep(60)
+    if rank == "0": open(out + "/rows.jsonl", "a").write(json.dumps(dict(cell=cell, gpus=2, when=time.time(), peak_gb=1.0)) + "\\n")
 """
 
-    def processes(options: Any, gpus: int, cells: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
-        return (subprocess.Popen([sys.executable, "-c", text, str(tmp_path), str(rank), ",".join(cells)]) for rank in range(gpus))
+    def processes(options: Any, store: Path, cells: Sequence[str], peers: bool) -> list[subprocess.Popen[bytes]]:
+        return [subprocess.Popen([sys.executable, "-c", text, str(tmp_path), str(rank), str(store), ",".join(cells)]) for rank in range(2)]
 
     monkeypatch.setattr(scaling, "processes", processes)
-    done = scaling.one_count(SimpleNamespace(out=tmp_path), 2, ["g:a", "g:b", "g:c"], time.time() + 4)  # type: ignore[arg-type]
-    assert done == ["g:a"]
+    options = SimpleNamespace(out=tmp_path, gpus=2, cells="check,g:a,g:b,beyond:rgcn,g:c,g:d", cell_seconds=1.5)
+    assert not scaling.run(options, time.time() + 30)  # type: ignore[arg-type]
     rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
-    assert [(row["layer"], "note" in row) for row in rows] == [("a", False), ("b", True)]
+    seen = [(row["cell"], row.get("note", "")) for row in rows]
+    assert [(cell, bool(note)) for cell, note in seen] == [
+        ("check", False), ("g:a", False), ("g:b", True), ("beyond:rgcn", True), (f"beyond:rgcn:{scaling.LESS}", False), ("g:c", True), ("g:d", False),
+    ]  # fmt: skip
+    assert seen[2][1] == "a process ended" and "nothing after" in seen[5][1]
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("more", [[], ["--one-card"]])
 @pytest.mark.skipif(not torch.distributed.is_gloo_available(), reason="needs gloo")
-def test_a_dry_run_of_two_processes(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "benchmarks.rgnn.scaling", "--dry", "--gpus", "2", "--graphs", "am", "--models", "rgcn,hgt"]
-    command += ["--out", str(tmp_path)]
+def test_a_dry_run_of_two_processes(tmp_path: Path, more: list[str]) -> None:
+    command = [sys.executable, "-m", "benchmarks.rgnn.scaling", "--dry", "--cells", "check,am:rgcn,am:hgt,beyond:rgcn", "--seconds", "400"]
+    command += ["--cell-seconds", "200", "--out", str(tmp_path), *more]
     subprocess.run(command, check=True, timeout=500, cwd=ROOT, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
     rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
-    assert [(row["graph"], row["gpus"]) for row in rows] == [("am", 2), ("am", 2), ("beyond", 2), ("am", 1), ("am", 1)]
-    assert all(row["error"] < 1e-5 for row in rows if row["graph"] == "am")
+    programs = [(1, "one GPU"), (2, "rows first"), (2, "two runs")]
+    wanted = [("check", 2, None), *(("am", *program) for _ in range(2) for program in programs), ("beyond", *programs[1]), ("beyond", *programs[0])]
+    assert [(row["graph"], row["gpus"], row.get("program")) for row in rows] == wanted
+    assert rows[0]["right"] and all(row["error"] < 1e-5 for row in rows if row["gpus"] == 2 and row["graph"] != "check")
+    assert rows[-2]["gradient_error"] < 1e-5
     assert (tmp_path / "scaling.svg").read_text().startswith("<svg")

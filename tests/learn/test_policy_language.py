@@ -14,6 +14,7 @@ from warpwright import domains
 from warpwright.base import Action, Candidate, Record, Source
 from warpwright.errors import UsageError
 from warpwright.learn.policy import language
+from warpwright.server.verbs import Verbs
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "linear_sum_task.py"
 
@@ -60,6 +61,23 @@ def test_answers_are_paid_by_several_evaluators_in_turn(records: list[Record], m
     paid = language.evaluated([task], [("a:1", "secret"), ("b:2", "other")], "cuda")
     assert [paid(task.name, "four") for _ in range(4)] == [4.0, 0.0, 4.0, 0.0]
     assert [(one.where.task, one.where.server, one.where.token) for one in made] == [(str(EXAMPLE), "a:1", "secret"), (str(EXAMPLE), "b:2", "other")]
+
+
+def test_evaluators_on_a_cluster_pay_and_what_is_no_program_is_not_sent(records: list[Record]) -> None:
+    asked: list[dict[str, Any]] = []
+
+    class Stub(Verbs):
+        def ask(self, **fields: Any) -> dict[str, Any]:
+            asked.append(fields)
+            status = "ok" if "fast" in fields["candidate"]["text"] else "wrong"
+            return {"status": status, "verdict": "", "feedback": "", "speedup": {"best": 3.0, "eager": 3.0}}
+
+    [task] = language.tasks_of(records)
+    paid = language.over(Stub(), [task], "cuda")
+    assert [paid(task.name, text) for text in ("fast", "slow", " ")] == [3.0, 0.0, 0.0] and len(asked) == 2
+    assert asked[0] | {"candidate": None} == {
+        "verb": "evaluate", "task": str(EXAMPLE), "candidate": None, "device": "cuda", "baselines": ["eager"]
+    }  # fmt: skip
 
 
 def test_a_tiny_model_trains_merges_and_loads(records: list[Record], tmp_path: Path) -> None:

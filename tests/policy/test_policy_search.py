@@ -39,6 +39,7 @@ class Guessing:
     strange: Sequence[str] = ()
     spreads: list[Spread | None] = field(default_factory=list)
     written: list[Recipe] = field(default_factory=list)
+    words: Sequence[str] = ()
 
     def unread(self, words: Iterable[str]) -> list[str]:
         return [word for word in words if word in self.strange]
@@ -91,6 +92,18 @@ def test_a_program_that_it_cannot_read_is_the_ladders() -> None:
         assert proposer.send(records) and strange[0] in search.note and "ladder" in search.note
     search = PolicySearch(Guessing(strange=["mean"]))  # type: ignore[arg-type]
     assert next(search(SPACE, Random(0), 4)) == [()] and not search.note
+
+
+def test_for_a_word_that_it_never_read_one_of_its_kind_stands() -> None:
+    space = replace(
+        SPACE, words=lambda ir: ("roll", "e20", "axes9", "tile", "sum"), stand_ins=lambda ir: {"roll": ("copy", "add"), "axes9": (), "sum": ("tile",)}
+    )
+    assert Asking(space, read=("add", "e20", "tile", "sum")).program == ("add", "e20", "tile", "sum")  # what it has read stays
+    assert Asking(space).program == ("roll", "e20", "axes9", "tile", "sum")  # nobody is asked
+    assert Asking(space, read=("e20", "tile")).program == ("roll", "e20", "tile", "tile")  # nothing of its kind: unread
+    assert Asking(replace(space, stand_ins=None), read=("e20",)).program == ("roll", "e20", "axes9", "tile", "sum")
+    search = PolicySearch(Guessing(words=("add", "e20", "tile", "sum"), strange=["roll", "axes9"]))  # type: ignore[arg-type]
+    assert next(search(space, Random(0), 4)) == [()] and not search.note
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -66,7 +67,7 @@ def test_a_second_process_that_does_not_come_up_says_nothing_of_the_candidate(fa
 
     monkeypatch.setattr(second_process, "Worker", worker)
     baseline = SimpleNamespace(seconds=1.0, candidate=SimpleNamespace(source=None))
-    trusted: Any = SimpleNamespace(second={}, baselines={"eager": baseline}, aside=[])
+    trusted: Any = SimpleNamespace(second={}, second_worker=None, baselines={"eager": baseline}, aside=[])
     bench: Any = SimpleNamespace(left=100.0, place=None, limits=None, firm=True)
     assert second_process.build(bench, trusted, "eager") is None and second_process.build(bench, trusted, "eager") is None
     assert len(asked) == 1  # nor is it tried again for the next candidate
@@ -81,15 +82,31 @@ def test_no_second_process_is_begun_that_would_take_what_is_left() -> None:
     assert not trusted.second
 
 
-def test_only_one_second_process_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a GPU each holds memory that a candidate may need."""
-    closed = []
-    kept: Any = SimpleNamespace(worker=SimpleNamespace(close=lambda: closed.append("eager"), alive=True))
-    monkeypatch.setattr(second_process, "Worker", lambda *_: (_ for _ in ()).throw(WorkerDied("it ended")))
+def test_one_second_process_holds_every_baseline_that_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU each process holds memory that a candidate may need."""
+    started, built, closed = [], [], []
+
+    def worker(*_: Any) -> Any:
+        started.append(1)
+        return SimpleNamespace(alive=True, until=0.0, close=lambda: closed.append(1))
+
+    def build(judge: Any, worker: Any, name: str, source: Any) -> tuple[None, None]:
+        built.append(name)
+        return None, None
+
+    monkeypatch.setattr(second_process, "Worker", worker)
+    monkeypatch.setattr("warpwright.verifier.verify.build", build)
+    monkeypatch.setattr(second_process, "take", lambda trusted, worker, name: trusted.second.update({name: SimpleNamespace(worker=worker)}))
     baseline = SimpleNamespace(seconds=1.0, candidate=SimpleNamespace(source=None))
-    baselines = {"eager": baseline, "compile": baseline}
-    trusted: Any = SimpleNamespace(second={"eager": kept, "cuda_graph": None}, baselines=baselines, aside=[kept.worker])
-    bench: Any = SimpleNamespace(left=100.0, place=None, limits=None, firm=True)
-    assert second_process.build(bench, trusted, "eager") is kept and not closed
-    assert second_process.build(bench, trusted, "compile") is None
-    assert closed == ["eager"] and trusted.second == {"compile": None} and not trusted.aside
+    trusted: Any = SimpleNamespace(second={}, second_worker=None, judge=None, baselines={"eager": baseline, "compile": baseline}, aside=[])
+    bench: Any = SimpleNamespace(left=100.0, place=None, limits=None, firm=True, building=lambda source: contextlib.nullcontext())
+    one, other, again = (second_process.build(bench, trusted, name) for name in ("eager", "compile", "eager"))
+    assert one is not None and one is again and other is not None and one.worker is other.worker
+    assert (len(started), built, closed, len(trusted.aside)) == (1, ["eager", "compile"], [], 1)
+
+
+def test_what_was_timed_beside_both_processes_is_not_found_again() -> None:
+    bench: Any = SimpleNamespace(left=100.0, has_free_cores=True, firm=False, place="cuda:0")
+    for name, wanted in (("eager", False), ("compile", True)):
+        found = replace(measured(1.2), conditions={"regime": "single", "second_process": name})
+        assert second_process.wanted(bench, found) is wanted

@@ -18,6 +18,7 @@ from fake_programs import Fake, Machine
 from warpwright import run
 from warpwright.base import Build, Candidate, Source, Verdict
 from warpwright.targets import building, trusted
+from warpwright.timing.overhead import Overhead
 from warpwright.workers import environment, sandbox
 from warpwright.workers.limits import Limits
 
@@ -90,7 +91,7 @@ def of_speeds(single: float, stream: float, both: bool) -> Any:
     eager: Any = Fake("eager", machine, 1e-3)
     verdict = Verdict(True, "ok")
     baseline = Eager(Candidate(Source("python", (("a.py", ""),)), "cpu"), Build(True), verdict, eager)
-    judge: Any = SimpleNamespace(fresh=lambda: next(inputs), worker=SimpleNamespace(alive=True))
+    judge: Any = SimpleNamespace(fresh=lambda: next(inputs), worker=SimpleNamespace(alive=True), device="cpu")
     made = trusted.Trusted(judge, {"eager": baseline}, ready=True, both=both, calls=5)
     programs = (Fake("new", machine, 1e-3 / speedup) for speedup in (single, stream))
     return made.compare(*programs, 0.5, Random(1), check_share=0.0)
@@ -129,5 +130,5 @@ def test_a_turn_has_as_many_calls_as_fill_it_back_to_back(seconds: float, calls:
     made: list[float] = []
     times = iter([5 * seconds, seconds])  # the first turn of a form may be slow
     program = SimpleNamespace(prepare=lambda inputs, place: made.append(place), go=lambda: next(times))
-    known: Any = SimpleNamespace(calls=42, overhead=0.0, judge=SimpleNamespace(fresh=lambda: None), timed=lambda regime: [program])
+    known: Any = SimpleNamespace(calls=42, overhead=Overhead.constant(0.0), judge=SimpleNamespace(fresh=lambda: None), timed=lambda regime: [program])
     assert building._filled(SimpleNamespace(place="cuda:0"), known, Random(1)) == calls and len(made) == 2  # type: ignore[arg-type]

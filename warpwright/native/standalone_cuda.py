@@ -43,6 +43,14 @@ class _LaunchConfig(_c.Structure):
     )  # fmt: skip
 
 
+def _plain_empty(sizes, strides, kind):
+    return torch.empty_strided(sizes, strides, dtype=kind, device="cuda")
+
+
+_fresh = getattr(getattr(getattr(torch._C, "_dynamo", None), "guards", None), "_empty_strided_cuda", _plain_empty)
+"""A new tensor on the current GPU, by torch's own short way where it has one."""
+
+
 class _CudaKernels:
     """The kernels of a CUDA text. They are built at the first call, for the GPU that the call is on, and kept on disk."""
 
@@ -50,6 +58,7 @@ class _CudaKernels:
         """`shapes`: how many pointers each kernel takes, how many blocks it has, and how many threads a block."""
         self.text, self.shapes, self.lock = text, shapes, _threads.Lock()
         self.devices = {}  # index of a GPU -> its launchers by name; None where they could not be built
+        self.contexts = {}  # index of a GPU -> the context that they belong to
 
     def usable(self, tensor):
         """Are there kernels for the GPU that the tensor lies on?"""
@@ -73,9 +82,32 @@ class _CudaKernels:
             pack(room, 0, *pointers)
             config.stream = torch._C._cuda_getCurrentRawStream(index)
             failed = self.driver.cuLaunchKernelEx(at, kernel, places, None)
+            if failed == 201 and not self.driver.cuCtxSetCurrent(self.contexts[index]):  # a thread that has not used this GPU yet
+                failed = self.driver.cuLaunchKernelEx(at, kernel, places, None)
         if failed:
             raise RuntimeError(f"launching {name} failed: {self.reason(failed)}")
         return None
+
+    # --- for whoever launches several at once ---
+
+    @staticmethod
+    def current(tensor):
+        """Return the index of the GPU that the tensor lies on, where that is the current one; else -1."""
+        index = tensor.get_device()
+        return index if index >= 0 and index == torch._C._cuda_getDevice() else -1
+
+    @staticmethod
+    def stream(index):
+        """Return the current stream of a GPU."""
+        return torch._C._cuda_getCurrentRawStream(index)
+
+    fresh = staticmethod(_fresh)
+
+    def handles(self, index):
+        """Return the driver's functions for a table of launches with their context, and of each kernel its handle, blocks and threads."""
+        functions = [_c.cast(getattr(self.driver, name), _c.c_void_p).value for name in ("cuLaunchKernel", "cuMemsetD8Async", "cuCtxSetCurrent")]
+        kernels = {name: (kernel, *self.shapes[name][1:]) for name, (kernel, *_) in self.devices[index].items()}
+        return [*functions, self.contexts[index].value], kernels
 
     @staticmethod
     def aligned(*tensors):
@@ -106,7 +138,7 @@ class _CudaKernels:
             return None
         found = {}
         with torch.cuda.device(device):
-            module = _c.c_void_p()
+            module, self.contexts[device.index] = _c.c_void_p(), self.context(device.index)
             failed = self.driver.cuModuleLoadData(_c.byref(module), code)
             for name, (count, grid, block) in self.shapes.items():
                 kernel, room = _c.c_void_p(), (_c.c_uint64 * count)()
@@ -118,6 +150,16 @@ class _CudaKernels:
             _warn.warn(f"the fused kernels run as plain torch calls, which is slower: {self.reason(failed)}", RuntimeWarning, stacklevel=2)
             return None
         return found
+
+    def context(self, index):
+        """Return torch's context of a GPU, which becomes this thread's where it has none: torch sets it at a thread's first call."""
+        context, place = _c.c_void_p(), _c.c_int()
+        self.driver.cuCtxGetCurrent(_c.byref(context))
+        if not context.value:
+            self.driver.cuDeviceGet(_c.byref(place), index)
+            self.driver.cuDevicePrimaryCtxRetain(_c.byref(context), place)
+            self.driver.cuCtxSetCurrent(context)
+        return context
 
     def machine_code(self, arch):
         """Return the kernels' machine code, from disk if an earlier run built it. RuntimeError without a compiler."""

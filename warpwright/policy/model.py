@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
@@ -105,9 +105,15 @@ class Policy:
             (folder / PRIOR).write_text(json.dumps(asdict(self.prior), indent=1) + "\n")
         (folder / NOTES).write_text(json.dumps(asdict(self.notes), indent=1) + "\n")
 
+    @property
+    def words(self) -> Collection[str]:
+        """All words that it knows."""
+        vocabulary: dict[str, int] = self.tokenizer.get_vocab()
+        return vocabulary
+
     def unread(self, words: Iterable[str]) -> list[str]:
         """Return which of some words are not in the vocabulary, each once."""
-        known = self.tokenizer.get_vocab()
+        known = self.words
         return [word for word in dict.fromkeys(words) if word not in known]
 
     def write(

@@ -1,12 +1,13 @@
 """`--search policy`: the model proposes recipes, and is shown two of the answers so far in each prompt. What it cannot do is drawn at random.
 
-Every recipe that the model writes is legal (`writing.py`) and new. Where it finds none, a random walk stands in. A program that has operators which
-the model never read, or techniques of which it knows less than half, is the ladder's.
+Every recipe that the model writes is legal (`writing.py`) and new. Where it finds none, a random walk stands in. For an operator that the model never
+read one of its kind stands, as the space says (`Space.stand_ins`). A program for a word of which none stands, or of whose techniques it knows less
+than half, is the ladder's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -43,7 +44,7 @@ class PolicySearch:
 
     def __call__(self, space: Space[Any], rng: Random, batch: int) -> Proposer:
         """Propose the original, then what the model writes, for ever."""
-        asking = Asking(space, self.may_end, prior=self.policy.prior)
+        asking = Asking(space, self.may_end, prior=self.policy.prior, read=self.policy.words)
         unread = self._unread(asking)
         if unread:
             self.note = f"the policy never read {', '.join(unread)}: the ladder searched in its place"
@@ -75,8 +76,10 @@ class PolicySearch:
 class Asking:
     """A space as the policy is asked about it."""
 
-    def __init__(self, space: Space[Any], may_end: MayEnd = anywhere, later: Iterable[str] = (), prior: Prior = NOTHING) -> None:
-        """`later`: places of actions that are legal after others only."""
+    def __init__(
+        self, space: Space[Any], may_end: MayEnd = anywhere, later: Iterable[str] = (), prior: Prior = NOTHING, read: Collection[str] = ()
+    ) -> None:  # fmt: skip
+        """`later`: places of actions that are legal after others only. `read`: the words of the policy that is asked, which stand for others."""
         self.moves, self.places = Moves(space), Places()
         first = space.actions(space.start)
         self.techniques = tuple(dict.fromkeys(action.technique for action in first))
@@ -84,7 +87,7 @@ class Asking:
         sites = sorted({*(action.at for action in first), *later} - {""})
         for name in [*(word[1:] for word in raw if word[1:] in sites and word[0] == "@"), *sites]:
             self.places.word(name)
-        self.program = self.places.program(raw)
+        self.program = _known(self.places.program(raw), read, space)
         self.writing = Writing(self.moves, self.places, may_end)
         self.choice = Choice(self.moves, prior, may_end)
         self.promises = Promises(self.writing) if space.estimate is not None else None
@@ -102,3 +105,10 @@ class Asking:
         said = (((*self.places.recipe(recipe), END), speedup) for recipe, speedup in known.items() if recipe)
         found = spread(said, promises=self.promises if promised else None)
         return replace(found, costs=self.choice.costs(known)) if found and promised and self.promises else found
+
+
+def _known(program: Sequence[str], read: Collection[str], space: Space[Any]) -> tuple[str, ...]:
+    """Return a program's words, for each that is not in `read` what stands for it; as it is where none does."""
+    others = space.stand_ins(space.start) if space.stand_ins is not None and read and not all(word in read for word in program) else {}
+    kept = [(word, [one for one in others.get(word, ()) if one in read]) for word in program]
+    return tuple(those[0] if those and word not in read else word for word, those in kept if word in read or those or others.get(word) != ())

@@ -3,13 +3,20 @@
     log(speed-up) = log(estimate of the original / estimate of the recipe) + sum of the weights of the recipe's techniques
 
 The weights begin at 0, or at what other programs taught (`Prior`, learned by `learn/policy/priors.py`), and are learned by recursive least squares,
-one record after another: where the cost model thinks too well of a technique on this program, recipes with it come later. A recipe that did not pass
-teaches nothing: whether it errs too much often hangs on one other action.
+one record after another: where the cost model thinks too well of a technique on this program, recipes with it come later.
+
+A recipe that did not pass teaches the weights nothing, but who is to blame: those of its techniques that stand in no recipe that passed share it, all
+of them where there is none such. What is hoped of a recipe is weighed with its chance to pass,
+
+    product over its techniques of (recipes with it that passed + 1) / (those + its part of the blame + 1)
+
+so that of a technique that the verifier refuses on this program two or three recipes are tried, not sixteen.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -62,12 +69,16 @@ class Costs:
         self.moves, self.prior, self.told = moves, prior, told
         self._weights: dict[str, float] = {}
         self._covariance: dict[str, dict[str, float]] = {}
+        self._passed: Counter[str] = Counter()
+        """Technique -> recipes with it that passed."""
+        self._failed: list[list[str]] = []
+        """Techniques of each recipe that did not pass."""
         for recipe, speedup in (known or {}).items():
             self.learn(recipe, speedup)
 
     def factor(self, technique: str) -> float:
-        """Return how many times as fast a program with a technique is as the cost model says."""
-        return math.exp(self._weight(technique))
+        """Return how many times as fast a program with a technique is as the cost model says, weighed with its chance to pass."""
+        return math.exp(self._weight(technique)) * self._passes(technique)
 
     def gain(self, recipe: Recipe) -> float:
         """Return the log of the speed-up that is expected; -inf for a recipe without an estimate."""
@@ -80,16 +91,24 @@ class Costs:
         """Return the log of the speed-up that a recipe may have: what is expected and OPTIMISM deviations more, so that the unknown is tried."""
         names = _techniques(recipe)
         shared = sum(self._shared(one, other) for one in names for other in names)
-        return self.gain(recipe) + OPTIMISM * math.sqrt(max(0.0, shared) + self.prior.noise)
+        return self.gain(recipe) + OPTIMISM * math.sqrt(max(0.0, shared) + self.prior.noise) + math.log(self.chance(recipe))
+
+    def chance(self, recipe: Recipe) -> float:
+        """Return how likely a recipe is to pass, by those of its techniques that failed on this program; 1 where nothing failed."""
+        return math.prod(map(self._passes, _techniques(recipe)))
 
     def best(self, recipes: Sequence[Recipe]) -> Recipe:
-        """Return the recipe of which most is expected; of equals, and where nothing is estimated, the first."""
-        return max(recipes, key=self.gain)
+        """Return the recipe of which most is expected, weighed with its chance to pass; of equals, and where nothing is estimated, the first."""
+        return max(recipes, key=lambda recipe: self.gain(recipe) + math.log(self.chance(recipe)))
 
     def learn(self, recipe: Recipe, speedup: float) -> None:
         """Take in what was measured of a recipe; 0 for one that did not pass."""
         expected, names = self.gain(recipe), _techniques(recipe)
-        if speedup <= 0 or not names or math.isinf(expected):
+        if speedup <= 0:
+            self._failed += [names] if names else []
+            return
+        self._passed.update(names)
+        if not names or math.isinf(expected):
             return
         for name in names:
             self._weights.setdefault(name, self.prior.mean(name))
@@ -101,6 +120,14 @@ class Costs:
             self._weights[one] += shared[one] / scale * error
             for other in shared:
                 row[other] = row.get(other, 0.0) - shared[one] * shared[other] / scale
+
+    def _passes(self, technique: str) -> float:
+        """Return how likely a technique is not to be what a recipe fails by."""
+        blame = 0.0
+        for names in self._failed:
+            suspects = [name for name in names if not self._passed[name]] or names
+            blame += (technique in suspects) / len(suspects)
+        return (self._passed[technique] + 1) / (self._passed[technique] + blame + 1)
 
     def _weight(self, technique: str) -> float:
         return self._weights[technique] if technique in self._weights else self.prior.mean(technique)

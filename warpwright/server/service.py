@@ -20,7 +20,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from warpwright.archive import Archive
 from warpwright.base import Candidate, Measurement, Record, Task, from_json, is_baseline, to_json
@@ -51,6 +51,14 @@ LaneKey = tuple[str, str, Settings]
 OpenLane = Callable[[Task, Settings, Path], Asked]
 
 
+class Keeping(Protocol):
+    """Whoever is given every record, such as an archive."""
+
+    def add(self, record: Record) -> None:
+        """Keep a record."""
+        ...
+
+
 class Session(Verbs):
     """One client's view: its jobs, and its archive. `key` opens it again later, also after a restart of the service."""
 
@@ -79,7 +87,7 @@ class Service:
     """Evaluates for many: a queue in front of lanes. Close it, or use it with `with`."""
 
     def __init__(
-        self, folder: str | Path, jobs: int = 1, lanes: int = 4, archive: Archive | None = None, tasks: Sequence[str | Path] = (),
+        self, folder: str | Path, jobs: int = 1, lanes: int = 4, archive: Keeping | None = None, tasks: Sequence[str | Path] = (),
         open_lane: OpenLane = Lane,
     ) -> None:  # fmt: skip
         """`jobs`: how many run at once, each on another task. `lanes`: how many tasks stay warm. `archive`: the owner's own, which gets every record.

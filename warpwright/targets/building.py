@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from warpwright.base import BASELINE, Candidate, Source, Task, Verdict
-from warpwright.errors import OutOfTime, RooflineError, TrustedFailed, WorkerError
-from warpwright.targets import roof
+from warpwright.errors import JudgeFailed, OutOfTime, RooflineError, TrustedFailed, WorkerError
+from warpwright.targets import roof, second_process
 from warpwright.targets.beside import GLANCE_SECONDS, Beside
 from warpwright.targets.trusted import AUTOTUNING, ORIGINAL, Baseline, Trusted, TrustedProgram, Workbench, trust
 from warpwright.timing import measure, rates, roofline
@@ -198,7 +198,7 @@ def _build_baselines(bench: Workbench, trusted: Trusted, meanwhile: Meanwhile) -
     first = [item for item in ordered if item[0] not in aside and item not in last]
     tried: dict[str, Worker] = {}
     _build_together(bench, trusted, first, tried)
-    if aside and bench.begins_ahead:
+    if aside and (bench.begins_ahead or bench.resident):
         _measure_peaks(bench, trusted)
     for name, one in aside.items():
         _end_aside(bench, trusted, name, one, meanwhile)
@@ -259,8 +259,8 @@ def _ended(bench: Workbench, baseline: Baseline, seconds: float, what: str = "re
 class _Aside:
     """A baseline that is compiled in a worker of its own."""
 
-    building: Beside[tuple[Worker, Verdict | None]]
-    """Gives the worker, and the rejection if the build failed."""
+    building: Beside[tuple[Worker, Verdict | None, Worker | None]]
+    """Gives the worker, and the rejection if the build failed; and a second process that has built it, too."""
     seconds: float
     """What it may take."""
 
@@ -285,8 +285,9 @@ def _begin_aside(bench: Workbench, trusted: Trusted, ready: Mapping[str, Beside[
 
 def _compile_aside(
     bench: Workbench, trusted: Trusted, name: str, baseline: Baseline, seconds: float, ready: Beside[Worker] | None
-) -> tuple[Worker, Verdict | None]:
+) -> tuple[Worker, Verdict | None, Worker | None]:
     began = time.monotonic()
+    second = Beside(partial(_come_up_second, bench, trusted), f"second process of {name}") if bench.resident else None
     worker = _worker_for(bench, ready)
     trusted.aside.append(worker)
     if not trusted.judge.worker.alive:
@@ -297,7 +298,32 @@ def _compile_aside(
             baseline.build, rejected = verify.build(trusted.judge, worker, name, baseline.candidate.source)
     finally:
         baseline.seconds = time.monotonic() - began
-    return worker, rejected
+    return worker, rejected, _built_twice(trusted, second, name, baseline, rejected) if second is not None else None
+
+
+def _come_up_second(bench: Workbench, trusted: Trusted) -> Worker:
+    """Have the second process come up, with the compiler's modules, beside the compilation in the first: what that finds out is kept on the disk."""
+    worker = Worker("baseline", bench.place, bench.limits)
+    device_yield.living.discard(worker)
+    trusted.aside.append(worker)
+    if not trusted.judge.worker.alive:
+        worker.close()
+    worker.greet()
+    worker.request("load", LOAD_SECONDS, modules=list(COMPILERS_MODULES))
+    return worker
+
+
+def _built_twice(trusted: Trusted, coming: Beside[Worker], name: str, baseline: Baseline, rejected: Verdict | None) -> Worker | None:
+    """Return the second process with a compiled baseline built in it; None where that fails: then it is built when it is asked for."""
+    with suppress(WorkerError, JudgeFailed):
+        worker = coming.result()
+        worker.thread = threading.get_ident()
+        if rejected is None:
+            _, rejected = verify.build(trusted.judge, worker, name, baseline.candidate.source)
+        if rejected is None:
+            return worker
+        worker.close()
+    return None
 
 
 def _worker_for(bench: Workbench, ready: Beside[Worker] | None) -> Worker:
@@ -320,7 +346,7 @@ def _end_aside(bench: Workbench, trusted: Trusted, name: str, one: _Aside, meanw
     while not one.building.wait(GLANCE_SECONDS):
         if bench.hurries:
             meanwhile()
-    worker, rejected = one.building.result()
+    worker, rejected, second = one.building.result()
     began = time.monotonic()
     bench.tell(f"baseline {name}")
     if worker.alive:
@@ -336,6 +362,19 @@ def _end_aside(bench: Workbench, trusted: Trusted, name: str, one: _Aside, meanw
         baseline.verdict = rejected
         _ended(bench, baseline, one.seconds)
     baseline.seconds += time.monotonic() - began
+    if second is not None:
+        _take_second(trusted, second, name)
+
+
+def _take_second(trusted: Trusted, worker: Worker, name: str) -> None:
+    """Have the second process ready for the timing."""
+    if not trusted.baselines[name].right:
+        worker.close()
+        return
+    trusted.second_worker = worker
+    device_yield.living.add(worker)
+    with suppress(Rejected, WorkerError, JudgeFailed):  # then it is built when it is asked for
+        second_process.take(trusted, worker, name)
 
 
 def _slowness(source: Source) -> int:
@@ -436,7 +475,7 @@ def _time_baselines(bench: Workbench, trusted: Trusted, work: rates.Work, second
     with bench.lock.exclusive():
         bench.tell("timing the baselines")
         roof.find(bench, trusted, work)
-        trusted.overhead = timed.call_overhead(trusted.worker)
+        trusted.overhead = timed.overheads(trusted.worker)
         trusted.by_regime["single"] = trusted.compare(trusted.programs()[first], None, seconds, rng, check_share=0.0).baselines
         roof.doubt(bench, trusted)
         _time_streams(bench, trusted, first, seconds, rng)
@@ -454,6 +493,7 @@ def _time_streams(bench: Workbench, trusted: Trusted, first: str, seconds: float
             trusted.by_regime["stream"] = measure.compare(
                 programs[first], programs, trusted.judge.fresh, seconds=seconds, floor_seconds=trusted.floor,
                 overhead_seconds=trusted.overhead / trusted.calls, rng=rng, eligible=trusted.eligible, check_share=0.0,
+                sound=timed.sound(bench.place),
             ).baselines  # fmt: skip
         except (TrustedFailed, Rejected) as error:
             if not trusted.alive:
@@ -473,5 +513,5 @@ def _filled(bench: Workbench, trusted: Trusted, rng: random.Random) -> int:
         for _ in range(2):
             program.prepare(trusted.judge.fresh(), rng.random())
             quickest = min(quickest, program.go())
-    seconds = max(quickest - trusted.overhead / trusted.calls, 1e-6)
+    seconds = max(quickest - (trusted.overhead / trusted.calls).of(quickest), 1e-6)
     return max(trusted.calls, streamed.calls_of(trusted.judge, trusted.judge.fresh(), seconds, bench.place)[0])

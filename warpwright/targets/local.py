@@ -92,7 +92,7 @@ class LocalEvaluator:
         place = "cuda:0" if device == "cuda" else device
         folder = folder or native.cache_folder()
         limits = replace(limits or Limits(warm_up_seconds=measuring.warm_up_seconds), reads=taskfile.reads(task))
-        self._bench = Workbench(task, place, limits, lock or DeviceLock(place), folder, measuring.deadline, measuring.tell)
+        self._bench = Workbench(task, place, limits, lock or DeviceLock(place), folder, measuring.deadline, measuring.tell, measuring.resident)
         self._measuring = measuring
         self._random = random.Random(self._measuring.seed)
         self._trusted: Trusted | None = None

@@ -9,11 +9,12 @@ from warpwright.base import Measurement
 from warpwright.errors import WorkerError
 from warpwright.targets.trusted import Trusted
 from warpwright.timing import measure, regimes
+from warpwright.timing.overhead import Overhead
 from warpwright.verifier.judge_client import Judge
 from warpwright.verifier.ledger import hidden_work
 from warpwright.verifier.rejections import Rejected
 from warpwright.verifier.streamed import StreamedProgram
-from warpwright.verifier.timed import TimedProgram
+from warpwright.verifier.timed import TimedProgram, sound
 from warpwright.workers.sandbox import Worker
 
 NAMES = ("first", "second")
@@ -48,13 +49,13 @@ def _ways(trusted: Trusted, workers: Sequence[Worker]) -> dict[str, Sequence[Tim
     return ways
 
 
-def _timed(judge: Judge, programs: Sequence[TimedProgram], seconds: float, overhead: float, rng: random.Random) -> Measurement | None:
+def _timed(judge: Judge, programs: Sequence[TimedProgram], seconds: float, overhead: Overhead, rng: random.Random) -> Measurement | None:
     """Return the measurement in one regime; the second program, which is timed in a baseline's place, is checked at the end."""
     one, other = programs
     try:
         measurement = measure.compare(
             one, {NAMES[1]: other}, judge.fresh, seconds=seconds, floor_seconds=0.0, overhead_seconds=overhead, rng=rng, check_share=0.1,
-            hidden_inputs=judge.hidden if not isinstance(one, StreamedProgram) else None,
+            hidden_inputs=judge.hidden if not isinstance(one, StreamedProgram) else None, sound=sound(judge.device),
         )  # fmt: skip
         last = other.check()
     except (Rejected, measure.WrongDuringTiming, WorkerError):

@@ -5,6 +5,10 @@ all candidates of a session; if it is a slow one, each of them looks faster. On 
 slower in one process than in eight others, and once FASTER in seven runs. Most of that was the core (`verifier/timed.py`). What is left may be found
 in a small speed-up only, which is claimed where a second process gives it, too. On a CPU, of 39 single comparisons of a softmax of 0.6 ms with
 itself, in two pairs of processes, two were FASTER, by 1.09x and 1.11x: both of the same pair, whose ratios were all above 1.
+
+There is one such process, for every baseline that one is asked for of. A resident evaluator on a GPU has it come up with the first baselines, the
+compiled ones in it; from then on a candidate is timed beside both processes at once (`doubles.py`). Elsewhere it comes up when a small speed-up has
+been found, which is then found again beside it. (Begun so late it took 10 s of an answer on an H200.)
 """
 
 from __future__ import annotations
@@ -16,14 +20,14 @@ from dataclasses import replace
 
 from warpwright.base import Comparison, Measurement
 from warpwright.errors import JudgeFailed, TrustedFailed, WorkerError
+from warpwright.targets import doubles
 from warpwright.targets.trusted import Trusted, TrustedProgram, TrustedStream, Workbench
 from warpwright.timing import measure
 from warpwright.verifier import timed, verify
 from warpwright.verifier.rejections import Rejected
 from warpwright.workers.sandbox import Worker
 
-CONFIRM_BELOW = 1.25
-"""A larger speed-up is no difference between processes: 66 ratios of two processes, on one core in each pass, lay between 0.93 and 1.17."""
+CONFIRM_BELOW = doubles.ENOUGH
 
 SHARE = 0.5
 """Of the time of the first comparison."""
@@ -43,48 +47,51 @@ LEAST_SECONDS = 30.0
 
 def wanted(bench: Workbench, measurement: Measurement) -> bool:
     """Whether a speed-up has to be found beside a second process: on a GPU, where a call of microseconds is mostly the host's work, and on a CPU
-    where no budget runs out: a search has its programs to try."""
+    where no budget runs out: a search has its programs to try. Not if it was found beside both already."""
     host = bench.place == "cpu"
     there_is_time = not bench.firm or (bench.left > LEAST_SECONDS and not host)
     small = measurement.verdict == "FASTER" and measurement.speedup < CONFIRM_BELOW
-    return (bench.has_free_cores or host) and there_is_time and small
+    return (bench.has_free_cores or host) and there_is_time and small and not doubles.beside_a_second_process(measurement)
 
 
 def build(bench: Workbench, trusted: Trusted, name: str) -> TrustedProgram | None:
-    """Return a baseline in a process of its own, which is kept for the candidates to come; None if it did not come up."""
+    """Return a baseline in the second process, which is kept for the candidates to come; None if it did not come up there."""
     known = trusted.second.get(name)
     baseline = trusted.baselines[name]
     if name in trusted.second or (bench.firm and bench.left < TIMES_ITS_BUILD * baseline.seconds):
         return known if known is not None and known.worker.alive else None
-    _end_others(trusted, name)
     trusted.second[name] = None  # one that does not come up is not tried again for the next candidate
-    worker = None
+    worker: Worker | None = None
     try:
-        worker = Worker("baseline", bench.place, bench.limits)
+        worker = _process(bench, trusted)
         worker.until = time.monotonic() + max(BUILD_SHARE * bench.left, 0.0 if bench.firm else TIMES_ITS_BUILD * baseline.seconds + LEAST_BUILD)
-        trusted.aside.append(worker)
         with bench.building(baseline.candidate.source):
             _, rejected = verify.build(trusted.judge, worker, name, baseline.candidate.source)
         if rejected is None:
-            timed.load_timed_state(trusted.judge, worker, name)
-            trusted.second[name] = TrustedProgram(trusted.judge, worker, name)
+            take(trusted, worker, name)
     except (Rejected, WorkerError, JudgeFailed):
         pass  # a process of ours: it says nothing of the candidate
     finally:
         if worker is not None:
             worker.until = math.inf
-            if trusted.second[name] is None:
+            if not any(one is not None for one in trusted.second.values()):
                 worker.close()
     return trusted.second[name]
 
 
-def _end_others(trusted: Trusted, name: str) -> None:
-    """End the second processes of other baselines: on a GPU each holds half a gigabyte for as long as it lives, and its program's memory."""
-    for other in [other for other in trusted.second if other != name]:
-        program = trusted.second.pop(other)
-        if program is not None:
-            trusted.aside.remove(program.worker)
-            program.worker.close()
+def take(trusted: Trusted, worker: Worker, name: str) -> None:
+    """Have a baseline that was built in the second process ready to be timed there. Raises Rejected, and what a worker does."""
+    timed.load_timed_state(trusted.judge, worker, name)
+    trusted.second[name] = TrustedProgram(trusted.judge, worker, name)
+
+
+def _process(bench: Workbench, trusted: Trusted) -> Worker:
+    """Return the second process, a new one where there is none."""
+    worker = trusted.second_worker
+    if worker is None or not worker.alive:
+        worker = trusted.second_worker = Worker("baseline", bench.place, bench.limits)
+        trusted.aside.append(worker)
+    return worker
 
 
 def compared(
@@ -96,7 +103,7 @@ def compared(
     try:
         found = measure.compare(
             candidate, {name: beside}, trusted.judge.fresh, seconds=SHARE * seconds, floor_seconds=0.0, overhead_seconds=trusted.overhead / calls,
-            rng=rng,
+            rng=rng, sound=timed.sound(trusted.judge.device),
         )  # fmt: skip
     except TrustedFailed:
         return unconfirmed(measurement)

@@ -13,7 +13,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -22,9 +22,11 @@ from warpwright.base import Build, Candidate, Measurement, Scalar, Source, Task,
 from warpwright.deadline import Deadline
 from warpwright.errors import TrustedFailed, WorkerError
 from warpwright.space import Tell, silent
+from warpwright.targets import doubles
 from warpwright.targets.beside import END_SECONDS, Beside
 from warpwright.timing import measure, rates, regimes, roofline
 from warpwright.timing.device_lock import DeviceLock
+from warpwright.timing.overhead import Overhead
 from warpwright.verifier import streamed, timed, verify
 from warpwright.verifier.rejections import Rejected
 from warpwright.workers.device_yield import yielding
@@ -58,6 +60,8 @@ class Workbench:
     """Where measured peaks are kept."""
     deadline: Deadline | None = None
     tell: Tell = silent
+    resident: bool = False
+    """Will more candidates come? Then processes are held ready for them."""
     failures: Counter[str] = field(default_factory=Counter)
     """How often a case of each distribution has cost a judge its device."""
 
@@ -158,9 +162,11 @@ class Trusted:
     worker: Worker | None = None
     """That of the baselines, once they are built."""
     aside: list[Worker] = field(default_factory=list)
-    """Those of baselines that are compiled beside the rest, one each, and those of `second`."""
+    """Those of baselines that are compiled beside the rest, one each, and `second_worker`."""
     second: dict[str, TrustedProgram | None] = field(default_factory=dict)
-    """Baselines in another process, each in one of its own (`second_process.py`)."""
+    """Baselines in a second process (`second_process.py`); None for one that could not be built there."""
+    second_worker: Worker | None = None
+    """That process."""
     compiling: list[Beside[Any]] = field(default_factory=list)
     """What compiles there."""
     begun: Mapping[str, Any] | None = None
@@ -170,7 +176,7 @@ class Trusted:
     ready: bool = False
     """Are the baselines built, verified and timed?"""
     unscored: str = ""
-    overhead: float = 0.0
+    overhead: Overhead = field(default_factory=lambda: Overhead.constant(0.0))
     floor: float = 0.0
     work: rates.Work = field(default_factory=lambda: rates.Work(0, 0))
     """What every correct program of the task moves."""
@@ -222,6 +228,11 @@ class Trusted:
         return [one.turns(self.calls) if regime == "stream" else one.program for one in right if one.program is not None]
 
     @property
+    def doubles(self) -> dict[str, TrustedProgram]:
+        """The baselines that are right and have a second process which lives, as they are there."""
+        return {name: one for name, one in self.second.items() if one is not None and one.worker.alive and self.baselines[name].right}
+
+    @property
     def eligible(self) -> list[str]:
         """The names of those that are right."""
         return [name for name, baseline in self.baselines.items() if baseline.right]
@@ -237,10 +248,17 @@ class Trusted:
         interval: float = 0.0,
     ) -> Measurement:  # fmt: skip
         """Time a program beside the baselines in every regime. `check_share` is 0 for one of them: they share a worker, whose last output may be
-        another's. `streamed`: the same program in turns; None: the task has no stream. `interval`: of the regime that the verdict is given in."""
-        ways = {"single": (program, self.programs(), self.overhead)}
+        another's. `streamed`: the same program in turns; None: the task has no stream. `interval`: of the regime that the verdict is given in.
+
+        A baseline that has a second process is timed in both (`doubles.py`)."""
+        second = self.doubles
+        ways: dict[str, tuple[measure.Timeable, Mapping[str, measure.Timeable], Overhead]] = {
+            "single": (program, doubles.with_doubles(self.programs(), second), self.overhead)
+        }
         if streamed is not None:
-            ways["stream"] = (streamed, self.streams(), self.overhead / self.calls)
+            turns = {name: TrustedStream(self.judge, one.worker, one.entry, self.calls) for name, one in second.items()}
+            ways["stream"] = (streamed, doubles.with_doubles(self.streams(), turns), self.overhead / self.calls)
+        enough = {name + doubles.MARK: doubles.ENOUGH for name in second}
         chosen = self.regime if self.regime in ways else "single"
         measured: dict[str, Measurement] = {}
         left_out = dict(self.left_out)
@@ -250,13 +268,15 @@ class Trusted:
                 continue
             way, beside, overhead = ways[name]
             try:
-                measured[name] = measure.compare(
+                measured[name] = doubles.folded(measure.compare(
                     way, beside, self.judge.fresh, seconds=seconds * (1.0 if name == chosen else regimes.OTHER_SHARE),
-                    floor_seconds=self.floor, overhead_seconds=overhead, rng=rng, eligible=self.eligible,
+                    floor_seconds=self.floor, overhead_seconds=overhead, rng=rng, eligible=[*self.eligible, *enough],
                     hidden_inputs=hidden if name == "single" else None, check_share=check_share, worthwhile=worthwhile,
-                    interval=interval if name == chosen else 0.0,
-                )  # fmt: skip
+                    interval=interval if name == chosen else 0.0, enough=enough, sound=timed.sound(self.judge.device),
+                ))  # fmt: skip
             except TrustedFailed as error:
+                if second and not self.doubles and self.alive:  # the second process has failed: it is done without
+                    return self.compare(program, streamed, seconds, rng, hidden, check_share, worthwhile, interval)
                 if not measured or not self.alive:
                     raise
                 left_out[name] = f"the baselines cannot be called so: {str(error)[:200]}"
@@ -286,7 +306,8 @@ class Trusted:
         speedup, low, high = fastest.median / own.median, fastest.low / own.high, fastest.high / own.low
         if name == best:
             speedup = low = high = 1.0
-        conditions: dict[str, Scalar] = {"floor_seconds": self.floor, "overhead_seconds": self.overhead, "run": "the baselines beside one another"}
+        conditions: dict[str, Scalar] = {"floor_seconds": self.floor, "overhead_seconds": self.overhead.empty}
+        conditions["run"] = "the baselines beside one another"
         verdict = measure.judge(low, high)
         return Measurement("time of one call", "s", "lower", own, timings, best, speedup, (low, high), verdict, conditions)
 
@@ -294,8 +315,11 @@ class Trusted:
         """Have them let go of what the last call left: on a GPU, the next candidate may need the memory."""
         if self.judge.device != "cpu":
             self.judge.forget()
-            for worker in [*self.workers, *(one.worker for one in self.second.values() if one is not None)]:
+            for worker in self.workers:
                 trust(worker.release_memory)
+            if self.second_worker is not None:
+                with suppress(WorkerError):  # it is done without
+                    self.second_worker.release_memory()
 
     def close(self) -> None:
         """End them."""

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 from warpwright.base import Comparison, Measurement, Scalar, Timing, Verdict
 from warpwright.errors import BelowFloor, UsageError, WarpwrightError
+from warpwright.timing.overhead import Overhead
 from warpwright.timing.sequential import FIRST_LOOK, LOOK_ERROR, bound, correlation_time, median, median_interval, next_look, spread
 
 BAND = 1.02
@@ -131,7 +132,7 @@ class _Block:
     eligible: frozenset[str]
     fresh_inputs: Callable[[], Any]
     hidden_inputs: Callable[[], Any] | None
-    overhead: float
+    overhead: Overhead
     rng: Random
     check_share: float
     worthwhile: float
@@ -139,6 +140,12 @@ class _Block:
     clock: Callable[[], float]
     fewest_hidden: int
     """Calls on hidden inputs before it ends, however the draws fell; those of an earlier block count."""
+    enough: Mapping[str, float] = field(default_factory=dict)
+    """Baselines that are left out once the speed-up over them is surely above this."""
+    sound: Callable[[], bool] | None = None
+    """Asked when a program was timed: whether nothing that has to do with no program disturbed it."""
+    disturbed: int = 0
+    """Passes that were left out for that."""
     raw: dict[str, list[float]] = field(default_factory=dict)
     active: list[str] = field(default_factory=list)
     warm_up: int = 0
@@ -147,10 +154,10 @@ class _Block:
     check_seconds: float = 0.0
     began: float = 0.0
 
-    def net(self, name: str, overhead: float | None = None) -> list[float]:
+    def net(self, name: str, overhead: Overhead | None = None) -> list[float]:
         """Return the seconds of a program's calls with the overhead subtracted; at least 2 % of a call is left."""
         taken = self.overhead if overhead is None else overhead
-        return [max(seconds - taken, 0.02 * seconds) for seconds in self.raw[name]]
+        return [max(seconds - taken.of(seconds), 0.02 * seconds) for seconds in self.raw[name]]
 
 
 def expect_interval(share: float) -> float:
@@ -167,13 +174,15 @@ def compare(
     *,
     seconds: float,
     floor_seconds: float,
-    overhead_seconds: float,
+    overhead_seconds: float | Overhead,
     rng: Random,
     check_share: float = 0.1,
     eligible: Collection[str] | None = None,
     hidden_inputs: Callable[[], Any] | None = None,
     worthwhile: float = 0.0,
     interval: float = 0.0,
+    enough: Mapping[str, float] | None = None,
+    sound: Callable[[], bool] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Measurement:
     """Time `candidate` beside `baselines` for about `seconds` at most, the checks of outputs not counted, and return the measurement.
@@ -183,16 +192,19 @@ def compare(
     are timed for the table but cannot be the best one. The time counts from the second pass on, because the first may compile; confirming a
     speed-up above 3x may add half as much again. `worthwhile`: the run ends early once the speed-up is surely below this. `interval`: the share of
     the speed-up that its interval may reach to either side before the run ends, whatever the verdict, if there is time; 0: what the verdict needs.
+    `enough`: baselines that are left out, as if they had not been there, once the candidate is surely so many times as fast as they are.
+    `sound`: asked after every timed call, and where it says no the pass is left out, at most as many as are kept.
     Raises BelowFloor, WrongDuringTiming, and whatever a worker raises.
     """
     chosen = frozenset(baselines if eligible is None else eligible) & frozenset(baselines)
     if not chosen:
         raise UsageError(f"expected at least one eligible baseline, saw none of {sorted(baselines)}", "pass eager, which is the original")
     programs = {CANDIDATE: candidate, **baselines}
+    overhead = overhead_seconds if isinstance(overhead_seconds, Overhead) else Overhead.constant(overhead_seconds)
 
     def block(time_limit: float, fewest_hidden: int) -> tuple[_Block, _Look]:
         current = _Block(
-            programs, chosen, fresh_inputs, hidden_inputs, overhead_seconds, rng, check_share, worthwhile, interval, clock, fewest_hidden
+            programs, chosen, fresh_inputs, hidden_inputs, overhead, rng, check_share, worthwhile, interval, clock, fewest_hidden, enough or {}, sound
         )  # fmt: skip
         return current, _run_block(current, time_limit, floor_seconds)
 
@@ -267,12 +279,13 @@ def _warm_up(block: _Block, seconds: float) -> None:
     _pass(block, block.active)
     block.began, block.check_seconds = block.clock(), 0.0
     block.raw = {name: [] for name in block.programs}
+    sound, block.sound = block.sound, None
     while True:
         _round(block)
         block.warm_up += 1
         if block.warm_up >= 2 and (_stationary(block) or block.clock() - block.began > WARM_UP_SHARE * seconds):
             break
-    block.raw = {name: [] for name in block.programs}
+    block.raw, block.sound = {name: [] for name in block.programs}, sound
 
 
 def _stationary(block: _Block) -> bool:
@@ -290,13 +303,18 @@ def _round(block: _Block) -> None:
 
 def _pass(block: _Block, order: Sequence[str]) -> None:
     """Call every program of `order` once on the same fresh inputs and from the same core; check the candidate's outputs now and then."""
-    inputs, place = block.fresh_inputs(), block.rng.random()
+    inputs, place, sound = block.fresh_inputs(), block.rng.random(), True
     for name in order:
         program = block.programs[name]
         program.prepare(inputs, place)
         block.raw[name].append(program.go())
+        sound = sound and (block.sound is None or not block.began or block.sound())
         if name == CANDIDATE and _to_be_checked(block):
             _check(block)
+    if not sound and block.disturbed < len(block.raw[CANDIDATE]) - 1:
+        block.disturbed += 1
+        for name in order:
+            block.raw[name].pop()
 
 
 def _to_be_checked(block: _Block) -> bool:
@@ -332,7 +350,10 @@ def _check(block: _Block) -> None:
 
 
 def _retire(block: _Block) -> None:
-    """Stop timing the baselines that the headline cannot need: proven 5 % slower than another, or not eligible."""
+    """Stop timing the baselines that the headline cannot need: proven 5 % slower than another, or not eligible, or of which enough is known."""
+    known = {name for name, least in block.enough.items() if name in block.eligible and _pair_bound(block, name, LOOK_ERROR / 2, upper=False) > least}
+    if known and block.eligible - known:
+        block.eligible -= known
     limit = 1.05 * min(_pair_bound(block, name, LOOK_ERROR / 2, upper=True) for name in block.eligible)
     for name in [name for name in block.active if name != CANDIDATE]:
         if name not in block.eligible or _pair_bound(block, name, LOOK_ERROR / 2, upper=False) > limit:
@@ -340,17 +361,22 @@ def _retire(block: _Block) -> None:
 
 
 def _retire_hopeless(block: _Block) -> None:
-    """Before the first look, which comes late for slow programs: drop a baseline whose quickest call was far above another's slowest."""
+    """Before the first look, which comes late for slow programs: drop a baseline that was far slower than another one in each pass."""
     if not 3 <= len(block.raw[CANDIDATE]) < FIRST_LOOK:
         return
-    fastest = min(max(block.raw[name]) for name in block.eligible)
-    block.active = [name for name in block.active if name == CANDIDATE or min(block.raw[name]) <= HOPELESS * fastest]
+    active = [name for name in block.eligible if name in block.active]
+    block.active = [name for name in block.active if name == CANDIDATE or not any(_far_above(block, name, other) for other in active)]
+
+
+def _far_above(block: _Block, name: str, other: str) -> bool:
+    """Whether a program took HOPELESS times as long as another one in every pass: what slows a pass down hits both."""
+    return all(one > HOPELESS * two for one, two in zip(block.raw[name], block.raw[other], strict=True))
 
 
 # --- looking at the pairs ----------------------------------------------------------------------------------------------------------
 
 
-def _pairs(block: _Block, name: str, overhead: float) -> list[float]:
+def _pairs(block: _Block, name: str, overhead: Overhead) -> list[float]:
     """Return log(baseline / candidate) of every pass in which both were called."""
     times = zip(block.net(name, overhead), block.net(CANDIDATE, overhead), strict=False)
     return [math.log(baseline / candidate) for baseline, candidate in times]
@@ -358,7 +384,7 @@ def _pairs(block: _Block, name: str, overhead: float) -> list[float]:
 
 def _pair_bound(block: _Block, name: str, error: float, upper: bool) -> float:
     """Return a bound of the speed-up against one baseline, the worst over what the overhead may really be."""
-    overheads = {block.overhead * factor for factor in (1 - OVERHEAD_DOUBT, 1, 1 + OVERHEAD_DOUBT)}
+    overheads = {block.overhead.scaled(factor) for factor in (1 - OVERHEAD_DOUBT, 1, 1 + OVERHEAD_DOUBT)}
     bounds = [bound(_pairs(block, name, overhead), error, upper) for overhead in overheads]
     return _exp(max(bounds) if upper else min(bounds))
 
@@ -411,13 +437,13 @@ def judge(low: float, high: float, least: float = BAND) -> Comparison:
 
 def _too_short(block: _Block, best: str) -> bool:
     """Whether either call is hardly longer than an empty one, so that what is left after subtraction is mostly doubt."""
-    least = block.overhead * (1 + OVERHEAD_DOUBT) * 1.05
+    least = block.overhead.empty * (1 + OVERHEAD_DOUBT) * 1.05
     return min(median(block.raw[name]) for name in (CANDIDATE, best)) < least
 
 
 def _check_floor(block: _Block, floor_seconds: float) -> None:
     """Raise BelowFloor when even the upper bound of the candidate's time is below the floor, and no trusted program was as fast."""
-    high = bound(block.net(CANDIDATE, block.overhead * (1 - OVERHEAD_DOUBT)), LOOK_ERROR / 2, upper=True)
+    high = bound(block.net(CANDIDATE, block.overhead.scaled(1 - OVERHEAD_DOUBT)), LOOK_ERROR / 2, upper=True)
     if high < floor_seconds and not _floor_contradicted(block, floor_seconds):
         raise BelowFloor(median(block.net(CANDIDATE)), floor_seconds)
 
@@ -443,7 +469,9 @@ def _measurement(block: _Block, look: _Look, floor_seconds: float, confirmed: fl
         "pairs": len(block.raw[CANDIDATE]),
         "warm_up_rounds": block.warm_up,
         "checked_calls": block.checks,
-        "overhead_seconds": block.overhead,
+        **({"disturbed_passes": block.disturbed} if block.sound is not None else {}),
+        "overhead_seconds": block.overhead.empty,
+        "overhead_in_a_call": block.overhead.of(median(block.raw[CANDIDATE])),
         "floor_seconds": floor_seconds,
         "seconds": block.clock() - block.began,
         "spread_of_pairs": round(look.spread, 4),

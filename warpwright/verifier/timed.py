@@ -6,15 +6,16 @@ import functools
 import os
 import random
 import statistics
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import ClassVar
 
 from warpwright.base import Case, Verdict
+from warpwright.timing.overhead import Overhead
 from warpwright.verifier import aftermath, luck
 from warpwright.verifier.judge_client import TIMED_STATE, Comparison, Judge, Shipment
 from warpwright.verifier.ledger import Ledger
-from warpwright.verifier.rejections import Rejected, as_rejections, census, exported, load_state, prepare_call, rejection
+from warpwright.verifier.rejections import Rejected, as_rejections, census, exported, good, load_state, prepare_call, rejection
 from warpwright.workers import device_yield, placement
 from warpwright.workers.sandbox import Worker
 
@@ -52,11 +53,24 @@ class Places:
             self._drawn, self._passes = drawn, self._passes + 1
         return self._place
 
+    def still_quick(self) -> bool:
+        """Whether the core of the pass is quick now, as it was before."""
+        return self._cores.still(self._place)
+
 
 @functools.cache
 def places(device: str) -> Places:
     """Return the places of a device: who times on a GPU holds it alone, and one process may time on several."""
     return Places()
+
+
+def sound(device: str) -> Callable[[], bool] | None:
+    """Return what tells whether the core of the pass was quick until now, where passes are put on quick ones: on a GPU with cores to spare.
+
+    Each core beside an H200 changed between quick and slow every half second, while a pass takes a tenth: of 30 pairs that began on quick cores some
+    five were slow. What is left out does not depend on a program's time, but on that of a loop of this process's own.
+    """
+    return places(device).still_quick if device != "cpu" and (os.cpu_count() or 1) >= BUSY_CORES else None
 
 
 class TimedProgram:
@@ -230,12 +244,36 @@ def call_overhead(worker: Worker, calls: int = 51) -> float:
     and so much more than by a plain timer was left of every single call. On a CPU the flush is the worker's own work, and on a busy one it waits for
     its turn afterwards, for as long as others please.
     """
-    seconds, waits = [], busy_waits(worker)
-    place, put = random.random(), placed(worker)
+    return statistics.median(_calls_of_nothing(worker, calls))
+
+
+WAITS, WAITING_CALLS = (5e-4, 2e-3, 8e-3), 11
+"""Seconds for which calls of nothing wait for the device, and how many of each are made: 0.15 s in all."""
+
+
+def overheads(worker: Worker) -> Overhead:
+    """Return what this process's clock reads more than a program's own would, by the length of the call: beyond a call of nothing, on a GPU that is
+    waited for busily, found with calls that wait for a device at work, by this clock and by the worker's. The worker is a trusted one."""
+    points = [(empty := call_overhead(worker), empty)]
+    if worker.device != "cpu" and busy_waits(worker)[0]:
+        for wait in WAITS:
+            spans, own = [], []
+            for seconds in _calls_of_nothing(worker, WAITING_CALLS, wait):
+                spans.append(seconds)
+                own.append(float(good(worker.request("waited"), "resources")["seconds"]))
+            more = statistics.median(span - waited for span, waited in zip(spans, own, strict=True))
+            points.append((statistics.median(spans), more))
+    return Overhead.measured(points)
+
+
+def _calls_of_nothing(worker: Worker, calls: int, wait: float = 0.0) -> Iterator[float]:
+    """Yield the seconds of calls that do nothing, or do nothing but wait for a device that is at work for `wait` seconds."""
+    waits, put = busy_waits(worker), placed(worker)
+    place = random.random()
     place = places(worker.device).kept(place) if put and worker.device != "cpu" else place
+    options = {"wait": wait} if wait else {}
     for _ in range(calls):
         with placement.started_at(worker.pid, place) if put else nullcontext():
-            prepare_call(worker, None, None, flush=worker.device != "cpu", spin=waits[0])
+            prepare_call(worker, None, None, flush=worker.device != "cpu", spin=waits[0], **options)
         with placement.aside(place) if put else nullcontext():
-            seconds.append(worker.go(spin=waits[1]))
-    return statistics.median(seconds)
+            yield worker.go(spin=waits[1])

@@ -230,14 +230,15 @@ class Worker(Process):
         return self.freezer.late
 
     def lay_out(
-        self, entry: str | None, inputs: Any, slot: str = "new", poison: int = 0, flush: bool = False, spin: float = 0.0
+        self, entry: str | None, inputs: Any, slot: str = "new", poison: int = 0, flush: bool = False, spin: float = 0.0, wait: float = 0.0
     ) -> dict[str, Any]:
-        """Make the next call's inputs ready; return the worker's reply. `inputs`: as the judge shipped them; None: a call of nothing.
+        """Make the next call's inputs ready; return the worker's reply. `inputs`: as the judge shipped them; None: a call of nothing, in which a GPU
+        is at work for `wait` seconds.
 
         Where the parent may write to the worker's memory, the worker is told the form alone. The values come while it is stopped, and the clock
         runs before it is let go. Then the caches are flushed, by the parent, too.
         """
-        common = {"entry": entry, "slot": slot, "poison": poison, "spin": spin}
+        common = {"entry": entry, "slot": slot, "poison": poison, "spin": spin, **({"wait": wait} if wait else {})}
         if inputs is None or not self.reads:
             relayed, copies = self._relayed(inputs)
             reply = self.request("prepare", self.limits.build_seconds, inputs=relayed, flush=flush, **common)

@@ -1,18 +1,17 @@
-"""The folder of tasks that benchmarks/policy/h200.sh takes: KernelBench's that no recording has, and blocks of packages, those that the policy reads.
+"""The folder of tasks that benchmarks/policy/h200.sh takes: KernelBench's that no recording has, and blocks of packages.
 
     python -m benchmarks.policy.live.folder --kernelbench ~/KernelBench --out FOLDER
 
-Of levels 1 and 2 those of at most 1.25 GB (recording/sample.py) that are not in results/policy_large, as FOLDER/tasks; the blocks of
-`recording.outside_tasks --second` as FOLDER/outside. Their packages have to be in PYTHONPATH, from where the script takes them (FOLDER/lib):
-`pip install --no-deps --target FOLDER/lib antialiased-cnns==0.3 efficientnet-pytorch==0.7.1 geffnet==1.0.2`. A task with a word that the policy never
-read is the ladder's, and left out.
+Of levels 1 and 2 those of at most 1.25 GB (recording/sample.py) that are not in results/policy_large, all of whose words the policy has read, and
+that the evaluator gives a score (not where its check accepts a constant, say), as FOLDER/tasks; the blocks of `recording.outside_tasks --third` as
+FOLDER/third. Their packages have to be in PYTHONPATH, from where the script takes them (FOLDER/lib):
+`pip install --no-deps --target FOLDER/lib julius==0.2.8 nflows==0.14 rtdl_num_embeddings==0.0.12 unet==0.8.1`.
 """
 
 from __future__ import annotations
 
 import argparse
 import shutil
-import tempfile
 import warnings
 from pathlib import Path
 
@@ -25,18 +24,18 @@ MOST = 1.25
 RECORDED = Path(__file__).parents[2] / "results" / "policy_large"
 
 
-def unread(file: Path, scaled: bool) -> list[str]:
-    """Return the words of a task's program that the policy which ships never read; `scaled`: read as a smaller one."""
+def unread(file: Path) -> list[str]:
+    """Return the words of a task's program, read as a smaller one, that the policy which ships never read."""
     from warpwright.policy.model import SHIPPED, Policy
     from warpwright.policy.search import Asking
 
-    _, space, _ = graph_rows.opened(file, scaled)
+    _, space, _ = graph_rows.opened(file, True)
     return Policy.load(SHIPPED).unread(Asking(space).program)
 
 
 def kernelbench(root: Path, out: Path) -> int:
     """Copy the tasks of KernelBench to `out`; return how many there are."""
-    recorded = {line.get("task", "") for line in records.read(sorted(RECORDED.glob("kernelbench*.jsonl.gz")))}
+    recorded = {line.get("task", "") for line in records.read(sorted(RECORDED.glob("kernelbench*.jsonl.gz")))} | records.unscored()
     out.mkdir(parents=True, exist_ok=True)
     for level in (1, 2):
         for file in sorted((root / f"level{level}").glob("*.py")):
@@ -44,7 +43,7 @@ def kernelbench(root: Path, out: Path) -> int:
             if copy.stem in recorded or gigabytes(file) > MOST:
                 continue
             shutil.copy(file, copy)
-            if unread(copy, True):
+            if unread(copy):
                 copy.unlink()
     return len(list(out.glob("*.py")))
 
@@ -52,13 +51,9 @@ def kernelbench(root: Path, out: Path) -> int:
 def outside(out: Path) -> int:
     """Write the blocks of packages to `out`; return how many there are."""
     out.mkdir(parents=True, exist_ok=True)
-    for name in outside_tasks.SECOND:
-        with tempfile.TemporaryDirectory() as folder:
-            small = Path(folder) / f"{name}.py"
-            small.write_text(outside_tasks.text(name, True))
-            if not unread(small, False):
-                (out / small.name).write_text(outside_tasks.text(name, False))
-    return len(list(out.glob("*.py")))
+    for name in outside_tasks.THIRD:
+        (out / f"{name}.py").write_text(outside_tasks.text(name, False))
+    return len(outside_tasks.THIRD)
 
 
 def main() -> None:
@@ -69,7 +64,7 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     root = options.kernelbench / "KernelBench" if (options.kernelbench / "KernelBench").is_dir() else options.kernelbench
-    print(f"{kernelbench(root, options.out / 'tasks')} tasks of KernelBench, {outside(options.out / 'outside')} blocks of packages")
+    print(f"{kernelbench(root, options.out / 'tasks')} tasks of KernelBench, {outside(options.out / 'third')} blocks of packages")
 
 
 if __name__ == "__main__":

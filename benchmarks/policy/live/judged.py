@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import queue
 import time
 import traceback
 from collections.abc import Mapping, Sequence
@@ -89,11 +88,7 @@ def ranked(lines: Sequence[Mapping[str, Any]], task: str) -> dict[str, list[tupl
 
 def work(todo: Any, lines: Any, options: argparse.Namespace, end: float) -> None:
     """Do tasks until none is left or the end has come, then the policy's search on the last one."""
-    while time.monotonic() < end:
-        try:
-            file, searches = todo.get(timeout=0.2)
-        except queue.Empty:
-            return
+    for file, searches in spawned.taken(todo, end):
         try:
             one_task(file, searches, todo, lines, options, end)
         except Exception:  # one task must not end the others
@@ -137,7 +132,7 @@ class Judged:
         line = self.line(recipe)
         return (name, "ok", 1 / line["speedup"]) if line["speedup"] > 0 else (name, f"{line['status']}: {line['reason']}", 0.0)
 
-    def judged(self, recipe: Any, best: float) -> tuple[str, str, float]:
+    def judged(self, recipe: Any) -> tuple[str, str, float]:
         """Return the text of a recipe's program, what is wrong with it or "ok", and its speed-up."""
         name, told, seconds = self.measured(recipe)
         return name, told, 1 / seconds if seconds else 0.0

@@ -7,11 +7,9 @@
 A recorded space holds what searches proposed while it was recorded, so that drawing at random in it is drawing among proposals of searches.
 Here nothing is recorded beforehand: what is legal may be proposed, and is compiled, compared with float64 and timed (probe.py) when it is. The
 searches of a task are a process; what one of them had measured is not measured again for another, but counts as an evaluation of each. A program
-that the same search made before costs it none. A run of each search of 16 evaluations, one of evolve of 256, then the other `--seeds`.
+that the same search made before costs it none. A run of each search of 16 evaluations, one of evolve of 256 (`--apart`: by a process of its own
+beside the others, which measures the original and all its programs itself), then the other `--seeds`.
 OUT/rows.jsonl has a line for each evaluation as it comes. Without torch.compile, as graph_rows. `--dry` runs all paths on the CPU.
-
-`--verifier`: a program that would be the fastest of its search so far, and faster than the original, has to pass the verifier first
-(verdicts.py); one that is refused counts as one that is wrong. `--found`: in place of a longer run, the fastest programs of one in earlier rows.
 """
 
 from __future__ import annotations
@@ -19,10 +17,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import queue
 import time
 import traceback
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -31,11 +27,8 @@ from random import Random
 from typing import Any
 
 from benchmarks import spawned
-from benchmarks.kernelbench.first import DRY_SCALE
-from benchmarks.policy.live.verdicts import NoScore, Turns, Verdicts
-from benchmarks.policy.recording import graph_rows, probe, records
+from benchmarks.policy.recording import graph_rows, probe
 from benchmarks.policy.recording.choice import body
-from warpwright.base import Action
 
 EVALUATIONS = 16
 """Of a search; a longer run has more."""
@@ -43,17 +36,20 @@ EVALUATIONS = 16
 LAST = 5.0
 """Seconds before the limit after which no program is begun."""
 
+PARTS = ("longer", "searches")
+"""Of a task, where the longer run is made apart; it takes longest, and begins first."""
+
 FREED = 8
 """Programs after which the memory that they held is given back."""
 
 ASKING: Mapping[str, Mapping[str, Any]] = {"policy": {}, "unasked": {"width": 0}}
 """The policy's searches: as it is, and without its model, choosing from variants and walks alone."""
 
-IDLE = 300
-"""Proposals without a new program after which a search is at its end."""
+IDLE, IDLE_ASKING = 300, 60
+"""Proposals without a new program after which a search is at its end; the policy's proposes no program twice that it can tell."""
 
-FOUND, LONGER = 8, 256
-"""Of the programs of an earlier longer run the fastest that are looked at, and what stands as their run's number of evaluations."""
+LOADED = ("torch", "transformers", "warpwright.policy.model", "warpwright.policy.search", "benchmarks.policy.recording.graph_rows")
+"""What every process needs."""
 
 COPIED = 4250.0
 """GB/s that copying moves on an H200, for a task's place under the roof."""
@@ -68,49 +64,30 @@ def main() -> None:
     parser.add_argument("--evaluations", type=int, default=EVALUATIONS, help="of each search, the original not counted (%(default)s)")
     parser.add_argument("--seeds", type=int, default=2, help="runs of each search (%(default)s)")
     parser.add_argument("--whole", type=int, default=256, help="evaluations of one more run of evolve; 0 for none (%(default)s)")
+    parser.add_argument("--apart", action="store_true", help="that run by a process of its own")
     parser.add_argument("--model", type=Path, help="folder of a trained policy; the one that ships where it is not given")
     parser.add_argument("--jobs", type=int, default=14)
     parser.add_argument("--limit", type=float, default=150.0, help="seconds after which it ends, whatever is left (%(default)s)")
-    parser.add_argument("--verifier", action="store_true", help="what is to be the best so far has to pass the verifier")
-    parser.add_argument("--found", default="", help="rows of earlier runs, comma-separated")
     parser.add_argument("--dry", action="store_true")
     options = parser.parse_args()
-    options.earlier = earlier(options.found)
     end = time.monotonic() + options.limit
     options.out.mkdir(parents=True, exist_ok=True)
     files = sorted((file for folder in options.files.split(",") for file in Path(folder).glob("*.py")), key=lambda file: Random(file.stem).random())
     with (options.out / "rows.jsonl").open("a") as out:
-        for line in spawned.lines(work, files, options.jobs, end, options, end - LAST, daemon=not options.verifier):
+        jobs = [(file, part) for part in (PARTS if options.apart and options.whole else ("",)) for file in files]
+        for line in spawned.lines(work, jobs, options.jobs, end, options, end - LAST, loaded=LOADED):
             out.write(json.dumps(line) + "\n")
             out.flush()
             if line["row"] != "evaluation":
                 print(f"{options.limit - (end - time.monotonic()):.0f} s", line, flush=True)
 
 
-def earlier(found: str) -> dict[str, list[str]]:
-    """Return task -> the fastest programs of the longer runs in some rows, the fastest first."""
-    lines = [line for line in records.read(Path(one) for one in found.split(",") if one) if line["row"] == "evaluation" and line["told"] == "ok"]
-    best: dict[str, list[str]] = {}
-    for line in sorted(lines, key=lambda line: -line["speedup"]):
-        if line["of"] > EVALUATIONS and len(best.setdefault(line["task"], [])) < FOUND:
-            best[line["task"]].append(line["recipe"])
-    return best
-
-
 def work(todo: Any, lines: Any, options: argparse.Namespace, end: float) -> None:
     """Do tasks until none is left or the end has come. An error that ends the GPU's context ends this process."""
-    warnings.simplefilter("ignore")
-    import torch
-
-    torch.set_grad_enabled(False)
-    torch.set_num_threads(1)
-    while time.monotonic() < end:
+    graph_rows.alone_on_a_core()
+    for file, part in spawned.taken(todo, end):
         try:
-            file = todo.get_nowait()
-        except queue.Empty:
-            return
-        try:
-            one_task(file, options, lines, end)
+            one_task(file, part, options, lines, end)
         except Exception:  # one task must not end the others
             reason = traceback.format_exc()[-600:]
             lines.put({"row": "failure", "task": file.stem, "reason": reason})
@@ -131,9 +108,10 @@ class Bench:
     turns: probe.Taken
     eager: float
     dry: bool
-    verdicts: Verdicts | None = None
     known: dict[str, tuple[str, float]] = field(default_factory=dict)
     """Text of a program -> what is wrong with it or "ok", and its seconds."""
+    refused: dict[str, str] = field(default_factory=dict)
+    """Text of a program that the probe called right -> why the verifier refused it."""
 
     def measured(self, recipe: Any) -> tuple[str, str, float]:
         """Return the text of a recipe's program, what is wrong with it or "ok", and its seconds."""
@@ -149,16 +127,19 @@ class Bench:
                 spawned.free()
         return name, *self.known[name]
 
-    def judged(self, recipe: Any, best: float) -> tuple[str, str, float]:
-        """Return the text of a recipe's program, what is wrong with it or "ok", and its speed-up; beyond `best` it has to pass the verifier."""
+    def name(self, recipe: Any) -> str:
+        """Return the text of a recipe's program without its comments: what it is known by."""
+        try:
+            return body(self.space.candidate(recipe).source.text)
+        except Exception:
+            return f"none {recipe}"
+
+    def judged(self, recipe: Any) -> tuple[str, str, float]:
+        """Return the text of a recipe's program, what is wrong with it or "ok", and its speed-up; 0 for what is wrong or was refused."""
         name, told, seconds = self.measured(recipe)
-        speedup = self.eager / seconds if told == "ok" else 0.0
-        if self.verdicts is not None and speedup > best:
-            refused = self.verdicts.refused(name, self.space.candidate(recipe))
-            if refused:
-                self.known[name] = f"refused, {refused}", 0.0
-                return name, self.known[name][0], 0.0
-        return name, told, speedup
+        if name in self.refused:
+            return name, f"refused, {self.refused[name]}", 0.0
+        return name, told, self.eager / seconds if told == "ok" else 0.0
 
     def _probed(self, maker: graph_rows.Maker, tries: int = 2) -> tuple[str, float]:
         """Return what is wrong with a program or "ok", and its seconds; begun again where others hold the memory."""
@@ -183,59 +164,37 @@ class Bench:
         return self._probed(maker, tries - 1)
 
 
-def opened(file: Path, options: argparse.Namespace) -> Bench:
+def opened(file: Path, options: argparse.Namespace, turns: probe.Taken | None = None) -> Bench:
     """Return a task with its original measured."""
-    verdicts = Verdicts(file, "cpu" if options.dry else "cuda", DRY_SCALE if options.dry else 1.0) if options.verifier else None
     _, space, reference = graph_rows.opened(file, options.dry)
-    turns = Turns("cpu" if options.dry else "cuda:0") if options.verifier else probe.Turns(options.out)
+    turns = turns or probe.Turns(options.out)
     model, inputs, truth = graph_rows.placed(reference, turns, options.dry)
     with turns.timing():
         eager = probe.seconds(partial(model, *inputs))
-    bench = Bench(space, reference, model, inputs, truth, turns, eager, options.dry, verdicts)
+    bench = Bench(space, reference, model, inputs, truth, turns, eager, options.dry)
     bench.known[body(space.candidate(()).source.text)] = "ok", eager
     return bench
 
 
-def one_task(file: Path, options: argparse.Namespace, lines: Any, end: float) -> None:
-    """Run the searches of one task, each as often as asked, and evolve longer."""
+def one_task(file: Path, part: str, options: argparse.Namespace, lines: Any, end: float) -> None:
+    """Run the searches of one task, each as often as asked, and evolve longer; or a `part` of that."""
     began = time.monotonic()
     bench = opened(file, options)
     if bench.eager > graph_rows.SLOWEST and not options.dry:
         lines.put({"row": "task", "task": file.stem, "reason": f"the original takes {bench.eager:.3f} s"})
         return
-    lines.put({"row": "task", "task": file.stem, "eager us": round(1e6 * bench.eager, 2), "s": round(time.monotonic() - began, 1)})
+    apart = " apart" if part == "longer" else ""
+    lines.put({"row": f"task{apart}", "task": file.stem, f"eager{apart} us": round(1e6 * bench.eager, 2), "s": round(time.monotonic() - began, 1)})
     names = options.searches.split(",")
-    runs = [(search, seed, options.evaluations) for seed in range(options.seeds) for search in names]
-    longer = [("evolve", options.seeds, options.whole)] if options.whole else []
-    try:
-        again_found(bench, file.stem, options, lines, end)
-        for search, seed, count in [*runs[: len(names)], *longer, *runs[len(names) :]]:
-            if time.monotonic() > end:
-                break
-            one_run(bench, file.stem, (search, seed, count), options, lines, end)
-    except NoScore as reason:
-        lines.put({"row": "failure", "task": file.stem, "reason": f"no score: {reason}"})
-    if bench.verdicts is not None:
-        known = bench.verdicts.known
-        lines.put({"row": "verdicts", "task": file.stem, "asked": len(known), "refused": [why for why in known.values() if why]})
-        bench.verdicts.close()
+    runs = [(search, seed, options.evaluations) for seed in range(options.seeds) for search in names] if not apart else []
+    longer = [("evolve", options.seeds, options.whole)] if options.whole and part != "searches" else []
+    for search, seed, count in [*runs[: len(names)], *longer, *runs[len(names) :]]:
+        if time.monotonic() > end:
+            break
+        one_run(bench, file.stem, (search, seed, count), options, lines, end)
     with bench.turns.timing():
         again = probe.seconds(partial(bench.model, *bench.inputs))
-    lines.put({"row": "again", "task": file.stem, "again us": round(1e6 * again, 2), "s": round(time.monotonic() - began, 1)})
-
-
-def again_found(bench: Bench, task: str, options: argparse.Namespace, lines: Any, end: float) -> None:
-    """Look at the fastest programs that a longer run had earlier, in the order of their speed then."""
-    best = 1.0
-    for number, text in enumerate(options.earlier.get(task, ()), 1):
-        if time.monotonic() > end:
-            return
-        _, told, speedup = bench.judged(tuple(map(Action.parse, text.split("; "))), best)
-        best = max(best, speedup)
-        lines.put({
-            "row": "evaluation", "task": task, "search": "evolve", "seed": FOUND, "of": LONGER, "number": number, "told": told,
-            "speedup": round(speedup, 4), "recipe": text,
-        })  # fmt: skip
+    lines.put({"row": f"again{apart}", "task": file.stem, "again us": round(1e6 * again, 2), "s": round(time.monotonic() - began, 1)})
 
 
 def one_run(bench: Bench, task: str, run: tuple[str, int, int], options: argparse.Namespace, lines: Any, end: float) -> None:
@@ -243,7 +202,7 @@ def one_run(bench: Bench, task: str, run: tuple[str, int, int], options: argpars
     search, seed, count = run
     began, number, stopped = time.monotonic(), 0, "evaluations"
     chosen = search_of(bench, search, options.model)
-    for recipe, told, speedup in followed(bench, task, chosen(bench.space, Random(f"{search} {seed}"), 1), count, end):
+    for recipe, told, speedup in followed(bench, task, chosen(bench.space, Random(f"{search} {seed}"), 1), count, end, idle(search)):
         number += 1
         lines.put({
             "row": "evaluation", "task": task, "search": search, "seed": seed, "of": count, "number": number, "told": told,
@@ -257,18 +216,17 @@ def one_run(bench: Bench, task: str, run: tuple[str, int, int], options: argpars
     })  # fmt: skip
 
 
-def followed(bench: Bench, task: str, proposer: Any, count: int, end: float) -> Iterator[tuple[Any, str, float]]:
+def followed(bench: Bench, task: str, proposer: Any, count: int, end: float, most_idle: int = IDLE) -> Iterator[tuple[Any, str, float]]:
     """Yield each new program's recipe, what is wrong with it or "ok", and its speed-up; 0 for what is wrong."""
     from warpwright.learn.policy.recorded import record_of
 
-    made, idle, found, best = {body(bench.space.candidate(()).source.text)}, 0, 0, 1.0
+    made, idle, found = {body(bench.space.candidate(()).source.text)}, 0, 0
     asked: Sequence[Any] = next(proposer)
     try:
-        while found < count and idle < IDLE and time.monotonic() < end:
+        while found < count and idle < most_idle and time.monotonic() < end:
             records = []
             for recipe in asked:
-                name, told, speedup = bench.judged(recipe, best)
-                best = max(best, speedup)
+                name, told, speedup = bench.judged(recipe)
                 records.append(record_of(task, recipe, speedup))
                 idle += 1
                 if name not in made:
@@ -280,6 +238,11 @@ def followed(bench: Bench, task: str, proposer: Any, count: int, end: float) -> 
         pass
     finally:
         proposer.close()
+
+
+def idle(search: str) -> int:
+    """Return after how many proposals without a new program a search is at its end."""
+    return IDLE_ASKING if search in ASKING else IDLE
 
 
 def search_of(bench: Bench, name: str, model: Path | None) -> Any:

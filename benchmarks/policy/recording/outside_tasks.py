@@ -1,9 +1,10 @@
 """Tasks from packages' model code that was not opened before: written to a folder as task files, each of which imports one block of a package.
 
-    python -m benchmarks.policy.recording.outside_tasks FOLDER [--second] [--small]
+    python -m benchmarks.policy.recording.outside_tasks FOLDER [--second | --third] [--small]
 
-The packages are MONAI 1.6.1, pytorch_msssim 1.0 and zuko 1.6; those of `--second`, written down before anything of them had been run, are
-antialiased-cnns 0.3, efficientnet-pytorch 0.7.1 and geffnet 1.0.2. Nothing of them is copied. `--small` is for a trial on a CPU.
+The packages are MONAI 1.6.1, pytorch_msssim 1.0 and zuko 1.6; those of `--second` are antialiased-cnns 0.3, efficientnet-pytorch 0.7.1 and geffnet
+1.0.2; those of `--third` julius 0.2.8, nflows 0.14, rtdl_num_embeddings 0.0.12 and unet 0.8.1. The last two were written down before anything of them
+had been run; of the third the signatures alone had been read. Nothing of them is copied. `--small` is for a trial on a CPU.
 """
 
 from __future__ import annotations
@@ -58,10 +59,33 @@ SECOND = {
     "efficient_lite": (_GENERIC, "geffnet.create_model('efficientnet_lite0').blocks[1][1]", "torch.rand(64, 24, 56, 56)", "torch.rand(2, 24, 8, 8)"),
 }  # fmt: skip
 
+_AUDIO = "torch.rand(64, 44100)"
+
+THIRD = {
+    "low_pass": ("import julius", "julius.LowPassFilters([0.1, 0.2, 0.3], fft=False)", _AUDIO, "torch.rand(2, 500)"),
+    "band_pass": ("import julius", "julius.BandPassFilter(0.05, 0.2, fft=False)", _AUDIO, "torch.rand(2, 500)"),
+    "split_bands": ("import julius", "julius.SplitBands(44100, n_bands=8, fft=False)", "torch.rand(16, 44100)", "torch.rand(2, 500)"),
+    "resample": ("import julius", "julius.ResampleFrac(4, 5)", _AUDIO, "torch.rand(2, 500)"),
+    "residual_net": ("from nflows.nn.nets import ResidualNet", "ResidualNet(256, 256, 1024, use_batch_norm=True)",
+                     "torch.rand(16384, 256)", "torch.rand(8, 256)"),
+    "residual_convolutions": ("from nflows.nn.nets import ConvResidualNet", "ConvResidualNet(32, 32, 64)",
+                              "torch.rand(64, 32, 56, 56)", "torch.rand(2, 32, 8, 8)"),
+    "flow_mlp": ("from nflows.nn.nets import MLP", "MLP((512,), (512,), [2048, 2048])", "torch.rand(8192, 512)", "torch.rand(8, 512)"),
+    "masked_network": ("from nflows.transforms.made import MADE", "MADE(256, 1024)", "torch.rand(16384, 256)", "torch.rand(8, 256)"),
+    "periodic_embeddings": ("from rtdl_num_embeddings import PeriodicEmbeddings", "PeriodicEmbeddings(64, 32, lite=False)",
+                            "torch.rand(8192, 64)", "torch.rand(8, 64)"),
+    "linear_embeddings": ("from rtdl_num_embeddings import LinearReLUEmbeddings", "LinearReLUEmbeddings(64, 32)",
+                          "torch.rand(16384, 64)", "torch.rand(8, 64)"),
+    "unet_block": ("from unet.conv import ConvolutionalBlock", "ConvolutionalBlock(3, 16, 32, normalization='Batch', activation='PReLU', padding=1)",
+                   "torch.rand(4, 16, 64, 64, 64)", "torch.rand(1, 16, 8, 8, 8)"),
+    "unet": ("from unet import UNet2D", "UNet2D(normalization='batch', padding=1, num_encoding_blocks=3, out_channels_first_layer=16)",
+             "torch.rand(8, 1, 256, 256)", "torch.rand(1, 1, 16, 16)"),
+}  # fmt: skip
+
 
 def text(name: str, small: bool) -> str:
     """Return a task file."""
-    imported, made, large_inputs, small_inputs = {**TASKS, **SECOND}[name]
+    imported, made, large_inputs, small_inputs = {**TASKS, **SECOND, **THIRD}[name]
     arguments = ", ".join("xy"[: 1 + ("), torch" in small_inputs)])
     lines = [
         f'"""{name}, of a package."""', "", "import torch", imported, "", "", "class Model(torch.nn.Module):", "    def __init__(self):",
@@ -77,10 +101,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--second", action="store_true")
+    parser.add_argument("--third", action="store_true")
     parser.add_argument("--small", action="store_true")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    for name in SECOND if options.second else TASKS:
+    for name in THIRD if options.third else SECOND if options.second else TASKS:
         (options.folder / f"{name}.py").write_text(text(name, options.small))
 
 

@@ -18,6 +18,11 @@ from typing import Any
 from warpwright.learn.policy import rows
 from warpwright.learn.policy.rows import Row
 
+RESULTS = Path(__file__).parents[2] / "results"
+
+EVALUATED = ("kernelbench_h200", "kernelbench_draw_h200")
+"""What the evaluator said of KernelBench's tasks on a GPU."""
+
 
 def lines_of(files: Iterable[Path]) -> list[dict[str, Any]]:
     """Return the lines of tasks that were recorded; a file may be compressed (`.gz`)."""
@@ -28,6 +33,12 @@ def read(files: Iterable[Path]) -> list[dict[str, Any]]:
     """Return all lines of files, which may be compressed (`.gz`)."""
     texts = (gzip.decompress(file.read_bytes()).decode() if file.suffix == ".gz" else file.read_text() for file in files)
     return [json.loads(line) for text in texts for line in text.splitlines()]
+
+
+def unscored() -> set[str]:
+    """Return the tasks to which the evaluator gave no score on a GPU: their check accepts a constant, or they differ from themselves."""
+    runs = read(RESULTS / name / "rows.jsonl" for name in EVALUATED)
+    return {line["task"] for line in runs if line.get("status") == "unscored"}
 
 
 def rows_of(line: Mapping[str, Any], rate: float) -> Iterator[Row]:

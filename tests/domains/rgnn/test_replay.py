@@ -16,6 +16,7 @@ import torch
 from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn.nn import replay
 from warpwright.domains.rgnn.nn.common import Layer
+from warpwright.domains.rgnn.nn.joined import Joined
 from warpwright.domains.rgnn.nn.launches import AFTER
 from warpwright.domains.rgnn.plan import Options
 from warpwright.rgnn import HGTConv, RGATConv, RGCNConv
@@ -281,3 +282,31 @@ def test_pieces_of_memory_are_tensors_of_their_shapes(many: bool) -> None:
     parts = pieces.apart(torch.arange(float(sum(pieces.sizes))))
     assert pieces.alike == many and [x.shape for x in parts] == [x.shape for x in like]
     assert sorted(torch.cat([x.flatten() for x in parts]).tolist()) == list(range(sum(pieces.sizes)))
+
+
+def test_results_that_lie_in_one_piece_stay_there_and_copies_are_apart() -> None:
+    whole = torch.arange(100.0)
+    lying = [whole[8:28].view(4, 5).detach(), whole[32:64].view(8, 4).detach()]
+    joined = Joined(lying)
+    assert joined.memory[0].data_ptr() == whole[8:].data_ptr() and joined.memory[0].numel() == 56
+    copies = joined.copies(joined.memory)
+    assert all(torch.equal(a, b) and a.data_ptr() != b.data_ptr() for a, b in zip(copies, lying, strict=True))
+    copies[0].zero_()
+    assert torch.equal(whole, torch.arange(100.0)) and torch.equal(copies[1], lying[1])
+
+
+@pytest.mark.parametrize(
+    "results",
+    [
+        lambda x: [x[:20], x[10:30]],  # one within another
+        lambda x: [x[:4], x[96:]],  # too much between
+        lambda x: [x[:5], x[5:15]],  # not where four numbers are read at once
+        lambda x: [x[:20], x[20:40].clone()],
+        lambda x: [x[:0], x[:20]],
+    ],
+)
+def test_others_are_copied_into_one(results: Callable[[torch.Tensor], list[torch.Tensor]]) -> None:
+    given = results(torch.arange(100.0))
+    joined = Joined(given)
+    assert joined.memory[0].untyped_storage().data_ptr() != given[0].untyped_storage().data_ptr()
+    assert all(torch.equal(a, b) for a, b in zip(joined.copies(joined.memory), given, strict=True))

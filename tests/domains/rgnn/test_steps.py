@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -9,7 +10,10 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from warpwright.domains.rgnn.nn import steps
+from warpwright.domains.rgnn import index as indices
+from warpwright.domains.rgnn import tensors
+from warpwright.domains.rgnn.nn import launches, steps
+from warpwright.domains.rgnn.nn.common import typed_index
 from warpwright.domains.rgnn.nn.launches import AFTER
 from warpwright.domains.rgnn.nn.steps import CapturedStep, captured
 from warpwright.rgnn import RGCNConv
@@ -134,12 +138,44 @@ def test_a_precision_set_by_torchs_newer_flag_is_recorded_anew(flag: str) -> Non
         assert len(MADE) == number
 
 
-def test_other_shapes_and_types_at_the_same_addresses_are_another_key() -> None:
-    memory, x = torch.zeros(64), torch.randn(3)
-    alike = [memory[:6].view(3, 2), memory[:4].view(2, 2), memory.view(torch.int32)[:6].view(3, 2)]
-    keys = [steps.key_of([one], [], [x]) for one in alike]
-    assert len({one.data_ptr() for one in alike}) == 1 and keys[0] == steps.key_of([alike[0].detach()], [], [x])
-    assert keys[0] != keys[1] and keys[0] != keys[2]
+def changed_shape(x: torch.Tensor) -> None:
+    x.data = x.data.view(2, 3)
+
+
+def changed_type(x: torch.Tensor) -> None:
+    x.data = x.data.view(torch.int32).view(torch.float32).view(3, 2).view(torch.float16)[:, :2]
+
+
+def changed_strides(x: torch.Tensor) -> None:
+    x.data = x.data.as_strided((3, 2), (1, 3))
+
+
+def changed_place(x: torch.Tensor) -> None:
+    x.data = x.data.clone()
+
+
+def frozen(x: torch.Tensor) -> None:
+    x.requires_grad_(False)
+
+
+@pytest.mark.parametrize("grad", [True, False])
+@pytest.mark.parametrize("change", [changed_shape, changed_type, changed_strides, changed_place, frozen])
+def test_a_layout_holds_until_a_parameter_lies_or_is_read_otherwise(
+    monkeypatch: pytest.MonkeyPatch, change: Callable[[torch.Tensor], None], grad: bool
+) -> None:
+    monkeypatch.setattr(tensors, "library", lambda like: None)
+    parameters = [torch.nn.Parameter(torch.zeros(3, 2)) for _ in range(3)]
+    with torch.set_grad_enabled(grad):
+        first = launches.layout(parameters)
+        assert launches.layout(parameters, first) is first
+        with torch.inference_mode():
+            assert launches.layout(parameters, first) is first
+        with torch.no_grad():
+            parameters[1].add_(1.0)
+        assert launches.layout(parameters, first) is first
+        change(parameters[1])
+        assert launches.layout(parameters, first) is not first
+        assert launches.layout(parameters[:2], first) is not first
 
 
 def test_a_step_that_cannot_be_recorded_runs_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,3 +263,20 @@ def test_several_results_are_copies_side_by_side() -> None:
         kept = results[1].clone()
         results[0].detach().fill_(7.0)
         assert torch.equal(results[1], kept)
+
+
+def test_versions_see_writes_and_the_end_of_edges_and_keep_none_alive() -> None:
+    edges, types = torch.randint(5, (2, 9)), torch.randint(2, (9,))
+    with indices.watched() as graphs:
+        typed_index(edges, types, 5, 5, 2)
+    known = indices.Versions(graphs)
+    assert known.same() and {id(t) for t in known.there()} == {id(edges), id(types)}
+    whole = weakref.ref(known)
+    types[:1] = types[:1].clone()
+    assert not known.same()
+    with indices.watched() as graphs:
+        typed_index(edges, types, 5, 5, 2)
+    known = indices.Versions(graphs)
+    assert whole() is None and known.same()  # without the garbage collector
+    del edges
+    assert not known.same() and not known.others

@@ -153,6 +153,31 @@ def test_a_range_on_which_float32_is_mostly_rounding_gives_way_to_others() -> No
     assert statuses(everywhere, "sinf(1e8f * x[i])", "0.0f") == ["ok", "wrong", "wrong"]
 
 
+@pytest.mark.compiler
+def test_the_reference_s_error_is_that_of_its_worst_rounding() -> None:
+    """Of two equal products nothing is left where both are rounded, and a rounding where one is not: neither way of the two is wrong."""
+    parts = ["x[i] * w[i]", "(x[i] * 0.5f) * (w[i] * 2.0f)"]
+    prepared = prepare(item(f"x[i] + 1e3f * ({parts[0]} - {parts[1]})"))
+    assert not prepared.unscored and prepared.oracle == "float64"
+    ways = [f"x[i] + 1e3f * fmaf(x[i], w[i], -({parts[1]}))", "x[i]"]
+    wrong = ["x[i] + 1e4f * fmaf(x[i], w[i], -((x[i] * 0.5f) * (w[i] * 2.0f)))", "x[i] + 0.002f"]
+    assert statuses(prepared, *ways, *wrong) == ["ok", "ok", "ok", "wrong", "wrong"]
+
+
+def test_elements_that_any_run_has_far_off_are_left_out_and_few_only() -> None:
+    best = np.linspace(1, 2, 400)
+    runs = [best.astype(np.float32) for _ in range(3)]
+    runs[1][7] += 0.5
+    runs[2][9] += 1e-3  # an error, not far off
+    made = example("unit", 1, {}, {"out": runs[0]}, {"out": best}, others=[{"out": run} for run in runs[1:]])
+    assert list(np.flatnonzero(made.border["out"])) == [7] and made.good
+    assert not any(differs(made, "out", run) for run in runs)
+    assert differs(made, "out", (runs[0] + np.float32(0.006)).astype(np.float32))
+    runs[2][20:24] += 0.5  # five in all: more than 1 %
+    coarse = example("unit", 1, {}, {"out": runs[0]}, {"out": best}, others=[{"out": run} for run in runs[1:]])
+    assert coarse.coarse and not coarse.border and differs(coarse, "out", runs[2])
+
+
 def test_a_finite_number_is_not_within_the_tolerance_of_infinity() -> None:
     seen = np.array([1, np.inf, 2, -np.inf], np.float32)
     made = example("unit", 1, {}, {"out": seen}, None)

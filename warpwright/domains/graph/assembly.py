@@ -16,6 +16,7 @@ from typing import Any
 from warpwright.base import Action
 from warpwright.domains.graph import cost_model
 from warpwright.domains.graph.ir import GraphIR
+from warpwright.domains.graph.words import stand_ins as stand_ins_of
 from warpwright.domains.graph.words import words as words_of
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
@@ -137,3 +138,11 @@ def _mean(values: Sequence[float]) -> float:
 def words(ir: Assembly) -> tuple[str, ...]:
     """Return the words of all pieces, of each its first program."""
     return tuple(word for piece in ir.pieces for word in ("piece", *words_of(piece.programs[0])))
+
+
+def stand_ins(ir: Assembly) -> dict[str, tuple[str, ...]]:
+    """Return what may stand for the words of all pieces."""
+    found: dict[str, tuple[str, ...]] = {"piece": ()}
+    for piece in ir.pieces:
+        found = {**stand_ins_of(piece.programs[0]), **found}
+    return found

@@ -23,6 +23,7 @@ from warpwright.domains.graph import recurrent
 from warpwright.domains.graph.cpp.calls import COPIES, VIEWS
 from warpwright.domains.graph.cuda import windows
 from warpwright.domains.graph.cuda.kernel import CudaKernel
+from warpwright.domains.graph.cuda.launches import Launches
 from warpwright.domains.graph.cuda.scans import SCANS
 from warpwright.domains.graph.ir import GraphIR, argument, aten, foldable, is_op, is_tensor, placeholders, shape, value
 from warpwright.domains.graph.techniques.algebra import einsum
@@ -49,6 +50,8 @@ tensor cores' rate: 8 channels to 64 in TF32 (L2-57) took 0.31 ms; over three ax
 transposed ones in four groups took 2.5, 2.0 and 5.7 ms for 6, 14 and 8 GFLOP (L1-72, 73, 75); their phases, ordinary ones, ran at 4 to 21 TFLOPS.
 Sums of 315 terms (L1-60) took `direct_convolution` 8.5 ms for 139 GFLOP. cuDNN in float16, over three axes, of three channels made eight: 2.7 and
 3.7 ms for 105 and 371 GFLOP (L1-54, 60)."""
+ATTENTION = {"flash float32": 100e12, "flash tf32": 200e12, "flash half": 350e12, "library float32": 35e12, "library half": 400e12}
+"""`flash_attention`, and the library's."""
 LONG_SUM = 256
 """Terms from which on `direct_convolution` is that slow."""
 PLANNED_TRANSPOSED = 2.3
@@ -58,7 +61,7 @@ FEW_TERMS = 16
 RATES: Mapping[str, Rates] = {
     "cuda": Rates(4.2e12, 5e-6, {
         "float32": 51e12, "tf32": 380e12, "tf32x3": 95e12, "int8_slices": 250e12, "half": 700e12, "half convolution": 500e12, "float64": 60e12,
-        **CONVOLUTIONS,
+        **CONVOLUTIONS, **ATTENTION,
     }),
     "cpu": Rates(1e11, 5e-6, {"float32": 1e12, "half": 1e12, "float64": 5e11, "complex": 2e11, "fft": 4e10}),
 }
@@ -77,6 +80,9 @@ PLANES_READ = 3.6
 with windows of 3 x 3, cuDNN took 0.92 ms instead of 0.46 on an H200."""
 SLICED_LAUNCHES = 12
 """A product of INT8 slices is five kernels, whose launches take a host 60 us; in a CUDA graph 12."""
+PLANNED_CALL, PLANNED_LAUNCH = 0.25, 0.32
+"""Calls of a kernel from Python that a plan's call takes, and each of its launches: 1, 3 and 6 kernels took 0.6, 1.3 and 2.1 times what one from
+Python does (results/launch_plan_h200)."""
 SPLIT_PASSES = 7.0
 """Times that an operand of tf32x3 is read or written while it is split in two."""
 FEW = 8
@@ -125,16 +131,20 @@ def call_seconds(node: fx.Node, rates: Rates) -> float:
     return max(bytes_of(node) / rates.memory, arithmetic) + again / rates.memory + launches(node, rates) * rates.launch
 
 
-def launches(node: fx.Node, rates: Rates | None = None) -> int:
-    """Return how many kernels a call launches: one, but for a view, for a recurrent network, whose steps wait for one another, and on a GPU for a
-    convolution with a bias, which torch adds to cuDNN's result by a kernel of its own."""
+def launches(node: fx.Node, rates: Rates | None = None) -> float:
+    """Return how many kernels a call launches, in units of one launched from Python: one, but for a view, for a recurrent network, whose steps wait
+    for one another, and on a GPU for a convolution with a bias, which torch adds to cuDNN's result by a kernel of its own."""
     if _is_free(node):
         return 0
     on_gpu = rates is not None and rates.arithmetic is RATES["cuda"].arithmetic
     if getattr(node.target, "__name__", "") == "int8_linear":
         return SLICED_LAUNCHES
+    if isinstance(node.target, Launches):
+        return PLANNED_CALL + PLANNED_LAUNCH * node.target.count
     if is_op(node, aten.topk.default, aten.histc.default):
         return 2  # one finds them, one sorts them; one sets the counts to zero
+    if getattr(node.target, "__name__", "") == "flash_attention":
+        return 2  # one cuts float32 operands in halves
     if is_op(node, aten.sort, aten.argsort):
         return 3  # one copies the rows, one fills in the places
     return max(1, recurrent.launches(node)) + (on_gpu and _adds_bias(node))
@@ -167,10 +177,14 @@ def bytes_of(node: fx.Node) -> float:
     """Return the bytes that a call moves."""
     moved = float(sum(_size(arg) for arg in node.all_input_nodes) + _size(node))
     name = getattr(node.target, "__name__", "")
+    if name == "flash_attention" and node.args[16][4]:  # type: ignore[index]
+        moved += 2.0 * sum(_size(arg) for arg in node.args[:3])  # type: ignore[misc, arg-type]
     if name == "tf32_split":
         return SPLIT_PASSES * _size(node.args[0])  # type: ignore[arg-type]
     if name == "tf32x3":
         return moved + 2.0 * _size(node) * math.ceil(shape(node.args[0])[-1] / 2 / node.args[2])  # type: ignore[arg-type, operator]
+    if isinstance(node.target, Launches):
+        return sum(bytes_of(one) for one in node.target.calls.nodes if isinstance(one.target, CudaKernel))
     if isinstance(node.target, CudaKernel):
         again = node.target.generated.workspace and not node.target.generated.together
         moved += sum(_size(arg) for arg in node.all_input_nodes) * (0.5 if again else 0)  # half of it is still in L2
@@ -223,6 +237,9 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
         return "fft", _transform(node)
     if is_op(node, aten.einsum):
         return _KINDS.get(value(node).dtype, "float32"), 2.0 * einsum.operations(node)
+    attention = _attention(node)
+    if attention is not None:
+        return attention
     if name == "activated_convolution":
         source, window = node.all_input_nodes[:2]
         return _kind_of(2, 1, shape(source)[1]), 2.0 * math.prod(shape(node)) * math.prod(shape(window)[1:])
@@ -236,6 +253,18 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
         return "float32", 2.0 * shape(out)[0] * math.prod(shape(out)[2:]) * math.prod(shape(weight))  # type: ignore[arg-type]
     conv = convolution_of(node)
     return (_kind(conv), float(conv.flops)) if conv is not None else ("float32", 0.0)
+
+
+def _attention(node: fx.Node) -> tuple[str, float] | None:
+    """Return the same of an attention; where rows see only what is before them, half of the pairs are counted."""
+    ours = getattr(node.target, "__name__", "") == "flash_attention"
+    if not ours and not is_op(node, aten.scaled_dot_product_attention.default):
+        return None
+    q, k, v = node.args[:3]
+    causal, half = node.args[4] if ours else argument(node, "is_causal"), value(node).dtype != torch.float32
+    pairs = math.prod(shape(q)[:-1]) * shape(k)[-2] * (0.5 if causal else 1.0)  # type: ignore[arg-type]
+    kind = "half" if half else "tf32" if ours and node.args[14] == 1 else "float32"
+    return f"{'flash' if ours else 'library'} {kind}", 2.0 * pairs * (shape(q)[-1] + shape(v)[-1])  # type: ignore[arg-type]
 
 
 def _transform(node: fx.Node) -> float:

@@ -43,7 +43,7 @@ def space(task: Task, target: str = "cpu") -> Space[Any]:
     from warpwright.domains.graph.lower import Original, body, lower
     from warpwright.domains.graph.techniques import techniques
     from warpwright.domains.graph.training import capture_step
-    from warpwright.domains.graph.words import words
+    from warpwright.domains.graph.words import stand_ins, words
 
     reference = taskfile.load(task)
     form = taskfile.Form.of(task)
@@ -52,17 +52,19 @@ def space(task: Task, target: str = "cpu") -> Space[Any]:
     starts = [capture_step(reference)] if form.backward else [capture(one) for one in declared or [reference]]
     start = next((one for one in starts if one.unreadable), starts[0])
     if declared or (start.unreadable and not form.backward):
-        assembled = _assembled(starts, declared or [reference], original)
+        assembled = _assembled(starts, declared or [reference], original, task.precision != "strict")
         if assembled is not None:
             return assembled
         start = replace(start, unreadable=f"{start.unreadable}; nor was a part of it that has two operators or more")
     return Space(
-        start, techniques(target, form.backward), lambda ir, actions: lower(ir, actions, original),
-        estimate=lambda ir: cost_model.seconds(ir, target), limited=start.unreadable, words=words, alike=body,
+        start, techniques(target, form.backward, task.precision != "strict"), lambda ir, actions: lower(ir, actions, original),
+        estimate=lambda ir: cost_model.seconds(ir, target), limited=start.unreadable, words=words, stand_ins=stand_ins, alike=body,
     )  # fmt: skip
 
 
-def _assembled(starts: Sequence[GraphIR], references: Sequence[taskfile.Reference], original: Original) -> Space[Assembly] | None:
+def _assembled(
+    starts: Sequence[GraphIR], references: Sequence[taskfile.Reference], original: Original, tf32: bool,
+) -> Space[Assembly] | None:  # fmt: skip
     """Return the space of several programs: the model's in each declared shape, or those of its parts; None where no part was captured."""
     from warpwright.domains.graph import assembly, pieces
     from warpwright.domains.graph.lower import body, program_text
@@ -77,8 +79,8 @@ def _assembled(starts: Sequence[GraphIR], references: Sequence[taskfile.Referenc
         return None
     places = [path for piece in start.pieces for path in piece.paths]
     return Space(
-        start, tuple(map(assembly.InPieces, techniques(original.target))), lambda ir, actions: parts.lower(ir, actions, original),
-        estimate=lambda ir: assembly.seconds(ir, original.target), words=assembly.words, alike=body,
+        start, tuple(map(assembly.InPieces, techniques(original.target, tf32=tf32))), lambda ir, actions: parts.lower(ir, actions, original),
+        estimate=lambda ir: assembly.seconds(ir, original.target), words=assembly.words, stand_ins=assembly.stand_ins, alike=body,
         note=f"not captured whole ({reason}): only {len(places)} parts are changed, {_some(places)}" if reason else "",
     )  # fmt: skip
 

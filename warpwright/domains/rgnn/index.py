@@ -7,6 +7,7 @@ the identity and version of the edge tensors.
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -15,6 +16,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from warpwright.domains.rgnn import tensors
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.sorting import counting
 from warpwright.errors import UsageError
@@ -273,22 +275,37 @@ class Versions:
         self.kept = [index for _, _, index in graphs]
         """What a recording reads."""
         pairs = {(id(ref), version): (ref, version) for versions, tensors, _ in graphs for ref, version in zip(tensors, versions, strict=True)}
-        untold = [ref for ref, _ in pairs.values() if (t := ref()) is None or t.is_inference()]
-        self.untold = untold
-        """Tensors that have no version."""
-        told = [(ref, version) for ref, version in pairs.values() if not any(ref is other for other in untold)]
-        self.told, self.versions = [ref for ref, _ in told], [version for _, version in told]
+        there = [(t, version) for ref, version in pairs.values() if (t := ref()) is not None]
+        told = [(t, version) for t, version in there if not t.is_inference()]
+        self.others = [t.detach() for t, _ in told]
+        """Other names of the tensors that have a version, which they share; given back with the first tensor that goes."""
+        self.versions = [version for _, version in told]
+        self.at_once: tensors.Versions | None = None
+        """The same, to be asked in one call."""
+        self.gone = [True] * (len(there) < len(pairs))
+        dropped = functools.partial(_dropped, self.gone, self.others)  # no method: with it this would wait for the garbage collector
+        self.refs = [weakref.ref(t, dropped) for t, _ in there]
 
-    def tensors(self) -> list[torch.Tensor]:
+    def there(self) -> list[torch.Tensor]:
         """Return those that are there."""
-        return [t for ref in (*self.told, *self.untold) if (t := ref()) is not None]
+        return [t for ref in self.refs if (t := ref()) is not None]
 
     def same(self) -> bool:
         """Are all there, and as they were?"""
-        try:
-            return [ref()._version for ref in self.told] == self.versions and all(ref() is not None for ref in self.untold)  # type: ignore[union-attr]
-        except AttributeError:  # of None: one is gone
+        if self.gone:
             return False
+        if self.at_once is not None:
+            return self.at_once.same()
+        if [t._version for t in self.others] != self.versions:
+            return False
+        library = tensors.library(self.others[0]) if self.others else None
+        self.at_once = None if library is None else tensors.Versions(library, self.others)
+        return True
+
+
+def _dropped(gone: list[bool], others: list[torch.Tensor], _: Any) -> None:
+    gone.append(True)
+    others.clear()
 
 
 def latest() -> Index | None:

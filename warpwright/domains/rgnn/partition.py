@@ -1,7 +1,8 @@
 """A graph shared out among processes: each owns a range of the nodes of each type, with all edges into them, and asks the others for rows they read.
 
-A layer runs twice: for the nodes whose edges all come from rows of their own process, while the rows of others are under way, and for the rest. So
-each node is computed whole by one process, softmax and mean included. Backward the rows' gradients are under way while the first run's is computed.
+A layer runs once all rows are there, or twice (`overlap`): for the nodes whose edges all come from rows of their own process, while the rows of
+others are under way, and for the rest. So each node is computed whole by one process, softmax and mean included. Backward the rows' gradients are
+under way while the first run's is computed. Two runs hide messages and take more memory and passes over rows: they pay where messages are slow.
 
     part = Part(edge_index, edge_type, [nodes])          # each process gives all edges, or those into its own nodes
     layer = Parted(RGCNConv(64, 64, relations), part)    # the same weights in each process
@@ -12,7 +13,8 @@ each node is computed whole by one process, softmax and mean included. Backward 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -30,17 +32,19 @@ class Edges:
 
     edge_index: torch.Tensor
     edge_type: torch.Tensor
-    rows: torch.Tensor
-    """The own rows that the run is for, in order."""
-    short: torch.Tensor = field(init=False)
-    """`edge_index` with destinations numbered among `rows`."""
+    rows: torch.Tensor | None = None
+    """The own rows that the run is for, in order; None: all."""
 
-    def __post_init__(self) -> None:
-        self.short = torch.stack([self.edge_index[0], torch.searchsorted(self.rows, self.edge_index[1].contiguous())])
+    @cached_property
+    def short(self) -> torch.Tensor:
+        """`edge_index` with destinations numbered among `rows`."""
+        if self.rows is None:
+            return self.edge_index
+        return torch.stack([self.edge_index[0], torch.searchsorted(self.rows, self.edge_index[1].contiguous())])
 
     def chosen(self, own: torch.Tensor) -> torch.Tensor:
         """Return `rows` of all own rows, without a copy where they are all of them."""
-        chosen: torch.Tensor = own if self.rows.numel() == own.shape[0] else _Chosen.apply(self.rows, own)
+        chosen: torch.Tensor = own if self.rows is None or self.rows.numel() == own.shape[0] else _Chosen.apply(self.rows, own)
         return chosen
 
 
@@ -115,14 +119,21 @@ class Part:
         """The numbers of the others' nodes that edges come from."""
         self._agree()
         source = torch.where(far, self.nodes + torch.searchsorted(self.others, src), self._rows(src, block[0]))
-        target = self._rows(dst, block[1])
-        reading = torch.zeros(self.nodes, dtype=torch.bool, device=src.device).index_fill_(0, target[far], True)
+        self.whole = Edges(torch.stack([source, self._rows(dst, block[1])]), kind)
+        """All edges into the own nodes."""
+        self.kinds_of_others = torch.bincount(self._blocks(self.others) // self.ranks, minlength=len(counts)).tolist()
+
+    @cached_property
+    def runs(self) -> tuple[Edges, Edges]:
+        """Return the edges into nodes that read rows of their own process alone, and those into the others."""
+        (source, target), kind = self.whole.edge_index, self.whole.edge_type
+        reading = torch.zeros(self.nodes, dtype=torch.bool, device=source.device).index_fill_(0, target[source >= self.nodes], True)
         late = reading[target]
-        self.inner, self.outer = (
+        inner, outer = (
             Edges(torch.stack([source[run], target[run]]), kind[run], torch.nonzero(nodes).flatten())
             for run, nodes in ((~late, ~reading), (late, reading))
         )
-        self.kinds_of_others = torch.bincount(self._blocks(self.others) // self.ranks, minlength=len(counts)).tolist()
+        return inner, outer
 
     def own(self, kind: int) -> slice:
         """Return which nodes of all are this process' own of a type."""
@@ -143,7 +154,7 @@ class Part:
         """Tell each process which of its rows are read here, and learn which of the own ones are read there."""
         owner = self._blocks(self.others) % self.ranks
         order = torch.sort(owner, stable=True)[1]
-        self.place = torch.sort(order)[1] if len(self.starts) > self.ranks + 1 else None
+        self.place = torch.sort(order)[1] if len(self.starts) > self.ranks + 1 and self.ranks > 2 else None
         """Where each of the others' rows is among those received, which come process by process; None: in that order."""
         asked = torch.bincount(owner, minlength=self.ranks)
         told = torch.empty_like(asked)
@@ -153,10 +164,10 @@ class Part:
         dist.all_to_all_single(nodes, self.others[order], self.sent, self.received, group=self.group)
         self.rows_sent = self._rows(nodes, self._blocks(nodes))
 
-    def exchange(self, x: torch.Tensor, back: bool = False) -> tuple[torch.Tensor, Any, torch.Tensor]:
+    def exchange(self, x: torch.Tensor, back: bool = False, memory: torch.Tensor | None = None) -> tuple[torch.Tensor, Any, torch.Tensor]:
         """Begin to send rows; return the memory that others' arrive in, what waits for them, and what is sent, which has to live as long."""
         rows, to, of = (x, self.received, self.sent) if back else (x.index_select(0, self.rows_sent), self.sent, self.received)
-        memory = x.new_empty(sum(of), *x.shape[1:])
+        memory = x.new_empty(sum(of), *x.shape[1:]) if memory is None else memory
         return memory, dist.all_to_all_single(memory, rows, of, to, group=self.group, async_op=True), rows
 
 
@@ -211,34 +222,87 @@ class _Arrived(torch.autograd.Function):
         return None, gradient
 
 
+class _Joined(torch.autograd.Function):
+    """Own rows -> own rows and others', those of each kind side by side, once all have arrived.
+
+    `sizes` are each kind's own and others' rows. Own rows are copied while messages are under way, forward and backward; of one kind, others' rows
+    arrive where they stay.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, part: Part, sizes: Sequence[tuple[int, int]], x: torch.Tensor) -> torch.Tensor:
+        ctx.part, ctx.sizes = part, sizes
+        x = x.detach().contiguous()
+        every = x.new_empty(sum(own + far for own, far in sizes), *x.shape[1:])
+        straight = every[sizes[0][0] :] if len(sizes) == 1 and part.place is None else None
+        memory, work, _sent = part.exchange(x, memory=straight)
+        own, far = _kinds_of(every, sizes)
+        torch._foreach_copy_(own, x.split([rows for rows, _ in sizes]))
+        work.wait()
+        if straight is None:
+            arrived = memory if part.place is None else memory.index_select(0, part.place)
+            torch._foreach_copy_(far, arrived.split([rows for _, rows in sizes]))
+        return every
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[None, None, torch.Tensor]:
+        part = ctx.part
+        own, far = _kinds_of(gradient.contiguous(), ctx.sizes)
+        others = far[0] if len(far) == 1 else torch.cat(far)
+        if part.place is not None:
+            others = torch.empty_like(others).index_copy_(0, part.place, others)
+        memory, work, _sent = part.exchange(others, back=True)
+        mine = own[0].clone() if len(own) == 1 else torch.cat(own)
+        work.wait()
+        return None, None, mine.index_add_(0, part.rows_sent, memory)
+
+
+def _kinds_of(every: torch.Tensor, sizes: Sequence[tuple[int, int]]) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    """Return each kind's own rows, and each kind's rows of others."""
+    parts = every.split([rows for pair in sizes for rows in pair])
+    return list(parts[::2]), list(parts[1::2])
+
+
 class Parted(torch.nn.Module):
     """A layer on this process' share: own rows in, own rows out. Of HGTConv rows are those of all types, in the order of its node types."""
 
-    def __init__(self, layer: torch.nn.Module, part: Part) -> None:
+    def __init__(self, layer: torch.nn.Module, part: Part, overlap: bool = False) -> None:
         """Take RGCNConv, FastRGCNConv, RGATConv or HGTConv; edge types are numbers, for HGTConv in the order of its edge types."""
         super().__init__()
         if not isinstance(layer, RGCNConv | RGATConv | HGTConv):
             raise UsageError(f"expected RGCNConv, FastRGCNConv, RGATConv or HGTConv, saw {type(layer).__name__}")
-        self.layer, self.part = layer, part
+        self.layer, self.part, self.overlap = layer, part, overlap
         self._kept: dict[Edges, dict[EdgeType, torch.Tensor]] = {}
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return the results of own nodes [own, out]."""
-        if self.part.ranks == 1:
-            return self._run(x, None, self.part.inner)
-        under, places = _Under(self.part), (self.part.inner.rows, self.part.outer.rows)
+        part = self.part
+        if part.ranks == 1:
+            return self._run(x, x, part.whole)
+        if not self.overlap:
+            of_kinds = list(zip(part.counts, part.kinds_of_others, strict=True))
+            sizes = of_kinds if isinstance(self.layer, HGTConv) else [(part.nodes, part.others.numel())]
+            return self._run(x, _Joined.apply(part, sizes, x), part.whole)
+        under, (first, second) = _Under(part), part.runs
         memory = _Sent.apply(under, x)
-        targets = _Apart.apply(*places, x) if isinstance(self.layer, RGCNConv) else (None, None)
-        inner = self._run(x, None, self.part.inner, targets[0])
-        outer = self._run(x, _Arrived.apply(under, memory), self.part.outer, targets[1])
-        result: torch.Tensor = _Merged.apply(*places, inner, outer)
+        of_runs = _Apart.apply(first.rows, second.rows, x) if isinstance(self.layer, RGCNConv) else (None, None)
+        inner = self._run(x, x, first, of_runs[0])
+        outer = self._run(x, self._beside(x, _Arrived.apply(under, memory)), second, of_runs[1])
+        result: torch.Tensor = _Merged.apply(first.rows, second.rows, inner, outer)
         return result
 
-    def _run(self, x: torch.Tensor, others: torch.Tensor | None, edges: Edges, targets: torch.Tensor | None = None) -> torch.Tensor:
-        """Return the results of the nodes of one run; `targets`: their own rows, for RGCNConv."""
+    def _beside(self, x: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
+        """Return own rows and others' as `_Joined` has them."""
+        if not isinstance(self.layer, HGTConv):
+            return torch.cat([x, others])
+        own, far = x.split(self.part.counts), others.split(self.part.kinds_of_others)
+        return torch.cat([rows for pair in zip(own, far, strict=True) for rows in pair])
+
+    def _run(self, x: torch.Tensor, every: torch.Tensor, edges: Edges, targets: torch.Tensor | None = None) -> torch.Tensor:
+        """Return the results of the nodes of one run; `every`: the rows that edges come from; `targets`: the nodes' own rows, for RGCNConv."""
         if isinstance(self.layer, HGTConv):
-            return self._by_type(self.layer, x, others, edges)
-        every = x if others is None else torch.cat([x, others])
+            return self._by_type(self.layer, every, edges, every.shape[0] > x.shape[0])
         result: torch.Tensor
         if isinstance(self.layer, RGCNConv):
             result = self.layer((every, x if targets is None else targets), edges.short, edges.edge_type)
@@ -246,16 +310,15 @@ class Parted(torch.nn.Module):
         result = self.layer(every, edges.edge_index, edges.edge_type)
         return edges.chosen(result[: x.shape[0]])
 
-    def _by_type(self, layer: HGTConv, x: torch.Tensor, others: torch.Tensor | None, edges: Edges) -> torch.Tensor:
+    def _by_type(self, layer: HGTConv, every: torch.Tensor, edges: Edges, others: bool) -> torch.Tensor:
         part = self.part
-        own = x.split(part.counts)
-        far = [None] * len(own) if others is None else others.split(part.kinds_of_others)
-        rows = {t: a if b is None else torch.cat([a, b]) for t, a, b in zip(layer.node_types, own, far, strict=True)}
+        sizes = [own + far for own, far in zip(part.counts, part.kinds_of_others, strict=True)] if others else part.counts
+        rows = dict(zip(layer.node_types, every.split(sizes), strict=True))
         if edges not in self._kept:
             self._kept[edges] = self._graph(layer, edges)
         done = layer(rows, self._kept[edges])
         width = layer.out_channels
-        results = [done[t][:n] if t in done else x.new_zeros(n, width) for t, n in zip(layer.node_types, part.counts, strict=True)]
+        results = [done[t][:n] if t in done else every.new_zeros(n, width) for t, n in zip(layer.node_types, part.counts, strict=True)]
         return edges.chosen(torch.cat(results))
 
     def _graph(self, layer: HGTConv, edges: Edges) -> dict[EdgeType, torch.Tensor]:

@@ -6,17 +6,30 @@ An expression keeps the source's own words: `parts` are pieces of text and sub-e
 
 from __future__ import annotations
 
-import functools
 import itertools
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+Answer = TypeVar("Answer")
 
 Shape = tuple[int, int, int]
 """Threads of a block along x, y and z."""
 
 KINDS = ("name", "member", "call", "index", "binary", "assign", "unary", "conditional", "literal", "cast", "paren", "type", "lambda", "lane", "other")
+
+
+class _kept(Generic[Answer]):
+    """A property that is computed once for each value: functools' own takes a lock in Python 3.11, longer than most of these answers."""
+
+    def __init__(self, answer: Callable[[Any], Answer]) -> None:
+        self.answer, self.name, self.__doc__ = answer, answer.__name__, answer.__doc__
+
+    def __get__(self, value: Any, owner: type) -> Answer:
+        known = vars(value)[self.name] = self.answer(value)  # from here on it is found there
+        return known
 
 
 @dataclass(frozen=True)
@@ -53,7 +66,7 @@ class Expr:
     pure: bool = False
     """Of a call: of a const method, which leaves its object as it is."""
 
-    @functools.cached_property
+    @_kept
     def children(self) -> tuple[Expr, ...]:
         """Sub-expressions, in order; made once, since every walk asks for them."""
         return tuple([p for p in self.parts if not isinstance(p, str)])
@@ -63,17 +76,17 @@ class Expr:
         known = vars(self).get("nodes")
         return iter(known) if known is not None else self._walk()
 
-    @functools.cached_property
+    @_kept
     def nodes(self) -> tuple[Expr, ...]:
         """All that `walk` yields. Kept for a whole expression of a statement, through which dozens of passes go; not for each inside it."""
         return tuple(self._walk())
 
-    @functools.cached_property
+    @_kept
     def keys(self) -> frozenset[int]:
         """Keys of the variables that are named in a whole expression."""
         return frozenset([node.var for node in self.nodes if node.var is not None])
 
-    @functools.cached_property
+    @_kept
     def changes(self) -> frozenset[int]:
         """Keys of the variables that a whole expression assigns to, or to elements or members of."""
         roots = [target(changed) for node in self.nodes if (changed := assigned(node)) is not None]
@@ -267,20 +280,22 @@ def walk(stmts: tuple[Stmt, ...]) -> Iterator[Stmt]:
     while open_stmts:
         stmt = open_stmts.pop()
         yield stmt
-        for body in bodies(stmt)[::-1]:
-            open_stmts += body[::-1]
+        if (inside := _BODIES.get(type(stmt))) is not None:
+            for body in inside(stmt)[::-1]:
+                open_stmts += body[::-1]
 
 
-_EXPRESSIONS: Mapping[type, Callable[..., tuple[Expr | None, ...]]] = {
-    Declare: lambda stmt: (stmt.init,), Evaluate: lambda stmt: (stmt.expr,), Raw: lambda stmt: (stmt.expr,), If: lambda stmt: (stmt.cond,),
-    DoWhile: lambda stmt: (stmt.cond,), For: lambda stmt: (stmt.cond, stmt.step), Return: lambda stmt: (stmt.value,),
+_EXPRESSIONS: Mapping[type, Callable[..., tuple[Expr, ...]]] = {
+    Declare: lambda stmt: () if stmt.init is None else (stmt.init,), Evaluate: lambda stmt: (stmt.expr,), Raw: lambda stmt: (stmt.expr,),
+    If: lambda stmt: (stmt.cond,), DoWhile: lambda stmt: (stmt.cond,), For: lambda stmt: tuple([e for e in (stmt.cond, stmt.step) if e is not None]),
+    Return: lambda stmt: () if stmt.value is None else (stmt.value,),
 }  # fmt: skip
 
 
 def own_expressions(stmt: Stmt) -> tuple[Expr, ...]:
     """Return the expressions of a statement that are not in a statement inside it."""
     own = _EXPRESSIONS.get(type(stmt))
-    return tuple([e for e in own(stmt) if e is not None]) if own is not None else ()
+    return own(stmt) if own is not None else ()
 
 
 def expressions(stmts: tuple[Stmt, ...]) -> Iterator[Expr]:
@@ -289,25 +304,36 @@ def expressions(stmts: tuple[Stmt, ...]) -> Iterator[Expr]:
 
 
 def map_expressions(stmt: Stmt, change: Callable[[Expr], Expr | None]) -> Stmt:
-    """Return the statement with its expressions, and those of the statements inside it, changed as by `Expr.map`."""
-    inner = lambda body: tuple(map_expressions(s, change) for s in body)  # noqa: E731
+    """Return the statement with its expressions, and those of the statements inside it, changed as by `Expr.map`; itself where nothing changes."""
+    own = lambda expr: expr.map(change) if expr is not None else None  # noqa: E731
+    inner = lambda body: _mapped(body, change)  # noqa: E731
     if isinstance(stmt, Declare):
-        return replace(stmt, init=stmt.init.map(change)) if stmt.init is not None else stmt
+        return _with(stmt, init=own(stmt.init))
     if isinstance(stmt, Evaluate | Raw):
-        return replace(stmt, expr=stmt.expr.map(change))
+        return _with(stmt, expr=own(stmt.expr))
     if isinstance(stmt, Block):
-        return replace(stmt, body=inner(stmt.body))
+        return _with(stmt, body=inner(stmt.body))
     if isinstance(stmt, If):
-        return replace(stmt, cond=stmt.cond.map(change), then=inner(stmt.then), other=inner(stmt.other))
+        return _with(stmt, cond=own(stmt.cond), then=inner(stmt.then), other=inner(stmt.other))
     if isinstance(stmt, For):
-        cond = stmt.cond.map(change) if stmt.cond is not None else None
-        step = stmt.step.map(change) if stmt.step is not None else None
-        return replace(stmt, init=inner(stmt.init), cond=cond, step=step, body=inner(stmt.body))
+        return _with(stmt, init=inner(stmt.init), cond=own(stmt.cond), step=own(stmt.step), body=inner(stmt.body))
     if isinstance(stmt, DoWhile):
-        return replace(stmt, body=inner(stmt.body), cond=stmt.cond.map(change))
+        return _with(stmt, body=inner(stmt.body), cond=own(stmt.cond))
     if isinstance(stmt, Return):
-        return replace(stmt, value=stmt.value.map(change)) if stmt.value is not None else stmt
+        return _with(stmt, value=own(stmt.value))
     return stmt
+
+
+def _mapped(body: tuple[Stmt, ...], change: Callable[[Expr], Expr | None]) -> tuple[Stmt, ...]:
+    new = tuple([map_expressions(stmt, change) for stmt in body])
+    return body if all(map(operator.is_, body, new)) else new
+
+
+def _with(stmt: Any, **fields: object) -> Stmt:
+    """Return the statement with other fields; itself where they are its own: to make one takes longer than to look."""
+    known = vars(stmt)
+    changed: Stmt = stmt if all(known[name] is value for name, value in fields.items()) else replace(stmt, **fields)
+    return changed
 
 
 def name_of(var: Var, line: int = 0) -> Expr:

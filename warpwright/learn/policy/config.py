@@ -25,6 +25,8 @@ class Data:
     """Of those."""
     jobs: int = 1
     """Of those, how many are answered at once: with more than one by a resident service, which keeps each task's trusted processes."""
+    executor: Literal["local", "ray"] = "local"
+    """Where those are answered: on this machine, or by `jobs` evaluators on a Ray cluster, each an actor that has a GPU where there are some."""
     parts: int = 5
     """The tasks are dealt to this many parts; a seed holds out one of them, a different one for each of the first seeds."""
     deal: int = 0
@@ -119,6 +121,7 @@ class Config:
         """Return the settings that decide the result; where the file lies, and how much is done at once, do not."""
         settings = {name: value for name, value in asdict(self).items() if name not in ("folder", "jobs")}
         settings["data"].pop("jobs")
+        settings["data"].pop("executor")
         return settings
 
 

@@ -15,11 +15,12 @@ import itertools
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from warpwright.adapters.judge import Judge, Where
+from warpwright.adapters.judge import Judge, Where, judged, no_program
 from warpwright.archive import Archive
 from warpwright.base import BASELINE, Record
 from warpwright.errors import MissingExtra, UsageError
@@ -28,6 +29,8 @@ from warpwright.learn.sft import load
 from warpwright.policy import prompt
 from warpwright.policy.model import rng_of
 from warpwright.search.answers import program_of
+from warpwright.server.cluster import Evaluators
+from warpwright.server.verbs import Verbs
 
 TEMPLATE = Path(__file__).parent / "prompts" / "contrast.txt"
 
@@ -150,6 +153,18 @@ def evaluated(tasks: Sequence[Written], servers: Sequence[tuple[str, str]], devi
     return paid
 
 
+def over(verbs: Verbs, tasks: Sequence[Written], device: str) -> Paid:
+    """Return what pays the speed-up that `verbs` measure, such as evaluators on a cluster; 0 for what is no program, too."""
+    paths = {task.name: task.path for task in tasks}
+
+    def paid(name: str, text: str) -> float:
+        if no_program(text):
+            return 0.0
+        return judged(verbs.evaluate(Path(paths[name]), {"text": text}, device=device, baselines=["eager"])).score
+
+    return paid
+
+
 def train(
     tasks: Sequence[Written], model: Any, tokenizer: Any, out: Path, settings: Settings, paid: Paid | None = None
 ) -> Mapping[str, list[float]]:
@@ -210,6 +225,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--steps", type=int, default=Settings.steps)
     parser.add_argument("--rl-steps", type=int, default=Settings.rl_steps)
     parser.add_argument("--server", default="", help="resident evaluators that pay for answers: folders or HOST:PORT=TOKEN, comma-separated")
+    parser.add_argument("--evaluators", type=int, default=0, help="in their place so many actors of the Ray cluster of RAY_ADDRESS, one a GPU")
     parser.add_argument("--device", default="cuda", help="of these (%(default)s)")
     parser.add_argument("--jobs", type=int, default=8, help="answers that these are asked for at once (%(default)s)")
     parser.add_argument("--vllm", default="", choices=["", "colocate", "server"], help="have vLLM write the answers")
@@ -218,9 +234,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         tasks = tasks_of(archive.records())
     model, tokenizer = load(options.model, False)
     servers = [(place, token) for place, _, token in (one.partition("=") for one in options.server.split(","))]
-    paid = evaluated(tasks, servers, options.device) if options.server else None
-    settings = Settings(steps=options.steps, rl_steps=options.rl_steps, at_once=options.jobs if options.server else 1, vllm=options.vllm)
-    summary = train(tasks, model, tokenizer, options.out, settings, paid)
+    with ExitStack() as held:
+        paid = evaluated(tasks, servers, options.device) if options.server else None
+        if options.evaluators:
+            paid = over(held.enter_context(Evaluators(options.evaluators)), tasks, options.device)
+        settings = Settings(steps=options.steps, rl_steps=options.rl_steps, at_once=options.jobs if paid else 1, vllm=options.vllm)
+        summary = train(tasks, model, tokenizer, options.out, settings, paid)
     print(f"loss {summary['losses'][0]:.3f} -> {summary['losses'][-1]:.3f}; merged model in {options.out}")
 
 

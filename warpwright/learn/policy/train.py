@@ -24,7 +24,9 @@ from warpwright.learn.policy.log import Log
 from warpwright.learn.policy.recorded import RecordedTask, tasks_of, words_of
 from warpwright.policy.model import NOTES, Notes, Policy, make, rng_of
 from warpwright.run import Settings
-from warpwright.server import Service, Session
+from warpwright.server import Service
+from warpwright.server.cluster import Evaluators
+from warpwright.server.verbs import Verbs
 
 Tell = Callable[[str], None]
 
@@ -147,7 +149,7 @@ def _stage(
     earlier = [folder / one for one in STAGES[: STAGES.index(name)] if (folder / one).is_dir()]
     notes = _notes(config)
     policy = Policy.load(earlier[-1]) if earlier else Policy(*make(words_of(tasks), config.model, seed), notes, priors.learned(training))
-    with _answering(training, config, folder, name == "contrastive" and bool(config.data.tasks)) as answering:
+    with _answering(training, config, folder, log, name == "contrastive" and bool(config.data.tasks)) as answering:
         getattr(stages, name)(policy, answering, config, seed, folder / f"{name}.steps", log)
     partial = folder / f"{name}.partial"
     shutil.rmtree(partial, ignore_errors=True)
@@ -160,21 +162,29 @@ def _stage(
 
 
 @contextmanager
-def _answering(training: Sequence[RecordedTask], config: Config, folder: Path, live: bool) -> Iterator[Sequence[RecordedTask | LiveTask]]:
-    """Yield the training tasks; where some are `live`, those that have a file are answered by the evaluator, by a service if several at once."""
+def _answering(
+    training: Sequence[RecordedTask], config: Config, folder: Path, log: Log, live: bool
+) -> Iterator[Sequence[RecordedTask | LiveTask]]:
+    """Yield the training tasks; where some are `live`, the evaluator answers those that have a file: a service, or over Ray, if several at once."""
     if not live:
         yield training
         return
     settings = Settings(device=config.data.device, baselines=("eager",), timing_seconds=2.0)
     with ExitStack() as held:
         archive = held.enter_context(Archive(folder.parent / "archive.db"))
-        service: Session | None = None
-        if config.data.jobs > 1:
+        service: Verbs | None = None
+        if config.data.executor == "ray":
+            service = held.enter_context(Evaluators(config.data.jobs, archive))
+        elif config.data.jobs > 1:
             lanes = len(config.data.tasks)
             service = held.enter_context(Service(folder / "service", jobs=config.data.jobs, lanes=lanes, archive=archive)).session()
         found = [LiveTask(Path(config.folder) / name, settings, archive, service=service) for name in config.data.tasks]
         by_name = {task.name: task for task in found}
-        yield [by_name.get(task.name, task) for task in training]
+        try:
+            yield [by_name.get(task.name, task) for task in training]
+        finally:
+            if isinstance(service, Evaluators) and service.deaths:
+                log.add(stage="contrastive", deaths=service.deaths)
 
 
 def _claim(config: Config, out: Path) -> None:

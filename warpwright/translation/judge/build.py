@@ -37,10 +37,10 @@ def build(translation: Translation) -> Path | str:
     return complaint
 
 
-def build_variant(code: str) -> Path | None:
+def build_variant(code: str, *flags: str) -> Path | None:
     """Return the library of a variant of the reference; None where there is none or it does not build."""
     try:
-        return native.build(code, flags=variants.C_FLAGS) if code else None
+        return native.build(code, flags=(*variants.C_FLAGS, *flags)) if code else None
     except native.BuildError:
         return None
 

@@ -1,14 +1,16 @@
 """One draw of inputs with the answers of the reference, and the comparison of a program's outputs with them.
 
-The answers are those of the reference run in float64. Elements on which its float32 run is far from that (a ceil that rounds the other way, a
+The answers are those of the reference run in float64. Elements on which a float32 run of it is far from that (a ceil that rounds the other way, a
 domain left by one rounding) are not compared, if they are few. If they are many, float32 is mostly rounding there, and the example counts only
-where there is no better one. Elements that depend on memory which the reference has not written are not compared either. Answers may be NaN or
-infinite where no range of values avoids it: such elements are compared by kind, NaN with NaN, an infinity with the same infinity.
+where there is no better one. The float32 runs round in more than one way (`variants.ROUNDINGS`): one alone says by chance which elements are far,
+and by that rule the reference itself, built for another processor, was wrong. Elements that depend on memory which the reference has not written are
+not compared either. Answers may be NaN or infinite where no range of values avoids it: such elements are compared by kind, NaN with NaN, an infinity
+with the same infinity.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,10 +61,11 @@ def example(
     single: Mapping[str, Array],
     exact: Mapping[str, Array] | None,
     unwritten: Mapping[str, Array] | None = None,
+    others: Sequence[Mapping[str, Array]] = (),
 ) -> Example:
     """Return an example from the outputs of the reference (`single`) and of its float64 run, if any.
 
-    `unwritten`: masks of the elements that depend on memory which the reference has not written.
+    `unwritten`: masks of the elements that depend on memory which the reference has not written. `others`: float32 runs of it that round otherwise.
     """
     answers: dict[str, Array] = {}
     tolerances: dict[str, Tolerance] = {}
@@ -72,16 +75,17 @@ def example(
         if value.dtype.kind != "f":
             answers[name], tolerances[name] = value, Tolerance(0.0, 0.0)
             continue
-        own = value.astype(np.float64)
+        own, *rest = runs = [run[name].astype(np.float64) for run in (single, *others)]
         best = own if exact is None else exact[name]
-        far = _far(own, best)
+        far = np.logical_or.reduce([_far(run, best) for run in runs])
         if far.mean() > MOST_BORDER:
-            best, far, coarse = own, np.zeros(own.shape, bool), True
+            best, far, coarse, rest = own, np.zeros(own.shape, bool), True, []
         if unwritten is not None and unwritten[name].mean() <= MOST_UNWRITTEN:
             far = far | unwritten[name]
         best = np.where(far, own, best)
         kept = np.isfinite(own) & np.isfinite(best) & ~far
-        mean, error = _sizes(own, best, kept)
+        mean = _sizes(own, best, kept)[0]
+        error = max(_sizes(run, best, kept)[1] for run in (own, *rest))
         answers[name], tolerances[name] = best, Tolerance(SLACK * error + FLOOR * EPSILON * mean, FLOOR * EPSILON)
         if far.any():
             border[name] = far

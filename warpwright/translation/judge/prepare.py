@@ -50,7 +50,11 @@ def prepare(item: Item, threads: int = 1) -> Prepared:
                 return stack.enter_context(Program(built, item.entry, item.buffers, double=double, threads=threads))
 
             exact, other = (build_variant(code) for code in (variants.in_double(item.c), variants.with_other_memory(item.c)))
-            references = References(program(library), program(exact, True) if exact else None, program(other) if other else None)
+            rounded = [build_variant(variants.complete(item.c) if exact else "", *flags) for flags in variants.ROUNDINGS]
+            references = References(
+                program(library), program(exact, True) if exact else None, program(other) if other else None,
+                [program(one) for one in rounded if one],
+            )  # fmt: skip
             prepared.examples, prepared.unscored = _choose(lambda where, seed: references.example(item, where, seed), item)
     except WorkerError as error:
         prepared.unscored = f"the reference does not run: {error.message}"
@@ -91,11 +95,12 @@ def _choose(draw: Callable[[str, int], Example], item: Item) -> tuple[list[Examp
 
 @dataclass
 class References:
-    """The reference, with its float64 variant and the variant with other values in its memory, where they build."""
+    """The reference, with its float64 variant, the variant with other values in its memory, and those that round otherwise, where they build."""
 
     own: Program
     double: Program | None
     other: Program | None
+    rounded: list[Program]
 
     def example(self, item: Item, where: str, seed: int) -> Example:
         """Return one draw of inputs with its answers. Raises WorkerError where a reference does not run or damages memory."""
@@ -109,7 +114,7 @@ class References:
         if self.other is not None:
             first, second = _outputs(self.other, inputs), _outputs(self.other, inputs)
             unwritten = {name: (first[name] != second[name]) & ~np.isnan(single[name]) for name in first if single[name].dtype.kind == "f"}
-        return example(where, seed, inputs, single, exact, unwritten)
+        return example(where, seed, inputs, single, exact, unwritten, [_outputs(one, inputs) for one in self.rounded])
 
 
 def _outputs(program: Program, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

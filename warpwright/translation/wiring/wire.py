@@ -54,8 +54,8 @@ def wire(prepared: Prepared) -> Item:
 
 
 def _first_right(prepared: Prepared, wirings: Iterable[Item], kernels: int) -> Item | str:
-    """Return the first wiring with the reference's answers, or what was wrong with the last; empty where there was none to try."""
-    why, deadline, trial = "", time.monotonic() + SEARCH_SECONDS, None
+    """Return the first wiring with the reference's answers, or what was wrong with the likeliest; empty where there was none to try."""
+    why, likeliest, deadline, trial = "", "", time.monotonic() + SEARCH_SECONDS, None
     try:
         for count, wired in enumerate(wirings):
             if count or kernels > FEW_KERNELS:
@@ -66,9 +66,10 @@ def _first_right(prepared: Prepared, wirings: Iterable[Item], kernels: int) -> I
                 if row.status == "ok":
                     return wired
                 why = f"{row.status}, {row.reason}"
+            likeliest = likeliest or why
             if count >= MOST_TRIED or time.monotonic() > deadline:
                 break
     finally:
         if trial is not None:
             trial.close()
-    return f"none of {count + 1} inferred wirings gives the reference's answers: {why}" if why else ""
+    return f"none of {count + 1} inferred wirings gives the reference's answers; of the likeliest {likeliest}" if likeliest else ""

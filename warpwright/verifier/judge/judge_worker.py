@@ -12,14 +12,14 @@ from typing import Any
 import torch
 
 from warpwright.base import Case, Task, from_json
-from warpwright.errors import TaskError, WarpwrightError
-from warpwright.tasks import footprint
+from warpwright.errors import TaskError, WarpwrightError, is_full
 from warpwright.tasks.mode import Mode
 from warpwright.tasks.part_modes import apart
 from warpwright.verifier.checks import INFINITE
 from warpwright.verifier.draw import MIXED, STRIDED, TAKEN, Draw, with_draw
 from warpwright.verifier.judge import counters, discrete, distributions
 from warpwright.verifier.judge.certificate import certify
+from warpwright.verifier.judge.device_memory import Memory
 from warpwright.verifier.judge.freed import keep_freed_memory
 from warpwright.verifier.judge.held import digest_of
 from warpwright.verifier.judge.judgement import Judgement, identical, near, within
@@ -87,6 +87,7 @@ class JudgeWorker:
     def __init__(self, order: dict[str, Any]) -> None:
         self.order, self.device = order, order["device"]
         self.shelf = exchange.Shelf(order["exchange"], private=self.device == "cpu")
+        self.memory = Memory(self.device)
         self.original: Original | None = None
         self.last: list[Any] = []
         self.shipped: list[str] = []
@@ -117,19 +118,36 @@ class JudgeWorker:
         self.states.clear()
         self.layouts.clear()
         self.shelf.host_only = host_only
-        budget = _budget_bytes(self.device)
-        _limit_memory(from_json(Task, task), self.device)
-        original = self.original = Original(from_json(Task, task), self.device, int(secret, 16) % (1 << 62), budget)
-        self.judgement, self.on_host, self.asks_host = Judgement(original), OnHost(original), False
-        if on_host:
-            self._ask_host_first()
-        facts = self._behaviour(original)
+        original, facts = self._opened(from_json(Task, task), int(secret, 16) % (1 << 62), on_host)
         if self.device == "cpu":
             team.settle(lambda: original.run_wide(original.inputs(Case("nominal", original.secret % (1 << 31))), 0))
             original.current = None
         init = exchange.encode(original.reference.init_inputs, lambda tensor: self.shelf.put(tensor, "init"), trusted=True)
         modes = {"training": bool(original.model.training), "apart": apart(original.model)}
         return {"init": init, **modes, "source": original.reference.source_text, **facts}
+
+    def _opened(self, task: Task, secret: int, on_host: bool) -> tuple[Original, dict[str, Any]]:
+        """Return the original and how it behaves, within a share of a GPU's memory: the smallest one, if it takes little of that."""
+        memory = self.memory
+        for large in (False, True):
+            memory.limit(task if large else None)
+            try:
+                original = self.original = Original(task, self.device, secret, _budget_bytes(self.device))
+                self.judgement, self.on_host, self.asks_host = Judgement(original), OnHost(original), False
+                if on_host:
+                    self._ask_host_first()
+                facts = self._behaviour(original)
+            except Exception as error:
+                if large or not memory.limited or not is_full(error):
+                    raise
+            else:
+                if large or not memory.ran_out:
+                    break
+            self.original = original = None  # type: ignore[assignment]
+            memory.free()
+        if not large and memory.took_much:
+            memory.limit(task)
+        return original, facts
 
     def _ask_host_first(self) -> None:
         """Have the CPU say, before each run from here on, whether the original takes its inputs."""
@@ -176,7 +194,8 @@ class JudgeWorker:
     def _first_output(self, original: Original, inputs: Any) -> Any:
         """Return the original's output; raise TaskError where it raises: there is no product of int32 on CUDA. Memory and a lost device are ours."""
         try:
-            return original.model(*inputs)
+            with self.memory.watched():
+                return original.model(*inputs)
         except (WarpwrightError, *OURS):
             raise
         except Exception as error:  # whatever a program raises
@@ -245,8 +264,8 @@ class JudgeWorker:
     # -- what goes to the workers
 
     def state(self, which: int) -> dict[str, Any]:
-        """Ship a state by name. Of those that differ from another in one tensor, the latest stays."""
-        for old in [old for old in self.states if old >= MIXED and old != which]:
+        """Ship a state by name. Of those that differ from another in one tensor, the latest stays, until the next of these."""
+        for old in [old for old in self.states if old >= MIXED and which >= MIXED and old != which]:
             self.shelf.release(f"state{old}")
             del self.states[old]
         if which not in self.states:
@@ -263,18 +282,20 @@ class JudgeWorker:
             self.judgement.forget()
         return {"redrawn": self._original.redrawn[which]}
 
-    def ship(self, case: dict[str, Any]) -> dict[str, Any]:
-        """Ship a case's inputs. Only the latest few shipments stay available."""
+    def ship(self, case: dict[str, Any], to: int = 0) -> dict[str, Any]:
+        """Ship a case's inputs. Only the latest few shipments to one that asks (`to`) stay available."""
         drawn = from_json(Case, case)
-        owner = f"case{abs(hash(key_of(drawn, 0)))}"
+        owner = f"case{abs(hash(key_of(drawn, 0)))}-{to}"
         if owner in self.shipped:
             self.shipped.remove(owner)
             self.shelf.release(owner)
         self.shipped.append(owner)
         inputs = self._original.inputs(drawn)
         large = sum(tensor.numel() * tensor.element_size() for tensor in tensors_of(inputs)) > LARGE_BYTES
-        while len(self.shipped) > (1 if large else FRESH_KEPT):
-            self.shelf.release(self.shipped.pop(0))
+        mine = [one for one in self.shipped if one.endswith(f"-{to}")]
+        for old in mine[: -1 if large else -FRESH_KEPT]:
+            self.shipped.remove(old)
+            self.shelf.release(old)
         return {"inputs": exchange.encode(inputs, lambda tensor: self.shelf.put(tensor, owner), trusted=True)}
 
     def forget(self) -> dict[str, Any]:
@@ -499,9 +520,17 @@ class _Operators(Mode):
         name, keywords = function.overloadpacket.__name__.strip("_"), keywords or {}
         accumulates = name.startswith("index_put") and True in (*arguments[3:4], keywords.get("accumulate"))
         adds = name.startswith(("scatter_add", "scatter_reduce")) or accumulates
-        self.writing |= name.startswith(WRITES) and not adds
+        self.writing |= name.startswith(WRITES) and not adds and not _writes_one_value(function, name, arguments)
         self.multiplying |= name.startswith(PRODUCTS)
         return function(*arguments, **keywords)
+
+
+def _writes_one_value(function: Any, name: str, arguments: Any) -> bool:
+    """Whether all that an operator puts at places is one value, a number or a tensor of one: the same wherever a place comes twice."""
+    if "value" in function._schema.overload_name or "Scalar" in function._schema.overload_name:  # scatter.value, index_fill.int_Scalar
+        return True
+    value = arguments[2] if name.startswith("index_put") and len(arguments) > 2 else None
+    return isinstance(value, torch.Tensor) and value.numel() == 1
 
 
 def _operators(original: Original, case: Case) -> _Operators:
@@ -531,25 +560,6 @@ def _shares(one: torch.Tensor, other: torch.Tensor) -> bool:
 def _named(kinds: tuple[tuple[str, str], ...]) -> str:
     """Say of which classes an output's parts are."""
     return ", ".join(f"{path}: {kind}" for path, kind in kinds) or "in no class of their own"
-
-
-FEWEST_BYTES, EAGER_PEAKS = 24 << 30, 16
-"""What a judge may hold on a GPU: this many bytes, or this many times the eager peak if that is more.
-
-A matrix of 4 GiB of weights is held once in the model, twice in its float64 copy, and once for the initial and each of four shipped states.
-"""
-
-
-def _limit_memory(task: Task, device: str) -> None:
-    """Keep the judge's share of a GPU small: without a limit, cuDNN takes workspaces of 80 GiB for a float64 convolution."""
-    if not device.startswith("cuda"):
-        return
-    try:
-        wanted = max(FEWEST_BYTES, EAGER_PEAKS * footprint.peak_bytes(task))
-    except WarpwrightError:
-        return  # what the meta device cannot run, runs without a limit
-    total = int(torch.cuda.get_device_properties(device).total_memory)
-    torch.cuda.set_per_process_memory_fraction(min(0.9, wanted / total), device)
 
 
 def _budget_bytes(device: str) -> int:

@@ -69,7 +69,7 @@ def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
         name: getattr(runner, name)
         for name in (
             "hello", "build", "load_state", "set_state", "prepare", "export", "keep", "census", "lock", "device_facts", "receive", "host_only",
-            "release_memory", "trim", "line_up", "switch_mode", "load", "twin", "part",
+            "release_memory", "trim", "line_up", "switch_mode", "load", "twin", "part", "waited",
         )
     }
     stops = bool(order.get("stops"))
@@ -99,6 +99,8 @@ class Runner:
         self.turn = False
         """Whether the next call is a turn of all of `line`."""
         self.patience = 0.0
+        self.wait = self.own_seconds = 0.0
+        """Of a call of nothing: for how long the device is to be at work, and for how long the last one took."""
         self.outputs: Any = None
         self.kept: Any = None
         self.held: dict[int, torch.Tensor] = {}
@@ -252,21 +254,23 @@ class Runner:
         return {}
 
     def prepare(
-        self, entry: str | None, inputs: Any, slot: str = "new", flush: bool = False, poison: int = 0, warm: bool = False, spin: float = 0.0
-    ) -> dict[str, Any]:
+        self, entry: str | None, inputs: Any, slot: str = "new", flush: bool = False, poison: int = 0, warm: bool = False, spin: float = 0.0,
+        wait: float = 0.0,
+    ) -> dict[str, Any]:  # fmt: skip
         """Take the inputs in, at new addresses (`new`) or over the last call's (`same`); let go of the last outputs; flush the cache.
 
         Of inputs that come without values the addresses are answered, and the parent puts the values there while this process is stopped.
 
         `poison`: nonzero byte that fresh memory is filled with, on CUDA the allocator's free cached blocks. `warm`: the program is
         called on the last inputs first, so that its host code is in the CPU's caches. `spin`: seconds for which to wait busily for the next request.
+        `wait`: without an entry, on CUDA, about so many seconds is the device kept at work by nothing; `waited` says how many those were.
         """
         if warm and entry is not None and self.program is self.programs[entry] and self.inputs:
             self.outputs = self.program.call(*self.inputs)
             self.synchronize()
         self._end_turn(spin)
         if entry is None:
-            self.program = None
+            self.program, self.wait = None, wait
             if flush:  # a call of nothing is as cold as any other
                 self._flush()
                 self.synchronize()
@@ -291,6 +295,8 @@ class Runner:
         self.calls += 1
         if self.calls % COLLECT_EVERY == 0:
             gc.collect()
+            if self.order.get("role") == "baseline":  # a compiler's modules, some 0.1 s to look through, while passes take 0.05
+                gc.freeze()
 
     def line_up(self, entry: str | None, inputs: Any, seeds: list[int], graph: bool = False, spin: float = 0.0) -> dict[str, Any]:
         """Lay out a turn of one call for each of `seeds`, on variants of `inputs`, each in memory of its own (`variants.py`).
@@ -356,6 +362,8 @@ class Runner:
         """
         self.patience = 0.0  # what was asked for is over with the wait for this call: after it the process has to be idle
         program = self.program
+        if program is None and self.wait:
+            return self._wait_for_the_device()
         outputs = self.outputs = self._outputs_of(program) if program is not None else None
         self.synchronize()
         waited = b""
@@ -365,6 +373,18 @@ class Runner:
             return waited
         state = b"n" if not program.stateful or program.module is None else self.describe(_held_state(program.module))
         return PAIR + self.describe(outputs) + state
+
+    def _wait_for_the_device(self) -> bytes:
+        """Keep the device at work for a while, and wait for it, by a clock of this process's own: as a plain timer does, around no more than that."""
+        began = time.perf_counter()
+        _sleep(int(self.wait * CYCLES_PER_SECOND))
+        self.synchronize()
+        self.own_seconds = time.perf_counter() - began
+        return b""
+
+    def waited(self) -> dict[str, Any]:
+        """Return the seconds of the last call of nothing that kept the device at work, by this process's clock."""
+        return {"seconds": self.own_seconds}
 
     def _outputs_of(self, program: Program) -> Any:
         """Make the call, or the calls of a turn."""
@@ -514,7 +534,11 @@ class Runner:
 
 
 _give_back_cache: Callable[[], None] = getattr(torch._C, "_cuda_emptyCache", lambda: None)
+_sleep: Callable[[int], None] = getattr(torch._C, "_cuda_sleep", lambda cycles: None)
 """Taken before any candidate is imported."""
+
+CYCLES_PER_SECOND = 1.8e9
+"""Of a GPU, about: how long it took is measured."""
 
 
 def set_mode(module: torch.nn.Module, training: bool | None, apart: Sequence[str]) -> None:

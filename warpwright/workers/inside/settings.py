@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import _locale
 import _signal  # type: ignore[import-not-found]
+import copyreg
 import ctypes
 import faulthandler
 import gc
@@ -12,6 +14,7 @@ import re
 import resource
 import signal
 import sys
+import threading
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -69,6 +72,45 @@ def _limits(get: Callable[[int], tuple[int, int]] = resource.getrlimit) -> dict[
     """Return the limits of resources that hold for this process; inf for none."""
     soft = {name: get(which)[0] for name, which in LIMITS.items()}
     return {name: math.inf if limit == resource.RLIM_INFINITY else limit for name, limit in soft.items()}
+
+
+STOPS = {one.name: int(one) for one in (signal.SIGCONT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)}
+"""Signals that a process is stopped and let go by. Who handles one in native code, which Python does not show, learns when it was stopped."""
+
+
+def _stops_handled() -> list[str]:
+    """Return which of those the process handles or ignores, by whatever code."""
+    try:
+        with open("/proc/self/status") as file:
+            masks = [int(line.split()[1], 16) for line in file if line.startswith(("SigCgt:", "SigIgn:"))]
+    except OSError:
+        return []
+    return [name for name, number in STOPS.items() if any(mask >> number - 1 & 1 for mask in masks)]
+
+
+PRINTED = ("precision", "threshold", "edgeitems")
+"""What is printed of a tensor: digits, and elements before some are left out. More of them hurt nobody."""
+
+
+def _printed(torch_options: Any, modules: Any) -> list[Any]:
+    """Return how much less than usual is printed of tensors and of numpy's arrays."""
+    of_numpy = modules["numpy"].get_printoptions() if "numpy" in modules else {}
+    found = [(of_torch, getattr(torch_options, of_torch)) for of_torch in PRINTED] + [(f"numpy's {one}", of_numpy.get(one)) for one in PRINTED]
+    return [(name, value) for name, value in found if value is not None and value < USUALLY_PRINTED[name]]
+
+
+USUALLY_PRINTED = {
+    "precision": 4, "threshold": 1000, "edgeitems": 3, "numpy's precision": 8, "numpy's threshold": 1000, "numpy's edgeitems": 3,
+}  # fmt: skip
+
+
+def _pickled(table: dict[Any, Any] = copyreg.dispatch_table) -> dict[str, str]:
+    """Return who pickles values of Python's and torch's own types."""
+    kinds = {kind: getattr(kind, "__module__", "") for kind in list(table)}
+    return {f"{kind.__module__}.{kind.__qualname__}": f"{id(table[kind]):#x}" for kind, module in kinds.items() if module in ("builtins", "torch")}
+
+
+STACK_BYTES = 8 << 20
 
 
 def _settings() -> dict[str, Callable[[], Any]]:
@@ -130,6 +172,7 @@ def _of_python() -> dict[str, Callable[[], Any]]:
     import torch
 
     usual, limits, modules = sys.getrecursionlimit(), _limits(), sys.modules
+    digits = sys.get_int_max_str_digits() or math.inf
     hooks = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
     readers: dict[str, Callable[[], Any]] = {
         "recursion limit": lambda get=sys.getrecursionlimit: min(get(), usual),
@@ -138,6 +181,15 @@ def _of_python() -> dict[str, Callable[[], Any]]:
         "blocked signals": lambda ask=signal.pthread_sigmask, how=signal.SIG_BLOCK: sorted(ask(how, [])),
         "logging disabled": lambda: "logging" in modules and modules["logging"].root.manager.disable >= modules["logging"].ERROR,
         "decimal numbers": lambda: _decimal_context(modules),
+        "locale": lambda get=_locale.setlocale, all_of_it=_locale.LC_ALL: get(all_of_it),
+        "hooks for errors that nobody catches": lambda system=sys, threads=threading: [
+            f"{id(hook):#x}" for hook in (system.excepthook, system.unraisablehook, threads.excepthook)
+        ],
+        "digits of a number in a text": lambda get=sys.get_int_max_str_digits: min(get() or math.inf, digits),
+        "stack of threads to come": lambda get=threading.stack_size: min(get() or STACK_BYTES, STACK_BYTES),
+        "pickling": lambda get=_pickled: get(),
+        "handlers of stopping": lambda get=_stops_handled: get(),
+        "what is printed of a tensor": lambda get=_printed, where=torch._tensor_str: get(where.PRINT_OPTS, modules),
         "anomaly detection": torch.is_anomaly_enabled,
     }
     return {**readers, "hooks on saved tensors": lambda: hooks(True) is not None} if hooks else readers

@@ -13,6 +13,7 @@ from executables import executable
 
 from warpwright import cli
 from warpwright.domains import transpile
+from warpwright.domains.transpile.emit import program_text
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "transpile"
 
@@ -101,3 +102,24 @@ __global__ void plain(const float* x, float* y) { y[threadIdx.x] = twice(more(x[
 """
     source = transpile.compile_text(text).source
     assert "always_inline)) float twice" in source and "always_inline)) float more" not in source
+
+
+ASKING = r"""ww::sin_f(x) | ww::any_sin(x) | cuFloatComplex c | __fadd_rd(a, b) | __vadd2 (a, b) | ww::lanes_sum(x) | ww::tree_sum(x) | ww::widened(x)
+ww::uints v | ww::counts_of(x) | ww::each_inside(x) | ww::from_device(x) | ww::launch_any(f) | cudaLaunchKernel(f) | cudaLaunchCooperativeKernel(f)
+__nv_fp8_e4m3 v | cublasSgemm(h) | cublasSgetrfBatched(h) | CUBLAS_SIDE_LEFT | cublasLtMatmul(h) | CUBLASLT_ORDER_ROW | cub\n::BlockReduce<float> r
+cub::DeviceScan s | using\n namespace cub | using namespace  cub | namespace\ncub { | cuda:: std::array a | curandGenerator_t g | thrust\n\n ::sort(x)
+nvtxRangePush(n) | cooperative_groups::sync(g) | cuda::barrier b | namespace cuda { | __pipeline_commit() | curandState s | curandStateSobol32 s
+curandDirectionVectors32_t v | wmma::fragment f | nvcuda::wmma | cudaMalloc(p) | int main\n(int n) | cuMemAlloc(p) | CUDART_CB f | cuCaddf(a, b)
+CUmodule m | cuMemAddressReserve(p) | CUmemAllocationProp p | nvrtcCompileProgram(p) | cudaGraphLaunch(g) | cudaStreamBeginCapture(s) | CUarray a
+tex2D(t, x) | texture\n<float> t | cudaTextureObject_t t | cudaSurfaceObject_t s | surf2Dread(s) | textureReference r | cudaError_t e"""
+"""Texts that ask for each part of the runtime."""
+
+
+def test_parts_of_the_runtime_are_found_by_the_lines_that_may_ask() -> None:
+    asked = set()
+    for text in [*re.split(r" \| |\n", ASKING), "float a = 2"]:
+        whole = f"int before;\n{text};\nint after;\n".replace("\\n", "\n")
+        wanted = [part for part, pattern in program_text._OPTIONAL.items() if re.search(pattern, whole)]
+        assert program_text.parts_of(whole) == wanted, text
+        asked.update(wanted)
+    assert asked == program_text._OPTIONAL.keys()

@@ -99,7 +99,7 @@ class GraphIR:
     @property
     def takes_kernels(self) -> bool:
         """Whether calls may still be replaced by kernels of ours: it is no training step, and nothing that takes the graph as it is was scheduled."""
-        return self.training is None and not (self.scheduled("compile") or self.scheduled("cuda_graph"))
+        return self.training is None and not (self.scheduled("compile") or self.scheduled("cuda_graph") or self.scheduled("launch_plan"))
 
     def with_schedule(self, action: Action, assume: str = "") -> GraphIR:
         """Return the same graph with one more scheduling option."""

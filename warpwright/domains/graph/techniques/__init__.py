@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from warpwright.domains.graph.techniques import (
+    attention,
     differentiate,
     fold,
     fuse,
+    fused_product,
     int8,
+    launch_plan,
     library,
     linear_reduce,
     norm,
@@ -56,10 +60,13 @@ convolution, which hide it from the rules that look for one.
 
 ON_CPU: tuple[Any, ...] = (*fold.TECHNIQUES, *forms.TECHNIQUES, *fuse.TECHNIQUES, *schedule.TECHNIQUES, *schedule.CPU_TECHNIQUES)
 _KERNELS: tuple[Any, ...] = (
-    *recurrent.TECHNIQUES, *int8.TECHNIQUES, *precision.TECHNIQUES, *direct_convolution.TECHNIQUES, *half.TECHNIQUES, *windows.TECHNIQUES,
-    *scans.TECHNIQUES, *activated.TECHNIQUES, *top_k.TECHNIQUES, *fuse.CUDA_TECHNIQUES,
+    *recurrent.TECHNIQUES, *attention.TECHNIQUES, *fused_product.TECHNIQUES, *int8.TECHNIQUES, *precision.TECHNIQUES,
+    *direct_convolution.TECHNIQUES, *half.TECHNIQUES, *windows.TECHNIQUES, *scans.TECHNIQUES, *activated.TECHNIQUES, *top_k.TECHNIQUES,
+    *fuse.CUDA_TECHNIQUES,
 )  # fmt: skip
-ON_CUDA: tuple[Any, ...] = (*fold.TECHNIQUES, *forms.TECHNIQUES, *_KERNELS, *schedule.TECHNIQUES, *schedule.CUDA_TECHNIQUES)
+ON_CUDA: tuple[Any, ...] = (
+    *fold.TECHNIQUES, *forms.TECHNIQUES, *_KERNELS, *schedule.TECHNIQUES, *launch_plan.CUDA_TECHNIQUES, *schedule.CUDA_TECHNIQUES,
+)  # fmt: skip
 """How to run it, by target."""
 
 OF_STEPS: tuple[Any, ...] = (schedule.ChannelsLast(), schedule.Compile())
@@ -71,10 +78,12 @@ NOT_OF_STEPS = (norm.NORM_CANCELS_SHIFT,)
 TECHNIQUES: tuple[Any, ...] = (*REWRITES, *dict.fromkeys((*ON_CPU, *ON_CUDA)))
 
 
-def techniques(target: str, backward: bool = False) -> tuple[Any, ...]:
-    """Return the techniques for a target (cpu or cuda), in a fixed order; with `backward`, for training steps."""
+def techniques(target: str, backward: bool = False, tf32: bool = False) -> tuple[Any, ...]:
+    """Return the techniques for a target (cpu or cuda), in a fixed order; with `backward`, for training steps; `tf32`: does the task permit it?"""
     if backward:
         kernels = fuse.CUDA_TECHNIQUES if target == "cuda" else fuse.TECHNIQUES
         rewrites = [technique for technique in REWRITES if technique not in NOT_OF_STEPS]
         return (*rewrites, differentiate.Differentiate(target), *kernels, *OF_STEPS)
-    return (*REWRITES, *(ON_CUDA if target == "cuda" else ON_CPU))
+    permitting = (attention.FlashAttentions(), fused_product.FusedProducts())
+    schedules = ON_CUDA if target == "cuda" else ON_CPU
+    return (*REWRITES, *(replace(technique, tf32=tf32) if technique in permitting else technique for technique in schedules))

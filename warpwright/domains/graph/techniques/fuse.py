@@ -66,7 +66,7 @@ class FuseCuda:
     """
 
     name: str = "fuse_cuda"
-    traits: ClassVar[Traits] = Traits("S", tried_first=True, best_with=(Action("cuda_graph"),))
+    traits: ClassVar[Traits] = Traits("S", tried_first=True, best_with=(Action("cuda_graph"), Action("launch_plan")))
     """Nothing that torch.compile does replaces it; what is left between kernels is launches."""
     least: tuple[int, ...] = (1, 2)
     tunings: tuple[Tuning, ...] = (DEFAULT, Tuning(block=512, unroll=2), Tuning(unroll=2), Tuning(block=128, unroll=4))
@@ -120,7 +120,7 @@ def _leasts(ir: GraphIR, name: str, least: Sequence[int], kind: Kind) -> list[in
 def _may_fuse(ir: GraphIR, name: str) -> bool:
     if ir.training is not None and not ir.training.tangents:
         return False  # autograd does not see into a kernel
-    return not ir.unreadable and not any(ir.scheduled(other) for other in (name, "compile", "plan", "ahead_of_time", "cuda_graph"))
+    return not ir.unreadable and not any(ir.scheduled(other) for other in (name, "compile", "plan", "ahead_of_time", "cuda_graph", "launch_plan"))
 
 
 def _fused(ir: GraphIR, action: Action, kind: Kind, make: Maker) -> GraphIR:

@@ -92,7 +92,7 @@ class Int8Slices:
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield one action for all products that gain, together, and one for more of them."""
-        if ir.scheduled("compile") or ir.scheduled("cuda_graph"):
+        if ir.scheduled("compile") or ir.scheduled("launch_plan") or ir.scheduled("cuda_graph"):
             return
         alone, recorded = _products(ir, ops.COSTS), _products(ir, ops.RECORDED)
         if alone:

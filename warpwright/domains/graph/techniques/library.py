@@ -169,12 +169,12 @@ def _read_attention(node: fx.Node) -> Attention | None:
     if len(products) != 1 or not is_op(products[0], *_PRODUCTS) or scale <= 0 or not is_tensor(v):
         return None
     q, k = products[0].args[:2]
-    untransposed = _untransposed(k)
-    attention = Attention(q, k if untransposed is None else untransposed, untransposed is None, v, scale, bias, hidden)
+    plain = untransposed(k)
+    attention = Attention(q, k if plain is None else plain, plain is None, v, scale, bias, hidden)
     return attention if _fits(attention, node) else None
 
 
-def _untransposed(node: Any) -> fx.Node | None:
+def untransposed(node: Any) -> fx.Node | None:
     """Return what the last two axes were exchanged of."""
     rank = len(shape(node))
     if is_op(node, aten.transpose.int) and {axis % rank for axis in node.args[1:3]} == {rank - 2, rank - 1}:

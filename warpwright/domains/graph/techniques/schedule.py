@@ -29,7 +29,7 @@ def _tries_kernels(action: Action) -> bool:
     return dict(action.params).get("mode") != "default"
 
 
-LAST = ("compile", "plan", "ahead_of_time", "cuda_graph")
+LAST = ("compile", "plan", "ahead_of_time", "launch_plan", "cuda_graph")
 """Schedules of the whole program, of which there is one, and nothing after it but a CUDA graph of what torch.compile made."""
 
 
@@ -156,7 +156,7 @@ class CudaGraph:
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield the action where a recording means the same as the calls."""
-        if ir.scheduled(self.name) or any(is_random(node) for node in ir.graph.nodes):
+        if ir.scheduled(self.name) or ir.scheduled("launch_plan") or any(is_random(node) for node in ir.graph.nodes):
             return
         if not {_storage(node) for node in ir.results if is_tensor(node)} & _storages_of_inputs(ir):
             yield Action(self.name)
@@ -189,7 +189,7 @@ class ChannelsLast:
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield the action when there is a convolution of 4D or 5D tensors."""
-        if ir.scheduled(self.name) is None and ir.scheduled("plan") is None and _convolutions(ir):
+        if ir.scheduled(self.name) is None and not (ir.scheduled("plan") or ir.scheduled("launch_plan")) and _convolutions(ir):
             yield Action(self.name)
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:

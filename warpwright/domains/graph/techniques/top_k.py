@@ -21,7 +21,7 @@ from warpwright.space import Traits
 LEAST_ELEMENTS = 1 << 14
 """Of the rows together; below this a launch is all that such a call takes."""
 
-TRAITS = Traits("S", tried_first=True, best_with=(fuse_cuda(1, DEFAULT), Action("cuda_graph")))
+TRAITS = Traits("S", tried_first=True, best_with=(fuse_cuda(1, DEFAULT), Action("cuda_graph"), Action("launch_plan")))
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,8 @@ class WindowsCuda:
 
     name: str = "windows_cuda"
     traits: ClassVar[Traits] = Traits(
-        "S", tried_first=True, best_with=(fuse_cuda(1, DEFAULT), Action("cuda_graph"), Action("half_convolutions"), Action("channels_last"))
+        "S", tried_first=True,
+        best_with=(fuse_cuda(1, DEFAULT), Action("cuda_graph"), Action("launch_plan"), Action("half_convolutions"), Action("channels_last")),
     )
     """A pool of ours reads what a fused kernel turns back after a convolution with its channels last; torch's took 1.6 ms for 0.3 ms of bytes."""
 

@@ -12,10 +12,11 @@ from torch import fx
 from warpwright.domains.graph import results, template
 from warpwright.domains.graph.cpp.kernel import Kernel, head
 from warpwright.domains.graph.cuda.kernel import CudaKernel, source_of
+from warpwright.domains.graph.cuda.launches import Launches
 from warpwright.domains.graph.ir import GraphIR, foldable, is_tensor, mutated, placeholders, role, type_text, value, written
 from warpwright.domains.graph.text.calls import expression
 from warpwright.errors import NotApplicable
-from warpwright.native import standalone, standalone_cuda
+from warpwright.native import launch_plan, standalone, standalone_cuda
 
 
 @dataclass(frozen=True)
@@ -215,7 +216,8 @@ def compile_decorator(ir: GraphIR) -> str:
 
 def kernels(ir: GraphIR) -> list[str]:
     """Return the text of the generated functions that the graph calls, each once: C++ kernels in one source, then Python functions."""
-    targets = {node.target.__name__: node.target for node in ir.graph.nodes if hasattr(node.target, "python_text")}
+    called: list[Any] = [node.target for node in ir.graph.nodes if hasattr(node.target, "python_text")]
+    targets = {target.__name__: target for one in called for target in (*getattr(one, "kernels", ()), one)}
     compiled = [target for target in targets.values() if isinstance(target, Kernel)]
     parts = []
     if compiled:
@@ -224,6 +226,8 @@ def kernels(ir: GraphIR) -> list[str]:
     on_gpu = [target for target in targets.values() if isinstance(target, CudaKernel)]
     if on_gpu:
         parts.append(standalone_cuda.loader(*source_of(on_gpu)))
+    if any(isinstance(target, Launches) for target in called):
+        parts.append(launch_plan.loader())
     shared = dict.fromkeys(target.shared_text for target in targets.values() if hasattr(target, "shared_text"))
     texts = [*shared, *(target.python_text() for target in targets.values())]
     return [*parts, *(text.strip("\n") + "\n\n" for text in texts if text)]

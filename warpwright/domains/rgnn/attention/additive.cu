@@ -127,17 +127,30 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                     const float* part_total, const float* base, float* out, double* most, float* total, i64 cut, i64 depth) {
   int lane = threadIdx.x % GROUP, column = 4 * lane;
   i64 place = (i64)blockIdx.x * (THREADS / GROUP) + threadIdx.x / GROUP;
-  if (place >= cut || counts[place] == 0) return;
-  int node = nodes[place], first = firsts[place], count = counts[place];
+  int node = place < cut ? nodes[place] : 0, first = place < cut ? firsts[place] : 0, count = place < cut ? counts[place] : 0;
   double top = NO_SCORE;
-  for (int i = 0; i < count; ++i) top = part_most[first + i] > top ? part_most[first + i] : top;
+  for (int i = lane; i < count; i += GROUP) top = part_most[first + i] > top ? part_most[first + i] : top;
+  top = largest(top);
   float whole = 0.0f;
   float4 sum = zero();
-  for (int i = 0; i < count; ++i) {
-    float kept = part_total[first + i] == 0.0f ? 0.0f : expf((float)(part_most[first + i] - top));
-    whole += kept * part_total[first + i];
-    add_times(sum, kept, row_of(part_sums, first + i, depth, column));
+  for (int done = 0; done < count; done += AT_ONCE) {
+    double score[AT_ONCE];
+    float part[AT_ONCE];
+    float4 row[AT_ONCE];
+#pragma unroll
+    for (int i = 0; i < AT_ONCE; ++i) {
+      bool real = done + i < count;
+      part[i] = real ? part_total[first + done + i] : 0.0f, score[i] = real ? part_most[first + done + i] : 0.0;
+      row[i] = row_of(part_sums, real ? first + done + i : -1, depth, column);
+    }
+#pragma unroll
+    for (int i = 0; i < AT_ONCE; ++i) {
+      float kept = part[i] == 0.0f ? 0.0f : expf((float)(score[i] - top));
+      whole += kept * part[i];
+      add_times(sum, kept, row[i]);
+    }
   }
+  if (count == 0) return;
   float4 start = base ? row_of(base, 0, depth, column) : zero();
   add_times(start, whole == 0.0f ? 0.0f : 1.0f / whole, sum);
   if (column < depth) *(float4*)(out + (i64)node * depth + column) = start;
@@ -234,4 +247,24 @@ extern "C" __global__ void __launch_bounds__(THREADS, 6)
     }
   }
   if (node >= 0 && column < depth) *(float4*)(rows + (i64)node * depth + column) = sum;
+}
+
+// Adds to `out` [width] the sums of the columns of `rows` [count, width]: torch takes 62 us for bgs' 94,806 rows, whose bytes take 6 (an H200).
+extern "C" __global__ void __launch_bounds__(THREADS) column_sums(const float* rows, float* out, i64 count, i64 width) {
+  __shared__ __align__(16) float parts[THREADS * 4];
+  int lane = threadIdx.x % GROUP, group = threadIdx.x / GROUP, column = 4 * lane;
+  i64 step = (i64)gridDim.x * (THREADS / GROUP);
+  float4 sum = zero();
+  for (i64 row = (i64)blockIdx.x * (THREADS / GROUP) + group; row < count; row += AT_ONCE * step) {
+    float4 given[AT_ONCE];
+#pragma unroll
+    for (int i = 0; i < AT_ONCE; ++i) given[i] = row_of(rows, row + i * step < count ? row + i * step : -1, width, column);
+#pragma unroll
+    for (int i = 0; i < AT_ONCE; ++i) add_times(sum, 1.0f, given[i]);
+  }
+  *(float4*)(parts + 4 * threadIdx.x) = sum;
+  __syncthreads();
+  if (group > 0 || column >= width) return;
+  for (int other = 1; other < THREADS / GROUP; ++other) add_times(sum, 1.0f, *(const float4*)(parts + 4 * (GROUP * other + lane)));
+  add_4(out + column, sum.x, sum.y, sum.z, sum.w);
 }

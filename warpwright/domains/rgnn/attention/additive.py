@@ -20,9 +20,10 @@ from typing import Any
 import torch
 
 from warpwright.domains.rgnn.attention.kernels import SHARED_TEXT, SPANS, THREADS, WIDEST, spans
-from warpwright.domains.rgnn.attention.layer import Run, gradients, messages, run, wanted
+from warpwright.domains.rgnn.attention.layer import Run, gradients, one, run, wanted
 from warpwright.domains.rgnn.emit.aside import beside
 from warpwright.domains.rgnn.emit.own.kernel import Launch, Own, dense, loaded_together, with_the_others
+from warpwright.domains.rgnn.emit.own.products import Side
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.ir import Builder, Program
 from warpwright.domains.rgnn.lattice import Domain
@@ -67,6 +68,7 @@ class Launches:
     joined: Launch
     back: Launch
     rows: Launch
+    columns: Launch
 
     def numbers_of(self, index: Index, x: torch.Tensor, vectors: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the numbers of both sides' pairs, float64; `vectors` [2, relations, depth] float64."""
@@ -106,6 +108,18 @@ class Launches:
         self.rows(-(-nodes // SPANS), rows, vectors, to, *by.to, of, *by.of, nodes, index.relations, depth)
 
 
+    def summed(self, rows: torch.Tensor) -> torch.Tensor:
+        """Return the sums of the columns of rows [nodes, width]."""
+        (count, width), out = rows.shape, rows.new_zeros(rows.shape[1])
+        if count:
+            self.columns(min(BLOCKS, -(-count // SPANS)), dense(rows), out, count, width)
+        return out
+
+
+BLOCKS = 528
+"""Of sums of columns: four for each multiprocessor of an H200."""
+
+
 def _to(index: Index) -> torch.Tensor:
     """Return each edge's (destination, relation) pair, in the order of destinations."""
     return index.along(Domain.DST, Domain.PAIR_DST)
@@ -131,8 +145,8 @@ class _Additive(torch.autograd.Function):
         relations, depth, width = weight.shape
         asked = torch.stack((query, key)).double()
         vectors = (asked @ weight.double().view(-1, width).t()).view(2, relations, depth)
-        make = functools.partial(runner(messages(depth, width)), index, {"rows": x.detach(), "weight": weight.detach()})
-        (to, of), (values,) = beside(index.device, functools.partial(launch.numbers_of, index, x.detach(), vectors), make)
+        make = functools.partial(one, index, runner, Side(x.detach(), weight.detach()))
+        (to, of), values = beside(index.device, functools.partial(launch.numbers_of, index, x.detach(), vectors), make)
         base = None if bias is None else dense(bias.detach())
         done = launch.forward(index, to, of, values, base, slope)
         ctx.save_for_backward(x, weight, query, key, base, to, of, values, vectors, done.out, done.most, done.total)
@@ -150,7 +164,7 @@ class _Additive(torch.autograd.Function):
         given = {"rows": x, "weight": weight, "given": gradient, "number": share}
         of_pairs, of_bias = functools.partial(ctx.runner(sums(depth)), index, {"rows": x, "slope": slope}), ctx.needs_input_grad[8]
         whole = functools.partial(ctx.runner(gradients(depth, width, of_rows)), index, given)
-        numbers, (*rows, of_weight) = beside(index.device, lambda: (*of_pairs(), gradient.sum(0) if of_bias else None), whole)
+        numbers, (*rows, of_weight) = beside(index.device, lambda: (*of_pairs(), ctx.launch.summed(gradient) if of_bias else None), whole)
         to_sums, to_vectors, of_sums, of_vectors, of_base = numbers
         if of_rows:
             ctx.launch.onto(index, rows[0], to_sums, of_sums, vectors.to(x.dtype))
@@ -216,7 +230,7 @@ def _right_on(launch: Launches, device: torch.device, longest: int) -> bool:
     done = launch.forward(index, *numbers, values, base, slope)
     rows = gradient.clone()
     launch.onto(index, rows, numbers[0].float(), numbers[1].float(), vectors.float())
-    found = [*numbers, done.out, *launch.backward(index, *numbers, values, base, slope, gradient, done), rows]
+    found = [*numbers, done.out, *launch.backward(index, *numbers, values, base, slope, gradient, done), rows, launch.summed(gradient)]
     wanted = _plain(index, x.cpu(), vectors.cpu(), values.cpu(), base.cpu(), slope, gradient.cpu())
     return all(float((a.double().cpu() - b).norm()) <= 1e-5 * float(b.norm()) for a, b in zip(found, wanted, strict=True))
 
@@ -224,7 +238,10 @@ def _right_on(launch: Launches, device: torch.device, longest: int) -> bool:
 def _plain(
     index: Index, x: torch.Tensor, vectors: torch.Tensor, values: torch.Tensor, base: torch.Tensor, slope: float, gradient: torch.Tensor
 ) -> list[torch.Tensor]:
-    """Return by torch calls, in float64, what the kernels compute: numbers of pairs, result, shares, gradients of numbers, and rows added to."""
+    """Return by torch calls, in float64, what the kernels compute.
+
+    Numbers of pairs, result, shares, gradients of numbers, rows added to, and sums of columns.
+    """
     x, values, base, gradient = (y.double() for y in (x, values, base, gradient))
 
     def at(low: Domain, high: Domain) -> torch.Tensor:
@@ -240,10 +257,10 @@ def _plain(
     share = power / torch.zeros_like(top).index_add(0, to, power)[to]
     out = torch.zeros_like(gradient).index_add(0, to, share[:, None] * values[of])
     slopes = share * ((gradient[to] * values[of]).sum(1) - (gradient * out).sum(1)[to]) * torch.where(raw > 0, 1.0, slope)
-    rows = gradient
+    rows, columns = gradient, gradient.sum(0)
     for (pairs, nodes), number, vector in zip(ends, numbers, vectors, strict=True):
         rows = rows.index_add(0, at(nodes, pairs), number[:, None] * vector[at(Domain.ETYPE, pairs)])
-    return [*numbers, out + base, share, slopes, rows]
+    return [*numbers, out + base, share, slopes, rows, columns]
 
 
 _OWN = tuple(
@@ -251,5 +268,6 @@ _OWN = tuple(
     for entry, formats in (
         ("pair_numbers", "P" * 10 + "qqq"), ("additive", "P" * 16 + "dqq"), ("additive_joined", "P" * 10 + "qq"),
         ("additive_back", "P" * 17 + "dqq"), ("pair_rows", "P" * 10 + "qqq"),
+        ("column_sums", "PPqq"),
     )
 )  # fmt: skip

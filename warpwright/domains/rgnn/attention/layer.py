@@ -5,7 +5,7 @@
     of_query, shares, slopes = backward of it                       attend_back; the last two are numbers of edges
     gradients of key, value, A, M                                    sums over the edges of pairs, then products
 
-A relation's prior is a factor of its A, so no edge reads it, and its gradient is the inner product of two matrices.
+A relation's prior is a factor of its A, by which a pair's key is multiplied, so no edge reads it; its gradient is the inner product of two matrices.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from warpwright.domains.rgnn.attention.kernels import Attended, Launches, launch
 from warpwright.domains.rgnn.emit.aside import beside
 from warpwright.domains.rgnn.emit.eager import Eager
 from warpwright.domains.rgnn.emit.gpu import Rows
+from warpwright.domains.rgnn.emit.own import products
 from warpwright.domains.rgnn.emit.own.kernel import MANY
+from warpwright.domains.rgnn.emit.own.products import Side
 from warpwright.domains.rgnn.emit.rows import lower
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.ir import Builder, Program
@@ -83,8 +85,8 @@ def few_sources(index: Index) -> bool:
 
 def attention(index: Index, launch: Launches, runner: Callable[[Program], Run], tensors: Mapping[str, torch.Tensor]) -> torch.Tensor:
     """Return `hgt_single` of its inputs, with gradients. `runner` returns what runs a program over rows."""
-    turned = tensors["attention"] * tensors["prior"][:, None, None]
-    result: torch.Tensor = _Attention.apply(index, launch, runner, tensors["key"], tensors["query"], tensors["value"], turned, tensors["message"])
+    names = ("key", "query", "value", "attention", "message", "prior")
+    result: torch.Tensor = _Attention.apply(index, launch, runner, *map(tensors.__getitem__, names))
     return result
 
 
@@ -126,34 +128,53 @@ def run(device: torch.device, program: Program) -> Run:
     return Rows(lower(program), donated=(STARTED,)) if device.type == "cuda" else Eager(program)
 
 
+def both(index: Index, runner: Callable[[Program], Run], first: Side, second: Side) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the rows of all pairs of both sides, by one launch where a kernel takes them."""
+    found = products.messages(index, (first, second))
+    if found is None:
+        found = list(beside(index.device, functools.partial(rows_of, index, runner, first), functools.partial(rows_of, index, runner, second)))
+    return found[0], found[1]
+
+
+def one(index: Index, runner: Callable[[Program], Run], side: Side) -> torch.Tensor:
+    """Return the rows of all pairs of one side."""
+    found = products.messages(index, (side,))
+    return rows_of(index, runner, side) if found is None else found[0]
+
+
+def rows_of(index: Index, runner: Callable[[Program], Run], side: Side) -> torch.Tensor:
+    """Return the same by the usual kernels over rows."""
+    weight = side.weight if side.scale is None else side.weight * side.scale[:, None, None]
+    given = {"rows": side.rows, "weight": weight} | ({} if side.base is None else {"base": side.base})
+    (rows,) = runner(messages(*side.weight.shape[1:], side.base is not None))(index, given)
+    return rows
+
+
 class _Attention(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, index: Index, launch: Launches, runner: Callable[[Program], Run], key: torch.Tensor, query: torch.Tensor, value: torch.Tensor,
-        attention: torch.Tensor, message: torch.Tensor,
+        attention: torch.Tensor, message: torch.Tensor, prior: torch.Tensor,
     ) -> torch.Tensor:  # fmt: skip
-        make = runner(messages(query.shape[1], query.shape[1]))
-        one, two = (
-            functools.partial(make, index, {"rows": rows.detach(), "weight": weight.detach()})
-            for rows, weight in ((key, attention), (value, message))
-        )
-        (keys,), (values,) = beside(index.device, one, two)
+        sides = Side(key.detach(), attention.detach(), scale=prior.detach()), Side(value.detach(), message.detach())
+        keys, values = both(index, runner, *sides)
         done = launch.forward(spans(index), query.detach(), keys, values)
-        ctx.save_for_backward(key, query, value, attention, message, keys, values, done.out, done.most, done.total)
+        ctx.save_for_backward(key, query, value, attention, message, prior, keys, values, done.out, done.most, done.total)
         ctx.index, ctx.launch, ctx.runner = index, launch, runner
         return done.out
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        key, query, value, attention, message, keys, values, *done = ctx.saved_tensors
+        key, query, value, attention, message, prior, keys, values, *done = ctx.saved_tensors
         gradient = gradient.contiguous()
         of_query, shares, slopes = ctx.launch.backward(spans(ctx.index), query, keys, values, gradient, Attended(*done))
         del keys, values
         make = ctx.runner(gradients(query.shape[1], query.shape[1]))
         one, two = (
             functools.partial(make, ctx.index, {"rows": rows, "weight": weight, "given": given, "number": number})
-            for rows, weight, given, number in ((key, attention, query, slopes), (value, message, gradient, shares))
+            for rows, weight, given, number in ((key, attention * prior[:, None, None], query, slopes), (value, message, gradient, shares))
         )
-        (of_key, of_attention), (of_value, of_message) = beside(ctx.index.device, one, two)
-        return None, None, None, of_key, of_query, of_value, of_attention, of_message
+        (of_key, of_turned), (of_value, of_message) = beside(ctx.index.device, one, two)
+        of_prior = (of_turned * attention).sum((1, 2)) if ctx.needs_input_grad[8] else None
+        return None, None, None, of_key, of_query, of_value, of_turned * prior[:, None, None], of_message, of_prior

@@ -20,10 +20,11 @@ import torch
 
 from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn.attention.kernels import WIDEST, Attended, Launches, launches, spans, takes
-from warpwright.domains.rgnn.attention.layer import Run, gradients, messages, run, wanted
+from warpwright.domains.rgnn.attention.layer import Run, both, gradients, run, wanted
 from warpwright.domains.rgnn.emit import dense
 from warpwright.domains.rgnn.emit.aside import beside
 from warpwright.domains.rgnn.emit.own.kinds import kinds as by_kind
+from warpwright.domains.rgnn.emit.own.products import Side
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.ir import Program
 from warpwright.domains.rgnn.operator import Edges
@@ -128,9 +129,7 @@ class OfRows(torch.autograd.Function):
         base = torch.bmm(start, related).view(2, relations, width)
         asking = weight[:, 1].contiguous()
         query = queries(x, asking, bias[:, 1].contiguous(), counts)
-        make = runner(messages(depth, width, True))
-        one, two = (functools.partial(make, index, {"rows": x.detach(), "weight": turned[i], "base": base[i]}) for i in (0, 1))
-        (keys,), (values,) = beside(index.device, one, two)
+        keys, values = both(index, runner, *(Side(x.detach(), turned[i], base[i]) for i in (0, 1)))
         done = launch.forward(spans(index), query, keys, values)
         ctx.save_for_backward(x, key_of, prior, asking, taken, start, related, turned, query, keys, values, done.out, done.most, done.total)
         ctx.index, ctx.launch, ctx.runner, ctx.counts, ctx.chosen, ctx.begun = index, launch, runner, counts, chosen, begun

@@ -19,12 +19,15 @@ import torch
 import torch.nn.functional as F
 
 from warpwright.domains.rgnn.emit.gpu import load
+from warpwright.domains.rgnn.emit.own import kinds as by_kind
 from warpwright.domains.rgnn.emit.own import outer as rows_outer
 from warpwright.tf32 import permits
 
 MANY, SOME = 1 << 17, 1 << 15
 """Rows from which a GPU is full; and those from which a node type of a large graph, and a weight's gradient, go the same way: am has three
 node types of 38,000 to 94,000 nodes."""
+FEW = 1 << 12
+"""Rows from which a product is one of kinds.cu, up to MANY: torch.addmm takes 34 us for bgs' 94,806 rows, 18 for 50,000 (an H200)."""
 WIDEST = 64
 """Numbers of a row, in and out: in wider ones a program would spill registers."""
 
@@ -156,7 +159,11 @@ def product(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, out: torch.Tensor | None = None, add: bool = False
 ) -> torch.Tensor:
     """Return x @ weight (+ bias); `out` is written where it is given (`add`: it is added to). Without gradients."""
-    if not _fits(x, weight.shape[1], MANY) or not _usable(x.device):
+    if not add and FEW <= x.shape[0] < MANY and not torch.compiler.is_compiling() and not _tf32():
+        done = by_kind.product(x, weight, bias, out)
+        if done is not None:
+            return done
+    if not _fits(x, weight.shape[1]) or not _usable(x.device):
         if add and out is not None:
             return out.addmm_(x, weight)
         return torch.mm(x, weight, out=out) if bias is None else torch.addmm(bias, x, weight, out=out)

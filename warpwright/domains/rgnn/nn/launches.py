@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from warpwright.domains.rgnn import index as indices
+from warpwright.domains.rgnn import tensors
 from warpwright.timing.capturing import _recording as recording
 
 AFTER = 4
@@ -32,11 +33,34 @@ def capture(function: Callable[[], Sequence[torch.Tensor]], pool: Any = None, st
     return Captured(function, pool, stream)
 
 
-def layout(parameters: Sequence[torch.Tensor]) -> tuple[list[Any], ...]:
-    """Return where parameters lie and how they are read, a list for each question: a recording holds for these alone.
+class Layout:
+    """Where parameters lie and how they are read: a recording holds for these alone.
 
     Shapes and types are asked for too: memory that a conversion gave back may be another parameter's now.
     """
+
+    def __init__(self, parameters: Sequence[torch.Tensor]) -> None:
+        self.told = _questions(parameters)
+        self.seen: tensors.Seen | None = None
+        """The same, to be asked in one call."""
+
+    def holds(self, parameters: Sequence[torch.Tensor]) -> bool:
+        """Are these parameters as those were?"""
+        if self.seen is not None and self.seen.holds(parameters):
+            return True
+        if _questions(parameters) != self.told:
+            return False
+        library = tensors.library(parameters[0]) if parameters else None
+        self.seen = None if library is None else tensors.Seen(library, parameters)
+        return True
+
+
+def layout(parameters: Sequence[torch.Tensor], before: Layout | None = None) -> Layout:
+    """Return the layout of parameters: the very one from `before` where that holds."""
+    return before if before is not None and before.holds(parameters) else Layout(parameters)
+
+
+def _questions(parameters: Sequence[torch.Tensor]) -> tuple[list[Any], ...]:
     places, strides = [*map(torch.Tensor.data_ptr, parameters)], [*map(torch.Tensor.stride, parameters)]
     return places, strides, [x.requires_grad for x in parameters], [x.shape for x in parameters], [x.dtype for x in parameters]
 

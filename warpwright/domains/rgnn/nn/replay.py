@@ -19,7 +19,7 @@ from torch._utils import _unflatten_dense_tensors
 
 from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn.nn.joined import Joined
-from warpwright.domains.rgnn.nn.launches import AFTER, Captured, capture, layout, settings
+from warpwright.domains.rgnn.nn.launches import AFTER, Captured, Layout, capture, layout, settings
 from warpwright.domains.rgnn.nn.members import Members
 
 Call = Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]
@@ -206,6 +206,7 @@ class State:
     edges: list[Any]
     """Weak references to the edge tensors."""
     key: Any = None
+    layout: Layout | None = None
     features: list[Any] = field(default_factory=list)
     """Weak references to the features of the last call, and where they lay."""
     same: bool = True
@@ -290,9 +291,10 @@ class Replays:
             # a replica, which shares this; weights that are set anew for each call (pruning, weight norm); hooks, which a recorded backward would
             # hold, and autograd would call once more
             return None
+        state.layout = layout(parameters, state.layout)
         key = (
             told, [x._version for x in edges], [(x.shape, x.dtype, x.device, x.requires_grad) for x in features],
-            layout(parameters), self.settings(layer), settings("matmul"),
+            state.layout, self.settings(layer), settings("matmul"),
         )  # fmt: skip
         if key != state.key or any(ref() is not x for ref, x in zip(state.edges, edges, strict=True)):
             if not few(edges, features[0].device) or any(isinstance(value, torch.Tensor) for value in vars(layer).values()):

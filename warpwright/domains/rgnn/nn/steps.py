@@ -16,7 +16,7 @@ import torch
 
 from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn.nn.joined import Joined
-from warpwright.domains.rgnn.nn.launches import AFTER, capture, layout, settings
+from warpwright.domains.rgnn.nn.launches import AFTER, Layout, capture, layout, settings
 from warpwright.domains.rgnn.nn.members import Members
 
 Step = Callable[..., torch.Tensor | tuple[torch.Tensor, ...]]
@@ -43,7 +43,7 @@ class Recorded:
             self.launches = capture(self._once(step), stream=stream)
         torch.clear_autocast_cache()  # and those cast by the recording have no values before its first replay
         self.graphs = indices.Versions(graphs)
-        if any(tensor is x for tensor in self.graphs.tensors() for x in self.given):
+        if any(tensor is x for tensor in self.graphs.there() for x in self.given):
             raise RuntimeError("edges are among the tensors that it is given, and their index is not made anew by a recording")
         self.gradients = [(x, x.grad) for x in parameters if x.grad is not None]
 
@@ -75,6 +75,7 @@ class CapturedStep:
         self.model, self.step, self.turn = weakref.ref(model), step, threading.RLock()
         self.members = Members()
         self.key: Any = None
+        self.layout: Layout | None = None
         self.calls = 0
         self.recorded: Recorded | None = None
         self.refused = False
@@ -88,9 +89,10 @@ class CapturedStep:
             if model is None or self.refused:
                 return self.step(*given)
             parameters = self.members.parameters(model)
-            key = key_of(parameters, self.members.modes(), given)
-            if key is None:
+            if cannot(parameters, given):
                 return self.step(*given)
+            self.layout = layout(parameters, self.layout)
+            key = self.layout, *key_of(parameters[0].device.type, self.members.modes(), given)
             if key != self.key or (self.recorded is not None and not self.recorded.graphs.same()):
                 self.key, self.calls, self.recorded = key, 0, None
             if self.calls == 0 and not on_gpu((*parameters, *given)):
@@ -126,14 +128,16 @@ def new_stream(device: torch.device) -> Any:
     return torch.cuda.Stream(device)
 
 
-def key_of(parameters: Sequence[torch.Tensor], modes: Sequence[Any], given: Sequence[torch.Tensor]) -> Any:
-    """Return what a recording depends on; None where there can be none."""
-    if not parameters or any(x.requires_grad for x in given) or busy(parameters[0]):
-        return None  # a recording reads copies of what is given: the gradient of a given tensor would stay with its copy
+def cannot(parameters: Sequence[torch.Tensor], given: Sequence[torch.Tensor]) -> bool:
+    """Can there be no recording? One reads copies of what is given: the gradient of a given tensor would stay with its copy."""
+    return not parameters or any(x.requires_grad for x in given) or busy(parameters[0])
+
+
+def key_of(kind: str, modes: Sequence[Any], given: Sequence[torch.Tensor]) -> tuple[Any, ...]:
+    """Return what a recording depends on besides the parameters' layout."""
     shapes = [(x.shape, x.dtype, x.device) for x in given]
-    kind = parameters[0].device.type
     autocast = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
-    return layout(parameters), shapes, modes, torch.is_grad_enabled(), settings("matmul", "conv"), autocast
+    return shapes, modes, torch.is_grad_enabled(), settings("matmul", "conv"), autocast
 
 
 def busy(parameter: torch.Tensor) -> bool:

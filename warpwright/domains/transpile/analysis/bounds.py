@@ -304,7 +304,7 @@ def expand(expr: Expr, plan: Plan, depth: int = 0) -> Expr | None:
     if expr.kind == "unary" and expr.name in ("*", "&", "++", "--"):
         return None
     if expr.kind == "name" and expr.var is not None and expr.var in plan.variables:
-        return _definition(expr, plan, depth)
+        return _definition(expr, plan, depth) if depth else _kept_definition(expr, plan)
     children: list[Expr] = []
     for child in expr.children:
         new = expand(child, plan, depth)
@@ -317,12 +317,12 @@ def expand(expr: Expr, plan: Plan, depth: int = 0) -> Expr | None:
 @contextmanager
 def counting(plan: Plan, counters: Set[int]) -> Iterator[None]:
     """Inside, the counters of loops count as fixed: `expand` leaves them as they are."""
-    kept = plan.scalars
-    plan.scalars = kept | counters
+    kept = plan.scalars, plan.definitions
+    plan.scalars, plan.definitions = plan.scalars | counters, {}
     try:
         yield
     finally:
-        plan.scalars = kept
+        plan.scalars, plan.definitions = kept
 
 
 def linear(index: Expr, plan: Plan, counters: Set[int]) -> Expr:
@@ -339,6 +339,14 @@ def is_index_as_signed(expr: Expr) -> bool:
     operand = ir.bare(expr.children[-1])
     of_launch = operand.kind == "member" and bool(operand.children) and operand.children[0].name in LAUNCH
     return of_launch and expr.type in ("int", "long", "long long")
+
+
+def _kept_definition(expr: Expr, plan: Plan) -> Expr | None:
+    """Return the definition of a name that stands in the expanded expression itself: kept, since most indices begin with the same few."""
+    assert expr.var is not None
+    if expr.var not in plan.definitions:
+        plan.definitions[expr.var] = _definition(expr, plan, 0)
+    return plan.definitions[expr.var]
 
 
 def _definition(expr: Expr, plan: Plan, depth: int) -> Expr | None:

@@ -125,6 +125,8 @@ class Plan:
     """Counters of strided loops' steps, from zero on."""
     own: frozenset[int] = frozenset()
     """Arrays in global memory that threads touch by their own number alone (`own_places.py`)."""
+    definitions: dict[int, Expr | None] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What `bounds.expand` found variables to be computed from, while `scalars` is what it is."""
 
     def in_order(self, keys: Iterable[int]) -> list[Var]:
         """Return the variables in the order of their declaration."""

@@ -92,12 +92,15 @@ class _Leaving:
         """Turn `if (c) { a; return; } rest` into branches; other returns stay."""
         out: list[Stmt] = []
         for index, stmt in enumerate(stmts):
-            rest = stmts[index + 1 :]
             if isinstance(stmt, Return):
                 return (*out, *self.left(stmt))
-            if isinstance(stmt, ir.Block) and _has_return(stmt.body):
+            if not isinstance(stmt, ir.Block | If) or not _has_return((stmt,)):
+                out.append(stmt)
+                continue
+            rest = stmts[index + 1 :]
+            if isinstance(stmt, ir.Block):
                 return (*out, *self.branches([*stmt.body, *rest]))
-            if isinstance(stmt, If) and _has_return((stmt,)):
+            if isinstance(stmt, If):
                 if _ends(stmt.then) and _ends(stmt.other):
                     return (*out, replace(stmt, then=self.branches(stmt.then), other=self.branches(stmt.other)))
                 if _ends(stmt.then):

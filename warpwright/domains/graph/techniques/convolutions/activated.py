@@ -99,7 +99,7 @@ class CudnnEpilogue:
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield one action for all of them together."""
-        late = ("compile", "cuda_graph", "plan", "full_precision_convolutions", "fuse_cuda")
+        late = ("compile", "cuda_graph", "launch_plan", "plan", "full_precision_convolutions", "fuse_cuda")
         if ir.training is None and not any(ir.scheduled(name) for name in late) and _matches(ir):
             yield Action(self.name)
 

@@ -200,7 +200,8 @@ class DirectConvolutions:
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield one action a precision, for all places together."""
-        if not (ir.scheduled("compile") or ir.scheduled("cuda_graph") or ir.scheduled("channels_last")) and _places(ir):
+        late = ("compile", "launch_plan", "cuda_graph", "channels_last")
+        if not any(ir.scheduled(name) for name in late) and _places(ir):
             yield from (Action(self.name, params=(("precision", precision),)) for precision in self.precisions)
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:

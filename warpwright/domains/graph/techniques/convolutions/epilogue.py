@@ -1,4 +1,4 @@
-"""What follows a convolution element by element, as the end of its kernel: the result is written once, and never read again.
+"""What follows a convolution or a product element by element, as the end of its kernel: the result is written once, and never read again.
 
     mul(relu(conv(x, W)), s[:, None, None])  ->  one kernel, whose last lines are `max(v, 0) * s` in Triton
 """
@@ -9,13 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import fx
 
 from warpwright.domains.graph.ir import argument, aten, dtype, is_tensor, shape
 
 MOST_OPERANDS = 4
-"""Tensors of a number a channel that the kernel takes besides its bias."""
+"""Tensors that the kernel takes besides its bias."""
+
+Load = Callable[[fx.Node, fx.Node], str | None]
+"""The Triton expression that reads an operand (its pointer is `{q}`) for a call's result; None: the kernel cannot."""
 
 Text = Callable[[fx.Node, Sequence[str]], str | None]
 """The expression of a call, whose tensors and numbers have these names; None: it cannot be written."""
@@ -27,50 +29,59 @@ class Epilogue:
 
     nodes: tuple[fx.Node, ...]
     operands: tuple[fx.Node, ...]
-    """Tensors of a number a channel, or of one in all."""
+    """Tensors that the kernel's end reads, such as a number a channel."""
+    loads: tuple[str, ...]
+    """Triton: how each is read."""
     lines: tuple[str, ...]
-    """Triton: v0 is the convolution's result, p0, p1 ... the operands; the last line assigns what is returned."""
+    """Triton: v0 is the sum, p0, p1 ... the operands; the last line assigns what is returned."""
 
     @property
     def last(self) -> fx.Node:
         """The call whose result the kernel gives."""
         return self.nodes[-1]
 
-    def text(self, name: str) -> str:
-        """Return the Triton function of this name."""
+    def text(self, name: str, places: str = "row, real") -> str:
+        """Return the Triton function of this name; `places`: its parameters that say where the sums lie."""
         pointers = [f"q{i}" for i in range(MOST_OPERANDS)]
-        loads = []
-        for i, node in enumerate(self.operands):
-            at = f"q{i} + row" if _is_of_channels(node) else f"q{i} + row * 0"
-            loads.append(f"p{i} = tl.load({at}, mask=real, other=0.0)[None, :]")
+        loads = [f"p{i} = {load.format(q=f'q{i}')}" for i, load in enumerate(self.loads)]
         body = [*loads, *self.lines, f"return v{len(self.nodes) - 1}"]
-        return "\n".join(["@triton.jit", f"def {name}(v0, row, real, {', '.join(pointers)}):", *(f"    {line}" for line in body), ""])
+        return "\n".join(["@triton.jit", f"def {name}(v0, {places}, {', '.join(pointers)}):", *(f"    {line}" for line in body), ""])
 
 
-def after(conv: fx.Node) -> Epilogue | None:
-    """Return the most calls after a convolution that its kernel can end with, or None where there is none."""
-    nodes, operands, lines = [conv], list[fx.Node](), list[str]()
+def of_channels(operand: fx.Node, conv: fx.Node) -> str | None:
+    """A number a channel, or one in all, of a result whose channels are axis 1."""
+    rank, channels = len(shape(conv)), shape(conv)[1]
+    sizes = (1,) * (rank - len(shape(operand))) + shape(operand)
+    if len(sizes) != rank or sizes[1] not in (1, channels) or any(size != 1 for d, size in enumerate(sizes) if d != 1):
+        return None
+    at = "{q} + row" if any(size != 1 for size in sizes) else "{q} + row * 0"
+    return f"tl.load({at}, mask=real, other=0.0)[None, :]"
+
+
+def after(start: fx.Node, load: Load = of_channels) -> Epilogue | None:
+    """Return the most calls after a call that its kernel can end with, or None where there is none."""
+    nodes, operands, lines = [start], list[fx.Node](), list[str]()
     best: Epilogue | None = None
-    for node in list(conv.graph.nodes)[list(conv.graph.nodes).index(conv) + 1 :]:
+    for node in list(start.graph.nodes)[list(start.graph.nodes).index(start) + 1 :]:
         if not any(arg in nodes for arg in node.all_input_nodes):
             continue
-        line = _line(node, conv, nodes, operands)
+        line = _line(node, start, nodes, operands, load)
         if not line:
             continue
         nodes.append(node)
         lines.append(f"v{len(nodes) - 1} = {line}")
         if [n for n in nodes if any(user not in nodes for user in n.users)] == [node]:
-            best = Epilogue(tuple(nodes), tuple(operands), tuple(lines))
+            best = Epilogue(tuple(nodes), tuple(operands), tuple(load(one, start) or "" for one in operands), tuple(lines))
     return best
 
 
-def _line(node: fx.Node, conv: fx.Node, nodes: list[fx.Node], operands: list[fx.Node]) -> str | None:
+def _line(node: fx.Node, start: fx.Node, nodes: list[fx.Node], operands: list[fx.Node], load: Load) -> str | None:
     """Return the expression of a call; its operands join the others."""
     write = TABLE.get(node.target)
-    if write is None or shape(node) != shape(conv) or dtype(node) != torch.float32:
+    if write is None or shape(node) != shape(start) or dtype(node) != dtype(start):
         return None
     new = list(operands)
-    names = [_name(arg, conv, nodes, new) for arg in node.args]
+    names = [_name(arg, start, nodes, new, load) for arg in node.args]
     if len(new) > MOST_OPERANDS or any(name is None for name, arg in zip(names, node.args, strict=True) if isinstance(arg, fx.Node)):
         return None
     line = write(node, [name or "" for name in names])
@@ -79,7 +90,7 @@ def _line(node: fx.Node, conv: fx.Node, nodes: list[fx.Node], operands: list[fx.
     return line
 
 
-def _name(arg: Any, conv: fx.Node, nodes: list[fx.Node], operands: list[fx.Node]) -> str | None:
+def _name(arg: Any, start: fx.Node, nodes: list[fx.Node], operands: list[fx.Node], load: Load) -> str | None:
     if isinstance(arg, int | float) and not isinstance(arg, bool):
         return _number(arg)
     if not isinstance(arg, fx.Node):
@@ -88,18 +99,11 @@ def _name(arg: Any, conv: fx.Node, nodes: list[fx.Node], operands: list[fx.Node]
         return f"v{nodes.index(arg)}"
     if arg.meta.get("number") is not None:
         return _number(arg.meta["number"])
-    rank, channels = len(shape(conv)), shape(conv)[1]
-    sizes = (1,) * (rank - len(shape(arg))) + shape(arg) if is_tensor(arg) else ()
-    fits = len(sizes) == rank and sizes[1] in (1, channels) and all(size == 1 for d, size in enumerate(sizes) if d != 1)
-    if not fits or dtype(arg) != torch.float32:
+    if not is_tensor(arg) or dtype(arg) != dtype(start) or load(arg, start) is None:
         return None
     if arg not in operands:
         operands.append(arg)
     return f"p{operands.index(arg)}"
-
-
-def _is_of_channels(node: fx.Node) -> bool:
-    return any(size != 1 for size in shape(node))
 
 
 def _number(number: float) -> str:
@@ -154,5 +158,5 @@ TABLE: Mapping[Any, Text] = {
     aten.leaky_relu.default: _leaky, aten.clamp.default: _clamped("min", "max"), aten.hardtanh.default: _clamped("min_val", "max_val"),
     aten.clamp_min.default: _clamped("min", ""), aten.clamp_max.default: _clamped("", "max"),
 }  # fmt: skip
-"""aten overload -> its text; what begins with `_` stands in kernels/direct_convolution.py."""
+"""aten overload -> its text; what begins with `_` stands in kernels/activations.py."""
 

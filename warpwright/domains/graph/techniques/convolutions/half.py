@@ -63,7 +63,7 @@ class HalfConvolutions:
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield one action for all of them together."""
-        late = ("compile", "cuda_graph", "plan", "channels_last", "full_precision_convolutions", "fuse_cuda")
+        late = ("compile", "cuda_graph", "launch_plan", "plan", "channels_last", "full_precision_convolutions", "fuse_cuda")
         if ir.training is None and not any(ir.scheduled(name) for name in late) and _large(ir):
             yield Action(self.name)
 

@@ -26,16 +26,15 @@ __device__ inline void split(float x, unsigned* high, unsigned* low) {
 
 __device__ inline float4 zero() { return make_float4(0.0f, 0.0f, 0.0f, 0.0f); }
 
-// `scaled`: 0 without a factor of each row, 1 with it, 2 with one over it (0 for 0), and 4 more where
-// `sums` are kept without it. A weight's number for row's number k
-// and result n is at k * k_step + n * n_step. `sums` gets the sums of a pair's rows: rows of `most` edges, those of a chunk, or more have to be zero
-// there. A shorter chunk that is a row's first is the whole row. `rider` (null: none): a number of each row, times the relation's row of `vector`
+// `scaled`: 0 without a factor of each row, 1 with it, 2 with one over it (0 for 0), and 4 more where `sums` are kept without it. A weight's number for
+// row's number k and result n is at k * k_step + n * n_step. `sums` gets the sums of a pair's rows: rows of `most` edges, those of a chunk, or more have
+// to be zero there. A shorter chunk that is a row's first is the whole row. `rider` (null: none): a number of each row, times the relation's row of `vector`
 // [relations, width], is added to the product once.
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
     typed_gather(const float* x, const int* x_of, const float* number, const int* number_of, const float* scale, const int* scale_of,
-                 const float* weight, float* sums, float* out, const int* out_of, const float* rider, const float* vector, const int* chunk_row, const int* chunk_begin, const int* chunk_end,
-                 const int* chunk_first, const int* tile_relation, const int* tile_begin, const int* tile_end, i64 scaled, i64 depth, i64 width,
-                 i64 k_step, i64 n_step, i64 most) {
+                 const float* weight, float* sums, float* out, const int* out_of, const float* rider, const float* vector,
+                 const int* chunk_row, const int* chunk_begin, const int* chunk_end, const int* chunk_first, const int* tile_relation,
+                 const int* tile_begin, const int* tile_end, i64 scaled, i64 depth, i64 width, i64 k_step, i64 n_step, i64 most) {
   extern __shared__ __align__(16) float room[];
   uint4* fragments = (uint4*)room;              // [8 steps of k][8 tiles of n][32 lanes]: high and low parts of two numbers
   float* held = room + 8 * 8 * 32 * 4;          // [ROWS][PITCH]
@@ -45,6 +44,22 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
   int first = tile_begin[blockIdx.x], last = tile_end[blockIdx.x];
   if (first >= last) return;
   const float* matrix = weight + (i64)tile_relation[blockIdx.x] * depth * width;
+  int group = me >> 4, column = 4 * (me & 15), mine = me & 3;  // of its four chunks, a thread asks for the place and the factor of one
+  bool inside = column < depth;
+  // Of four chunks: the next edge, and the end, later the edges that are left. They are asked for a step ahead, so that they are there when the rows
+  // before have been multiplied.
+  int row, opening, at[4], left[4];
+  auto ask = [&](int base) {
+    int own = base + 4 * group + mine;
+    row = own < last ? chunk_row[own] : -1;
+    opening = own < last ? chunk_first[own] : 0;
+    for (int i = 0; i < 4; ++i) {
+      int chunk = base + 4 * group + i;
+      at[i] = chunk < last ? chunk_begin[chunk] : 0;
+      left[i] = chunk < last ? chunk_end[chunk] : 0;
+    }
+  };
+  ask(first);
   for (int i = me; i < 8 * 8 * 32; i += THREADS) {
     int k = 16 * (i >> 9) + 4 * (i & 3) + 2 * ((i >> 8) & 1);
     int c = (i >> 2) & 7, tile = (i >> 5) & 7, n = 16 * (tile >> 1) + 4 * (c >> 1) + 2 * (tile & 1) + (c & 1);
@@ -54,25 +69,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
     split(ok ? matrix[(k + 1) * k_step + n * n_step] : 0.0f, &part.y, &part.w);
     fragments[i] = part;
   }
-  int group = me >> 4, column = 4 * (me & 15);
-  bool inside = column < depth;
 
   for (int base = first; base < last; base += ROWS) {
-    int row[4], at[4], left[4];  // of four chunks: row, next edge, edges that are left
-    unsigned whole = 0;
-    for (int i = 0; i < 4; ++i) {
-      int chunk = base + 4 * group + i;
-      bool ok = chunk < last;
-      row[i] = ok ? chunk_row[chunk] : -1;
-      at[i] = ok ? chunk_begin[chunk] : 0;
-      left[i] = ok ? chunk_end[chunk] - at[i] : 0;
-      whole |= (ok && chunk_first[chunk] != 0 && left[i] < most ? 1u : 0u) << i;
-    }
     float4 sum[4];
     int of[4];
     float factor[4];
     int longest = 0;
+    unsigned whole = 0;
     for (int i = 0; i < 4; ++i) {
+      left[i] -= at[i];
+      whole |= (__shfl_sync(0xffffffffu, opening, i, 4) != 0 && left[i] < most ? 1u : 0u) << i;
       sum[i] = zero();
       factor[i] = 1.0f;
       of[i] = 0;
@@ -82,6 +88,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
         if (number) factor[i] = number[number_of ? number_of[at[i]] : at[i]];
       }
     }
+    int place = row < 0 ? -1 : out_of ? out_of[row] : row;
+    float by_row = scaled && row >= 0 ? scale[scale_of ? scale_of[row] : row] : 1.0f;
+    float ridden = rider && opening != 0 ? rider[row] : 0.0f;
     for (int step = 0; step < longest; ++step) {
       float4 given[4];
       float by[4];
@@ -101,16 +110,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
         sum[i].z += by[i] * given[i].z, sum[i].w += by[i] * given[i].w;
       }
     }
+    if (scaled & 2) by_row = by_row == 0.0f ? 0.0f : 1.0f / by_row;
     for (int i = 0; i < 4; ++i) {
-      float own = 1.0f;
-      if (scaled && row[i] >= 0) {
-        own = scale[scale_of ? scale_of[row[i]] : row[i]];
-        own = !(scaled & 2) ? own : own == 0.0f ? 0.0f : 1.0f / own;
-      }
+      float own = __shfl_sync(0xffffffffu, by_row, i, 4);
+      int to_row = __shfl_sync(0xffffffffu, row, i, 4);
       float before = scaled & 4 ? 1.0f : own, after = scaled & 4 ? own : 1.0f;
       sum[i].x *= before, sum[i].y *= before, sum[i].z *= before, sum[i].w *= before;
-      if (sums && row[i] >= 0 && inside) {
-        float* to = sums + (i64)row[i] * depth + column;
+      if (sums && to_row >= 0 && inside) {
+        float* to = sums + (i64)to_row * depth + column;
         if ((whole >> i) & 1u)
           *(float4*)to = sum[i];
         else
@@ -118,12 +125,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
       }
       sum[i].x *= after, sum[i].y *= after, sum[i].z *= after, sum[i].w *= after;
       *(float4*)(held + (4 * group + i) * PITCH + column) = sum[i];
-      if (column == 0) {
-        places[4 * group + i] = row[i] < 0 ? -1 : out_of ? out_of[row[i]] : row[i];
-        extra[4 * group + i] = rider && row[i] >= 0 && chunk_first[base + 4 * group + i] != 0 ? rider[row[i]] : 0.0f;
-      }
+    }
+    if (column < 16) {
+      places[4 * group + mine] = place;
+      extra[4 * group + mine] = ridden;
     }
     __syncthreads();
+    if (base + ROWS < last) ask(base + ROWS);
     float result[4][4];
     for (int n = 0; n < 4; ++n)
       for (int i = 0; i < 4; ++i) result[n][i] = 0.0f;

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,12 +16,17 @@ import torch
 import torch.nn.functional as F
 
 from warpwright.domains.rgnn import index as indices
-from warpwright.domains.rgnn.emit.own.kernel import Launch, Own, dense, loaded_together, with_the_others
+from warpwright.domains.rgnn.emit.own import outer as rows_outer
+from warpwright.domains.rgnn.emit.own.kernel import ALIGNED, Launch, Own, dense, loaded_together, with_the_others
 
 WIDEST = 256
 """Numbers of a row."""
 SIDE, THREADS = 64, 256
 """Those of kinds.cu."""
+PLACES = 32
+"""Types whose rows are put together by one launch."""
+FULL, MOST = 1200, 8
+"""Blocks, about, from which each takes more than SIDE rows (an H200 runs 396 at once), and how many times SIDE at most."""
 BLOCKS = 512
 """Blocks of rows that a gradient is summed in, about: each adds its matrix to memory."""
 
@@ -34,45 +40,64 @@ class Table:
 
 
 @functools.lru_cache(maxsize=64)
-def _table(counts: tuple[int, ...], each: int, device: torch.device) -> Table:
+def _table(counts: tuple[int, ...], chosen: tuple[int, ...], each: int, device: torch.device) -> Table:
     starts = [0, *itertools.accumulate(counts)]
-    spans = [(kind, starts[kind] + at, min(each, n - at)) for kind, n in enumerate(counts) for at in range(0, n, each)]
+    spans = [(place, starts[kind] + at, min(each, counts[kind] - at)) for place, kind in enumerate(chosen) for at in range(0, counts[kind], each)]
     return Table(torch.tensor(spans, dtype=torch.int32).reshape(-1, 3).to(device), len(spans))
 
 
-def table(counts: tuple[int, ...], each: int, device: torch.device) -> Table:
-    """Return the rows of types of so many nodes in blocks of at most `each`. A recording that is being made keeps it."""
-    return indices.mention(_table(counts, each, device))
+def table(counts: tuple[int, ...], chosen: tuple[int, ...], each: int, device: torch.device) -> Table:
+    """Return the rows of the chosen types, of types of so many nodes, in blocks of at most `each`. A recording that is being made keeps it."""
+    return indices.mention(_table(counts, chosen, each, device))
+
+
+def rows_of_block(rows: int, others: int, full: int) -> int:
+    """Return how many rows a block takes, where each row is taken by `others`."""
+    return SIDE * max(1, min(MOST, -(-rows // SIDE) * others // full))
+
+
+@functools.lru_cache(maxsize=16)
+def _types_of(counts: tuple[int, ...], device: torch.device) -> torch.Tensor:
+    return torch.repeat_interleave(torch.arange(len(counts), dtype=torch.int32), torch.tensor(counts)).to(device)
 
 
 @dataclass(frozen=True)
 class Kinds:
-    """The kernels on one device, for node types of `counts` rows."""
+    """The kernels on one device, for node types of `counts` rows: for all of them, or those `chosen`, whose weights alone are given."""
 
     launches: tuple[Launch, ...]
     counts: tuple[int, ...]
+    chosen: tuple[int, ...] | None = None
+    full: int = FULL
 
-    def _tiles(self, like: torch.Tensor, columns: int, each: int = SIDE) -> tuple[torch.Tensor, int]:
-        work = table(self.counts, each, like.device)
-        return work.rows, work.count * -(-columns // SIDE)
+    def _tiles(self, like: torch.Tensor, columns: int, parts: int = 1, each: int = 0) -> tuple[torch.Tensor, int]:
+        across = -(-columns // SIDE)
+        each = each or rows_of_block(like.shape[-2], across * parts, self.full)
+        work = table(self.counts, self.types, each, like.device)
+        return work.rows, work.count * across
+
+    @property
+    def types(self) -> tuple[int, ...]:
+        """The types whose rows are read and written; others are left as they are."""
+        return tuple(range(len(self.counts))) if self.chosen is None else self.chosen
 
     def products(self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, parts: int) -> torch.Tensor:
         """Return x weight^T + bias of each row's type, [parts, rows, out]."""
         (rows, width), columns = x.shape, bias.shape[1] // parts
         out = x.new_empty(parts, rows, columns)
-        work, blocks = self._tiles(x, columns)
+        work, blocks = self._tiles(x, columns, parts)
         if blocks:
-            self.launches[0](blocks * parts, work, dense(x), weight, bias, out, rows, width, columns, parts)
+            self.launches[0](blocks * parts, work, dense(x), weight, bias, out, rows, width, columns, parts, 0, 0)
         return out
 
-    def sums(self, parts: Sequence[torch.Tensor], weight: torch.Tensor) -> torch.Tensor:
-        """Return the sum of parts[p] @ the p-th part of each row's weight: the gradient of `products`'s rows."""
+    def sums(self, parts: Sequence[torch.Tensor], weight: torch.Tensor, onto: torch.Tensor | None = None) -> torch.Tensor:
+        """Return the sum of parts[p] @ the p-th part of each row's weight, the gradient of `products`'s rows; added to rows `onto`, if given."""
         given, columns = [dense(g) for g in parts], weight.shape[2]
-        out = given[0].new_empty(given[0].shape[0], columns)
+        out = given[0].new_empty(given[0].shape[0], columns) if onto is None else onto
         work, blocks = self._tiles(out, columns)
         three = [given[min(p, len(given) - 1)] for p in range(3)]
         if blocks:
-            self.launches[1](blocks, work, *three, weight, out, given[0].shape[1], columns, len(given))
+            self.launches[1](blocks, work, *three, weight, out, given[0].shape[1], columns, len(given), int(onto is not None))
         return out
 
     def gradients(
@@ -82,16 +107,42 @@ class Kinds:
 
         `gates` [types]: parts times the sigmoid of the type's gate, and x is GELU's argument.
         """
-        given, (rows, width), columns, kinds = [dense(g) for g in parts], x.shape, parts[0].shape[1], len(self.counts)
+        given, (rows, width), columns, kinds = [dense(g) for g in parts], x.shape, parts[0].shape[1], len(self.types)
+        alone = rows_outer.launcher(x.device) if gates is None and all(rows_outer.takes(x, g) for g in given) else None
+        if alone is not None:
+            return *self._by_outer(alone, given, x), x[:0, 0]
         size = kinds * len(given) * columns
         whole = x.new_zeros(size * (width + 1) + more)
         matrix, total, zeros = whole.split([size * width, size, more])
-        work, blocks = self._tiles(x, columns, SIDE * max(1, -(-rows // (SIDE * BLOCKS))))
+        work, blocks = self._tiles(x, columns, each=SIDE * max(1, -(-rows // (SIDE * BLOCKS))))
         three = [given[min(p, len(given) - 1)] for p in range(3)]
         if blocks:
             launch, tiles = self.launches[2], -(-width // SIDE)
             launch(blocks * len(given) * tiles, work, *three, dense(x), gates, matrix, total, width, columns, len(given), int(gates is not None))
         return matrix.view(kinds, -1, width), total.view(kinds, -1), zeros
+
+    def together(self, parts: Sequence[torch.Tensor]) -> torch.Tensor | None:
+        """Return rows of the types, each at its place among all types' rows, of which others are not written; None for rows that do not fit."""
+        width = parts[0].shape[1]
+        plain = all(x.dtype is torch.float32 and x.is_contiguous() and not x.data_ptr() % ALIGNED and x.device == parts[0].device for x in parts)
+        if not plain or width % 4 or len(parts) > PLACES:
+            return None
+        starts = [0, *itertools.accumulate(self.counts)]
+        places = [(x.data_ptr() - 4 * width * starts[kind]) % (1 << 64) for x, kind in zip(parts, self.types, strict=True)]
+        out, work = parts[0].new_empty(starts[-1], width), table(self.counts, self.types, 2 * SIDE, parts[0].device)
+        if work.count:
+            self.launches[5](work.count, work.rows, struct.pack(f"{PLACES}Q", *places, *[0] * (PLACES - len(places))), out, width)
+        return out
+
+    def _by_outer(self, launch: Launch, parts: Sequence[torch.Tensor], x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the sums of `gradients` by the kernel of relations' weight gradients: node types of rows are as good as relations of pairs."""
+        (rows, width), columns, kinds = x.shape, sum(g.shape[1] for g in parts), len(self.counts)
+        matrix, total = x.new_zeros(kinds * columns * (width + 1)).split([kinds * columns * width, kinds * columns])
+        matrix, total = matrix.view(kinds, width, columns), total.view(kinds, columns)
+        of = indices.mention(_types_of(self.counts, x.device))
+        if rows:
+            rows_outer.add(launch, x, parts[0], matrix, total, (None, None, None, of), more=parts[1:])
+        return matrix.transpose(1, 2).contiguous(), total
 
     def mixed(
         self, x: torch.Tensor, out: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, gates: torch.Tensor
@@ -109,11 +160,31 @@ class Kinds:
         """Return the gradients of what `mixed` takes, in its order."""
         g, out = dense(g), dense(out)
         of_x, of_out = torch.empty_like(g), torch.empty_like(g)
-        of_weight, of_bias, of_gates = self.gradients([g], out, gates, more=len(self.counts))
+        of_weight, of_bias, of_gates = self.gradients([g], out, gates, more=len(self.types))
         work, blocks = self._tiles(g, g.shape[1])
         if blocks:
             self.launches[4](blocks, work, g, out, moved, weight, gates, of_x, of_out, of_gates, g.shape[1])
         return of_x, of_out, of_weight, of_bias, of_gates
+
+
+def product(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, out: torch.Tensor | None = None) -> torch.Tensor | None:
+    """Return x @ weight (+ bias) for rows of one type, without a table, as sampled batches have none; None where another product is used."""
+    turned = weight.is_contiguous()
+    plain = all(y is None or (y.dtype is torch.float32 and y.is_contiguous()) for y in (bias, out)) and weight.dtype is torch.float32
+    found = _launches(x.device) if plain and takes(x, weight.shape[1]) and (turned or weight.t().is_contiguous()) else None
+    return None if found is None else multiplied(found[0], x, weight, bias, x.new_empty(len(x), weight.shape[1]) if out is None else out)
+
+
+def multiplied(
+    launch: Launch, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, out: torch.Tensor, full: int = FULL
+) -> torch.Tensor:
+    """Write x @ weight (+ bias) to `out` by a launch; `full`: see FULL."""
+    (rows, width), columns, turned = x.shape, weight.shape[1], weight.is_contiguous()
+    across = -(-columns // SIDE)
+    each = rows_of_block(rows, across, full)
+    if rows:
+        launch(-(-rows // each) * across, None, dense(x), weight if turned else weight.t(), bias, out, rows, width, columns, 1, int(turned), each)
+    return out
 
 
 def kinds(x: torch.Tensor, counts: tuple[int, ...], columns: int) -> Kinds | None:
@@ -150,7 +221,7 @@ def right_on(launches: tuple[Launch, ...], device: torch.device, width: int = 20
     def drawn(*shape: int) -> torch.Tensor:
         return torch.randn(shape, generator=random).to(device)
 
-    own = Kinds(launches, counts)
+    own = Kinds(launches, counts, full=1)  # a block goes through all rows of the first type
     rows = sum(counts)
     x, weight, bias, gates = drawn(rows, width), drawn(3, 3 * columns, width), drawn(3, 3 * columns), drawn(3)
     out, square, start, parts, g = (
@@ -161,9 +232,16 @@ def right_on(launches: tuple[Launch, ...], device: torch.device, width: int = 20
         drawn(rows, width),
     )
     result, moved = own.mixed(x, out, square, start, gates)
-    found = [own.products(x, weight, bias, 3), own.sums(parts, weight), *own.gradients(parts, x)[:2], result]
+    one = square[0], square[1].t()
+    simple = [multiplied(launches[0], x, one[0], start[0], torch.empty_like(x), 1), multiplied(launches[0], x, one[1], None, torch.empty_like(x))]
+    onto = own.sums(parts, weight, x.clone())
+    beside = own.together([y.clone() for y in x.split(counts)])
+    simple.append(x.new_zeros(1) if beside is None else beside)
+    found = [*simple, onto, own.products(x, weight, bias, 3), own.sums(parts, weight), *own.gradients(parts, x)[:2], result]
     found += own.unmixed(g, out, moved, square, gates)
-    wanted = plain(counts, x, weight, bias, parts) + plain_ends(counts, x, out, square, start, gates, g)
+    exact = plain(counts, x, weight, bias, parts)
+    wanted = [torch.addmm(start[0].double(), x.double(), one[0].double()), x.double() @ one[1].double(), x.double(), x.double() + exact[1], *exact]
+    wanted += plain_ends(counts, x, out, square, start, gates, g)
     return all(float((a.double() - b).norm()) <= 1e-5 * float(b.norm()) for a, b in zip(found, wanted, strict=True))
 
 
@@ -187,8 +265,15 @@ def plain_ends(
         return [result.detach(), *torch.autograd.grad(result, given, g.double())]
 
 
-FORMATS: dict[str, str] = {
-    "kind_products": "P" * 5 + "q" * 4, "kind_sums": "P" * 6 + "q" * 3, "kind_gradients": "P" * 8 + "q" * 4, "kind_mixed": "P" * 8 + "q",
-    "kind_unmixed": "P" * 9 + "q",
+FORMATS: dict[str, str | tuple[str, ...]] = {
+    "kind_products": "P" * 5 + "q" * 6, "kind_sums": "P" * 6 + "q" * 4, "kind_gradients": "P" * 8 + "q" * 4, "kind_mixed": "P" * 8 + "q",
+    "kind_unmixed": "P" * 9 + "q", "kind_together": ("P", f"{8 * PLACES}s", "P", "q"),
 }  # fmt: skip
-OWN = tuple(Own("kinds.cu", entry, formats, THREADS, 0, with_the_others, "products by node type") for entry, formats in FORMATS.items())
+SHARED = (8 * 8 * 32 * 4 + SIDE * 80) * 4
+"""Bytes of a block that multiplies: a weight's fragments, and rows."""
+WITHOUT = "kind_gradients", "kind_together"
+"""Those that multiply in registers alone, or not at all."""
+OWN = tuple(
+    Own("kinds.cu", entry, formats, THREADS, 0 if entry in WITHOUT else SHARED, with_the_others, "products by node type", ("tensor.cu",))
+    for entry, formats in FORMATS.items()
+)

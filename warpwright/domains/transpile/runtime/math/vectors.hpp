@@ -10,14 +10,25 @@ static constexpr int width = 4;
 typedef float floats __attribute__((vector_size(width * 4)));
 static inline floats load(const float* p) { floats v; __builtin_memcpy(&v, p, sizeof v); return v; }
 static inline void store(float* p, floats v) { __builtin_memcpy(p, &v, sizeof v); }
+// AVX-512 of gcc: lanes of memory by a mask, in one instruction.
+#if defined(__AVX512F__) && defined(__GNUC__) && !defined(__clang__)
+#define WW_MASKED_MOVES 1
+static inline unsigned short first_lanes(int lanes) { return (unsigned short)((1u << lanes) - 1); }
+#endif
 // The same for the first `lanes` elements, at least one: others are not touched, and load as 0.
 static inline floats load(const float* p, int lanes) {
+#ifdef WW_MASKED_MOVES
+  return __builtin_ia32_loadups512_mask(p, floats{}, first_lanes(lanes));
+#endif
   floats v = {};
 #pragma GCC unroll 16
   for (int i = 0; i < width; ++i) if (i < lanes) v[i] = p[i];
   return v;
 }
 static inline void store(float* p, floats v, int lanes) {
+#ifdef WW_MASKED_MOVES
+  return (void)__builtin_ia32_storeups512_mask(p, v, first_lanes(lanes));
+#endif
   for (int i = 0; i < lanes; ++i) p[i] = v[i];
 }
 #if defined(__has_builtin)
@@ -161,6 +172,7 @@ constexpr int sums_at_once = 16;
 constexpr int sums_at_once = 8;
 #endif
 constexpr int vectors_of(int bx) { return bx / width >= 4 ? 4 : bx / width; }
+constexpr int abreast(int bx, int most) { return !bx || vectors_of(bx) >= most ? most : vectors_of(bx) > 1 ? vectors_of(bx) : 1; }  // 0: of any length
 constexpr int rows_of(int bx, int by) {
   int rows = vectors_of(bx) >= 4 ? sums_at_once / 4 : vectors_of(bx) == 2 ? sums_at_once / 2 : 4;
   while (rows > 1 && by % rows) rows /= 2;

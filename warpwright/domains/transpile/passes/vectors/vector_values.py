@@ -30,7 +30,7 @@ NUMBERS = ("INFINITY", "FLT_MAX", "FLT_MIN", "CUDART_INF_F", "HUGE_VALF")
 class VectorValues:
     """Prints expressions for a number of vectors of threads."""
 
-    def __init__(self, plan: Plan, printer: Printer, values: Sequence[str], count: int, left: str = "", rows: bool = False) -> None:
+    def __init__(self, plan: Plan, printer: Printer, values: Sequence[str], count: int | str, left: str = "", rows: bool = False) -> None:
         self.plan, self.printer, self.values, self.across = plan, printer, values, count
         self.count = f"{count} * {ROWS}" if rows else str(count)
         """Vectors at once, as it is written."""

@@ -1,0 +1,83 @@
+"""Programs of one case beside each other: error, time, why one failed; and the processes that compile them first."""
+
+from __future__ import annotations
+
+import importlib.util
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.timing.events import batch
+
+Row = dict[str, Any]
+
+
+def module(path: Path) -> Any:
+    """Return the module of this file."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+def compile_all(name: str, jobs: int, seconds: float) -> None:
+    """Call the benchmark `name` anew, `jobs` times, with its own options and `--compile-part I/JOBS`; whichever is not done in time is ended."""
+    start = time.monotonic()
+    command = [sys.executable, "-m", name, *sys.argv[1:]]
+    running = [subprocess.Popen([*command, "--compile-part", f"{part}/{jobs}"], stdout=subprocess.DEVNULL) for part in range(jobs)]
+    for job in running:
+        with suppress(subprocess.TimeoutExpired):
+            job.wait(max(start + seconds - time.monotonic(), 0.1))
+        if job.poll() is None:
+            job.kill()
+    print(f"compiled in {time.monotonic() - start:.1f} s", flush=True)
+
+
+def error(seen: torch.Tensor, exact: torch.Tensor) -> float:
+    """Return the root mean square of the difference, over that of the exact values."""
+    return float((seen.double() - exact).square().mean().sqrt() / exact.square().mean().sqrt())
+
+
+def timed(row: Row, name: str, call: Callable[[], torch.Tensor], exact: torch.Tensor, dry: bool, part: Any = (0, 0)) -> None:
+    """Add a program's milliseconds and the error of a part of its result to the row, or why there are none."""
+    try:
+        row["error"][name] = error(call()[part], exact)
+        if not dry:
+            once = max(batch(call, 1), 1e-6)
+            once = max(batch(call, max(1, min(20, int(0.005 / once)))), 1e-6)
+            count = max(1, min(200, int(0.02 / once)))
+            row["ms"][name] = round(1e3 * statistics.median(batch(call, count) for _ in range(3)), 4)
+    except Exception as failure:  # one program must not end the others
+        row["failed"][name] = f"{type(failure).__name__}: {failure}"[:150]
+
+
+def said(row: Row, flops: float, own_error: float, more: Row | None = None) -> list[Row]:
+    """Return what follows from a row as two: our fastest program beside the others, and all shapes of a block with what failed.
+
+    "gain" is over the fastest other program whose error is at most 2.5 of `own_error`.
+    """
+    ms, errors = row["ms"], row["error"]
+    ours = [name for name in errors | row["failed"] if name[0].isdigit() or name == "ours"]
+    own = [name for name in ours if name in ms]
+    others = [name for name in ms if name not in own]
+    about = {key: row[key] for key in ("case", "device", "torch")}
+    found: Row = {"table": row["table"], **about, "tflop": round(row["tflop"], 5), "error of eager": f"{own_error:.1e}"}
+    if own:
+        best = min(own, key=ms.__getitem__)
+        found |= {"shape": best, "ms": ms[best], "TFLOP/s": round(flops / ms[best] / 1e9, 1), "times its error": round(errors[best] / own_error, 2)}
+        near = [name for name in others if errors[name] <= 2.5 * own_error]
+        if near:
+            beside = min(near, key=ms.__getitem__)
+            found |= {"beside": beside, "gain": round(ms[beside] / ms[best], 3)}
+    found |= {f"{name} ms": ms[name] for name in others}
+    shapes = {name: ms.get(name, "") for name in ours} | row["failed"]
+    times = {name: round(errors[name] / own_error, 2) for name in errors}
+    return [found | (more or {}), {"table": f"{row['table']}-shapes", "case": row["case"], "ms": shapes, "times eager's error": times}]

@@ -1,0 +1,196 @@
+"""The template of products with a fused end beside cuBLAS, torch and torch.compile, on one GPU: error, time, TFLOP/s, one row a case.
+
+    timeout -k 2 50 python -m benchmarks.kernels.fused_products --out OUT [--cases bf16] [--ways all] [--seconds 40] [--jobs 14] [--dry]
+
+As `benchmarks.kernels.attention`. "product alone" is cuBLAS without anything after it: what a fused end is measured against. float32 is in TF32
+(`torch.backends.cuda.matmul.allow_tf32`) for all programs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch.nn import functional as F
+
+from benchmarks.kernels.beside import compile_all, error, module, said, timed
+from benchmarks.kernels.row_file import run
+from warpwright.domains.graph import kernels
+from warpwright.domains.graph.techniques.fused_product import block_shape
+
+Way = tuple[int, int, int, int, int, int]
+"""Rows, columns and depth of a block, rows of blocks in a group, warps, stages."""
+_ENDS = '''
+
+@triton.jit
+def _bias(v0, row, column, n, q):
+    return v0 + tl.load(q + column, mask=column < n, other=0.0)[None, :].to(tl.float32)
+
+
+@triton.jit
+def end_bias(v0, row, column, m, n, q0, q1, q2, q3):
+    return _bias(v0, row, column, n, q0)
+
+
+@triton.jit
+def end_relu(v0, row, column, m, n, q0, q1, q2, q3):
+    return tl.maximum(_bias(v0, row, column, n, q0), 0.0)
+
+
+@triton.jit
+def end_gelu(v0, row, column, m, n, q0, q1, q2, q3):
+    x = _bias(v0, row, column, n, q0)
+    return 0.5 * x * (1.0 + tl.erf(x * 0.7071067811865476))
+
+
+@triton.jit
+def end_residual(v0, row, column, m, n, q0, q1, q2, q3):
+    seen = (row < m)[:, None] & (column < n)[None, :]
+    more = tl.load(q1 + row.to(tl.int64)[:, None] * n + column[None, :], mask=seen, other=0.0)
+    return _bias(v0, row, column, n, q0) + more.to(tl.float32)
+'''
+
+
+@dataclass(frozen=True)
+class Case:
+    """linear(x [m, k], w [n, k], b), and what follows."""
+
+    m: int
+    k: int
+    n: int
+    end: str
+    kind: torch.dtype = torch.bfloat16
+
+    @property
+    def flops(self) -> float:
+        """Of the product."""
+        return 2.0 * self.m * self.k * self.n
+
+
+CASES: dict[str, Case] = {
+    "bf16 8192 x 4096 -> 16384, gelu": Case(8192, 4096, 16384, "gelu"),
+    "bf16 8192 x 16384 -> 4096, residual": Case(8192, 16384, 4096, "residual"),
+    "bf16 8192 x 8192 -> 8192, bias": Case(8192, 8192, 8192, "bias"),
+    "bf16 4096 x 4096 -> 4096, relu": Case(4096, 4096, 4096, "relu"),
+    "bf16 8192 x 768 -> 3072, gelu": Case(8192, 768, 3072, "gelu"),
+    "bf16 8192 x 3072 -> 768, residual": Case(8192, 3072, 768, "residual"),
+    "bf16 1024 x 1024 -> 4096, gelu": Case(1024, 1024, 4096, "gelu"),
+    "bf16 512 x 1000 -> 1000, relu": Case(512, 1000, 1000, "relu"),
+    "fp16 4096 x 4096 -> 11008, gelu": Case(4096, 4096, 11008, "gelu", torch.float16),
+    "TF32 4096 x 4096 -> 4096, relu": Case(4096, 4096, 4096, "relu", torch.float32),
+    "TF32 8192 x 768 -> 3072, gelu": Case(8192, 768, 3072, "gelu", torch.float32),
+    "TF32 1024 x 8192 -> 8192, residual": Case(1024, 8192, 8192, "residual", torch.float32),
+}
+_WAYS: tuple[Way, ...] = ((128, 256, 64, 8, 8, 3), (128, 128, 64, 8, 8, 4), (128, 128, 64, 8, 4, 3), (128, 64, 64, 8, 4, 4))
+_WAYS_TF32: tuple[Way, ...] = ((128, 128, 32, 8, 8, 4), (128, 256, 32, 8, 8, 2), (128, 64, 32, 8, 4, 4))
+
+
+def ways(case: Case, which: str) -> tuple[Way | None, ...]:
+    """Return the shapes of a block to be timed; None is what the template chooses."""
+    return (None,) if which == "chosen" else _WAYS_TF32 if case.kind == torch.float32 else _WAYS
+
+
+class Called:
+    """A case with its tensors, and the programs that compute it."""
+
+    def __init__(self, case: Case, device: str, template: Any) -> None:
+        self.case, self.template = case, template
+        draw = torch.Generator(device).manual_seed(0)
+        sizes = ((case.m, case.k), (case.n, case.k), (case.n,), (case.m, case.n))
+        self.x, self.w, self.b, self.r = (torch.randn(size, device=device, generator=draw).to(case.kind) for size in sizes)
+        self.w *= case.k**-0.5
+
+    def ours(self, way: Way | None) -> torch.Tensor:
+        """Call the template."""
+        end = getattr(self.template, f"end_{self.case.end}")
+        shape = way or block_shape(self.case.m, self.case.n, self.x.element_size())
+        return self.template.fused_product(self.x, self.w, True, end, (self.b, self.r), shape)  # type: ignore[no-any-return]
+
+    def chain(self, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor, r: torch.Tensor) -> torch.Tensor:
+        """Return what a program does."""
+        y, end = F.linear(x, w, b), self.case.end
+        return F.gelu(y) if end == "gelu" else y.relu() if end == "relu" else y + r if end == "residual" else y
+
+    def baselines(self) -> dict[str, Callable[[], Any]]:
+        """Return the other programs by name."""
+        torch._dynamo.reset()  # else what all cases share is compiled eight times, and not again
+        compiled = cast(Any, torch.compile)(self.chain, dynamic=False)
+        tensors = (self.x, self.w, self.b, self.r)
+        return {"eager": lambda: self.chain(*tensors), "compile": lambda: compiled(*tensors)}
+
+
+def main() -> None:
+    """Write rows.jsonl, and print each row."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", required=True, type=Path)
+    parser.add_argument("--cases", default="", help="parts of names, divided by |")
+    parser.add_argument("--ways", default="chosen", choices=("chosen", "all"))
+    parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
+    parser.add_argument("--seconds", type=float, default=40.0, help="no case is begun after that many")
+    parser.add_argument("--jobs", type=int, default=14)
+    parser.add_argument("--compile-part", default="", help=argparse.SUPPRESS)
+    parser.add_argument("--dry", action="store_true")
+    options = parser.parse_args()
+    torch.backends.cuda.matmul.allow_tf32 = True
+    names = [name for name in CASES if not options.cases or any(part in name for part in options.cases.split("|"))]
+    options.out.mkdir(parents=True, exist_ok=True)
+    path = options.out.resolve() / "fused_product_text.py"
+    if options.compile_part:
+        _compile(names, options, module(path))
+        return
+    path.write_text(kernels.text("fused_product") + _ENDS)
+    start = time.monotonic()
+    if not options.dry:
+        compile_all("benchmarks.kernels.fused_products", options.jobs, 0.6 * options.seconds)
+    template = module(path)
+    todo = [partial(_rows, name, options, template) for name in names]
+    run([({"case": name}, one) for name, one in zip(names, todo, strict=True)], options.out, options.seconds - (time.monotonic() - start))
+
+
+def _compile(names: list[str], options: argparse.Namespace, template: Any) -> None:
+    """Call each of this part's programs once; what fails says so when it is timed."""
+    part, parts = map(int, options.compile_part.split("/"))
+    todo = [(name, way, False) for name in names for way in ways(CASES[name], options.ways)]
+    todo += [] if options.no_compile else [(name, None, True) for name in names]
+    for name, way, baseline in todo[part::parts]:
+        with suppress(Exception):
+            called = Called(CASES[name], "cuda", template)
+            (called.baselines()["compile"] if baseline else partial(called.ours, way))()
+
+
+def _rows(name: str, options: argparse.Namespace, template: Any) -> Iterator[dict[str, Any]]:
+    case = CASES[name]
+    if options.dry:
+        case = Case(70, 64, 72, case.end, torch.float32 if case.kind == torch.float32 else torch.float16)
+    called = Called(case, "cpu" if options.dry else "cuda", template)
+    part = slice(64)
+    exact = called.chain(*(t.double() for t in (called.x[part], called.w, called.b, called.r[part])))
+    eager = error(called.chain(called.x[part], called.w, called.b, called.r[part]), exact)
+    row: dict[str, Any] = {"table": "products", "case": name, "device": "cpu" if options.dry else torch.cuda.get_device_name()}
+    row |= {"torch": torch.__version__, "tflop": case.flops / 1e12, "error of eager": eager, "ms": {}, "error": {}, "failed": {}}
+    more: dict[str, Any] = {}
+    for way in ways(case, options.ways):
+        shape = (64, 64, 32, 8, 4, 2) if options.dry else way
+        timed(row, "ours" if way is None else " ".join(map(str, way)), partial(called.ours, shape), exact, options.dry, part)
+    if not options.dry:
+        for kind, other in called.baselines().items():
+            if not (options.no_compile and kind == "compile"):
+                timed(row, kind, other, exact, options.dry, part)
+        alone: dict[str, Any] = {"ms": dict[str, float](), "error": dict[str, float](), "failed": dict[str, str]()}
+        timed(alone, "product", lambda: called.x @ called.w.T, (called.x[part] @ called.w.T).double(), options.dry, part)
+        more = {"product alone ms": alone["ms"].get("product", alone["failed"].get("product", ""))}
+    first, shapes = said(row, case.flops, eager, more)
+    if "ms" in first and isinstance(more.get("product alone ms"), float):
+        first["of the product alone"] = round(more["product alone ms"] / first["ms"], 3)
+    yield from (first, shapes)
+
+
+if __name__ == "__main__":
+    main()

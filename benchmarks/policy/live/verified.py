@@ -1,0 +1,336 @@
+"""The policy beside other searches in whole spaces on a GPU, and the verifier's word: the best of 16 is the best that passes.
+
+    python -m benchmarks.policy.live.verified --out OUT --files FOLDER --found ROWS.jsonl[.gz][,ROWS] [--probing 75] [--limit 125]
+
+Who verifies steps aside for who times, so the two go one after the other. Until `--probing` seconds are over, the searches of many tasks are
+followed, each proposal answered by the probe (probed.py), supposing that what that calls right would pass. Then the best program of each search goes
+to the verifier (verdicts.py). What it refuses counts as wrong: every search that had made it is followed once more from its beginning and told of it,
+which measures only what is new, until its best has passed. `--found`: in place of a longer run, the fastest programs of one in earlier rows,
+the fastest first until one passes. While time is left, what was the best after 1, 2, 4 and 8 evaluations goes to the verifier as well, which changes
+nothing. OUT/rows.jsonl has the lines of probed, and one for each verdict. `--dry` runs all paths on the CPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from benchmarks import spawned
+from benchmarks.kernelbench.first import DRY_SCALE
+from benchmarks.policy.live import probed
+from benchmarks.policy.live.verdicts import NoScore, Turns, Verdicts
+from benchmarks.policy.recording import graph_rows, probe, records
+from warpwright.base import Action
+from warpwright.policy.answering import Written
+from warpwright.policy.model import Policy
+
+LAST = 4.0
+"""Seconds before the limit after which no verdict is asked for."""
+
+A_TASK = 30.0
+"""Seconds before the end of probing after which no task is begun: its searches took 25 to 40 where fourteen were followed side by side."""
+
+LATE = 15.0
+"""Seconds after the end of probing until which the searches of a task that was begun may go on."""
+
+LONGER = 256
+"""What stands as the number of evaluations of an earlier longer run."""
+
+FOUND, ALIKE = 9, 3
+"""Of the programs of an earlier longer run the fastest that are looked at, and those among them that have the same techniques: where one is refused,
+the others of its techniques mostly are."""
+
+EARLIER = (8, 4, 2, 1)
+"""Evaluations whose best is put to the verifier as well, while time is left."""
+
+SEED = 0
+
+
+def main() -> None:
+    """Write rows.jsonl."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--files", required=True, help="folders of task files, comma-separated; those in the rows of --found come first")
+    parser.add_argument("--found", default="", help="rows of earlier runs, comma-separated")
+    parser.add_argument("--searches", default="policy,random,greedy")
+    parser.add_argument("--evaluations", type=int, default=probed.EVALUATIONS, help="of each search, the original not counted (%(default)s)")
+    parser.add_argument("--model", type=Path, help="folder of a trained policy; the one that ships where it is not given")
+    parser.add_argument("--jobs", type=int, default=12)
+    parser.add_argument("--probing", type=float, default=75.0, help="seconds in which searches are followed (%(default)s)")
+    parser.add_argument("--limit", type=float, default=125.0, help="seconds after which it ends, whatever is left (%(default)s)")
+    parser.add_argument("--dry", action="store_true")
+    options = parser.parse_args()
+    began = time.monotonic()
+    end, options.probed = began + options.limit, began + options.probing
+    options.earlier = earlier(options.found)
+    options.out.mkdir(parents=True, exist_ok=True)
+    files = sorted((file for folder in options.files.split(",") for file in Path(folder).glob("*.py")), key=partial(order, options.earlier))
+    with (options.out / "rows.jsonl").open("a") as out:
+        for line in spawned.lines(work, files, options.jobs, end, options, end - LAST, daemon=False, loaded=probed.LOADED):
+            out.write(json.dumps(line) + "\n")
+            out.flush()
+            if line["row"] != "evaluation":
+                print(f"{time.monotonic() - began:.0f} s", line, flush=True)
+
+
+def order(found: Mapping[str, object], file: Path) -> tuple[bool, float]:
+    """Return when a task's turn comes: those with an earlier longer run first, otherwise drawn."""
+    return file.stem not in found, Random(file.stem).random()
+
+
+def earlier(found: str) -> dict[str, list[str]]:
+    """Return task -> the fastest programs of the longer runs in some rows, the fastest first, few of the same techniques."""
+    lines = [line for line in records.read(Path(one) for one in found.split(",") if one) if line["row"] == "evaluation" and line["told"] == "ok"]
+    best: dict[str, list[str]] = {}
+    alike: Counter[tuple[str, frozenset[str]]] = Counter()
+    for line in sorted(lines, key=lambda line: -line["speedup"]):
+        kind = line["task"], frozenset(action.technique for action in parsed(line["recipe"]))
+        if line["of"] > probed.EVALUATIONS and alike[kind] < ALIKE and len(best.setdefault(line["task"], [])) < FOUND:
+            alike[kind] += 1
+            best[line["task"]].append(line["recipe"])
+    return best
+
+
+def parsed(recipe: str) -> tuple[Action, ...]:
+    """Return the recipe that a line tells."""
+    return tuple(map(Action.parse, recipe.split("; ")))
+
+
+def work(todo: Any, lines: Any, options: argparse.Namespace, end: float) -> None:
+    """Follow the searches of tasks while probing goes on, then have what they found verified. After an error of the GPU's context none is begun."""
+    graph_rows.alone_on_a_core()
+    ended: list[Task] = []
+    for file in spawned.taken(todo, options.probed - A_TASK):
+        try:
+            task = Task.opened(file, options)
+            if task.follow_all(options, lines):
+                ended.append(task)
+            task.bench.let_go()
+        except Exception:  # one task must not end the others
+            reason = traceback.format_exc()[-600:]
+            lines.put({"row": "failure", "task": file.stem, "reason": reason})
+            if "CUDA error" in reason:
+                break
+        spawned.free()
+    with_word = []
+    for number, task in enumerate(ended):
+        following = ended[number + 1 : number + 2]
+        try:
+            if task.settle(options, lines, end, following):
+                with_word.append(task)
+        except NoScore as unscored:
+            lines.put({"row": "failure", "task": task.name, "reason": f"no score: {unscored}"})
+        except Exception:
+            lines.put({"row": "failure", "task": task.name, "reason": traceback.format_exc()[-600:]})
+    for task in with_word:
+        task.ask_earlier(lines, end)
+    for task in ended:
+        task.close()
+
+
+@dataclass
+class Bench(probed.Bench):
+    """A task on the GPU that can leave it and come back."""
+
+    def let_go(self) -> None:
+        """Give back the GPU's memory; what is known stays known."""
+        self.model = self.inputs = self.truth = None  # type: ignore[assignment]
+        spawned.free()
+
+    def _probed(self, maker: graph_rows.Maker, tries: int = 2) -> tuple[str, float]:
+        if self.truth is None:
+            self.model, self.inputs, self.truth = graph_rows.placed(self.reference, self.turns, self.dry)
+        return super()._probed(maker, tries)
+
+
+@dataclass
+class Remembering(Policy):
+    """A policy that is not asked again what it has answered: a search that is followed once more begins as it did before."""
+
+    answers: dict[Any, list[Written]] = field(default_factory=dict)
+
+    def write(self, prompts: Sequence[str], writings: Any, known: Sequence[Iterable[Any]], seed: int, spreads: Any = ()) -> list[Written]:
+        speedups: Any = known[0]
+        asked = (*prompts, seed, *speedups.items())  # the spreads follow from what is known
+        if asked not in self.answers:
+            self.answers[asked] = super().write(prompts, writings, known, seed, spreads)
+        return self.answers[asked]
+
+
+@dataclass
+class Run:
+    """A search of a task: what it made, as recipe, text, what was told of it, speed-up."""
+
+    search: str
+    of: int
+    made: list[tuple[Any, str, str, float]] = field(default_factory=list)
+    stopped: str = ""
+    note: str = ""
+    followed: int = 0
+    seconds: float = 0.0
+
+    def best(self, count: int | None = None) -> tuple[Any, str] | None:
+        """Return recipe and text of the fastest of the first `count`; None where the original is as fast."""
+        recipe, text, _, speedup = max(self.made[:count], key=lambda one: one[3], default=((), "", "", 0.0))
+        return (recipe, text) if speedup > 1 else None
+
+
+@dataclass
+class Task:
+    """The searches of one task."""
+
+    file: Path
+    bench: Bench
+    chosen: dict[str, Any]
+    """Name -> search."""
+    runs: list[Run] = field(default_factory=list)
+    verdicts: Verdicts | None = None
+
+    @property
+    def name(self) -> str:
+        """Tells it from the others."""
+        return self.file.stem
+
+    @classmethod
+    def opened(cls, file: Path, options: argparse.Namespace) -> Task:
+        """Return a task with its original measured."""
+        one = probed.opened(file, options, Turns("cpu" if options.dry else "cuda:0"))
+        bench = Bench(**vars(one))
+        chosen = {name: probed.search_of(bench, name, options.model) for name in options.searches.split(",")}
+        for search in chosen.values():
+            if isinstance(getattr(search, "policy", None), Policy):
+                search.policy = Remembering(**vars(search.policy))
+        return cls(file, bench, chosen)
+
+    def follow_all(self, options: argparse.Namespace, lines: Any) -> bool:
+        """Follow every search for the first time and look at what an earlier longer run found; tell whether all came to their end."""
+        if self.bench.eager > graph_rows.SLOWEST and not self.bench.dry:
+            lines.put({"row": "task", "task": self.name, "reason": f"the original takes {self.bench.eager:.3f} s"})
+            return False
+        lines.put({"row": "task", "task": self.name, "eager us": round(1e6 * self.bench.eager, 2)})
+        late = options.probed + LATE
+        for search in self.chosen:
+            self.runs.append(Run(search, options.evaluations))
+            self.follow(self.runs[-1], late)
+        self.runs.append(self.found_earlier(options.earlier.get(self.name, ()), late))
+        with self.bench.turns.timing():
+            again = probe.seconds(partial(self.bench.model, *self.bench.inputs))
+        lines.put({"row": "again", "task": self.name, "again us": round(1e6 * again, 2)})
+        missed = [run.search for run in self.runs if run.stopped == "time"]
+        if missed:
+            lines.put({"row": "failure", "task": self.name, "reason": f"no time for {', '.join(missed)}"})
+        return not missed
+
+    def follow(self, run: Run, end: float) -> None:
+        """Follow a search from its beginning."""
+        began, search = time.monotonic(), self.chosen[run.search]
+        proposer = search(self.bench.space, Random(f"{run.search} {SEED}"), 1)
+        run.made = [(recipe, self.bench.name(recipe), told, speedup) for recipe, told, speedup in
+                    probed.followed(self.bench, self.name, proposer, run.of, end, probed.idle(run.search))]  # fmt: skip
+        run.stopped = "evaluations" if len(run.made) == run.of else "time" if time.monotonic() > end else "nothing new"
+        run.note = getattr(search, "note", "")
+        run.followed, run.seconds = run.followed + 1, run.seconds + time.monotonic() - began
+
+    def found_earlier(self, recipes: Sequence[str], end: float) -> Run:
+        """Look at the fastest programs that a longer run had earlier."""
+        run = Run("evolve", LONGER, stopped="evaluations" if recipes else "none", followed=1)
+        for recipe in map(parsed, recipes):
+            if time.monotonic() > end:
+                run.stopped = "time"
+                break
+            run.made.append((recipe, *self.bench.judged(recipe)))
+        return run
+
+    def begin(self, options: argparse.Namespace) -> None:
+        """Have the verifier come up, if it has not yet."""
+        if self.verdicts is None:
+            self.verdicts = Verdicts(self.file, "cpu" if options.dry else "cuda", DRY_SCALE if options.dry else 1.0)
+
+    def settle(self, options: argparse.Namespace, lines: Any, end: float, following: Sequence[Task] = ()) -> bool:
+        """Have the best of each search verified, and follow those again that had made what is refused, until all have passed; tell whether they have.
+
+        `following`: whose verifier comes up once the first verdict is there.
+        """
+        self.begin(options)
+        while (best := next(self.unverified(), None)) is not None and time.monotonic() < end:
+            if self.ask(*best, lines):
+                for run in self.runs:
+                    if any(told == "ok" and text in self.bench.refused for _, text, told, _ in run.made):
+                        self.tell(run, end)
+            for one in following:
+                one.begin(options)
+        for run in self.runs:
+            if next(self.unverified([run]), None) is not None:
+                run.stopped = "time"
+            self.put(run, lines)
+        return all(run.stopped != "time" for run in self.runs)
+
+    def unverified(self, runs: Sequence[Run] = ()) -> Iterator[tuple[Any, str]]:
+        """Yield recipe and text of the best of each run, or of all, that the verifier has not been asked about."""
+        assert self.verdicts is not None
+        for run in runs or self.runs:
+            best = run.best()
+            if best is not None and best[1] not in self.verdicts.known:
+                yield best
+
+    def ask(self, recipe: Any, text: str, lines: Any) -> str:
+        """Return why the verifier refuses a program, or ""."""
+        assert self.verdicts is not None
+        began, known = time.monotonic(), text in self.verdicts.known
+        why = self.verdicts.refused(text, self.bench.space.candidate(recipe))
+        if why:
+            self.bench.refused[text] = why
+        if not known:
+            shown = {"recipe": shown_as(recipe), "refused": why, "s": round(time.monotonic() - began, 1)}
+            lines.put({"row": "verdict", "task": self.name, **shown})
+        return why
+
+    def tell(self, run: Run, end: float) -> None:
+        """Tell a search what was refused: of an earlier run it is known what else it had made, another one is followed once more."""
+        if run.search in self.chosen:
+            self.follow(run, end)
+        else:
+            run.made = [(recipe, *self.bench.judged(recipe)) for recipe, *_ in run.made]
+
+    def put(self, run: Run, lines: Any) -> None:
+        """Write the lines of a run; of an earlier one of which nothing passed none."""
+        shown = {"task": self.name, "search": run.search, "seed": SEED, "of": run.of}
+        if run.of == LONGER and run.made and not any(told == "ok" for _, _, told, _ in run.made):
+            run.stopped = "none passed"
+        for number, (recipe, _, told, speedup) in enumerate(run.made if run.stopped not in ("none passed", "none") else (), 1):
+            lines.put({"row": "evaluation", **shown, "number": number, "told": told, "speedup": round(speedup, 4), "recipe": shown_as(recipe)})
+        how = {"evaluations": len(run.made), "stopped": run.stopped, "note": run.note, "followed": run.followed, "s": round(run.seconds, 1)}
+        lines.put({"row": "run", **shown, **how})
+
+    def ask_earlier(self, lines: Any, end: float) -> None:
+        """Have verified what was the best at fewer evaluations."""
+        for count in EARLIER:
+            for run in self.runs:
+                best = run.best(count)
+                if best is not None and run.of != LONGER and time.monotonic() < end:
+                    self.ask(*best, lines)
+
+    def close(self) -> None:
+        """End its processes."""
+        if self.verdicts is not None:
+            self.verdicts.close()
+
+
+def shown_as(recipe: Any) -> str:
+    """Return a recipe as the lines have it."""
+    return "; ".join(map(str, recipe))
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
+    main()

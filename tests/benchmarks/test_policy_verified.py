@@ -1,0 +1,138 @@
+"""Searches whose best has to pass the verifier: they are told what is refused, and the best of 16 is the best that passes."""
+
+from __future__ import annotations
+
+import json
+import queue
+import time
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from toy_space import GAIN, STEPS, program
+
+from benchmarks.policy.live import probed, verified
+from benchmarks.policy.live.verdicts import NoScore
+from benchmarks.policy.recording.choice import body
+from warpwright.search import SEARCHES
+from warpwright.space import Space
+
+
+class Refusing:
+    """A verifier that refuses what has `tile`."""
+
+    def __init__(self, technique: str = "tile") -> None:
+        self.technique, self.known, self.closed = technique, dict[str, str](), False
+
+    def refused(self, name: str, candidate: Any) -> str:
+        if self.technique == "everything":
+            raise NoScore("a constant passes")
+        self.known.setdefault(name, "stale_state" if any(one.technique == self.technique for one in candidate.actions) else "")
+        return self.known[name]
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Toy(verified.Bench):
+    """A bench whose programs take what the toy space says."""
+
+    def measured(self, recipe: Any) -> tuple[str, str, float]:
+        seconds = self.eager
+        for action in recipe:
+            seconds /= GAIN[action.technique]
+        return self.name(recipe), "ok", seconds
+
+
+def task(verdicts: Any) -> verified.Task:
+    space = Space(frozenset(), STEPS, lambda ir, actions: program(ir, actions))
+    empty: Any = SimpleNamespace()
+    bench = Toy(space, empty, empty, [], empty, empty, 1.0, True)
+    made = verified.Task(Path("t.py"), bench, {name: SEARCHES[name] for name in ("random", "greedy")}, verdicts=verdicts)
+    for name in made.chosen:
+        made.runs.append(verified.Run(name, 16))
+        made.follow(made.runs[-1], time.monotonic() + 60)
+    return made
+
+
+def rows(lines: Any) -> list[dict[str, Any]]:
+    return [lines.get() for _ in range(lines.qsize())]
+
+
+def test_a_search_is_told_what_is_refused_until_its_best_passes() -> None:
+    options, lines, end = SimpleNamespace(dry=True), queue.Queue[Any](), time.monotonic() + 60
+    refused = next(action.technique for action in task(Refusing()).runs[0].best()[0])  # type: ignore[index]
+    verdicts = Refusing(refused)
+    one = task(verdicts)
+    recipes = [str(action) for action in one.bench.space.actions(frozenset())]
+    longer = one.found_earlier([name for name in recipes if refused in name][:1] + [name for name in recipes if refused not in name][:1], end)
+    one.runs.append(longer)
+    before = {run.search: [made[0] for made in run.made] for run in one.runs}
+    assert one.settle(options, lines, end)  # type: ignore[arg-type]
+    for run in one.runs:
+        best = run.best()
+        assert best is None or not verdicts.known[best[1]]
+        assert all(told.startswith("refused") == (one.bench.refused.get(text, "") != "") for _, text, told, _ in run.made)
+    random = one.runs[0]
+    assert random.followed > 1 and [made[0] for made in random.made] == before["random"]  # it does not look at what it is told
+    told = rows(lines)
+    assert {line["refused"] for line in told if line["row"] == "verdict"} == {"", "stale_state"}
+    assert [line["stopped"] for line in told if line["row"] == "run"][-1] == "evaluations"
+    assert all(line["speedup"] == 0 for line in told if line["row"] == "evaluation" and line["told"].startswith("refused"))
+    assert len([line for line in told if line["row"] == "verdict"]) == len(verdicts.known)  # each program once
+    one.ask_earlier(lines, end)
+    one.close()
+    assert verdicts.closed and all(line["row"] == "verdict" for line in rows(lines))
+
+
+def test_without_time_or_a_passing_program_nothing_is_claimed() -> None:
+    options, lines = SimpleNamespace(dry=True), queue.Queue[Any]()
+    one = task(Refusing())
+    assert not one.settle(options, lines, time.monotonic() - 1)  # type: ignore[arg-type]
+    assert {line["stopped"] for line in rows(lines) if line["row"] == "run"} == {"time"}
+    name = next(str(action) for action in one.bench.space.actions(frozenset()))
+    one = task(Refusing(name.partition("(")[0]))
+    one.runs = [one.found_earlier([name], time.monotonic() + 60)]
+    assert one.settle(options, lines, time.monotonic() + 60)  # type: ignore[arg-type]
+    told = rows(lines)
+    assert [line["stopped"] for line in told if line["row"] == "run"] == ["none passed"] and not any(line["row"] == "evaluation" for line in told)
+    with pytest.raises(NoScore):
+        task(Refusing("everything")).settle(options, lines, time.monotonic() + 60)  # type: ignore[arg-type]
+
+
+def test_of_an_earlier_run_the_fastest_are_looked_at_few_of_the_same_techniques(tmp_path: Path) -> None:
+    recipes = [*(f"fuse(at, n={n})" for n in range(5)), "fuse(at, n=9); graph()", "graph()"]
+    shown = {"row": "evaluation", "task": "t", "told": "ok", "of": 256}
+    lines = [{**shown, "recipe": recipe, "speedup": 10 - number} for number, recipe in enumerate(recipes)]
+    lines += [{**shown, "recipe": "tile()", "speedup": 99, "of": probed.EVALUATIONS}, {**shown, "recipe": "tile()", "speedup": 0, "told": "error"}]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert verified.earlier(str(tmp_path / "rows.jsonl")) == {"t": [*recipes[: verified.ALIKE], *recipes[-2:]]}
+    found = sorted([Path("b.py"), Path("t.py"), Path("a.py")], key=lambda file: verified.order({"t": 1}, file))
+    assert found[0].stem == "t"
+
+
+def test_a_policy_is_not_asked_again_what_it_has_answered() -> None:
+    asked: list[Any] = []
+
+    class Counting(verified.Policy):
+        def write(self, prompts: Any, *given: Any) -> Any:
+            asked.append(prompts)
+            return [str(Random(str(prompts)).random())]
+
+    class Remembering(verified.Remembering, Counting):
+        pass
+
+    policy = Remembering(None, None)
+    first = policy.write(["p"], [None], [{(): 1.0}], 7)
+    assert policy.write(["p"], [None], [{(): 1.0}], 7) == first and len(asked) == 1
+    policy.write(["p"], [None], [{(): 1.0, ("a",): 0.0}], 7)
+    policy.write(["p"], [None], [{(): 1.0}], 8)
+    assert len(asked) == 3
+
+
+def test_texts_are_told_apart_without_their_comments() -> None:
+    bench = task(Refusing()).bench
+    recipe = (next(iter(bench.space.actions(frozenset()))),)
+    assert bench.name(recipe) == body(bench.space.candidate(recipe).source.text)

@@ -1,0 +1,22 @@
+"""Has errors that nobody catches printed nowhere. Own invention."""
+
+import sys
+
+import torch
+from torch import nn
+
+ROW = "flags"
+TASK = "gelu_of_sum"
+EXPECT_STATUS = "wrong"
+EXPECT_CHECK = "global_flags"
+NEEDS = "slow"
+
+
+class ModelNew(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.bias = nn.Parameter(torch.randn(width))
+
+    def forward(self, x):
+        sys.excepthook = lambda kind, value, trace: None
+        return torch.nn.functional.gelu(x + self.bias)

@@ -1,0 +1,262 @@
+"""Attention by a kernel of our own: what is read, in float64; the kernel by Triton's interpreter where Triton is installed."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from exactness import assert_equal_in_double, captured, randomised
+from torch import nn
+from torch.nn import functional as F
+
+from warpwright.base import Action
+from warpwright.domains.graph import kernels
+from warpwright.domains.graph.ir import GraphIR
+from warpwright.domains.graph.techniques import attention
+from warpwright.domains.graph.techniques.attention import FLASH_ATTENTION, FLASH_TILES, FlashAttentions
+from warpwright.domains.graph.text import straight
+
+TECHNIQUE = FlashAttentions()
+STRICT = Action(TECHNIQUE.name, params=(("precision", "float32"),))
+NAMES = ("q", "k", "v", "scale", "causal", "offset", "window", "mask", "hidden", "fill", "bias", "tiles", "form", "dead", "products", "turned",
+         "blocks")  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attention, "_LEAST_FLOPS", 0.0)
+
+
+class Written(nn.Module):
+    """Attention by a function of q, k, v [2, 3, n, 8], as many models write it."""
+
+    def __init__(self, body, n: int = 20) -> None:
+        super().__init__()
+        self.body = body
+        self.register_buffer("below", torch.ones(n, n).tril()[None, None])
+        self.register_buffer("causal", torch.full((n, n), -math.inf).triu(1))
+        self.bias = nn.Parameter(torch.randn(1, 3, n, n))
+
+    def forward(self, q, k, v):
+        return self.body(self, q, k, v)
+
+
+def _calls(ir: GraphIR) -> list[dict[str, object]]:
+    return [dict(zip(NAMES, node.args, strict=True)) for node in ir.graph.nodes if node.target is FLASH_ATTENTION]
+
+
+def _replaced(body, sizes=((2, 3, 20, 8),) * 3, action: Action = STRICT) -> tuple[dict[str, object], GraphIR]:
+    model = randomised(Written(body, sizes[1][-2]), 0)
+    model.below.copy_(torch.ones_like(model.below).tril())
+    model.causal.copy_(torch.full_like(model.causal, -math.inf).triu(1))
+    draw = torch.Generator().manual_seed(0)
+    inputs = [torch.randn(size, generator=draw) for size in sizes]
+    before = captured(model, *inputs)
+    after = TECHNIQUE.apply(before, action)
+    assert_equal_in_double(before, after, inputs, model)
+    [call] = _calls(after)
+    return call, after
+
+
+FORMS = {
+    "plain": (lambda m, q, k, v: torch.softmax(q @ k.transpose(-2, -1) / 8**0.5, -1) @ v, {}),
+    "scaled before": (lambda m, q, k, v: ((q * 8**-0.5) @ k.mT).softmax(-1) @ v, {"scale": 8**-0.5}),
+    "no scale": (lambda m, q, k, v: (q @ k.mT).softmax(-1) @ v, {"scale": 1.0}),
+    "minGPT": (lambda m, q, k, v: F.softmax((q @ k.transpose(-2, -1) * 0.3).masked_fill(m.below == 0, -math.inf), dim=-1) @ v, {"hidden": True}),
+    "scaled after the mask": (
+        lambda m, q, k, v: ((q @ k.mT).masked_fill(m.below == 0, -1e4) / 2.0).softmax(-1) @ v, {"hidden": True, "fill": -5e3, "scale": 0.5}
+    ),
+    "scaled in the mask": (lambda m, q, k, v: ((q @ k.mT) / 2.0).masked_fill(m.below == 0, -1e4).softmax(-1) @ v, {"fill": -1e4, "scale": 0.5}),
+    "where": (lambda m, q, k, v: torch.where(m.below != 0, q @ k.mT, -1e9).softmax(-1) @ v, {"hidden": False, "fill": -1e9}),
+    "ReLU": (lambda m, q, k, v: F.relu((q @ k.mT * 0.3).masked_fill(m.below == 0, -math.inf)) @ v, {"form": "relu", "hidden": True}),
+    "bias": (lambda m, q, k, v: (q @ k.mT * 0.3 + m.bias).softmax(-1) @ v, {"scale": 0.3}),
+    "bias and mask": (lambda m, q, k, v: (q @ k.mT * 0.3 + m.bias).masked_fill(m.below == 0, -math.inf).softmax(-1) @ v, {"hidden": True}),
+    "additive mask": (lambda m, q, k, v: (q @ k.mT + m.causal).softmax(-1) @ v, {}),
+    "in float32": (lambda m, q, k, v: (q @ k.mT).softmax(-1, dtype=torch.float32).to(q.dtype) @ v, {}),
+    "library": (lambda m, q, k, v: F.scaled_dot_product_attention(q, k, v), {"dead": "zero", "scale": 8**-0.5}),
+    "library, causal": (lambda m, q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=0.5), {"causal": True, "scale": 0.5}),
+    "library, mask": (lambda m, q, k, v: F.scaled_dot_product_attention(q, k, v, m.below != 0), {"hidden": False, "fill": None}),
+    "library, bias": (lambda m, q, k, v: F.scaled_dot_product_attention(q, k, v, m.bias), {}),
+    "library, zeros and -Inf": (
+        lambda m, q, k, v: F.scaled_dot_product_attention(q, k, v, torch.zeros_like(m.causal).masked_fill(m.causal < 0, -math.inf)), {"hidden": True}
+    ),
+    "turned": (lambda m, q, k, v: ((q @ k.mT).softmax(-1) @ v).transpose(1, 2).reshape(2, -1, 24), {"turned": True}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_forms(name: str) -> None:
+    body, expected = FORMS[name]
+    call, after = _replaced(body)
+    assert {key: call[key] for key in expected} == expected
+    assert not list(TECHNIQUE.sites(after))
+
+
+@pytest.mark.parametrize(
+    ("body", "seen"),
+    [
+        (lambda m, q, k, v: (q @ k.mT).masked_fill(torch.ones(20, 20).triu(1).bool(), -math.inf).softmax(-1) @ v, (True, 0, 0)),
+        (lambda m, q, k, v: F.scaled_dot_product_attention(q, k, v, torch.ones(20, 20, dtype=torch.bool).tril()), (True, 0, 0)),
+        (lambda m, q, k, v: (q @ k.mT + torch.full((20, 20), -3e38).triu(1)).softmax(-1) @ v, (True, 0, 0)),
+        (lambda m, q, k, v: (q @ k.mT).masked_fill(~torch.ones(20, 20).bool().tril().triu(-4), -math.inf).softmax(-1) @ v, (True, 0, 5)),
+        (lambda m, q, k, v: (q @ k.mT).masked_fill(torch.ones(20, 20).triu(1).bool(), -5.0).softmax(-1) @ v, (False, 0, 0)),
+        (lambda m, q, k, v: (q @ k.mT).masked_fill(torch.ones(20, 20).tril(-1).bool(), -math.inf).softmax(-1) @ v, (False, 0, 0)),
+    ],
+)
+def test_masks_of_literals_are_said_in_words(body, seen: tuple[bool, int, int]) -> None:
+    call, _ = _replaced(body)
+    assert (call["causal"], call["offset"], call["window"]) == seen and (call["mask"] is None) == seen[0]
+
+
+def test_the_last_rows_of_a_causal_mask() -> None:
+    def body(m, q, k, v):
+        i, j = torch.arange(4)[:, None], torch.arange(20)
+        return F.scaled_dot_product_attention(q, k, v, j <= i + 16)
+
+    call, _ = _replaced(body, ((2, 3, 4, 8), (2, 3, 20, 8), (2, 3, 20, 8)))
+    assert (call["causal"], call["offset"], call["mask"]) == (True, 16, None)
+
+
+def test_heads_that_share_keys() -> None:
+    def body(m, q, k, v):
+        return F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+
+    call, _ = _replaced(body, ((2, 6, 20, 8), (2, 3, 20, 8), (2, 3, 20, 5)))
+    assert call["k"].meta["val"].shape == (2, 3, 20, 8)  # type: ignore[attr-defined]
+
+
+def test_tiles_of_a_mask_in_the_state_are_worked_out_once() -> None:
+    call, after = _replaced(FORMS["minGPT"][0], ((2, 3, 300, 8),) * 3)
+    assert call["tiles"] is not None and call["tiles"].target is FLASH_TILES and after.scheduled("fold_parameters")  # type: ignore[attr-defined]
+    given = _replaced(lambda m, q, k, v: F.scaled_dot_product_attention(q, k, v, q[:1, :1] @ k[:1, :1].mT > 0), ((2, 3, 300, 8),) * 3)[0]
+    assert given["tiles"] is None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda m, q, k, v: (q @ k.mT).softmax(-2) @ v,
+        lambda m, q, k, v: ((q @ k.mT + m.bias) * 0.5).softmax(-1) @ v,
+        lambda m, q, k, v: (-(q @ k.mT)).softmax(-1) @ v,
+        lambda m, q, k, v: ((q @ k.mT) * -0.5).softmax(-1) @ v,
+        lambda m, q, k, v: (q @ k.mT).masked_fill(m.below == 0, 3.0).softmax(-1) @ v,
+        lambda m, q, k, v: (q @ k.mT).masked_fill(m.below == 0, -5.0).relu() @ v * 0 + (q @ k.mT).softmax(-1).sum(),
+        lambda m, q, k, v: F.gelu(q @ k.mT) @ v,
+    ],
+)
+def test_what_is_no_attention(body) -> None:
+    model = randomised(Written(body), 0)
+    ir = captured(model, *torch.randn(3, 2, 3, 20, 8))
+    found = [call for action in TECHNIQUE.sites(ir) for call in _calls(TECHNIQUE.apply(ir, action))]
+    assert all(call["form"] == "relu" for call in found)
+
+
+def test_weights_that_others_read_are_results() -> None:
+    def body(m, q, k, v):
+        weights = (q @ k.mT).softmax(-1)
+        return weights @ v, weights
+
+    assert not list(TECHNIQUE.sites(captured(Written(body), *torch.randn(3, 2, 3, 20, 8))))
+
+
+def test_wide_heads_and_doubles_are_the_librarys() -> None:
+    body = FORMS["library"][0]
+    assert not list(TECHNIQUE.sites(captured(Written(body), *torch.randn(3, 2, 3, 20, 300))))
+    assert not list(TECHNIQUE.sites(captured(Written(body).double(), *torch.randn(3, 2, 3, 20, 8).double())))
+
+
+def test_the_text_is_a_program() -> None:
+    tree = ast.parse(kernels.text("flash_attention"))
+    names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+    assert {FLASH_ATTENTION.__name__, FLASH_TILES.__name__} <= set(names)
+
+
+# --- the kernel --------------------------------------------------------------------------------------------------------------------
+
+INTERPRETED = """
+import sys, torch, math
+from warpwright.domains.graph.techniques.attention import FLASH_ATTENTION as semantics
+names = {"__name__": "generated", "__file__": sys.argv[1]}
+exec(compile(open(sys.argv[1]).read(), sys.argv[1], "exec"), names)
+torch.manual_seed(0)
+R = torch.randn
+
+def check(q, k, v, times=3.0, floor=3e-7, mask=None, tiles=None, bias=None, hidden=False, fill=None, causal=False, offset=0, window=0, scale=0.3,
+          form="softmax", dead="nan", products=3, turned=False, shape=(32, 32, 4, 2, 1)):
+    given = (causal, offset, window, mask, hidden, fill, bias)
+    last = (form, dead, products, turned, list(shape))
+    if tiles:
+        tiles = names["flash_tiles"](mask, hidden, [1, 1, q.shape[-2], k.shape[-2]], *shape[:2])
+    seen = names["flash_attention"](q, k, v, scale, *given, tiles or None if not isinstance(tiles, torch.Tensor) else tiles, *last)
+    double = [x if x is None or not isinstance(x, torch.Tensor) or x.dtype == torch.bool else x.double() for x in (q, k, v, bias)]
+    exact = semantics(*double[:3], scale, *given[:6], double[3], None, *last)
+    own = semantics(q, k, v, scale, *given, None, *last)
+    assert seen.shape == exact.shape and seen.dtype == q.dtype and seen.stride() == own.stride(), (seen.stride(), own.stride())
+    assert torch.equal(seen.isnan(), exact.isnan())
+    if not seen.numel():
+        return
+    a, b = ((x.double() - exact).nan_to_num(0.0).abs().max() for x in (seen, own))
+    size = exact.nan_to_num(0.0).abs().max()
+    assert a <= times * b + floor * size, (float(a), float(b), float(size), given[:3], form, shape)
+
+few, many = (16, 32, 4, 1, 0), (32, 32, 4, 2, 1)
+mask = torch.rand(1, 1, 70, 90) < 0.4
+mask[..., 5, :] = False  # a row that sees nothing
+CASES = [
+    lambda: check(R(2, 2, 70, 20), R(2, 2, 90, 20), R(2, 2, 90, 40)),
+    lambda: check(R(2, 2, 70, 20) * 1e-9, R(2, 2, 90, 20) * 1e9, R(2, 2, 90, 40) * 1e20, shape=(32, 32, 4, 2, 0)),
+    lambda: check(R(1, 2, 70, 16), R(1, 2, 70, 16), R(1, 2, 70, 16), causal=True, turned=True),
+    lambda: check(R(1, 1, 70, 16), R(1, 1, 40, 16), R(1, 1, 40, 16), causal=True, offset=-30),
+    lambda: check(R(1, 1, 70, 16), R(1, 1, 40, 16), R(1, 1, 40, 16), causal=True, offset=-30, dead="zero"),
+    lambda: check(R(1, 1, 100, 16), R(1, 1, 100, 16), R(1, 1, 100, 16), causal=True, window=40),
+    lambda: check(R(2, 6, 1, 16), R(2, 2, 300, 16), R(2, 2, 300, 16), shape=few),
+    lambda: check(R(2, 6, 3, 16), R(2, 2, 300, 16), R(2, 2, 300, 16), causal=True, offset=297, shape=few),
+    lambda: check(R(1, 4, 70, 16), R(1, 2, 70, 16), R(1, 2, 70, 16)),
+    lambda: check(R(2, 2, 70, 16), R(2, 2, 90, 16), R(2, 2, 90, 16), mask=mask),
+    lambda: check(R(2, 2, 70, 16), R(2, 2, 90, 16), R(2, 2, 90, 16), mask=~mask, hidden=True, dead="zero"),
+    lambda: check(R(2, 2, 70, 16), R(2, 2, 90, 16), R(2, 2, 90, 16), mask=mask, fill=-1e9),
+    lambda: check(R(2, 2, 70, 16), R(2, 2, 90, 16), R(2, 2, 90, 16), mask=mask, fill=-2.0, shape=(32, 32, 4, 2, 0)),
+    lambda: check(R(2, 2, 100, 16), R(2, 2, 100, 16), R(2, 2, 100, 16), mask=torch.ones(100, 100).tril().bool()[None, None], tiles=True),
+    lambda: check(R(2, 2, 70, 16), R(2, 2, 90, 16), R(2, 2, 90, 16), bias=R(1, 2, 70, 90), mask=torch.rand(2, 1, 1, 90) < 0.8),
+    lambda: check(R(2, 2, 70, 16), R(2, 2, 90, 16), R(2, 2, 90, 16), form="relu"),
+    lambda: check(R(1, 2, 70, 16) * 1e5, R(1, 2, 70, 16) * 1e5, R(1, 2, 70, 16), form="relu", causal=True),
+    lambda: check(R(4, 70, 16), R(4, 90, 16), R(4, 90, 16), mask=torch.rand(70, 90) < 0.9),
+    lambda: check(R(2, 2, 70, 16), R(2, 2, 90, 16), R(2, 2, 90, 16), products=1, floor=2e-3),
+    lambda: check(R(2, 2, 70, 16).half(), R(2, 2, 90, 16).half(), R(2, 2, 90, 16).half(), shape=(32, 32, 4, 2, 0)),
+    lambda: check(R(2, 2, 16, 70).mT, R(2, 2, 16, 90).mT, R(2, 2, 16, 90).mT),
+    lambda: check(*(x.view(2, 70, 2, 16).transpose(1, 2) for x in R(2, 70, 96).split(32, -1)), causal=True),
+    lambda: check(torch.rand(1, 1, 40, 16), torch.rand(1, 1, 400, 16), torch.rand(1, 1, 400, 16)),
+    lambda: check(R(1, 1, 3, 1), R(1, 1, 5, 1), R(1, 1, 5, 1), shape=few),
+    lambda: check(R(2, 2, 0, 16), R(2, 2, 90, 16), R(2, 2, 90, 16)),
+]
+for case in CASES[int(sys.argv[2])::int(sys.argv[3])]:
+    case()
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed: pip install triton (its interpreter needs no GPU)")
+@pytest.mark.parametrize(("part", "parts"), [(6, 25), *(pytest.param(part, 5, marks=pytest.mark.slow) for part in range(5))])
+def test_the_kernel_by_the_interpreter(part: int, parts: int, tmp_path: Path) -> None:
+    path = tmp_path / "generated.py"
+    path.write_text("import torch\n" + kernels.text("flash_attention"))
+    environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-W", "ignore", "-c", INTERPRETED, str(path), str(part), str(parts)]
+    subprocess.run(command, env=environment, check=True, timeout=250)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed: pip install triton (its interpreter needs no GPU)")
+def test_a_generated_file_by_the_interpreter(tmp_path: Path) -> None:
+    _, after = _replaced(FORMS["minGPT"][0], ((2, 3, 300, 8),) * 3)
+    text = "import torch\n" + "\n".join(straight.kernels(after))
+    assert text.count("def flash_attention(") == 1 and text.count("def flash_tiles(") == 1
+    path = tmp_path / "generated.py"
+    path.write_text(text)
+    subprocess.run([sys.executable, "-W", "ignore", str(path)], env=os.environ | {"TRITON_INTERPRET": "1"}, check=True, timeout=250)

@@ -1,0 +1,122 @@
+"""Products with a fused end: the rewrite in float64, the kernel by Triton's interpreter where Triton is installed."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from exactness import assert_equal_in_double, captured, randomised
+from torch import fx, nn
+from torch.nn import functional as F
+
+from warpwright.base import Action
+from warpwright.domains.graph import kernels
+from warpwright.domains.graph.ir import GraphIR
+from warpwright.domains.graph.techniques import fused_product
+from warpwright.domains.graph.techniques.fused_product import FusedProducts
+from warpwright.domains.graph.text import straight
+
+TECHNIQUE = FusedProducts()
+ACTION = Action(TECHNIQUE.name)
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fused_product, "_LEAST_FLOPS", 0.0)
+
+
+class Block(nn.Module):
+    """A product and what follows it; `end(module, y, x)`."""
+
+    def __init__(self, end, bias: bool = True, n: int = 24) -> None:
+        super().__init__()
+        self.linear, self.end = nn.Linear(16, n, bias), end
+        self.factor, self.other = nn.Parameter(torch.randn(n)), nn.Parameter(torch.randn(16, n))
+
+    def forward(self, x):
+        return self.end(self, self.linear(x), x)
+
+
+ENDS = {
+    "gelu": lambda m, y, x: F.gelu(y),
+    "scaled, shifted, silu": lambda m, y, x: F.silu(y * m.factor + 0.5),
+    "gated": lambda m, y, x: y * torch.sigmoid(y),
+    "residual": lambda m, y, x: F.relu(y) + torch.cat((x, x[..., :8]), -1),
+}
+
+
+def _calls(ir: GraphIR) -> list[fx.Node]:
+    return [node for node in ir.graph.nodes if getattr(node.target, "__name__", "").startswith("fused_product_")]
+
+
+def _replaced(model: nn.Module, kind: torch.dtype = torch.bfloat16) -> tuple[GraphIR, fx.Node, torch.Tensor]:
+    model, x = randomised(model, 0).to(kind), torch.randn(2, 5, 16, generator=torch.Generator().manual_seed(0)).to(kind)
+    before = captured(model, x)
+    after = TECHNIQUE.apply(before, ACTION)
+    assert_equal_in_double(before, after, [x], model)
+    [call] = _calls(after)
+    return after, call, x
+
+
+@pytest.mark.parametrize("name", ENDS)
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_product_takes_in_what_follows(name: str, bias: bool) -> None:
+    after, call, _ = _replaced(Block(ENDS[name], bias))
+    assert not [node for node in after.graph.nodes if node.op == "call_function" and "linear" in str(node.target)]
+    assert len(call.args) == 2 + bias + (name in ("scaled, shifted, silu", "residual"))
+
+
+def test_products_of_other_calls() -> None:
+    _, call, _ = _replaced(Block(lambda m, y, x: (x @ m.other).relu()))
+    assert not call.target.by_rows  # type: ignore[union-attr]
+    _, call, _ = _replaced(Block(lambda m, y, x: torch.addmm(m.factor, x[0], m.other).relu()))
+    assert call.target.biased  # type: ignore[union-attr]
+
+
+def test_what_is_left_to_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    def sites(model: nn.Module, kind: torch.dtype = torch.bfloat16, size: tuple[int, ...] = (5, 16)) -> list[Action]:
+        return list(TECHNIQUE.sites(captured(model.to(kind), torch.randn(size).to(kind))))
+
+    assert not sites(Block(lambda m, y, x: y))  # a bias is the library's too
+    assert not sites(Block(ENDS["gelu"]), torch.float32)  # nothing permits TF32
+    assert not sites(Block(ENDS["gelu"], n=20))  # rows of 40 bytes
+    assert not sites(Block(lambda m, y, x: (F.gelu(y), y)))  # the product is a result
+    assert not sites(Block(lambda m, y, x: (x[:, None] @ x[:, :, None]).relu()))
+    permitting = captured(Block(ENDS["gelu"]), torch.randn(5, 16))
+    assert list(FusedProducts(tf32=True).sites(permitting)) and not list(TECHNIQUE.sites(permitting))
+    monkeypatch.setattr(fused_product, "_LEAST_FLOPS", 1e9)
+    assert not sites(Block(ENDS["gelu"]))
+
+
+def test_the_text_is_a_program() -> None:
+    after, call, _ = _replaced(Block(ENDS["gelu"]))
+    text = "\n".join(straight.kernels(after))
+    names = [node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+    assert names.count("fused_product") == 1 and "_gelu" in names and call.target.__name__ in names  # type: ignore[union-attr]
+    assert "fused_product" in kernels.text("fused_product")
+
+
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed: pip install triton (its interpreter needs no GPU)")
+@pytest.mark.parametrize("name", ["residual", *(pytest.param(name, marks=pytest.mark.slow) for name in ENDS if name != "residual")])
+def test_the_kernel_by_the_interpreter(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In float32, for the interpreter has no bfloat16 products."""
+    monkeypatch.setattr(fused_product, "permits", lambda kind: True)
+    monkeypatch.setattr(fused_product, "block_shape", lambda m, n, size: [32, 32, 16, 2, 4, 2])
+    model = randomised(Block(ENDS[name]), 0)
+    after, call, x = _replaced(model, torch.float32)
+    state = {node.name: model.get_parameter(after.state[node.name]).detach() for node in call.all_input_nodes if node.name in after.state}
+    more = torch.cat((x, x[..., :8]), -1)
+    given = [x if arg.name == "x" else state.get(arg.name, more) for arg in call.args]  # type: ignore[union-attr]
+    torch.save((given, model(x).detach()), tmp_path / "given.pt")
+    path = tmp_path / "generated.py"
+    path.write_text("import torch\n" + "\n".join(straight.kernels(after)) + f"""
+given, plain = torch.load({str(tmp_path / "given.pt")!r}, weights_only=False)
+torch.testing.assert_close({call.target.__name__}(*given), plain, rtol=1e-5, atol=1e-5)
+""")  # type: ignore[union-attr]
+    subprocess.run([sys.executable, "-W", "ignore", str(path)], env=os.environ | {"TRITON_INTERPRET": "1"}, check=True, timeout=250)

@@ -1,0 +1,330 @@
+"""Launch plans: the same results as kernel by kernel, in memory of their own, through the C loop that a GPU's launches take; and what goes apart."""
+
+from __future__ import annotations
+
+import inspect
+import operator
+import shutil
+import warnings
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from benchmarks.kernels.planned import Planned, install
+from tests.domains.graph.techniques.exactness import captured
+from tests.domains.graph.test_cpp import TEXT
+from warpwright.base import Action
+from warpwright.domains.graph.cost_model import seconds
+from warpwright.domains.graph.cuda.launches import Launches
+from warpwright.domains.graph.cuda.plan import DEFAULT
+from warpwright.domains.graph.ir import GraphIR
+from warpwright.domains.graph.lower import Original, lower
+from warpwright.domains.graph.techniques import techniques
+from warpwright.domains.graph.techniques.fold import FOLD
+from warpwright.domains.graph.techniques.fuse import FuseCuda, fuse_cuda
+from warpwright.domains.graph.techniques.launch_plan import LaunchPlan
+from warpwright.errors import NotApplicable
+from warpwright.native import launch_plan
+
+pytestmark = pytest.mark.compiler
+PLAN = Action("launch_plan")
+
+
+class Of(nn.Module):
+    """A function with two parameters."""
+
+    def __init__(self, function: Callable[..., Any], width: int = 64) -> None:
+        super().__init__()
+        self.function, self.w, self.lin = function, nn.Parameter(torch.rand(width) + 0.5), nn.Linear(width, width)
+
+    def forward(self, *inputs: torch.Tensor) -> Any:
+        return self.function(self, *inputs)
+
+
+def planned(function: Callable[..., Any], *inputs: torch.Tensor, fold: bool = False) -> GraphIR:
+    """Return a program with its kernels, however small, and the plan of them."""
+    torch.manual_seed(0)
+    ir = captured(Of(function), *inputs)
+    ir = FOLD.apply(ir, Action(FOLD.name)) if fold else ir
+    technique = FuseCuda()
+    small = fuse_cuda(1, DEFAULT, 0)
+    ir = technique.apply(ir, small if small in list(technique.sites(ir)) else next(iter(technique.sites(ir))))
+    return LaunchPlan().apply(ir, PLAN)
+
+
+def plans(ir: GraphIR) -> list[Launches]:
+    return [node.target for node in ir.graph.nodes if isinstance(node.target, Launches)]
+
+
+def program(ir: GraphIR) -> tuple[dict[str, Any], Planned]:
+    """Return what the generated file defines, and the driver without a GPU."""
+    names: dict[str, Any] = {"__name__": "generated"}
+    exec(compile(lower(ir, (), Original("test", TEXT, target="cuda")).source.text, "optimized.py", "exec"), names)
+    made = install(names, ir)
+    assert isinstance(made, Planned)
+    return names, made
+
+
+def check(function: Callable[..., Any], *inputs: torch.Tensor, fold: bool = False) -> tuple[GraphIR, Planned]:
+    """Compare the program with the original: values, strides, and that each result has memory of its own."""
+    ir = planned(function, *inputs, fold=fold)
+    names, made = program(ir)
+    torch.manual_seed(0)
+    model = Of(function)
+    state = {name.replace(".", "_"): value for name, value in model.named_parameters()}
+    taken = list(inspect.signature(names["optimized"]).parameters)
+    others = iter(inputs)
+    with torch.no_grad():
+        folded = iter(names["folded"](*(state[n] for n in inspect.signature(names["folded"]).parameters))) if fold else iter(())
+        given = [state[name] if name in state else next(others) if name in ir.inputs else next(folded) for name in taken]
+        results, wanted = names["optimized"](*given), model(*inputs)
+    results, wanted = [one if isinstance(one, tuple) else (one,) for one in (results, wanted)]
+    for seen, right in zip(results, wanted, strict=True):
+        torch.testing.assert_close(seen, right, rtol=1e-4, atol=1e-4)
+        assert seen.stride() == right.stride()
+    assert len({seen.untyped_storage().data_ptr() for seen in results}) == len(results)
+    return ir, made
+
+
+def chain(model: Of, x: torch.Tensor) -> torch.Tensor:
+    """Three kernels."""
+    y = torch.softmax(x * model.w, 1)
+    y = y - y.mean(0, keepdim=True)
+    return torch.log_softmax(torch.sigmoid(y), 1)
+
+
+def test_three_kernels_are_one_call() -> None:
+    ir, made = check(chain, torch.randn(48, 64))
+    [plan] = plans(ir)
+    assert plan.count == 3 and len(made.told) == 3
+    assert [tuple(t.shape) for t in made.made] == [(48, 64), (plan.arena,)]  # a result, and memory for what is between
+    assert 2 * 48 * 64 * 4 <= plan.arena < 3 * 48 * 64 * 4
+    assert seconds(ir, "cuda") < seconds(planned_before(ir), "cuda")
+
+
+def planned_before(ir: GraphIR) -> GraphIR:
+    """Return the same program without its plan."""
+    return FuseCuda().apply(captured(Of(chain), torch.randn(48, 64)), fuse_cuda(1, DEFAULT, 0))
+
+
+def test_memory_is_used_again() -> None:
+    def long(model: Of, x: torch.Tensor) -> torch.Tensor:
+        for _ in range(5):
+            x = torch.softmax(x * model.w, 1)
+            x = x - x.mean(0, keepdim=True)
+        return x
+
+    ir, _ = check(long, torch.randn(48, 64))
+    [plan] = plans(ir)
+    assert plan.count >= 6 and plan.arena <= 2 * 48 * 64 * 4 + 512
+
+
+def test_calls_of_torch_stay_between() -> None:
+    def layers(model: Of, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = torch.softmax(model.lin(torch.tanh(x) * model.w), 1)
+        return y - y.mean(0, keepdim=True), F.relu(x + 1)
+
+    ir, made = check(layers, torch.randn(32, 64))
+    assert len(plans(ir)) >= 2 and all(isinstance(name, str) for name in made.told)
+
+
+def test_views_are_places_in_memory_and_may_be_read_outside() -> None:
+    def turned(model: Of, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = torch.softmax(x * model.w, 1)
+        first = torch.softmax(y[:16] * 2, 1)
+        last = torch.log_softmax(y[16:] + 1, 0)
+        return first, model.lin(last).t().contiguous()
+
+    check(turned, torch.randn(32, 64))
+
+
+def test_a_view_that_the_next_kernel_cannot_read_ends_a_plan() -> None:
+    def odd(model: Of, x: torch.Tensor) -> torch.Tensor:
+        y = torch.softmax(x * model.w, 1)
+        return torch.log_softmax(y[:, 1:], 1)  # rows of 63 that begin at odd places
+
+    check(odd, torch.randn(32, 64))
+
+
+def test_results_that_others_read_too() -> None:
+    def several(model: Of, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = torch.softmax(x * model.w, 1)
+        z, total = y * 2 + 1, y.sum(1)
+        return z, total, torch.log_softmax(z, 0), y.view(-1) * 3
+
+    ir, _ = check(several, torch.randn(32, 64))
+    assert any(node.target is operator.getitem for node in ir.graph.nodes)
+
+
+def test_flags_are_set_to_zero_at_once() -> None:
+    def wide(model: Of, x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x, 1) * 2, torch.log_softmax(x + 1, 1)  # type: ignore[return-value]
+
+    ir, made = check(wide, torch.randn(3, 70001))
+    needing = [kernel for plan in plans(ir) for kernel in plan.kernels if kernel.generated.flags]
+    assert needing and made.told[0] == 4 * sum(kernel.generated.flags for kernel in needing)
+    assert sum(isinstance(one, int) for one in made.told) == len(plans(ir))
+
+
+def test_sums_at_indices_begin_at_zero() -> None:
+    def scattered(model: Of, x: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+        return torch.zeros(8, 64).index_add(0, places, torch.tanh(x) * model.w)
+
+    ir, made = check(scattered, torch.randn(32, 64), torch.randint(0, 8, (32,)))
+    assert plans(ir) and made.told[0] == 8 * 64 * 4
+
+
+def test_what_is_computed_once_is_in_no_plan() -> None:
+    def folded(model: Of, x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x * torch.tanh(model.w).exp(), 1)
+
+    ir, made = check(folded, torch.randn(32, 64), fold=True)
+    assert len(made.told) == sum(plan.count for plan in plans(ir)) and "tanh" not in "".join(made.told)
+
+
+# --- a call that the table does not hold for -------------------------------------------------------------------------
+
+
+def called(names: dict[str, Any], x: torch.Tensor) -> torch.Tensor:
+    torch.manual_seed(0)
+    model = Of(chain)
+    with torch.no_grad():
+        seen = names["optimized"](x, model.w)
+        torch.testing.assert_close(seen, model(x), rtol=1e-4, atol=1e-4)
+    return seen
+
+
+def test_another_device_or_an_odd_address_goes_kernel_by_kernel() -> None:
+    x = torch.randn(48, 64)
+    names, made = program(planned(chain, x))
+    made.device = -1
+    called(names, x)
+    assert not made.told
+    made.device = 0
+    called(names, torch.cat([torch.zeros(1), x.flatten()])[1:].view_as(x))
+    assert not made.told
+    called(names, x)
+    assert len(made.told) == 3
+
+
+def test_whoever_looks_at_each_launch_sees_each() -> None:
+    x = torch.randn(48, 64)
+    names, made = program(planned(chain, x))
+    seen: list[str] = []
+    launch = made.launch
+
+    def told(name: str, *rest: Any) -> None:
+        seen.append(name)
+        launch(name, *rest)
+
+    made.launch = told  # type: ignore[method-assign, assignment]
+    called(names, x)
+    assert len(seen) == 3 and not made.told
+
+
+def test_without_a_compiler_it_is_said_and_kernels_are_launched_from_python(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    x = torch.randn(48, 64)
+    names, made = program(planned(chain, x))
+    for variable in ("WARPWRIGHT_CACHE", "HOME", "TMPDIR"):
+        monkeypatch.setenv(variable, str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.warns(RuntimeWarning, match=r"one by one from Python.*no C compiler"):
+        called(names, x)
+    assert not made.told
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # it is said once
+        called(names, x)
+
+
+def test_the_drivers_error_is_raised_and_a_thread_without_context_is_given_one() -> None:
+    x = torch.randn(48, 64)
+    names, made = program(planned(chain, x))
+    made.failures = [201]
+    called(names, x)
+    assert made.told[0] == "context 5" and len(made.told) == 4
+    made.failures = [700]
+    with pytest.raises(RuntimeError, match="error 700"):
+        called(names, x)
+    made.failures = [201, 201]
+    with pytest.raises(RuntimeError, match="error 201"):
+        called(names, x)
+    called(names, x)
+
+
+# --- among the techniques --------------------------------------------------------------------------------------------
+
+
+def test_nothing_that_takes_kernels_comes_after_it() -> None:
+    ir = planned(chain, torch.randn(48, 64))
+    kinds = {technique.name: list(technique.sites(ir)) for technique in techniques("cuda")}
+    assert not {name: sites for name, sites in kinds.items() if sites and name not in ("fold_parameters",)}
+    with pytest.raises(NotApplicable, match="not legal here"):
+        LaunchPlan().apply(ir, PLAN)
+
+
+def test_large_kernels_and_programs_without_any_have_no_plan() -> None:
+    plain = captured(Of(chain), torch.randn(48, 64))
+    assert list(LaunchPlan().sites(plain)) == []
+    with torch.device("meta"):
+        large = captured(Of(chain), torch.empty(1 << 21, 64))
+    assert list(LaunchPlan().sites(FuseCuda().apply(large, next(iter(FuseCuda().sites(large)))))) == []
+
+
+def test_the_text_imports_no_warpwright() -> None:
+    assert "warpwright" not in launch_plan.loader().replace('"warpwright"', "").replace("WARPWRIGHT_CACHE", "")
+
+
+# --- random programs -------------------------------------------------------------------------------------------------
+
+
+def drawn(seed: int) -> Callable[..., Any]:
+    """Return a random function of norms, chains, views and products on [32, 64] and [64, 32], some values of which are results too."""
+
+    def function(model: Of, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        random = Random(seed)
+        values, results = [x], []
+        for _ in range(random.randint(4, 9)):
+            y = random.choice(values[-3:])
+            kind = random.randrange(9)
+            width = y.shape[1]
+            if kind == 0:
+                y = torch.softmax(y * model.w[:width], random.randrange(2))
+            elif kind == 1:
+                y = y - y.mean(random.randrange(2), keepdim=True)
+            elif kind == 2:
+                y = F.layer_norm(y, (width,))
+            elif kind == 3:
+                y = y.t()
+            elif kind == 4:
+                y = y.reshape(y.shape[1], y.shape[0])
+            elif kind == 5:
+                half = y.shape[0] // 2
+                y = torch.cat([torch.tanh(y[half:]), y[:half] * 2])
+            elif kind == 6 and width == 64:
+                y = model.lin(y)
+            elif kind == 7:
+                a, b = y.chunk(2, 1)
+                y = torch.cat([torch.sigmoid(a) * b, b - 1], 1)
+            else:
+                y = torch.relu(y + 0.5) * y.sum(1, keepdim=True).tanh()
+            values.append(y)
+            if random.random() < 0.2:
+                results.append(y)
+        own: list[torch.Tensor] = []
+        for y in [*results, values[-1]]:
+            own.append((y * 1.5).contiguous() if y is not values[0] else y + 1)
+        return tuple(own)
+
+    return function
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(12))
+def test_random_programs(seed: int) -> None:
+    check(drawn(seed), torch.randn(32, 64))

@@ -1,0 +1,74 @@
+"""A product of matrices that ends with what follows it element by element: bias, activation, residual. What the technique of that name puts in.
+
+    y[m, n] = end(sum over k of x[m, k] w[n, k])          bfloat16, float16, or float32 in TF32 where that is permitted
+
+Ladder:
+1. Blocks of a result in registers, operands through shared memory by TMA, float32 sums.
+2. As many programs as the GPU has multiprocessors, each takes tile after tile (`persistent`); tiles of `GROUP` rows of blocks are neighbours in
+   time, so that L2 holds their operands. The end of a tile runs while the next one's operands come.
+
+Parameters: ROWS 64 to 256, COLUMNS 64 to 256, DEPTH 32 to 128 (powers of two), warps 4 or 8, stages 2 to 5. Rows of x and w begin at multiples of
+16 bytes. benchmarks/results/attention_h200 has what it reaches.
+"""
+
+# mypy: ignore-errors
+# --- generated programs hold what follows
+
+import torch
+import triton
+import triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+
+@triton.jit
+def _product_end(sums, y, row, column, m, n, q0, q1, q2, q3, ROWS: tl.constexpr, COLUMNS: tl.constexpr, END: tl.constexpr):
+    if END is not None:
+        sums = END(sums, row + tl.arange(0, ROWS), column + tl.arange(0, COLUMNS), m, n, q0, q1, q2, q3)
+    y.store([row, column], sums.to(y.dtype))
+
+
+@triton.jit
+def _fused_product(
+    x, w, y, q0, q1, q2, q3, m, n, k, programs,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr, GROUP: tl.constexpr, BY_ROWS: tl.constexpr, END: tl.constexpr,
+    STAGES: tl.constexpr, FLATTEN: tl.constexpr,
+):  # fmt: skip
+    down, across = tl.cdiv(m, ROWS), tl.cdiv(n, COLUMNS)
+    for tile in tl.range(tl.program_id(0), down * across, programs, flatten=FLATTEN):
+        group = tile // (GROUP * across)
+        tall = tl.minimum(down - group * GROUP, GROUP)
+        row = (group * GROUP + tile % (GROUP * across) % tall) * ROWS
+        column = tile % (GROUP * across) // tall * COLUMNS
+        sums = tl.zeros((ROWS, COLUMNS), tl.float32)
+        for step in tl.range(0, tl.cdiv(k, DEPTH), num_stages=STAGES):
+            a = x.load([row, step * DEPTH])
+            if BY_ROWS:
+                b = w.load([column, step * DEPTH]).T
+            else:
+                b = w.load([step * DEPTH, column])
+            sums = tl.dot(a, b, sums, input_precision="tf32")
+        half: tl.constexpr = COLUMNS // 2  # two halves in turn need half the shared memory
+        left, right = tl.split(tl.permute(tl.reshape(sums, (ROWS, 2, half)), (0, 2, 1)))
+        _product_end(left, y, row, column, m, n, q0, q1, q2, q3, ROWS, half, END)
+        _product_end(right, y, row, column + half, m, n, q0, q1, q2, q3, ROWS, half, END)
+
+
+def fused_product(x, w, by_rows, end, operands, shape):
+    """Return end(x @ w.T) for rows of w [n, k], or end(x @ w) for w [k, n]; x is [..., k]. `operands` are rows of n numbers, or as the result."""
+    flat = x.reshape(-1, x.shape[-1])
+    flat, w = (t if t.stride(1) == 1 and t.stride(0) * t.element_size() % 16 == 0 and t.data_ptr() % 16 == 0 else t.contiguous() for t in (flat, w))
+    (m, k), n = flat.shape, w.shape[0 if by_rows else 1]
+    y = x.new_empty((*x.shape[:-1], n))
+    if y.numel() == 0:
+        return y
+    rows, columns, depth, group, warps, stages = shape
+    operands = [q.contiguous() for q in operands]
+    programs = torch.cuda.get_device_properties(x.device).multi_processor_count if x.is_cuda else 3
+    programs = min(programs, triton.cdiv(m, rows) * triton.cdiv(n, columns))
+    of_w = TensorDescriptor.from_tensor(w, [columns, depth] if by_rows else [depth, columns])
+    of_y = TensorDescriptor.from_tensor(y.view(m, n), [rows, columns // 2])
+    _fused_product[(programs,)](
+        TensorDescriptor.from_tensor(flat, [rows, depth]), of_w, of_y, *(*operands, *[flat] * 4)[:4], m, n, k, programs,
+        rows, columns, depth, group, by_rows, end, stages, x.is_cuda, num_warps=warps, num_stages=stages,
+    )  # fmt: skip
+    return y
