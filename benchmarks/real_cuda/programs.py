@@ -327,9 +327,9 @@ def _of_make(file: Path, said: str, made: Made) -> list[Program]:
 
 def _linked(name: str, here: Path, units: list[load.Unit], words: list[str]) -> Program:
     """Return the program of a line that links; names that were defined for some of its sources hold for all."""
-    sources, folders, defines = (
-        tuple(dict.fromkeys(one)) for one in ((u.path for u in units), (f for u in units for f in u.folders), (d for u in units for d in u.defines))
-    )
+    sources = tuple(dict.fromkeys(unit.path for unit in units))
+    folders = tuple(dict.fromkeys(folder for unit in units for folder in unit.folders))
+    defines = tuple(dict.fromkeys(define for unit in units for define in unit.defines))
     return Program(name, here, sources, folders, defines, libraries=tuple(dict.fromkeys(word for word in words if _LIBRARY.match(word))))
 
 

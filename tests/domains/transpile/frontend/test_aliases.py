@@ -34,15 +34,17 @@ template <class A, class B> struct Pair { A a; B b; __device__ Pair(A x, B y) : 
 template <class A, class B> __device__ auto make(A a, B b) { return Pair<A, B>(a, b); }
 }
 using lib::Pair;
+template <class T = int> struct Unit { T v = 0; };
 template <class T> __global__ void pairs(T* x) {
   __shared__ T s[64];
   Pair p = lib::make(x[threadIdx.x], 2);
   s[threadIdx.x] = p.a;
   __syncthreads();
+  Unit u;
   lib::Pair q = lib::make(s[63 - threadIdx.x], p.b);
   Pair r(q.a, 3.f), t{q.b, 1.f};
   Pair<T, int> z{r.a, t.a};
-  x[threadIdx.x] = z.a * z.b + r.b + t.b;
+  x[threadIdx.x] = z.a * z.b + r.b + t.b + u.v;
 }
 """
 

@@ -60,6 +60,8 @@ UNSIGNED = {
     "shfl.sync.idx.b32 %0, %1, 2, 0x1c03, 0xffffffff;": lambda a, b, c: a.reshape(-1, 4)[:, 2].repeat(4),
     "{ .reg .u64 w; .reg .u32 lo, hi; mul.wide.u32 w, %1, %2; mov.b64 {lo, hi}, w; mov.b64 w, {hi, lo}; shr.u64 w, w, 32; cvt.u32.u64 %0, w; }":
         lambda a, b, c: a * b,
+    "{ .reg .f64 d; .reg .u32 lo, hi; cvt.rn.f64.u32 d, %1; mov.b64 {lo, hi}, d; mov.b64 d, {lo, hi}; add.f64 d, d, d; mov.b64 {lo, %0}, d; }":
+        lambda a, b, c: (2.0 * a).view(np.uint64) >> np.uint64(32),
     "{ .reg .u16 lo, hi; mov.b32 {lo, hi}, %1; mov.b32 %0, {hi, lo}; }": lambda a, b, c: a >> U(16) | a << U(16),
     "add.u32 %0, %1, %2;": lambda a, b, c: a + b,
     "sub.s32 %0, %1, %2;": lambda a, b, c: a - b,
@@ -188,7 +190,7 @@ def test_lines_stay_where_they_are() -> None:
     "text",
     [
         'asm("add.rz.f32 %0, %1, %2;" : "=f"(x) : "f"(y), "f"(z));', 'asm("ld.shared.u32 %0, [%1];" : "=r"(x) : "r"(y));',
-        'asm("wgmma.fence.sync.aligned;");', 'asm("mov.b64 {%0, %1}, %2;" : "=r"(x), "=r"(y) : "d"(z));', 'asm("movl %eax, %0" : "=r"(x));',
+        'asm("wgmma.fence.sync.aligned;");', 'asm("mov.b64 {%0, %1}, %2;" : "=r"(x), "=r"(y) : "f"(z));', 'asm("movl %eax, %0" : "=r"(x));',
         'asm volatile("" ::: "memory");', 'asm("add.f16x2 %0, %1, %2;" : "=r"(x) : "r"(y), "r"(z));', 'asm("not %0" : "+r"(x));',
         'asm("min.NaN.f32 %0, %1, %2;" : "=f"(x) : "f"(y), "f"(z));', 'asm("add.sat.s32 %0, %1, %2;" : "=r"(x) : "r"(y), "r"(z));',
         'asm("mov.b64 %0, %1;" : "=d"(x) : "l"(y));', 'asm("prmt.b32.f4e %0, %1, %2, 1;" : "=r"(x) : "r"(y), "r"(z));',

@@ -318,7 +318,8 @@ class _Reader:
         inits = [k for k in kids if self.cursors.extent(k)[0] >= at and not kind(k).endswith("_ATTR") and self.cursors.extent(k)[1] <= end]
         init, direct = self.initialiser(tail, at, end, inits, line)
         if template:  # `Tensor a = b;` is `auto a = Tensor(b);`
-            init, direct = Expr("other", (template, init) if direct else (f"{template}(", init, ")"), line), False
+            given: tuple[str | Expr, ...] = (template, "{}") if init is None else (template, init) if direct else (f"{template}(", init, ")")
+            init, direct = Expr("other", given, line), False
         return [Declare(var, init, direct, line)]
 
     def deduced(self, cursor: Any, kids: Sequence[Any]) -> str:

@@ -239,14 +239,17 @@ class _Statement:
         pair = next(operand for operand in operands if operand[0] == "{")
         parts = [part.strip() for part in pair.strip("{}").split(",")]
         other = operands[0] if pair == operands[1] else operands[1]
-        if len(parts) != 2 or self.types.get(other) not in (whole, whole.replace("unsigned ", "")):
+        held = self.types.get(other, "")
+        real = {"double": ("__double_as_longlong", "__longlong_as_double"), "float": ("__float_as_uint", "__uint_as_float")}
+        if len(parts) != 2 or (held, bits) not in (("double", 32), ("float", 16), (whole, bits), (whole.replace("unsigned ", ""), bits)):
             raise DoesNotApply(0, "mov")
+        to_bits, from_bits = real.get(held, ("", ""))
         if pair == operands[0]:
             kept = f"_ptx{self.number}_whole"
             low, high = self._fitting(parts[0], f"({half}){kept}", f"b{bits}"), self._fitting(parts[1], f"({half})({kept} >> {bits})", f"b{bits}")
-            return f"{{ const {whole} {kept} = {other}; {parts[0]} = {low}; {parts[1]} = {high}; }}"
+            return f"{{ const {whole} {kept} = {to_bits}({other}); {parts[0]} = {low}; {parts[1]} = {high}; }}"
         low, high = (f"({whole})({half})({self._typed(part, f'b{bits}')})" for part in parts)
-        return f"{other} = ({low} | ({high} << {bits}))"
+        return f"{other} = {from_bits}({low} | ({high} << {bits}))"
 
     def _fitting(self, target: str, value: str, kind: str) -> str:
         """Return a value of PTX type `kind` for a target: bits that change their C++ type are reinterpreted."""
