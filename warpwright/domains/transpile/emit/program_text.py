@@ -98,6 +98,7 @@ _OPTIONAL = {
     "curand_host": r"\bcurand(Create|Generate|Status_t|Generator_t)",
     "thrust": r"\bthrust\s*::|\bnamespace\s+thrust\b",
     "nvtx": r"\bnvtx\w+",
+    "demangle": r"\b__cu_demangle\b",
     "grid": r"\bcooperative_groups\b|\bcudaLaunchCooperativeKernel",
     "groups": r"\bcooperative_groups\b",
     "barriers": r"\bcuda\s*::\s*(barrier|pipeline|make_pipeline|memcpy_async|aligned_size_t|thread_scope\w*|atomic\w*)\b|\bnamespace\s+cuda\b",
