@@ -41,6 +41,16 @@ def lines(
             process.terminate()
 
 
+def taken(todo: Any, until: float) -> Iterator[Any]:
+    """Yield jobs of a queue until none is left or it is `until`; after half a second without one none is left."""
+    while time.monotonic() < until:
+        try:
+            job = todo.get(timeout=POLL_SECONDS)
+        except queue.Empty:
+            return
+        yield job
+
+
 def free() -> None:
     """Give back what programs held that are gone."""
     import torch

@@ -26,3 +26,13 @@ class Obeying:
     def node(self) -> str:
         """Return a name."""
         return "here"
+
+    def close(self) -> None:
+        """End."""
+
+
+class Stillborn(Obeying):
+    """Does not come up."""
+
+    def __init__(self) -> None:
+        raise RuntimeError("no GPU here")

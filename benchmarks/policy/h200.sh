@@ -4,8 +4,8 @@
 #   probed   the policy, it without its model, random, greedy, evolve, 16 evaluations each; evolve to 128; by the probe                  115 s
 #   judged   the best program of each search of policy_chosen's rows through the evaluator, then the policy's search by it alone           80 s
 #   verified the policy, random and greedy, 16 evaluations each, by the probe, and the verifier's word on the best of each and on the
-#            fastest programs of evolve's longer runs in the rows of policy_chosen and policy_live                                       88 s
-#   outside  the policy and random, 16 evaluations each, and evolve to 256, on blocks of packages; by the probe                          36 s
+#            fastest programs of evolve's longer runs in the rows of policy_chosen and policy_live                                      210 s
+#   outside  the policy and random, 16 evaluations each, and evolve to 256, on blocks of packages; by the probe                         100 s
 part=$1 folder=$2 out=$3 seconds=$4
 chosen=benchmarks/results/policy_chosen/probed.jsonl.gz live=benchmarks/results/policy_live/probed.jsonl.gz
 export PYTHONPATH=$PWD:$folder/lib:$PYTHONPATH
@@ -18,10 +18,10 @@ judged)
     timeout $((${seconds:-80} + 10)) python3 -m benchmarks.policy.live.judged --out "$out/judged" --files "$folder/tasks" --found "$chosen" \
         --live --jobs 12 --limit "${seconds:-80}" ;;
 verified)
-    timeout $((${seconds:-88} + 3)) python3 -m benchmarks.policy.live.verified --out "$out/verified" --files "$folder/tasks" --found "$chosen,$live" \
-        --jobs 17 --probing $((${seconds:-88} * 1 / 2)) --limit "${seconds:-88}" ;;
+    timeout $((${seconds:-210} + 5)) python3 -m benchmarks.policy.live.verified --out "$out/verified" --files "$folder/tasks" --found "$chosen,$live" \
+        --jobs 10 --probing $((${seconds:-210} * 2 / 5)) --limit "${seconds:-210}" ;;
 outside)
-    timeout $((${seconds:-36} + 3)) python3 -m benchmarks.policy.live.probed --out "$out/outside" --files "$folder/third" --seeds 1 --whole 256 --apart \
-        --searches policy,random --jobs 24 --limit "${seconds:-36}" ;;
+    timeout $((${seconds:-100} + 5)) python3 -m benchmarks.policy.live.probed --out "$out/outside" --files "$folder/third" --seeds 1 --whole 256 --apart \
+        --searches policy,random --jobs 24 --limit "${seconds:-100}" ;;
 *) echo "expected probed, judged, verified or outside, saw $part" >&2 && exit 2 ;;
 esac

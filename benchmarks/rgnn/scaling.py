@@ -32,6 +32,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
@@ -169,9 +170,15 @@ def ended(running: Sequence[subprocess.Popen[bytes]], store: Path, options: argp
 
 def run(options: argparse.Namespace, end: float) -> bool:
     """Run all cells until `end`, beginning anew after one that fails; return whether none did."""
+    with tempfile.TemporaryDirectory() as folder:  # of what processes tell one another, none of which is a result
+        return run_in(Path(folder), options, end)
+
+
+def run_in(folder: Path, options: argparse.Namespace, end: float) -> bool:
+    """Run all cells likewise, with a folder for what processes tell one another."""
     cells, peers, right, tries = options.cells.split(","), True, True, 0
     while cells and time.time() < end:
-        begun, store = time.time(), options.out / f".store-{tries}-{os.getpid()}"
+        begun, store = time.time(), folder / f"store-{tries}"
         tries += 1
         why = ended(processes(options, store, cells, peers), store, options, end)
         if not why:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from example_evaluators import Obeying
+from example_evaluators import Obeying, Stillborn
 
 from warpwright.archive import Archive
 from warpwright.errors import MissingExtra, ServerError, UsageError
@@ -61,6 +61,8 @@ def test_a_dead_evaluator_is_noted_and_its_task_asked_anew(ray: Any, tmp_path: P
         assert len(evaluators.deaths) == 3 and evaluators.ask(verb="evaluate", task="a")["pid"]  # and there is one again
     with pytest.raises(UsageError, match="1 to 2 evaluators"):
         Evaluators(3, kind=Obeying)
+    with pytest.raises(ServerError, match="no GPU here"):
+        Evaluators(1, kind=Stillborn)
 
 
 @pytest.mark.slow

@@ -31,8 +31,8 @@ from warpwright.server.verbs import Verbs, unpacked
 LANES = 8
 """Tasks that an evaluator keeps warm."""
 
-START_SECONDS = 300.0
-"""In which an evaluator has to come up: Ray starts its process on a node, and that loads torch."""
+START_SECONDS, END_SECONDS = 300.0, 20.0
+"""In which an evaluator has to come up: Ray starts its process on a node, and that loads torch; and in which it has to end."""
 
 
 class Evaluating(Protocol):
@@ -46,6 +46,10 @@ class Evaluating(Protocol):
         """Return the name of the machine."""
         ...
 
+    def close(self) -> None:
+        """End what runs."""
+        ...
+
 
 class Evaluator:
     """One evaluator: a resident service in the actor's process, whose programs run in processes of their own."""
@@ -53,7 +57,8 @@ class Evaluator:
     def __init__(self) -> None:
         self._made: list[Record] = []
         self._folder = tempfile.TemporaryDirectory(prefix="evaluator_")
-        self._session = Service(self._folder.name, lanes=LANES, archive=self).session()
+        self._service = Service(self._folder.name, lanes=LANES, archive=self)
+        self._session = self._service.session()
 
     def add(self, record: Record) -> None:
         """Keep a record until it is sent with its answer."""
@@ -71,6 +76,11 @@ class Evaluator:
     def node(self) -> str:
         """Return the name of the machine."""
         return os.uname().nodename
+
+    def close(self) -> None:
+        """End the service and its lanes."""
+        self._service.close()
+        self._folder.cleanup()
 
 
 class Evaluators(Verbs):
@@ -92,7 +102,11 @@ class Evaluators(Verbs):
         """Task -> the number of its evaluator."""
         self.deaths: list[dict[str, Any]] = []
         """A line for each evaluator that died: its number, what it had been asked, why."""
-        self.nodes: list[str] = ray.get([actor.node.remote() for actor in self._actors], timeout=START_SECONDS)
+        try:
+            self.nodes: list[str] = ray.get([actor.node.remote() for actor in self._actors], timeout=START_SECONDS)
+        except ray.exceptions.RayError as error:
+            self.close()
+            raise ServerError("gone", f"expected {count} evaluators to come up: {error}"[:2000], "look at Ray's log of the node") from error
 
     def ask(self, **fields: Any) -> dict[str, Any]:
         """Put a request to its task's evaluator; return its result, or raise ServerError."""
@@ -111,6 +125,8 @@ class Evaluators(Verbs):
 
     def close(self) -> None:
         """End all evaluators."""
+        ended = [actor.close.remote() for actor in self._actors]
+        self._ray.wait(ended, num_returns=len(ended), timeout=END_SECONDS)
         for actor in self._actors:
             self._ray.kill(actor)
 

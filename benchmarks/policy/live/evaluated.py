@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import queue
 import time
 import traceback
 from collections.abc import Mapping, Sequence
@@ -55,11 +54,7 @@ def main() -> None:
 
 def work(todo: Any, lines: Any, options: argparse.Namespace, end: float) -> None:
     """Do runs until none is left or the end has come."""
-    while time.monotonic() < end:
-        try:
-            file, search = todo.get_nowait()
-        except queue.Empty:
-            return
+    for file, search in spawned.taken(todo, end):
         try:
             lines.put(one_run(Path(file), search, lines, options, end))
         except Exception:  # one run must not end the others

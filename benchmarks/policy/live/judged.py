@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import queue
 import time
 import traceback
 from collections.abc import Mapping, Sequence
@@ -89,11 +88,7 @@ def ranked(lines: Sequence[Mapping[str, Any]], task: str) -> dict[str, list[tupl
 
 def work(todo: Any, lines: Any, options: argparse.Namespace, end: float) -> None:
     """Do tasks until none is left or the end has come, then the policy's search on the last one."""
-    while time.monotonic() < end:
-        try:
-            file, searches = todo.get(timeout=0.2)
-        except queue.Empty:
-            return
+    for file, searches in spawned.taken(todo, end):
         try:
             one_task(file, searches, todo, lines, options, end)
         except Exception:  # one task must not end the others

@@ -17,10 +17,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import queue
 import time
 import traceback
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -86,16 +84,8 @@ def main() -> None:
 
 def work(todo: Any, lines: Any, options: argparse.Namespace, end: float) -> None:
     """Do tasks until none is left or the end has come. An error that ends the GPU's context ends this process."""
-    warnings.simplefilter("ignore")
-    import torch
-
-    torch.set_grad_enabled(False)
-    torch.set_num_threads(1)
-    while time.monotonic() < end:
-        try:
-            file, part = todo.get_nowait()
-        except queue.Empty:
-            return
+    graph_rows.alone_on_a_core()
+    for file, part in spawned.taken(todo, end):
         try:
             one_task(file, part, options, lines, end)
         except Exception:  # one task must not end the others

@@ -42,8 +42,8 @@ Runs = Mapping[tuple[str, int], Sequence[float]]
 """Search and seed -> the best speed-up after 0, 1, 2 ... evaluations."""
 
 
-def runs_of(lines: Sequence[Mapping[str, Any]], task: str) -> tuple[Runs, Sequence[float]]:
-    """Return a task's finished runs, and evolve's longer one as far as it came."""
+def runs_of(lines: Sequence[Mapping[str, Any]], task: str, least: int = EVALUATIONS[-1]) -> tuple[Runs, Sequence[float]]:
+    """Return a task's runs that came to `least` evaluations or their end, and evolve's longer one as far as it came."""
     found: dict[tuple[str, int, int], list[float]] = {}
     for line in lines:
         if line["row"] == "evaluation" and line["task"] == task:
@@ -53,8 +53,9 @@ def runs_of(lines: Sequence[Mapping[str, Any]], task: str) -> tuple[Runs, Sequen
     whole = next((best for (search, _, of), best in found.items() if of > most), [1.0])
     own = [one for one in lines if one["row"] == "run" and one["task"] == task and one["of"] == most]
     ended = {(one["search"], one["seed"]) for one in own if one["stopped"] != "time"}
-    runs = {(search, seed): padded(best, most) for (search, seed, of), best in found.items() if of == most and (search, seed) in ended}
-    begun = not any(search == "evolve" for search, _, of in found if of == most) and (len(whole) > most or exhausted(lines, task))
+    short = {(search, seed): best for (search, seed, of), best in found.items() if of == most}
+    runs = {run: padded(best, most) for run, best in short.items() if run in ended or len(best) > least}
+    begun = not any(search == "evolve" for search, _ in short) and (len(whole) > least or exhausted(lines, task))
     return runs | ({("evolve", APART): padded(whole[: most + 1], most)} if begun and len(whole) > 1 else {}), whole
 
 
@@ -68,17 +69,23 @@ def padded(best: Sequence[float], count: int) -> list[float]:
     return [*best, *[best[-1]] * count][: count + 1]
 
 
-def shares(runs: Runs, best: float) -> dict[str, dict[int, float]]:
+def shares(runs: Runs, best: float, counts: Sequence[int] = EVALUATIONS) -> dict[str, dict[int, float]]:
     """Return search -> evaluations -> the mean over its runs of the log of its share of `best`."""
     found: dict[str, dict[int, float]] = {}
     for search in dict.fromkeys(search for search, _ in runs):
         own = [run for (name, _), run in runs.items() if name == search]
-        found[search] = {k: sum(math.log(run[k] / best) for run in own) / len(own) for k in EVALUATIONS}
+        found[search] = {k: sum(math.log(run[k] / best) for run in own) / len(own) for k in counts}
     return found
 
 
-def tables(lines: Sequence[Mapping[str, Any]], name: str = "probed", of: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
-    """Yield the rows of all tables, `of` some searches or all, and what was left out."""
+def tables(
+    lines: Sequence[Mapping[str, Any]], name: str = "probed", of: Sequence[str] = (), most: int = EVALUATIONS[-1], least: int = 0
+) -> Iterator[dict[str, Any]]:  # fmt: skip
+    """Yield the rows of all tables, `of` some searches or all, to `most` evaluations, and what was left out.
+
+    `least`: runs that the time cut after so many or more count as what they had; 0 for none.
+    """
+    counts = [k for k in EVALUATIONS if k <= most]
     eager = {line["task"]: line["eager us"] for line in lines if "eager us" in line}
     moved = {line["task"]: round(line["again us"] / eager[line["task"]] - 1, 3) for line in lines if line["row"] == "again"}
     left = {task: "moved" for task, by in moved.items() if abs(by) > MOVED}
@@ -88,22 +95,22 @@ def tables(lines: Sequence[Mapping[str, Any]], name: str = "probed", of: Sequenc
     found: dict[str, dict[str, dict[int, float]]] = {}
     reached: dict[str, int] = {}
     for task in (task for task in eager if task not in left):
-        runs, whole = runs_of(lines, task)
+        runs, whole = runs_of(lines, task, least or most)
         runs = {(search, seed): run for (search, seed), run in runs.items() if search in searches}
         if {search for search, _ in runs} != set(searches):
             left[task] = "not every search came to its end"
             continue
         best = max([*whole, *(one for run in runs.values() for one in run)])
-        found[task] = shares(runs, best)
+        found[task] = shares(runs, best, counts)
         row = {"table": f"{name}-tasks", "task": task, "best": f"{best:.2f}x"}
-        row |= {f"{search}, best of 16": f"{math.exp(found[task][search][16]):.2f}" for search in searches}
+        row |= {f"{search}, best of {most}": f"{math.exp(found[task][search][most]):.2f}" for search in searches}
         if len(whole) > 1:
-            found[task][LONGER] = dict.fromkeys(EVALUATIONS, math.log(whole[-1] / best))
+            found[task][LONGER] = dict.fromkeys(counts, math.log(whole[-1] / best))
             reached[task] = len(whole) - 1
             row |= {LONGER: f"{whole[-1] / best:.2f}", "evaluations of that": reached[task]}
         yield row | {"programs": programs(lines, task)}
     if found:
-        yield from _over_tasks(found, searches, name)
+        yield from _over_tasks(found, searches, name, counts)
         yield from longer(lines, list(reached), name)
     yield from verdicts(lines, list(found), name)
     yield {"row": f"{name} conditions", "tasks": len(found), "left out": left, "evaluations of evolve's longer run": sorted(reached.values())}
@@ -154,11 +161,13 @@ def _recipes(lines: Sequence[Mapping[str, Any]], task: str) -> Mapping[tuple[str
     return found
 
 
-def _over_tasks(found: Mapping[str, Mapping[str, Mapping[int, float]]], searches: Sequence[str], name: str) -> Iterator[dict[str, Any]]:
+def _over_tasks(
+    found: Mapping[str, Mapping[str, Mapping[int, float]]], searches: Sequence[str], name: str, counts: Sequence[int]
+) -> Iterator[dict[str, Any]]:  # fmt: skip
     long = [one for one in found.values() if LONGER in one]
     for search in searches:
-        yield {"table": f"{name}-shares", "search": search, **{f"best of {k}": cell([one[search][k] for one in found.values()]) for k in EVALUATIONS}}
-    for k in EVALUATIONS:
+        yield {"table": f"{name}-shares", "search": search, **{f"best of {k}": cell([one[search][k] for one in found.values()]) for k in counts}}
+    for k in counts:
         row: dict[str, Any] = {"table": f"{name}-gains", "evaluations": k}
         row |= {f"over {over}": cell([one[searches[0]][k] - one[over][k] for one in found.values()]) for over in searches[1:]}
         if long:
@@ -173,8 +182,10 @@ def main() -> None:
     parser.add_argument("rows", type=Path, nargs="+")
     parser.add_argument("--name", default="probed")
     parser.add_argument("--searches", default="", help="those that are told of, the first over the others; all where it is not given")
+    parser.add_argument("--most", type=int, default=EVALUATIONS[-1], choices=EVALUATIONS, help="evaluations; runs that came to fewer are left out")
+    parser.add_argument("--least", type=int, default=0, help="runs that the time cut after so many count as what they had (none)")
     options = parser.parse_args()
-    for row in tables(records.read(options.rows), options.name, [one for one in options.searches.split(",") if one]):
+    for row in tables(records.read(options.rows), options.name, [one for one in options.searches.split(",") if one], options.most, options.least):
         sys.stdout.write(json.dumps(row) + "\n")
 
 

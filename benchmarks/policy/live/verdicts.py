@@ -6,6 +6,7 @@ verdict needs no clock. The judge comes up in a thread, beside the reading of th
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -13,6 +14,12 @@ from threading import Thread
 from typing import Any
 
 from warpwright.timing.device_lock import DeviceLock
+
+MEMORY = "out of memory"
+"""In the reason of what is no verdict: others on the same GPU hold what the program needs. (Of 16 answers beside fourteen tasks two were such.)"""
+
+TRIES, AGAIN_SECONDS = 4, 3.0
+"""How often a program is verified that finds too little memory free, and how long after."""
 
 
 class NoScore(Exception):
@@ -45,8 +52,15 @@ class Verdicts:
     def refused(self, name: str, candidate: Any) -> str:
         """Return why a program is refused, or "". Raise NoScore where nothing can be said of any program of the task."""
         self._starting.join()
+        for tries in range(TRIES if name not in self.known else 0):
+            why = self._asked(candidate)
+            if MEMORY not in why:
+                self.known[name] = why
+                break
+            if tries + 1 < TRIES:
+                time.sleep(AGAIN_SECONDS)
         if name not in self.known:
-            self.known[name] = self._asked(candidate)
+            raise NoScore("no memory is free for the program, in several tries")
         return self.known[name]
 
     def _asked(self, candidate: Any) -> str:

@@ -15,10 +15,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import queue
 import time
 import traceback
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -110,13 +108,9 @@ def parsed(recipe: str) -> tuple[Action, ...]:
 
 def work(todo: Any, lines: Any, options: argparse.Namespace, end: float) -> None:
     """Follow the searches of tasks while probing goes on, then have what they found verified. After an error of the GPU's context none is begun."""
-    warnings.simplefilter("ignore")
-    import torch
-
-    torch.set_grad_enabled(False)
-    torch.set_num_threads(1)
+    graph_rows.alone_on_a_core()
     ended: list[Task] = []
-    for file in _files(todo, options.probed - A_TASK):
+    for file in spawned.taken(todo, options.probed - A_TASK):
         try:
             task = Task.opened(file, options)
             if task.follow_all(options, lines):
@@ -142,14 +136,6 @@ def work(todo: Any, lines: Any, options: argparse.Namespace, end: float) -> None
         task.ask_earlier(lines, end)
     for task in ended:
         task.close()
-
-
-def _files(todo: Any, until: float) -> Iterator[Path]:
-    while time.monotonic() < until:
-        try:
-            yield todo.get_nowait()
-        except queue.Empty:
-            return
 
 
 @dataclass

@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import queue
 import tempfile
 import time
 import warnings
@@ -73,6 +72,15 @@ def main() -> None:
         out.write(json.dumps({"not reached": sorted(left)}) + "\n")
 
 
+def alone_on_a_core() -> None:
+    """Have this process compute without gradients, in one thread, and in silence."""
+    warnings.simplefilter("ignore")
+    import torch
+
+    torch.set_grad_enabled(False)
+    torch.set_num_threads(1)
+
+
 def listed(options: argparse.Namespace) -> list[str]:
     """Return the task files, those of each folder spread evenly: what is cut off is a part of each."""
     sizes: random_tasks.Sizes = "small" if options.dry else "large"
@@ -84,16 +92,10 @@ def listed(options: argparse.Namespace) -> list[str]:
 
 def work(todo: Any, lines: Any, options: argparse.Namespace, end: float) -> None:
     """Do tasks until none is left. An error that ends the GPU's context ends this process: others take what is left."""
-    warnings.simplefilter("ignore")
     import torch
 
-    torch.set_grad_enabled(False)
-    torch.set_num_threads(1)
-    while time.monotonic() < end:
-        try:
-            file, tries = todo.get_nowait()
-        except queue.Empty:
-            return
+    alone_on_a_core()
+    for file, tries in spawned.taken(todo, end):
         line: dict[str, Any] = {"file": file}
         again = False
         try:

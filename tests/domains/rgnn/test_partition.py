@@ -90,14 +90,73 @@ if every:  # all edges end in the first process
 dist.destroy_process_group()
 """
 
+TRAINING = """
+import sys
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from warpwright.domains.rgnn.partition import Part, Parted, sum_gradients
+from warpwright.rgnn import RGATConv, RGCNConv
+
+rank, ranks, file = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+torch.set_num_threads(1)
+dist.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=ranks)
+torch.manual_seed(0)
+index, kind = torch.randint(60, (2, 300)), torch.randint(4, (300,))
+index[1] %= 40  # so that some nodes, all of them of the last process, have no edges
+layers = [RGCNConv(8, 16, 4).double(), RGATConv(16, 8, 4).double(), RGCNConv(16, 8, 4, aggr="max").double()]
+x, y = torch.randn(60, 8, dtype=torch.float64), torch.randn(60, 8, dtype=torch.float64)
+parameters = [p for layer in layers for p in layer.parameters()]
+first = [p.detach().clone() for p in parameters]
+
+def trained(modules, x, y, part=None):
+    with torch.no_grad():
+        for p, value in zip(parameters, first):
+            p.copy_(value)
+    optimiser, losses = torch.optim.SGD(parameters, lr=0.01, momentum=0.9), []
+    for _ in range(10):
+        optimiser.zero_grad()
+        hidden = F.relu(modules[0](x))
+        loss = (modules[1](hidden) + modules[2](hidden) - y).square().sum() / 60
+        loss.backward()
+        total = loss.detach().clone()
+        if part is not None:
+            for module in modules:
+                sum_gradients(module, part)
+            dist.all_reduce(total)
+        optimiser.step()
+        losses.append(total)
+    return torch.stack(losses)
+
+wanted = trained([lambda rows, layer=layer: layer(rows, index, kind) for layer in layers], x, y)
+assert wanted[-1] < 0.5 * wanted[0]
+part = Part(index, kind, [60])
+for overlap in (False, True):
+    own = part.own(0)
+    seen = trained([Parted(layer, part, overlap=overlap) for layer in layers], x[own], y[own], part)
+    torch.testing.assert_close(seen, wanted, rtol=1e-12, atol=0)
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not torch.distributed.is_gloo_available(), reason="needs gloo")
+def test_a_model_of_several_layers_trains_as_in_one_process(tmp_path: Path) -> None:
+    run(TRAINING, 3, tmp_path)
+
 
 @pytest.mark.skipif(not torch.distributed.is_gloo_available(), reason="needs gloo")
 @pytest.mark.parametrize(("ranks", "layers"), [(2, "some"), *(pytest.param(ranks, "all", marks=pytest.mark.slow) for ranks in (1, 2, 3))])
 def test_processes_compute_what_a_layer_of_the_whole_graph_does(tmp_path: Path, ranks: int, layers: str) -> None:
+    run(PROCESS, ranks, tmp_path, layers)
+
+
+def run(text: str, ranks: int, folder: Path, *arguments: str) -> None:
+    """Run a program in several processes, which have to end well."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "GLOO_SOCKET_IFNAME": "lo"}
-    command = [sys.executable, "-c", PROCESS]
+    command = [sys.executable, "-c", text]
     processes = [
-        subprocess.Popen([*command, str(rank), str(ranks), str(tmp_path / "store"), layers], env=environment, stderr=subprocess.PIPE, text=True)
+        subprocess.Popen([*command, str(rank), str(ranks), str(folder / "store"), *arguments], env=environment, stderr=subprocess.PIPE, text=True)
         for rank in range(ranks)
     ]
     try:

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from warpwright.domains.rgnn import tensors
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.sorting import counting
 from warpwright.errors import UsageError
@@ -277,20 +278,29 @@ class Versions:
         there = [(t, version) for ref, version in pairs.values() if (t := ref()) is not None]
         told = [(t, version) for t, version in there if not t.is_inference()]
         self.others = [t.detach() for t, _ in told]
-        """Other names of the tensors that have a version, which they share: to ask fb15k's 474 edge tensors by weak references takes 1.4 times as
-        long. Given back with the first tensor that goes."""
+        """Other names of the tensors that have a version, which they share; given back with the first tensor that goes."""
         self.versions = [version for _, version in told]
+        self.at_once: tensors.Versions | None = None
+        """The same, to be asked in one call."""
         self.gone = [True] * (len(there) < len(pairs))
         dropped = functools.partial(_dropped, self.gone, self.others)  # no method: with it this would wait for the garbage collector
         self.refs = [weakref.ref(t, dropped) for t, _ in there]
 
-    def tensors(self) -> list[torch.Tensor]:
+    def there(self) -> list[torch.Tensor]:
         """Return those that are there."""
         return [t for ref in self.refs if (t := ref()) is not None]
 
     def same(self) -> bool:
         """Are all there, and as they were?"""
-        return not self.gone and [t._version for t in self.others] == self.versions
+        if self.gone:
+            return False
+        if self.at_once is not None:
+            return self.at_once.same()
+        if [t._version for t in self.others] != self.versions:
+            return False
+        library = tensors.library(self.others[0]) if self.others else None
+        self.at_once = None if library is None else tensors.Versions(library, self.others)
+        return True
 
 
 def _dropped(gone: list[bool], others: list[torch.Tensor], _: Any) -> None:
