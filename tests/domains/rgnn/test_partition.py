@@ -19,6 +19,7 @@ import torch
 import torch.distributed as dist
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.partition import Part, Parted, sum_gradients
+from warpwright.errors import UsageError
 from warpwright.rgnn import HGTConv, RGATConv, RGCNConv
 
 rank, ranks, file, every = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4] == "all"
@@ -80,6 +81,22 @@ edge_type = torch.arange(4).repeat_interleave(40)
 def by_type(layer, x):
     done = layer(dict(zip(names, x.split(counts))), by_kind)
     return torch.cat([done[t] if t in done else x.new_zeros(n, 8) for t, n in zip(names, counts)])
+
+def refused(function, what):
+    try:
+        function()
+    except UsageError as problem:
+        assert what in str(problem), problem
+    else:
+        raise AssertionError(f"nothing was refused: {what}")
+
+many, kind = graph(50, 20, 3)
+refused(lambda: Part(many + 31, kind, [50]), "nodes 0 to 49")
+refused(lambda: Part(many - 50, kind, [50]), "nodes 0 to 49")
+short = Part(many.int(), kind.int(), [50])
+refused(lambda: Parted(RGCNConv(8, 8, 3), short)(torch.zeros(50 + ranks, 8)), f"rows of the {short.nodes} nodes")
+for a, b in zip((short.whole.edge_index, short.whole.edge_type), (Part(many, kind, [50]).whole.edge_index, Part(many, kind, [50]).whole.edge_type)):
+    assert torch.equal(a, b)
 
 for heads in (1, 2):
     same(HGTConv(8, 8, (names, kinds), heads=heads).double(), counts, index, edge_type, by_type)

@@ -124,6 +124,13 @@ class Index:
         kept: Kept = self.kept[key]
         return kept
 
+    def count_pairs_as(self, counts: torch.Tensor) -> None:
+        """Let each (destination, relation) pair have so many edges: those of a larger graph, of whose edges this one has some."""
+        for key in [key for key in self.kept if isinstance(key, tuple) and key[0] == "inverse" and Domain.PAIR_DST in key]:
+            del self.kept[key]
+        for dtype in (torch.float32, torch.float64):
+            self.kept["count", Domain.PAIR_DST, dtype] = counts.to(dtype)
+
     def start(self, domain: Domain) -> torch.Tensor:
         """Return where the edges of each row of `domain` begin in its order, int32 [rows + 1]."""
         if domain not in self.starts:
