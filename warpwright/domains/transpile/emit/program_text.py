@@ -127,7 +127,7 @@ _OPTIONAL = {
 _BEGINNINGS = re.compile(r"ww::|cu|CU|__|nv|tex|surf|wmma|main|thrust|namespace|cooperative_groups")
 """What each of these patterns begins with, or has on the same line."""
 
-_CONTINUED = re.compile(r"\n\s*(?=\(|::|<|(namespace|cub|cuda|thrust)\b)")
+_CONTINUED = re.compile(r"(?<=::)[ \t]*\n\s*|\n\s*(?=\(|::|<|(namespace|cub|cuda|thrust)\b)")
 
 
 def parts_of(body: str) -> list[str]:
