@@ -48,6 +48,7 @@ VIEWS: Mapping[str, Callable[[Sequence[Row]], str]] = {
     "kernelbench-levels-229": partial(levels.view, of="draw-229"),
     "kernelbench-levels-307": partial(levels.view, of="draw-307"),
     "kernelbench-levels-307-again": partial(levels.view, of="draw-307-again"),
+    "kernelbench-levels-523": partial(levels.view, of="draw-523"),
     "kernelbench-levels-307-3": partial(levels.view, of="draw-307-3"),
     "kernelbench-drawn": partial(kernelbench, of="drawn"),
     "first-kernelbench": partial(first_table.view, of="kernelbench"),

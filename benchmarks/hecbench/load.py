@@ -99,7 +99,9 @@ def commands(text: str) -> list[list[str]]:
 
 def compiled(words: list[str], folder: Path) -> list[Unit]:
     """Return the sources of one compiler call, with its -I and -D."""
-    folders, defines, sources = [], [], []
+    folders: list[str] = []
+    defines: list[str] = []
+    sources: list[Path] = []
     at = 1
     while at < len(words):
         word = words[at]

@@ -24,13 +24,15 @@ import torch
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from benchmarks.kernels.beside import compile_all, error, gain, module, timed
+from benchmarks.kernels.beside import compile_all, error, module, said, timed
 from benchmarks.kernels.row_file import run
 from warpwright.domains.graph import kernels
 from warpwright.domains.graph.techniques.attention import block_shape
 
 Way = tuple[int, int, int, int, bool]
 """Rows and keys of a block, warps, stages, and whether k and v are cut into halves by a kernel before."""
+_COMPILED = ("minGPT", "1024 x 64", "ViT", "windows", "ReLU", "512 x 64")
+"""Parts of the names of the cases that torch.compile is beside: it takes ten seconds each."""
 _LONG = 6e9
 """Bytes of scores beyond which the calls are not written out."""
 
@@ -255,11 +257,15 @@ def main() -> None:
     run([({"case": name}, one) for name, one in zip(names, todo, strict=True)], options.out, left)
 
 
+def _is_compiled(name: str, options: argparse.Namespace) -> bool:
+    return not options.no_compile and any(part in name for part in _COMPILED)
+
+
 def _compile(names: list[str], options: argparse.Namespace, template: Any) -> None:
     """Call each of this part's programs once; what fails says so when it is timed."""
     part, parts = map(int, options.compile_part.split("/"))
     todo = [(name, way, False) for name in names for way in ways(CASES[name], options.ways)]
-    todo += [] if options.no_compile else [(name, None, True) for name in names]
+    todo = [*[(name, None, True) for name in names if _is_compiled(name, options)], *todo]
     for name, way, baseline in todo[part::parts]:
         with suppress(Exception):
             called = Called(CASES[name], "cuda", template)
@@ -279,9 +285,9 @@ def _rows(name: str, options: argparse.Namespace, template: Any) -> Iterator[dic
         timed(row, "ours" if way is None else " ".join(map(str, map(int, way))), call, exact, options.dry)
     if not options.dry:
         for kind, other in called.baselines().items():
-            if not (options.no_compile and kind == "compile"):
+            if kind != "compile" or _is_compiled(name, options):
                 timed(row, kind, other, exact, options.dry)
-    yield row | gain(row, case.flops, eager)
+    yield from said(row, case.flops, eager)
 
 
 if __name__ == "__main__":

@@ -59,12 +59,25 @@ def timed(row: Row, name: str, call: Callable[[], torch.Tensor], exact: torch.Te
         row["failed"][name] = f"{type(failure).__name__}: {failure}"[:150]
 
 
-def gain(row: Row, flops: float, own_error: float) -> Row:
-    """Return what follows from a row: our fastest program, and the fastest other one whose error is at most 2.5 of `own_error`."""
-    own = {name: ms for name, ms in row["ms"].items() if name[0].isdigit() or name == "ours"}
-    others = {name: ms for name, ms in row["ms"].items() if name not in own and row["error"][name] <= 2.5 * own_error}
-    if not own or not others:
-        return {}
-    best, beside = min(own, key=own.__getitem__), min(others, key=others.__getitem__)
-    found = {"best": best, "TFLOP/s": round(flops / own[best] / 1e9, 1), "times the error of eager": round(row["error"][best] / own_error, 2)}
-    return found | {"beside": beside, "gain": round(others[beside] / own[best], 3)}
+def said(row: Row, flops: float, own_error: float, more: Row | None = None) -> list[Row]:
+    """Return what follows from a row as two: our fastest program beside the others, and all shapes of a block with what failed.
+
+    "gain" is over the fastest other program whose error is at most 2.5 of `own_error`.
+    """
+    ms, errors = row["ms"], row["error"]
+    ours = [name for name in errors | row["failed"] if name[0].isdigit() or name == "ours"]
+    own = [name for name in ours if name in ms]
+    others = [name for name in ms if name not in own]
+    about = {key: row[key] for key in ("case", "device", "torch")}
+    found: Row = {"table": row["table"], **about, "tflop": round(row["tflop"], 5), "error of eager": f"{own_error:.1e}"}
+    if own:
+        best = min(own, key=ms.__getitem__)
+        found |= {"shape": best, "ms": ms[best], "TFLOP/s": round(flops / ms[best] / 1e9, 1), "times its error": round(errors[best] / own_error, 2)}
+        near = [name for name in others if errors[name] <= 2.5 * own_error]
+        if near:
+            beside = min(near, key=ms.__getitem__)
+            found |= {"beside": beside, "gain": round(ms[beside] / ms[best], 3)}
+    found |= {f"{name} ms": ms[name] for name in others}
+    shapes = {name: ms.get(name, "") for name in ours} | row["failed"]
+    times = {name: round(errors[name] / own_error, 2) for name in errors}
+    return [found | (more or {}), {"table": f"{row['table']}-shapes", "case": row["case"], "ms": shapes, "times eager's error": times}]

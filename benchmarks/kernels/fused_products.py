@@ -20,7 +20,7 @@ from typing import Any, cast
 import torch
 from torch.nn import functional as F
 
-from benchmarks.kernels.beside import compile_all, error, gain, module, timed
+from benchmarks.kernels.beside import compile_all, error, module, said, timed
 from benchmarks.kernels.row_file import run
 from warpwright.domains.graph import kernels
 from warpwright.domains.graph.techniques.fused_product import block_shape
@@ -175,6 +175,7 @@ def _rows(name: str, options: argparse.Namespace, template: Any) -> Iterator[dic
     eager = error(called.chain(called.x[part], called.w, called.b, called.r[part]), exact)
     row: dict[str, Any] = {"table": "products", "case": name, "device": "cpu" if options.dry else torch.cuda.get_device_name()}
     row |= {"torch": torch.__version__, "tflop": case.flops / 1e12, "error of eager": eager, "ms": {}, "error": {}, "failed": {}}
+    more: dict[str, Any] = {}
     for way in ways(case, options.ways):
         shape = (64, 64, 32, 8, 4, 2) if options.dry else way
         timed(row, "ours" if way is None else " ".join(map(str, way)), partial(called.ours, shape), exact, options.dry, part)
@@ -182,14 +183,13 @@ def _rows(name: str, options: argparse.Namespace, template: Any) -> Iterator[dic
         for kind, other in called.baselines().items():
             if not (options.no_compile and kind == "compile"):
                 timed(row, kind, other, exact, options.dry, part)
-        row["failed"]["product alone"] = ""
-        timed(row, "product alone", lambda: called.x @ called.w.T, (called.x[part] @ called.w.T).double(), options.dry, part)
-        row["product alone"] = row["ms"].pop("product alone")
-        row["error"].pop("product alone"), row["failed"].pop("product alone")
-    found = gain(row, case.flops, eager)
-    if found:
-        found["of the product alone"] = round(row["product alone"] / row["ms"][found["best"]], 3)
-    yield row | found
+        alone: dict[str, Any] = {"ms": dict[str, float](), "error": dict[str, float](), "failed": dict[str, str]()}
+        timed(alone, "product", lambda: called.x @ called.w.T, (called.x[part] @ called.w.T).double(), options.dry, part)
+        more = {"product alone ms": alone["ms"].get("product", alone["failed"].get("product", ""))}
+    first, shapes = said(row, case.flops, eager, more)
+    if "ms" in first and isinstance(more.get("product alone ms"), float):
+        first["of the product alone"] = round(more["product alone ms"] / first["ms"], 3)
+    yield from (first, shapes)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ import argparse
 import itertools
 import json
 import multiprocessing
+import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -30,7 +31,7 @@ from benchmarks.rgnn import pairs
 from benchmarks.rgnn.forward_training import Clock, bandwidth, error, gradients, layer_of, measure, runs
 from benchmarks.rgnn.steps import seen, step_of
 from benchmarks.rgnn.together import COPY, LARGE, patiently
-from warpwright.domains.rgnn import synth
+from warpwright.domains.rgnn import synth, tensors
 from warpwright.domains.rgnn.emit.triton.tuning import Tuning
 from warpwright.domains.rgnn.nn.steps import AFTER
 from warpwright.domains.rgnn.plan import Options
@@ -140,6 +141,7 @@ def worker(name: str, model: str, args: argparse.Namespace, alone: Any, pipe: An
     try:
         labels, pyg = args.programs.split(",") if args.programs else (), f"{name}/{model}" in args.pyg.split(",")
         cell = patiently(lambda: Cell(name, model, device, args.dry, alone, labels, pyg), clock)  # type: ignore[arg-type,return-value]
+        tensors.awaited(torch.empty(0, device=device), 20.0)
         pipe.send(list(cell.programs))  # type: ignore[attr-defined]
     except Exception as problem:
         traceback.print_exc()
@@ -170,6 +172,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--dry", action="store_true", help="tiny graphs on the CPU")
     args = parser.parse_args(argv)
     args.out.mkdir(parents=True, exist_ok=True)
+    if not args.dry:  # the processes find it built when their programs are
+        threading.Thread(target=tensors._build, daemon=True).start()
     context = multiprocessing.get_context("spawn")
     alone, jobs = context.Lock(), []
     with (args.out / "rows.jsonl").open("w") as file:

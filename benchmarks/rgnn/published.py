@@ -150,9 +150,10 @@ def explainer(random: torch.Generator, change: Callable[[Any], Any]) -> tuple[Tr
 SCRIPTS = {f.__name__: f for f in (link_prediction, recommender, explainer)}
 
 
-def one(name: str, accelerated: bool, steps: int, out: Path) -> None:
+def one(name: str, accelerated: bool, steps: int, out: Path, double: bool) -> None:
     """Train one script's model and keep what it gave."""
     torch.set_num_threads(1)
+    torch.set_default_dtype(torch.float64 if double else torch.float32)
     torch.manual_seed(0)
     change = warpwright.rgnn.accelerate if accelerated else (lambda model: model)
     with warnings.catch_warnings(record=True) as said:
@@ -178,7 +179,8 @@ def row_of(name: str, args: argparse.Namespace) -> dict[str, Any]:
     for accelerated in (False, True):
         file = args.out / f"{name}-{accelerated}.pt"
         command = [sys.executable, "-m", "benchmarks.rgnn.published", "--scripts", str(args.scripts), "--out", str(file), "--one", name]
-        done = subprocess.run([*command, "--steps", str(args.steps), *["--accelerated"] * accelerated], capture_output=True, text=True, check=False)
+        command += ["--steps", str(args.steps), *["--accelerated"] * accelerated, *["--double"] * args.double]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             return {"note": f"{'accelerated' if accelerated else 'as it is'}: {done.stderr.strip().splitlines()[-1][:300]}"}
         found.append(torch.load(file))
@@ -200,12 +202,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--only", default=",".join(SCRIPTS))
     parser.add_argument("--steps", type=int, default=6, help="epochs, or steps of scripts that have one a call")
+    parser.add_argument("--double", action="store_true", help="in float64, where what differs is no rounding of float32")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     parser.add_argument("--accelerated", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
     sys.path.insert(0, str(args.scripts))
     if args.one:
-        one(args.one, args.accelerated, args.steps, args.out)
+        one(args.one, args.accelerated, args.steps, args.out, args.double)
         return
     args.out.mkdir(parents=True, exist_ok=True)
     with (args.out / "rows.jsonl").open("w") as file:

@@ -6,7 +6,7 @@
 
 First `check`: sums and exchanges over NCCL give what they should, and how fast they are. Then RGCN, RGAT and HGT on graphs with the statistics of AM,
 MAG and wikikg2, each on one card and shared out by warpwright.domains.rgnn.partition (strong scaling), by two programs: `rows first` waits for the
-others' rows and runs the layer once, `two runs` computes the nodes that need none of them meanwhile. `beyond`: RGCN and RGAT on graphs that no card
+others' rows and runs the layer once, `two runs` computes meanwhile what needs none of them. `beyond`: RGCN and RGAT on graphs that no card
 holds, with as many edges as the cards do by the peak of a first try with a part of it; then the same graph on one card. Of their edges nine tenths
 begin in the process that they end in, as after a partitioner, and each process draws its own. `wikikg2:hgt:256` is a layer of that width.
 
@@ -32,6 +32,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
@@ -169,9 +170,15 @@ def ended(running: Sequence[subprocess.Popen[bytes]], store: Path, options: argp
 
 def run(options: argparse.Namespace, end: float) -> bool:
     """Run all cells until `end`, beginning anew after one that fails; return whether none did."""
+    with tempfile.TemporaryDirectory() as folder:  # of what processes tell one another, none of which is a result
+        return run_in(Path(folder), options, end)
+
+
+def run_in(folder: Path, options: argparse.Namespace, end: float) -> bool:
+    """Run all cells likewise, with a folder for what processes tell one another."""
     cells, peers, right, tries = options.cells.split(","), True, True, 0
     while cells and time.time() < end:
-        begun, store = time.time(), options.out / f".store-{tries}-{os.getpid()}"
+        begun, store = time.time(), folder / f"store-{tries}"
         tries += 1
         why = ended(processes(options, store, cells, peers), store, options, end)
         if not why:

@@ -366,8 +366,7 @@ class Drawing:
         """Return the edges into a process' nodes, and their types."""
         random, count = torch.Generator(device=self.device).manual_seed(rank), self.into_each
         edges = torch.empty(2, count, dtype=torch.int64, device=self.device)
-        torch.randint(self.own, (count,), generator=random, out=edges[1])
-        torch.randint(self.own, (count,), generator=random, out=edges[0])
+        edges.random_(0, self.own, generator=random)
         edges += rank * self.own
         far = torch.rand(count, device=self.device, generator=random) >= BEYOND_LOCAL
         edges[0] = torch.where(far, torch.randint(self.nodes, (count,), device=self.device, generator=random), edges[0])

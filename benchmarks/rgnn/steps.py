@@ -23,7 +23,7 @@ from typing import Any
 import torch
 
 from benchmarks.rgnn.forward_training import Clock, error, layer_of
-from warpwright.domains.rgnn import synth
+from warpwright.domains.rgnn import synth, tensors
 from warpwright.domains.rgnn.emit.triton.tuning import DEFAULT, Tuning
 from warpwright.domains.rgnn.nn.steps import AFTER
 from warpwright.domains.rgnn.plan import Options
@@ -131,6 +131,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     args.out.mkdir(parents=True, exist_ok=True)
     tuning = Tuning(many=args.many, doubles=not args.float32)
     clock = Clock(device, 0.01 if args.dry else 0.1)
+    tensors.awaited(torch.empty(0, device=device), 30.0)
+    started = time.time()
     with (args.out / "rows.jsonl").open("w") as file:
         for model in args.models.split(","):
             for name in args.graphs.split(","):

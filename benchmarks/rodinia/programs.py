@@ -68,6 +68,7 @@ def myocyte(mode: int) -> Program:
     words = parameters.split()
     reordered = "\n".join([words[15], *words[:15]])  # the twin has the cycle's length first, and the last two as constants
     # isinf(-INFINITY) is -1 in C, true in C++ and CUDA, and slopes that are infinite are replaced
+    own: tuple[tuple[str, str, str], ...]
     own = ("main.c", "myocyte/params.txt", "myocyte/other.txt"), ("master.c", "isinf(finavalu[i]) == 1", "isinf(finavalu[i])")
     own = own if mode == 0 else (*own, ("solver.c", "x[k] = k-1;", "x[k] = k;"))  # the time as the kernel for many cells has it
     model = "kernel_cam.cu" if mode == 0 else "kernel_cam_2.cu"

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ import numpy as np
 from warpwright.domains import transpile
 
 HERE = Path(__file__).parent
-TYPES = {"float": np.float32, "int": np.int32, "double": np.float64}
+TYPES: Mapping[str, type[np.generic]] = {"float": np.float32, "int": np.int32, "double": np.float64}
 SHOWS = {
     "missing barrier": "race", "missing second barrier": "race", "missing syncwarp": "race", "missing atomic": "race", "missing block offset": "race",
     "missing guard": "out-of-bounds", "off by one": "out-of-bounds", "negative index": "out-of-bounds", "uninitialised": "uninitialised",
@@ -85,7 +85,8 @@ def _planted(base: str, name: str, number: int) -> list[Kernel]:
 
 def examine(chosen: Sequence[Kernel]) -> list[dict[str, Any]]:
     """Return a row for each kernel: what was planted, what was found and where."""
-    first, texts = {}, []
+    first: dict[str, int] = {}
+    texts: list[str] = []
     for kernel in chosen:
         first[kernel.name] = 1 + sum(text.count("\n") for text in texts)
         texts.append(kernel.text)

@@ -276,7 +276,7 @@ def main() -> None:
     given = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     given.add_argument("--device", default="cpu")
     given.add_argument("--out", required=True)
-    given.add_argument("--parts", default="cold,warm,rate", help="of cold, warm, rate (%(default)s)")
+    given.add_argument("--parts", default="cold,warm,rate", help="of cold (cold-once: without a second time), warm, rate (%(default)s)")
     given.add_argument("--kinds", default="wrong,right", help="programs that are asked for (%(default)s)")
     given.add_argument("--runs", type=int, default=4, help="warm answers of each kind")
     given.add_argument("--seconds", type=float, default=5.0, help="of timing, at most, for a warm answer")
@@ -297,8 +297,8 @@ def main() -> None:
         options = {"baselines": chosen.baselines or "all", "compile threads": chosen.compile_threads or "1", "sizes": str(bench.sizes)}
         options |= {"seconds": str(chosen.seconds), "interval": str(chosen.interval)}
         bench.write({"part": "conditions", "when": datetime.now(UTC).isoformat(timespec="seconds"), "load": os.getloadavg()[0], **options, **facts})
-        if "cold" in parts:
-            for state in ("cold", "cold, caches"):
+        if {"cold", "cold-once"} & set(parts):
+            for state in ("cold", "cold, caches") if "cold" in parts else ("cold",):
                 for kind in chosen.kinds.split(","):
                     bench.noted(state, kind, lambda kind=kind: bench.audit(kind))  # type: ignore[misc]
         if {"warm", "rate"} & set(parts):

@@ -154,15 +154,15 @@ def attempt(file: Path, functionals: Path, scale: float, amended: bool = False) 
             if mine.shape != original.shape:
                 raise ValueError(f"sizes {tuple(mine.shape)}, original {tuple(original.shape)}")
             size = float(truth.abs().max())
-            error, usual = (float((x.double() - truth).abs().max()) for x in (mine, original))
+            off, usual = (float((x.double() - truth).abs().max()) for x in (mine, original))
             if usual > 1e-2 * size:  # the program is chaotic, so that float64 says nothing: it is compared with the original in float32
-                error, usual = float((mine - original).abs().max()), 0.0
-            errors.append((error, usual, size))
+                off, usual = float((mine - original).abs().max()), 0.0
+            errors.append((off, usual, size))
             close.append(torch.allclose(original, mine, atol=1e-2, rtol=1e-2))
     except (WarpwrightError, RuntimeError, TypeError, ValueError) as error:
         cause = f"{type(error).__name__}: {str(error).splitlines()[0][:300]}"
         return {"status": "failed", "cause": cause, "tiers": tiers, "seconds": time.time() - began}
-    right = all(error <= 10 * usual + 1e-5 * size for error, usual, size in errors)
+    right = all(off <= 10 * usual + 1e-5 * size for off, usual, size in errors)
     cause = "" if right else f"error {errors[0][0]:.3g}, original {errors[0][1]:.3g}, scale {errors[0][2]:.3g}"
     status = "right" if right else "close" if all(close) else "wrong"
     return {"status": status, "cause": cause, "errors": errors, "tiers": tiers, "scale": scale, "seconds": time.time() - began}

@@ -97,8 +97,8 @@ def table(rows: list[Row], jobs: int) -> str:
     for row in rows:
         result = row.result
         rejected = ", ".join(f"{name} {count}" for name, count in sorted(result.rejected.items())) or "0"
-        cells = (row.what, result.pairs, result.drafts, rejected, f"{result.seconds:.0f}", f"{result.per_minute:.0f}", f"{row.cpu:.2f}", row.texts)
-        cells = (*map(str, cells), f"{row.gain:.2f}x", f"{row.load:.1f}")
+        counts = (row.what, result.pairs, result.drafts, rejected, f"{result.seconds:.0f}", f"{result.per_minute:.0f}", f"{row.cpu:.2f}", row.texts)
+        cells = (*map(str, counts), f"{row.gain:.2f}x", f"{row.load:.1f}")
         lines.append(f"| {' | '.join(cells)} |")
     faults = [reason for row in rows for reason in row.result.reasons]
     return "\n".join(

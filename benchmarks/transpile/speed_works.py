@@ -236,7 +236,8 @@ def spmv(rng: np.random.Generator) -> Work:
     value, x, y = _normal(rng, column.size), _normal(rng, rows), _zeros(rows)
     want = np.bincount(np.repeat(np.arange(rows), counts), value.astype(float) * x[column], rows)
     with warnings.catch_warnings(action="ignore"):  # that sparse tensors are in beta
-        tmatrix, tx = torch.sparse_csr_tensor(*(torch.from_numpy(a) for a in (start, column, value)), (rows, rows)), torch.from_numpy(x)
+        tstart, tcolumn, tvalue, tx = map(torch.from_numpy, (start, column, value, x))
+        tmatrix = torch.sparse_csr_tensor(tstart, tcolumn, tvalue, (rows, rows))
     arguments = (start, column, value, x, y, rows)
     return Work("spmv", "16 Ki, 32 a row", (rows // 8,), arguments, arguments, y, want, lambda: tmatrix @ tx)
 

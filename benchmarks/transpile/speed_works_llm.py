@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -43,7 +44,7 @@ def _flat(*arrays: np.ndarray) -> np.ndarray:
 def _embeddings(rng: np.random.Generator) -> Iterator[Work]:
     tokens, words, places, out = rng.integers(0, V, B * T).astype(np.int32), normal(rng, V, C), normal(rng, T, C), zeros(B * T, C)
     want = words[tokens].astype(float) + np.tile(places, (B, 1))
-    arguments = (tokens, words, places, out, B, T, C)
+    arguments: tuple[Any, ...] = (tokens, words, places, out, B, T, C)
     yield Work("embed", f"{B}x{T}x{C}", (B * T * C // 256,), arguments, arguments, out, want, None)
     dout = normal(rng, B * T, C)
     both, (dwords, dplaces) = _parts((V, C), (T, C))
@@ -63,7 +64,7 @@ def _norms(rng: np.random.Generator) -> Iterator[Work]:
     want = _flat((d - mean[:, None]) * scale[:, None] * weight + bias, mean, scale)
     tx, tweight, tbias = (torch.from_numpy(a) for a in (x, weight, bias))
     call = lambda: functional.layer_norm(tx, (C,), tweight, tbias)  # noqa: E731
-    arguments = (out, means, scales, x, weight, bias, rows, C)
+    arguments: tuple[Any, ...] = (out, means, scales, x, weight, bias, rows, C)
     yield Work("norm_naive", f"{rows}x{C}", (rows // 256,), arguments, arguments, whole, want, call, twin="norm")
     yield Work("norm_groups", f"{rows}x{C}", (rows // 8,), arguments, arguments, whole, want, call, twin="norm")
     dout = normal(rng, rows, C)
@@ -81,7 +82,7 @@ def _softmaxes(rng: np.random.Generator) -> Iterator[Work]:
     x, y = normal(rng, rows, cols), zeros(rows, cols)
     e = np.exp(x.astype(float) - x.max(1, keepdims=True))
     tx = torch.from_numpy(x)
-    arguments = (y, x, rows, cols)
+    arguments: tuple[Any, ...] = (y, x, rows, cols)
     want = e / e.sum(1, keepdims=True)
     yield Work("softmax_naive", "1024x1024", (rows // 32,), arguments, arguments, y, want, lambda: tx.softmax(1), (32, 1, 1))
     n, t = B * NH, T
@@ -96,7 +97,7 @@ def _heads(rng: np.random.Generator) -> Iterator[Work]:
     size = C // NH
     weights, qkv, out = np.tril(rng.random((B, NH, T, T))).astype(np.float32) / T, normal(rng, B, T, 3, NH, size), zeros(B, T, C)
     want = np.einsum("bhtu,buhd->bthd", weights.astype(float), qkv[:, :, 2].astype(float)).reshape(B, T, C)
-    arguments = (out, weights, qkv, B, T, C, NH)
+    arguments: tuple[Any, ...] = (out, weights, qkv, B, T, C, NH)
     yield Work("attend_values", f"{B}x{T}x{C}", (B * T * NH // 256,), arguments, arguments, out, want, None)
     whole, (q, k, v) = _parts(*[(B, NH, T, size)] * 3)
     want = _flat(*(qkv[:, :, i].transpose(0, 2, 1, 3).astype(float) for i in range(3)))
@@ -132,7 +133,7 @@ def _elementwise(rng: np.random.Generator) -> Iterator[Work]:
 def _classes(rng: np.random.Generator) -> Iterator[Work]:
     rows = B * T
     probs, targets, losses = rng.random((rows, V)).astype(np.float32) + 0.01, rng.integers(0, V, rows).astype(np.int32), zeros(rows)
-    arguments = (losses, probs, targets, B, T, V)
+    arguments: tuple[Any, ...] = (losses, probs, targets, B, T, V)
     want = -np.log(probs[np.arange(rows), targets].astype(float))
     yield Work("losses_of", f"{rows}x{V}", (rows // 128,), arguments, arguments, losses, want, None, (128, 1, 1))
     dlosses, dlogits = normal(rng, rows), zeros(rows, V)
@@ -145,7 +146,7 @@ def _products(rng: np.random.Generator) -> Iterator[Work]:
     rows, outputs = 512, 512
     x, weight, bias, out = normal(rng, rows, C), normal(rng, outputs, C), normal(rng, outputs), zeros(rows, outputs)
     tx, tweight, tbias = (torch.from_numpy(a) for a in (x, weight, bias))
-    arguments = (out, x, weight, bias, rows, C, outputs)
+    arguments: tuple[Any, ...] = (out, x, weight, bias, rows, C, outputs)
     call = lambda: functional.linear(tx, tweight, tbias)  # noqa: E731
     yield Work("linear_forward", f"{rows}x{C}x{outputs}", (rows // 16, outputs // 16), arguments, arguments, out, x.astype(float) @ weight.T + bias, call, (16, 16, 1))  # noqa: E501
     rows = B * T
@@ -163,7 +164,7 @@ def _scans(rng: np.random.Generator) -> Iterator[Work]:
     for kernel in ("scan_steps", "scan_warps"):
         yield Work(kernel, "4096x256", (n // 256,), (x, y, n), (x, y, n), y, want, lambda: rows.cumsum(1), twin="scan_blocks")
     d = x.astype(float)
-    arguments = (total, x, n)
+    arguments: tuple[Any, ...] = (total, x, n)
     yield Work("squares_sum", "1 Mi", (128,), arguments, (total, x, ctypes.c_long(n)), total, (d * d).sum(keepdims=True), lambda: flat.dot(flat),
                adds=True)  # fmt: skip
     yield Work("reduce_groups", "1 Mi", (128,), (x, total, n), (x, total, n), total, d.sum(keepdims=True), lambda: flat.sum(), adds=True)
@@ -173,7 +174,7 @@ def _others(rng: np.random.Generator) -> Iterator[Work]:
     w = 1024
     x, y = normal(rng, w, w), zeros(w, w)
     tx = torch.from_numpy(x)
-    arguments = (x, y, w, w)
+    arguments: tuple[Any, ...] = (x, y, w, w)
     yield Work("transpose_naive", "1024x1024", (w // 32, w // 8), arguments, arguments, y, x.T.astype(float), lambda: tx.t().contiguous(), (32, 8, 1))
     n, j, k = 1 << 20, 64, 1024
     begun, s = normal(rng, n), zeros(n)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +43,7 @@ def _images(rng: np.random.Generator) -> Iterator[Work]:
     d = image.astype(float)
     rows = d[:, low] * (1 - share)[:, None] + d[:, high] * share[:, None]
     want = rows[:, :, low] * (1 - share) + rows[:, :, high] * share
-    arguments = (h, h, o, o, h / o, h / o)
+    arguments: tuple[Any, ...] = (h, h, o, o, h / o, h / o)
     yield Work("resize", "16x96x96, 2x", (c * o * o // 256,), (image, out, c * o * o, *arguments), (image, out, c, *arguments), out, want, None)
 
 
@@ -55,7 +56,7 @@ def _rows(rng: np.random.Generator) -> Iterator[Work]:
         want[:, c] = state
     yield Work("ema", "2048x256", (rows // 128,), (x, y, rows, cols, decay), (x, y, rows, cols, decay), y, want, None, (128, 1, 1))
     sums = zeros(rows, cols)
-    arguments = (x, sums, rows, cols)
+    arguments: tuple[Any, ...] = (x, sums, rows, cols)
     yield Work("cumsum_rows", "2048x256", (rows // 128,), arguments, arguments, sums, x.astype(float).cumsum(1), None, (128, 1, 1))
     best = np.zeros(rows, np.int32)
     arguments = (x, best, rows, cols)
@@ -78,7 +79,7 @@ def _others(rng: np.random.Generator) -> Iterator[Work]:
     column, value = rng.integers(0, rows, rows * each).astype(np.int32), normal(rng, rows * each)
     b, out = normal(rng, rows, width), zeros(rows, width)
     want = (value.astype(float)[:, None] * b[column]).reshape(rows, each, width).sum(1)
-    arguments = (start, column, value, b, out, rows, width)
+    arguments: tuple[Any, ...] = (start, column, value, b, out, rows, width)
     yield Work("spmm", "4096, 16 a row, 128", (rows // 8, width // 32), arguments, arguments, out, want, None, (32, 8, 1))
     rows, cols = 1024, 768
     d, x, means, scales = normal(rng, rows, cols), normal(rng, rows, cols), normal(rng, rows), normal(rng, rows)
@@ -93,7 +94,7 @@ def _unopened(rng: np.random.Generator) -> Iterator[Work]:
     x, k, bias, out = normal(rng, n, c, h, h), normal(rng, c, 3, 3), normal(rng, c), zeros(n, c, h, h)
     p = np.pad(x.astype(float), ((0, 0), (0, 0), (1, 1), (1, 1)))
     want = bias[:, None, None] + sum(p[:, :, i : i + h, j : j + h] * k[:, i, j, None, None] for i in range(3) for j in range(3))
-    arguments = (x, k, bias, out)
+    arguments: tuple[Any, ...] = (x, k, bias, out)
     yield Work("depthwise", "2x32x64x64", (x.size // 256,), (*arguments, x.size, c, h, h), (*arguments, n, c, h, h), out, want, None)
     n = 1024
     low = rng.random((n, 2)).astype(np.float32)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 import torch
@@ -63,7 +64,7 @@ def _trees(rng: np.random.Generator) -> Iterator[Work]:
         part = np.ascontiguousarray(x.reshape(-1)[: blocks * size])
         out, rows = zeros(blocks), torch.from_numpy(part.reshape(blocks, size))
         want = part.reshape(blocks, size).astype(float).sum(1)
-        yield Work(kernel, f"4096x{size}", (blocks,), (part, out), (part, out, blocks, size), out, want, lambda rows=rows: rows.sum(1), (256, 1, 1), twin="tree")  # noqa: E501
+        yield Work(kernel, f"4096x{size}", (blocks,), (part, out), (part, out, blocks, size), out, want, partial(rows.sum, 1), (256, 1, 1), twin="tree")  # noqa: E501
     data, bins = rng.integers(0, 256, 1 << 22).astype(np.uint8), np.zeros(256, np.uint32)
     want, tdata = np.bincount(data, minlength=256).astype(float), torch.from_numpy(data)
     arguments = (data, bins, data.size)

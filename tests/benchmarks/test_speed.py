@@ -31,7 +31,7 @@ class Server:
 @pytest.mark.parametrize(("limit", "asked"), [(30.0, 1), (600.0, 6)])
 def test_what_would_be_cut_short_is_not_begun(limit: float, asked: int, tmp_path: Path) -> None:
     bench, server = speed.Bench("cuda", tmp_path, tmp_path, 1.0, 0.02, "", limit), Server()
-    speed._warm(bench, server, ["warm"], 2, 1.0)  # type: ignore[arg-type]
+    speed._warm(bench, server, ["warm"], ["wrong", "right"], 2, 1.0)  # type: ignore[arg-type]
     rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
     left_out = [row["left out"] for row in rows if "status" not in row]
     assert server.asked == asked and len(left_out) == (2 if limit < 100 else 0)

@@ -19,6 +19,7 @@ class OfAGpu(Memory):
     """The share of a GPU that is not there: 64 GiB, of which calls take `takes`."""
 
     takes = 1 << 20
+    refused = iter(())
 
     def __init__(self, device: str) -> None:
         super().__init__(device)
@@ -30,6 +31,9 @@ class OfAGpu(Memory):
 
     def _held(self) -> int:
         return self.takes
+
+    def _refusals(self) -> int:
+        return next(self.refused, 0)
 
 
 @pytest.fixture
@@ -72,6 +76,13 @@ def test_one_that_does_not_fit_the_smallest_share_is_opened_again(opened: Any, m
     monkeypatch.setattr(judge_worker, "Original", too_large)
     monkeypatch.setattr(footprint, "peak_bytes", lambda task: 3 << 30)
     assert opened() == [FEWEST_BYTES, EAGER_PEAKS * (3 << 30)] and len(made) == 2
+
+
+def test_one_that_went_on_without_memory_that_it_was_refused_is_opened_again(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A state that the original does not take for want of memory would be weakened."""
+    monkeypatch.setattr(OfAGpu, "refused", iter((0, 1, 1)))
+    monkeypatch.setattr(footprint, "peak_bytes", lambda task: 3 << 30)
+    assert opened() == [FEWEST_BYTES, EAGER_PEAKS * (3 << 30)]
 
 
 def test_an_error_of_another_kind_is_raised_at_once(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:

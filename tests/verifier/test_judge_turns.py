@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import asdict
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from weakref import WeakSet
 
+import corpus
+import pytest
+
+from warpwright.base import Case, to_json
+from warpwright.verifier.draw import MIXED
+from warpwright.verifier.judge import judge_worker
 from warpwright.verifier.judge_client import Judge
 from warpwright.workers.sandbox import Worker
 
@@ -79,3 +87,29 @@ def test_a_worker_that_stands_still_or_is_busy_is_not_asked_for_memory() -> None
     other.join(10)
     worker.trim()
     assert worker.ops == ["trim"]
+
+
+def test_what_is_shipped_to_one_thread_stays_while_another_is_shipped_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of large inputs the latest alone stays: a baseline that was built beside took them from whoever was being verified."""
+    monkeypatch.setattr(judge_worker, "LARGE_BYTES", 0)
+    worker = judge_worker.JudgeWorker({"device": "cpu", "exchange": str(tmp_path), "isolation": []})
+    worker.open(to_json(corpus.task("relu")), "abcdef0123456789", False)
+    first, second, third = (asdict(Case("nominal", seed)) for seed in (1, 2, 3))
+    worker.ship(first, to=7)
+    worker.ship(second, to=8)
+    assert [one.rpartition("-")[2] for one in worker.shipped] == ["7", "8"]
+    worker.ship(third, to=8)
+    worker.ship(first, to=8)  # the same case, of its own
+    assert [one.rpartition("-")[2] for one in worker.shipped] == ["7", "8"]
+    worker.forget()
+    assert not worker.shipped
+
+
+def test_a_state_with_one_change_stays_when_a_plain_one_is_shipped(tmp_path: Path) -> None:
+    worker = judge_worker.JudgeWorker({"device": "cpu", "exchange": str(tmp_path), "isolation": []})
+    worker.open(to_json(corpus.task("layernorm")), "abcdef0123456789", False)
+    worker.state(MIXED)
+    worker.state(2)
+    assert MIXED in worker.states
+    worker.state(MIXED + 1)
+    assert MIXED not in worker.states and MIXED + 1 in worker.states

@@ -50,7 +50,7 @@ CHECKS: Mapping[str, Check] = {
     "global_flags": Check(
         "wrong",
         "global settings are left as they were: TF32, default dtype, threads, grad mode, generators, environment, warnings, signals, "
-        "alarms and timers, lower limits of resources",
+        "alarms and timers, lower limits of resources, the locale, hooks for errors, pickling, fewer printed digits",
     ),
     # the output
     "output_type": Check("cheated", "outputs are plain, dense torch.Tensor with a storage of full size: no subclass, no lazy or fake tensor"),

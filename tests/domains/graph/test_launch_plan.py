@@ -7,6 +7,8 @@ import operator
 import shutil
 import warnings
 from collections.abc import Callable
+from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -211,6 +213,21 @@ def test_another_device_or_an_odd_address_goes_kernel_by_kernel() -> None:
     assert len(made.told) == 3
 
 
+def test_what_torch_lays_in_another_way_than_was_expected_is_put_in_order() -> None:
+    def function(model: Of, x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(model.lin(x), 1) * 2
+
+    names, made = program(planned(function, torch.randn(32, 64)))
+    torch.manual_seed(0)
+    model, x = Of(function), torch.randn(32, 64)
+    names["F"] = SimpleNamespace(linear=lambda *given: F.linear(*given).t().contiguous().t())
+    with torch.no_grad():
+        taken = {"inputs_0": x, "lin_weight": model.lin.weight, "lin_bias": model.lin.bias}
+        seen = names["optimized"](*(taken[name] for name in inspect.signature(names["optimized"]).parameters))
+        torch.testing.assert_close(seen, model(x), rtol=1e-4, atol=1e-4)
+    assert made.told
+
+
 def test_whoever_looks_at_each_launch_sees_each() -> None:
     x = torch.randn(48, 64)
     names, made = program(planned(chain, x))
@@ -277,3 +294,53 @@ def test_large_kernels_and_programs_without_any_have_no_plan() -> None:
 
 def test_the_text_imports_no_warpwright() -> None:
     assert "warpwright" not in launch_plan.loader().replace('"warpwright"', "").replace("WARPWRIGHT_CACHE", "")
+
+
+# --- random programs -------------------------------------------------------------------------------------------------
+
+
+def drawn(seed: int) -> Callable[..., Any]:
+    """Return a random function of norms, chains, views and products on [32, 64] and [64, 32], some values of which are results too."""
+
+    def function(model: Of, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        random = Random(seed)
+        values, results = [x], []
+        for _ in range(random.randint(4, 9)):
+            y = random.choice(values[-3:])
+            kind = random.randrange(9)
+            width = y.shape[1]
+            if kind == 0:
+                y = torch.softmax(y * model.w[:width], random.randrange(2))
+            elif kind == 1:
+                y = y - y.mean(random.randrange(2), keepdim=True)
+            elif kind == 2:
+                y = F.layer_norm(y, (width,))
+            elif kind == 3:
+                y = y.t()
+            elif kind == 4:
+                y = y.reshape(y.shape[1], y.shape[0])
+            elif kind == 5:
+                half = y.shape[0] // 2
+                y = torch.cat([torch.tanh(y[half:]), y[:half] * 2])
+            elif kind == 6 and width == 64:
+                y = model.lin(y)
+            elif kind == 7:
+                a, b = y.chunk(2, 1)
+                y = torch.cat([torch.sigmoid(a) * b, b - 1], 1)
+            else:
+                y = torch.relu(y + 0.5) * y.sum(1, keepdim=True).tanh()
+            values.append(y)
+            if random.random() < 0.2:
+                results.append(y)
+        own: list[torch.Tensor] = []
+        for y in [*results, values[-1]]:
+            own.append((y * 1.5).contiguous() if y is not values[0] else y + 1)
+        return tuple(own)
+
+    return function
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(12))
+def test_random_programs(seed: int) -> None:
+    check(drawn(seed), torch.randn(32, 64))

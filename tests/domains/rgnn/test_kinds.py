@@ -27,7 +27,7 @@ def test_the_check_of_a_device_passes_with_the_kernels(launches: tuple[Launch, .
 
 @pytest.mark.slow
 @pytest.mark.compiler
-@pytest.mark.parametrize("silent", range(5))
+@pytest.mark.parametrize("silent", range(6))
 def test_the_check_of_a_device_fails_without_one(launches: tuple[Launch, ...], silent: int) -> None:
     assert not kinds.right_on(tuple((lambda *_: None) if at == silent else launch for at, launch in enumerate(launches)), torch.device("cpu"))
 
@@ -78,7 +78,7 @@ def test_a_layer_and_its_gradients_are_those_without_them(
         return [*out.values(), *(x.grad for x in given.values()), *(x.grad for x in layer.parameters())]
 
     wanted, found = results(lambda *_: None), results(taken)
-    assert asked == [8, 8]
+    assert set(asked) == {8} and len(asked) == 4  # rows and gradients put together, projections, ends
     assert [x is None for x in found] == [x is None for x in wanted]
     for a, b in zip(found, wanted, strict=True):
         if a is not None and b is not None:

@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from warpwright.domains.rgnn import partition
+from warpwright.domains.rgnn.index import Index
+from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.partition import Parted
 from warpwright.errors import UsageError
 
@@ -19,6 +22,7 @@ import torch
 import torch.distributed as dist
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.partition import Part, Parted, sum_gradients
+from warpwright.errors import UsageError
 from warpwright.rgnn import HGTConv, RGATConv, RGCNConv
 
 rank, ranks, file, every = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4] == "all"
@@ -81,6 +85,22 @@ def by_type(layer, x):
     done = layer(dict(zip(names, x.split(counts))), by_kind)
     return torch.cat([done[t] if t in done else x.new_zeros(n, 8) for t, n in zip(names, counts)])
 
+def refused(function, what):
+    try:
+        function()
+    except UsageError as problem:
+        assert what in str(problem), problem
+    else:
+        raise AssertionError(f"nothing was refused: {what}")
+
+many, kind = graph(50, 20, 3)
+refused(lambda: Part(many + 31, kind, [50]), "nodes 0 to 49")
+refused(lambda: Part(many - 50, kind, [50]), "nodes 0 to 49")
+short = Part(many.int(), kind.int(), [50])
+refused(lambda: Parted(RGCNConv(8, 8, 3), short)(torch.zeros(50 + ranks, 8)), f"rows of the {short.nodes} nodes")
+for a, b in zip((short.whole.edge_index, short.whole.edge_type), (Part(many, kind, [50]).whole.edge_index, Part(many, kind, [50]).whole.edge_type)):
+    assert torch.equal(a, b)
+
 for heads in (1, 2):
     same(HGTConv(8, 8, (names, kinds), heads=heads).double(), counts, index, edge_type, by_type)
 if every:  # all edges end in the first process
@@ -90,14 +110,73 @@ if every:  # all edges end in the first process
 dist.destroy_process_group()
 """
 
+TRAINING = """
+import sys
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from warpwright.domains.rgnn.partition import Part, Parted, sum_gradients
+from warpwright.rgnn import RGATConv, RGCNConv
+
+rank, ranks, file = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+torch.set_num_threads(1)
+dist.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=ranks)
+torch.manual_seed(0)
+index, kind = torch.randint(60, (2, 300)), torch.randint(4, (300,))
+index[1] %= 40  # so that some nodes, all of them of the last process, have no edges
+layers = [RGCNConv(8, 16, 4).double(), RGATConv(16, 8, 4).double(), RGCNConv(16, 8, 4, aggr="max").double()]
+x, y = torch.randn(60, 8, dtype=torch.float64), torch.randn(60, 8, dtype=torch.float64)
+parameters = [p for layer in layers for p in layer.parameters()]
+first = [p.detach().clone() for p in parameters]
+
+def trained(modules, x, y, part=None):
+    with torch.no_grad():
+        for p, value in zip(parameters, first):
+            p.copy_(value)
+    optimiser, losses = torch.optim.SGD(parameters, lr=0.01, momentum=0.9), []
+    for _ in range(10):
+        optimiser.zero_grad()
+        hidden = F.relu(modules[0](x))
+        loss = (modules[1](hidden) + modules[2](hidden) - y).square().sum() / 60
+        loss.backward()
+        total = loss.detach().clone()
+        if part is not None:
+            for module in modules:
+                sum_gradients(module, part)
+            dist.all_reduce(total)
+        optimiser.step()
+        losses.append(total)
+    return torch.stack(losses)
+
+wanted = trained([lambda rows, layer=layer: layer(rows, index, kind) for layer in layers], x, y)
+assert wanted[-1] < 0.5 * wanted[0]
+part = Part(index, kind, [60])
+for overlap in (False, True):
+    own = part.own(0)
+    seen = trained([Parted(layer, part, overlap=overlap) for layer in layers], x[own], y[own], part)
+    torch.testing.assert_close(seen, wanted, rtol=1e-12, atol=0)
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not torch.distributed.is_gloo_available(), reason="needs gloo")
+def test_a_model_of_several_layers_trains_as_in_one_process(tmp_path: Path) -> None:
+    run(TRAINING, 3, tmp_path)
+
 
 @pytest.mark.skipif(not torch.distributed.is_gloo_available(), reason="needs gloo")
 @pytest.mark.parametrize(("ranks", "layers"), [(2, "some"), *(pytest.param(ranks, "all", marks=pytest.mark.slow) for ranks in (1, 2, 3))])
 def test_processes_compute_what_a_layer_of_the_whole_graph_does(tmp_path: Path, ranks: int, layers: str) -> None:
+    run(PROCESS, ranks, tmp_path, layers)
+
+
+def run(text: str, ranks: int, folder: Path, *arguments: str) -> None:
+    """Run a program in several processes, which have to end well."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "GLOO_SOCKET_IFNAME": "lo"}
-    command = [sys.executable, "-c", PROCESS]
+    command = [sys.executable, "-c", text]
     processes = [
-        subprocess.Popen([*command, str(rank), str(ranks), str(tmp_path / "store"), layers], env=environment, stderr=subprocess.PIPE, text=True)
+        subprocess.Popen([*command, str(rank), str(ranks), str(folder / "store"), *arguments], env=environment, stderr=subprocess.PIPE, text=True)
         for rank in range(ranks)
     ]
     try:
@@ -106,6 +185,22 @@ def test_processes_compute_what_a_layer_of_the_whole_graph_does(tmp_path: Path, 
         for process in processes:
             process.kill()
     assert [process.returncode for process in processes] == [0] * ranks, "\n".join(error[-1500:] for error in errors)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
+def test_two_graphs_count_the_edges_of_both(share: float) -> None:
+    torch.manual_seed(0)
+    src, dst, kind, some = torch.randint(9, (60,)), torch.randint(7, (60,)), torch.randint(3, (60,)), torch.rand(60) < share
+    whole, first, second = (Index(src[part], dst[part], kind[part], 9, 7, 3) for part in (slice(None), some, ~some))
+    first.keep(("inverse", 0.0, Domain.PAIR_DST, torch.float32), lambda: torch.zeros(1))  # of its own edges alone: has to go
+    partition._count_together(first, second)
+    partition._count_together(first, second)
+    keys, counts = partition._pairs(whole)
+    for index in (first, second):
+        own, _ = partition._pairs(index)
+        assert ("inverse", 0.0, Domain.PAIR_DST, torch.float32) not in index.kept
+        for dtype in (torch.float32, torch.float64):
+            assert torch.equal(index.kept["count", Domain.PAIR_DST, dtype], counts[torch.searchsorted(keys, own)].to(dtype))
 
 
 def test_other_layers_are_refused() -> None:

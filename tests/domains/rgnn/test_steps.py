@@ -11,6 +11,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from warpwright.domains.rgnn import index as indices
+from warpwright.domains.rgnn import tensors
 from warpwright.domains.rgnn.nn import launches, steps
 from warpwright.domains.rgnn.nn.common import typed_index
 from warpwright.domains.rgnn.nn.launches import AFTER
@@ -157,14 +158,12 @@ def frozen(x: torch.Tensor) -> None:
     x.requires_grad_(False)
 
 
-@pytest.mark.parametrize("guarded", [True, False])
 @pytest.mark.parametrize("grad", [True, False])
 @pytest.mark.parametrize("change", [changed_shape, changed_type, changed_strides, changed_place, frozen])
 def test_a_layout_holds_until_a_parameter_lies_or_is_read_otherwise(
-    monkeypatch: pytest.MonkeyPatch, change: Callable[[torch.Tensor], None], grad: bool, guarded: bool
+    monkeypatch: pytest.MonkeyPatch, change: Callable[[torch.Tensor], None], grad: bool
 ) -> None:
-    if not guarded:
-        monkeypatch.setattr(launches, "_guard", lambda parameters: None)
+    monkeypatch.setattr(tensors, "library", lambda like: None)
     parameters = [torch.nn.Parameter(torch.zeros(3, 2)) for _ in range(3)]
     with torch.set_grad_enabled(grad):
         first = launches.layout(parameters)
@@ -271,7 +270,7 @@ def test_versions_see_writes_and_the_end_of_edges_and_keep_none_alive() -> None:
     with indices.watched() as graphs:
         typed_index(edges, types, 5, 5, 2)
     known = indices.Versions(graphs)
-    assert known.same() and {id(t) for t in known.tensors()} == {id(edges), id(types)}
+    assert known.same() and {id(t) for t in known.there()} == {id(edges), id(types)}
     whole = weakref.ref(known)
     types[:1] = types[:1].clone()
     assert not known.same()

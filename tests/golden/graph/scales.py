@@ -61,6 +61,9 @@ import weakref as _weakref
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook as _after_every_step
 
+_TensorGuards = getattr(getattr(getattr(torch._C, "_dynamo", None), "guards", None), "TensorGuards", None)
+_tracing = torch._C._is_tracing  # type: ignore[attr-defined]
+
 
 class _Watch:
     """One model between calls: where its state is, what was computed from it, and whether it still is as it was built."""
@@ -88,6 +91,7 @@ class _Watch:
         self.values = [get(own) for get, own in self.numbers]
         self.verified, self.altered, self.recorded = verified, "", None
         self.stamp, self.unlike, self.folds, self.captured, self.results = None, "", None, False, ()
+        self.accepted = None
         if verified is None:
             return
         self.altered = _Watch.how_altered(model)
@@ -97,6 +101,8 @@ class _Watch:
             self.reading = [_Watch.place(model, path) for path in _Watch.names(model, verified["reads"])]
             self.sources = [_Watch.place(model, path) for path in verified["folded"]]
             self.tied = [[_Watch.place(model, path) for path in paths] for paths in _Watch.shared(model)]
+            again = {(id(held), name) for _, *rest in self.tied for held, name in rest}
+            self.distinct = [(held, name) for held, name in self.places if (id(held), name) not in again]
         except (AttributeError, KeyError, IndexError, ValueError, StopIteration):
             self.altered = self.altered or "a parameter or a part is not where it was"
 
@@ -198,6 +204,53 @@ class _Watch:
 
     def misfit(self, leaves):
         """Return the kind of a call that there is no faster program for, and the reason with what to do; None for one that there is."""
+        try:
+            if self.as_accepted(leaves):
+                return None
+        except (KeyError, IndexError, TypeError):  # what differs so much is looked at below
+            pass
+        found = self.reason(leaves)
+        self.accepted = _Watch.forms_of(leaves, [held[name] for held, name in self.distinct]) if found is None else None
+        if self.accepted is not None:  # which does not ask where tensors lie: what was pinned for that would stay when they are replaced
+            self.stamp = self.pins = None
+        return found
+
+    def as_accepted(self, leaves):
+        """Is this a call like the last that was looked at? torch compares all tensors at once: class, shape, strides, dtype, device, kind, and that
+        no two are one (so what is tied is asked for here)."""
+        if self.accepted is None:
+            return False
+        forms, gradients = self.accepted
+        if gradients is not torch.is_grad_enabled() or self.altered or leaves is None:
+            return False
+        if [tuple(hooks.values()) for hooks in self.hooks] != self.held if self.normed else any(self.hooks):
+            return False
+        for part, _, mode in self.modes:
+            if part.training is not mode:
+                return False
+        if torch._C._are_functorch_transforms_active() or torch.autograd.forward_ad._current_level >= 0 or _tracing():
+            return False
+        tensors = [held[name] for held, name in self.distinct]
+        if self.tied and any(held[name] is not first[key] for (first, key), *rest in self.tied for held, name in rest):
+            return False
+        return not torch.is_autocast_enabled(self.verified["device"]) and forms.check(*leaves, *tensors)
+
+    @staticmethod
+    def forms_of(leaves, tensors):
+        """Return what compares such tensors with these, and whether gradients are recorded; None where this torch has no such thing, and for inputs
+        that are numbers."""
+        every = (*leaves, *tensors)
+        if _TensorGuards is None or not every or not all(type(t) in (torch.Tensor, torch.nn.Parameter) for t in every):
+            return None
+        sizes, strides = [list(t.size()) for t in every], [list(t.stride()) for t in every]
+        try:
+            forms = _TensorGuards(*every, dynamic_dims_sizes=sizes, dynamic_dims_strides=strides)
+            return (forms, torch.is_grad_enabled()) if forms.check(*every) else None
+        except (RuntimeError, TypeError, ValueError):  # another version's
+            return None
+
+    def reason(self, leaves):
+        """Return as misfit does what is wrong with a call that is not like the last one."""
         if self.altered:
             return "model", f"{self.altered}: optimize the model as it is now"
         if [tuple(hooks.values()) for hooks in self.hooks] != self.held if self.normed else any(self.hooks):

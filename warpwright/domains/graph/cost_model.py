@@ -80,8 +80,9 @@ PLANES_READ = 3.6
 with windows of 3 x 3, cuDNN took 0.92 ms instead of 0.46 on an H200."""
 SLICED_LAUNCHES = 12
 """A product of INT8 slices is five kernels, whose launches take a host 60 us; in a CUDA graph 12."""
-PLANNED_LAUNCH = 0.4
-"""Calls from Python that a launch by a plan is like."""
+PLANNED_CALL, PLANNED_LAUNCH = 0.25, 0.32
+"""Calls of a kernel from Python that a plan's call takes, and each of its launches: 1, 3 and 6 kernels took 0.6, 1.3 and 2.1 times what one from
+Python does (results/launch_plan_h200)."""
 SPLIT_PASSES = 7.0
 """Times that an operand of tf32x3 is read or written while it is split in two."""
 FEW = 8
@@ -130,16 +131,16 @@ def call_seconds(node: fx.Node, rates: Rates) -> float:
     return max(bytes_of(node) / rates.memory, arithmetic) + again / rates.memory + launches(node, rates) * rates.launch
 
 
-def launches(node: fx.Node, rates: Rates | None = None) -> int:
-    """Return how many kernels a call launches: one, but for a view, for a recurrent network, whose steps wait for one another, and on a GPU for a
-    convolution with a bias, which torch adds to cuDNN's result by a kernel of its own."""
+def launches(node: fx.Node, rates: Rates | None = None) -> float:
+    """Return how many kernels a call launches, in units of one launched from Python: one, but for a view, for a recurrent network, whose steps wait
+    for one another, and on a GPU for a convolution with a bias, which torch adds to cuDNN's result by a kernel of its own."""
     if _is_free(node):
         return 0
     on_gpu = rates is not None and rates.arithmetic is RATES["cuda"].arithmetic
     if getattr(node.target, "__name__", "") == "int8_linear":
         return SLICED_LAUNCHES
     if isinstance(node.target, Launches):
-        return math.ceil(PLANNED_LAUNCH * node.target.count)
+        return PLANNED_CALL + PLANNED_LAUNCH * node.target.count
     if is_op(node, aten.topk.default, aten.histc.default):
         return 2  # one finds them, one sorts them; one sets the counts to zero
     if getattr(node.target, "__name__", "") == "flash_attention":

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from warpwright.domains.rgnn import tensors
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.sorting import counting
 from warpwright.errors import UsageError
@@ -123,6 +124,13 @@ class Index:
         kept: Kept = self.kept[key]
         return kept
 
+    def count_pairs_as(self, counts: torch.Tensor) -> None:
+        """Let each (destination, relation) pair have so many edges: those of a larger graph, of whose edges this one has some."""
+        for key in [key for key in self.kept if isinstance(key, tuple) and key[0] == "inverse" and Domain.PAIR_DST in key]:
+            del self.kept[key]
+        for dtype in (torch.float32, torch.float64):
+            self.kept["count", Domain.PAIR_DST, dtype] = counts.to(dtype)
+
     def start(self, domain: Domain) -> torch.Tensor:
         """Return where the edges of each row of `domain` begin in its order, int32 [rows + 1]."""
         if domain not in self.starts:
@@ -211,6 +219,22 @@ _KEPT: OrderedDict[tuple[Any, ...], tuple[list[Any], Index]] = OrderedDict()
 MOST_KEPT = 16
 
 
+_DEAD: list[tuple[tuple[Any, ...], Any]] = []
+"""Keys of which an edge tensor has gone, and the weak reference to it. To ask all that are kept took a new batch ten microseconds."""
+
+
+def _died(key: tuple[Any, ...], ref: Any, dead: list[Any] = _DEAD) -> None:
+    dead.append((key, ref))  # a default is there while Python ends, too
+
+
+def _drop_dead() -> None:
+    """Drop the indices of edges that have gone."""
+    while _DEAD:
+        key, gone = _DEAD.pop()
+        if key in _KEPT and any(ref is gone for ref in _KEPT[key][0]):  # the key may be that of other tensors by now
+            del _KEPT[key]
+
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -229,10 +253,10 @@ def of(edge_tensors: Sequence[torch.Tensor], sizes: tuple[int, ...], make: Any) 
         _watch(key, *kept)
         return kept[1]
     index: Index = make()
-    _KEPT[key] = ([weakref.ref(t) for t in edge_tensors], index)
+    _drop_dead()
+    refs: list[Any] = [weakref.ref(t, functools.partial(_died, key)) for t in edge_tensors]
+    _KEPT[key] = refs, index
     _watch(key, *_KEPT[key])
-    for old in [old for old, (refs, _) in _KEPT.items() if any(ref() is None for ref in refs)]:
-        del _KEPT[old]
     while len(_KEPT) > MOST_KEPT:
         _KEPT.popitem(last=False)
     return index
@@ -277,20 +301,29 @@ class Versions:
         there = [(t, version) for ref, version in pairs.values() if (t := ref()) is not None]
         told = [(t, version) for t, version in there if not t.is_inference()]
         self.others = [t.detach() for t, _ in told]
-        """Other names of the tensors that have a version, which they share: to ask fb15k's 474 edge tensors by weak references takes 1.4 times as
-        long. Given back with the first tensor that goes."""
+        """Other names of the tensors that have a version, which they share; given back with the first tensor that goes."""
         self.versions = [version for _, version in told]
+        self.at_once: tensors.Versions | None = None
+        """The same, to be asked in one call."""
         self.gone = [True] * (len(there) < len(pairs))
         dropped = functools.partial(_dropped, self.gone, self.others)  # no method: with it this would wait for the garbage collector
         self.refs = [weakref.ref(t, dropped) for t, _ in there]
 
-    def tensors(self) -> list[torch.Tensor]:
+    def there(self) -> list[torch.Tensor]:
         """Return those that are there."""
         return [t for ref in self.refs if (t := ref()) is not None]
 
     def same(self) -> bool:
         """Are all there, and as they were?"""
-        return not self.gone and [t._version for t in self.others] == self.versions
+        if self.gone:
+            return False
+        if self.at_once is not None:
+            return self.at_once.same()
+        if [t._version for t in self.others] != self.versions:
+            return False
+        library = tensors.library(self.others[0]) if self.others else None
+        self.at_once = None if library is None else tensors.Versions(library, self.others)
+        return True
 
 
 def _dropped(gone: list[bool], others: list[torch.Tensor], _: Any) -> None:

@@ -27,12 +27,13 @@ class Memory:
 
     def __init__(self, device: str) -> None:
         self.device, self.limited = device, device.startswith("cuda")
-        self._most = 0
+        self._most = self._failures = 0
 
     def limit(self, task: Task | None) -> None:
         """Set the share that a task needs; the smallest one without a task. What the meta device cannot run, runs without a limit."""
         if not self.limited:
             return
+        self._failures = self._refusals()
         wanted = FEWEST_BYTES
         if task is not None:
             from warpwright.tasks import footprint
@@ -50,6 +51,14 @@ class Memory:
 
     def _held(self) -> int:
         return int(torch.cuda.max_memory_allocated(self.device))
+
+    def _refusals(self) -> int:
+        return int(torch.cuda.memory_stats(self.device).get("num_ooms", 0))
+
+    @property
+    def ran_out(self) -> bool:
+        """Whether memory was refused within the limit: whoever went on without it has seen less of the original than there is."""
+        return self.limited and self._refusals() > self._failures
 
     @contextmanager
     def watched(self) -> Iterator[None]:

@@ -141,11 +141,12 @@ class JudgeWorker:
                 if large or not memory.limited or not is_full(error):
                     raise
             else:
-                if memory.took_much:
-                    memory.limit(task)
-                break
+                if large or not memory.ran_out:
+                    break
             self.original = original = None  # type: ignore[assignment]
             memory.free()
+        if not large and memory.took_much:
+            memory.limit(task)
         return original, facts
 
     def _ask_host_first(self) -> None:
@@ -263,8 +264,8 @@ class JudgeWorker:
     # -- what goes to the workers
 
     def state(self, which: int) -> dict[str, Any]:
-        """Ship a state by name. Of those that differ from another in one tensor, the latest stays."""
-        for old in [old for old in self.states if old >= MIXED and old != which]:
+        """Ship a state by name. Of those that differ from another in one tensor, the latest stays, until the next of these."""
+        for old in [old for old in self.states if old >= MIXED and which >= MIXED and old != which]:
             self.shelf.release(f"state{old}")
             del self.states[old]
         if which not in self.states:
@@ -281,18 +282,20 @@ class JudgeWorker:
             self.judgement.forget()
         return {"redrawn": self._original.redrawn[which]}
 
-    def ship(self, case: dict[str, Any]) -> dict[str, Any]:
-        """Ship a case's inputs. Only the latest few shipments stay available."""
+    def ship(self, case: dict[str, Any], to: int = 0) -> dict[str, Any]:
+        """Ship a case's inputs. Only the latest few shipments to one that asks (`to`) stay available."""
         drawn = from_json(Case, case)
-        owner = f"case{abs(hash(key_of(drawn, 0)))}"
+        owner = f"case{abs(hash(key_of(drawn, 0)))}-{to}"
         if owner in self.shipped:
             self.shipped.remove(owner)
             self.shelf.release(owner)
         self.shipped.append(owner)
         inputs = self._original.inputs(drawn)
         large = sum(tensor.numel() * tensor.element_size() for tensor in tensors_of(inputs)) > LARGE_BYTES
-        while len(self.shipped) > (1 if large else FRESH_KEPT):
-            self.shelf.release(self.shipped.pop(0))
+        mine = [one for one in self.shipped if one.endswith(f"-{to}")]
+        for old in mine[: -1 if large else -FRESH_KEPT]:
+            self.shipped.remove(old)
+            self.shelf.release(old)
         return {"inputs": exchange.encode(inputs, lambda tensor: self.shelf.put(tensor, owner), trusted=True)}
 
     def forget(self) -> dict[str, Any]:

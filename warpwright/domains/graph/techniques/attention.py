@@ -133,36 +133,50 @@ FLASH_TILES, FLASH_ATTENTION = FlashTiles(), FlashAttention()
 
 
 @dataclass(frozen=True)
+class Mask:
+    """Which scores are hidden: those where `node` is False, or True where it says what is `hidden`; `fill` (None: -Inf) stands in their place."""
+
+    node: fx.Node
+    hidden: bool
+    fill: float | None = None
+
+
+@dataclass(frozen=True)
 class Attention:
-    """weights(scale q k^T + bias, masked) v."""
+    """weights(scale q k^T + biases, masked) v."""
 
     q: fx.Node
     k: fx.Node
     v: fx.Node
+    lead: tuple[int, ...]
+    """Axes of the scores before rows and columns: batch and heads, or both in one. q, k and v may have others of as many elements."""
     scale: float
     transposed: bool = False
     """Is `k` already k^T?"""
-    bias: Any = None
-    mask: Any = None
-    hidden: bool = False
-    """Does the mask say what is not seen?"""
-    fill: float | None = None
-    """What stands in the place of hidden scores; None: -Inf."""
+    factors: tuple[fx.Node, ...] = ()
+    """Tensors that scores are multiplied with, the same for all places of a head."""
+    biases: tuple[fx.Node, ...] = ()
+    masks: tuple[Mask, ...] = ()
     causal: bool = False
     offset: int = 0
     window: int = 0
     form: str = "softmax"
     dead: str = "nan"
 
+    def shape_of(self, node: fx.Node) -> tuple[int, ...]:
+        """Return the sizes of q, k or v with the scores' leading axes; those that have fewer heads keep their own."""
+        own = shape(node)
+        return (*self.lead, *own[-2:]) if math.prod(own[:-2]) == math.prod(self.lead) else own
+
     @property
     def sizes(self) -> list[int]:
         """Of the scores."""
-        return [*shape(self.q)[:-1], shape(self.k)[-1 if self.transposed else -2]]
+        return [*self.lead, shape(self.q)[-2], shape(self.k)[-1 if self.transposed else -2]]
 
     @property
     def heads(self) -> int:
         """Of the keys."""
-        return shape(self.k)[1] if len(self.sizes) == 4 else 1
+        return self.shape_of(self.k)[1] if len(self.sizes) == 4 else 1
 
 
 _PRODUCTS = (aten.matmul.default, aten.bmm.default)
@@ -172,73 +186,160 @@ STARTS = (aten.scaled_dot_product_attention.default, *_PRODUCTS)
 def read(node: fx.Node) -> Attention | None:
     """Return the attention whose result a call is, where the kernel covers it."""
     found = _of_library(node) if is_op(node, aten.scaled_dot_product_attention.default) else _written_out(node)
-    return _by_its_form(found) if found is not None and _covered(found, node) else None
+    if found is None or not _covered(found, node):
+        return None
+    found = _by_their_form(found)
+    return found if len(found.masks) < 2 or all(mask.fill is None for mask in found.masks) else None
 
 
 def _of_library(node: fx.Node) -> Attention | None:
     q, k, v = node.args[:3]
     mask, scale = argument(node, "attn_mask"), argument(node, "scale")
-    if argument(node, "dropout_p") or not all(map(is_tensor, (q, k, v))):
+    if argument(node, "dropout_p") or not all(map(is_tensor, (q, k, v))) or len(shape(q)) < 3:  # type: ignore[arg-type]
         return None
     scale = shape(q)[-1] ** -0.5 if scale is None else scale  # type: ignore[arg-type]
     if not isinstance(scale, int | float) or scale <= 0:
         return None
-    found = Attention(q, k, v, float(scale), causal=bool(argument(node, "is_causal")), dead="zero")  # type: ignore[arg-type]
+    causal = bool(argument(node, "is_causal"))
+    found = Attention(q, k, v, shape(q)[:-2], float(scale), causal=causal, dead="zero")  # type: ignore[arg-type]
     if mask is not None:
-        found = replace(found, mask=mask) if dtype(mask) == torch.bool else replace(found, bias=mask)
-    k_heads, q_heads = (shape(x)[1] if len(shape(x)) == 4 else 1 for x in (found.k, found.q))
-    return found if k_heads == q_heads or argument(node, "enable_gqa") else None
+        hidden = _hidden_in(mask)
+        if hidden is not None:
+            found = replace(found, masks=(Mask(hidden, True),))
+        else:
+            found = replace(found, masks=(Mask(mask, False),)) if dtype(mask) == torch.bool else replace(found, biases=(mask,))
+    alike = shape(k)[:-2] == shape(q)[:-2]  # type: ignore[arg-type]
+    return found if alike or argument(node, "enable_gqa") else None
+
+
+def _hidden_in(mask: fx.Node) -> Any:
+    """Return the places where zeros are -Inf, of a mask that is added: what `library_masked_attention` writes."""
+    if not is_op(mask, aten.masked_fill.Scalar) or mask.args[2] != -math.inf or not is_op(mask.args[0], aten.zeros.default, aten.zeros_like.default):
+        return None
+    return mask.args[1] if shape(mask.args[1]) == shape(mask) else None  # type: ignore[arg-type]
 
 
 def _written_out(node: fx.Node) -> Attention | None:
+    weights: Any
     weights, v = node.args[:2]
-    weights = _through(weights, aten.to.dtype, aten.dropout.default, aten.contiguous.default)
-    if not is_tensor(v) or not is_op(weights, aten.softmax.int, aten.relu.default) or only_user(weights) is None:
+    weights = _through(weights, aten.to.dtype, aten.dropout.default, aten.contiguous.default, *_RESHAPES)
+    if not is_tensor(v) or not is_op(weights, aten.softmax.int, aten.relu.default) or only_user(weights) is None or len(shape(weights)) < 3:
         return None
     form = "relu" if is_op(weights, aten.relu.default) else "softmax"
     if form == "softmax" and argument(weights, "dim") not in (-1, len(shape(weights)) - 1):
         return None
-    scores: Any = weights.args[0]
-    factor, bias, mask = 1.0, None, dict[str, Any]()
-    while not is_op(scores, *_PRODUCTS, aten.baddbmm.default):
-        if only_user(scores) is None or shape(scores) != shape(weights):
+    scores = _Scores(weights.args[0], shape(weights))
+    while not is_op(scores.node, *_PRODUCTS, aten.baddbmm.default):
+        if only_user(scores.node) is None or shape(scores.node) != scores.sizes or not scores.step():
             return None
-        number, inner = _scaled(scores)
-        if inner is not None:
-            if number <= 0 or not math.isfinite(number):
-                return None
-            factor, scores = factor * number, inner
-            continue
-        if is_op(scores, aten.to.dtype):
-            scores = scores.args[0]
-            continue
-        masked = _masked(scores)
-        if masked is not None and not mask and (bias is None or masked[1]["fill"] is None):
-            scores, mask = masked
-            if mask["fill"] is not None:
-                mask["fill"] *= factor
-            continue
-        inner, added = _biased(scores)
-        if inner is None or bias is not None or factor != 1.0:
-            return None
-        scores, bias = inner, added  # factors further in are of the product alone
-    if only_user(scores) is None or shape(scores) != shape(weights):
+    if only_user(scores.node) is None or not _same_but_for_leading(shape(scores.node), scores.sizes):
         return None
-    if is_op(scores, aten.baddbmm.default):
-        if bias is not None or factor != 1.0 or argument(scores, "beta") != 1 or argument(scores, "alpha") <= 0:
-            return None
-        bias, factor = scores.args[0], float(argument(scores, "alpha"))
-    q, k = scores.args[-2:]
+    if is_op(scores.node, aten.baddbmm.default) and not scores.take_sum():
+        return None
+    q, k = scores.node.args[-2:]
     number, inner = _scaled(q)
-    if inner is not None and number > 0 and math.isfinite(number) and only_user(q) is not None:
-        q, factor = inner, factor * number
+    if inner is not None and number > 0 and math.isfinite(number) and only_user(q) is not None:  # type: ignore[arg-type]
+        q, scores.factor = inner, scores.factor * number
+    q, k, v = (_unreshaped(x, scores.lead) for x in (q, k, v))
     plain = untransposed(k)
-    return Attention(q, k if plain is None else plain, v, factor, plain is None, bias, form=form, **mask)  # type: ignore[arg-type]
+    return Attention(
+        q, k if plain is None else plain, v, scores.lead, scores.factor, plain is None, tuple(scores.factors), tuple(scores.biases),
+        tuple(scores.masks), form=form,
+    )  # fmt: skip
+
+
+class _Scores:
+    """What scores are made of, read from softmax inwards."""
+
+    def __init__(self, node: Any, sizes: tuple[int, ...]) -> None:
+        self.node, self.sizes, self.lead = node, sizes, sizes[:-2]
+        self.factor, self.factors = 1.0, list[fx.Node]()
+        self.biases, self.masks = list[fx.Node](), list[Mask]()
+        self.reshaped = False
+
+    def step(self) -> bool:
+        """Take one call off; False: it is none of those that the kernel does."""
+        number, inner = _scaled(self.node)
+        if inner is not None:
+            self.factor *= number
+            self.node = inner
+            return 0 < self.factor < math.inf
+        if is_op(self.node, aten.to.dtype, aten.contiguous.default):
+            self.node = self.node.args[0]
+            return True
+        if is_op(self.node, *_RESHAPES):
+            inner, self.reshaped = self.node.args[0], True
+            if not _same_but_for_leading(shape(inner), self.sizes):
+                return False
+            self.node, self.sizes = inner, shape(inner)
+            return True
+        return not self.reshaped and (self._mask() or self._factor() or self._bias())
+
+    def _mask(self) -> bool:
+        masked = _masked(self.node)
+        if masked is None:
+            return False
+        inner, mask = masked
+        if self.factors:
+            return False
+        outer = self.masks or self.biases
+        if mask.fill is not None:
+            mask = replace(mask, fill=mask.fill * self.factor)
+        self.node = inner
+        self.masks.append(mask)
+        return not outer or mask.fill is None
+
+    def _factor(self) -> bool:
+        """A tensor that the scores are multiplied with; masks further in would be, too."""
+        if not is_op(self.node, aten.mul.Tensor):
+            return False
+        for x, factor in (self.node.args[:2], self.node.args[1::-1]):
+            if is_tensor(x) and is_tensor(factor) and shape(x) == self.sizes and dtype(factor) == dtype(x) and _leads_to_product(x):
+                sizes = (1,) * (len(self.sizes) - len(shape(factor))) + shape(factor)
+                if sizes[-2:] == (1, 1):
+                    self.node = x
+                    self.factors.append(factor)
+                    return True
+        return False
+
+    def _bias(self) -> bool:
+        inner, added = _biased(self.node)
+        if inner is None or self.factor != 1.0 or self.factors:
+            return False
+        self.node = inner
+        self.biases.append(added)
+        return True
+
+    def take_sum(self) -> bool:
+        """Take the bias of a product that is added to one."""
+        if self.factor != 1.0 or self.factors or argument(self.node, "beta") != 1 or argument(self.node, "alpha") <= 0:
+            return False
+        self.factor = float(argument(self.node, "alpha"))
+        self.biases.append(self.node.args[0])
+        return True
+
+
+_RESHAPES = (aten.view.default, aten.reshape.default)
+
+
+def _same_but_for_leading(some: Sequence[int], others: Sequence[int]) -> bool:
+    return len(some) > 2 and tuple(some[-2:]) == tuple(others[-2:]) and math.prod(some[:-2]) == math.prod(others[:-2])
+
+
+def _unreshaped(node: Any, lead: Sequence[int]) -> Any:
+    """Return what was reshaped to have other leading axes than the scores, where it had theirs."""
+    if is_op(node, *_RESHAPES) and is_tensor(node.args[0]) and shape(node.args[0]) == (*lead, *shape(node)[-2:]):
+        return node.args[0]
+    return node
 
 
 def _through(node: Any, *ops: Any) -> Any:
     """Return what stands before calls that change no value, or only how it is kept."""
-    while is_op(node, *ops) and only_user(node) is not None and not (is_op(node, aten.dropout.default) and node.args[1] and node.args[2]):
+    while is_op(node, *ops) and only_user(node) is not None:
+        if is_op(node, aten.dropout.default) and node.args[1] and node.args[2]:
+            return node
+        if is_op(node, *_RESHAPES) and not _same_but_for_leading(shape(node.args[0]), shape(node)):
+            return node
         node = node.args[0]
     return node
 
@@ -260,7 +361,7 @@ def _scaled(node: Any) -> tuple[float, Any]:
     return 1.0, None
 
 
-def _masked(node: Any) -> tuple[Any, dict[str, Any]] | None:
+def _masked(node: Any) -> tuple[Any, Mask] | None:
     """Return what is masked, and how."""
     if is_op(node, aten.masked_fill.Scalar, aten.masked_fill.Tensor):
         x, mask, number, hidden = node.args[0], node.args[1], _number(node.args[2]), True
@@ -272,7 +373,7 @@ def _masked(node: Any) -> tuple[Any, dict[str, Any]] | None:
         return None
     if number is None or number != number or number > 0 or not is_tensor(x) or dtype(mask) != torch.bool:
         return None
-    return x, {"mask": mask, "hidden": hidden, "fill": None if number == -math.inf else number}
+    return x, Mask(mask, hidden, None if number == -math.inf else number)
 
 
 def _biased(node: Any) -> tuple[Any, Any]:
@@ -286,29 +387,42 @@ def _biased(node: Any) -> tuple[Any, Any]:
 
 
 def _leads_to_product(node: Any) -> bool:
-    for _ in range(3):
-        if is_op(node, *_PRODUCTS):
+    for _ in range(_DEEPEST):
+        if is_op(node, *_PRODUCTS, aten.baddbmm.default):
             return True
-        inner = _scaled(node)[1]
-        node = inner if inner is not None else node.args[0] if is_op(node, aten.to.dtype) else None
+        if not is_op(node, aten.mul, aten.multiply, aten.div, aten.add.Tensor, aten.to.dtype, aten.masked_fill, aten.where, *_RESHAPES):
+            return False
+        at = 1 if is_op(node, aten.where) and is_tensor(node.args[1]) and _number(node.args[1]) is None else 2 if is_op(node, aten.where) else 0
+        scaled = _scaled(node)[1]
+        terms = node.args[:2] if is_op(node, aten.add.Tensor, aten.mul.Tensor) and scaled is None else (node.args[at] if scaled is None else scaled,)
+        node = next((x for x in terms if is_tensor(x) and shape(x) == shape(node) and any(is_tensor(arg) for arg in x.all_input_nodes)), terms[0])
     return False
 
 
+_DEEPEST = 8
+"""Calls between a term of the scores and the product in it."""
+
+
 def _covered(found: Attention, node: fx.Node) -> bool:
-    """Three or four axes, one type, heads that divide, and a mask that fits the scores."""
-    q, v, sizes = shape(found.q), shape(found.v), found.sizes
-    k = shape(found.k)[:-2] + (shape(found.k)[:-3:-1] if found.transposed else shape(found.k)[-2:])
-    if len(q) not in (3, 4) or len(k) != len(q) or len(v) != len(q) or k[:-1] != v[:-1] or q[0] != k[0] or q[-1] != k[-1]:
+    """Three or four axes, one type, heads that divide, and masks that fit the scores."""
+    q, k, v, sizes = found.shape_of(found.q), found.shape_of(found.k), found.shape_of(found.v), found.sizes
+    k = k[:-2] + (k[:-3:-1] if found.transposed else k[-2:])
+    if len(q) not in (3, 4) or len(k) != len(q) or len(v) != len(q) or k[:-1] != v[:-1] or q[0] != k[0] or q[-1] != k[-1] or q[:-2] != found.lead:
         return False
     if not 1 <= q[-1] <= WIDEST or not 1 <= v[-1] <= WIDEST or min(sizes) < 1 or (len(q) == 4 and q[1] % k[1]):
         return False
     types = {dtype(x) for x in (found.q, found.k, found.v, node)}
     if len(types) != 1 or types.pop() not in (torch.float32, torch.bfloat16, torch.float16):
         return False
-    added = [x for x in (found.mask, found.bias) if x is not None]
-    fits = all(len(shape(x)) <= len(q) and torch.broadcast_shapes(shape(x), sizes) == tuple(sizes) for x in added if _fits(shape(x), sizes))
-    floats = found.bias is None or (value(found.bias).is_floating_point() and dtype(found.bias) != torch.float64)
-    return fits and all(_fits(shape(x), sizes) for x in added) and floats and shape(node) == (*q[:-1], v[-1])
+    fits = all(_fits(shape(mask.node), sizes) for mask in found.masks) and all(_fits(_of_lead(bias, found), sizes) for bias in found.biases)
+    floats = all(value(x).is_floating_point() and dtype(x) != torch.float64 for x in (*found.biases, *found.factors))
+    return fits and floats and _same_but_for_leading(shape(node), (*q[:-1], v[-1]))
+
+
+def _of_lead(bias: fx.Node, found: Attention) -> tuple[int, ...]:
+    """Return the sizes of a bias with the scores' leading axes, as those of a product that it was added to as one batch."""
+    own = shape(bias)
+    return (*found.lead, *own[1:]) if len(own) == 3 and len(found.lead) == 2 and own[0] == math.prod(found.lead) != found.lead[1] else own
 
 
 def _fits(some: Sequence[int], sizes: Sequence[int]) -> bool:
@@ -318,30 +432,42 @@ def _fits(some: Sequence[int], sizes: Sequence[int]) -> bool:
 # --- masks of literals -------------------------------------------------------------------------------------------------------------
 
 
-def _by_its_form(found: Attention) -> Attention:
+def _by_their_form(found: Attention) -> Attention:
     """Return the attention with a causal mask, or one with a window, said in words where literals alone make it."""
-    node, additive = (found.mask, False) if found.mask is not None else (found.bias, True)
-    if node is None or found.causal or (found.fill is not None and found.fill > LOWEST) or (additive and found.form == "relu"):
+    parts: tuple[Mask | fx.Node, ...] = (*found.masks, *found.biases)
+    for one in parts:
+        if found.causal:
+            return found
+        found = _said(found, one)
+    return found
+
+
+def _said(found: Attention, one: Mask | fx.Node) -> Attention:
+    node = one.node if isinstance(one, Mask) else one
+    if (isinstance(one, Mask) and one.fill is not None and one.fill > LOWEST) or (not isinstance(one, Mask) and found.form == "relu"):
         return found
     mask = _evaluated(node, found.sizes)
     if mask is None:
         return found
-    if additive:
+    if isinstance(one, Mask):
+        seen, bare = ~mask if one.hidden else mask, replace(found, masks=tuple(other for other in found.masks if other is not one))
+    else:
         if not bool(((mask == 0) | (mask <= LOWEST)).all()):
             return found
-        mask = mask == 0
-    seen = (~mask if found.hidden else mask).expand(*([1] * (4 - mask.dim())), *mask.shape).flatten(0, -3)
+        seen, bare = mask == 0, replace(found, biases=tuple(other for other in found.biases if other is not one))
     nq, nk = found.sizes[-2:]
-    seen = seen.expand(-1, nq, nk)
+    seen = seen.expand(*([1] * (4 - seen.dim())), *seen.shape).flatten(0, -3).expand(-1, nq, nk)
     if not bool((seen == seen[:1]).all()) or not bool(seen[0].any(-1).all()):
         return found
     band = seen[0]
+    if bool(band.all()):
+        return bare
     offset = int(band[0].nonzero().max())
     away = torch.arange(nq)[:, None] + offset - torch.arange(nk)
     window = int(band[-1].sum())
     for size in (0, window):
         if torch.equal(band, (away >= 0) & ((away < size) if size else torch.ones_like(band))):
-            return replace(found, mask=None, bias=None, hidden=False, fill=None, causal=True, offset=offset, window=size)
+            return replace(bare, causal=True, offset=offset, window=size)
     return found
 
 
@@ -424,33 +550,61 @@ def flops(found: Attention) -> float:
 
 def _emit(e: Edit, node: fx.Node, found: Attention, products: int) -> None:
     at = e.before(node)
-    k = at.call(aten.transpose.int, found.k, -2, -1) if found.transposed else found.k
-    whole, four = dtype(node) != torch.float32, len(found.sizes) == 4
-    rows = found.sizes[-2]
-    shared = rows * (found.sizes[1] // found.heads if four else 1)
-    tiles = None
-    blocks = block_shape(max(shape(found.q)[-1], shape(found.v)[-1]), shared if shared <= 64 else rows, whole)
+    q, k, v = (_shaped(at, x, found.shape_of(x)) for x in (found.q, found.k, found.v))
+    for factor in found.factors:
+        q = at.call(aten.mul.Tensor, q, factor)
+    k = at.call(aten.transpose.int, k, -2, -1) if found.transposed else k
+    four, sizes = len(found.sizes) == 4, found.shape_of(found.q)
+    rows = sizes[-2]
+    shared = rows * (sizes[1] // found.heads if four else 1)
+    blocks = block_shape(max(sizes[-1], shape(v)[-1]), shared if shared <= 64 else rows, dtype(node) != torch.float32)
+    mask, bias, tiles = _one_mask(at, found), _one_bias(at, found), None
     if rows > blocks[0] and found.sizes[-1] > 2 * blocks[1]:
-        tiles = _tiles(at, found, blocks)
+        tiles = _tiles(at, found, mask, bias, blocks)
     turned = four and bool(node.users) and all(is_op(user, aten.transpose.int) and set(user.args[1:3]) == {1, 2} for user in node.users)
-    e.replace(node, at.call(
-        FLASH_ATTENTION, found.q, k, found.v, found.scale, found.causal, found.offset, found.window, found.mask, found.hidden, found.fill, found.bias,
-        tiles, found.form, found.dead, products, turned, blocks,
-    ))  # fmt: skip
+    hides = (mask.node, mask.hidden, mask.fill) if mask is not None else (None, False, None)
+    new = at.call(
+        FLASH_ATTENTION, q, k, v, found.scale, found.causal, found.offset, found.window, *hides, bias, tiles, found.form, found.dead, products,
+        turned, blocks,
+    )  # fmt: skip
+    e.replace(node, _shaped(at, new, shape(node)))
 
 
-def _tiles(at: Inserter, found: Attention, blocks: list[int]) -> fx.Node | None:
+def _shaped(at: Inserter, x: fx.Node, sizes: Sequence[int]) -> fx.Node:
+    return x if shape(x) == tuple(sizes) else at.call(aten.reshape.default, x, list(sizes))
+
+
+def _one_mask(at: Inserter, found: Attention) -> Mask | None:
+    """Return what all masks hide together."""
+    if len(found.masks) < 2:
+        return found.masks[0] if found.masks else None
+    hidden = [mask.node if mask.hidden else at.call(aten.logical_not.default, mask.node) for mask in found.masks]
+    together = hidden[0]
+    for more in hidden[1:]:
+        together = at.call(aten.logical_or.default, together, more)
+    return Mask(together, True)
+
+
+def _one_bias(at: Inserter, found: Attention) -> fx.Node | None:
+    """Return the sum of all biases."""
+    total: fx.Node | None = None
+    for bias in found.biases:
+        bias = _shaped(at, bias, _of_lead(bias, found))
+        total = bias if total is None else at.call(aten.add.Tensor, total, bias)
+    return total
+
+
+def _tiles(at: Inserter, found: Attention, mask: Mask | None, bias: fx.Node | None, blocks: list[int]) -> fx.Node | None:
     """Return the tiles that a mask shows, where the program's state makes it: they are worked out once."""
-    node = found.mask if found.mask is not None else found.bias
-    if node is None or found.fill is not None or found.causal or not _is_of_state(node):
+    if found.causal or (mask is not None and mask.fill is not None):
         return None
-    mask, hidden = node, found.hidden
-    if found.mask is None:
-        if found.form == "relu":
-            return None
-        mask, hidden = at.call(aten.eq.Scalar, node, -math.inf), True
-    sizes = [*([1] * (len(found.sizes) - len(shape(mask)))), *shape(mask)][:-2] + found.sizes[-2:]
-    return at.call(FLASH_TILES, mask, hidden, sizes, blocks[0], blocks[1])
+    if mask is None and bias is not None and found.form == "softmax" and _is_of_state(bias):
+        mask = Mask(at.call(aten.eq.Scalar, bias, -math.inf), True)
+    if mask is None or not _is_of_state(mask.node):
+        return None
+    own = shape(mask.node)
+    sizes = [*([1] * (len(found.sizes) - len(own))), *own][:-2] + found.sizes[-2:]
+    return at.call(FLASH_TILES, mask.node, mask.hidden, sizes, blocks[0], blocks[1])
 
 
 def _is_of_state(node: fx.Node) -> bool:

@@ -5,7 +5,7 @@
 // what they have in slots, which attend_joined puts together.
 
 // out[node] = sum of softmax(query . key) value; `most` and `total`: the largest score and the sum of exp(score - most).
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, 4)
     attend(const float* query, const float* keys, const float* values, const int* pair_of, const int* nodes, const int* begins, const int* ends,
            const int* slots, float* out, float* most, float* total, float* part_sums, float* part_most, float* part_total, i64 spans, i64 depth) {
   int lane = threadIdx.x % GROUP, column = 4 * lane;
@@ -17,17 +17,19 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   int steps = left > beside ? left : beside;
   float top = LEAST, whole = 0.0f;
   float4 sum = zero();
+  int mine = -1;  // of sixteen edges a thread asks for the pair of one
   for (int done = 0; done < steps; done += AT_ONCE) {
-    int of[AT_ONCE];
+    if (done % GROUP == 0) mine = done + lane < left ? pair_of[at + done + lane] : -1;
     float4 key[AT_ONCE], value[AT_ONCE];
     float part[AT_ONCE];
 #pragma unroll
-    for (int i = 0; i < AT_ONCE; ++i) of[i] = done + i < left ? pair_of[at + done + i] : -1;
-#pragma unroll
-    for (int i = 0; i < AT_ONCE; ++i) key[i] = row_of(keys, of[i], depth, column), value[i] = row_of(values, of[i], depth, column);
+    for (int i = 0; i < AT_ONCE; ++i) {
+      int of = told(mine, done % GROUP + i);
+      key[i] = row_of(keys, of, depth, column), value[i] = row_of(values, of, depth, column);
+    }
 #pragma unroll
     for (int i = 0; i < AT_ONCE; ++i) part[i] = part_of(own, key[i]);
-    bool real = done + lane / 4 < left;  // of the four edges a thread has the score of one
+    bool real = done + lane / 4 < left;  // of four edges it has the score of one
     float score = four_sums(part, lane), next = largest_of_four(real ? score : LEAST);
     next = next > top ? next : top;
     float kept = whole == 0.0f ? 0.0f : expf(top - next), power = real ? expf(score - next) : 0.0f;
@@ -85,7 +87,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
 // The gradient of `query`, and for each edge its share and the gradient of its score. Scores are computed again from the same rows in the same order.
 // The softmax's own term, the sum of an edge's share times its share's gradient, is the inner product of `out` and its gradient.
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, 4)
     attend_back(const float* query, const float* keys, const float* values, const float* gradient, const float* out, const float* most,
                 const float* total, const int* pair_of, const int* edge_of, const int* nodes, const int* begins, const int* ends, const int* slots,
                 float* of_query, float* shares, float* slopes, i64 spans, i64 depth) {
@@ -100,17 +102,19 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   int beside = __shfl_xor_sync(EVERY, left, GROUP);
   int steps = left > beside ? left : beside;
   float4 sum = zero();
+  int pair = -1;  // of sixteen edges a thread asks for the pair of one
   for (int done = 0; done < steps; done += AT_ONCE) {
-    int of[AT_ONCE];
+    if (done % GROUP == 0) pair = done + lane < left ? pair_of[at + done + lane] : -1;
     float4 key[AT_ONCE], value[AT_ONCE];
     float scores[AT_ONCE], gains[AT_ONCE];
 #pragma unroll
-    for (int i = 0; i < AT_ONCE; ++i) of[i] = done + i < left ? pair_of[at + done + i] : -1;
-#pragma unroll
-    for (int i = 0; i < AT_ONCE; ++i) key[i] = row_of(keys, of[i], depth, column), value[i] = row_of(values, of[i], depth, column);
+    for (int i = 0; i < AT_ONCE; ++i) {
+      int of = told(pair, done % GROUP + i);
+      key[i] = row_of(keys, of, depth, column), value[i] = row_of(values, of, depth, column);
+    }
 #pragma unroll
     for (int i = 0; i < AT_ONCE; ++i) scores[i] = part_of(own, key[i]), gains[i] = part_of(given, value[i]);
-    int mine = done + lane / 4;  // of the four edges a thread has one
+    int mine = done + lane / 4;  // of four edges it has one
     float share = expf(four_sums(scores, lane) - top) * scale, slope = share * (four_sums(gains, lane) - mean);
     share = mine < left ? share : 0.0f, slope = mine < left ? slope : 0.0f;
 #pragma unroll

@@ -48,15 +48,17 @@ class Project(torch.autograd.Function):
     """Rows of each node type times the type's weight, the three parts of the result each in one tensor over all nodes: no concatenation, no copy."""
 
     @staticmethod
-    def forward(ctx: Any, counts: list[int], *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    def forward(ctx: Any, counts: list[int], begun: Begun | None, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Take rows [N_t, in_t], weights [3 * out, in_t] and biases [3 * out] of all types, in this order; return three [N, out].
+
+        The gradient of the rows is added to what the end of the layer has left in `begun`, if there is one.
 
         Rows of a small graph may be one tensor [N, in]: so is their gradient then, which what else reads them adds to in one launch.
         """
         kinds = len(counts)
         weights, biases = tensors[-2 * kinds : -kinds], tensors[-kinds:]
         ctx.save_for_backward(*tensors[:-kinds])
-        ctx.counts, ctx.few = counts, sum(counts) < FEW
+        ctx.counts, ctx.few, ctx.begun = counts, sum(counts) < FEW, begun
         rows = _by_kind(tensors[: -2 * kinds], counts)
         ctx.own = by_kind(tensors[0], tuple(counts), weights[0].shape[0] // 3) if ctx.few and len(tensors) == 2 * kinds + 1 else None
         if ctx.own is not None:
@@ -79,12 +81,14 @@ class Project(torch.autograd.Function):
         """Return the gradients of rows, weights and biases."""
         if ctx.own is not None:
             x, weight = ctx.saved_tensors
-            own, one = ctx.own, ctx.needs_input_grad[1]
-            of_x, (matrix, total, _) = beside(x.device, lambda: own.sums(gradients, weight) if one else None, lambda: own.gradients(gradients, x))
-            return None, of_x, *matrix.unbind(), *total.unbind()
+            own, one = ctx.own, ctx.needs_input_grad[2]
+            left = None if ctx.begun is None or not one else ctx.begun.taken()
+            summing = functools.partial(own.sums, gradients, weight, left)
+            of_x, (matrix, total, _) = beside(x.device, lambda: summing() if one else None, lambda: own.gradients(gradients, x))
+            return None, None, of_x, *matrix.unbind(), *total.unbind()
         kinds = len(ctx.counts)
         given, weights = ctx.saved_tensors[:-kinds], ctx.saved_tensors[-kinds:]
-        rows, wanted = _by_kind(given, ctx.counts), ctx.needs_input_grad[1 : 1 + len(given)]
+        rows, wanted = _by_kind(given, ctx.counts), ctx.needs_input_grad[2 : 2 + len(given)]
         if ctx.few:
             every = torch.cat(gradients, 1)
             whole = every.split(ctx.counts)
@@ -92,15 +96,17 @@ class Project(torch.autograd.Function):
             of_given = [torch.empty_like(x) for x in given] if any(wanted) else []
             for g, w, place in zip(whole, weights, _by_kind(of_given, ctx.counts), strict=True) if of_given else ():
                 torch.mm(g, w, out=place)
+            if of_given and ctx.begun is not None and (left := ctx.begun.taken()) is not None:
+                of_given = [left.add_(*of_given)]
             nothing: list[None] = [None] * len(given)
-            return None, *(of_given or nothing), *(g.t() @ x for g, x in zip(whole, rows, strict=True)), *of_biases
+            return None, None, *(of_given or nothing), *(g.t() @ x for g, x in zip(whole, rows, strict=True)), *of_biases
         of_rows, of_weights, of_bias = [], [], []
         for x, weight, one, *parts in zip(rows, weights, wanted, *(g.split(ctx.counts) for g in gradients), strict=True):
             of_rows.append(summed(parts, weight.unflatten(0, (3, -1))) if one else None)
             matrix, total = outers(x, parts)
             of_weights.append(matrix.t())
             of_bias.append(total)
-        return None, *of_rows, *of_weights, *of_bias
+        return None, None, *of_rows, *of_weights, *of_bias
 
 
 def side_by_side(*groups: Sequence[torch.Tensor]) -> list[torch.Tensor]:
@@ -131,7 +137,7 @@ def _of_kinds(counts: tuple[int, ...], device: torch.device, dtype: torch.dtype)
 
 
 class Together(torch.autograd.Function):
-    """Rows of all node types in one tensor, by one launch for any number of types: torch.cat takes 58 us for the 27 of bgs' graph (an H200)."""
+    """Rows of all node types in one tensor."""
 
     @staticmethod
     def forward(ctx: Any, *rows: torch.Tensor) -> torch.Tensor:
@@ -147,13 +153,19 @@ class Together(torch.autograd.Function):
 
 
 FEW_PARTS = 8
-"""Tensors up to which torch.cat takes less time than a copy of each by one launch: 3 us for 7 of aifb's graph, where that takes 16."""
+"""Tensors up to which torch.cat takes less time than a copy of each, where there is no kernel of ours: 3 us for 7 of aifb's graph, and 16."""
 
 
 def laid(parts: Sequence[torch.Tensor], counts: Sequence[int], own: Sequence[int]) -> torch.Tensor:
     """Return rows of the types `own`, each at its place among the rows of all types; other types' rows are not written."""
+    if len(parts) == len(counts) == 1:
+        return parts[0].contiguous()
+    kernels = by_kind(parts[0], tuple(counts), parts[0].shape[1])
+    whole = None if kernels is None else replace(kernels, chosen=tuple(own)).together(parts)
+    if whole is not None:
+        return whole
     if len(parts) == len(counts) <= FEW_PARTS:
-        return torch.cat(list(parts)) if len(parts) > 1 else parts[0].contiguous()
+        return torch.cat(list(parts))
     whole = parts[0].new_empty(sum(counts), *parts[0].shape[1:])
     places = whole.split(list(counts))
     torch._foreach_copy_([places[kind] for kind in own], list(parts))
@@ -168,13 +180,16 @@ class Finish(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, counts: tuple[int, ...], own: tuple[int, ...], x: torch.Tensor, out: torch.Tensor, *tensors: torch.Tensor
+        ctx: Any, counts: tuple[int, ...], own: tuple[int, ...], begun: Begun | None, x: torch.Tensor, out: torch.Tensor, *tensors: torch.Tensor
     ) -> tuple[torch.Tensor, ...]:
-        """Take rows of all types, then weights [out, out], biases and gates [1] of the types `own`; return rows of each of these."""
+        """Take rows of all types, then weights [out, out], biases and gates [1] of the types `own`; return rows of each of these.
+
+        The gradient of x is left in `begun`, if there is one, for the node that makes `out` of x.
+        """
         kinds = len(own)
         weights, biases, gates = tensors[:kinds], tensors[kinds : 2 * kinds], tensors[2 * kinds :]
         sizes, kernels = [counts[kind] for kind in own], by_kind(x, counts, x.shape[1])
-        ctx.counts, ctx.own, ctx.sizes = counts, own, sizes
+        ctx.counts, ctx.own, ctx.sizes, ctx.begun = counts, own, sizes, begun
         ctx.kernels = None if kernels is None else replace(kernels, chosen=own)
         if ctx.kernels is not None:
             weight, bias, gate = side_by_side(weights, biases, gates)
@@ -206,7 +221,7 @@ class Finish(torch.autograd.Function):
             of_x, of_out, of_weight, of_bias, of_gates = ctx.kernels.unmixed(laid(gradients, counts, own), *ctx.saved_tensors)
             if others := [kind for kind in range(len(counts)) if kind not in own]:
                 torch._foreach_zero_([rows[kind] for rows in (of_x.split(counts), of_out.split(counts)) for kind in others])
-            return None, None, of_x, of_out, *of_weight.unbind(), *of_bias.unbind(), *of_gates.split(1)
+            return None, None, None, _left(ctx, of_x), of_out, *of_weight.unbind(), *of_bias.unbind(), *of_gates.split(1)
         gradient = torch.cat(gradients)
         out, active, share, shares, moved, *weights = ctx.saved_tensors
         members = of_kinds(tuple(sizes), gradient.device, gradient.dtype)[1]
@@ -216,9 +231,17 @@ class Finish(torch.autograd.Function):
         for g, weight, place in zip(parts, weights, of_active.split(sizes), strict=True):
             torch.mm(g, weight, out=place)
         of_weights = [g.t() @ a for g, a in zip(parts, active.split(sizes), strict=True)]
-        of_x = _onto_types(gradient - inner, counts, own) if ctx.needs_input_grad[2] else None
+        of_x = _onto_types(gradient - inner, counts, own) if ctx.needs_input_grad[3] else None
         of_out = _onto_types(torch.ops.aten.gelu_backward(of_active, out), counts, own)
-        return None, None, of_x, of_out, *of_weights, *(members @ inner).unbind(), *of_gates.split(1)
+        return None, None, None, _left(ctx, of_x), of_out, *of_weights, *(members @ inner).unbind(), *of_gates.split(1)
+
+
+def _left(ctx: Any, of_x: torch.Tensor | None) -> torch.Tensor | None:
+    """Leave the gradient of x where the next node adds to it, or return it."""
+    if ctx.begun is None or of_x is None or not ctx.needs_input_grad[3]:
+        return of_x
+    ctx.begun.rows = of_x
+    return None
 
 
 def _of_types(rows: torch.Tensor, counts: Sequence[int], own: Sequence[int]) -> torch.Tensor:
@@ -239,11 +262,13 @@ def _onto_types(rows: torch.Tensor, counts: Sequence[int], own: Sequence[int]) -
     return whole
 
 
-def _projected(counts: list[int], rows: Sequence[torch.Tensor], linears: list[tuple[torch.Tensor, torch.Tensor]]) -> tuple[torch.Tensor, ...]:
+def _projected(
+    counts: list[int], rows: Sequence[torch.Tensor], linears: list[tuple[torch.Tensor, torch.Tensor]], begun: Begun | None
+) -> tuple[torch.Tensor, ...]:
     if torch.compiler.is_compiling():  # which writes no views
         whole = torch.cat([F.linear(x, *linear) for x, linear in zip(rows, linears, strict=True)])
         return tuple(part.contiguous() for part in whole.chunk(3, 1))
-    parts: tuple[torch.Tensor, ...] = Project.apply(counts, *rows, *(w for w, _ in linears), *(b for _, b in linears))
+    parts: tuple[torch.Tensor, ...] = Project.apply(counts, begun, *rows, *(w for w, _ in linears), *(b for _, b in linears))
     return parts
 
 
@@ -355,18 +380,20 @@ class HGTConv(Layer):
         begun = Begun()
         out = self._of_rows(rows, counts, kinds, linears, edge_index_dict, begun)
         alone = out is None or not all(x.requires_grad for x in rows)
+        few = together and rows[0].shape[-1] == self.out_channels
+        shared = begun if few and edge_index_dict and rows[0].requires_grad else None  # without edges no gradient comes to the projections
         if out is None:
-            out = self._of_projections(rows, counts, kinds, linears, edge_index_dict)
-        if together and rows[0].shape[-1] == self.out_channels:
-            return self._all_finished(x_dict, kinds, counts, rows[0], out.flatten(1))
+            out = self._of_projections(rows, counts, kinds, linears, edge_index_dict, shared)
+        if few:
+            return self._all_finished(x_dict, kinds, counts, rows[0], out.flatten(1), shared)
         return self._finished(x_dict, kinds, counts, out.flatten(1), None if alone else begun)
 
     def _of_projections(
         self, rows: list[torch.Tensor], counts: list[int], kinds: list[str], linears: list[tuple[torch.Tensor, torch.Tensor]],
-        edge_index_dict: dict[EdgeType, Any],
+        edge_index_dict: dict[EdgeType, Any], begun: Begun | None,
     ) -> torch.Tensor:  # fmt: skip
         """Return the attention of all nodes, with a key, a query and a value of each."""
-        keys, queries, values = self._by_head(_projected(counts, rows, linears))
+        keys, queries, values = self._by_head(_projected(counts, rows, linears, begun))
         if edge_index_dict:
             tensors = self._tensors(keys, queries, values)
             graph = self._edges(kinds, counts, edge_index_dict)
@@ -444,7 +471,7 @@ class HGTConv(Layer):
         return len({(x_dict[kind].dtype, x_dict[kind].shape[-1]) for kind in kinds}) == 1
 
     def _all_finished(
-        self, x_dict: dict[str, torch.Tensor], kinds: list[str], counts: list[int], rows: torch.Tensor, out: torch.Tensor
+        self, x_dict: dict[str, torch.Tensor], kinds: list[str], counts: list[int], rows: torch.Tensor, out: torch.Tensor, begun: Begun | None
     ) -> dict[str, torch.Tensor]:
         """Return the results of a small graph's destinations, mixed with their own rows; all types lie in one tensor."""
         own = [kind for kind in kinds if kind in self.dst_node_types]
@@ -452,7 +479,7 @@ class HGTConv(Layer):
             return {}
         weights, biases = zip(*(self._linear(self.out_lin, kind) for kind in own), strict=True)
         gates, numbers = [wide(self.skip[kind]) for kind in own], tuple(kinds.index(kind) for kind in own)
-        parts: tuple[torch.Tensor, ...] = Finish.apply(tuple(counts), numbers, rows, out, *weights, *biases, *gates)
+        parts: tuple[torch.Tensor, ...] = Finish.apply(tuple(counts), numbers, begun, rows, out, *weights, *biases, *gates)
         return {kind: of_dtype(part, x_dict[kind].dtype) for kind, part in zip(own, parts, strict=True)}
 
     def _finished(

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from warpwright.domains.rgnn import index as indices
+from warpwright.domains.rgnn import tensors
 from warpwright.timing.capturing import _recording as recording
 
 AFTER = 4
@@ -35,23 +36,23 @@ def capture(function: Callable[[], Sequence[torch.Tensor]], pool: Any = None, st
 class Layout:
     """Where parameters lie and how they are read: a recording holds for these alone.
 
-    Shapes and types are asked for too: memory that a conversion gave back may be another parameter's now. HGT's layer on fb15k's graph has 481
-    parameters; to ask each of them five questions from Python takes 170 us of a host, and torch's guard, in C++, with the addresses 65.
+    Shapes and types are asked for too: memory that a conversion gave back may be another parameter's now.
     """
 
     def __init__(self, parameters: Sequence[torch.Tensor]) -> None:
-        self.told, self.places = _questions(parameters), _places(parameters)
-        self.guard = _guard(parameters)
+        self.told = _questions(parameters)
+        self.seen: tensors.Seen | None = None
+        """The same, to be asked in one call."""
 
     def holds(self, parameters: Sequence[torch.Tensor]) -> bool:
         """Are these parameters as those were?"""
-        if _places(parameters) != self.places:
+        if self.seen is not None and self.seen.holds(parameters):
+            return True
+        if _questions(parameters) != self.told:
             return False
-        if self.guard is not None:
-            with torch.enable_grad():  # without which some releases of torch see no parameter that requires gradients
-                if self.guard.check(*parameters):
-                    return True
-        return _questions(parameters) == self.told  # a guard refuses other modes too, such as inference
+        library = tensors.library(parameters[0]) if parameters else None
+        self.seen = None if library is None else tensors.Seen(library, parameters)
+        return True
 
 
 def layout(parameters: Sequence[torch.Tensor], before: Layout | None = None) -> Layout:
@@ -59,24 +60,9 @@ def layout(parameters: Sequence[torch.Tensor], before: Layout | None = None) -> 
     return before if before is not None and before.holds(parameters) else Layout(parameters)
 
 
-def _places(parameters: Sequence[torch.Tensor]) -> list[int]:
-    return [*map(torch.Tensor.data_ptr, parameters)]
-
-
 def _questions(parameters: Sequence[torch.Tensor]) -> tuple[list[Any], ...]:
-    strides = [*map(torch.Tensor.stride, parameters)]
-    return strides, [x.requires_grad for x in parameters], [x.shape for x in parameters], [x.dtype for x in parameters]
-
-
-def _guard(parameters: Sequence[torch.Tensor]) -> Any:
-    """Return what torch compares tensors with, their types, shapes, strides and dispatch in one call; None where this torch has no such thing."""
-    try:
-        with torch.enable_grad():
-            shapes, strides = ([[*map(int, ask(x))] for x in parameters] for ask in (torch.Tensor.size, torch.Tensor.stride))
-            made = torch._C._dynamo.guards.TensorGuards(*parameters, dynamic_dims_sizes=shapes, dynamic_dims_strides=strides)  # type: ignore[arg-type]
-            return made if made.check(*parameters) else None
-    except (AttributeError, TypeError, RuntimeError, SystemError):
-        return None
+    places, strides = [*map(torch.Tensor.data_ptr, parameters)], [*map(torch.Tensor.stride, parameters)]
+    return places, strides, [x.requires_grad for x in parameters], [x.shape for x in parameters], [x.dtype for x in parameters]
 
 
 def settings(*kinds: str) -> tuple[Any, ...]:

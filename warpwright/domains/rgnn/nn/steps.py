@@ -43,7 +43,7 @@ class Recorded:
             self.launches = capture(self._once(step), stream=stream)
         torch.clear_autocast_cache()  # and those cast by the recording have no values before its first replay
         self.graphs = indices.Versions(graphs)
-        if any(tensor is x for tensor in self.graphs.tensors() for x in self.given):
+        if any(tensor is x for tensor in self.graphs.there() for x in self.given):
             raise RuntimeError("edges are among the tensors that it is given, and their index is not made anew by a recording")
         self.gradients = [(x, x.grad) for x in parameters if x.grad is not None]
 

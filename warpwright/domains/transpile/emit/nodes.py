@@ -22,7 +22,7 @@ from warpwright.domains.transpile.analysis.regions import (
 from warpwright.domains.transpile.emit import control, regions, warps
 from warpwright.domains.transpile.emit.writer import Writer
 from warpwright.domains.transpile.ir import Evaluate
-from warpwright.domains.transpile.passes.loops import thread_tiles
+from warpwright.domains.transpile.passes.vectors import thread_tiles
 from warpwright.domains.transpile.printing import declarator
 
 _JOINS = {

@@ -9,8 +9,9 @@ from warpwright.domains.transpile.analysis.bounds import Bounds
 from warpwright.domains.transpile.emit import plain_adds, segment_loops, warps
 from warpwright.domains.transpile.emit.writer import IN_COLUMNS, IN_ROWS, Writer
 from warpwright.domains.transpile.ir import Declare, Evaluate, For, Stmt
-from warpwright.domains.transpile.passes.loops import accumulators, registers, rows, segments, thread_tiles, vector_values
+from warpwright.domains.transpile.passes.loops import rows, segments
 from warpwright.domains.transpile.passes.loops.thread_loops import Form, Interior, Parts, Reduction, Reshaped, ThreadLoop, Transposed
+from warpwright.domains.transpile.passes.vectors import accumulators, registers, thread_tiles, vector_values
 from warpwright.domains.transpile.printing import INDENT
 
 

@@ -10,9 +10,10 @@ from warpwright.domains.transpile.analysis.lanes import LANE, LANES, THREAD, Lan
 from warpwright.domains.transpile.emit import plain_adds
 from warpwright.domains.transpile.emit.writer import Writer
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, Stmt
-from warpwright.domains.transpile.passes.loops import atomic_adds, warp_exchange
+from warpwright.domains.transpile.passes.loops import atomic_adds
 from warpwright.domains.transpile.passes.loops.warp_invariant import Values
-from warpwright.domains.transpile.passes.loops.warp_vectors import Piece, WarpRegion, WarpValue
+from warpwright.domains.transpile.passes.vectors import warp_exchange
+from warpwright.domains.transpile.passes.vectors.warp_vectors import Piece, WarpRegion, WarpValue
 from warpwright.domains.transpile.printing import declarator
 
 

@@ -14,7 +14,7 @@ from warpwright.domains.transpile.passes.block_fusion import FusedPrologue
 from warpwright.domains.transpile.passes.loops import warp_invariant
 from warpwright.domains.transpile.passes.loops.rows import WIDTH
 from warpwright.domains.transpile.passes.loops.thread_loops import Form, Scope, loop_form, region_form
-from warpwright.domains.transpile.passes.loops.warp_vectors import WarpRegion, warp_region
+from warpwright.domains.transpile.passes.vectors.warp_vectors import WarpRegion, warp_region
 from warpwright.domains.transpile.printing import Printer
 
 

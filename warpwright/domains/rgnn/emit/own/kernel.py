@@ -22,7 +22,7 @@ ALIGNED = 16
 """Bytes that a thread takes at once."""
 
 Launch = Callable[..., None]
-"""launch(blocks, *arguments): arguments are tensors, None and numbers."""
+"""launch(blocks, *arguments): arguments are tensors, None, numbers and the bytes of a struct."""
 
 
 Loaded = TypeVar("Loaded")
@@ -42,8 +42,8 @@ class Own:
 
     file: str
     entry: str
-    formats: str
-    """Its parameters, in codes of the struct module."""
+    formats: str | tuple[str, ...]
+    """Its parameters, in codes of the struct module; a string has one letter for each."""
     threads: int
     shared: int
     """Bytes of a block."""
@@ -78,8 +78,8 @@ def _loaded(own: Own, device: int) -> Launch | None:
         warnings.warn(f"{own.work} of relational graphs are made by Triton, which is slower: {problem}", stacklevel=2)
         return None
 
-    def launch(blocks: int, *arguments: torch.Tensor | float | None) -> None:
-        pointers = [x if isinstance(x, (int, float)) else 0 if x is None else x.data_ptr() for x in arguments]
+    def launch(blocks: int, *arguments: torch.Tensor | float | bytes | None) -> None:
+        pointers = [x if isinstance(x, (int, float, bytes)) else 0 if x is None else x.data_ptr() for x in arguments]
         stream = torch._C._cuda_getCurrentRawStream(device)
         if torch.cuda.current_device() == device:
             kernel(blocks, stream, *pointers)

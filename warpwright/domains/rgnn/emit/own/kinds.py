@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,14 +17,16 @@ import torch.nn.functional as F
 
 from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn.emit.own import outer as rows_outer
-from warpwright.domains.rgnn.emit.own.kernel import Launch, Own, dense, loaded_together, with_the_others
+from warpwright.domains.rgnn.emit.own.kernel import ALIGNED, Launch, Own, dense, loaded_together, with_the_others
 
 WIDEST = 256
 """Numbers of a row."""
-SIDE, TILES, THREADS = 64, 2, 256
+SIDE, THREADS = 64, 256
 """Those of kinds.cu."""
-FULL = 400
-"""Blocks that an H200 runs at once: with fewer each takes SIDE rows."""
+PLACES = 32
+"""Types whose rows are put together by one launch."""
+FULL, MOST = 1200, 8
+"""Blocks, about, from which each takes more than SIDE rows (an H200 runs 396 at once), and how many times SIDE at most."""
 BLOCKS = 512
 """Blocks of rows that a gradient is summed in, about: each adds its matrix to memory."""
 
@@ -48,6 +51,11 @@ def table(counts: tuple[int, ...], chosen: tuple[int, ...], each: int, device: t
     return indices.mention(_table(counts, chosen, each, device))
 
 
+def rows_of_block(rows: int, others: int, full: int) -> int:
+    """Return how many rows a block takes, where each row is taken by `others`."""
+    return SIDE * max(1, min(MOST, -(-rows // SIDE) * others // full))
+
+
 @functools.lru_cache(maxsize=16)
 def _types_of(counts: tuple[int, ...], device: torch.device) -> torch.Tensor:
     return torch.repeat_interleave(torch.arange(len(counts), dtype=torch.int32), torch.tensor(counts)).to(device)
@@ -61,12 +69,10 @@ class Kinds:
     counts: tuple[int, ...]
     chosen: tuple[int, ...] | None = None
     full: int = FULL
-    """Blocks below which one has SIDE rows."""
 
     def _tiles(self, like: torch.Tensor, columns: int, parts: int = 1, each: int = 0) -> tuple[torch.Tensor, int]:
         across = -(-columns // SIDE)
-        if not each:
-            each = SIDE if like.shape[-2] * across * parts < self.full * SIDE else SIDE * TILES
+        each = each or rows_of_block(like.shape[-2], across * parts, self.full)
         work = table(self.counts, self.types, each, like.device)
         return work.rows, work.count * across
 
@@ -84,14 +90,14 @@ class Kinds:
             self.launches[0](blocks * parts, work, dense(x), weight, bias, out, rows, width, columns, parts, 0, 0)
         return out
 
-    def sums(self, parts: Sequence[torch.Tensor], weight: torch.Tensor) -> torch.Tensor:
-        """Return the sum of parts[p] @ the p-th part of each row's weight: the gradient of `products`'s rows."""
+    def sums(self, parts: Sequence[torch.Tensor], weight: torch.Tensor, onto: torch.Tensor | None = None) -> torch.Tensor:
+        """Return the sum of parts[p] @ the p-th part of each row's weight, the gradient of `products`'s rows; added to rows `onto`, if given."""
         given, columns = [dense(g) for g in parts], weight.shape[2]
-        out = given[0].new_empty(given[0].shape[0], columns)
+        out = given[0].new_empty(given[0].shape[0], columns) if onto is None else onto
         work, blocks = self._tiles(out, columns)
         three = [given[min(p, len(given) - 1)] for p in range(3)]
         if blocks:
-            self.launches[1](blocks, work, *three, weight, out, given[0].shape[1], columns, len(given))
+            self.launches[1](blocks, work, *three, weight, out, given[0].shape[1], columns, len(given), int(onto is not None))
         return out
 
     def gradients(
@@ -114,6 +120,19 @@ class Kinds:
             launch, tiles = self.launches[2], -(-width // SIDE)
             launch(blocks * len(given) * tiles, work, *three, dense(x), gates, matrix, total, width, columns, len(given), int(gates is not None))
         return matrix.view(kinds, -1, width), total.view(kinds, -1), zeros
+
+    def together(self, parts: Sequence[torch.Tensor]) -> torch.Tensor | None:
+        """Return rows of the types, each at its place among all types' rows, of which others are not written; None for rows that do not fit."""
+        width = parts[0].shape[1]
+        plain = all(x.dtype is torch.float32 and x.is_contiguous() and not x.data_ptr() % ALIGNED and x.device == parts[0].device for x in parts)
+        if not plain or width % 4 or len(parts) > PLACES:
+            return None
+        starts = [0, *itertools.accumulate(self.counts)]
+        places = [(x.data_ptr() - 4 * width * starts[kind]) % (1 << 64) for x, kind in zip(parts, self.types, strict=True)]
+        out, work = parts[0].new_empty(starts[-1], width), table(self.counts, self.types, 2 * SIDE, parts[0].device)
+        if work.count:
+            self.launches[5](work.count, work.rows, struct.pack(f"{PLACES}Q", *places, *[0] * (PLACES - len(places))), out, width)
+        return out
 
     def _by_outer(self, launch: Launch, parts: Sequence[torch.Tensor], x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the sums of `gradients` by the kernel of relations' weight gradients: node types of rows are as good as relations of pairs."""
@@ -159,10 +178,10 @@ def product(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, ou
 def multiplied(
     launch: Launch, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, out: torch.Tensor, full: int = FULL
 ) -> torch.Tensor:
-    """Write x @ weight (+ bias) to `out` by a launch; `full`: see Kinds."""
+    """Write x @ weight (+ bias) to `out` by a launch; `full`: see FULL."""
     (rows, width), columns, turned = x.shape, weight.shape[1], weight.is_contiguous()
     across = -(-columns // SIDE)
-    each = SIDE if rows * across < full * SIDE else SIDE * TILES
+    each = rows_of_block(rows, across, full)
     if rows:
         launch(-(-rows // each) * across, None, dense(x), weight if turned else weight.t(), bias, out, rows, width, columns, 1, int(turned), each)
     return out
@@ -202,7 +221,7 @@ def right_on(launches: tuple[Launch, ...], device: torch.device, width: int = 20
     def drawn(*shape: int) -> torch.Tensor:
         return torch.randn(shape, generator=random).to(device)
 
-    own = Kinds(launches, counts, full=0)  # each block has TILES times SIDE rows, which the first type fills in part
+    own = Kinds(launches, counts, full=1)  # a block goes through all rows of the first type
     rows = sum(counts)
     x, weight, bias, gates = drawn(rows, width), drawn(3, 3 * columns, width), drawn(3, 3 * columns), drawn(3)
     out, square, start, parts, g = (
@@ -214,11 +233,15 @@ def right_on(launches: tuple[Launch, ...], device: torch.device, width: int = 20
     )
     result, moved = own.mixed(x, out, square, start, gates)
     one = square[0], square[1].t()
-    simple = [multiplied(launches[0], x, one[0], start[0], torch.empty_like(x), 0), multiplied(launches[0], x, one[1], None, torch.empty_like(x))]
-    found = [*simple, own.products(x, weight, bias, 3), own.sums(parts, weight), *own.gradients(parts, x)[:2], result]
+    simple = [multiplied(launches[0], x, one[0], start[0], torch.empty_like(x), 1), multiplied(launches[0], x, one[1], None, torch.empty_like(x))]
+    onto = own.sums(parts, weight, x.clone())
+    beside = own.together([y.clone() for y in x.split(counts)])
+    simple.append(x.new_zeros(1) if beside is None else beside)
+    found = [*simple, onto, own.products(x, weight, bias, 3), own.sums(parts, weight), *own.gradients(parts, x)[:2], result]
     found += own.unmixed(g, out, moved, square, gates)
-    wanted = [torch.addmm(start[0].double(), x.double(), one[0].double()), x.double() @ one[1].double()]
-    wanted += plain(counts, x, weight, bias, parts) + plain_ends(counts, x, out, square, start, gates, g)
+    exact = plain(counts, x, weight, bias, parts)
+    wanted = [torch.addmm(start[0].double(), x.double(), one[0].double()), x.double() @ one[1].double(), x.double(), x.double() + exact[1], *exact]
+    wanted += plain_ends(counts, x, out, square, start, gates, g)
     return all(float((a.double() - b).norm()) <= 1e-5 * float(b.norm()) for a, b in zip(found, wanted, strict=True))
 
 
@@ -242,13 +265,15 @@ def plain_ends(
         return [result.detach(), *torch.autograd.grad(result, given, g.double())]
 
 
-FORMATS: dict[str, str] = {
-    "kind_products": "P" * 5 + "q" * 6, "kind_sums": "P" * 6 + "q" * 3, "kind_gradients": "P" * 8 + "q" * 4, "kind_mixed": "P" * 8 + "q",
-    "kind_unmixed": "P" * 9 + "q",
+FORMATS: dict[str, str | tuple[str, ...]] = {
+    "kind_products": "P" * 5 + "q" * 6, "kind_sums": "P" * 6 + "q" * 4, "kind_gradients": "P" * 8 + "q" * 4, "kind_mixed": "P" * 8 + "q",
+    "kind_unmixed": "P" * 9 + "q", "kind_together": ("P", f"{8 * PLACES}s", "P", "q"),
 }  # fmt: skip
 SHARED = (8 * 8 * 32 * 4 + SIDE * 80) * 4
 """Bytes of a block that multiplies: a weight's fragments, and rows."""
+WITHOUT = "kind_gradients", "kind_together"
+"""Those that multiply in registers alone, or not at all."""
 OWN = tuple(
-    Own("kinds.cu", entry, formats, THREADS, 0 if entry == "kind_gradients" else SHARED, with_the_others, "products by node type", ("tensor.cu",))
+    Own("kinds.cu", entry, formats, THREADS, 0 if entry in WITHOUT else SHARED, with_the_others, "products by node type", ("tensor.cu",))
     for entry, formats in FORMATS.items()
 )

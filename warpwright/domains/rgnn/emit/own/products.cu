@@ -5,7 +5,7 @@
 #define ROWS 64
 #define THREADS 256
 #ifndef RESIDENT
-#define RESIDENT 3  // blocks of a multiprocessor
+#define RESIDENT 4  // blocks of a multiprocessor
 #endif
 
 // out_p[pair] = scale_p[relation] x_p[node of the pair] weight_p[relation] + base_p[relation], for `parts` of 1 or 2. Scale and base may be null.

@@ -1,1 +1,1 @@
-"""How one loop over threads, or over the lanes of a warp, is written: one technique a file; `thread_loops.py` and `warp_vectors.py` choose."""
+"""How one loop over threads is written: one technique a file; `thread_loops.py` chooses, also among those of `passes/vectors/`."""

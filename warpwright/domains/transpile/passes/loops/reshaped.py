@@ -18,7 +18,7 @@ from warpwright.domains.transpile.analysis.bounds import coefficient, counting, 
 from warpwright.domains.transpile.analysis.regions import Plan, Region, changed, used
 from warpwright.domains.transpile.integers import literal
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, Stmt
-from warpwright.domains.transpile.passes.loops.vector_values import affine
+from warpwright.domains.transpile.passes.vectors.vector_values import affine
 
 GATHER = 8
 """What a load or store counts whose neighbours are not neighbours in memory; one that is the same for all, or moves with the thread, counts 1."""

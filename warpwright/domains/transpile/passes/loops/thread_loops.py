@@ -16,21 +16,17 @@ from warpwright.domains.transpile.analysis.regions import Plan
 from warpwright.domains.transpile.analysis.settings import Settings
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, If, Stmt
 from warpwright.domains.transpile.passes.loops import (
-    accumulators,
     atomic_adds,
     if_conversion,
     index_set_splitting,
-    masked_vectors,
     neighbours,
     private_tiles,
     reductions,
-    registers,
     reshaped,
     rows,
     segments,
-    thread_tiles,
-    transposed_stores,
 )
+from warpwright.domains.transpile.passes.vectors import accumulators, masked_vectors, registers, thread_tiles, transposed_stores
 from warpwright.domains.transpile.printing import Printer
 
 _SEVERAL = frozenset(["float2", "float4", "int2", "int4", "uint2", "uint4", "double2"])

@@ -16,7 +16,7 @@ from warpwright.domains.transpile.analysis.regions import Loop, Node, Plan, Regi
 from warpwright.domains.transpile.analysis.uniform import PURE_CALLS
 from warpwright.domains.transpile.integers import literal
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, Stmt
-from warpwright.domains.transpile.passes.loops import warp_exchange
+from warpwright.domains.transpile.passes.vectors import warp_exchange
 
 LANES = 32
 _PLAIN = ("member", "index", "binary", "conditional", "literal", "cast", "paren", "type")

@@ -12,7 +12,7 @@ from warpwright.domains.transpile.analysis.uniform import PURE_CALLS
 from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.integers import LAUNCH, literal
 from warpwright.domains.transpile.ir import Expr
-from warpwright.domains.transpile.passes.loops.vector_values import NUMBERS, affine
+from warpwright.domains.transpile.passes.vectors.vector_values import NUMBERS, affine
 from warpwright.domains.transpile.printing import Printer
 from warpwright.domains.transpile.vmath import BY_LANES, CHOICES
 

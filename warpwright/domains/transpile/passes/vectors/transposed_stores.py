@@ -16,7 +16,7 @@ from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis.regions import Plan, jumps, used
 from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, Stmt
-from warpwright.domains.transpile.passes.loops import repeated, thread_places
+from warpwright.domains.transpile.passes.vectors import repeated, thread_places
 from warpwright.domains.transpile.printing import Printer
 
 MEMBERS = "xyzw"

@@ -20,6 +20,7 @@ from warpwright.base import Action
 from warpwright.domains.graph import kernels
 from warpwright.domains.graph.ir import GraphIR
 from warpwright.domains.graph.techniques import attention
+from warpwright.domains.graph.techniques.algebra.einsum import EINSUM
 from warpwright.domains.graph.techniques.attention import FLASH_ATTENTION, FLASH_TILES, FlashAttentions
 from warpwright.domains.graph.text import straight
 
@@ -84,6 +85,23 @@ FORMS = {
     "library, causal": (lambda m, q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=0.5), {"causal": True, "scale": 0.5}),
     "library, mask": (lambda m, q, k, v: F.scaled_dot_product_attention(q, k, v, m.below != 0), {"hidden": False, "fill": None}),
     "library, bias": (lambda m, q, k, v: F.scaled_dot_product_attention(q, k, v, m.bias), {}),
+    "library, zeros and -Inf": (
+        lambda m, q, k, v: F.scaled_dot_product_attention(q, k, v, torch.zeros_like(m.causal).masked_fill(m.causal < 0, -math.inf)), {"hidden": True}
+    ),
+    "two biases": (lambda m, q, k, v: (q @ k.mT * 0.5 + m.bias + m.causal).softmax(-1) @ v, {"scale": 0.5, "mask": None}),
+    "two masks": (
+        lambda m, q, k, v: (q @ k.mT).masked_fill(m.below == 0, -math.inf).masked_fill(m.bias < -2, -math.inf).softmax(-1) @ v, {"hidden": True}
+    ),
+    "a factor a head": (lambda m, q, k, v: ((q @ k.mT) * m.bias[:, :, :1, :1] + m.bias).softmax(-1) @ v, {}),
+    "a factor in all": (lambda m, q, k, v: ((q @ k.mT) * m.bias[0, 0, 0, 0].exp()).masked_fill(m.below == 0, -1e9).softmax(-1) @ v, {"fill": -1e9}),
+    "heads and batch in one": (
+        lambda m, q, k, v: torch.bmm(
+            torch.baddbmm(m.bias.expand(2, 3, 20, 20).reshape(6, 20, 20), q.reshape(6, 20, 8), k.reshape(6, 20, 8).mT, alpha=0.5)
+            .view(2, 3, 20, 20).masked_fill(m.below == 0, -math.inf).softmax(-1).view(6, 20, 20),
+            v.reshape(6, 20, 8),
+        ).view(2, 3, 20, 8), {"scale": 0.5, "hidden": True},
+    ),
+    "three axes": (lambda m, q, k, v: torch.bmm((q[0] @ k[0].mT).softmax(-1), v[0]), {"turned": False}),
     "turned": (lambda m, q, k, v: ((q @ k.mT).softmax(-1) @ v).transpose(1, 2).reshape(2, -1, 24), {"turned": True}),
 }  # fmt: skip
 
@@ -110,6 +128,23 @@ def test_forms(name: str) -> None:
 def test_masks_of_literals_are_said_in_words(body, seen: tuple[bool, int, int]) -> None:
     call, _ = _replaced(body)
     assert (call["causal"], call["offset"], call["window"]) == seen and (call["mask"] is None) == seen[0]
+
+
+def test_a_bias_stays_where_its_mask_is_said_in_words() -> None:
+    def body(m, q, k, v):
+        return (q @ k.mT + m.bias).masked_fill(torch.ones(20, 20).triu(1).bool(), -math.inf).softmax(-1) @ v
+
+    call, _ = _replaced(body)
+    assert call["causal"] and call["mask"] is None and call["bias"] is not None
+
+
+def test_a_mask_that_hides_nothing_is_none() -> None:
+    for body in (
+        lambda m, q, k, v: F.scaled_dot_product_attention(q, k, v, torch.ones(20, 20, dtype=torch.bool)),
+        lambda m, q, k, v: (q @ k.mT + torch.zeros(1, 1, 20, 20)).softmax(-1) @ v,
+    ):
+        call, _ = _replaced(body)
+        assert call["mask"] is None and call["bias"] is None and not call["causal"]
 
 
 def test_the_last_rows_of_a_causal_mask() -> None:
@@ -142,6 +177,12 @@ def test_tiles_of_a_mask_in_the_state_are_worked_out_once() -> None:
         lambda m, q, k, v: (q @ k.mT).softmax(-2) @ v,
         lambda m, q, k, v: ((q @ k.mT + m.bias) * 0.5).softmax(-1) @ v,
         lambda m, q, k, v: (-(q @ k.mT)).softmax(-1) @ v,
+        lambda m, q, k, v: ((q @ k.mT).masked_fill(m.below == 0, -math.inf) * m.bias[:, :, :1, :1]).softmax(-1) @ v,
+        lambda m, q, k, v: ((q @ k.mT).masked_fill(m.below == 0, -5.0).masked_fill(m.bias < 0, -math.inf)).softmax(-1) @ v,
+        lambda m, q, k, v: ((q @ k.mT) * m.bias).softmax(-1) @ v,
+        lambda m, q, k, v: ((q @ k.mT).masked_fill(m.below == 0, -5.0) + m.bias).softmax(-1) @ v,
+        lambda m, q, k, v: (q @ k.mT).view(2, 3, 400).softmax(-1).view(2, 3, 20, 20) @ v,
+        lambda m, q, k, v: (q @ k.mT).view(3, 2, 20, 20).softmax(-1).reshape(2, 3, 20, 20).transpose(2, 3) @ v,
         lambda m, q, k, v: ((q @ k.mT) * -0.5).softmax(-1) @ v,
         lambda m, q, k, v: (q @ k.mT).masked_fill(m.below == 0, 3.0).softmax(-1) @ v,
         lambda m, q, k, v: (q @ k.mT).masked_fill(m.below == 0, -5.0).relu() @ v * 0 + (q @ k.mT).softmax(-1).sum(),
@@ -153,6 +194,20 @@ def test_what_is_no_attention(body) -> None:
     ir = captured(model, *torch.randn(3, 2, 3, 20, 8))
     found = [call for action in TECHNIQUE.sites(ir) for call in _calls(TECHNIQUE.apply(ir, action))]
     assert all(call["form"] == "relu" for call in found)
+
+
+def test_einsum_is_read_when_it_is_a_product() -> None:
+    def body(m, q, k, v):
+        weights = (torch.einsum("bihd,bjhd->bhij", q, k) * 0.3 + m.bias).softmax(-1)
+        return torch.einsum("bhij,bjhd->bihd", weights, v)
+
+    inputs = torch.randn(3, 2, 20, 3, 8)
+    model = randomised(Written(body), 0)
+    before = captured(model, *inputs)
+    as_products = EINSUM.apply(before, Action(EINSUM.name))
+    after = TECHNIQUE.apply(as_products, STRICT)
+    assert_equal_in_double(before, after, list(inputs), model)
+    assert len(_calls(after)) == 1
 
 
 def test_weights_that_others_read_are_results() -> None:

@@ -20,8 +20,8 @@ from warpwright.domains.transpile.analysis.regions import Plan, used
 from warpwright.domains.transpile.analysis.uniform import PURE_CALLS
 from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, If, Stmt
-from warpwright.domains.transpile.passes.loops.distribution import distributed, stores
-from warpwright.domains.transpile.passes.loops.vector_values import VectorValues
+from warpwright.domains.transpile.passes.vectors.distribution import distributed, stores
+from warpwright.domains.transpile.passes.vectors.vector_values import VectorValues
 from warpwright.domains.transpile.printing import Printer
 
 AT_ONCE = 4

@@ -21,7 +21,7 @@ from warpwright.domains.transpile.analysis.regions import changed
 from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.integers import literal
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, Stmt
-from warpwright.domains.transpile.passes.loops.masked_values import VECTORS, Values, indented, plain_type
+from warpwright.domains.transpile.passes.vectors.masked_values import VECTORS, Values, indented, plain_type
 
 TOGETHER = 4
 """Sums at a time: each step of one waits four cycles for the step before, and each has a register."""

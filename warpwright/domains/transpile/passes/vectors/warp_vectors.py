@@ -13,7 +13,7 @@ from warpwright.domains.transpile.analysis import regions
 from warpwright.domains.transpile.analysis.lanes import EVEN, WHOLE, Lanes, is_for_whole_warp, is_strided, kind_of, only_lane
 from warpwright.domains.transpile.analysis.regions import Plan
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, Stmt, Var
-from warpwright.domains.transpile.passes.loops import warp_exchange
+from warpwright.domains.transpile.passes.vectors import warp_exchange
 
 
 @dataclass(frozen=True)

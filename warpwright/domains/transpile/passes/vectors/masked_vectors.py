@@ -18,8 +18,8 @@ from warpwright.domains.transpile.analysis.bounds import conjuncts
 from warpwright.domains.transpile.analysis.regions import Plan, changed, used
 from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.ir import Declare, DoWhile, Evaluate, Expr, For, If, Jump, Stmt
-from warpwright.domains.transpile.passes.loops import packed_rows
-from warpwright.domains.transpile.passes.loops.masked_values import VECTORS, Value, Values, indented, plain_type, refuse_divisions
+from warpwright.domains.transpile.passes.vectors import packed_rows
+from warpwright.domains.transpile.passes.vectors.masked_values import VECTORS, Value, Values, indented, plain_type, refuse_divisions
 from warpwright.domains.transpile.printing import UNROLLED, Printer, trip_count
 
 

@@ -1,0 +1,165 @@
+"""Calls like one that was looked at before are compared with it all at once; whatever differs is looked at as a first call is."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from tests.domains.graph.techniques.exactness import captured
+from warpwright.domains.graph.lower import Original, lower
+
+TEXT = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.norm, self.two = nn.Linear(8, 8), nn.BatchNorm1d(8), nn.Linear(8, 8, bias=False)
+        self.two.weight = self.one.weight
+
+    def forward(self, x):
+        return self.two(torch.relu(self.norm(self.one(x))))
+
+def get_inputs():
+    return [torch.rand(4, 8)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def program() -> tuple[dict[str, Any], nn.Module]:
+    original: dict[str, Any] = {}
+    exec(TEXT, original)
+    ir = captured(original["Model"]().eval(), torch.rand(4, 8))
+    names: dict[str, Any] = {"__name__": "generated"}
+    exec(compile(lower(ir, (), Original("t", TEXT, mode="eval")).source.text, "optimized.py", "exec"), names)
+    return names, names["ModelNew"]()
+
+
+class Tagged(torch.Tensor):
+    """A tensor of a class of one's own."""
+
+
+def odd_strides(x: torch.Tensor) -> torch.Tensor:
+    return x.t().contiguous().t()
+
+
+def to_double(model: nn.Module) -> None:
+    model.norm.double()  # type: ignore[operator, union-attr]
+
+
+def replaced(model: nn.Module) -> None:
+    model.one.weight = nn.Parameter(torch.rand(8, 8))  # type: ignore[union-attr]
+
+
+def strided(model: nn.Module) -> None:
+    model.one.bias.data = torch.rand(16)[::2]  # type: ignore[union-attr]
+
+
+def subclass(model: nn.Module) -> None:
+    model.one.bias.data = torch.rand(8).as_subclass(Tagged)  # type: ignore[union-attr]
+
+
+CHANGES: dict[str, tuple[Callable[[torch.Tensor], Any], Callable[[nn.Module], Any]]] = {
+    "nothing": (lambda x: x, lambda m: None),
+    "other values": (lambda x: x + 1, lambda m: [p.data.mul_(2) for p in m.parameters()]),
+    "another shape": (lambda x: x[:2], lambda m: None),
+    "one dimension more": (lambda x: x[None], lambda m: None),
+    "another type": (lambda x: x.double(), lambda m: None),
+    "other strides": (odd_strides, lambda m: None),
+    "expanded": (lambda x: x[:1].expand(4, 8), lambda m: None),
+    "negated memory": (torch._neg_view, lambda m: None),
+    "another class": (lambda x: x.as_subclass(Tagged), lambda m: None),
+    "a parameter": (nn.Parameter, lambda m: None),
+    "a number": (lambda x: 3, lambda m: None),
+    "a sparse one": (lambda x: x.to_sparse(), lambda m: None),
+    "on no device": (lambda x: x.to("meta"), lambda m: None),
+    "training": (lambda x: x, lambda m: m.train()),
+    "a hook": (lambda x: x, lambda m: m.one.register_forward_hook(lambda *_: None)),
+    "a part in double": (lambda x: x, to_double),
+    "no longer tied": (lambda x: x, replaced),
+    "a strided bias": (lambda x: x, strided),
+    "a bias of another class": (lambda x: x, subclass),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("gradients", [False, True])
+def test_the_answer_is_that_of_a_first_look(change: str, gradients: bool) -> None:
+    names, model = program()
+    model.eval()
+    of_input, of_model = CHANGES[change]
+    x = torch.rand(4, 8)
+    with torch.no_grad():
+        watch = names["_Watch"].of(model, names["VERIFIED"])
+        assert watch.misfit((x,)) is None and watch.as_accepted((x,))
+    if gradients:  # are wanted now, as they were not
+        with torch.enable_grad():
+            assert (watch.misfit((x,)) or ("",))[0] == "grad"
+    with torch.no_grad():
+        watch.misfit((x,))
+        of_model(model)
+        given = (of_input(x),)
+        fresh = names["_Watch"](model, names["VERIFIED"])
+        assert (watch.misfit(given) or ("",))[0] == (fresh.misfit(given) or ("",))[0]
+
+
+def test_inference_mode_autocast_and_transforms_are_looked_at() -> None:
+    names, model = program()
+    model.eval()
+    x = torch.rand(4, 8)
+    watch = names["_Watch"].of(model, names["VERIFIED"])
+    with torch.no_grad():
+        assert watch.misfit((x,)) is None
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            assert watch.misfit((x,))[0] == "autocast"
+        assert watch.misfit((x,)) is None and watch.as_accepted((x,))
+        seen: list[Any] = []
+        torch.vmap(lambda row: (seen.append(watch.misfit((row,))), row)[1])(torch.rand(3, 4, 8))  # type: ignore[func-returns-value]
+        assert seen[0][0] == "transform"
+    with torch.inference_mode():
+        assert watch.misfit((x,)) is None and watch.misfit((torch.rand(4, 8),)) is None
+
+
+def test_a_call_of_the_same_kind_is_not_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    names, model = program()
+    model.eval()
+    watch = names["_Watch"].of(model, names["VERIFIED"])
+    with torch.no_grad():
+        watch.misfit((torch.rand(4, 8),))
+        monkeypatch.setattr(names["_Watch"], "reason", lambda *_: pytest.fail("it was accepted"))
+        assert watch.misfit((torch.rand(4, 8),)) is None
+
+
+def test_memory_of_replaced_parameters_is_given_back() -> None:
+    _, model = program()
+    model.eval()
+    x = torch.rand(4, 8)
+    with torch.no_grad():
+        for _ in range(3):
+            old = weakref.ref(model.one.bias.untyped_storage())  # type: ignore[union-attr, operator]
+            model(x)
+            model.load_state_dict({name: value.clone() for name, value in model.state_dict().items()}, assign=True)
+            model.two.weight = model.one.weight  # type: ignore[union-attr]
+            model(x)
+            gc.collect()
+            assert old() is None
+
+
+def test_a_torch_without_the_comparison_looks_at_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    names, model = program()
+    model.eval()
+    for broken in (None, lambda *_, **__: (_ for _ in ()).throw(TypeError("another signature"))):
+        names["_TensorGuards"] = broken
+        watch = names["_Watch"](model, names["VERIFIED"])
+        with torch.no_grad():
+            assert watch.misfit((torch.rand(4, 8),)) is None and watch.accepted is None
+            assert watch.misfit((torch.rand(3, 8),))[0] == "shape"

@@ -1,0 +1,113 @@
+"""Questions to many tensors in one call."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import shutil
+import weakref
+
+import pytest
+import torch
+
+from warpwright.domains.rgnn import index as indices
+from warpwright.domains.rgnn import tensors
+from warpwright.domains.rgnn.nn import launches
+from warpwright.domains.rgnn.nn.common import typed_index
+
+
+class Blind:
+    """A library that answers yes to everything, which its check has to find out."""
+
+    def __init__(self, library: ctypes.PyDLL) -> None:
+        self.remember, self.forget = library.remember, library.forget
+        self.holds = self.at_versions = lambda *_: 1
+
+
+@pytest.mark.slow  # torch's headers take a compiler ten seconds
+@pytest.mark.compiler
+def test_the_library_sees_what_changes_and_its_check_refuses_one_that_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    if shutil.which("c++") is None:
+        pytest.skip("needs a C++ compiler")
+    library = tensors.loaded()
+    assert tensors.right(library) and not tensors.right(Blind(library))  # type: ignore[arg-type]
+    monkeypatch.setattr(tensors, "library", lambda like: library)
+    _a_layout_is_asked_in_one_call()
+    _versions_are_asked_in_one_call()
+    assert not tensors.Seen(library, ["no tensor"]).holds(["no tensor"])  # type: ignore[list-item]
+    x = torch.zeros(3)
+    seen, gone = tensors.Seen(library, [x]), weakref.ref(x)
+    del x
+    assert gone() is None and not seen.holds([torch.zeros(4)])
+    del seen
+    gc.collect()
+
+
+def _a_layout_is_asked_in_one_call() -> None:
+    parameters = [torch.nn.Parameter(torch.zeros(3, 2)) for _ in range(3)]
+    first = launches.layout(parameters)
+    assert launches.layout(parameters, first) is first and first.seen is not None
+    with torch.inference_mode():
+        assert launches.layout(parameters, first) is first
+    kept, parameters[1].data = parameters[1].data, torch.ones(3, 2)
+    assert launches.layout(parameters, first) is not first
+    parameters[1].data = kept
+    assert launches.layout(parameters, first) is first
+    one, two = (torch.nn.Parameter(torch.zeros(3, 2)) for _ in range(2))
+    first = launches.layout([one])
+    assert first.holds([one])
+    torch.utils.swap_tensors(one, two)
+    assert not first.holds([one])
+
+
+def _versions_are_asked_in_one_call() -> None:
+    edges, types = torch.randint(5, (2, 9)), torch.randint(2, (9,))
+    with indices.watched() as graphs:
+        typed_index(edges, types, 5, 5, 2)
+    known = indices.Versions(graphs)
+    assert known.same() and known.at_once is not None and known.same()
+    types[:1] = types[:1].clone()
+    assert not known.same()
+    with indices.watched() as graphs:
+        typed_index(edges, types, 5, 5, 2)
+    known = indices.Versions(graphs)
+    assert known.same() and known.same()
+    del edges
+    assert not known.same()
+
+
+def test_without_the_library_python_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tensors, "library", lambda like: None)
+    parameters = [torch.nn.Parameter(torch.zeros(3, 2))]
+    first = launches.layout(parameters)
+    assert launches.layout(parameters, first) is first and first.seen is None
+
+
+def test_on_a_cpu_nothing_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tensors, "_building", lambda: pytest.fail("a build has begun"))
+    assert tensors.library(torch.zeros(1)) is None and not tensors.awaited(torch.zeros(1), 1.0)
+
+
+def test_an_index_goes_with_the_first_of_its_edges_and_no_other_does() -> None:
+    pairs = [(torch.randint(5, (2, 9)), torch.randint(2, (9,))) for _ in range(3)]
+    made = [weakref.ref(typed_index(*pair, 5, 5, 2)) for pair in pairs]
+    edges, types = pairs.pop(0)
+    del edges
+    typed_index(*pairs[0], 5, 5, 2)  # known: nothing is looked through
+    assert all(ref() is not None for ref in made)
+    late = typed_index(torch.randint(5, (2, 9)), types, 5, 5, 2)  # its edges are gone at once
+    assert made[0]() is None and made[1]() is not None and made[2]() is not None
+    assert typed_index(*pairs[0], 5, 5, 2) is made[1]()
+    late = typed_index(torch.randint(5, (2, 9)), types, 5, 5, 2)
+    assert late.edges == 9 and made[2]() is not None
+
+
+def test_a_key_that_other_tensors_have_by_now_is_kept() -> None:
+    one, two, types = torch.randint(5, (2, 9)), torch.randint(5, (2, 9)), torch.randint(2, (9,))
+    found, key = typed_index(one, types, 5, 5, 2), next(reversed(indices._KEPT))
+    stale = indices._KEPT[key][0][0]
+    indices._KEPT[key] = [weakref.ref(two), weakref.ref(types)], found
+    indices._died(key, stale)
+    indices._drop_dead()
+    assert key in indices._KEPT
+    del indices._KEPT[key]

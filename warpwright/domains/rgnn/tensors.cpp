@@ -1,0 +1,64 @@
+// Questions to many tensors in one call: are they as they were, and at their versions? See tensors.py. Called with Python's lock held.
+#include <Python.h>
+#include <torch/csrc/autograd/python_variable.h>
+
+#include <vector>
+
+namespace {
+
+// What a tensor was: its Python type, where it lies and how it is read.
+struct Seen {
+  const void* type;
+  const void* place;
+  c10::ScalarType dtype;
+  bool requires_grad;
+  std::vector<int64_t> sizes, strides;
+};
+
+bool same(const Seen& seen, PyObject* object) {
+  if (Py_TYPE(object) != seen.type) return false;
+  const at::Tensor& x = THPVariable_Unpack(object);
+  return x.defined() && x.const_data_ptr() == seen.place && x.scalar_type() == seen.dtype && x.requires_grad() == seen.requires_grad &&
+         x.sizes() == seen.sizes && x.strides() == seen.strides;
+}
+
+}  // namespace
+
+// Remembers the tensors of a list; `forget` gives that back. Null where one is no tensor with memory.
+extern "C" void* remember(PyObject* list) {
+  auto* all = new std::vector<Seen>();
+  try {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
+      PyObject* object = PyList_GET_ITEM(list, i);
+      if (!THPVariable_Check(object)) throw 0;
+      const at::Tensor& x = THPVariable_Unpack(object);
+      all->push_back({Py_TYPE(object), x.const_data_ptr(), x.scalar_type(), x.requires_grad(), x.sizes().vec(), x.strides().vec()});
+    }
+  } catch (...) {
+    delete all;
+    return nullptr;
+  }
+  return all;
+}
+
+extern "C" void forget(void* all) { delete (std::vector<Seen>*)all; }
+
+// Are the tensors of a list as those that were remembered?
+extern "C" int holds(const void* all, PyObject* list) {
+  const auto& seen = *(const std::vector<Seen>*)all;
+  if ((size_t)PyList_GET_SIZE(list) != seen.size()) return 0;
+  try {
+    for (size_t i = 0; i < seen.size(); ++i)
+      if (!same(seen[i], PyList_GET_ITEM(list, i))) return 0;
+  } catch (...) {  // a tensor without memory
+    return 0;
+  }
+  return 1;
+}
+
+// Are the tensors of a list, which all have versions, at these?
+extern "C" int at_versions(const int64_t* versions, PyObject* list) {
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i)
+    if (THPVariable_Unpack(PyList_GET_ITEM(list, i))._version() != versions[i]) return 0;
+  return 1;
+}

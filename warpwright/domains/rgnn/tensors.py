@@ -1,0 +1,119 @@
+"""Questions to many tensors in one call (tensors.cpp): are they as they were, where they were, and at their versions?
+
+A recorded call is replayed only where its parameters lie as they did and its edges are as they were. HGT's layer on fb15k's graph has 481 parameters
+and 474 edge tensors; to ask them from Python takes a host longer than the call's kernels take an H200. The library is built by the system's C++
+compiler from torch's headers, about ten seconds in a thread of its own, once for each torch; until it is there, and where it cannot be, Python asks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import sysconfig
+import threading
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from warpwright.errors import UsageError
+from warpwright.native import BuildError, build
+
+_READY: list[ctypes.PyDLL] = []
+
+
+@functools.cache
+def _building() -> threading.Thread:
+    thread = threading.Thread(target=_build, name="warpwright tensors", daemon=True)
+    thread.start()
+    return thread
+
+
+def _build() -> None:
+    with contextlib.suppress(BuildError, UsageError, OSError, AttributeError):
+        made = loaded()
+        if right(made):
+            _READY.append(made)
+
+
+def loaded() -> ctypes.PyDLL:
+    """Return the library, built if it has to be."""
+    torch_folder, python = Path(torch.__file__).parent, sysconfig.get_paths()["include"]
+    includes = torch_folder / "include", torch_folder / "include" / "torch" / "csrc" / "api" / "include", python
+    flags = ["-O1", "-std=c++20", "-shared", "-fPIC", *(f"-I{folder}" for folder in includes), f"-L{torch_folder / 'lib'}"]
+    defines = [f"FOR_TORCH={torch.__version__}", f"_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}"]
+    path = build(Path(__file__).with_suffix(".cpp").read_text(), defines, [*flags, "-Wl,--no-as-needed", "-lc10", "-ltorch_cpu", "-ltorch_python"])
+    library = ctypes.PyDLL(str(path))
+    library.remember.restype, library.remember.argtypes = ctypes.c_void_p, [ctypes.py_object]
+    library.forget.restype, library.forget.argtypes = None, [ctypes.c_void_p]
+    library.holds.argtypes = library.at_versions.argtypes = [ctypes.c_void_p, ctypes.py_object]
+    return library
+
+
+def right(library: ctypes.PyDLL) -> bool:
+    """Does the library see each way in which a parameter may become another, and each write?"""
+    changes: list[Any] = [
+        lambda x: x.data.view(2, 3), lambda x: x.data.as_strided((3, 2), (1, 3)), lambda x: x.data.clone(),
+        lambda x: x.data.view(torch.int32).view(torch.float16)[:, :2],
+    ]  # fmt: skip
+    for change in [*changes, None]:
+        given = [torch.nn.Parameter(torch.zeros(3, 2)) for _ in range(3)]
+        seen = Seen(library, given)
+        if not seen.holds(given) or seen.holds(given[:2]) or seen.holds([*given[:2], given[2].data]):
+            return False
+        if change is None:
+            given[1].requires_grad_(False)
+        else:
+            given[1].data = change(given[1])
+        if seen.holds(given):
+            return False
+    x = torch.zeros(3)
+    versions = Versions(library, [x, x[1:]])
+    before = versions.same()
+    x.add_(1.0)
+    return before and not versions.same()
+
+
+class Seen:
+    """What tensors were. They are not kept alive."""
+
+    def __init__(self, library: ctypes.PyDLL, tensors: Sequence[torch.Tensor]) -> None:
+        self.library, self.memory = library, library.remember(list(tensors))
+        if self.memory is not None:
+            weakref.finalize(self, library.forget, self.memory)
+
+    def holds(self, tensors: Sequence[torch.Tensor]) -> bool:
+        """Are these tensors as those were: of their types, shapes, strides, at their places, and with or without gradients?"""
+        return self.memory is not None and bool(self.library.holds(self.memory, tensors if type(tensors) is list else list(tensors)))
+
+
+class Versions:
+    """Tensors at their versions of now."""
+
+    def __init__(self, library: ctypes.PyDLL, tensors: list[torch.Tensor]) -> None:
+        self.library, self.tensors = library, tensors
+        self.versions = (ctypes.c_int64 * len(tensors))(*(x._version for x in tensors))
+
+    def same(self) -> bool:
+        """Are they at these?"""
+        return bool(self.library.at_versions(self.versions, self.tensors))
+
+
+def library(like: torch.Tensor) -> ctypes.PyDLL | None:
+    """Return the library for tensors on a GPU; None where it is not built yet, cannot be or is wrong. The first call begins to build it."""
+    if not like.is_cuda:
+        return None
+    if not _READY:
+        _building()
+        return None
+    return _READY[0]
+
+
+def awaited(like: torch.Tensor, seconds: float) -> bool:
+    """Wait for the library; return whether it is there. For measurements."""
+    if like.is_cuda:
+        _building().join(seconds)
+    return library(like) is not None
