@@ -7,8 +7,8 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.hecbench import load
@@ -126,7 +126,38 @@ def find(root: Path) -> list[Program]:
         if not planned & set(source.parents) and _MAIN.search(source.read_text(errors="replace")):
             name = str(source.relative_to(root).with_suffix(""))
             found.setdefault(name, Program(name, source.parent, (source,), (source.parent,), ()))
-    return [found[name] for name in sorted(found) if any(_MAIN.search(one.read_text(errors="replace")) for one in found[name].sources)]
+    whole = [found[name] for name in sorted(found) if any(_MAIN.search(one.read_text(errors="replace")) for one in found[name].sources)]
+    headers: dict[str, list[Path]] = {}
+    for file in sorted(root.rglob("*")):
+        if file.suffix in HEADERS and file.is_file():
+            headers.setdefault(file.name, []).append(file.resolve())
+    return [_with_headers(program, headers) for program in whole]
+
+
+HEADERS = (".h", ".hpp", ".hxx", ".cuh", ".hh", ".inl", ".inc", *SOURCES)
+
+
+_SYSTEM = (Path("/usr/include"), Path("/usr/include/x86_64-linux-gnu"), Path("/usr/local/include"))
+
+
+def _with_headers(program: Program, headers: Mapping[str, list[Path]]) -> Program:
+    """Add the folders of headers that no folder of a program has and that the repository has in one place: the -I that its build file computes."""
+    folders = list(program.folders)
+    while True:
+        texts = replace(program, folders=tuple(folders)).closure()
+        names = [(path.parent, name) for path, text in texts.items() for name in _INCLUDE.findall(text)]
+        missing = [name for own, name in names if not any((one / name).is_file() for one in (own, *folders, *_SYSTEM))]
+        new = [folder for name in dict.fromkeys(missing) if (folder := _folder_of(name, headers)) and folder not in folders]
+        if not new:
+            return replace(program, folders=tuple(folders))
+        folders += dict.fromkeys(new)
+
+
+def _folder_of(name: str, headers: Mapping[str, list[Path]]) -> Path | None:
+    """Return the one folder from which an include's path leads to a header; None where there are none or several."""
+    parts = Path(name).parts
+    found = {path.parents[len(parts) - 1] for path in headers.get(parts[-1] if parts else "", []) if path.parts[-len(parts) :] == parts}
+    return found.pop() if len(found) == 1 else None
 
 
 @dataclass(frozen=True)
@@ -296,9 +327,9 @@ def _of_make(file: Path, said: str, made: Made) -> list[Program]:
 
 def _linked(name: str, here: Path, units: list[load.Unit], words: list[str]) -> Program:
     """Return the program of a line that links; names that were defined for some of its sources hold for all."""
-    sources, folders, defines = (
-        tuple(dict.fromkeys(one)) for one in ((u.path for u in units), (f for u in units for f in u.folders), (d for u in units for d in u.defines))
-    )
+    sources = tuple(dict.fromkeys(unit.path for unit in units))
+    folders = tuple(dict.fromkeys(folder for unit in units for folder in unit.folders))
+    defines = tuple(dict.fromkeys(define for unit in units for define in unit.defines))
     return Program(name, here, sources, folders, defines, libraries=tuple(dict.fromkeys(word for word in words if _LIBRARY.match(word))))
 
 

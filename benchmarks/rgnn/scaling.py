@@ -6,7 +6,7 @@
 
 First `check`: sums and exchanges over NCCL give what they should, and how fast they are. Then RGCN, RGAT and HGT on graphs with the statistics of AM,
 MAG and wikikg2, each on one card and shared out by warpwright.domains.rgnn.partition (strong scaling), by two programs: `rows first` waits for the
-others' rows and runs the layer once, `two runs` computes the nodes that need none of them meanwhile. `beyond`: RGCN and RGAT on graphs that no card
+others' rows and runs the layer once, `two runs` computes meanwhile what needs none of them. `beyond`: RGCN and RGAT on graphs that no card
 holds, with as many edges as the cards do by the peak of a first try with a part of it; then the same graph on one card. Of their edges nine tenths
 begin in the process that they end in, as after a partitioner, and each process draws its own. `wikikg2:hgt:256` is a layer of that width.
 

@@ -17,6 +17,7 @@ from fake_programs import Fake, Machine
 
 from warpwright import run
 from warpwright.base import Build, Candidate, Source, Verdict
+from warpwright.errors import TrustedFailed
 from warpwright.targets import building, trusted
 from warpwright.timing.overhead import Overhead
 from warpwright.workers import environment, sandbox
@@ -111,6 +112,31 @@ def test_what_is_faster_on_a_cpu_is_timed_in_a_stream_too(single: float, stream:
     found = of_speeds(single, stream, both)
     assert (set(found.regimes), found.verdict) == (timed, verdict)
     assert ("stream_left_out" in found.conditions) == ("stream" not in timed)
+
+
+@pytest.mark.parametrize("dies_after", [1, 25])
+def test_a_second_process_that_fails_while_it_is_timed_is_done_without(dies_after: int) -> None:
+    machine, inputs = Machine(Random(1)), count()
+    worker: Any = SimpleNamespace(alive=True)
+
+    class Second(Fake):
+        entry = "eager"
+
+        def go(self) -> float:
+            if self.calls >= dies_after:
+                worker.alive = False
+                raise TrustedFailed("it ended")
+            return super().go()
+
+    eager: Any = Fake("eager", machine, 1e-3)
+    second: Any = Second("eager", machine, 1e-3)
+    second.worker = worker
+    baseline = trusted.Baseline(Candidate(Source("python", (("a.py", ""),)), "cpu"), Build(True), Verdict(True, "ok"), eager)
+    eager.worker = SimpleNamespace(alive=True)
+    judge: Any = SimpleNamespace(fresh=lambda: next(inputs), worker=SimpleNamespace(alive=True), device="cpu")
+    made = trusted.Trusted(judge, {"eager": baseline}, ready=True, second={"eager": second})
+    found = made.compare(Fake("new", machine, 0.5e-3), None, 0.5, Random(1), check_share=0.0)
+    assert found.verdict == "FASTER" and set(found.baselines) == {"eager"} and "second_process" not in found.conditions
 
 
 def test_the_regime_of_the_settings_is_that_of_the_measuring() -> None:

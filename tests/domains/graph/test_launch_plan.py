@@ -8,6 +8,7 @@ import shutil
 import warnings
 from collections.abc import Callable
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -210,6 +211,21 @@ def test_another_device_or_an_odd_address_goes_kernel_by_kernel() -> None:
     assert not made.told
     called(names, x)
     assert len(made.told) == 3
+
+
+def test_what_torch_lays_in_another_way_than_was_expected_is_put_in_order() -> None:
+    def function(model: Of, x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(model.lin(x), 1) * 2
+
+    names, made = program(planned(function, torch.randn(32, 64)))
+    torch.manual_seed(0)
+    model, x = Of(function), torch.randn(32, 64)
+    names["F"] = SimpleNamespace(linear=lambda *given: F.linear(*given).t().contiguous().t())
+    with torch.no_grad():
+        taken = {"inputs_0": x, "lin_weight": model.lin.weight, "lin_bias": model.lin.bias}
+        seen = names["optimized"](*(taken[name] for name in inspect.signature(names["optimized"]).parameters))
+        torch.testing.assert_close(seen, model(x), rtol=1e-4, atol=1e-4)
+    assert made.told
 
 
 def test_whoever_looks_at_each_launch_sees_each() -> None:

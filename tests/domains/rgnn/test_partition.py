@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from warpwright.domains.rgnn import partition
+from warpwright.domains.rgnn.index import Index
+from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.partition import Parted
 from warpwright.errors import UsageError
 
@@ -19,6 +22,7 @@ import torch
 import torch.distributed as dist
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.partition import Part, Parted, sum_gradients
+from warpwright.errors import UsageError
 from warpwright.rgnn import HGTConv, RGATConv, RGCNConv
 
 rank, ranks, file, every = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4] == "all"
@@ -80,6 +84,22 @@ edge_type = torch.arange(4).repeat_interleave(40)
 def by_type(layer, x):
     done = layer(dict(zip(names, x.split(counts))), by_kind)
     return torch.cat([done[t] if t in done else x.new_zeros(n, 8) for t, n in zip(names, counts)])
+
+def refused(function, what):
+    try:
+        function()
+    except UsageError as problem:
+        assert what in str(problem), problem
+    else:
+        raise AssertionError(f"nothing was refused: {what}")
+
+many, kind = graph(50, 20, 3)
+refused(lambda: Part(many + 31, kind, [50]), "nodes 0 to 49")
+refused(lambda: Part(many - 50, kind, [50]), "nodes 0 to 49")
+short = Part(many.int(), kind.int(), [50])
+refused(lambda: Parted(RGCNConv(8, 8, 3), short)(torch.zeros(50 + ranks, 8)), f"rows of the {short.nodes} nodes")
+for a, b in zip((short.whole.edge_index, short.whole.edge_type), (Part(many, kind, [50]).whole.edge_index, Part(many, kind, [50]).whole.edge_type)):
+    assert torch.equal(a, b)
 
 for heads in (1, 2):
     same(HGTConv(8, 8, (names, kinds), heads=heads).double(), counts, index, edge_type, by_type)
@@ -165,6 +185,22 @@ def run(text: str, ranks: int, folder: Path, *arguments: str) -> None:
         for process in processes:
             process.kill()
     assert [process.returncode for process in processes] == [0] * ranks, "\n".join(error[-1500:] for error in errors)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
+def test_two_graphs_count_the_edges_of_both(share: float) -> None:
+    torch.manual_seed(0)
+    src, dst, kind, some = torch.randint(9, (60,)), torch.randint(7, (60,)), torch.randint(3, (60,)), torch.rand(60) < share
+    whole, first, second = (Index(src[part], dst[part], kind[part], 9, 7, 3) for part in (slice(None), some, ~some))
+    first.keep(("inverse", 0.0, Domain.PAIR_DST, torch.float32), lambda: torch.zeros(1))  # of its own edges alone: has to go
+    partition._count_together(first, second)
+    partition._count_together(first, second)
+    keys, counts = partition._pairs(whole)
+    for index in (first, second):
+        own, _ = partition._pairs(index)
+        assert ("inverse", 0.0, Domain.PAIR_DST, torch.float32) not in index.kept
+        for dtype in (torch.float32, torch.float64):
+            assert torch.equal(index.kept["count", Domain.PAIR_DST, dtype], counts[torch.searchsorted(keys, own)].to(dtype))
 
 
 def test_other_layers_are_refused() -> None:

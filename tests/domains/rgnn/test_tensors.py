@@ -86,3 +86,28 @@ def test_without_the_library_python_asks(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_on_a_cpu_nothing_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tensors, "_building", lambda: pytest.fail("a build has begun"))
     assert tensors.library(torch.zeros(1)) is None and not tensors.awaited(torch.zeros(1), 1.0)
+
+
+def test_an_index_goes_with_the_first_of_its_edges_and_no_other_does() -> None:
+    pairs = [(torch.randint(5, (2, 9)), torch.randint(2, (9,))) for _ in range(3)]
+    made = [weakref.ref(typed_index(*pair, 5, 5, 2)) for pair in pairs]
+    edges, types = pairs.pop(0)
+    del edges
+    typed_index(*pairs[0], 5, 5, 2)  # known: nothing is looked through
+    assert all(ref() is not None for ref in made)
+    late = typed_index(torch.randint(5, (2, 9)), types, 5, 5, 2)  # its edges are gone at once
+    assert made[0]() is None and made[1]() is not None and made[2]() is not None
+    assert typed_index(*pairs[0], 5, 5, 2) is made[1]()
+    late = typed_index(torch.randint(5, (2, 9)), types, 5, 5, 2)
+    assert late.edges == 9 and made[2]() is not None
+
+
+def test_a_key_that_other_tensors_have_by_now_is_kept() -> None:
+    one, two, types = torch.randint(5, (2, 9)), torch.randint(5, (2, 9)), torch.randint(2, (9,))
+    found, key = typed_index(one, types, 5, 5, 2), next(reversed(indices._KEPT))
+    stale = indices._KEPT[key][0][0]
+    indices._KEPT[key] = [weakref.ref(two), weakref.ref(types)], found
+    indices._died(key, stale)
+    indices._drop_dead()
+    assert key in indices._KEPT
+    del indices._KEPT[key]

@@ -108,3 +108,14 @@ def test_a_program_has_the_library_of_another_folders_file(tmp_path) -> None:
     (tmp_path / "test" / "main.cu").write_text("int main() {}")
     (check,) = programs.find(tmp_path)
     assert [path.name for path in check.sources] == ["main.cu", "part.cu"]
+
+
+def test_a_header_that_the_repository_has_in_one_place_is_found(tmp_path) -> None:
+    for name, text in (
+        ("src/own/sort.hxx", '#include "own/base.hxx"'), ("src/own/base.hxx", ""), ("compat/unistd.h", ""), ("a/twice.h", ""), ("b/twice.h", ""),
+        ("tests/test_sort.cu", "#include <own/sort.hxx>\n#include <unistd.h>\n#include <twice.h>\nint main() {}"),
+    ):  # fmt: skip
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (program,) = programs.find(tmp_path)
+    assert program.folders == (tmp_path / "tests", tmp_path / "src")

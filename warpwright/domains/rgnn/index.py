@@ -124,6 +124,13 @@ class Index:
         kept: Kept = self.kept[key]
         return kept
 
+    def count_pairs_as(self, counts: torch.Tensor) -> None:
+        """Let each (destination, relation) pair have so many edges: those of a larger graph, of whose edges this one has some."""
+        for key in [key for key in self.kept if isinstance(key, tuple) and key[0] == "inverse" and Domain.PAIR_DST in key]:
+            del self.kept[key]
+        for dtype in (torch.float32, torch.float64):
+            self.kept["count", Domain.PAIR_DST, dtype] = counts.to(dtype)
+
     def start(self, domain: Domain) -> torch.Tensor:
         """Return where the edges of each row of `domain` begin in its order, int32 [rows + 1]."""
         if domain not in self.starts:
@@ -212,6 +219,22 @@ _KEPT: OrderedDict[tuple[Any, ...], tuple[list[Any], Index]] = OrderedDict()
 MOST_KEPT = 16
 
 
+_DEAD: list[tuple[tuple[Any, ...], Any]] = []
+"""Keys of which an edge tensor has gone, and the weak reference to it. To ask all that are kept took a new batch ten microseconds."""
+
+
+def _died(key: tuple[Any, ...], ref: Any, dead: list[Any] = _DEAD) -> None:
+    dead.append((key, ref))  # a default is there while Python ends, too
+
+
+def _drop_dead() -> None:
+    """Drop the indices of edges that have gone."""
+    while _DEAD:
+        key, gone = _DEAD.pop()
+        if key in _KEPT and any(ref is gone for ref in _KEPT[key][0]):  # the key may be that of other tensors by now
+            del _KEPT[key]
+
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -230,10 +253,10 @@ def of(edge_tensors: Sequence[torch.Tensor], sizes: tuple[int, ...], make: Any) 
         _watch(key, *kept)
         return kept[1]
     index: Index = make()
-    _KEPT[key] = ([weakref.ref(t) for t in edge_tensors], index)
+    _drop_dead()
+    refs: list[Any] = [weakref.ref(t, functools.partial(_died, key)) for t in edge_tensors]
+    _KEPT[key] = refs, index
     _watch(key, *_KEPT[key])
-    for old in [old for old, (refs, _) in _KEPT.items() if any(ref() is None for ref in refs)]:
-        del _KEPT[old]
     while len(_KEPT) > MOST_KEPT:
         _KEPT.popitem(last=False)
     return index

@@ -1,8 +1,9 @@
 """A graph shared out among processes: each owns a range of the nodes of each type, with all edges into them, and asks the others for rows they read.
 
-A layer runs once all rows are there, or twice (`overlap`): for the nodes whose edges all come from rows of their own process, while the rows of
-others are under way, and for the rest. So each node is computed whole by one process, softmax and mean included. Backward the rows' gradients are
-under way while the first run's is computed. Two runs hide messages and take more memory and passes over rows: they pay where messages are slow.
+A layer runs once all rows are there, or twice (`overlap`). RGCN with a mean or a sum then aggregates the edges that come from the process' own
+rows while those of others are under way, and adds the rest to that: half of all edges, on two processes that nobody partitioned for. Attention has to
+see a node's edges together, so RGAT and HGT run for the nodes whose edges all come from own rows, which on such graphs are few, and for the others.
+Backward the rows' gradients are under way while the first run's is computed.
 
     part = Part(edge_index, edge_type, [nodes])          # each process gives all edges, or those into its own nodes
     layer = Parted(RGCNConv(64, 64, relations), part)    # the same weights in each process
@@ -20,10 +21,17 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from warpwright.domains.rgnn.index import Index
+from warpwright.domains.rgnn.lattice import Domain
+from warpwright.domains.rgnn.nn.common import typed_edges
 from warpwright.domains.rgnn.nn.hgt import EdgeType, HGTConv
 from warpwright.domains.rgnn.nn.rgat import RGATConv
-from warpwright.domains.rgnn.nn.rgcn import RGCNConv
+from warpwright.domains.rgnn.nn.rgcn import LAYERS, RGCNConv
+from warpwright.domains.rgnn.operator import apply
 from warpwright.errors import UsageError
+
+SUMMED, WIDE = {"mean", "sum", "add"}, {torch.float32, torch.float64}
+"""Aggregations whose parts can be added, and the types in which they are."""
 
 
 @dataclass(eq=False)
@@ -104,6 +112,11 @@ class Part:
     def __init__(self, edge_index: torch.Tensor, edge_type: torch.Tensor, counts: Sequence[int], group: Any = None) -> None:
         """Take edges between nodes numbered over all types, and the nodes of each type. Edges into others' nodes are left out."""
         self.group, self.rank, self.ranks = group, dist.get_rank(group), dist.get_world_size(group)
+        edge_index, edge_type = edge_index.long(), edge_type.long()
+        if edge_index.numel():
+            low, high = torch.stack(torch.aminmax(edge_index)).tolist()
+            if low < 0 or high >= sum(counts):
+                raise UsageError(f"expected edges between nodes 0 to {sum(counts) - 1}, saw numbers from {low} to {high}")
         starts = [sum(counts[:kind]) for kind in range(len(counts))]
         self.starts = [start + count * rank // self.ranks for start, count in zip(starts, counts, strict=True) for rank in range(self.ranks)]
         self.starts.append(sum(counts))
@@ -134,6 +147,15 @@ class Part:
             for run, nodes in ((~late, ~reading), (late, reading))
         )
         return inner, outer
+
+    @cached_property
+    def origins(self) -> tuple[Edges, Edges]:
+        """Return the edges that come from own rows, and those from the others' rows, which are numbered among these alone."""
+        (source, target), kind = self.whole.edge_index, self.whole.edge_type
+        far = source >= self.nodes
+        near, apart = (Edges(torch.stack([source[some], target[some]]), kind[some]) for some in (~far, far))
+        apart.edge_index[0] -= self.nodes
+        return near, apart
 
     def own(self, kind: int) -> slice:
         """Return which nodes of all are this process' own of a type."""
@@ -278,12 +300,16 @@ class Parted(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return the results of own nodes [own, out]."""
         part = self.part
+        if x.shape[0] != part.nodes:
+            raise UsageError(f"expected the rows of the {part.nodes} nodes of process {part.rank}, saw {x.shape[0]}")
         if part.ranks == 1:
             return self._run(x, x, part.whole)
         if not self.overlap:
             of_kinds = list(zip(part.counts, part.kinds_of_others, strict=True))
             sizes = of_kinds if isinstance(self.layer, HGTConv) else [(part.nodes, part.others.numel())]
             return self._run(x, _Joined.apply(part, sizes, x), part.whole)
+        if isinstance(self.layer, RGCNConv) and self.layer.aggr in SUMMED and self.layer.num_blocks is None and x.dtype in WIDE:
+            return self._by_origin(self.layer, x)
         under, (first, second) = _Under(part), part.runs
         memory = _Sent.apply(under, x)
         of_runs = _Apart.apply(first.rows, second.rows, x) if isinstance(self.layer, RGCNConv) else (None, None)
@@ -291,6 +317,19 @@ class Parted(torch.nn.Module):
         outer = self._run(x, self._beside(x, _Arrived.apply(under, memory)), second, of_runs[1])
         result: torch.Tensor = _Merged.apply(first.rows, second.rows, inner, outer)
         return result
+
+    def _by_origin(self, layer: RGCNConv, x: torch.Tensor) -> torch.Tensor:
+        """Aggregate over the edges from own rows while others' are under way, then add what comes from these, in the same memory."""
+        part, under = self.part, _Under(self.part)
+        memory = _Sent.apply(under, x)
+        weight, sizes = layer.relation_weights(), (part.nodes, part.others.numel())
+        runs = zip(part.origins, sizes, strict=True)
+        near, far = (typed_edges(e.edge_index, e.edge_type, rows, part.nodes, layer.num_relations) for e, rows in runs)
+        if layer.aggr == "mean":
+            _count_together(near.index(), far.index())
+        base = layer.run_on(LAYERS, near, {"x": (Domain.SRC, x), "weight": (Domain.ETYPE, weight)}, x)
+        given = {"x": (Domain.SRC, _Arrived.apply(under, memory)), "weight": (Domain.ETYPE, weight), "base": (Domain.DST, base)}
+        return apply(("based", LAYERS[layer.aggr]), far, given, layer.options, donated=("base",))
 
     def _beside(self, x: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
         """Return own rows and others' as `_Joined` has them."""
@@ -333,6 +372,30 @@ class Parted(torch.nn.Module):
             src = torch.where(src < part.nodes, src - starts[source], src - beyond[source] + part.counts[source])
             graph[kind] = torch.stack([src, dst - starts[target]])
         return graph
+
+
+def _count_together(first: Index, second: Index) -> None:
+    """Let a mean over a (destination, relation) pair's edges in one graph be over its edges in both. Either may have been made anew since."""
+    if "together" in first.kept and "together" in second.kept:
+        return
+    (keys, counts), (others, theirs) = (_pairs(index) for index in (first, second))
+    first.count_pairs_as(counts + _at(keys, others, theirs))
+    second.count_pairs_as(theirs + _at(others, keys, counts))
+    first.kept["together"] = second.kept["together"] = True
+
+
+def _pairs(index: Index) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return a key of each (destination, relation) pair, in order as edges are sorted by both, and how many edges it has."""
+    keys = index.lift(Domain.ETYPE, Domain.PAIR_DST).long() * index.targets + index.lift(Domain.DST, Domain.PAIR_DST)
+    return keys, index.start(Domain.PAIR_DST).diff()
+
+
+def _at(keys: torch.Tensor, others: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """Return the values that the other, sorted keys have at these keys; 0 where they have none."""
+    if not others.numel():
+        return values.new_zeros(keys.shape)
+    place = torch.searchsorted(others, keys).clamp_(max=others.numel() - 1)
+    return torch.where(others[place] == keys, values[place], 0)
 
 
 def sum_gradients(module: torch.nn.Module, part: Part) -> None:

@@ -23,8 +23,8 @@ from warpwright.domains.transpile.errors import DoesNotApply, Refusal
 from warpwright.domains.transpile.fibers import lockstep as stepping
 from warpwright.domains.transpile.fibers import rewrite
 from warpwright.domains.transpile.fibers import sanitize as sanitize_functions
+from warpwright.domains.transpile.frontend import aliases, exports, host_code, instantiations, parse, refusals
 from warpwright.domains.transpile.frontend import edits as text_edits
-from warpwright.domains.transpile.frontend import exports, host_code, instantiations, parse, refusals
 from warpwright.domains.transpile.frontend import source as reading
 from warpwright.domains.transpile.frontend.edits import Edit
 from warpwright.domains.transpile.frontend.scan import Kernel
@@ -123,7 +123,8 @@ def compile_text(
     wanted = Wanted("fibers" if lockstep else tier, blocks, MappingProxyType({}) if sanitize else choices.of_kernels(text), lockstep)
     translated = _sanitized(source) if sanitize else _translated(source, wanted)
     instances_edits = instantiations.edits(source, host and not sanitize)
-    edits = [*translated.edits, *rewrite.launch_edits(source), *instances_edits, *([] if host else host_code.host_edits(source))]
+    edits = [*translated.edits, *rewrite.launch_edits(source), *instances_edits, *aliases.edits(source)]
+    edits += [] if host else host_code.host_edits(source)
     body = text_edits.apply(source.text, edits)
     linked = (lambda text: rewrite.with_linkage(text, source) if not sanitize else text) if host else rewrite.with_named_variables
     body = linked(body)

@@ -107,7 +107,8 @@ __global__ void plain(const float* x, float* y) { y[threadIdx.x] = twice(more(x[
 ASKING = r"""ww::sin_f(x) | ww::any_sin(x) | cuFloatComplex c | __fadd_rd(a, b) | __vadd2 (a, b) | ww::lanes_sum(x) | ww::tree_sum(x) | ww::widened(x)
 ww::uints v | ww::counts_of(x) | ww::each_inside(x) | ww::from_device(x) | ww::launch_any(f) | cudaLaunchKernel(f) | cudaLaunchCooperativeKernel(f)
 __nv_fp8_e4m3 v | cublasSgemm(h) | cublasSgetrfBatched(h) | CUBLAS_SIDE_LEFT | cublasLtMatmul(h) | CUBLASLT_ORDER_ROW | cub\n::BlockReduce<float> r
-cub::DeviceScan s | using\n namespace cub | using namespace  cub | namespace\ncub { | cuda:: std::array a | curandGenerator_t g | thrust\n\n ::sort(x)
+cub::DeviceScan s | cub\n:: \n DeviceScan s | cuda::\nstd::array a | using\n namespace cub
+using namespace  cub | namespace\ncub { | cuda:: std::array a | curandGenerator_t g | thrust\n\n ::sort(x)
 nvtxRangePush(n) | cooperative_groups::sync(g) | cuda::barrier b | namespace cuda { | __pipeline_commit() | curandState s | curandStateSobol32 s
 curandDirectionVectors32_t v | wmma::fragment f | nvcuda::wmma | cudaMalloc(p) | int main\n(int n) | cuMemAlloc(p) | CUDART_CB f | cuCaddf(a, b)
 CUmodule m | cuMemAddressReserve(p) | CUmemAllocationProp p | nvrtcCompileProgram(p) | cudaGraphLaunch(g) | cudaStreamBeginCapture(s) | CUarray a

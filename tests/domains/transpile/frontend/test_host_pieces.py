@@ -27,3 +27,16 @@ def test_all_functions_of_a_kept_name_stay_and_others_do_not() -> None:
     text = source("static int size(int n);\nstatic int size(float n) { return 2; }\nstatic int size(int n) { return 1; }\n"
                   "struct S { int n = size(3); };\nvoid other(int);\nvoid other(int n) { n = 4; }\n")  # fmt: skip
     assert text.count("static int size(") == 3 and "n = 4" not in text
+
+
+def test_a_type_with_an_alignment_stays_whatever_its_comments_say() -> None:
+    text = source("/// Tensor Float\nstruct alignas(4) tf {\n  unsigned bits;\n  static unsigned of(float s) { return (unsigned)s; }\n};\n"
+                  "template <class T> struct Tensor { T* p; };\ntypedef Tensor<float> Floats;\n"
+                  "__device__ inline bool operator==(tf a, tf b) { return a.bits == b.bits; }\nvoid f() { torch::Tensor(); }\n")  # fmt: skip
+    assert "struct alignas(4) tf {" in text and "typedef Tensor<float> Floats;" in text and "torch::" not in text
+
+
+def test_a_refused_piece_takes_no_other_with_it_for_its_alignment() -> None:
+    text = source('struct alignas(8) Bad { unsigned x; __device__ void f() { asm volatile("griddepcontrol.nothing;"); } };\n'
+                  "struct alignas(8) Good { unsigned x; };\n__device__ inline Good made() { return {1}; }\n")  # fmt: skip
+    assert "struct alignas(8) Good" in text and "Bad" not in text

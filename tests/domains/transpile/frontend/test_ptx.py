@@ -25,7 +25,44 @@ def signed(a: np.ndarray) -> np.ndarray:
     return a.view(np.int32)
 
 
+def permuted(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """Return what prmt gives: a byte for each four bits of c, the sign of it where the fourth is set."""
+    whole, out = wide(a) | wide(b) << np.uint64(32), wide(a) * np.uint64(0)
+    for place in range(4):
+        chosen = wide(c) >> np.uint64(4 * place)
+        byte = whole >> (np.uint64(8) * (chosen & np.uint64(7))) & np.uint64(255)
+        sign = np.where(byte & np.uint64(128), np.uint64(255), np.uint64(0))
+        out |= np.where(chosen & np.uint64(8), sign, byte) << np.uint64(8 * place)
+    return out.astype(U)
+
+
+def summed(a: np.ndarray, by: int, width: int) -> np.ndarray:
+    """Return each value added to the one `by` lanes away in its segment, or alone where there is none."""
+    at = np.arange(len(a))
+    found = (at % width + by >= 0) & (at % width + by < width)
+    return np.where(found, a[np.clip(at + by, 0, len(a) - 1)] + a, a)
+
+
 UNSIGNED = {
+    "bfi.b32 %0, %1, %2, 4, 9;": lambda a, b, c: (b & ~U(511 << 4)) | (a & U(511)) << U(4),
+    "bfi.b32 %0, %1, %2, 28, 9;": lambda a, b, c: (b & U(0x0FFFFFFF)) | a << U(28),
+    "bfi.b32 %0, %1, %2, 0, 32;": lambda a, b, c: a,
+    "bfi.b32 %0, %1, %2, 32, 4;": lambda a, b, c: b,
+    "prmt.b32 %0, %1, %2, 0x98BA;": lambda a, b, c: permuted(a, b, np.full_like(a, 0x98BA)),
+    "prmt.b32 %0, %1, %2, %3;": permuted,
+    "{ .reg .u32 t; .reg .pred p; shfl.sync.up.b32 t|p, %1, 3, 0x1800, 0xffffffff; @p add.u32 t, t, %1; mov.u32 %0, t; }":
+        lambda a, b, c: summed(a, -3, 8),
+    "{ .reg .u32 t, m; .reg .pred p; mov.u32 m, 0x181f; shfl.sync.down.b32 t|p, %1, 2, m, 0xffffffff; @p add.u32 t, t, %1; mov.u32 %0, t; }":
+        lambda a, b, c: summed(a, 2, 8),
+    "{ .reg .u32 t; .reg .pred p; shfl.up.b32 t|p, %1, 1, 0; @p add.u32 t, t, %1; mov.u32 %0, t; }": lambda a, b, c: summed(a, -1, 32),
+    "{ .reg .u32 t; .reg .pred p; mov.u32 t, %1; shfl.sync.down.b32 t|p, t, 7, 0x1f, -1; @!p mov.u32 t, 5; mov.u32 %0, t; }":
+        lambda a, b, c: np.where(np.arange(len(a)) % 32 < 25, np.roll(a, -7), U(5)),
+    "shfl.sync.idx.b32 %0, %1, 2, 0x1c03, 0xffffffff;": lambda a, b, c: a.reshape(-1, 4)[:, 2].repeat(4),
+    "{ .reg .u64 w; .reg .u32 lo, hi; mul.wide.u32 w, %1, %2; mov.b64 {lo, hi}, w; mov.b64 w, {hi, lo}; shr.u64 w, w, 32; cvt.u32.u64 %0, w; }":
+        lambda a, b, c: a * b,
+    "{ .reg .f64 d; .reg .u32 lo, hi; cvt.rn.f64.u32 d, %1; mov.b64 {lo, hi}, d; mov.b64 d, {lo, hi}; add.f64 d, d, d; mov.b64 {lo, %0}, d; }":
+        lambda a, b, c: (2.0 * a).view(np.uint64) >> np.uint64(32),
+    "{ .reg .u16 lo, hi; mov.b32 {lo, hi}, %1; mov.b32 %0, {hi, lo}; }": lambda a, b, c: a >> U(16) | a << U(16),
     "add.u32 %0, %1, %2;": lambda a, b, c: a + b,
     "sub.s32 %0, %1, %2;": lambda a, b, c: a - b,
     "mul.lo.u32 %0, %1, %2;": lambda a, b, c: a * b,
@@ -153,11 +190,11 @@ def test_lines_stay_where_they_are() -> None:
     "text",
     [
         'asm("add.rz.f32 %0, %1, %2;" : "=f"(x) : "f"(y), "f"(z));', 'asm("ld.shared.u32 %0, [%1];" : "=r"(x) : "r"(y));',
-        'asm("wgmma.fence.sync.aligned;");', 'asm("mov.b64 {%0, %1}, %2;" : "=r"(x), "=r"(y) : "d"(z));', 'asm("movl %eax, %0" : "=r"(x));',
+        'asm("wgmma.fence.sync.aligned;");', 'asm("mov.b64 {%0, %1}, %2;" : "=r"(x), "=r"(y) : "f"(z));', 'asm("movl %eax, %0" : "=r"(x));',
         'asm volatile("" ::: "memory");', 'asm("add.f16x2 %0, %1, %2;" : "=r"(x) : "r"(y), "r"(z));', 'asm("not %0" : "+r"(x));',
         'asm("min.NaN.f32 %0, %1, %2;" : "=f"(x) : "f"(y), "f"(z));', 'asm("add.sat.s32 %0, %1, %2;" : "=r"(x) : "r"(y), "r"(z));',
-        'asm("mov.b64 %0, %1;" : "=d"(x) : "l"(y));', 'asm("prmt.b32 %0, %1, %2, 0x8888;" : "=r"(x) : "r"(y), "r"(z));',
-        'asm("tanh.approx.f16x2 %0, %1;" : "=r"(x) : "r"(y));', 'asm("mov.b64 %0, {%1, %2};" : "=l"(x) : "r"(y), "r"(z));',
+        'asm("mov.b64 %0, %1;" : "=d"(x) : "l"(y));', 'asm("prmt.b32.f4e %0, %1, %2, 1;" : "=r"(x) : "r"(y), "r"(z));',
+        'asm("tanh.approx.f16x2 %0, %1;" : "=r"(x) : "r"(y));', 'asm("mov.b64 %0, {%1, %2, %3, %3};" : "=l"(x) : "h"(y), "h"(z));',
         'puts("asm(\\"trap;\\");");', '// asm("trap;");',
     ],
 )  # fmt: skip

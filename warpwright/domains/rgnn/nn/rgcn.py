@@ -89,18 +89,23 @@ class RGCNConv(Layer):
         if target.is_floating_point() and self.root is not None:
             check_rows(target, self.in_channels_r, "x of the targets")
         graph = typed_edges(edge_index, edge_type, source.shape[0], target.shape[0], self.num_relations)
-        weight = wide(self.weight)
-        if self.comp is not None:
-            weight = (wide(self.comp) @ weight.flatten(1)).view(self.num_relations, self.in_channels_l, self.out_channels)
+        weight = self.relation_weights()
         if not source.is_floating_point():
             message = (Domain.PAIR_SRC, _rows_of(weight, source, graph))
-            return self._run(EMBEDDINGS, graph, {"message": message}, target)
+            return self.run_on(EMBEDDINGS, graph, {"message": message}, target)
         elif self.num_blocks is not None:
             parts = wide(source).view(source.shape[0], self.num_blocks, -1)
-            return self._run(BLOCKS, graph, {"x": (Domain.SRC, parts), "weight": (Domain.ETYPE, weight)}, target)
-        return self._run(LAYERS, graph, {"x": (Domain.SRC, wide(source)), "weight": (Domain.ETYPE, weight)}, target)
+            return self.run_on(BLOCKS, graph, {"x": (Domain.SRC, parts), "weight": (Domain.ETYPE, weight)}, target)
+        return self.run_on(LAYERS, graph, {"x": (Domain.SRC, wide(source)), "weight": (Domain.ETYPE, weight)}, target)
 
-    def _run(self, layers: Mapping[str, str], graph: Edges, inputs: dict[str, tuple[Domain, torch.Tensor]], target: torch.Tensor) -> torch.Tensor:
+    def relation_weights(self) -> torch.Tensor:
+        """Return each relation's weight [R, in, out], or [R, blocks, in / blocks, out / blocks]."""
+        weight = wide(self.weight)
+        if self.comp is None:
+            return weight
+        return (wide(self.comp) @ weight.flatten(1)).view(self.num_relations, self.in_channels_l, self.out_channels)
+
+    def run_on(self, layers: Mapping[str, str], graph: Edges, inputs: dict[str, tuple[Domain, torch.Tensor]], target: torch.Tensor) -> torch.Tensor:
         """Return the aggregate and what the targets themselves contribute, to which it is added."""
         dtype = target.dtype if target.is_floating_point() else self.weight.dtype
         bias, root = None if self.bias is None else wide(self.bias), None if self.root is None else wide(self.root)

@@ -98,6 +98,7 @@ _OPTIONAL = {
     "curand_host": r"\bcurand(Create|Generate|Status_t|Generator_t)",
     "thrust": r"\bthrust\s*::|\bnamespace\s+thrust\b",
     "nvtx": r"\bnvtx\w+",
+    "demangle": r"\b__cu_demangle\b",
     "grid": r"\bcooperative_groups\b|\bcudaLaunchCooperativeKernel",
     "groups": r"\bcooperative_groups\b",
     "barriers": r"\bcuda\s*::\s*(barrier|pipeline|make_pipeline|memcpy_async|aligned_size_t|thread_scope\w*|atomic\w*)\b|\bnamespace\s+cuda\b",
@@ -126,7 +127,7 @@ _OPTIONAL = {
 _BEGINNINGS = re.compile(r"ww::|cu|CU|__|nv|tex|surf|wmma|main|thrust|namespace|cooperative_groups")
 """What each of these patterns begins with, or has on the same line."""
 
-_CONTINUED = re.compile(r"\n\s*(?=\(|::|<|(namespace|cub|cuda|thrust)\b)")
+_CONTINUED = re.compile(r"(?<=::)[ \t]*\n\s*|\n\s*(?=\(|::|<|(namespace|cub|cuda|thrust)\b)")
 
 
 def parts_of(body: str) -> list[str]:

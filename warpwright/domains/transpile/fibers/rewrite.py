@@ -184,7 +184,19 @@ def dynamic_shared_edits(source: Source) -> list[Edit]:
         elif inside:
             edits.append(Edit(token.start, tokens[end].end, f"{pointer} const {name} = ({pointer})ww::dynamic_shared();"))
         else:
-            edits.append(Edit(token.start, tokens[end].end, f"\n#define {name} (({pointer})ww::dynamic_shared())\n"))
+            definition = f"\n#define {name} (({pointer})ww::dynamic_shared())\n"
+            edits += [Edit(token.start, tokens[end].end, definition), *_members_kept(source, name, end, definition)]
+    return edits
+
+
+def _members_kept(source: Source, name: str, after: int, definition: str) -> list[Edit]:
+    """Take a macro back for the functions in which its name is a member's alone, as `info.name`."""
+    places = [(t.start, source.tokens[at - 1].text in (".", "->")) for at, t in enumerate(source.tokens) if at > after and t.text == name]
+    edits: list[Edit] = []
+    for start, brace, end in source.pieces:
+        kinds = {member for at, member in places if start <= at < end}
+        if brace >= 0 and kinds == {True}:
+            edits += [Edit(start, start, f"\n#undef {name}\n"), Edit(end, end, definition)]
     return edits
 
 

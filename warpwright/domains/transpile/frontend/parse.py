@@ -305,9 +305,11 @@ class _Reader:
             space = "dynamic" if re.search(r"\bextern\b", head) else "shared"
         elif re.search(r"\bconstexpr\b|\bstatic\b", head):
             space = "constant"
-        spelled = _unconst(element.spelling, element.is_const_qualified())
+        spelled = _unconst(element.spelling, element.is_const_qualified()).replace("(anonymous namespace)::", "")
         template = self.deduced(cursor, kids)
-        if template or "(lambda" in spelled or "(anonymous" in spelled or "(unnamed" in spelled:
+        if "(anonymous" in spelled or "(unnamed" in spelled:
+            raise DoesNotApply(line, f"{cursor.spelling} is of a type without a name")
+        if template or "(lambda" in spelled:
             spelled = "auto"
         volatile = re.search(r"\bvolatile\b", head) is not None and "volatile" not in spelled
         reference = "REFERENCE" in element.kind.name
@@ -316,7 +318,8 @@ class _Reader:
         inits = [k for k in kids if self.cursors.extent(k)[0] >= at and not kind(k).endswith("_ATTR") and self.cursors.extent(k)[1] <= end]
         init, direct = self.initialiser(tail, at, end, inits, line)
         if template:  # `Tensor a = b;` is `auto a = Tensor(b);`
-            init, direct = Expr("other", (template, init) if direct else (f"{template}(", init, ")"), line), False
+            given: tuple[str | Expr, ...] = (template, "{}") if init is None else (template, init) if direct else (f"{template}(", init, ")")
+            init, direct = Expr("other", given, line), False
         return [Declare(var, init, direct, line)]
 
     def deduced(self, cursor: Any, kids: Sequence[Any]) -> str:

@@ -162,6 +162,13 @@ class _Statement:
             return f"if ({guard[1]}{self._value(guard[2])}) {{ {inner} }}"
         name, _, rest = text.partition(" ")
         operation, *modifiers = name.split(".")
+        if operation == "shfl" and (both := re.match(r"\s*(%?\w+)\s*\|\s*(%?\w+)\s*,", rest)):
+            # `r|p`: p says whether the lane that was asked for is there
+            operands = [self._value(operand) for operand in (both[1], *scan.split_commas(rest[both.end() :]))]
+            kind = next(one for one in modifiers if one in TYPES)
+            values = [self._typed(operands[1], kind), *operands[2:]]
+            inside = f"{self._value(both[2])} = {_inside(modifiers, values)}; "  # first: the result may be what is shuffled or the distance
+            return inside + self._translated(operation, [*modifiers], operands) + ";"
         operands = [self._value(operand) for operand in scan.split_commas(rest)]
         return self._translated(operation, [*modifiers], operands) + ";"
 
@@ -211,6 +218,8 @@ class _Statement:
             return called
         if operation in ("ld", "st", "ldu"):
             return self._memory("ld" if operation == "ldu" else operation, modifiers, plain, kind, operands)
+        if operation == "mov" and kind in ("b64", "b32") and [operand[0] for operand in operands].count("{") == 1:
+            return self._halves(kind, operands)
         if any(operand[0] in "{[" for operand in operands) or not operands:
             raise DoesNotApply(0, operation)
         if {*plain} - {*TYPES} - _MEANT.get(operation, set()) or "sat" in modifiers:
@@ -222,6 +231,25 @@ class _Statement:
         value = self._computed(operation, modifiers, plain, kind, operands[1:])
         result = {"setp": "", "cvt": kinds[0] if kinds else "", "bfind": "u32"}.get(operation, kind)
         return f"{operands[0]} = {self._fitting(operands[0], value, result)}"
+
+    def _halves(self, kind: str, operands: Sequence[str]) -> str:
+        """Return a move between a register and its two halves, `{low, high}`."""
+        bits = _bits(kind) // 2
+        whole, half = TYPES[kind], TYPES[f"b{bits}"]
+        pair = next(operand for operand in operands if operand[0] == "{")
+        parts = [part.strip() for part in pair.strip("{}").split(",")]
+        other = operands[0] if pair == operands[1] else operands[1]
+        held = self.types.get(other, "")
+        real = {"double": ("__double_as_longlong", "__longlong_as_double"), "float": ("__float_as_uint", "__uint_as_float")}
+        if len(parts) != 2 or (held, bits) not in (("double", 32), ("float", 16), (whole, bits), (whole.replace("unsigned ", ""), bits)):
+            raise DoesNotApply(0, "mov")
+        to_bits, from_bits = real.get(held, ("", ""))
+        if pair == operands[0]:
+            kept = f"_ptx{self.number}_whole"
+            low, high = self._fitting(parts[0], f"({half}){kept}", f"b{bits}"), self._fitting(parts[1], f"({half})({kept} >> {bits})", f"b{bits}")
+            return f"{{ const {whole} {kept} = {to_bits}({other}); {parts[0]} = {low}; {parts[1]} = {high}; }}"
+        low, high = (f"({whole})({half})({self._typed(part, f'b{bits}')})" for part in parts)
+        return f"{other} = {from_bits}({low} | ({high} << {bits}))"
 
     def _fitting(self, target: str, value: str, kind: str) -> str:
         """Return a value of PTX type `kind` for a target: bits that change their C++ type are reinterpreted."""
@@ -263,7 +291,7 @@ class _Statement:
             "shl": lambda: f"({values[1]} > {last} ? 0 : {a[0]} << {values[1]})", "shr": lambda: _shifted(a[0], values[1], last, kind),
             "popc": lambda: f"__popc{longer}({a[0]})", "clz": lambda: f"__clz{longer}({a[0]})", "brev": lambda: f"__brev{longer}({a[0]})",
             "bfind": lambda: _highest(kind, a[0]),
-            "prmt": lambda: _permuted(a),
+            "prmt": lambda: _permuted(a), "bfi": lambda: _inserted(kind, a, values),
             "bfe": lambda: self._field(kind, a, values), "lop3": lambda: _lookup(a), "selp": lambda: f"({values[2]} ? {a[0]} : {a[1]})",
             "setp": lambda: _compared(plain, floating, a), "cvt": lambda: self._converted(modifiers, plain, values[0]),
             "activemask": lambda: "__activemask()", "shfl": lambda: _shuffle(plain, [a[0], *values[1:]]), "vote": lambda: _vote(plain, values),
@@ -374,11 +402,22 @@ def _number(text: str) -> int:
     return int(digits[1], 0)
 
 
+def _inserted(kind: str, a: Sequence[str], values: Sequence[str]) -> str:
+    """Return bits of the first operand put into the second, from a place on."""
+    if kind != "b32":
+        raise DoesNotApply(0, "bfi")
+    first, width = f"({values[2]} & 255u)", f"({values[3]} & 255u)"
+    mask = f"(({width} > 31u ? ~0u : (1u << {width}) - 1u) << {first})"
+    return f"({first} > 31u ? {a[1]} : ({a[1]} & ~{mask}) | ({a[0]} << {first} & {mask}))"
+
+
 def _permuted(a: Sequence[str]) -> str:
-    """Return a permutation of bytes by a known selector that replicates no sign."""
-    if _number(a[2]) & 0x8888:
-        raise DoesNotApply(0, "prmt")
-    return f"__byte_perm({', '.join(a)})"
+    """Return a permutation of bytes; a selector's fourth bit replicates the byte's sign."""
+    try:
+        plain = not _number(a[2]) & 0x8888
+    except DoesNotApply:
+        plain = False
+    return f"{'__byte_perm' if plain else 'ww_permuted'}({', '.join(a)})"
 
 
 def _clamped(target: str, value: str) -> str:
@@ -407,12 +446,39 @@ def _lookup(a: Sequence[str]) -> str:
 
 
 def _shuffle(plain: Sequence[str], values: Sequence[str]) -> str:
-    """Return a shuffle among the whole warp."""
-    function = {"idx": "__shfl_sync", "up": "__shfl_up_sync", "down": "__shfl_down_sync", "bfly": "__shfl_xor_sync"}
+    """Return a shuffle among the lanes of a warp or of a part of it; without a mask it is of before Volta."""
+    function = {"idx": "__shfl", "up": "__shfl_up", "down": "__shfl_down", "bfly": "__shfl_xor"}
     mode = next((modifier for modifier in plain if modifier in function), "")
-    if not mode or len(values) != 4 or _number(values[2]) != (0 if mode == "up" else 31):
+    if not mode or len(values) not in (3, 4):
         raise DoesNotApply(0, "shfl")
-    return f"{function[mode]}({values[3]}, {values[0]}, {values[1]})"
+    width = _width(mode, values[2])
+    several = "" if width == "32" else f", {width}"
+    if len(values) == 3:
+        return f"{function[mode]}({values[0]}, {values[1]}{several})"
+    return f"{function[mode]}_sync({values[3]}, {values[0]}, {values[1]}{several})"
+
+
+def _width(mode: str, operand: str) -> str:
+    """Return how many lanes exchange values: the last operand has the lanes' common bits from bit 8, and the last lane, or the first going up."""
+    up = "true" if mode == "up" else "false"
+    try:
+        number = _number(operand)
+    except DoesNotApply:
+        return f"ww_shuffle_width({operand}, {up})"  # looks at it when it runs
+    width = 32 - (number >> 8 & 31)
+    if width & (width - 1) or (number & 31 if mode == "up" else number & (width - 1) != width - 1):
+        raise DoesNotApply(0, "shfl")
+    return str(width)
+
+
+def _inside(modifiers: Sequence[str], values: Sequence[str]) -> str:
+    """Return whether a shuffle finds the lane that it asks for."""
+    mode = next((modifier for modifier in modifiers if modifier in ("idx", "up", "down", "bfly")), "")
+    width, lane, by = f"(unsigned){_width(mode, values[2])}", f"({_THREAD} & 31u)", f"((unsigned)({values[1]}) & 31u)"
+    return {
+        "up": f"({lane} & ({width} - 1u)) >= {by}", "down": f"({lane} & ({width} - 1u)) + {by} < {width}",
+        "bfly": f"({lane} ^ {by}) <= ({lane} | ({width} - 1u))", "idx": "true",
+    }[mode]  # fmt: skip
 
 
 def _vote(plain: Sequence[str], values: Sequence[str]) -> str:

@@ -372,7 +372,8 @@ def _pieces(tokens: Sequence[Token]) -> Iterator[Piece]:
         if tokens[at].text == "}" or tokens[at].text == ";":
             at += 1
             continue
-        if tokens[at].text == "namespace" or (
+        inline = tokens[at].text == "inline" and at + 1 < len(tokens) and tokens[at + 1].text == "namespace"
+        if inline or tokens[at].text == "namespace" or (
             tokens[at].text == "extern" and at + 2 < len(tokens) and tokens[at + 1].kind == "string" and tokens[at + 2].text == "{"
         ):
             while at < len(tokens) and tokens[at].text not in ("{", ";"):

@@ -20,7 +20,8 @@ from warpwright.domains.transpile.frontend.scan import Kernel, LaunchSite, Piece
 VERSIONS = ("CUDART_VERSION=12000", "CUDA_VERSION=12000")
 RUNTIME_GUARDS = ("__DRIVER_TYPES_H__", "__CUDA_RUNTIME_H__", "__CUDA_RUNTIME_API_H__", "__VECTOR_TYPES_H__")
 DRIVER_GUARD = "__cuda_cuda_h__"
-DEFINES = ("__CUDACC__=1", "__NVCC__=1", "__CUDA_ARCH__=800", "__CUDACC_VER_MAJOR__=12", *VERSIONS, *RUNTIME_GUARDS, DRIVER_GUARD)
+_COMPILER = ("__CUDACC_VER_MAJOR__=12", "__CUDACC_VER_MINOR__=0", "__CUDACC_VER_BUILD__=0")
+DEFINES = ("__CUDACC__=1", "__NVCC__=1", "__CUDA_ARCH__=800", *_COMPILER, *VERSIONS, *RUNTIME_GUARDS, DRIVER_GUARD)
 """What nvcc 12 for sm_80 defines, as far as sources ask for it, and the guards of the headers that it includes by itself."""
 
 HOST_SOURCES = (".c", ".cc", ".cpp", ".cxx")
@@ -34,7 +35,7 @@ PROVIDED = re.compile(
     r"|cuda_fp16|cuComplex|cuda_bf16|cooperative_groups|cooperative_groups/reduce|mma|cuda_pipeline|cuda_profiler_api|device_types|driver_types|helper_cuda|cuda_gl_interop|sm_\w+"
     r"|cuda_device_runtime_api|crt/\w+|cuda_pipeline_primitives|cuda_texture_types|texture_fetch_functions|helper_functions|helper_math|cuda_awbarrier_primitives"
     r"|builtin_types|host_defines|host_config|device_atomic_functions|vector_functions|surface_types|texture_types|channel_descriptor|library_types|cuda_fp8|cuda_fp4"
-    r"|cudaTypedefs|cooperative_groups/\w+)(\.h|\.hpp)?$"
+    r"|cudaTypedefs|nv_decode|cooperative_groups/\w+)(\.h|\.hpp)?$"
 )
 """CUDA headers whose content the runtime gives (or whose absence the C++ compiler reports)."""
 
@@ -217,6 +218,7 @@ class _Includes:
         self.around: list[Path] = []
         """The files whose text is being taken: one that is included by what it includes is not taken in itself, by its guard."""
         self.located = functools.cache(_located)
+        self.system = functools.cache(_of_system)
         self.file = functools.cache(_file)
 
     def replaced(self, text: str, name: str, folders: tuple[Path, ...], depth: int = 0) -> str:
@@ -225,7 +227,7 @@ class _Includes:
         def one(match: re.Match[str]) -> str:
             header, line = match[2], text.count("\n", 0, match.start()) + 1
             spelled = f"<{header}>" if match[1] == "<" else f'"{header}"'
-            path = self.located(header, folders)
+            path = None if match[1] == "<" and self.system(header) else self.located(header, folders)  # `<math.h>` beside one's own math.h
             ours = path is not None and path in HELPERS.values()
             if path is not None and (ours or not PROVIDED.match(header) or _HELPER.search(header)):
                 resolved, own, once = self.file(path)
@@ -270,6 +272,11 @@ _GUARD = re.compile(
 )
 """A header that defines a name first of all, unless it is defined."""
 _PRAGMA_ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once[^\n]*$", re.M)
+
+
+def _of_system(header: str) -> bool:
+    """Say whether an include in angle brackets means a header of the compiler's, not one that lies beside the file by the same name."""
+    return any((folder / header).is_file() for folder in _system_folders())
 
 
 def _located(header: str, folders: tuple[Path, ...]) -> Path | None:

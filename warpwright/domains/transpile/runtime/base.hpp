@@ -36,13 +36,53 @@ extern "C" double sqrt(double) noexcept __attribute__((const));
 #define __cluster_dims__(...)
 #define __forceinline__ inline
 #define __align__(n) __attribute__((aligned(n)))
-#define __shared__ static thread_local
+#define __shared__ __attribute__((aligned(64))) static thread_local  // g++ 12 vectorises as if such arrays of a file were aligned, and does not align them
 #define CUDART_INF_F INFINITY
 #define CUDART_INF ((double)INFINITY)
 #define CUDART_NAN_F NAN
 #define CUDART_PI_F 3.141592654f
 #define CUDART_PI 3.1415926535897931
 #define CUDART_MAX_NORMAL_F FLT_MAX
+#define CUDART_SQRT_HALF_F 0.707106781f
+#define CUDART_SQRT_TWO_F 1.41421356f
+#define CUDART_THIRD_F 0.333333333f
+#define CUDART_PIO4_F 0.785398163f
+#define CUDART_PIO2_F 1.57079633f
+#define CUDART_3PIO4_F 2.35619449f
+#define CUDART_2_OVER_PI_F 0.636619772f
+#define CUDART_SQRT_2_OVER_PI_F 0.797884561f
+#define CUDART_L2E_F 1.44269504f
+#define CUDART_L2T_F 3.32192809f
+#define CUDART_LG2_F 0.301029996f
+#define CUDART_LGE_F 0.434294482f
+#define CUDART_LN2_F 0.693147181f
+#define CUDART_LNT_F 2.30258509f
+#define CUDART_LNPI_F 1.14472989f
+#define CUDART_ZERO_F 0.0f
+#define CUDART_NEG_ZERO_F -0.0f
+#define CUDART_ONE_F 1.0f
+#define CUDART_SQRT_HALF 0.70710678118654757
+#define CUDART_SQRT_TWO 1.4142135623730951
+#define CUDART_THIRD 0.33333333333333331
+#define CUDART_PIO4 0.78539816339744828
+#define CUDART_PIO2 1.5707963267948966
+#define CUDART_3PIO4 2.3561944901923448
+#define CUDART_2_OVER_PI 0.63661977236758138
+#define CUDART_SQRT_2_OVER_PI 0.79788456080286541
+#define CUDART_SQRT_PI 1.7724538509055159
+#define CUDART_L2E 1.4426950408889634
+#define CUDART_L2T 3.3219280948873622
+#define CUDART_LG2 0.3010299956639812
+#define CUDART_LGE 0.43429448190325182
+#define CUDART_LN2 0.69314718055994529
+#define CUDART_LNT 2.3025850929940459
+#define CUDART_LNPI 1.1447298858494002
+#define CUDART_ZERO 0.0
+#define CUDART_NEG_ZERO -0.0
+#define CUDART_ONE 1.0
+#define CUDART_NAN ((double)NAN)
+#define CUDART_MIN_DENORM_F 1.401298464e-45f
+#define CUDART_MIN_DENORM 4.9406564584124654e-324
 
 using std::signbit, std::isnan, std::isinf, std::isfinite;  // global in CUDA, also where a program does not include math.h
 typedef unsigned char uchar;
@@ -222,6 +262,19 @@ static inline unsigned __byte_perm(unsigned a, unsigned b, unsigned s) {
   unsigned r = 0;
   for (int i = 0; i < 4; ++i) r |= (unsigned)((v >> (8 * ((s >> (4 * i)) & 7))) & 0xff) << (8 * i);
   return r;
+}
+// prmt: as __byte_perm, but bit 3 of a selector gives eight times the byte's sign.
+static inline unsigned ww_permuted(unsigned a, unsigned b, unsigned s) {
+  const unsigned bytes = __byte_perm(a, b, s);
+  unsigned r = 0;
+  for (int i = 0; i < 4; ++i) { const unsigned byte = bytes >> (8 * i) & 0xff; r |= (s >> (4 * i) & 8 ? (byte & 0x80 ? 0xffu : 0u) : byte) << (8 * i); }
+  return r;
+}
+// The lanes that a shuffle of PTX is among, by its last operand; others than whole segments are not offered.
+static inline int ww_shuffle_width(unsigned c, bool up) {
+  const unsigned width = 32 - (c >> 8 & 31);
+  if ((width & (width - 1)) || (up ? c & 31 : (c & (width - 1)) != width - 1)) { std::fprintf(stderr, "expected a shuffle among 1, 2, 4, ... lanes, saw %#x\n", c); std::abort(); }
+  return (int)width;
 }
 static inline int __mul24(int a, int b) { return ((a << 8) >> 8) * ((b << 8) >> 8); }
 static inline unsigned __umul24(unsigned a, unsigned b) { return (a & 0xffffffu) * (b & 0xffffffu); }

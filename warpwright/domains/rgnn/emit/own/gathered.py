@@ -226,7 +226,7 @@ def right_on(launch: Launch, device: torch.device) -> bool:
     start = torch.searchsorted(kind[row.long()].contiguous(), torch.arange(relations + 1)).int()
     numbers = torch.arange(relations, dtype=torch.int32)
     row, first_edge, last_edge, first, numbers, start = (t.to(device) for t in (row, first_edge, last_edge, first, numbers, start))
-    work = Tiles(row, first_edge, last_edge, first, numbers, start[:-1].contiguous(), start[1:].contiguous(), start, 0)
+    work = Tiles(row, first_edge, last_edge, first, numbers, start[:-1].clone(), start[1:].clone(), start, 0)
     terms = (number[:, None].double() * x[of].double()) / scale.double().repeat_interleave(lengths)[:, None]
     summed = torch.zeros(pairs, 64, dtype=torch.float64).index_add_(0, torch.arange(pairs).repeat_interleave(lengths), terms)
     results = []

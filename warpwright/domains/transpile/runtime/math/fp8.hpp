@@ -1,7 +1,6 @@
 // Floats of 8 bits as storage: conversions from and to halves and floats, by the values of the format (OCP OFP8), to the nearest, ties to even.
 typedef unsigned char __nv_fp8_storage_t;
 typedef unsigned short __nv_fp8x2_storage_t;
-typedef __half __half_raw;
 enum __nv_fp8_interpretation_t { __NV_E4M3, __NV_E5M2 };
 enum __nv_saturation_t { __NV_NOSAT, __NV_SATFINITE };
 namespace ww {

@@ -41,9 +41,12 @@ static inline float bfloat_to_float(unsigned short h) { return bits<float>((unsi
   template <class A, class R = std::conditional_t<std::is_floating_point_v<A>, A, NAME>, class = std::enable_if_t<std::is_arithmetic_v<A>>> \
   static inline R operator SIGN(A a, NAME b) { return R((std::conditional_t<std::is_floating_point_v<A>, A, float>)a SIGN (float)b); }
 #define WW_SMALL_FLOAT(NAME, TO, FROM) \
+  struct NAME##_raw { unsigned short x; }; \
   struct NAME { \
     unsigned short stored; \
     NAME() = default; \
+    NAME(NAME##_raw raw) : stored(raw.x) {} \
+    operator NAME##_raw() const { return {stored}; } \
     template <class T, class = std::enable_if_t<std::is_arithmetic_v<T> || (!std::is_same_v<T, NAME> && std::is_class_v<T> && std::is_convertible_v<T, float>)>> NAME(T v) : stored(TO((float)v)) {} \
     operator float() const { return FROM(stored); } \
     NAME& operator+=(NAME o) { return *this = NAME((float)*this + (float)o); } \
@@ -71,7 +74,6 @@ using __half2 = __half2_;
 using nv_bfloat16 = __nv_bfloat16;
 using nv_bfloat162 = __nv_bfloat162_;
 using __nv_bfloat162 = __nv_bfloat162_;
-using __nv_bfloat16_raw = __nv_bfloat16;
 
 #define WW_SMALL_FLOAT_FUNCTIONS(T, T2) \
   static inline T __hadd(T a, T b) { return a + b; } \
