@@ -51,7 +51,8 @@ transposed ones in four groups took 2.5, 2.0 and 5.7 ms for 6, 14 and 8 GFLOP (L
 Sums of 315 terms (L1-60) took `direct_convolution` 8.5 ms for 139 GFLOP. cuDNN in float16, over three axes, of three channels made eight: 2.7 and
 3.7 ms for 105 and 371 GFLOP (L1-54, 60)."""
 ATTENTION = {"flash float32": 100e12, "flash tf32": 200e12, "flash half": 350e12, "library float32": 35e12, "library half": 400e12}
-"""`flash_attention`, and the library's."""
+"""`flash_attention`, and the library's: all assumed, none measured. Three products of halves at three fifths of the speed of one kernel in float16
+are 100 TFLOP/s."""
 LONG_SUM = 256
 """Terms from which on `direct_convolution` is that slow."""
 PLANNED_TRANSPOSED = 2.3
