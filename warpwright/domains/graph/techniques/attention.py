@@ -59,13 +59,18 @@ def block_shape(d: int, rows: int, whole: bool, more: int = 0) -> list[int]:
     """Return rows and keys of a block, warps, stages and whether halves are cut before (1).
 
     `d`: the wider of a head's sizes. `rows`: queries that share a key head. `whole`: are the operands of 16 bits? `more`: bytes of mask and bias
-    for each score.
+    for each score. The fastest of two to four on an H200 (benchmarks/results/attention_h200).
     """
     if rows <= 64 and d > 128 and not whole:  # of 16 rows and 32 keys 64 bytes a thread are spilled, of 64 keys 1,056
         return [16 if rows <= 16 else 32, 32, 4, 1, 0]
+    if rows <= 16:
+        return [16, 128 if whole and d <= 128 else 64, 4, 2, 0]
     if rows <= 64:
-        return [16 if rows <= 16 else 32 if rows <= 32 else 64, 64, 4, 2 if d <= 64 or whole else 1, 0]
-    blocks = [128, 128 if d <= 128 else 64, 8, 2, 0] if whole else [128, 64, 8, 2, int(rows > 128)] if d <= 128 else [64, 32, 8, 2, 1]
+        return [32 if rows <= 32 else 64, 64, 4, 1, 0]  # 49 keys are one tile: a second stage took 0.24 ms where one took 0.13
+    if whole:
+        blocks = [128, 64, 4, 3, 0] if d <= 64 else [128, 64, 8, 3 if d <= 128 else 2, 0]
+    else:
+        blocks = [64, 64, 4, 2, 1] if d <= 64 else [128, 64, 8, 2, int(rows > 128)] if d <= 128 else [64, 32, 8, 2, 1]
     while blocks[1] > 16 and shared_bytes(d, blocks, whole, more) > MOST_SHARED:
         blocks[1] //= 2
     return blocks
