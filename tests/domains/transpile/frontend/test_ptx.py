@@ -57,6 +57,9 @@ UNSIGNED = {
     "{ .reg .u32 t; .reg .pred p; shfl.up.b32 t|p, %1, 1, 0; @p add.u32 t, t, %1; mov.u32 %0, t; }": lambda a, b, c: summed(a, -1, 32),
     "{ .reg .u32 t; .reg .pred p; mov.u32 t, %1; shfl.sync.down.b32 t|p, t, 7, 0x1f, -1; @!p mov.u32 t, 5; mov.u32 %0, t; }":
         lambda a, b, c: np.where(np.arange(len(a)) % 32 < 25, np.roll(a, -7), U(5)),
+    "shfl.sync.up.b32 %0, %1, 33, 0, -1;": lambda a, b, c: np.where(np.arange(len(a)) % 32 < 1, a, np.roll(a, 1)),
+    "{ .reg .u32 t; .reg .pred p; mov.u32 t, 34; shfl.sync.down.b32 t|p, %1, t, 0x1c03, -1; @!p mov.u32 t, 5; mov.u32 %0, t; }":
+        lambda a, b, c: np.where(np.arange(len(a)) % 4 < 2, np.roll(a, -2), U(5)),
     "shfl.sync.idx.b32 %0, %1, 2, 0x1c03, 0xffffffff;": lambda a, b, c: a.reshape(-1, 4)[:, 2].repeat(4),
     "{ .reg .u64 w; .reg .u32 lo, hi; mul.wide.u32 w, %1, %2; mov.b64 {lo, hi}, w; mov.b64 w, {hi, lo}; shr.u64 w, w, 32; cvt.u32.u64 %0, w; }":
         lambda a, b, c: a * b,
@@ -200,3 +203,10 @@ def test_lines_stay_where_they_are() -> None:
 )  # fmt: skip
 def test_what_is_not_understood_is_left_alone(text: str) -> None:
     assert ptx.translate(text) == text
+
+
+def test_what_is_known_when_it_runs_is_taken_by_the_sanitizer() -> None:
+    """A selector, and the lanes of a shuffle, that a register holds."""
+    texts = [kernel(f"{one}.b32 %0, %1, %2, %3{mask};", "unsigned", "r") for one, mask in (("prmt", ""), ("shfl.sync.up", ", -1"))]
+    for text in texts:
+        assert transpile.compile_text(text, sanitize=True).kernels["k"].tier == "fibers"

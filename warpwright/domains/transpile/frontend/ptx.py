@@ -451,11 +451,19 @@ def _shuffle(plain: Sequence[str], values: Sequence[str]) -> str:
     mode = next((modifier for modifier in plain if modifier in function), "")
     if not mode or len(values) not in (3, 4):
         raise DoesNotApply(0, "shfl")
-    width = _width(mode, values[2])
+    width, by = _width(mode, values[2]), _lane(values[1])
     several = "" if width == "32" else f", {width}"
     if len(values) == 3:
-        return f"{function[mode]}({values[0]}, {values[1]}{several})"
-    return f"{function[mode]}_sync({values[3]}, {values[0]}, {values[1]}{several})"
+        return f"{function[mode]}({values[0]}, {by}{several})"
+    return f"{function[mode]}_sync({values[3]}, {values[0]}, {by}{several})"
+
+
+def _lane(operand: str) -> str:
+    """Return the lane, or the distance, that a shuffle reads from an operand: its lowest five bits."""
+    try:
+        return str(_number(operand) & 31)
+    except DoesNotApply:
+        return f"(({operand}) & 31)"
 
 
 def _width(mode: str, operand: str) -> str:
@@ -474,7 +482,7 @@ def _width(mode: str, operand: str) -> str:
 def _inside(modifiers: Sequence[str], values: Sequence[str]) -> str:
     """Return whether a shuffle finds the lane that it asks for."""
     mode = next((modifier for modifier in modifiers if modifier in ("idx", "up", "down", "bfly")), "")
-    width, lane, by = f"(unsigned){_width(mode, values[2])}", f"({_THREAD} & 31u)", f"((unsigned)({values[1]}) & 31u)"
+    width, lane, by = f"(unsigned){_width(mode, values[2])}", f"({_THREAD} & 31u)", f"(unsigned){_lane(values[1])}"
     return {
         "up": f"({lane} & ({width} - 1u)) >= {by}", "down": f"({lane} & ({width} - 1u)) + {by} < {width}",
         "bfly": f"({lane} ^ {by}) <= ({lane} | ({width} - 1u))", "idx": "true",
