@@ -175,7 +175,7 @@ def _sanitized(source: Source) -> Translated:
     kernels = {k.name: KernelInfo(k.name, source.line(k.start), "fibers", "sanitized") for k in source.kernels if k.defined}
     checked = sanitize_functions.edits(source, parse.parse(source))
     others = [*rewrite.dynamic_shared_edits(source), *rewrite.value_edits(source)]  # in classes and in host functions
-    outside = (one for one in others if not any(edit.start <= one.start < edit.end for edit in checked))
+    outside = (one for one in others if not any(edit.start <= one.start < edit.end and edit.start < one.end for edit in checked))
     return Translated(kernels, [*checked, *outside], ("shadow",))
 
 
