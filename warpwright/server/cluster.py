@@ -160,4 +160,5 @@ class Evaluators(Verbs):
         with self._lock:
             if self._actors[place] is actor:
                 self.deaths.append({"evaluator": place, "verb": fields.get("verb"), "task": fields.get("task"), "why": why[:500]})
+                self._ray.kill(actor)  # one that cannot be reached may be alive, and has the GPU that the next one waits for
                 self._actors[place] = self._remote.remote()
