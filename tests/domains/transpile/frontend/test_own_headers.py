@@ -33,6 +33,15 @@ def test_headers_that_include_one_another(tmp_path: Path) -> None:
     assert "(1 + 1 + 1)" in text and [text.count(f"int {one}_H_f();") for one in "ABC"] == [1, 1, 1]
 
 
+@pytest.mark.parametrize(
+    "end", ["#else\n#define HERE 5\n#endif\n", "#endif\n#ifdef HERE_TOO\n#define HERE 5\n#endif\n"], ids=["other branch", "behind it"]
+)
+def test_a_header_that_says_more_when_it_is_included_again(tmp_path: Path, end: str) -> None:
+    again = '#ifndef A_H\n#define A_H\n#if 1\n#else\n#endif\n#include "b.h"\n' + end
+    files = {"a.h": again, "b.h": '#ifndef B_H\n#define B_H\n#define HERE_TOO\n#include "a.h"\n#endif\n'}
+    assert "*x = 5" in text_of(tmp_path, files, '#include "a.h"\n')
+
+
 def test_angle_brackets_mean_the_compilers_header_where_it_has_one(tmp_path: Path) -> None:
     files = {
         "own/math.h": '#pragma once\n#include "own/common.h"\nHD float squared(float x);\n',

@@ -231,7 +231,7 @@ class _Includes:
             ours = path is not None and path in HELPERS.values()
             if path is not None and (ours or not PROVIDED.match(header) or _HELPER.search(header)):
                 resolved, own, once = self.file(path)
-                if resolved in self.seen or (resolved in self.around and _GUARD.match(own)):
+                if resolved in self.seen or (resolved in self.around and _is_guarded(own)):
                     return ""
                 if once:
                     self.seen.add(resolved)
@@ -272,6 +272,25 @@ _GUARD = re.compile(
 )
 """A header that defines a name first of all, unless it is defined."""
 _PRAGMA_ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once[^\n]*$", re.M)
+
+
+def _is_guarded(text: str) -> bool:
+    """Say whether a header is nothing where it is included by what it includes: all of it is within its guard, which has no other branch."""
+    found = _GUARD.match(text)
+    if found is None:
+        return False
+    bare, depth = _COMMENTS.sub(" ", text[found.end() :]), 1
+    for directive in _CONDITIONAL.finditer(bare):
+        depth += {"if": 1, "en": -1}.get(directive[1][:2], 0)
+        if depth == 0:
+            return not bare[directive.end() :].strip()
+        if depth == 1 and directive[1].startswith("el"):
+            return False
+    return False
+
+
+_COMMENTS = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
+_CONDITIONAL = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b[^\n]*", re.M)
 
 
 def _of_system(header: str) -> bool:
