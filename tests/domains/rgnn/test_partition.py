@@ -97,6 +97,7 @@ def refused(function, what):
 many, kind = graph(50, 20, 3)
 refused(lambda: Part(many + 31, kind, [50]), "nodes 0 to 49")
 refused(lambda: Part(many - 50, kind, [50]), "nodes 0 to 49")
+refused(lambda: Part(many + 50 * (rank == 0), kind, [50]), "nodes 0 to 49")  # in one process alone
 short = Part(many.int(), kind.int(), [50])
 refused(lambda: Parted(RGCNConv(8, 8, 3), short)(torch.zeros(50 + ranks, 8)), f"rows of the {short.nodes} nodes")
 for a, b in zip((short.whole.edge_index, short.whole.edge_type), (Part(many, kind, [50]).whole.edge_index, Part(many, kind, [50]).whole.edge_type)):

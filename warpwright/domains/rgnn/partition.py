@@ -114,10 +114,13 @@ class Part:
         """Take edges between nodes numbered over all types, and the nodes of each type. Edges into others' nodes are left out."""
         self.group, self.rank, self.ranks = group, dist.get_rank(group), dist.get_world_size(group)
         edge_index, edge_type = edge_index.long(), edge_type.long()
-        if edge_index.numel():
-            low, high = torch.stack(torch.aminmax(edge_index)).tolist()
-            if low < 0 or high >= sum(counts):
-                raise UsageError(f"expected edges between nodes 0 to {sum(counts) - 1}, saw numbers from {low} to {high}")
+        low, high = torch.stack(torch.aminmax(edge_index)).tolist() if edge_index.numel() else (0, -1)
+        strange = low < 0 or high >= sum(counts)
+        anywhere = edge_index.new_tensor([int(strange)])
+        dist.all_reduce(anywhere, dist.ReduceOp.MAX, group=group)  # all raise together: none waits for messages of one that has
+        if anywhere.item():
+            seen = f"saw numbers from {low} to {high}" if strange else "another process saw others"
+            raise UsageError(f"expected edges between nodes 0 to {sum(counts) - 1}, {seen}")
         starts = [sum(counts[:kind]) for kind in range(len(counts))]
         self.starts = [start + count * rank // self.ranks for start, count in zip(starts, counts, strict=True) for rank in range(self.ranks)]
         self.starts.append(sum(counts))
