@@ -116,3 +116,21 @@ def test_a_key_that_other_tensors_have_by_now_is_kept() -> None:
     indices._drop_dead()
     assert key in indices._KEPT
     del indices._KEPT[key]
+
+
+def test_threads_that_drop_indices_at_once_do_not_meet(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Emptied(list[object]):
+        def pop(self, *_: object) -> object:
+            self.clear()
+            raise IndexError
+
+    edges, types = torch.randint(5, (2, 9)), torch.randint(2, (9,))
+    monkeypatch.setattr(indices, "_DEAD", Emptied([None]))
+    found = typed_index(edges, types, 5, 5, 2)
+
+    class Evicted(dict[object, object]):
+        def move_to_end(self, key: object) -> None:
+            raise KeyError(key)
+
+    monkeypatch.setattr(indices, "_KEPT", Evicted(indices._KEPT))
+    assert typed_index(edges, types, 5, 5, 2) is found
