@@ -105,6 +105,27 @@ def test_one_second_process_holds_every_baseline_that_it_is_asked_for(monkeypatc
     assert (len(started), built, closed, len(trusted.aside)) == (1, ["eager", "compile"], [], 1)
 
 
+def test_a_second_process_that_has_died_comes_up_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without it every small speed-up to come would stand unconfirmed."""
+    workers: list[Any] = []
+
+    def worker(*_: Any) -> Any:
+        workers.append(SimpleNamespace(alive=True, until=0.0, close=lambda: None))
+        return workers[-1]
+
+    monkeypatch.setattr(second_process, "Worker", worker)
+    monkeypatch.setattr("warpwright.verifier.verify.build", lambda *_: (None, None))
+    monkeypatch.setattr(second_process, "take", lambda trusted, worker, name: trusted.second.update({name: SimpleNamespace(worker=worker)}))
+    baseline = SimpleNamespace(seconds=1.0, candidate=SimpleNamespace(source=None))
+    trusted: Any = SimpleNamespace(second={}, second_worker=None, judge=None, baselines={"eager": baseline, "compile": baseline}, aside=[])
+    bench: Any = SimpleNamespace(left=100.0, place=None, limits=None, firm=True, building=lambda source: contextlib.nullcontext())
+    for name in ("eager", "compile"):
+        second_process.build(bench, trusted, name)
+    workers[0].alive = False
+    found = second_process.build(bench, trusted, "eager")
+    assert found is not None and found.worker is workers[1] and set(trusted.second) == {"eager"}
+
+
 def test_what_was_timed_beside_both_processes_is_not_found_again() -> None:
     bench: Any = SimpleNamespace(left=100.0, has_free_cores=True, firm=False, place="cuda:0")
     for name, wanted in (("eager", False), ("compile", True)):

@@ -55,11 +55,15 @@ def wanted(bench: Workbench, measurement: Measurement) -> bool:
 
 
 def build(bench: Workbench, trusted: Trusted, name: str) -> TrustedProgram | None:
-    """Return a baseline in the second process, which is kept for the candidates to come; None if it did not come up there."""
+    """Return a baseline in the second process, which is kept for the candidates to come; None if it did not come up there.
+
+    One that has died since, for want of memory beside a candidate, say, comes up anew: else small speed-ups would stand unconfirmed from then on.
+    """
+    trusted.second = {one: program for one, program in trusted.second.items() if program is None or program.worker.alive}
     known = trusted.second.get(name)
     baseline = trusted.baselines[name]
     if name in trusted.second or (bench.firm and bench.left < TIMES_ITS_BUILD * baseline.seconds):
-        return known if known is not None and known.worker.alive else None
+        return known
     trusted.second[name] = None  # one that does not come up is not tried again for the next candidate
     worker: Worker | None = None
     try:
@@ -106,6 +110,7 @@ def compared(
             rng=rng, sound=timed.sound(trusted.judge.device),
         )  # fmt: skip
     except TrustedFailed:
+        trusted.end_second()  # a lost device stays lost
         return unconfirmed(measurement)
     return agreed(measurement, found)
 

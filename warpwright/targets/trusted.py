@@ -232,6 +232,13 @@ class Trusted:
         """The baselines that are right and have a second process which lives, as they are there."""
         return {name: one for name, one in self.second.items() if one is not None and one.worker.alive and self.baselines[name].right}
 
+    def end_second(self) -> None:
+        """End the second process; what was built in it counts as never asked for."""
+        built = {name: one for name, one in self.second.items() if one is not None}
+        for worker in filter(None, [self.second_worker, *(one.worker for one in built.values())]):
+            worker.close()
+        self.second = {name: None for name in self.second if name not in built}
+
     @property
     def eligible(self) -> list[str]:
         """The names of those that are right."""
@@ -275,7 +282,8 @@ class Trusted:
                     interval=interval if name == chosen else 0.0, enough=enough, sound=timed.sound(self.judge.device),
                 ))  # fmt: skip
             except TrustedFailed as error:
-                if second and not self.doubles and self.alive:  # the second process has failed: it is done without
+                if second and self.alive:  # the second process may be what failed, or what took the memory: it is done without
+                    self.end_second()
                     return self.compare(program, streamed, seconds, rng, hidden, check_share, worthwhile, interval)
                 if not measured or not self.alive:
                     raise
