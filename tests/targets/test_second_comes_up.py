@@ -86,6 +86,16 @@ def test_one_that_does_not_come_up_costs_the_baseline_nothing(compiling: Any) ->
     Process.fails = True
     trusted, _, second = compiling(True)
     assert second is None and not trusted.second
+    assert [one.alive for one in Process.made] == [False, True], "it holds memory of the GPU"
+
+
+def test_one_that_there_is_no_room_for_costs_the_baseline_nothing(compiling: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_room(*_: Any) -> Any:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(building, "_come_up_second", no_room)
+    _, _, second = compiling(True)
+    assert second is None
 
 
 def test_without_more_candidates_to_come_there_is_one_process(compiling: Any) -> None:

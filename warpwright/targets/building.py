@@ -308,20 +308,28 @@ def _come_up_second(bench: Workbench, trusted: Trusted) -> Worker:
     trusted.aside.append(worker)
     if not trusted.judge.worker.alive:
         worker.close()
-    worker.greet()
-    worker.request("load", LOAD_SECONDS, modules=list(COMPILERS_MODULES))
+    try:
+        worker.greet()
+        worker.request("load", LOAD_SECONDS, modules=list(COMPILERS_MODULES))
+    except BaseException:
+        worker.close()
+        raise
     return worker
 
 
 def _built_twice(trusted: Trusted, coming: Beside[Worker], name: str, baseline: Baseline, rejected: Verdict | None) -> Worker | None:
     """Return the second process with a compiled baseline built in it; None where that fails: then it is built when it is asked for."""
-    with suppress(WorkerError, JudgeFailed):
+    worker: Worker | None = None
+    try:
         worker = coming.result()
         worker.thread = threading.get_ident()
         if rejected is None:
             _, rejected = verify.build(trusted.judge, worker, name, baseline.candidate.source)
         if rejected is None:
             return worker
+    except Exception:  # no room for a process, say: the baseline itself has been built
+        pass
+    if worker is not None:
         worker.close()
     return None
 

@@ -232,10 +232,15 @@ class Trusted:
         """The baselines that are right and have a second process which lives, as they are there."""
         return {name: one for name, one in self.second.items() if one is not None and one.worker.alive and self.baselines[name].right}
 
+    @property
+    def second_workers(self) -> list[Worker]:
+        """The second process, and those of other baselines that were compiled beside the first ones."""
+        return list({id(one): one for one in (self.second_worker, *(one.worker for one in self.second.values() if one)) if one is not None}.values())
+
     def end_second(self) -> None:
         """End the second process; what was built in it counts as never asked for."""
         built = {name: one for name, one in self.second.items() if one is not None}
-        for worker in filter(None, [self.second_worker, *(one.worker for one in built.values())]):
+        for worker in self.second_workers:
             worker.close()
         self.second = {name: None for name in self.second if name not in built}
 
@@ -325,9 +330,9 @@ class Trusted:
             self.judge.forget()
             for worker in self.workers:
                 trust(worker.release_memory)
-            if self.second_worker is not None:
+            for worker in self.second_workers:
                 with suppress(WorkerError):  # it is done without
-                    self.second_worker.release_memory()
+                    worker.release_memory()
 
     def close(self) -> None:
         """End them."""
