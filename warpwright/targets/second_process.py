@@ -41,6 +41,9 @@ BUILD_SHARE = 0.25
 LEAST_BUILD = 5.0
 """Seconds to come up, beside those of TIMES_ITS_BUILD, where a deadline that is not firm is over."""
 
+TRIES = 3
+"""In a row, each for another candidate, until it counts as one that does not come up: one candidate may have held the memory that it needs."""
+
 LEAST_SECONDS = 30.0
 """Before a deadline that is firm: the process takes some seconds to come up, and more where the baseline is compiled."""
 
@@ -59,12 +62,14 @@ def build(bench: Workbench, trusted: Trusted, name: str) -> TrustedProgram | Non
 
     One that has died since, for want of memory beside a candidate, say, comes up anew: else small speed-ups would stand unconfirmed from then on.
     """
-    trusted.second = {one: program for one, program in trusted.second.items() if program is None or program.worker.alive}
+    trusted.second = {
+        one: program for one, program in trusted.second.items() if (program.worker.alive if program is not None else trusted.failed[one] >= TRIES)
+    }
     known = trusted.second.get(name)
     baseline = trusted.baselines[name]
     if name in trusted.second or (bench.firm and bench.left < TIMES_ITS_BUILD * baseline.seconds):
         return known
-    trusted.second[name] = None  # one that does not come up is not tried again for the next candidate
+    trusted.second[name] = None
     worker: Worker | None = None
     try:
         worker = _process(bench, trusted)
@@ -76,6 +81,7 @@ def build(bench: Workbench, trusted: Trusted, name: str) -> TrustedProgram | Non
     except (Rejected, WorkerError, JudgeFailed):
         pass  # a process of ours: it says nothing of the candidate
     finally:
+        trusted.failed[name] = trusted.failed[name] + 1 if trusted.second[name] is None else 0
         if worker is not None:
             worker.until = math.inf
             if not any(one is not None for one in trusted.second.values()):

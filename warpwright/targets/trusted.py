@@ -165,6 +165,8 @@ class Trusted:
     """Those of baselines that are compiled beside the rest, one each, and `second_worker`."""
     second: dict[str, TrustedProgram | None] = field(default_factory=dict)
     """Baselines in a second process (`second_process.py`); None for one that could not be built there."""
+    failed: Counter[str] = field(default_factory=Counter)
+    """How often in a row a baseline could not be built there."""
     second_worker: Worker | None = None
     """That process."""
     compiling: list[Beside[Any]] = field(default_factory=list)
