@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from warpwright.domains.rgnn import partition
+from warpwright.domains.rgnn.index import Index
+from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.partition import Parted
 from warpwright.errors import UsageError
 
@@ -182,6 +185,22 @@ def run(text: str, ranks: int, folder: Path, *arguments: str) -> None:
         for process in processes:
             process.kill()
     assert [process.returncode for process in processes] == [0] * ranks, "\n".join(error[-1500:] for error in errors)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
+def test_two_graphs_count_the_edges_of_both(share: float) -> None:
+    torch.manual_seed(0)
+    src, dst, kind, some = torch.randint(9, (60,)), torch.randint(7, (60,)), torch.randint(3, (60,)), torch.rand(60) < share
+    whole, first, second = (Index(src[part], dst[part], kind[part], 9, 7, 3) for part in (slice(None), some, ~some))
+    first.keep(("inverse", 0.0, Domain.PAIR_DST, torch.float32), lambda: torch.zeros(1))  # of its own edges alone: has to go
+    partition._count_together(first, second)
+    partition._count_together(first, second)
+    keys, counts = partition._pairs(whole)
+    for index in (first, second):
+        own, _ = partition._pairs(index)
+        assert ("inverse", 0.0, Domain.PAIR_DST, torch.float32) not in index.kept
+        for dtype in (torch.float32, torch.float64):
+            assert torch.equal(index.kept["count", Domain.PAIR_DST, dtype], counts[torch.searchsorted(keys, own)].to(dtype))
 
 
 def test_other_layers_are_refused() -> None:
