@@ -523,7 +523,7 @@ class FlashAttentions:
         "S", tried_first=True, best_with=(fuse_cuda(1, DEFAULT), Action("int8_slices"), Action("cuda_graph"))
     )
     """What is left is linear layers and what stands between them."""
-    assume: str = "what goes into attention is finite"
+    assume: str = "what goes into attention is finite, and in float32 what matters of a tile (64 to 128 rows of a head) is above 2^-15 of its largest"
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield one action a precision, for all attentions together."""
