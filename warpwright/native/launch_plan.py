@@ -84,11 +84,12 @@ def _native_launch():
                 if compiler is None:
                     reason = "there is no C compiler (cc, gcc, clang or CC)"
                     continue
-                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                folder.mkdir(mode=0o755, parents=True, exist_ok=True)
                 with _tempfile.TemporaryDirectory(dir=folder) as work:
                     source, made = _pathlib.Path(work, "launch.c"), _pathlib.Path(work, "launch.so")
                     source.write_text(LAUNCH_SOURCE)
                     _subprocess.run([compiler, *flags, str(source), "-o", str(made)], check=True, capture_output=True, text=True)
+                    made.chmod(0o755)
                     _os.replace(made, library)  # atomic: two builders of the same text are no race
             if not _ours(library):
                 reason = f"another user may have written {library}"

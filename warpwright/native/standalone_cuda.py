@@ -44,7 +44,7 @@ class _LaunchConfig(_c.Structure):
 
 
 def _folders():
-    """Return where what is built may be kept, the best place first; others can write in a machine's temporary folder, so there it is one of our own."""
+    """Return where what is built may be kept, the best place first; the temporary folder is everybody's, so there it is one of our own."""
     whose = _os.getuid() if hasattr(_os, "getuid") else 0
     own = _pathlib.Path(_tempfile.gettempdir(), f"warpwright-{whose}")
     return [*map(_pathlib.Path, filter(None, [_os.environ.get("WARPWRIGHT_CACHE")])), _pathlib.Path.home() / ".cache" / "warpwright", own]
@@ -193,7 +193,7 @@ class _CudaKernels:
         code = self.compiled(compiler, options)
         for folder in _folders():
             try:
-                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                folder.mkdir(mode=0o755, parents=True, exist_ok=True)
                 with _tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
                     file.write(code)
                 _os.replace(file.name, folder / f"{key}.cubin")  # atomic: two builders of the same text are no race

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import importlib.util
 import math
 import os
@@ -350,3 +351,44 @@ def test_a_generated_file_by_the_interpreter(tmp_path: Path) -> None:
     path = tmp_path / "generated.py"
     path.write_text(text)
     subprocess.run([sys.executable, "-W", "ignore", str(path)], env=os.environ | {"TRITON_INTERPRET": "1"}, check=True, timeout=250)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed: pip install triton (its interpreter needs no GPU)")
+@pytest.mark.parametrize("name", ["flash_attention", "fused_product"])
+def test_kernels_go_to_the_gpu_of_their_operands(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Triton launches on the current GPU, by its stream."""
+    current, seen = [0], list[int]()
+
+    class Reached(Exception):
+        pass
+
+    class Second:
+        """A tensor of the second GPU."""
+
+        is_cuda, device = True, 1
+
+        def get_device(self) -> int:
+            return 1
+
+        def dim(self, *_: object) -> int:
+            seen.append(current[0])
+            raise Reached
+
+        reshape, shape = dim, (1,)
+
+    class Chosen:
+        def __init__(self, device: int) -> None:
+            self.device = device
+
+        def __enter__(self) -> None:
+            current[0] = self.device
+
+        def __exit__(self, *_: object) -> None:
+            current[0] = 0
+
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: current[0])
+    monkeypatch.setattr(torch.cuda, "device", Chosen)
+    function = getattr(importlib.import_module(f"warpwright.domains.graph.kernels.{name}"), name)
+    with pytest.raises(Reached):
+        function(*[Second()] * 2, *([None] * 4 if name == "fused_product" else [None, 1.0]))
+    assert set(seen) == {1}

@@ -341,6 +341,11 @@ def flash_attention(
     (None: -Inf) stands in the score's place. `tiles` are flash_tiles of the mask, for `shape`. A row that sees nothing is NaN, or 0 with
     dead="zero". `turned`: rows of the result lie as [b, nq, h, dv]. `slopes` [h]: what is taken off a score for each place away.
     """
+    if q.is_cuda and q.get_device() != torch.cuda.current_device():  # Triton launches on the current one, by its stream
+        with torch.cuda.device(q.device):
+            return flash_attention(
+                q, k, v, scale, causal, offset, window, mask, hidden, fill, bias, tiles, form, dead, products, turned, shape, slopes
+            )  # fmt: skip
     lead = q.dim()
     if lead == 3:
         q, k, v = (x[:, None] for x in (q, k, v))
