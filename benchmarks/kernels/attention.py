@@ -160,7 +160,8 @@ class Called:
         """Call the template; a list of the mask's tiles is made once, as it is where the mask is a parameter."""
         case, tiles = self.case, None
         shared = case.rows * (case.h // (case.kv or case.h))
-        shape = tuple(way or block_shape(case.d, shared if shared <= 64 else case.rows, case.kind != torch.float32))
+        more = bool(case.mask) + (self.q.element_size() if case.bias else 0)
+        shape = tuple(way or block_shape(case.d, shared if shared <= 64 else case.rows, case.kind != torch.float32, more))
         if case.mask == "causal":
             if shape not in self.tiles:
                 self.tiles[shape] = self.template.flash_tiles(self.mask, False, [1, 1, case.rows, case.n], *shape[:2])

@@ -50,8 +50,9 @@ tensor cores' rate: 8 channels to 64 in TF32 (L2-57) took 0.31 ms; over three ax
 transposed ones in four groups took 2.5, 2.0 and 5.7 ms for 6, 14 and 8 GFLOP (L1-72, 73, 75); their phases, ordinary ones, ran at 4 to 21 TFLOPS.
 Sums of 315 terms (L1-60) took `direct_convolution` 8.5 ms for 139 GFLOP. cuDNN in float16, over three axes, of three channels made eight: 2.7 and
 3.7 ms for 105 and 371 GFLOP (L1-54, 60)."""
-ATTENTION = {"flash float32": 100e12, "flash tf32": 200e12, "flash half": 350e12, "library float32": 35e12, "library half": 400e12}
-"""`flash_attention`, and the library's."""
+ATTENTION = {"flash float32": 150e12, "flash tf32": 200e12, "flash half": 420e12, "library float32": 40e12, "library half": 600e12}
+"""`flash_attention`, and the library's, on an H200 (benchmarks/results/attention_h200): 2048 x 128 took 1.82 and 6.09 ms in float32, 16384 x 128 4.85
+and 3.29 in bfloat16."""
 LONG_SUM = 256
 """Terms from which on `direct_convolution` is that slow."""
 PLANNED_TRANSPOSED = 2.3

@@ -254,6 +254,18 @@ def test_wide_heads_and_doubles_are_the_librarys() -> None:
     assert not list(TECHNIQUE.sites(captured(Written(body).double(), *torch.randn(3, 2, 3, 20, 8).double())))
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_blocks_fit_shared_memory_with_mask_and_bias(whole: bool) -> None:
+    """As Triton 3.6 reported them for sm_90: 163,840 bytes, 245,760 with a mask and a bias in float32, of which a block may have 232,448."""
+    assert attention.shared_bytes(128, [128, 128, 8, 2, 0], True, 0) == 163840 and attention.shared_bytes(128, [128, 128, 8, 2, 0], True, 5) == 245760
+    assert attention.shared_bytes(128, [128, 64, 8, 2, 1], False, 0) == 196608
+    for d in (1, 40, 64, 96, 128, 200, 256):
+        for rows in (1, 20, 64, 100, 1000):
+            for more in (0, 1, 5):
+                blocks = attention.block_shape(d, rows, whole, more)
+                assert attention.shared_bytes(d, blocks, whole, more) <= attention.MOST_SHARED and blocks[0] >= 16 and blocks[1] >= 16
+
+
 def test_the_text_is_a_program() -> None:
     tree = ast.parse(kernels.text("flash_attention"))
     names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]

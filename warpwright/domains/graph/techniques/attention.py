@@ -51,16 +51,36 @@ _LEAST_FLOPS = 1e8
 """Operations below which launches are what an attention costs, and a CUDA graph gains more."""
 
 
-def block_shape(d: int, rows: int, whole: bool) -> list[int]:
-    """Return rows and keys of a block, warps, stages, and whether halves are cut before (1).
+MOST_SHARED = 225 * 1024
+"""Bytes of shared memory that a block may ask for on a Hopper GPU, less two KB."""
 
-    `d`: the wider of a head's sizes. `rows`: queries that share a key head. `whole`: are the operands of 16 bits?
+
+def block_shape(d: int, rows: int, whole: bool, more: int = 0) -> list[int]:
+    """Return rows and keys of a block, warps, stages and whether halves are cut before (1).
+
+    `d`: the wider of a head's sizes. `rows`: queries that share a key head. `whole`: are the operands of 16 bits? `more`: bytes of mask and bias
+    for each score. The fastest of two to four on an H200 (benchmarks/results/attention_h200).
     """
+    if rows <= 64 and d > 128 and not whole:  # of 16 rows and 32 keys 64 bytes a thread are spilled, of 64 keys 1,056
+        return [16 if rows <= 16 else 32, 32, 4, 1, 0]
+    if rows <= 16:
+        return [16, 128 if whole and d <= 128 else 64, 4, 2, 0]
     if rows <= 64:
-        return [16 if rows <= 16 else 32 if rows <= 32 else 64, 64, 4, 2 if d <= 64 or whole else 1, 0]
+        return [32 if rows <= 32 else 64, 64, 4, 1, 0]  # 49 keys are one tile: a second stage took 0.24 ms where one took 0.13
     if whole:
-        return [128, 128 if d <= 128 else 64, 8, 2, 0]
-    return [128, 64, 8, 2, int(rows > 128)] if d <= 128 else [64, 32, 8, 2, 1]
+        blocks = [128, 64, 4, 3, 0] if d <= 64 else [128, 64, 8, 3 if d <= 128 else 2, 0]
+    else:
+        blocks = [64, 64, 4, 2, 1] if d <= 64 else [128, 64, 8, 2, int(rows > 128)] if d <= 128 else [64, 32, 8, 2, 1]
+    while blocks[1] > 16 and shared_bytes(d, blocks, whole, more) > MOST_SHARED:
+        blocks[1] //= 2
+    return blocks
+
+
+def shared_bytes(d: int, blocks: Sequence[int], whole: bool, more: int) -> int:
+    """Return about how much shared memory a block takes: q, the tiles of k and v of each stage, and those of mask and bias."""
+    rows, keys, _, stages, _ = blocks
+    each = (1 << max(d - 1, 15).bit_length()) * 2 * (1 if whole else 2)
+    return rows * each + stages * keys * 2 * each + max(stages - 1, 1) * more * rows * keys
 
 
 # --- the functions of a generated file ---------------------------------------------------------------------------------------------
@@ -568,8 +588,9 @@ def _emit(e: Edit, node: fx.Node, found: Attention, products: int) -> None:
     four, sizes = len(found.sizes) == 4, found.shape_of(found.q)
     rows = sizes[-2]
     shared = rows * (sizes[1] // found.heads if four else 1)
-    blocks = block_shape(max(sizes[-1], shape(v)[-1]), shared if shared <= 64 else rows, dtype(node) != torch.float32)
     mask, bias, tiles = _one_mask(at, found), _one_bias(at, found), None
+    more = (mask is not None) + (value(bias).element_size() if bias is not None else 0)
+    blocks = block_shape(max(sizes[-1], shape(v)[-1]), shared if shared <= 64 else rows, dtype(node) != torch.float32, more)
     if rows > blocks[0] and found.sizes[-1] > 2 * blocks[1]:
         tiles = _tiles(at, found, mask, bias, blocks)
     turned = four and bool(node.users) and all(is_op(user, aten.transpose.int) and set(user.args[1:3]) == {1, 2} for user in node.users)
