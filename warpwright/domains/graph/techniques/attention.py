@@ -257,6 +257,8 @@ def _written_out(node: fx.Node) -> Attention | None:
     if is_op(scores.node, aten.baddbmm.default) and not scores.take_sum():
         return None
     q, k = scores.node.args[-2:]
+    if not all(is_tensor(x) and len(shape(x)) > 1 for x in (q, k)):  # type: ignore[arg-type]
+        return None
     number, inner = _scaled(q)
     if inner is not None and number > 0 and math.isfinite(number) and only_user(q) is not None:  # type: ignore[arg-type]
         q, scores.factor = inner, scores.factor * number
@@ -285,8 +287,8 @@ class _Scores:
             self.node = inner
             return 0 < self.factor < math.inf
         if is_op(self.node, aten.to.dtype, aten.contiguous.default):
-            self.node = self.node.args[0]
-            return True
+            kept, self.node = _is_real(self.node), self.node.args[0]
+            return kept
         if is_op(self.node, *_RESHAPES):
             inner, self.reshaped = self.node.args[0], True
             if not _same_but_for_leading(shape(inner), self.sizes):
@@ -358,10 +360,15 @@ def _through(node: Any, *ops: Any) -> Any:
     while is_op(node, *ops) and only_user(node) is not None:
         if is_op(node, aten.dropout.default) and node.args[1] and node.args[2]:
             return node
-        if is_op(node, *_RESHAPES) and not _same_but_for_leading(shape(node.args[0]), shape(node)):
+        if not _is_real(node) or (is_op(node, *_RESHAPES) and not _same_but_for_leading(shape(node.args[0]), shape(node))):
             return node
         node = node.args[0]
     return node
+
+
+def _is_real(node: Any) -> bool:
+    """Does it hold real numbers? A conversion to integers, to eight bits or to bool gives others."""
+    return dtype(node) in (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 
 
 def _number(arg: Any) -> float | None:
@@ -470,10 +477,12 @@ def _said(found: Attention, one: Mask | fx.Node) -> Attention:
     if mask is None:
         return found
     if isinstance(one, Mask):
+        low = one.fill is not None
         seen, bare = ~mask if one.hidden else mask, replace(found, masks=tuple(other for other in found.masks if other is not one))
     else:
         if not bool(((mask == 0) | (mask <= LOWEST)).all()):
             return found
+        low = bool((mask.isfinite() & (mask != 0)).any())
         seen, bare = mask == 0, replace(found, biases=tuple(other for other in found.biases if other is not one))
     nq, nk = found.sizes[-2:]
     seen = seen.expand(*([1] * (4 - seen.dim())), *seen.shape).flatten(0, -3).expand(-1, nq, nk)
@@ -482,6 +491,8 @@ def _said(found: Attention, one: Mask | fx.Node) -> Attention:
     band = seen[0]
     if bool(band.all()):
         return bare
+    if any(mask.fill is not None for mask in bare.masks) or (low and (bare.masks or bare.biases)):
+        return found  # a number that stands in a hidden place may be a row's largest: others decide what else the row sees
     offset = int(band[0].nonzero().max())
     away = torch.arange(nq)[:, None] + offset - torch.arange(nk)
     window = int(band[-1].sum())
@@ -532,7 +543,7 @@ class FlashAttentions:
         "S", tried_first=True, best_with=(fuse_cuda(1, DEFAULT), Action("int8_slices"), Action("cuda_graph"))
     )
     """What is left is linear layers and what stands between them."""
-    assume: str = "what goes into attention is finite"
+    assume: str = "what goes into attention is finite, and in float32 what matters of a tile (64 to 128 rows of a head) is above 2^-15 of its largest"
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield one action a precision, for all attentions together."""
