@@ -8,7 +8,7 @@ Ladder:
    time, so that L2 holds their operands. The end of a tile runs while the next one's operands come.
 
 Parameters: ROWS 64 to 256, COLUMNS 64 to 256, DEPTH 32 to 128 (powers of two), warps 4 or 8, stages 2 to 5. Rows of x and w begin at multiples of
-16 bytes. benchmarks/results/attention_h200 has what it reaches.
+16 bytes. Right by Triton's interpreter; not timed on a GPU: the one call on an H200 was ended by its limit before it had a row.
 """
 
 # mypy: ignore-errors
