@@ -84,7 +84,7 @@ extern "C" double sqrt(double) noexcept __attribute__((const));
 #define CUDART_MIN_DENORM_F 1.401298464e-45f
 #define CUDART_MIN_DENORM 4.9406564584124654e-324
 
-using std::signbit, std::isnan, std::isinf, std::isfinite;  // global in CUDA, also where a program does not include math.h
+using std::abs, std::signbit, std::isnan, std::isinf, std::isfinite;  // global in CUDA, also where a program does not include math.h
 typedef unsigned char uchar;
 using uint = unsigned int;
 using ushort = unsigned short;
