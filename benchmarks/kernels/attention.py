@@ -133,6 +133,13 @@ def ways(case: Case, which: str) -> list[Way | None]:
     return list(table[min(size for size in table if size >= case.d)])
 
 
+def chosen(case: Case) -> list[int]:
+    """Return the shape that a program's attention is given."""
+    shared, more = case.rows * (case.h // (case.kv or case.h)), bool(case.mask) + (case.kind.itemsize if case.bias else 0)
+    rows = shared if shared <= 64 else case.rows
+    return block_shape(case.d, rows, case.kind != torch.float32, more, case.causal or case.window > 0)
+
+
 class Called:
     """A case with its tensors, and the programs that compute it."""
 
@@ -159,8 +166,7 @@ class Called:
     def ours(self, way: Way | None) -> torch.Tensor:
         """Call the template; a list of the mask's tiles is made once, as it is where the mask is a parameter."""
         case, tiles = self.case, None
-        shared = case.rows * (case.h // (case.kv or case.h))
-        shape = tuple(way or block_shape(case.d, shared if shared <= 64 else case.rows, case.kind != torch.float32))
+        shape = tuple(way or chosen(case))
         if case.mask == "causal":
             if shape not in self.tiles:
                 self.tiles[shape] = self.template.flash_tiles(self.mask, False, [1, 1, case.rows, case.n], *shape[:2])

@@ -3,8 +3,8 @@
     python -m benchmarks.transpile.again --out rows.jsonl --cores 12 --seconds 460 rodinia=/path/to/rodinia random=1000:3000 hecbench=/path/to/src
 
 Sets are begun in the order in which they are given; each job is one program of one set in a process of its own, by the set's own script. A row is
-what that script wrote, with the set's name; a job that was cut off or wrote nothing has the status `cut` or `no row`, and its last words. The rows of
-a set can be compared with those of its page by name and status:
+what that script wrote, with the set's name; a job that was cut off or wrote nothing has a row with the status `cut` or `no row`, and its last words,
+behind those that it wrote. The rows of a set can be compared with those of its page by name and status:
 
     python -m benchmarks.transpile.again --out rows.jsonl --against benchmarks/results/hecbench/rows.jsonl
 
@@ -83,8 +83,8 @@ def of_random(seeds: str) -> Iterator[Job]:
 
 def of_hpctranseval(place: str, parts: Sequence[str] = HPCTRANSEVAL) -> Iterator[Job]:
     for names in parts:
-        given = ("bench-transpile", "--suite", "hpctranseval", place, "--compiler", "--seconds", 0, "--jobs", 1, "--only", names, "--out", "ROW.md")
-        yield Job(names, module("warpwright", *given), 400)
+        given = ("--suite", place, "--out", "ROW", "--only", names)
+        yield Job(names, module("benchmarks.translation.hpctranseval", *given), 400)
 
 
 def of_models(place: str) -> Iterator[Job]:
@@ -137,8 +137,10 @@ def done(job: Job, end: float) -> list[dict[str, object]]:
         rows = written(row) or printed(said)
         if not rows and status == "no row" and not process.returncode:
             return []  # a folder that is none of the set's programs
+        if not rows or status == "cut":
+            rows.append({"name": job.name, "status": status, "said": said[-400:]})
         took = {"job": job.name, "code": process.returncode, "job_s": round(time.monotonic() - begun, 1)}
-        return [{**found, **took} for found in rows or [{"name": job.name, "status": status, "said": said[-400:]}]]
+        return [{**found, **took} for found in rows]
 
 
 def written(row: Path) -> list[dict[str, object]]:
@@ -168,6 +170,13 @@ def compared(rows: list[dict[str, object]], known: Path) -> list[str]:
     ]
 
 
+def ended(rows: Path) -> set[tuple[str, str]]:
+    """Return the sets and names of the jobs that ended at least once without being cut off."""
+    lines = list(map(json.loads, rows.read_text().splitlines()))
+    cut = {(row["set"], row["job"], row.get("job_s")) for row in lines if row.get("status") == "cut"}  # `job_s` tells one run of a job from another
+    return {(row["set"], row["job"]) for row in lines if (row["set"], row["job"], row.get("job_s")) not in cut}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sets", nargs="*", metavar="SET=PLACE")
@@ -182,18 +191,14 @@ def main() -> None:
         return
     end = time.monotonic() + given.seconds
     jobs = [(name, job) for name, _, place in (one.partition("=") for one in given.sets) for job in SETS[name](place)]
-    known = (
-        {(row["set"], row["job"]) for row in map(json.loads, given.skip.read_text().splitlines()) if row.get("status") != "cut"}
-        if given.skip
-        else set()
-    )
+    known = ended(given.skip) if given.skip else set()
     jobs = [(name, job) for name, job in jobs if (name, job.name) not in known]
     with ThreadPoolExecutor(given.cores) as pool, given.out.open("a", buffering=1) as out:
         begun = {pool.submit(done, job, end): name for name, job in jobs}
-        for ended in as_completed(begun):
-            for row in ended.result():
-                out.write(json.dumps({"set": begun[ended], **row}) + "\n")
-                print(begun[ended], row["job"], row.get("status"), row["job_s"], flush=True)
+        for future in as_completed(begun):
+            for row in future.result():
+                out.write(json.dumps({"set": begun[future], **row}) + "\n")
+                print(begun[future], row["job"], row.get("status"), row["job_s"], flush=True)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,18 @@ def test_a_job_is_known_by_what_it_wrote_printed_or_left_open() -> None:
     assert rows("import time; time.sleep(60)", 1.1)[0]["status"] == "cut"
 
 
+def test_a_job_that_is_cut_off_keeps_its_rows_and_runs_again(tmp_path: Path) -> None:
+    text = """import time; open("ROW", "w").write('{"name": "a", "status": "ok"}'); time.sleep(60)"""
+    rows = again.done(again.Job("part", (sys.executable, "-S", "-c", text), 20), time.monotonic() + 1.1)
+    assert [(row["name"], row["status"], row["job"]) for row in rows] == [("a", "ok", "part"), ("part", "cut", "part")]
+    skip = tmp_path / "rows.jsonl"
+    skip.write_text("".join(json.dumps({"set": "hpctranseval", **row}) + "\n" for row in rows))
+    assert again.ended(skip) == set()
+    with skip.open("a") as out:
+        out.write(json.dumps({"set": "hpctranseval", "name": "a", "status": "ok", "job": "part", "job_s": 99.0}) + "\n")
+    assert again.ended(skip) == {("hpctranseval", "part")}
+
+
 def test_changed_statuses_are_told(tmp_path: Path) -> None:
     page = tmp_path / "rows.jsonl"
     page.write_text("".join(json.dumps({"name": name, "status": "verified"}) + "\n" for name in "ab"))

@@ -37,6 +37,17 @@ def test_a_library_is_built_once_and_called(tmp_path: Path, monkeypatch: pytest.
     assert kernels() is not None and [(path.name, path.stat().st_mtime_ns) for path in tmp_path.iterdir()] == [(library.name, stamp)]
 
 
+@pytest.mark.compiler
+def test_a_library_that_another_user_may_have_written_is_not_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WARPWRIGHT_CACHE", str(tmp_path / "shared"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    kernels()
+    (library,) = (tmp_path / "shared").iterdir()
+    library.write_bytes(b"no library")  # that this one is not loaded is seen by what is
+    library.chmod(0o666)
+    assert kernels() is not None and [path.name for path in (tmp_path / ".cache" / "warpwright").iterdir()] == [library.name]
+
+
 def test_without_a_compiler_there_are_no_kernels_and_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.warns(UserWarning, match="no C\\+\\+ compiler"):

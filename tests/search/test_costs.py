@@ -55,16 +55,16 @@ def test_a_technique_that_fails_is_hoped_less_of_and_those_that_passed_are_not_t
     assert costs.chance((COLLAPSE, PRUNE)) == 1.0
     costs.learn((PRUNE,), 1.2)
     costs.learn((COLLAPSE, PRUNE), 0.0)
-    assert costs.chance((PRUNE,)) == 1.0 and costs.chance((COLLAPSE,)) == costs.chance((COLLAPSE, GRAPH)) == 0.5
+    assert costs.chance((PRUNE,)) == 1.0 and costs.chance((COLLAPSE,)) == costs.chance((COLLAPSE, GRAPH)) == 0.8
     hope, factor = costs.hope((COLLAPSE,)), costs.factor("collapse")
     costs.learn((COLLAPSE, GRAPH), 0.0)
-    assert costs.chance((COLLAPSE,)) == pytest.approx(0.4) and costs.chance((GRAPH,)) == pytest.approx(1 / 1.5)  # they share it
+    assert costs.chance((COLLAPSE,)) == pytest.approx(4 / 5.5) and costs.chance((GRAPH,)) == pytest.approx(4 / 4.5)  # they share it
     assert costs.hope((COLLAPSE,)) < hope and costs.factor("collapse") < factor
     costs.learn((GRAPH,), 1.1)
-    assert costs.chance((GRAPH,)) == 1.0 and costs.chance((COLLAPSE,)) == pytest.approx(1 / 3)
+    assert costs.chance((GRAPH,)) == 1.0 and costs.chance((COLLAPSE,)) == pytest.approx(4 / 6)
     costs.learn((COLLAPSE,), 3.0)  # it is how they stand together, then
-    assert 0.6 < costs.chance((COLLAPSE,)) < 1 and costs.chance((PRUNE,)) < 1
-    for _ in range(3):
+    assert 0.8 < costs.chance((COLLAPSE,)) < 1 and costs.chance((PRUNE,)) < 1
+    for _ in range(9):
         costs.learn((COMPILE,), 0.0)
     assert costs.best([(COMPILE,), (GRAPH,)]) == (GRAPH,) and costs.gain((COMPILE,)) > costs.gain((GRAPH,))
 

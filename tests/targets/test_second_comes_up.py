@@ -21,6 +21,8 @@ class Process:
 
     made: ClassVar[list[Process]] = []
     fails = False
+    given: ClassVar[list[float]] = []
+    """The seconds that each had to build."""
 
     def __init__(self, *_: Any) -> None:
         self.alive, self.asked, self.built = True, list[str](), list[str]()
@@ -50,6 +52,7 @@ def compiling(monkeypatch: pytest.MonkeyPatch) -> Any:
         return Build(True), None
 
     monkeypatch.setattr("warpwright.verifier.verify.build", build)
+    Process.given = []
     monkeypatch.setattr(building.device_yield, "living", set())
 
     def run(resident: bool) -> tuple[Any, Any, Any]:
@@ -58,7 +61,7 @@ def compiling(monkeypatch: pytest.MonkeyPatch) -> Any:
         baseline = Baseline(Candidate(Source("python", (("baseline.py", COMPILED),)), "cuda"))
         trusted: Any = SimpleNamespace(judge=SimpleNamespace(worker=SimpleNamespace(alive=True)), aside=[], second={}, second_worker=None)
         trusted.baselines = {"compile": baseline}
-        monkeypatch.setattr(building, "_hurried", lambda *_: building.suppress())
+        monkeypatch.setattr(building, "_hurried", lambda bench, worker, seconds: Process.given.append(seconds) or building.suppress())
         worker, rejected, second = building._compile_aside(bench, trusted, "compile", baseline, 10.0, None)
         assert rejected is None and worker.built == ["compile"]
         return trusted, baseline, second
@@ -68,6 +71,7 @@ def compiling(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_both_are_built_and_the_second_is_ready_to_be_timed(compiling: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     trusted, baseline, second = compiling(True)
+    assert Process.given[1] == 2.0 * baseline.seconds + 5.0, "who waits for the baseline waits for both"
     assert second.built == ["compile"] and second.asked == ["load"] and set(trusted.aside) == set(Process.made)
     monkeypatch.setattr(building.second_process, "take", lambda trusted, worker, name: trusted.second.update({name: worker}))
     baseline.program, baseline.verdict = SimpleNamespace(), SimpleNamespace(ok=True)
@@ -86,6 +90,16 @@ def test_one_that_does_not_come_up_costs_the_baseline_nothing(compiling: Any) ->
     Process.fails = True
     trusted, _, second = compiling(True)
     assert second is None and not trusted.second
+    assert [one.alive for one in Process.made] == [False, True], "it holds memory of the GPU"
+
+
+def test_one_that_there_is_no_room_for_costs_the_baseline_nothing(compiling: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_room(*_: Any) -> Any:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(building, "_come_up_second", no_room)
+    _, _, second = compiling(True)
+    assert second is None
 
 
 def test_without_more_candidates_to_come_there_is_one_process(compiling: Any) -> None:

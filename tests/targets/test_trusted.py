@@ -114,18 +114,21 @@ def test_what_is_faster_on_a_cpu_is_timed_in_a_stream_too(single: float, stream:
     assert ("stream_left_out" in found.conditions) == ("stream" not in timed)
 
 
+@pytest.mark.parametrize("dies", [True, False])
 @pytest.mark.parametrize("dies_after", [1, 25])
-def test_a_second_process_that_fails_while_it_is_timed_is_done_without(dies_after: int) -> None:
+def test_a_second_process_that_fails_while_it_is_timed_is_done_without(dies_after: int, dies: bool) -> None:
+    """One that has lost its device, or finds no memory, lives on and fails again."""
     machine, inputs = Machine(Random(1)), count()
     worker: Any = SimpleNamespace(alive=True)
+    worker.close = lambda: setattr(worker, "alive", False)
 
     class Second(Fake):
         entry = "eager"
 
         def go(self) -> float:
             if self.calls >= dies_after:
-                worker.alive = False
-                raise TrustedFailed("it ended")
+                worker.alive = not dies
+                raise TrustedFailed("it ended, or its memory did")
             return super().go()
 
     eager: Any = Fake("eager", machine, 1e-3)
@@ -137,6 +140,7 @@ def test_a_second_process_that_fails_while_it_is_timed_is_done_without(dies_afte
     made = trusted.Trusted(judge, {"eager": baseline}, ready=True, second={"eager": second})
     found = made.compare(Fake("new", machine, 0.5e-3), None, 0.5, Random(1), check_share=0.0)
     assert found.verdict == "FASTER" and set(found.baselines) == {"eager"} and "second_process" not in found.conditions
+    assert not worker.alive and not made.second, "a small speed-up to come has one begun anew"
 
 
 def test_the_regime_of_the_settings_is_that_of_the_measuring() -> None:

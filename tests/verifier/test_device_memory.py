@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,23 @@ def test_one_that_went_on_without_memory_that_it_was_refused_is_opened_again(ope
     monkeypatch.setattr(OfAGpu, "refused", iter((0, 1, 1)))
     monkeypatch.setattr(footprint, "peak_bytes", lambda task: 3 << 30)
     assert opened() == [FEWEST_BYTES, EAGER_PEAKS * (3 << 30)]
+
+
+def test_what_was_opened_first_holds_no_memory_while_it_is_opened_again(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+    left: list[int] = []
+    original = judge_worker.Original
+
+    def counted(*of_a_task: Any) -> Any:
+        left.append(sum(one() is not None for one in made))
+        one = original(*of_a_task)
+        made.append(weakref.ref(one))
+        return one
+
+    monkeypatch.setattr(judge_worker, "Original", counted)
+    monkeypatch.setattr(OfAGpu, "refused", iter((0, 1, 1)))
+    monkeypatch.setattr(footprint, "peak_bytes", lambda task: 3 << 30)
+    assert len(opened()) == 2 and left == [0, 0]
 
 
 def test_an_error_of_another_kind_is_raised_at_once(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -169,6 +169,23 @@ def test_on_a_gpu_many_passes_share_a_core(monkeypatch: pytest.MonkeyPatch) -> N
     assert [places.kept(place) for place in drawn] == [0.1] * 2 + [0.2] * 6 + [0.5], "a core that somebody else took is left"
 
 
+def test_no_candidate_is_on_the_core_while_it_is_asked_whether_a_pass_was_sound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that works on there after a slow call of its own would have that call left out."""
+    seen: list[Any] = []
+    workers = [SimpleNamespace(role=role, device=device, pid=pid) for pid, (role, device) in enumerate([("candidate", "cuda:0")] * 2, 7)]
+    workers += [SimpleNamespace(role="baseline", device="cuda:0", pid=9), SimpleNamespace(role="candidate", device="cuda:1", pid=10)]
+    places = timed.Places(SimpleNamespace(place=lambda drawn: drawn, still=lambda place: seen.append("asked") or place == 0.25))  # type: ignore[arg-type]
+    places.kept(0.25)
+    monkeypatch.setattr(timed.device_yield, "living", workers)
+    monkeypatch.setattr(timed.placement, "keep_off", lambda pid, place: seen.append((pid, place)))
+    monkeypatch.setattr(timed, "places", lambda device: places)
+    monkeypatch.setattr(os, "cpu_count", lambda: 16)
+    sound = timed.sound("cuda:0")
+    assert sound is not None and sound()
+    assert sorted(seen[:-1]) == [(7, 0.25), (8, 0.25)] and seen[-1] == "asked"
+    assert timed.sound("cpu") is None
+
+
 def test_cores_that_somebody_else_slows_down_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     taken = {3: 1.0, 5: 1.3, 6: 1.1, 9: 2.0}
     monkeypatch.setattr(placement, "cores", lambda: list(taken))

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from warpwright.native.standalone_cuda import _folders, _ours
+
 MOST_POINTERS = 64
 """Arguments of a kernel."""
 MARK = "# --- generated programs hold what follows\n"
@@ -75,23 +77,26 @@ def _native_launch():
     flags = ["-x", "c", "-O2", "-fPIC", "-shared"]
     key = _hashlib.sha256("\0".join([LAUNCH_SOURCE, _platform.machine(), *flags]).encode()).hexdigest()[:24]
     reason = "there is no folder to build in: set WARPWRIGHT_CACHE"
-    for folder in (_os.environ.get("WARPWRIGHT_CACHE"), _pathlib.Path.home() / ".cache" / "warpwright", _tempfile.gettempdir()):
-        library = _pathlib.Path(folder or ".", f"{key}.so")
+    for folder in _folders():
+        library = folder / f"{key}.so"
         try:
-            if folder and not library.exists():
+            if not library.exists():
                 if compiler is None:
                     reason = "there is no C compiler (cc, gcc, clang or CC)"
                     continue
-                library.parent.mkdir(parents=True, exist_ok=True)
+                folder.mkdir(mode=0o755, parents=True, exist_ok=True)
                 with _tempfile.TemporaryDirectory(dir=folder) as work:
                     source, made = _pathlib.Path(work, "launch.c"), _pathlib.Path(work, "launch.so")
                     source.write_text(LAUNCH_SOURCE)
                     _subprocess.run([compiler, *flags, str(source), "-o", str(made)], check=True, capture_output=True, text=True)
+                    made.chmod(0o755)
                     _os.replace(made, library)  # atomic: two builders of the same text are no race
-            if folder:
-                run = _c.CDLL(str(library)).ww_launch_plan
-                run.argtypes, run.restype = [_c.c_void_p, _c.c_void_p, _c.c_char_p], _c.c_int
-                return run
+            if not _ours(library):
+                reason = f"another user may have written {library}"
+                continue
+            run = _c.CDLL(str(library)).ww_launch_plan
+            run.argtypes, run.restype = [_c.c_void_p, _c.c_void_p, _c.c_char_p], _c.c_int
+            return run
         except OSError as error:
             reason = str(error)  # a folder that cannot be written, or whose files cannot be run
         except _subprocess.CalledProcessError as error:

@@ -45,20 +45,34 @@ def load_kernels(pointers):
     # torch's own OpenMP threads are used where its runtime is loaded, so that there is one pool
     runtime = [] if hasattr(ctypes.CDLL(None), "GOMP_parallel") else ["-fopenmp"]
     key = hashlib.sha256("\\0".join([KERNEL_SOURCE, compiler, probe.stdout, *flags, *runtime]).encode()).hexdigest()[:24]
-    for folder in (os.environ.get("WARPWRIGHT_CACHE"), pathlib.Path.home() / ".cache" / "warpwright", tempfile.gettempdir()):
+    users = {os.getuid(), 0} if hasattr(os, "getuid") else set()
+    own = pathlib.Path(tempfile.gettempdir(), "-".join(("warpwright", str(max(users, default=0)))))
+
+    def ours(path):
+        # what another user may have written is not run; in a sticky folder others add files, and change none of ours
+        linked, file, above = os.lstat(path), os.stat(path), os.stat(path.parent)
+        others = [s.st_mode & 0o002 or (s.st_mode & 0o020 and s.st_gid not in (os.getgid(), 0)) for s in (file, above)] if users else [0, 0]
+        alone = not others[0] and (not others[1] or above.st_mode & 0o1000)
+        return alone and all(s.st_uid in users for s in (linked, file, above)) if users else True
+
+    for folder in (os.environ.get("WARPWRIGHT_CACHE"), pathlib.Path.home() / ".cache" / "warpwright", own):
         try:
             if folder:
-                pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
+                pathlib.Path(folder).mkdir(mode=0o755, parents=True, exist_ok=True)
                 library = pathlib.Path(folder, f"{key}.so")
                 if library.exists():
-                    break
+                    if ours(library):
+                        break
+                    continue
                 with tempfile.TemporaryDirectory(dir=folder) as work:
                     source, unit, made = (pathlib.Path(work, name) for name in ("kernels.cpp", "kernels.o", "kernels.so"))
                     source.write_text(KERNEL_SOURCE)
                     for command in ([*flags, "-c", source, "-o", unit], ["-shared", unit, "-o", made, *runtime]):
                         subprocess.run([compiler, *command], check=True, capture_output=True, text=True)
+                    made.chmod(0o755)
                     os.replace(made, library)  # atomic: two builders of the same text are no race
-                break
+                if ours(library):
+                    break
         except OSError:
             continue  # a folder that cannot be written; the last one is the system's own for such files
         except subprocess.CalledProcessError as error:

@@ -43,6 +43,24 @@ class _LaunchConfig(_c.Structure):
     )  # fmt: skip
 
 
+def _folders():
+    """Return where what is built may be kept, the best place first; the temporary folder is everybody's, so there it is one of our own."""
+    whose = _os.getuid() if hasattr(_os, "getuid") else 0
+    own = _pathlib.Path(_tempfile.gettempdir(), f"warpwright-{whose}")
+    return [*map(_pathlib.Path, filter(None, [_os.environ.get("WARPWRIGHT_CACHE")])), _pathlib.Path.home() / ".cache" / "warpwright", own]
+
+
+def _ours(path):
+    """Have this user and root alone been able to put this file there? What another may have written is not run. OSError where there is none."""
+    states = [_os.lstat(path), _os.stat(path), _os.stat(_pathlib.Path(path).parent)]
+    if not hasattr(_os, "getuid"):
+        return True
+    (linked, file, folder), groups = states, (_os.getgid(), 0)
+    by_others = [s.st_mode & 0o002 or (s.st_mode & 0o020 and s.st_gid not in groups) for s in (file, folder)]
+    alone = not by_others[0] and (not by_others[1] or folder.st_mode & 0o1000)  # sticky: others add files there, and change none of ours
+    return all(s.st_uid in (_os.getuid(), 0) for s in (linked, file, folder)) and bool(alone)
+
+
 def _plain_empty(sizes, strides, kind):
     return torch.empty_strided(sizes, strides, dtype=kind, device="cuda")
 
@@ -168,18 +186,17 @@ class _CudaKernels:
         compiler.nvrtcVersion(_c.byref(major), _c.byref(minor))
         options = [f"--gpu-architecture=sm_{arch}", "--std=c++17", "-default-device", "--fmad=false"]
         key = _hashlib.sha256("\0".join([self.text, f"{major.value}.{minor.value}", *options]).encode()).hexdigest()[:24]
-        folders = [_os.environ.get("WARPWRIGHT_CACHE", ""), str(_pathlib.Path.home() / ".cache" / "warpwright"), _tempfile.gettempdir()]
-        for folder in filter(None, folders):
-            kept = _pathlib.Path(folder, f"{key}.cubin")
-            if kept.exists():
+        for folder in _folders():
+            kept = folder / f"{key}.cubin"
+            if kept.exists() and _ours(kept):
                 return kept.read_bytes()
         code = self.compiled(compiler, options)
-        for folder in filter(None, folders):
+        for folder in _folders():
             try:
-                _pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
+                folder.mkdir(mode=0o755, parents=True, exist_ok=True)
                 with _tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
                     file.write(code)
-                _os.replace(file.name, _pathlib.Path(folder, f"{key}.cubin"))  # atomic: two builders of the same text are no race
+                _os.replace(file.name, folder / f"{key}.cubin")  # atomic: two builders of the same text are no race
                 break
             except OSError:
                 continue  # a folder that cannot be written

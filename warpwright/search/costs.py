@@ -8,9 +8,9 @@ one record after another: where the cost model thinks too well of a technique on
 A recipe that did not pass teaches the weights nothing, but who is to blame: those of its techniques that stand in no recipe that passed share it, all
 of them where there is none such. What is hoped of a recipe is weighed with its chance to pass,
 
-    product over its techniques of (recipes with it that passed + 1) / (those + its part of the blame + 1)
+    product over its techniques of (recipes with it that passed + TRUST) / (those + its part of the blame + TRUST)
 
-so that of a technique that the verifier refuses on this program two or three recipes are tried, not sixteen.
+so that a technique that the verifier refuses on this program does not take all evaluations.
 """
 
 from __future__ import annotations
@@ -27,6 +27,11 @@ PRIOR = 0.5
 
 NOISE = 0.05
 """Variance of what remains: how techniques act on one another, and where they stand."""
+
+TRUST = 4.0
+"""Recipes that passed which a technique is credited with beforehand. With 1 in place of 4, 35 recorded tasks of which the fastest recipe's technique
+was made to fail come to 0.98 of the best at 16 evaluations in place of 0.97 (0.94 without all this), but two whose recipes fail for want of one other
+action lose it: 0.38 and 0.70 of the best in place of 1.00 and 0.76."""
 
 OPTIMISM = 0.3
 """Standard deviations that are added to what is expected where the most hopeful recipe is asked for."""
@@ -127,7 +132,7 @@ class Costs:
         for names in self._failed:
             suspects = [name for name in names if not self._passed[name]] or names
             blame += (technique in suspects) / len(suspects)
-        return (self._passed[technique] + 1) / (self._passed[technique] + blame + 1)
+        return (self._passed[technique] + TRUST) / (self._passed[technique] + blame + TRUST)
 
     def _weight(self, technique: str) -> float:
         return self._weights[technique] if technique in self._weights else self.prior.mean(technique)

@@ -13,17 +13,16 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import sys
 import tempfile
 import threading
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Protocol
 
 from warpwright.archive import Archive
 from warpwright.base import Record, from_json, to_json
-from warpwright.errors import MissingExtra, ServerError, UsageError
+from warpwright.errors import MissingExtra, ServerError, UsageError, WarpwrightError
+from warpwright.jobs.ray import environment, free_threads
 from warpwright.server.protocol import error_of
 from warpwright.server.service import Service
 from warpwright.server.verbs import Verbs, unpacked
@@ -65,13 +64,16 @@ class Evaluator:
         self._made.append(record)
 
     def ask(self, fields: Mapping[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        """Answer a request."""
-        self._made.clear()
+        """Answer a request, with every record that was not sent before."""
+        free_threads()
         try:
             answer = {"result": self._session.ask(**fields)}
         except ServerError as error:
             answer = {"error": error_of(error.kind, error.message, error.hint)}
-        return answer, [to_json(record) for record in self._made]
+        except WarpwrightError as error:  # a request that says none
+            answer = {"error": error_of("usage", error.message, error.hint)}
+        made, self._made = self._made, []
+        return answer, [to_json(record) for record in made]
 
     def node(self) -> str:
         """Return the name of the machine."""
@@ -98,6 +100,10 @@ class Evaluators(Verbs):
         self._archive, self._lock = archive, threading.Lock()
         self._remote = self._made_of(kind, count)
         self._actors = [self._remote.remote() for _ in range(count)]
+        self._coming = [threading.Lock() for _ in range(count)]
+        """Each held while its evaluator, one in the place of another, comes up."""
+        self._begun: set[int] = set()
+        """The numbers of those that have not come up yet."""
         self._places: dict[str, int] = {}
         """Task -> the number of its evaluator."""
         self.deaths: list[dict[str, Any]] = []
@@ -110,14 +116,22 @@ class Evaluators(Verbs):
 
     def ask(self, **fields: Any) -> dict[str, Any]:
         """Put a request to its task's evaluator; return its result, or raise ServerError."""
-        place = self._place(str(fields.get("task", "")))
+        if not fields.get("task"):
+            raise UsageError(f"expected a request that names a task, saw {fields.get('verb')}", "each task has an evaluator of its own")
+        place, errors = self._place(str(fields["task"])), self._ray.exceptions
         for _ in range(2):
             actor = self._actors[place]
             try:
+                self._await(place, actor)
                 answer, records = self._ray.get(actor.ask.remote(fields))
-            except self._ray.exceptions.RayActorError as error:
+            except errors.RayActorError as error:
                 self._replace(place, actor, fields, str(error))
                 continue
+            except errors.GetTimeoutError as error:
+                why = f"expected evaluator {place} to come up in the place of a dead one within {START_SECONDS:g} s"
+                raise ServerError("gone", why, "has the cluster lost a node?") from error
+            except errors.RayError as error:
+                raise ServerError("failed", f"a fault of the evaluator: {error}"[:2000]) from error
             for record in records if self._archive is not None else ():
                 self._archive.add(from_json(Record, record))  # type: ignore[union-attr]
             return unpacked(answer)
@@ -143,9 +157,8 @@ class Evaluators(Verbs):
         room = gpus or int(total.get("CPU", 0))
         if not 1 <= count <= room:
             raise UsageError(f"expected 1 to {room} evaluators on this cluster, saw {count}", "each takes a GPU, or a core where there is none")
-        path = os.pathsep.join([str(Path(__file__).parents[2]), *(entry for entry in sys.path if entry)])
         return self._ray.remote(kind).options(
-            num_cpus=1, num_gpus=1 if gpus else 0, max_restarts=0, scheduling_strategy="SPREAD", runtime_env={"env_vars": {"PYTHONPATH": path}}
+            num_cpus=1, num_gpus=1 if gpus else 0, max_restarts=0, scheduling_strategy="SPREAD", runtime_env={"env_vars": environment()}
         )
 
     def _place(self, task: str) -> int:
@@ -155,9 +168,21 @@ class Evaluators(Verbs):
                 self._places[task] = min(range(len(self._actors)), key=lambda number: taken[number])
             return self._places[task]
 
+    def _await(self, place: int, actor: Any) -> None:
+        """Wait until an evaluator that was started in the place of another has come up; a cluster that lost a node may have no room for it."""
+        with self._coming[place]:
+            if place in self._begun and self._actors[place] is actor:
+                self.nodes[place] = self._ray.get(actor.node.remote(), timeout=START_SECONDS)
+                self._begun.discard(place)
+
     def _replace(self, place: int, actor: Any, fields: Mapping[str, Any], why: str) -> None:
-        """Note a death and start another evaluator, unless one who was waiting for the same has."""
+        """Note a death and start another evaluator, unless one who was waiting for the same has.
+
+        The old one is ended: it may have been out of reach alone, and would keep what the new one needs.
+        """
         with self._lock:
             if self._actors[place] is actor:
                 self.deaths.append({"evaluator": place, "verb": fields.get("verb"), "task": fields.get("task"), "why": why[:500]})
+                self._ray.kill(actor)
                 self._actors[place] = self._remote.remote()
+                self._begun.add(place)

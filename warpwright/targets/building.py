@@ -298,7 +298,7 @@ def _compile_aside(
             baseline.build, rejected = verify.build(trusted.judge, worker, name, baseline.candidate.source)
     finally:
         baseline.seconds = time.monotonic() - began
-    return worker, rejected, _built_twice(trusted, second, name, baseline, rejected) if second is not None else None
+    return worker, rejected, _built_twice(bench, trusted, second, name, baseline, rejected) if second is not None else None
 
 
 def _come_up_second(bench: Workbench, trusted: Trusted) -> Worker:
@@ -308,20 +308,36 @@ def _come_up_second(bench: Workbench, trusted: Trusted) -> Worker:
     trusted.aside.append(worker)
     if not trusted.judge.worker.alive:
         worker.close()
-    worker.greet()
-    worker.request("load", LOAD_SECONDS, modules=list(COMPILERS_MODULES))
+    try:
+        worker.greet()
+        worker.request("load", LOAD_SECONDS, modules=list(COMPILERS_MODULES))
+    except BaseException:
+        worker.close()
+        raise
     return worker
 
 
-def _built_twice(trusted: Trusted, coming: Beside[Worker], name: str, baseline: Baseline, rejected: Verdict | None) -> Worker | None:
+TIMES_THE_FIRST = 2.0
+"""Of the seconds that a baseline was compiled in: the most that the second process may take, which finds that on the disk. Who waits for one waits
+for both."""
+
+
+def _built_twice(
+    bench: Workbench, trusted: Trusted, coming: Beside[Worker], name: str, baseline: Baseline, rejected: Verdict | None
+) -> Worker | None:
     """Return the second process with a compiled baseline built in it; None where that fails: then it is built when it is asked for."""
-    with suppress(WorkerError, JudgeFailed):
+    worker: Worker | None = None
+    try:
         worker = coming.result()
         worker.thread = threading.get_ident()
         if rejected is None:
-            _, rejected = verify.build(trusted.judge, worker, name, baseline.candidate.source)
+            with _hurried(bench, worker, TIMES_THE_FIRST * baseline.seconds + second_process.LEAST_BUILD):
+                _, rejected = verify.build(trusted.judge, worker, name, baseline.candidate.source)
         if rejected is None:
             return worker
+    except Exception:  # no room for a process, say: the baseline itself has been built
+        pass
+    if worker is not None:
         worker.close()
     return None
 

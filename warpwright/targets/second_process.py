@@ -41,6 +41,9 @@ BUILD_SHARE = 0.25
 LEAST_BUILD = 5.0
 """Seconds to come up, beside those of TIMES_ITS_BUILD, where a deadline that is not firm is over."""
 
+TRIES = 3
+"""In a row, each for another candidate, until it counts as one that does not come up: one candidate may have held the memory that it needs."""
+
 LEAST_SECONDS = 30.0
 """Before a deadline that is firm: the process takes some seconds to come up, and more where the baseline is compiled."""
 
@@ -55,12 +58,18 @@ def wanted(bench: Workbench, measurement: Measurement) -> bool:
 
 
 def build(bench: Workbench, trusted: Trusted, name: str) -> TrustedProgram | None:
-    """Return a baseline in the second process, which is kept for the candidates to come; None if it did not come up there."""
+    """Return a baseline in the second process, which is kept for the candidates to come; None if it did not come up there.
+
+    One that has died since, for want of memory beside a candidate, say, comes up anew: else small speed-ups would stand unconfirmed from then on.
+    """
+    trusted.second = {
+        one: program for one, program in trusted.second.items() if (program.worker.alive if program is not None else trusted.failed[one] >= TRIES)
+    }
     known = trusted.second.get(name)
     baseline = trusted.baselines[name]
     if name in trusted.second or (bench.firm and bench.left < TIMES_ITS_BUILD * baseline.seconds):
-        return known if known is not None and known.worker.alive else None
-    trusted.second[name] = None  # one that does not come up is not tried again for the next candidate
+        return known
+    trusted.second[name] = None
     worker: Worker | None = None
     try:
         worker = _process(bench, trusted)
@@ -72,6 +81,7 @@ def build(bench: Workbench, trusted: Trusted, name: str) -> TrustedProgram | Non
     except (Rejected, WorkerError, JudgeFailed):
         pass  # a process of ours: it says nothing of the candidate
     finally:
+        trusted.failed[name] = trusted.failed[name] + 1 if trusted.second[name] is None else 0
         if worker is not None:
             worker.until = math.inf
             if not any(one is not None for one in trusted.second.values()):
@@ -106,6 +116,7 @@ def compared(
             rng=rng, sound=timed.sound(trusted.judge.device),
         )  # fmt: skip
     except TrustedFailed:
+        trusted.end_second()  # a lost device stays lost
         return unconfirmed(measurement)
     return agreed(measurement, found)
 

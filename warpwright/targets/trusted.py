@@ -165,6 +165,8 @@ class Trusted:
     """Those of baselines that are compiled beside the rest, one each, and `second_worker`."""
     second: dict[str, TrustedProgram | None] = field(default_factory=dict)
     """Baselines in a second process (`second_process.py`); None for one that could not be built there."""
+    failed: Counter[str] = field(default_factory=Counter)
+    """How often in a row a baseline could not be built there."""
     second_worker: Worker | None = None
     """That process."""
     compiling: list[Beside[Any]] = field(default_factory=list)
@@ -233,6 +235,18 @@ class Trusted:
         return {name: one for name, one in self.second.items() if one is not None and one.worker.alive and self.baselines[name].right}
 
     @property
+    def second_workers(self) -> list[Worker]:
+        """The second process, and those of other baselines that were compiled beside the first ones."""
+        return list({id(one): one for one in (self.second_worker, *(one.worker for one in self.second.values() if one)) if one is not None}.values())
+
+    def end_second(self) -> None:
+        """End the second process; what was built in it counts as never asked for."""
+        built = {name: one for name, one in self.second.items() if one is not None}
+        for worker in self.second_workers:
+            worker.close()
+        self.second = {name: None for name in self.second if name not in built}
+
+    @property
     def eligible(self) -> list[str]:
         """The names of those that are right."""
         return [name for name, baseline in self.baselines.items() if baseline.right]
@@ -275,7 +289,8 @@ class Trusted:
                     interval=interval if name == chosen else 0.0, enough=enough, sound=timed.sound(self.judge.device),
                 ))  # fmt: skip
             except TrustedFailed as error:
-                if second and not self.doubles and self.alive:  # the second process has failed: it is done without
+                if second and self.alive:  # the second process may be what failed, or what took the memory: it is done without
+                    self.end_second()
                     return self.compare(program, streamed, seconds, rng, hidden, check_share, worthwhile, interval)
                 if not measured or not self.alive:
                     raise
@@ -317,9 +332,9 @@ class Trusted:
             self.judge.forget()
             for worker in self.workers:
                 trust(worker.release_memory)
-            if self.second_worker is not None:
+            for worker in self.second_workers:
                 with suppress(WorkerError):  # it is done without
-                    self.second_worker.release_memory()
+                    worker.release_memory()
 
     def close(self) -> None:
         """End them."""

@@ -141,7 +141,7 @@ class _Block:
     fewest_hidden: int
     """Calls on hidden inputs before it ends, however the draws fell; those of an earlier block count."""
     enough: Mapping[str, float] = field(default_factory=dict)
-    """Baselines that are left out once the speed-up over them is surely above this."""
+    """Baselines that are left out once the speed-up over them is surely above this, and over another one no larger."""
     sound: Callable[[], bool] | None = None
     """Asked when a program was timed: whether nothing that has to do with no program disturbed it."""
     disturbed: int = 0
@@ -192,7 +192,8 @@ def compare(
     are timed for the table but cannot be the best one. The time counts from the second pass on, because the first may compile; confirming a
     speed-up above 3x may add half as much again. `worthwhile`: the run ends early once the speed-up is surely below this. `interval`: the share of
     the speed-up that its interval may reach to either side before the run ends, whatever the verdict, if there is time; 0: what the verdict needs.
-    `enough`: baselines that are left out, as if they had not been there, once the candidate is surely so many times as fast as they are.
+    `enough`: baselines that are left out, as if they had not been there, once the candidate is surely so many times as fast as they are, and another
+    one that is timed on is as quick as they (by BAND).
     `sound`: asked after every timed call, and where it says no the pass is left out, at most as many as are kept.
     Raises BelowFloor, WrongDuringTiming, and whatever a worker raises.
     """
@@ -351,13 +352,19 @@ def _check(block: _Block) -> None:
 
 def _retire(block: _Block) -> None:
     """Stop timing the baselines that the headline cannot need: proven 5 % slower than another, or not eligible, or of which enough is known."""
-    known = {name for name, least in block.enough.items() if name in block.eligible and _pair_bound(block, name, LOOK_ERROR / 2, upper=False) > least}
-    if known and block.eligible - known:
-        block.eligible -= known
+    for name in [name for name in block.enough if name in block.eligible]:
+        if _pair_bound(block, name, LOOK_ERROR / 2, upper=False) > block.enough[name] and _stands_in(block, name):
+            block.eligible -= {name}
     limit = 1.05 * min(_pair_bound(block, name, LOOK_ERROR / 2, upper=True) for name in block.eligible)
     for name in [name for name in block.active if name != CANDIDATE]:
         if name not in block.eligible or _pair_bound(block, name, LOOK_ERROR / 2, upper=False) > limit:
             block.active.remove(name)
+
+
+def _stands_in(block: _Block, name: str) -> bool:
+    """Whether a baseline that is timed on is as quick as this one: else all that this one was quicker than would pass for the best without it."""
+    over = {one: median(_pairs(block, one, block.overhead)) for one in block.eligible if one == name or one in block.active}
+    return any(one != name and pairs <= over[name] + math.log(BAND) for one, pairs in over.items())
 
 
 def _retire_hopeless(block: _Block) -> None:

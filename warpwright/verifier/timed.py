@@ -53,6 +53,11 @@ class Places:
             self._drawn, self._passes = drawn, self._passes + 1
         return self._place
 
+    @property
+    def at(self) -> float:
+        """The place of the pass at hand."""
+        return self._place
+
     def still_quick(self) -> bool:
         """Whether the core of the pass is quick now, as it was before."""
         return self._cores.still(self._place)
@@ -68,9 +73,24 @@ def sound(device: str) -> Callable[[], bool] | None:
     """Return what tells whether the core of the pass was quick until now, where passes are put on quick ones: on a GPU with cores to spare.
 
     Each core beside an H200 changed between quick and slow every half second, while a pass takes a tenth: of 30 pairs that began on quick cores some
-    five were slow. What is left out does not depend on a program's time, but on that of a loop of this process's own.
+    five were slow. What is left out does not depend on a program's time, but on that of a loop of this process's own, which
+    no candidate's threads are beside.
     """
-    return places(device).still_quick if device != "cpu" and (os.cpu_count() or 1) >= BUSY_CORES else None
+    return functools.partial(_still_quick, device) if device != "cpu" and (os.cpu_count() or 1) >= BUSY_CORES else None
+
+
+def _still_quick(device: str) -> bool:
+    """Whether the core of the pass is quick, with every candidate kept off it: one that works on there after a slow call of its own, while ours is
+    asked for its time, would have that pass left out."""
+    here = places(device)
+    _keep_candidates_off(device, here.at)
+    return here.still_quick()
+
+
+def _keep_candidates_off(device: str, place: float, but: Worker | None = None) -> None:
+    """Have no thread of a program that is judged on a GPU compute on the core of the pass: it is not stopped there in others' turns."""
+    for one in [one for one in list(device_yield.living) if one is not but and one.role == "candidate" and one.device == device]:
+        placement.keep_off(one.pid, place)
 
 
 class TimedProgram:
@@ -100,7 +120,7 @@ class TimedProgram:
         self._place = place
         switched = before is None or before[0] is not self.worker or before[1] is not inputs
         if self._placed and device != "cpu":
-            self._keep_others_off(place)
+            _keep_candidates_off(device, place, but=self.worker)
         with self._made_ready():
             self._lay_out(inputs, switched)
 
@@ -111,12 +131,6 @@ class TimedProgram:
             if self.worker.reads:
                 self.worker.calm()
             yield
-
-    def _keep_others_off(self, place: float) -> None:
-        """Have no thread of another program that is judged on this GPU compute on the core of the pass: it is not stopped there in others' turns."""
-        others = [one for one in list(device_yield.living) if one is not self.worker and one.role == "candidate" and one.device == self.worker.device]
-        for other in others:
-            placement.keep_off(other.pid, place)
 
     _place = 0.0
     _went_on = 0

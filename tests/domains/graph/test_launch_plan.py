@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import operator
+import os
 import shutil
 import warnings
 from collections.abc import Callable
@@ -344,3 +345,27 @@ def drawn(seed: int) -> Callable[..., Any]:
 @pytest.mark.parametrize("seed", range(12))
 def test_random_programs(seed: int) -> None:
     check(drawn(seed), torch.randn(32, 64))
+
+
+def test_a_library_that_another_user_may_have_written_is_not_loaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    monkeypatch.setenv("WARPWRIGHT_CACHE", str(tmp_path / "shared"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    build = launch_plan._native_launch.__wrapped__
+    assert build() is not None
+    [library] = (tmp_path / "shared").iterdir()
+    library.write_bytes(b"no library")  # that this one is not loaded is seen by what is
+    for path, mode in ((library, 0o666), (library.parent, 0o777)):
+        kept = path.stat().st_mode
+        path.chmod(mode)
+        assert not launch_plan._ours(library) and build() is not None
+        path.chmod(kept)
+    assert launch_plan._ours(library)
+    library.parent.chmod(0o1777)
+    assert launch_plan._ours(library)
+    monkeypatch.setattr(launch_plan._os, "getuid", lambda: 4321)
+    if library.stat().st_uid:
+        assert not launch_plan._ours(library)
+    else:
+        os.chown(library, 1234, 1234)
+        assert not launch_plan._ours(library)

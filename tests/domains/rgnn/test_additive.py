@@ -32,8 +32,13 @@ def launches() -> additive.Launches:
 @pytest.mark.compiler
 def test_the_check_of_a_device_passes_with_the_kernels_and_not_without_one(launches: additive.Launches) -> None:
     assert additive.right_on(launches, CPU)
-    for name in ("numbers", "additive", "joined", "back", "rows"):
+    for name in ("numbers", "additive", "joined", "back", "rows", "columns"):
         assert not additive.right_on(replace(launches, **{name: lambda *_: None}), CPU), name
+
+    def first_rows(blocks: int, rows: torch.Tensor, out: torch.Tensor, count: int, width: int) -> None:
+        launches.columns(blocks, rows, out, min(count, 4 * additive.SPANS * blocks), width)  # those that the blocks take at once
+
+    assert not additive.right_on(replace(launches, columns=first_rows), CPU)
 
 
 NAMES = ("x", "weight", "query", "key")

@@ -36,6 +36,15 @@ def test_the_check_of_a_device_passes_with_the_kernel_and_not_without(launch: La
     assert not gathered.right_on(lambda *_: None, torch.device("cpu"))
 
 
+@pytest.mark.compiler
+def test_the_check_of_a_device_sees_a_tiles_second_step(launch: Launch) -> None:
+    def first_step(tiles: int, *given: Any) -> None:
+        pointers, (begin, end), numbers = given[:17], given[17:19], given[19:]
+        launch(tiles, *pointers, begin, torch.minimum(end, begin + gathered.ROWS), *numbers)
+
+    assert not gathered.right_on(first_step, torch.device("cpu"))
+
+
 class Beside(Runner):
     """Runs what the CUDA kernel takes by it, and all else by torch."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -32,6 +33,13 @@ def test_the_check_of_a_device_fails_without_one(launches: tuple[Launch, ...], s
     assert not kinds.right_on(tuple((lambda *_: None) if at == silent else launch for at, launch in enumerate(launches)), torch.device("cpu"))
 
 
+def test_a_device_is_checked_with_rows_and_results_of_several_steps_and_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, int]] = []
+    monkeypatch.setattr(kinds, "right_on", lambda launches, device, *widths: not asked.append(widths))
+    assert kinds.right((), torch.device("cpu"))
+    assert any(width > 2 * kinds.SIDE and columns > kinds.SIDE for width, columns in asked)
+
+
 @pytest.mark.compiler
 def test_weight_gradients_are_those_of_float64_by_the_kernel_of_relations() -> None:
     torch.manual_seed(0)
@@ -46,6 +54,25 @@ def test_weight_gradients_are_those_of_float64_by_the_kernel_of_relations() -> N
 def test_some_types_have_the_rows_of_these_alone() -> None:
     rows = kinds.table((70, 3, 5), (0, 2), 64, torch.device("cpu")).rows
     assert rows.tolist() == [[0, 0, 64], [0, 64, 6], [1, 73, 5]]
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_rows_that_lie_between_addresses_of_16_bytes_are_moved_or_left_to_torch(monkeypatch: pytest.MonkeyPatch, place: int) -> None:
+    given: list[torch.Tensor] = []
+
+    def launch(_: int, *arguments: Any) -> None:
+        given.extend(x for x in arguments if isinstance(x, torch.Tensor) and x.dtype is torch.float32)
+
+    def lying(*shape: int) -> torch.Tensor:
+        return torch.zeros(64)[place : place + torch.Size(shape).numel()].view(shape)
+
+    x, bias, weight = lying(3, 8), lying(8), torch.zeros(8, 8)
+    kinds.Kinds((launch,) * 6, (3,)).mixed(x, lying(3, 8), torch.zeros(1, 8, 8), torch.zeros(1, 8), torch.zeros(1))
+    assert given and not any(y.data_ptr() % kinds.ALIGNED for y in given)
+    monkeypatch.setattr(kinds, "_launches", lambda device: (launch,))
+    monkeypatch.setattr(kinds, "takes", lambda x, columns: True)
+    for bias_, out in ((bias, None), (None, lying(3, 8))):
+        assert (kinds.product(x, weight, bias_, out) is None) is bool(place)
 
 
 TYPES = ["a", "b", "c"]

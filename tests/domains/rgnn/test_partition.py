@@ -20,6 +20,7 @@ PROCESS = """
 import sys
 import torch
 import torch.distributed as dist
+import torch.nn.utils.prune
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.partition import Part, Parted, sum_gradients
 from warpwright.errors import UsageError
@@ -96,10 +97,38 @@ def refused(function, what):
 many, kind = graph(50, 20, 3)
 refused(lambda: Part(many + 31, kind, [50]), "nodes 0 to 49")
 refused(lambda: Part(many - 50, kind, [50]), "nodes 0 to 49")
+refused(lambda: Part(many + 50 * (rank == 0), kind, [50]), "nodes 0 to 49")  # in one process alone
 short = Part(many.int(), kind.int(), [50])
 refused(lambda: Parted(RGCNConv(8, 8, 3), short)(torch.zeros(50 + ranks, 8)), f"rows of the {short.nodes} nodes")
 for a, b in zip((short.whole.edge_index, short.whole.edge_type), (Part(many, kind, [50]).whole.edge_index, Part(many, kind, [50]).whole.edge_type)):
     assert torch.equal(a, b)
+
+part, own_nodes = Part(many, kind, [50]), Part(many, kind, [50]).own(0)
+x = torch.randn(50, 8)
+
+class Twice(RGCNConv):
+    def forward(self, x, edge_index, edge_type=None):
+        return 2 * super().forward(x, edge_index, edge_type)
+
+def masked():  # what a call of the layer makes anew
+    layer = RGCNConv(8, 8, 3)
+    torch.nn.utils.prune.random_unstructured(layer, "weight", 0.5)
+    with torch.no_grad():
+        layer.weight_orig.add_(1.0)
+    return layer
+
+for layer in (Twice(8, 8, 3), masked()):
+    seen, wanted = Parted(layer, part, overlap=True)(x[own_nodes]), layer(x, many, kind)[own_nodes]
+    torch.testing.assert_close(seen, wanted)
+layer = RGCNConv(8, 8, 3, num_bases=2)
+with torch.autocast("cpu", torch.bfloat16):
+    seen, wanted = Parted(layer, part, overlap=True)(x[own_nodes]), layer(x, many, kind)[own_nodes]
+torch.testing.assert_close(seen, wanted)
+refused(lambda: Parted(RGCNConv(8, 8, 3, flow="target_to_source"), part), "source_to_target")
+
+for wrong, what in ((edge_type + 1, "types 0 to 3"), (edge_type.flip(0), "from nodes of type")):
+    stray = Parted(HGTConv(8, 8, (names, kinds)), Part(index, wrong, counts))
+    refused(lambda: stray(torch.zeros(stray.part.nodes, 8)), what)
 
 for heads in (1, 2):
     same(HGTConv(8, 8, (names, kinds), heads=heads).double(), counts, index, edge_type, by_type)

@@ -119,6 +119,9 @@ def test_what_a_recording_cannot_see_is_recorded_anew() -> None:
     assert times(AFTER) == 3 and times(1) == 4
     x = torch.randn(25, 8)
     assert times(AFTER) == 4 and times(1) == 5
+    layer.weight = torch.nn.Parameter(layer.weight.data)  # in the same memory: the gradient has to be this one's
+    PARAMETERS[:] = list(layer.parameters())
+    assert times(AFTER) == 5 and times(1) == 6 and layer.weight.grad is not None
     assert calls[0] > 5 * AFTER
 
 

@@ -53,6 +53,7 @@ def _a_layout_is_asked_in_one_call() -> None:
     assert launches.layout(parameters, first) is not first
     parameters[1].data = kept
     assert launches.layout(parameters, first) is first
+    assert not first.holds([*parameters[:2], torch.nn.Parameter(parameters[2].data)])
     one, two = (torch.nn.Parameter(torch.zeros(3, 2)) for _ in range(2))
     first = launches.layout([one])
     assert first.holds([one])
@@ -74,6 +75,10 @@ def _versions_are_asked_in_one_call() -> None:
     assert known.same() and known.same()
     del edges
     assert not known.same()
+    told = tensors.Versions(tensors.library(types), [types])  # type: ignore[arg-type]
+    with torch.inference_mode():
+        told.tensors[0] = torch.zeros(1)  # has no version
+    assert not told.same()
 
 
 def test_without_the_library_python_asks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,3 +116,21 @@ def test_a_key_that_other_tensors_have_by_now_is_kept() -> None:
     indices._drop_dead()
     assert key in indices._KEPT
     del indices._KEPT[key]
+
+
+def test_threads_that_drop_indices_at_once_do_not_meet(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Emptied(list[object]):
+        def pop(self, *_: object) -> object:
+            self.clear()
+            raise IndexError
+
+    edges, types = torch.randint(5, (2, 9)), torch.randint(2, (9,))
+    monkeypatch.setattr(indices, "_DEAD", Emptied([None]))
+    found = typed_index(edges, types, 5, 5, 2)
+
+    class Evicted(dict[object, object]):
+        def move_to_end(self, key: object) -> None:
+            raise KeyError(key)
+
+    monkeypatch.setattr(indices, "_KEPT", Evicted(indices._KEPT))
+    assert typed_index(edges, types, 5, 5, 2) is found

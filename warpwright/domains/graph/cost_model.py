@@ -50,8 +50,15 @@ tensor cores' rate: 8 channels to 64 in TF32 (L2-57) took 0.31 ms; over three ax
 transposed ones in four groups took 2.5, 2.0 and 5.7 ms for 6, 14 and 8 GFLOP (L1-72, 73, 75); their phases, ordinary ones, ran at 4 to 21 TFLOPS.
 Sums of 315 terms (L1-60) took `direct_convolution` 8.5 ms for 139 GFLOP. cuDNN in float16, over three axes, of three channels made eight: 2.7 and
 3.7 ms for 105 and 371 GFLOP (L1-54, 60)."""
-ATTENTION = {"flash float32": 100e12, "flash tf32": 200e12, "flash half": 350e12, "library float32": 35e12, "library half": 400e12}
-"""`flash_attention`, and the library's."""
+ATTENTION = {"flash float32": 145e12, "flash float32, part": 80e12, "flash float32, wide": 37e12, "flash tf32": 200e12, "flash half": 400e12,
+             "flash half, part": 250e12, "library float32": 38e12, "library float32, part": 29e12, "library half": 550e12,
+             "library half, part": 250e12}  # fmt: skip
+"""`flash_attention`, and the library's call, on an H200 (results/attention_h200). "part": ours with a bias, a mask or less than all pairs, of those
+that are seen (float32 73 to 88 TFLOP/s of 1,024 keys, bfloat16 206 to 326, causal alone 394); the library's with a mask, of all pairs (27 to 31, 219
+to 312). "wide": heads of more than 128 numbers. TF32 was measured causal alone."""
+SPREAD = 5.0
+"""Passes over k and v, spread to all query heads, that the library's call takes in float32 where heads share keys: it has no kernel for that there.
+Decoding with 8 of 32 heads and 4,096 keys took 2.95 ms on an H200, `flash_attention` 0.19."""
 LONG_SUM = 256
 """Terms from which on `direct_convolution` is that slow."""
 PLANNED_TRANSPOSED = 2.3
@@ -125,7 +132,7 @@ def call_seconds(node: fx.Node, rates: Rates) -> float:
     arithmetic = operations / rates.arithmetic.get(kind, rates.arithmetic["float32"])
     again = 0.0
     if on_gpu:
-        again = PLANES_READ * _planes(node) + (2.0 * _size(node) if _adds_bias(node) else 0.0)
+        again = PLANES_READ * _planes(node) + (2.0 * _size(node) if _adds_bias(node) else 0.0) + SPREAD * _spread(node)
     if is_op(node, aten.convolution.default) and node.args[6] and max(node.args[3]) > 1:  # type: ignore[arg-type, operator, type-var]
         arithmetic /= PLANNED_TRANSPOSED
     return max(bytes_of(node) / rates.memory, arithmetic) + again / rates.memory + launches(node, rates) * rates.launch
@@ -262,9 +269,32 @@ def _attention(node: fx.Node) -> tuple[str, float] | None:
         return None
     q, k, v = node.args[:3]
     causal, half = node.args[4] if ours else argument(node, "is_causal"), value(node).dtype != torch.float32
-    pairs = math.prod(shape(q)[:-1]) * shape(k)[-2] * (0.5 if causal else 1.0)  # type: ignore[arg-type]
+    keys = float(shape(k)[-2]) * (0.5 if causal else 1.0)  # type: ignore[arg-type]
+    if ours and node.args[6]:
+        keys = min(keys, float(node.args[6]))  # type: ignore[arg-type]
+    sizes = shape(q)[-1], shape(v)[-1]  # type: ignore[arg-type]
     kind = "half" if half else "tf32" if ours and node.args[14] == 1 else "float32"
-    return f"{'flash' if ours else 'library'} {kind}", 2.0 * pairs * (shape(q)[-1] + shape(v)[-1])  # type: ignore[arg-type]
+    wide, part = ours and kind == "float32" and max(sizes) > 128, _is_in_part(node, ours)
+    kind += ", wide" if wide else ", part" if part and kind != "tf32" else ""
+    return f"{'flash' if ours else 'library'} {kind}", 2.0 * math.prod(shape(q)[:-1]) * keys * sum(sizes)  # type: ignore[arg-type]
+
+
+def _spread(node: fx.Node) -> float:
+    """Return the bytes of k and v spread to all query heads, where the library's call has no kernel for heads that share them, else 0."""
+    if not is_op(node, aten.scaled_dot_product_attention.default) or value(node).dtype != torch.float32:
+        return 0.0
+    q, *others = node.args[:3]
+    heads = math.prod(shape(q)[:-2])  # type: ignore[arg-type]
+    kept = [x for x in others if math.prod(shape(x)[:-2]) < heads]  # type: ignore[arg-type]
+    return sum((_size(x) * heads / math.prod(shape(x)[:-2]) for x in kept), 0.0)  # type: ignore[arg-type]
+
+
+def _is_in_part(node: fx.Node, ours: bool) -> bool:
+    """Has it a bias or a mask, or pairs that are left out? A mask with a list of its tiles counts as none, as half of them may be hidden."""
+    if not ours:
+        return argument(node, "attn_mask") is not None
+    causal, window, mask, bias, tiles = (node.args[at] for at in (4, 6, 7, 10, 11))
+    return bool(causal or window) or bias is not None or (mask is not None and tiles is None)
 
 
 def _transform(node: fx.Node) -> float:

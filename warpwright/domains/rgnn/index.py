@@ -7,6 +7,7 @@ the identity and version of the edge tensors.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import weakref
 from collections import OrderedDict
@@ -230,9 +231,13 @@ def _died(key: tuple[Any, ...], ref: Any, dead: list[Any] = _DEAD) -> None:
 def _drop_dead() -> None:
     """Drop the indices of edges that have gone."""
     while _DEAD:
-        key, gone = _DEAD.pop()
-        if key in _KEPT and any(ref is gone for ref in _KEPT[key][0]):  # the key may be that of other tensors by now
-            del _KEPT[key]
+        try:
+            key, gone = _DEAD.pop()
+        except IndexError:  # another thread was first
+            return
+        kept = _KEPT.get(key)
+        if kept is not None and any(ref is gone for ref in kept[0]):  # the key may be that of other tensors by now
+            _KEPT.pop(key, None)
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -249,14 +254,15 @@ def of(edge_tensors: Sequence[torch.Tensor], sizes: tuple[int, ...], make: Any) 
     key = (*((id(t), 0 if t.is_inference() else t._version) for t in edge_tensors), sizes)
     kept = _KEPT.get(key)
     if kept is not None and all(ref() is t for ref, t in zip(kept[0], edge_tensors, strict=True)):
-        _KEPT.move_to_end(key)
+        with contextlib.suppress(KeyError):  # another thread's graphs may have taken its place
+            _KEPT.move_to_end(key)
         _watch(key, *kept)
         return kept[1]
     index: Index = make()
     _drop_dead()
     refs: list[Any] = [weakref.ref(t, functools.partial(_died, key)) for t in edge_tensors]
     _KEPT[key] = refs, index
-    _watch(key, *_KEPT[key])
+    _watch(key, refs, index)
     while len(_KEPT) > MOST_KEPT:
         _KEPT.popitem(last=False)
     return index

@@ -32,6 +32,7 @@ from warpwright.errors import UsageError
 
 SUMMED, WIDE = {"mean", "sum", "add"}, {torch.float32, torch.float64}
 """Aggregations whose parts can be added, and the types in which they are."""
+FLOW = "source_to_target"
 
 
 @dataclass(eq=False)
@@ -113,10 +114,13 @@ class Part:
         """Take edges between nodes numbered over all types, and the nodes of each type. Edges into others' nodes are left out."""
         self.group, self.rank, self.ranks = group, dist.get_rank(group), dist.get_world_size(group)
         edge_index, edge_type = edge_index.long(), edge_type.long()
-        if edge_index.numel():
-            low, high = torch.stack(torch.aminmax(edge_index)).tolist()
-            if low < 0 or high >= sum(counts):
-                raise UsageError(f"expected edges between nodes 0 to {sum(counts) - 1}, saw numbers from {low} to {high}")
+        low, high = torch.stack(torch.aminmax(edge_index)).tolist() if edge_index.numel() else (0, -1)
+        strange = low < 0 or high >= sum(counts)
+        anywhere = edge_index.new_tensor([int(strange)])
+        dist.all_reduce(anywhere, dist.ReduceOp.MAX, group=group)  # all raise together: none waits for messages of one that has
+        if anywhere.item():
+            seen = f"saw numbers from {low} to {high}" if strange else "another process saw others"
+            raise UsageError(f"expected edges between nodes 0 to {sum(counts) - 1}, {seen}")
         starts = [sum(counts[:kind]) for kind in range(len(counts))]
         self.starts = [start + count * rank // self.ranks for start, count in zip(starts, counts, strict=True) for rank in range(self.ranks)]
         self.starts.append(sum(counts))
@@ -294,6 +298,8 @@ class Parted(torch.nn.Module):
         super().__init__()
         if not isinstance(layer, RGCNConv | RGATConv | HGTConv):
             raise UsageError(f"expected RGCNConv, FastRGCNConv, RGATConv or HGTConv, saw {type(layer).__name__}")
+        if layer.arguments.get("flow", FLOW) != FLOW:
+            raise UsageError(f"expected flow={FLOW!r}, as processes own edges by where they end, saw flow={layer.arguments['flow']!r}")
         self.layer, self.part, self.overlap = layer, part, overlap
         self._kept: dict[Edges, dict[EdgeType, torch.Tensor]] = {}
 
@@ -308,8 +314,9 @@ class Parted(torch.nn.Module):
             of_kinds = list(zip(part.counts, part.kinds_of_others, strict=True))
             sizes = of_kinds if isinstance(self.layer, HGTConv) else [(part.nodes, part.others.numel())]
             return self._run(x, _Joined.apply(part, sizes, x), part.whole)
-        if isinstance(self.layer, RGCNConv) and self.layer.aggr in SUMMED and self.layer.num_blocks is None and x.dtype in WIDE:
-            return self._by_origin(self.layer, x)
+        if isinstance(self.layer, RGCNConv) and x.dtype in WIDE and _is_sum(self.layer):
+            with torch.autocast(x.device.type, enabled=False):  # as in the layer's own forward
+                return self._by_origin(self.layer, x)
         under, (first, second) = _Under(part), part.runs
         memory = _Sent.apply(under, x)
         of_runs = _Apart.apply(first.rows, second.rows, x) if isinstance(self.layer, RGCNConv) else (None, None)
@@ -366,12 +373,29 @@ class Parted(torch.nn.Module):
         graph: dict[EdgeType, torch.Tensor] = {}
         starts = [sum(part.counts[:kind]) for kind in range(len(part.counts))]
         beyond = [part.nodes + sum(part.kinds_of_others[:kind]) for kind in range(len(part.counts))]
+        if edges.edge_type.numel() and not 0 <= edges.edge_type.min() <= edges.edge_type.max() < len(layer.edge_types):
+            raise UsageError(f"expected edges of types 0 to {len(layer.edge_types) - 1}, saw others")
         for number, kind in enumerate(layer.edge_types):
             source, target = (layer.node_types.index(end) for end in (kind[0], kind[-1]))
             src, dst = edges.edge_index[:, edges.edge_type == number]
-            src = torch.where(src < part.nodes, src - starts[source], src - beyond[source] + part.counts[source])
-            graph[kind] = torch.stack([src, dst - starts[target]])
+            near, far, to = src - starts[source], src - beyond[source], dst - starts[target]
+            own = src < part.nodes
+            given = torch.where(own, _within(near, part.counts[source]), _within(far, part.kinds_of_others[source]))
+            if not (given & _within(to, part.counts[target])).all():
+                raise UsageError(f"expected edges of type {number} from nodes of type {kind[0]!r} to nodes of type {kind[-1]!r}, saw others")
+            graph[kind] = torch.stack([torch.where(own, near, far + part.counts[source]), to])
         return graph
+
+
+def _within(numbers: torch.Tensor, count: int) -> torch.Tensor:
+    return (numbers >= 0) & (numbers < count)
+
+
+def _is_sum(layer: RGCNConv) -> bool:
+    """Is the layer's result a sum over edges, and its call no more than that? Hooks, and a forward of a class or a layer, are for whole calls."""
+    hooks = layer._forward_pre_hooks, layer._forward_hooks, layer._backward_pre_hooks, layer._backward_hooks
+    own = type(layer).forward is RGCNConv.forward and not layer.watched and not any(hooks)
+    return own and not layer.unsupported and layer.num_blocks is None and layer.aggr in SUMMED
 
 
 def _count_together(first: Index, second: Index) -> None:

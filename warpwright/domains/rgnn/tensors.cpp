@@ -6,8 +6,9 @@
 
 namespace {
 
-// What a tensor was: its Python type, where it lies and how it is read.
+// What a tensor was: its Python object and type, where it lies and how it is read.
 struct Seen {
+  const void* object;
   const void* type;
   const void* place;
   c10::ScalarType dtype;
@@ -16,7 +17,7 @@ struct Seen {
 };
 
 bool same(const Seen& seen, PyObject* object) {
-  if (Py_TYPE(object) != seen.type) return false;
+  if (object != seen.object || Py_TYPE(object) != seen.type) return false;
   const at::Tensor& x = THPVariable_Unpack(object);
   return x.defined() && x.const_data_ptr() == seen.place && x.scalar_type() == seen.dtype && x.requires_grad() == seen.requires_grad &&
          x.sizes() == seen.sizes && x.strides() == seen.strides;
@@ -32,7 +33,7 @@ extern "C" void* remember(PyObject* list) {
       PyObject* object = PyList_GET_ITEM(list, i);
       if (!THPVariable_Check(object)) throw 0;
       const at::Tensor& x = THPVariable_Unpack(object);
-      all->push_back({Py_TYPE(object), x.const_data_ptr(), x.scalar_type(), x.requires_grad(), x.sizes().vec(), x.strides().vec()});
+      all->push_back({object, Py_TYPE(object), x.const_data_ptr(), x.scalar_type(), x.requires_grad(), x.sizes().vec(), x.strides().vec()});
     }
   } catch (...) {
     delete all;
@@ -58,7 +59,11 @@ extern "C" int holds(const void* all, PyObject* list) {
 
 // Are the tensors of a list, which all have versions, at these?
 extern "C" int at_versions(const int64_t* versions, PyObject* list) {
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i)
-    if (THPVariable_Unpack(PyList_GET_ITEM(list, i))._version() != versions[i]) return 0;
+  try {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i)
+      if (THPVariable_Unpack(PyList_GET_ITEM(list, i))._version() != versions[i]) return 0;
+  } catch (...) {  // a tensor that has none
+    return 0;
+  }
   return 1;
 }

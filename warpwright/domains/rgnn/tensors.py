@@ -62,7 +62,8 @@ def right(library: ctypes.PyDLL) -> bool:
     for change in [*changes, None]:
         given = [torch.nn.Parameter(torch.zeros(3, 2)) for _ in range(3)]
         seen = Seen(library, given)
-        if not seen.holds(given) or seen.holds(given[:2]) or seen.holds([*given[:2], given[2].data]):
+        others = [given[2].data, torch.nn.Parameter(given[2].data)]  # in the same memory
+        if not seen.holds(given) or seen.holds(given[:2]) or any(seen.holds([*given[:2], other]) for other in others):
             return False
         if change is None:
             given[1].requires_grad_(False)
@@ -86,7 +87,7 @@ class Seen:
             weakref.finalize(self, library.forget, self.memory)
 
     def holds(self, tensors: Sequence[torch.Tensor]) -> bool:
-        """Are these tensors as those were: of their types, shapes, strides, at their places, and with or without gradients?"""
+        """Are these those tensors, as they were: of their shapes, types and strides, at their places, and with or without gradients?"""
         return self.memory is not None and bool(self.library.holds(self.memory, tensors if type(tensors) is list else list(tensors)))
 
 

@@ -143,7 +143,7 @@ class JudgeWorker:
             else:
                 if large or not memory.ran_out:
                     break
-            self.original = original = None  # type: ignore[assignment]
+            self.original = self.judgement = self.on_host = original = None  # type: ignore[assignment]
             memory.free()
         if not large and memory.took_much:
             memory.limit(task)

@@ -109,7 +109,8 @@ ww::uints v | ww::counts_of(x) | ww::each_inside(x) | ww::from_device(x) | ww::l
 __nv_fp8_e4m3 v | cublasSgemm(h) | cublasSgetrfBatched(h) | CUBLAS_SIDE_LEFT | cublasLtMatmul(h) | CUBLASLT_ORDER_ROW | cub\n::BlockReduce<float> r
 cub::DeviceScan s | cub\n:: \n DeviceScan s | cuda::\nstd::array a | using\n namespace cub
 using namespace  cub | namespace\ncub { | cuda:: std::array a | curandGenerator_t g | thrust\n\n ::sort(x)
-nvtxRangePush(n) | __cu_demangle(n) | cooperative_groups::sync(g) | cuda::barrier b | namespace cuda { | __pipeline_commit() | curandState s | curandStateSobol32 s
+nvtxRangePush(n) | __cu_demangle(n) | cooperative_groups::sync(g) | cuda::barrier b | namespace cuda {
+__pipeline_commit() | curandState s | curandStateSobol32 s
 curandDirectionVectors32_t v | wmma::fragment f | nvcuda::wmma | cudaMalloc(p) | int main\n(int n) | cuMemAlloc(p) | CUDART_CB f | cuCaddf(a, b)
 CUmodule m | cuMemAddressReserve(p) | CUmemAllocationProp p | nvrtcCompileProgram(p) | cudaGraphLaunch(g) | cudaStreamBeginCapture(s) | CUarray a
 tex2D(t, x) | texture\n<float> t | cudaTextureObject_t t | cudaSurfaceObject_t s | surf2Dread(s) | textureReference r | cudaError_t e"""

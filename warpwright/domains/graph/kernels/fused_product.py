@@ -8,7 +8,7 @@ Ladder:
    time, so that L2 holds their operands. The end of a tile runs while the next one's operands come.
 
 Parameters: ROWS 64 to 256, COLUMNS 64 to 256, DEPTH 32 to 128 (powers of two), warps 4 or 8, stages 2 to 5. Rows of x and w begin at multiples of
-16 bytes. benchmarks/results/attention_h200 has what it reaches.
+16 bytes. Right by Triton's interpreter; not timed on a GPU: the one call on an H200 was ended by its limit before it had a row.
 """
 
 # mypy: ignore-errors
@@ -55,6 +55,9 @@ def _fused_product(
 
 def fused_product(x, w, by_rows, end, operands, shape):
     """Return end(x @ w.T) for rows of w [n, k], or end(x @ w) for w [k, n]; x is [..., k]. `operands` are rows of n numbers, or as the result."""
+    if x.is_cuda and x.get_device() != torch.cuda.current_device():  # Triton launches on the current one, by its stream
+        with torch.cuda.device(x.device):
+            return fused_product(x, w, by_rows, end, operands, shape)
     flat = x.reshape(-1, x.shape[-1])
     flat, w = (t if t.stride(1) == 1 and t.stride(0) * t.element_size() % 16 == 0 and t.data_ptr() % 16 == 0 else t.contiguous() for t in (flat, w))
     (m, k), n = flat.shape, w.shape[0 if by_rows else 1]

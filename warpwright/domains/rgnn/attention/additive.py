@@ -108,11 +108,11 @@ class Launches:
         self.rows(-(-nodes // SPANS), rows, vectors, to, *by.to, of, *by.of, nodes, index.relations, depth)
 
 
-    def summed(self, rows: torch.Tensor) -> torch.Tensor:
-        """Return the sums of the columns of rows [nodes, width]."""
+    def summed(self, rows: torch.Tensor, most: int = 0) -> torch.Tensor:
+        """Return the sums of the columns of rows [nodes, width], by at most so many blocks (0: BLOCKS)."""
         (count, width), out = rows.shape, rows.new_zeros(rows.shape[1])
         if count:
-            self.columns(min(BLOCKS, -(-count // SPANS)), dense(rows), out, count, width)
+            self.columns(min(most or BLOCKS, -(-count // SPANS)), dense(rows), out, count, width)
         return out
 
 
@@ -230,7 +230,8 @@ def _right_on(launch: Launches, device: torch.device, longest: int) -> bool:
     done = launch.forward(index, *numbers, values, base, slope)
     rows = gradient.clone()
     launch.onto(index, rows, numbers[0].float(), numbers[1].float(), vectors.float())
-    found = [*numbers, done.out, *launch.backward(index, *numbers, values, base, slope, gradient, done), rows, launch.summed(gradient)]
+    found = [*numbers, done.out, *launch.backward(index, *numbers, values, base, slope, gradient, done), rows]
+    found.append(launch.summed(gradient.repeat(8, 1), 2))  # more rows than two blocks take at once
     wanted = _plain(index, x.cpu(), vectors.cpu(), values.cpu(), base.cpu(), slope, gradient.cpu())
     return all(float((a.double().cpu() - b).norm()) <= 1e-5 * float(b.norm()) for a, b in zip(found, wanted, strict=True))
 
@@ -240,7 +241,7 @@ def _plain(
 ) -> list[torch.Tensor]:
     """Return by torch calls, in float64, what the kernels compute.
 
-    Numbers of pairs, result, shares, gradients of numbers, rows added to, and sums of columns.
+    Numbers of pairs, result, shares, gradients of numbers, rows added to, and eight times the sums of columns.
     """
     x, values, base, gradient = (y.double() for y in (x, values, base, gradient))
 
@@ -257,7 +258,7 @@ def _plain(
     share = power / torch.zeros_like(top).index_add(0, to, power)[to]
     out = torch.zeros_like(gradient).index_add(0, to, share[:, None] * values[of])
     slopes = share * ((gradient[to] * values[of]).sum(1) - (gradient * out).sum(1)[to]) * torch.where(raw > 0, 1.0, slope)
-    rows, columns = gradient, gradient.sum(0)
+    rows, columns = gradient, 8 * gradient.sum(0)
     for (pairs, nodes), number, vector in zip(ends, numbers, vectors, strict=True):
         rows = rows.index_add(0, at(nodes, pairs), number[:, None] * vector[at(Domain.ETYPE, pairs)])
     return [*numbers, out + base, share, slopes, rows, columns]

@@ -34,9 +34,10 @@ def capture(function: Callable[[], Sequence[torch.Tensor]], pool: Any = None, st
 
 
 class Layout:
-    """Where parameters lie and how they are read: a recording holds for these alone.
+    """Which parameters there are, where they lie and how they are read: a recording holds for these alone.
 
-    Shapes and types are asked for too: memory that a conversion gave back may be another parameter's now.
+    Shapes and types are asked for too: memory that a conversion gave back may be another parameter's now. Another parameter in the memory of the
+    one before would not get its gradient, which a recording leaves with those that it knows.
     """
 
     def __init__(self, parameters: Sequence[torch.Tensor]) -> None:
@@ -61,8 +62,8 @@ def layout(parameters: Sequence[torch.Tensor], before: Layout | None = None) -> 
 
 
 def _questions(parameters: Sequence[torch.Tensor]) -> tuple[list[Any], ...]:
-    places, strides = [*map(torch.Tensor.data_ptr, parameters)], [*map(torch.Tensor.stride, parameters)]
-    return places, strides, [x.requires_grad for x in parameters], [x.shape for x in parameters], [x.dtype for x in parameters]
+    own, places, strides = [*map(id, parameters)], [*map(torch.Tensor.data_ptr, parameters)], [*map(torch.Tensor.stride, parameters)]
+    return own, places, strides, [x.requires_grad for x in parameters], [x.shape for x in parameters], [x.dtype for x in parameters]
 
 
 def settings(*kinds: str) -> tuple[Any, ...]:

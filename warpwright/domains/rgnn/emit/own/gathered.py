@@ -208,9 +208,9 @@ MOST = 64
 
 
 def right_on(launch: Launch, device: torch.device) -> bool:
-    """Are the results of a small example right? It has a row cut in two, and weights as they lie and turned, these with riders."""
+    """Are the results of a small example right? It has a row cut in two, tiles of two steps, and weights as they lie and turned (with riders)."""
     random = torch.Generator().manual_seed(0)
-    nodes, pairs, relations = 30, 100, 3
+    nodes, pairs, relations = 30, 3 * ROWS + 40, 3
     lengths = torch.randint(1, 5, (pairs,), generator=random)
     lengths[7] = MOST + 20
     begin = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])

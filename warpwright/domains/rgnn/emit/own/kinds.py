@@ -151,7 +151,7 @@ class Kinds:
         result, moved = torch.empty_like(x), torch.empty_like(x)
         work, blocks = self._tiles(x, x.shape[1])
         if blocks:
-            self.launches[3](blocks, work, x, dense(out), weight, bias, gates, moved, result, x.shape[1])
+            self.launches[3](blocks, work, dense(x), dense(out), weight, bias, gates, moved, result, x.shape[1])
         return result, moved
 
     def unmixed(
@@ -170,7 +170,8 @@ class Kinds:
 def product(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, out: torch.Tensor | None = None) -> torch.Tensor | None:
     """Return x @ weight (+ bias) for rows of one type, without a table, as sampled batches have none; None where another product is used."""
     turned = weight.is_contiguous()
-    plain = all(y is None or (y.dtype is torch.float32 and y.is_contiguous()) for y in (bias, out)) and weight.dtype is torch.float32
+    whole = (y is None or (y.dtype is torch.float32 and y.is_contiguous() and not y.data_ptr() % ALIGNED) for y in (bias, out))
+    plain = all(whole) and weight.dtype is torch.float32
     found = _launches(x.device) if plain and takes(x, weight.shape[1]) and (turned or weight.t().is_contiguous()) else None
     return None if found is None else multiplied(found[0], x, weight, bias, x.new_empty(len(x), weight.shape[1]) if out is None else out)
 
@@ -208,7 +209,16 @@ def _launches(device: torch.device) -> tuple[Launch, ...] | None:
 @functools.cache
 def _loaded(device: torch.device) -> tuple[Launch, ...] | None:
     otherwise = "products by node type are made by torch, which is slower"
-    return loaded_together(OWN, device, lambda *launches: launches, right_on, otherwise)
+    return loaded_together(OWN, device, lambda *launches: launches, right, otherwise)
+
+
+CHECKED = (20, 12), (2 * SIDE + 4, SIDE + 4)
+"""Widths of rows and results of the examples: in the second, rows and results take several steps and tiles, and so do a block's rows."""
+
+
+def right(launches: tuple[Launch, ...], device: torch.device) -> bool:
+    """Are the results of small examples right?"""
+    return all(right_on(launches, device, *widths) for widths in CHECKED)
 
 
 _CHECKS = itertools.count()

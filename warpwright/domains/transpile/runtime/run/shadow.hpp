@@ -2,6 +2,7 @@
 #include <unordered_map>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 namespace ww {
 enum Access { reads = 1, writes = 2, updates = 3, atomically = 4 };
@@ -154,11 +155,15 @@ static void access(const void* p, size_t size, int line, int kind) {
   if (rewritten) s.rewrite = {(const char*)p, std::string((const char*)p, size), who(), line, rewritten};
 }
 template <class T> static inline T& touch(T& r, int line, int kind) { if constexpr (!std::is_array_v<T>) access((const void*)&r, sizeof(T), line, kind); return r; }  // which may be volatile
-static const Range* stray_of(size_t a) { const auto found = shadow().strays.find(a); return found == shadow().strays.end() ? nullptr : &found->second; }
-static const Range* range_or_end(const std::vector<Range>& ranges, size_t a) {
-  if (const Range* r = range_of(ranges, a)) return r;
-  for (const Range& r : ranges) if (r.high == a) return &r;
-  return nullptr;
+static std::optional<Range> stray_of(size_t a) { const auto found = shadow().strays.find(a); return found == shadow().strays.end() ? std::nullopt : std::optional(found->second); }
+// All memory that a pointer may belong to: arguments may be parts of one array (`x[:-1]`, `x[1:]`), and an address in both does not say which was meant.
+static std::optional<Range> range_or_end(const std::vector<Range>& ranges, size_t a) {
+  std::optional<Range> all, ending;
+  for (const Range& r : ranges) {
+    if (a >= r.low && a < r.high) all = all ? Range{std::min(all->low, r.low), std::max(all->high, r.high)} : r;
+    else if (r.high == a) ending = ending ? Range{std::min(ending->low, r.low), a} : r;
+  }
+  return all ? all : ending;
 }
 // A pointer that is moved: `inp + row * width` of a row that is not there belongs to no buffer, so that its buffer is remembered.
 template <class T, class I> static inline T* moved(T* p, I by) {
@@ -166,16 +171,16 @@ template <class T, class I> static inline T* moved(T* p, I by) {
   const size_t from = (size_t)p, to = (size_t)q;
   Shadow& s = shadow();
   if (on_own_stack(from) || range_of(buffers(), to) || range_of(s.shared_ranges, to)) return q;
-  const Range* r = range_or_end(s.shared_ranges, from);
+  std::optional<Range> r = range_or_end(s.shared_ranges, from);
   if (!r) r = range_or_end(buffers(), from);
   if (!r) r = stray_of(from);
-  if (r && to != r->high) { const Range kept = *r; s.strays[to] = kept; }
+  if (r && to != r->high) s.strays[to] = *r;
   return q;
 }
 static bool inside(size_t base, size_t address, size_t size, int line) {
   Shadow& s = shadow();
   for (const auto* ranges : {&s.shared_ranges, &buffers()}) {
-    const Range* r = range_or_end(*ranges, base);
+    std::optional<Range> r = range_or_end(*ranges, base);
     if (!r && ranges == &buffers()) r = stray_of(base);
     if (!r) continue;
     if (address >= r->low && address + size <= r->high) return true;
