@@ -13,6 +13,7 @@ from domains.rgnn.translated import launches_of
 
 from warpwright.domains.rgnn import models
 from warpwright.domains.rgnn.attention import additive
+from warpwright.domains.rgnn.attention.kernels import SPANS
 from warpwright.domains.rgnn.attention.layer import run
 from warpwright.domains.rgnn.front import trace
 from warpwright.domains.rgnn.index import Index
@@ -36,7 +37,7 @@ def test_the_check_of_a_device_passes_with_the_kernels_and_not_without_one(launc
         assert not additive.right_on(replace(launches, **{name: lambda *_: None}), CPU), name
 
     def first_rows(blocks: int, rows: torch.Tensor, out: torch.Tensor, count: int, width: int) -> None:
-        launches.columns(blocks, rows, out, min(count, 4 * additive.SPANS * blocks), width)  # those that the blocks take at once
+        launches.columns(blocks, rows, out, min(count, 4 * SPANS * blocks), width)  # those that the blocks take at once
 
     assert not additive.right_on(replace(launches, columns=first_rows), CPU)
 

@@ -10,7 +10,7 @@ import torch
 from domains.rgnn.translated import launch_of, launches_of
 
 from warpwright.domains.rgnn.emit.own import kinds, outer
-from warpwright.domains.rgnn.emit.own.kernel import Launch
+from warpwright.domains.rgnn.emit.own.kernel import ALIGNED, Launch
 from warpwright.domains.rgnn.nn import hgt
 from warpwright.rgnn import HGTConv
 
@@ -35,7 +35,12 @@ def test_the_check_of_a_device_fails_without_one(launches: tuple[Launch, ...], s
 
 def test_a_device_is_checked_with_rows_and_results_of_several_steps_and_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[int, int]] = []
-    monkeypatch.setattr(kinds, "right_on", lambda launches, device, *widths: not asked.append(widths))
+
+    def passes(launches: tuple[Launch, ...], device: torch.device, width: int, columns: int) -> bool:
+        asked.append((width, columns))
+        return True
+
+    monkeypatch.setattr(kinds, "right_on", passes)
     assert kinds.right((), torch.device("cpu"))
     assert any(width > 2 * kinds.SIDE and columns > kinds.SIDE for width, columns in asked)
 
@@ -68,7 +73,7 @@ def test_rows_that_lie_between_addresses_of_16_bytes_are_moved_or_left_to_torch(
 
     x, bias, weight = lying(3, 8), lying(8), torch.zeros(8, 8)
     kinds.Kinds((launch,) * 6, (3,)).mixed(x, lying(3, 8), torch.zeros(1, 8, 8), torch.zeros(1, 8), torch.zeros(1))
-    assert given and not any(y.data_ptr() % kinds.ALIGNED for y in given)
+    assert given and not any(y.data_ptr() % ALIGNED for y in given)
     monkeypatch.setattr(kinds, "_launches", lambda device: (launch,))
     monkeypatch.setattr(kinds, "takes", lambda x, columns: True)
     for bias_, out in ((bias, None), (None, lying(3, 8))):

@@ -206,6 +206,8 @@ def test_tiles_of_a_mask_in_the_state_are_worked_out_once() -> None:
         lambda m, q, k, v: ((q @ k.mT).masked_fill(m.below == 0, -5.0).masked_fill(m.bias < 0, -math.inf)).softmax(-1) @ v,
         lambda m, q, k, v: ((q @ k.mT) * m.bias).softmax(-1) @ v,
         lambda m, q, k, v: ((q @ k.mT).masked_fill(m.below == 0, -5.0) + m.bias).softmax(-1) @ v,
+        lambda m, q, k, v: ((q @ k.mT + m.bias).masked_fill(m.below == 0, -5.0) + m.bias).softmax(-1) @ v,
+        lambda m, q, k, v: ((q @ k.mT * m.bias[:, :, :1, :1]).masked_fill(m.below == 0, -5.0) + m.bias).softmax(-1) @ v,
         lambda m, q, k, v: (q @ k.mT).view(2, 3, 400).softmax(-1).view(2, 3, 20, 20) @ v,
         lambda m, q, k, v: (q @ k.mT).view(3, 2, 20, 20).softmax(-1).reshape(2, 3, 20, 20).transpose(2, 3) @ v,
         lambda m, q, k, v: ((q @ k.mT) * -0.5).softmax(-1) @ v,

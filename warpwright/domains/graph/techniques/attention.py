@@ -306,14 +306,13 @@ class _Scores:
         if masked is None:
             return False
         inner, mask = masked
-        if self.factors:
+        if self.factors or (mask.fill is not None and (self.masks or self.biases)):
             return False
-        outer = self.masks or self.biases
         if mask.fill is not None:
             mask = replace(mask, fill=mask.fill * self.factor)
         self.node = inner
         self.masks.append(mask)
-        return not outer or mask.fill is None
+        return True
 
     def _factor(self) -> bool:
         """A tensor that the scores are multiplied with; masks further in would be, too."""
