@@ -270,6 +270,10 @@ def _in_loops(
         raise DoesNotApply(line, "the parser does not show this kernel")
     if thread := methods.used(source.text[kernel.start : kernel.end]):
         raise DoesNotApply(line, f"methods of {thread} ask for the thread or synchronise")
+    if taken := methods.taken(kernel, source.text[kernel.head_end : kernel.end], parsed, device.own):
+        raise DoesNotApply(line, f"{taken}, of a type that the template takes, may ask for the thread or synchronise")
+    if (methods.pointers or methods.lambdas) and (by := classes.pointed(parsed, device.functions, source)):
+        raise DoesNotApply(line, f"what {by} points to may ask for the thread or synchronise")
     launched, shapes = exports.block_shapes(source, kernel, wanted.blocks)
     refuse_divergent(parsed, source, launched)
     return pipeline.write(kernel, parsed, device, line, shapes, wanted.tier != "loops", wanted.chosen.get(kernel.name, choices.BY_RULE))

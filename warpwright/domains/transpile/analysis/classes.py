@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis.callees import LOOKS_AT_THREAD
 from warpwright.domains.transpile.analysis.synchronisation import SYNC_CALLS
+from warpwright.domains.transpile.frontend import scan
+from warpwright.domains.transpile.frontend.scan import Kernel
 from warpwright.domains.transpile.frontend.source import Source
 from warpwright.domains.transpile.ir import Function
 
@@ -29,15 +31,21 @@ def words_of(text: str) -> set[str]:
 def aware(source: Source, functions: frozenset[str]) -> frozenset[str]:
     """Return the names of classes that depend on the thread, themselves or by what they mention (`functions`: those that do)."""
     named: list[tuple[str, set[str]]] = []
+    bases: dict[str, set[str]] = {}
+    """What a class is derived from: a method of it may stand behind one of theirs."""
     for start, _, end in source.pieces:
         text = source.text[start:end]
         name = next((match[1] for pattern in _NAME if (match := pattern.search(text))), None)
         if name is not None and not re.search(r"\b__global__\b", text):
             named.append((name, words_of(text)))
+            if derived := re.search(rf"\b(?:struct|class)\s+{name}\s*(?:final\s*)?:([^{{;]*)\{{", text):
+                bases.setdefault(name, set()).update(words_of(derived[1]))
     names: set[str] = set()
     grew = True
     while grew:
-        new = {name for name, words in named if words & (LOOKS_AT_THREAD | SYNC_CALLS | functions | names)} - names
+        new = {name for name, words in named if words & (LOOKS_AT_THREAD | SYNC_CALLS | functions | names)}
+        behind = {base for name in new for base in bases.get(name, ())}
+        new = (new | {name for name, _ in named if name in behind}) - names
         names |= new
         grew = bool(new)
     return frozenset(names)
@@ -45,6 +53,24 @@ def aware(source: Source, functions: frozenset[str]) -> frozenset[str]:
 
 _MEETING = re.compile(r"\bwmma\b|\bnvcuda\b|\bcuda\s*::\s*(?:barrier|pipeline)\b")
 """What of the runtime's, not parsed, makes threads meet: fragments of tensor cores are a warp's."""
+
+
+def _addressed(name: str, text: str) -> bool:
+    """Say whether a function is named without being called or declared."""
+    return re.search(rf"\b{name}\b(?!\s*(?:<[^;{{}}()]*>\s*)?\()", ir.plain(text)) is not None
+
+
+_LAMBDA = re.compile(r"\]\s*(?:__\w+__\s*|inline\s+|constexpr\s+)*__device__\b")
+
+
+def _lambdas(text: str) -> list[str]:
+    """Return the bodies of the lambdas for the device."""
+    bodies = []
+    for match in _LAMBDA.finditer(text):
+        brace = text.find("{", match.end())
+        if brace >= 0:
+            bodies.append(text[brace : scan.closing(text, brace, "{}")])
+    return bodies
 
 
 @dataclass(frozen=True)
@@ -55,6 +81,10 @@ class Methods:
     """Device function -> its text."""
     names: frozenset[str]
     """The classes."""
+    lambdas: bool = False
+    """Whether a function for the device that the host writes down, `[=] __device__ (int i) { ... }`, depends on the thread."""
+    pointers: bool = False
+    """Whether a device function that does is used as a value."""
 
     @classmethod
     def of(cls, source: Source, device: Sequence[Function], impure: frozenset[str]) -> Methods:
@@ -64,7 +94,35 @@ class Methods:
             for function in device:
                 if start <= function.start < end:
                     texts[function.name] = texts.get(function.name, "") + "\n" + source.text[start:end]
-        return cls(texts, aware(source, impure))
+        names = aware(source, impure)
+        dependent = LOOKS_AT_THREAD | SYNC_CALLS | impure | names
+        lambdas = any(words_of(text) & dependent for text in _lambdas(source.text))
+        return cls(texts, names, lambdas, any(_addressed(name, source.text) for name in sorted(impure)))
+
+    def taken(self, kernel: Kernel, body: str, parsed: Function, own: Set[str]) -> str:
+        """Return what a kernel calls that its template takes, where such a thing may depend on the thread; else nothing.
+
+        An object of a type of the template that is called, asked by a method or handed on to a function of the program (`own`), or the type itself.
+        """
+        if not (self.names or self.lambdas or self.pointers):
+            return ""
+        types = {name for name in parsed.template if re.search(rf"\b(?:class|typename)\b[\s.]*\b{name}\b", kernel.template)}
+        mention = re.compile(rf"\b(?:{'|'.join(sorted(types))})\b") if types else None
+        if mention is None:
+            return ""
+        text = ir.plain(body)
+        if direct := re.search(rf"({mention.pattern})\s*(?:(?:\(\s*\)|\{{\s*\}})\s*\(|::\s*(?:template\s+)?\w+\s*[(<])", text):
+            return direct[1]
+        objects = {key: var.name for key, var in (parsed.variables or {}).items() if mention.search(var.type)}
+        names = {*objects.values(), *(parameter.name for parameter in kernel.parameters if mention.search(parameter.text))}
+        for name in sorted(names):
+            if re.search(rf"\b{name}\s*(?:\[[^\[\]]*\]\s*)?(?:\(|(?:\.|->)\s*(?:template\s+)?\w+\s*[(<])|\*\s*{name}\s*\)\s*\(", text):
+                return name
+        values = {key for key in objects if "*" not in (parsed.variables or {})[key].type}
+        for call in (expr for expr in ir.expressions(parsed.body) if expr.kind == "call" and expr.name in own):
+            if handed := next((objects[one.var] for part in call.children for one in part.walk() if one.var in values and one.var is not None), ""):
+                return handed
+        return ""
 
     def used(self, text: str) -> str:
         """Return which of the classes a kernel's text mentions, itself or in a device function that it mentions; else nothing."""
@@ -81,3 +139,42 @@ class Methods:
             seen |= new
             todo += [self.texts[name] for name in new]
         return ""
+
+
+def pointed(kernel: Function, device: Sequence[Function], source: Source) -> str:
+    """Return what a kernel, or a device function that it reaches, calls by a pointer, as written; nothing where there is no such call."""
+    by_name: dict[str, list[Function]] = {}
+    for function in device:
+        by_name.setdefault(function.name, []).append(function)
+    seen, todo = {kernel.name}, [kernel]
+    while todo:
+        function = todo.pop()
+        if by := _pointed(function, source):
+            return by
+        called = {e.name for e in ir.expressions(function.body) if e.kind == "call" and e.name in by_name} - seen
+        seen |= called
+        todo += [one for name in called for one in by_name[name]]
+    return ""
+
+
+def _pointed(function: Function, source: Source) -> str:
+    """Return what a function calls by a pointer; not its methods and its own lambdas."""
+    declared = (s for s in ir.walk(function.body) if isinstance(s, ir.Declare) and s.init is not None)
+    own = {s.var.key for s in declared if s.init is not None and any(expr.kind == "lambda" for expr in s.init.walk())}
+    for call in ir.expressions(function.body):
+        callee = call.parts[0] if call.kind == "call" and call.parts else ""
+        if isinstance(callee, str):
+            continue
+        by_variable = callee.kind == "name" and callee.var is not None and call.name != "operator()" and callee.var not in own
+        by_member = callee.kind == "member" and callee.name.isidentifier() and re.search(_POINTER.format(callee.name), source.text)
+        if by_variable or by_member or callee.kind in ("index", "paren", "unary"):
+            return _text(callee)
+    return ""
+
+
+_POINTER = r"\(\s*\*\s*{0}\s*\)\s*\(|\b\w[\w:<>]*\s+{0}\s*[;,=]"
+"""A declaration of a pointer to a function, or of a value of some type, by its name."""
+
+
+def _text(expr: ir.Expr) -> str:
+    return "".join(part if isinstance(part, str) else _text(part) for part in expr.parts)

@@ -296,7 +296,7 @@ static inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int) {
   p->maxTexture3D[0] = p->maxTexture3D[1] = p->maxTexture3D[2] = 16384;
   return cudaSuccess;
 }
-template <class F> static inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* a, F) { std::memset(a, 0, sizeof *a); a->maxThreadsPerBlock = 1024; return cudaSuccess; }
+template <class F> static inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* a, F) { std::memset(a, 0, sizeof *a); a->maxThreadsPerBlock = 1024, a->numRegs = 32, a->ptxVersion = a->binaryVersion = 80, a->maxDynamicSharedSizeBytes = 49152; return cudaSuccess; }
 template <class F> static inline cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* n, F, int, size_t) { *n = 2; return cudaSuccess; }
 template <class F> static inline cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* n, F, int, size_t, unsigned) { *n = 2; return cudaSuccess; }
 template <class F> static inline cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* n, F, int, int) { *n = 49152; return cudaSuccess; }
