@@ -4,9 +4,10 @@
 
 Sets are begun in the order in which they are given; each job is one program of one set in a process of its own, by the set's own script. A row is
 what that script wrote, with the set's name; a job that was cut off or wrote nothing has a row with the status `cut` or `no row`, and its last words,
-behind those that it wrote. The rows of a set can be compared with those of its page by name and status:
+behind those that it wrote. The rows of a set can be compared with those of its page by name and status;
+a program that the page does not name (HeCBench's names the misses) is told apart:
 
-    python -m benchmarks.transpile.again --out rows.jsonl --against benchmarks/results/hecbench/rows.jsonl
+    python -m benchmarks.transpile.again --out rows.jsonl --against benchmarks/results/hecbench/rows.jsonl hecbench
 
 Sets: rodinia and hecbench (folders as their own scripts take them, hecbench's the cheapest first), random=FIRST:LAST (random kernels, by hundreds,
 not optimised; every tenth hundred optimised too), hpctranseval (operators and graphs), models (those of HPCTransEval, each by itself) and
@@ -16,6 +17,7 @@ kernelbench (the repository that all three are in), sanitizer=.
 from __future__ import annotations
 
 import argparse
+import collections
 import json
 import os
 import random
@@ -161,13 +163,22 @@ def printed(said: str) -> list[dict[str, object]]:
 
 
 def compared(rows: list[dict[str, object]], known: Path) -> list[str]:
-    """Return what differs from a page's rows, program by program."""
-    before = {str(row.get("name")): row.get("status") for row in map(json.loads, known.read_text().splitlines())}
-    return [
-        f"{row['name']}: {before[str(row['name'])]} -> {row['status']}: {row.get('reason', row.get('said', ''))}"
-        for row in rows
-        if str(row.get("name")) in before and before[str(row["name"])] != row["status"]
-    ]
+    """Return what differs from a page's rows, program by program, then the programs that the page has no row for, by status."""
+    page = list(map(json.loads, known.read_text().splitlines()))
+    before = {name: str(row["status"]) for row in page if "status" in row and (name := named(row))}
+    lines, others = [], collections.defaultdict(list)
+    for row in rows:
+        name, status = named(row), str(row["status"])
+        if name not in before:
+            others[status].append(name)
+        elif not before[name].startswith(status):  # a page says more: verified with a fix
+            lines.append(f"{name}: {before[name]} -> {status}: {row.get('reason', row.get('said', ''))}")
+    return [*lines, *(f"not on the page, {status}: {', '.join(names)}" for status, names in others.items())]
+
+
+def named(row: dict[str, object]) -> str:
+    """Return the name of a row's program: a page of misses alone calls it a miss."""
+    return next((str(row[key]) for key in ("name", "program", "item", "miss (core features)") if key in row), "")
 
 
 def ended(rows: Path) -> set[tuple[str, str]]:
@@ -187,7 +198,9 @@ def main() -> None:
     parser.add_argument("--against", type=Path, metavar="ROWS")
     given = parser.parse_args()
     if given.against:
-        print("\n".join(compared([json.loads(line) for line in given.out.read_text().splitlines()], given.against)))
+        wanted = {one.partition("=")[0] for one in given.sets}
+        rows = [row for row in map(json.loads, given.out.read_text().splitlines()) if not wanted or row.get("set") in wanted]
+        print("\n".join(compared(rows, given.against)))
         return
     end = time.monotonic() + given.seconds
     jobs = [(name, job) for name, _, place in (one.partition("=") for one in given.sets) for job in SETS[name](place)]

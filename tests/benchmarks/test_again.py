@@ -42,4 +42,14 @@ def test_changed_statuses_are_told(tmp_path: Path) -> None:
         {"name": "b", "status": "wrong", "reason": "own check"},
         {"name": "c", "status": "ran"},
     ]
-    assert again.compared(rows, page) == ["b: verified -> wrong: own check"]
+    assert again.compared(rows, page) == ["b: verified -> wrong: own check", "not on the page, ran: c"]
+
+
+def test_pages_that_are_compared_with_name_their_programs() -> None:
+    """By `name` alone no row of these pages was found, and nothing ever differed."""
+    names = {"hecbench": "kernelLaunch", "rodinia": "myocyte/one cell", "hpctranseval_cpu": "graph_1"}
+    for page, name in names.items():
+        rows = again.ROOT / "benchmarks/results" / page / "rows.jsonl"
+        assert again.compared([{"name": name, "status": "lost"}], rows)[0].startswith(f"{name}: ")
+    fixed: list[dict[str, object]] = [{"name": "myocyte/one cell", "status": "verified"}]
+    assert again.compared(fixed, again.ROOT / "benchmarks/results/rodinia/rows.jsonl") == []
