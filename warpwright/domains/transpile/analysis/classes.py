@@ -163,13 +163,18 @@ def _pointed(function: Function, source: Source) -> str:
     own = {s.var.key for s in declared if s.init is not None and any(expr.kind == "lambda" for expr in s.init.walk())}
     for call in ir.expressions(function.body):
         callee = call.parts[0] if call.kind == "call" and call.parts else ""
-        if isinstance(callee, str):
+        if isinstance(callee, str) or not _parenthesis(call):
             continue
         by_variable = callee.kind == "name" and callee.var is not None and call.name != "operator()" and callee.var not in own
         by_member = callee.kind == "member" and callee.name.isidentifier() and re.search(_POINTER.format(callee.name), source.text)
         if by_variable or by_member or callee.kind in ("index", "paren", "unary"):
             return _text(callee)
     return ""
+
+
+def _parenthesis(call: ir.Expr) -> bool:
+    """Say whether a call is written as one: an operator between values of a template's type is a call, too, whose first part is the left one."""
+    return "".join(part if isinstance(part, str) else _text(part) for part in call.parts[1:]).lstrip().startswith("(")
 
 
 _POINTER = r"\(\s*\*\s*{0}\s*\)\s*\(|\b\w[\w:<>]*\s+{0}\s*[;,=]"
