@@ -39,9 +39,10 @@ from benchmarks.translation import kernelbench_c
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = "tests/domains/transpile/test_tiers.py"
 HPCTRANSEVAL = (
-    *(f"Operator/[{letters}]" for letters in ("a-b", "c-d", "e-k", "l-m", "n-r", "s-t", "u-z")),
+    *(f"Operator/(?!batch_matmul_opt)[{letters}]" for letters in ("a-b", "c-d", "e-k", "l-m", "n-r", "s-t", "u-z")),
     *(f"Graph/graph_{tens}\\d$" for tens in ("", "1", "[23]")),
     *(f"Graph/topology.*[{digits}]$" for digits in ("0-3", "4-6", "7-9")),
+    "Operator/batch_matmul_opt",  # a call of its reference takes 420 s: no part waits for it
 )
 """Parts of HPCTransEval, as patterns of names: items are judged faster one after another than each in a process that has to start."""
 
