@@ -6,23 +6,10 @@
 // are on a multiprocessor, so that some gather while others multiply. Which numbers of a row meet in a product is free, and so is the order of its
 // results: a thread takes and gives four neighbours at once.
 #define ROWS 64
-#define PITCH 80  // floats between rows: reads of 16 bytes by eight threads, two rows of four, meet no bank twice
 #define THREADS 256
 #ifndef RESIDENT
 #define RESIDENT 3  // blocks of a multiprocessor: 80 registers a thread
 #endif
-
-__device__ inline void multiply(float* d, const unsigned* a, unsigned b0, unsigned b1) {
-  asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-// A number as two of TF32: the nearest one, and what is left.
-__device__ inline void split(float x, unsigned* high, unsigned* low) {
-  *high = (__float_as_uint(x) + 0x1000u) & 0xffffe000u;
-  *low = __float_as_uint(x - __uint_as_float(*high));
-}
 
 __device__ inline float4 zero() { return make_float4(0.0f, 0.0f, 0.0f, 0.0f); }
 
@@ -37,8 +24,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
                  const int* tile_begin, const int* tile_end, i64 scaled, i64 depth, i64 width, i64 k_step, i64 n_step, i64 most) {
   extern __shared__ __align__(16) float room[];
   uint4* fragments = (uint4*)room;              // [8 steps of k][8 tiles of n][32 lanes]: high and low parts of two numbers
-  float* held = room + 8 * 8 * 32 * 4;          // [ROWS][PITCH]
-  int* places = (int*)(held + ROWS * PITCH);    // [ROWS]: where the results go, -1: nowhere
+  float* held = room + 8 * 8 * 32 * 4;          // [ROWS][HELD_PITCH]
+  int* places = (int*)(held + ROWS * HELD_PITCH);    // [ROWS]: where the results go, -1: nowhere
   float* extra = (float*)(places + ROWS);       // [ROWS]: the riders
   int me = threadIdx.x, lane = me & 31, g = lane >> 2, t = lane & 3, warp = me >> 5;
   int first = tile_begin[blockIdx.x], last = tile_end[blockIdx.x];
@@ -60,15 +47,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
     }
   };
   ask(first);
-  for (int i = me; i < 8 * 8 * 32; i += THREADS) {
-    int k = 16 * (i >> 9) + 4 * (i & 3) + 2 * ((i >> 8) & 1);
-    int c = (i >> 2) & 7, tile = (i >> 5) & 7, n = 16 * (tile >> 1) + 4 * (c >> 1) + 2 * (tile & 1) + (c & 1);
-    bool ok = k < depth && n < width;
-    uint4 part;
-    split(ok ? matrix[k * k_step + n * n_step] : 0.0f, &part.x, &part.z);
-    split(ok ? matrix[(k + 1) * k_step + n * n_step] : 0.0f, &part.y, &part.w);
-    fragments[i] = part;
-  }
+  put_weight(fragments, matrix, (int)depth, (int)width, k_step, n_step);
 
   for (int base = first; base < last; base += ROWS) {
     float4 sum[4];
@@ -124,7 +103,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
           add_4(to, sum[i].x, sum[i].y, sum[i].z, sum[i].w);
       }
       sum[i].x *= after, sum[i].y *= after, sum[i].z *= after, sum[i].w *= after;
-      *(float4*)(held + (4 * group + i) * PITCH + column) = sum[i];
+      *(float4*)(held + (4 * group + i) * HELD_PITCH + column) = sum[i];
     }
     if (column < 16) {
       places[4 * group + mine] = place;
@@ -137,7 +116,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
       for (int i = 0; i < 4; ++i) result[n][i] = 0.0f;
     int own = 16 * (warp >> 1) + g, tiles = 4 * (warp & 1);
     for (int j = 0; j < 4; ++j) {
-      float4 upper = *(const float4*)(held + own * PITCH + 16 * j + 4 * t), lower = *(const float4*)(held + (own + 8) * PITCH + 16 * j + 4 * t);
+      float4 upper = *(const float4*)(held + own * HELD_PITCH + 16 * j + 4 * t), lower = *(const float4*)(held + (own + 8) * HELD_PITCH + 16 * j + 4 * t);
       float a[2][4] = {{upper.x, lower.x, upper.y, lower.y}, {upper.z, lower.z, upper.w, lower.w}};
       for (int half = 0; half < 2; ++half) {
         unsigned high[4], low[4];

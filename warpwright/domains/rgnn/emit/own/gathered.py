@@ -242,4 +242,4 @@ def right_on(launch: Launch, device: torch.device) -> bool:
     return all(float((a.double().cpu() - b).norm()) <= 1e-6 * float(b.norm()) for a, b in results)
 
 
-KERNEL = Own("gathered.cu", "typed_gather", "P" * 19 + "q" * 6, THREADS, SHARED, right_on, "products of sums of rows")
+KERNEL = Own("gathered.cu", "typed_gather", "P" * 19 + "q" * 6, THREADS, SHARED, right_on, "products of sums of rows", ("tensor.cu",))

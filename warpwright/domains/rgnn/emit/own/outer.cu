@@ -25,18 +25,6 @@ __device__ inline void copy_4(float* to, const float* from, int bytes) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(at), "l"(from), "r"(bytes));
 }
 
-__device__ inline void multiply(float* d, const unsigned* a, const unsigned* b) {
-  asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-
-// A number as two of TF32: the nearest one, and what is left.
-__device__ inline void split(float x, unsigned* high, unsigned* low) {
-  *high = (__float_as_uint(x) + 0x1000u) & 0xffffe000u;
-  *low = __float_as_uint(x - __uint_as_float(*high));
-}
-
 // Adds the products of rows [from, to) of a step. `whole`: of all, without a mask. `summing`: the right rows to `columns` too.
 __device__ inline void add_rows(Sums& sums, float* columns, const float* left, const float* right, const float* scales, int scaled, int down,
                                 int across, int t, bool whole, int from, int to, bool summing) {
@@ -72,9 +60,9 @@ __device__ inline void add_rows(Sums& sums, float* columns, const float* left, c
       for (int i = 0; i < 2; ++i) split(b[i][tile], &b_high[tile][i], &b_low[tile][i]);
     for (int m = 0; m < 2; ++m)
       for (int n = 0; n < 4; ++n) {
-        multiply(part.of[m][n], low[m], b_high[n]);
-        multiply(part.of[m][n], high[m], b_low[n]);
-        multiply(part.of[m][n], high[m], b_high[n]);
+        multiply(part.of[m][n], low[m], b_high[n][0], b_high[n][1]);
+        multiply(part.of[m][n], high[m], b_low[n][0], b_low[n][1]);
+        multiply(part.of[m][n], high[m], b_high[n][0], b_high[n][1]);
       }
   }
   for (int m = 0; m < 2; ++m)

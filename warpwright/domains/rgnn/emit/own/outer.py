@@ -188,7 +188,7 @@ def right_on(launch: Launch, device: torch.device) -> bool:
     return all(float((a.double().cpu() - b).norm()) <= 1e-6 * float(b.norm()) for a, b in pairs)
 
 
-KERNEL = Own("outer.cu", "typed_outer", "P" * 11 + "q" * 8, THREADS, SHARED, right_on, "weight gradients")
+KERNEL = Own("outer.cu", "typed_outer", "P" * 11 + "q" * 8, THREADS, SHARED, right_on, "weight gradients", ("tensor.cu",))
 
 
 def launcher(device: torch.device) -> Launch | None:
