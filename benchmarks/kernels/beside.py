@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,25 @@ import torch
 from benchmarks.timing.events import batch
 
 Row = dict[str, Any]
+
+
+def options_of(doc: str | None, seconds: float) -> argparse.Namespace:
+    """Return the options of a benchmark whose programs `compile_all` compiles first."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", required=True, type=Path)
+    parser.add_argument("--cases", default="", help="parts of names, divided by |")
+    parser.add_argument("--ways", default="chosen", choices=("chosen", "all"))
+    parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
+    parser.add_argument("--seconds", type=float, default=seconds, help="no case is begun after that many")
+    parser.add_argument("--jobs", type=int, default=14)
+    parser.add_argument("--compile-part", default="", help=argparse.SUPPRESS)
+    parser.add_argument("--dry", action="store_true")
+    return parser.parse_args()
+
+
+def cases_of(cases: Iterable[str], options: argparse.Namespace) -> list[str]:
+    """Return the names of the cases that the options want."""
+    return [name for name in cases if not options.cases or any(part in name for part in options.cases.split("|"))]
 
 
 def module(path: Path) -> Any:

@@ -14,13 +14,12 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, cast
 
 import torch
 from torch.nn import functional as F
 
-from benchmarks.kernels.beside import compile_all, error, module, said, timed
+from benchmarks.kernels.beside import cases_of, compile_all, error, module, options_of, said, timed
 from benchmarks.kernels.row_file import run
 from warpwright.domains.graph import kernels
 from warpwright.domains.graph.techniques.fused_product import block_shape
@@ -128,18 +127,9 @@ class Called:
 
 def main() -> None:
     """Write rows.jsonl, and print each row."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", required=True, type=Path)
-    parser.add_argument("--cases", default="", help="parts of names, divided by |")
-    parser.add_argument("--ways", default="chosen", choices=("chosen", "all"))
-    parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
-    parser.add_argument("--seconds", type=float, default=40.0, help="no case is begun after that many")
-    parser.add_argument("--jobs", type=int, default=14)
-    parser.add_argument("--compile-part", default="", help=argparse.SUPPRESS)
-    parser.add_argument("--dry", action="store_true")
-    options = parser.parse_args()
+    options = options_of(__doc__, 40.0)
     torch.backends.cuda.matmul.allow_tf32 = True
-    names = [name for name in CASES if not options.cases or any(part in name for part in options.cases.split("|"))]
+    names = cases_of(CASES, options)
     options.out.mkdir(parents=True, exist_ok=True)
     path = options.out.resolve() / "fused_product_text.py"
     if options.compile_part:
