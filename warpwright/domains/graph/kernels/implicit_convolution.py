@@ -37,30 +37,30 @@ def _two_to(power):
 
 @triton.jit
 def _cut(
-    x, cut, largest, apart, channels, places,
+    x, cut, largest, apart, tiles, channels, places,
     WIDE: tl.constexpr, PARTS: tl.constexpr, AGAIN: tl.constexpr, CHANNELS: tl.constexpr, PLACES: tl.constexpr,
 ):  # fmt: skip
     blocks, across = tl.cdiv(places, PLACES), tl.cdiv(WIDE, CHANNELS)
-    i = tl.program_id(0)
-    n = (i // (blocks * across)).to(tl.int64)
-    c, p = i // blocks % across * CHANNELS + tl.arange(0, CHANNELS), i % blocks * PLACES + tl.arange(0, PLACES)
     power = 9
     if AGAIN:
         power = _cut_power(largest)
     if not AGAIN or power != 9:
-        inside = (c < channels)[:, None] & (p < places)[None, :]
-        seen = tl.load(x + n * channels * places + c.to(tl.int64)[:, None] * places + p[None, :], mask=inside, other=0.0)
-        if not AGAIN:
-            bits = seen.to(tl.int32, bitcast=True) & 0x7FFFFFFF
-            bits = tl.where(bits < 0x7F800000, bits, 0)  # Inf and NaN stay what they are, whatever the power
-            tl.atomic_max(largest + i % 64, tl.max(tl.max(bits, 1), 0), sem="relaxed")
-        scaled = seen * _two_to(power)
-        high = scaled.to(tl.float16)
-        at = cut + (n * places + p.to(tl.int64)[None, :]) * WIDE + c[:, None]
-        kept = (c < WIDE)[:, None] & (p < places)[None, :]
-        tl.store(at, high, mask=kept)
-        if PARTS == 2:
-            tl.store(at + apart, (scaled - high.to(tl.float32)).to(tl.float16), mask=kept)
+        for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
+            n = (tile // (blocks * across)).to(tl.int64)
+            c, p = tile // blocks % across * CHANNELS + tl.arange(0, CHANNELS), tile % blocks * PLACES + tl.arange(0, PLACES)
+            inside = (c < channels)[:, None] & (p < places)[None, :]
+            seen = tl.load(x + n * channels * places + c.to(tl.int64)[:, None] * places + p[None, :], mask=inside, other=0.0)
+            if not AGAIN:
+                bits = seen.to(tl.int32, bitcast=True) & 0x7FFFFFFF
+                bits = tl.where(bits < 0x7F800000, bits, 0)  # Inf and NaN stay what they are, whatever the power
+                tl.atomic_max(largest + tile % 64, tl.max(tl.max(bits, 1), 0), sem="relaxed")
+            scaled = seen * _two_to(power)
+            high = scaled.to(tl.float16)
+            at = cut + (n * places + p.to(tl.int64)[None, :]) * WIDE + c[:, None]
+            kept = (c < WIDE)[:, None] & (p < places)[None, :]
+            tl.store(at, high, mask=kept)
+            if PARTS == 2:
+                tl.store(at + apart, (scaled - high.to(tl.float32)).to(tl.float16), mask=kept)
 
 
 @triton.jit
@@ -155,9 +155,10 @@ def implicit_convolution(x, w, of_w, bias, parts, kernel, stride, padding, place
     largest = torch.zeros(64, dtype=torch.int32, device=x.device)
     channels, many, depth, warps, stages = shape
     some = min(64, triton.next_power_of_2(wide))
-    for again in (False, True):
-        _cut[(n * triton.cdiv(inside, 128) * triton.cdiv(wide, some),)](
-            x, cut, largest, n * inside * wide, ci, inside, wide, parts, again, some, 128, num_warps=4 if some <= 32 else 8
+    tiles = n * triton.cdiv(inside, 8192 // some) * triton.cdiv(wide, some)
+    for again in (False, True):  # the second has few programs, which find that there is nothing to do, as a rule
+        _cut[(min(tiles, 1024) if again else tiles,)](
+            x, cut, largest, n * inside * wide, tiles, ci, inside, wide, parts, again, some, 8192 // some, num_warps=8
         )
     _implicit_convolution[(triton.cdiv(total, many) * triton.cdiv(co, channels),)](
         cut, w, x if bias is None else bias.contiguous(), y, largest, of_w, total, n * inside * wide, w.numel() // parts,
