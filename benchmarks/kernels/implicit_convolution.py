@@ -137,23 +137,23 @@ class Called:
             self.x, self.cut, self.of_w, self.b, case.parts, case.kernel, *steps, shape, self.template.end_relu
         )
 
-    def torch(self, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    def chain(self, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         """Return what a program does."""
         call = (torch.conv1d, torch.conv2d, torch.conv3d)[len(self.case.sizes) - 1]
         return call(x, w, b, self.case.stride, self.case.padding, self.case.dilation).relu()
 
     def last(self) -> torch.Tensor:
         """Call the library with the channels last."""
-        return self.torch(*(self._turned(tensor) for tensor in (self.x, self.w)), self.b).contiguous()
+        return self.chain(self._turned(self.x), self._turned(self.w), self.b).contiguous()
 
     def baselines(self) -> dict[str, Callable[[], Any]]:
         """Return the other programs by name."""
         torch._dynamo.reset()  # else what all cases share is compiled eight times, and not again
-        compiled = cast(Any, torch.compile)(self.torch, dynamic=False)
-        found: dict[str, Callable[[], Any]] = {"eager": lambda: self.torch(self.x, self.w, self.b)}
+        compiled = cast(Any, torch.compile)(self.chain, dynamic=False)
+        found: dict[str, Callable[[], Any]] = {"eager": lambda: self.chain(self.x, self.w, self.b)}
         if len(self.case.sizes) > 1:
-            small = [self._turned(tensor.half()) for tensor in (self.x, self.w)]
-            found |= {"last": self.last, "float16 alone": lambda: self.torch(*small, self.b.half())}
+            x, w = self._turned(self.x.half()), self._turned(self.w.half())
+            found |= {"last": self.last, "float16 alone": lambda: self.chain(x, w, self.b.half())}
         return found | {"compile": lambda: compiled(self.x, self.w, self.b)}
 
     def _turned(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -200,9 +200,9 @@ def _rows(name: str, options: argparse.Namespace, template: Any) -> Iterator[dic
     with _permitted(case):
         called = Called(case, "cpu" if options.dry else "cuda", template)
         part = slice(1)
-        exact = called.torch(called.x[part].double(), called.w.double(), called.b.double())
+        exact = called.chain(called.x[part].double(), called.w.double(), called.b.double())
         with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
-            single = error(called.torch(called.x[part], called.w, called.b), exact)
+            single = error(called.chain(called.x[part], called.w, called.b), exact)
         row: dict[str, Any] = {"table": "convolutions", "case": name, "device": "cpu" if options.dry else torch.cuda.get_device_name()}
         row |= {"torch": torch.__version__, "tflop": case.flops / 1e12, "ms": {}, "error": {}, "failed": {}}
         for way in ways(case, options.ways):

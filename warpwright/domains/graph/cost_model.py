@@ -50,8 +50,8 @@ CONVOLUTIONS = {"direct tf32": 68e12, "direct tf32x3": 39e12, "few channels": 60
 tensor cores' rate: 8 channels to 64 in TF32 (L2-57) took 0.31 ms; over three axes it has no TF32 kernel, and with few channels 8 to 14 TFLOPS;
 transposed ones in four groups took 2.5, 2.0 and 5.7 ms for 6, 14 and 8 GFLOP (L1-72, 73, 75); their phases, ordinary ones, ran at 4 to 21 TFLOPS.
 Sums of 315 terms (L1-60) took `direct_convolution` 8.5 ms for 139 GFLOP. cuDNN in float16, over three axes, of three channels made eight: 2.7 and
-3.7 ms for 105 and 371 GFLOP (L1-54, 60). `implicit_convolution` is taken to be half as fast as cuDNN in float16, with one number an operand, and a third of
-that with two: not measured."""
+3.7 ms for 105 and 371 GFLOP (L1-54, 60). `implicit_convolution` is taken to be half as fast as cuDNN in
+float16, with one number an operand, and a third of that with two: not measured."""
 ATTENTION = {"flash float32": 145e12, "flash float32, part": 80e12, "flash float32, wide": 37e12, "flash tf32": 200e12, "flash half": 400e12,
              "flash half, part": 250e12, "library float32": 38e12, "library float32, part": 29e12, "library half": 550e12,
              "library half, part": 250e12}  # fmt: skip
@@ -221,7 +221,8 @@ def _cut(node: fx.Node) -> float:
     """Return the bytes of the pass that cuts an `implicit_convolution`'s input into float16 numbers, or 0."""
     if not getattr(node.target, "__name__", "").startswith("implicit_convolution"):
         return 0.0
-    return _size(node.args[0]) * (1.0 + 0.5 * node.args[4])  # type: ignore[arg-type, operator]
+    parts: Any = node.args[4]
+    return float(_size(node.args[0]) * (1.0 + 0.5 * parts))  # type: ignore[arg-type]
 
 
 def _planes(node: fx.Node) -> float:

@@ -25,7 +25,7 @@ import triton.language as tl
 
 @triton.jit
 def _cut_power(largest):
-    """Return the power of two that x is multiplied by, of the bits of its largest elements, one a slot: 2^9, where that leaves them in [2^6, 2^15)."""
+    """Return the power of two for x, of the bits of its largest elements, one a slot: 9, where that leaves them in [2^6, 2^15)."""
     e = (tl.max(tl.load(largest + tl.arange(0, 64)), 0) >> 23) - 127
     return tl.where((e >= -3) & (e <= 5), 9, tl.minimum(14 - e, 120))
 
@@ -87,7 +87,7 @@ def _implicit_convolution(
     x0 = place % OW * SW - PW
     corner = x + (((n.to(tl.int64) * ID + z0) * IH + y0) * IW + x0) * CI
     sums = tl.zeros((CHANNELS, PLACES), tl.float32)
-    for step in range(0, (terms + DEPTH - 1) // DEPTH):
+    for step in range((terms + DEPTH - 1) // DEPTH):
         k = step * DEPTH + tl.arange(0, DEPTH)
         if CI % DEPTH == 0:
             tap = step * DEPTH // CI

@@ -3,8 +3,8 @@
     add(relu(conv(x, W, b)), r)  ->  one kernel (after one that cuts x), whose last lines are `max(v + b, 0) + r`
 
 cuDNN's tensor cores want the channels last: with float16 operands (`half_convolutions`) it takes 0.47 ms for L2-1, and the passes that find the
-largest element of x, turn x and turn the result back take 0.75 more. Here x is turned by the pass that looks for that element, and the result is never
-anything but float32 and channels first. With two float16 numbers an operand the error is float32's. The kernel is `kernels/implicit_convolution.py`.
+largest element of x, turn x and turn the result back take 0.75 more. Here x is turned by the pass that looks for that element, and the result is
+float32 and channels first at once. With two float16 numbers an operand the error is float32's. The kernel is `kernels/implicit_convolution.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -162,7 +162,8 @@ class ImplicitConvolutions:
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield one action a precision, for all such convolutions together."""
         late = ("compile", "cuda_graph", "launch_plan", "plan", "channels_last", "fuse_cuda")
-        if ir.training is None and not any(ir.scheduled(name) for name in late) and any(_covered(node) for node in find(ir, *CONVOLUTIONS, *TRANSPOSED)):
+        free = ir.training is None and not any(ir.scheduled(name) for name in late)
+        if free and any(_covered(node) for node in find(ir, *CONVOLUTIONS, *TRANSPOSED)):
             kept = [precision for precision in PARTS if precision != "half" or permits("conv")]
             yield from (Action(self.name, params=(("precision", precision),)) for precision in kept)
 
