@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 from stand_in import StandIn
 
-from warpwright import api, live
+from warpwright import api
 from warpwright import run as driver
 from warpwright.archive import Archive
 from warpwright.base import Candidate, Record, Task
+from warpwright.loop import live
 from warpwright.reports.watch import Server, Watcher
 from warpwright.run import Settings
 

@@ -13,12 +13,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from warpwright import domains, live, targets
+from warpwright import domains, targets
 from warpwright.archive import Archive
 from warpwright.base import WARM_UP_SECONDS, Budget, Options, Precision, Record, Scalar, Task, digest, is_baseline, target_of
 from warpwright.deadline import Deadline, out_of_time
 from warpwright.errors import OutOfTime, UsageError
-from warpwright.loop import Course, Outcome, ablate, optimize
+from warpwright.loop import Course, Outcome, ablate, live, optimize
 from warpwright.search import MODEL_SEARCHES
 from warpwright.space import Evaluator, Measuring, Space, Tell, silent
 from warpwright.timing import counters, facts, measure
