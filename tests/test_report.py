@@ -15,7 +15,7 @@ from rich.console import Console
 
 from warpwright.base import Action, Candidate, Comparison, Errors, Measurement, Record, Regime, Source, Status, Task, Timing, Verdict
 from warpwright.reports import artefact, page, plots, report
-from warpwright.search import feedback
+from warpwright.search.llm import feedback
 
 TASK = Task("rows", "/nowhere/rows.py", source_digest="1")
 ACTIONS = (Action("collapse", "sum_1"), Action("fold", "weight"), Action("channels_last"))

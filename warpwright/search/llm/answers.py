@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from warpwright.search.edits import edited, is_patch
+from warpwright.search.llm.edits import edited, is_patch
 
 PROSE = frozenset({"markdown", "md", "text", "txt", "plaintext"})
 """Languages whose blocks hold other blocks."""

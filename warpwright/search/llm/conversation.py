@@ -14,8 +14,8 @@ from warpwright.base import Candidate, Record
 from warpwright.errors import ChatError, LimitReached, UsageError
 from warpwright.llm.chat import Chat, Message
 from warpwright.llm.metered import Limits, Metered
-from warpwright.search.answers import program_of
-from warpwright.search.feedback import changes, profile
+from warpwright.search.llm.answers import program_of
+from warpwright.search.llm.feedback import changes, profile
 from warpwright.search.moves import Proposer
 from warpwright.space import Facts, Space, Writing
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Generator
 
 from warpwright.base import Record
-from warpwright.search.conversation import Tried, best_of
+from warpwright.search.llm.conversation import Tried, best_of
 from warpwright.search.moves import Recipe
 
 MOST_TUNED = 4

@@ -17,10 +17,10 @@ from random import Random
 from typing import Any
 
 from warpwright.base import Record
-from warpwright.search.conversation import CONTRAST, Conversation, ModelOptions, ModelSearch, Tried, best_of, history_of
-from warpwright.search.feedback import changes, errors_of
+from warpwright.search.llm.conversation import CONTRAST, Conversation, ModelOptions, ModelSearch, Tried, best_of, history_of
+from warpwright.search.llm.feedback import changes, errors_of
+from warpwright.search.llm.tuning import tuned
 from warpwright.search.moves import Proposer, Recipe, ask
-from warpwright.search.tuning import tuned
 from warpwright.space import Space
 
 
