@@ -22,7 +22,7 @@ from warpwright.domains.graph.techniques.convolutions import half
 from warpwright.domains.graph.techniques.convolutions.half import HalfConvolutions
 from warpwright.domains.graph.techniques.fuse import FuseCuda, fuse_cuda
 from warpwright.tasks.mode import Mode
-from warpwright.verifier.judge import tf32
+from warpwright.verifier.judge.original import tf32
 
 pytestmark = pytest.mark.compiler
 

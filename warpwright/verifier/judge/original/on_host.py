@@ -10,7 +10,7 @@ from torch.utils._pytree import tree_map
 
 from warpwright.base import Case
 from warpwright.errors import DeviceFailed, is_full
-from warpwright.verifier.judge.reference import Original, load
+from warpwright.verifier.judge.original.reference import Original, load
 from warpwright.workers.inside.device import device_failure
 
 LONGEST_CALL = 5.0

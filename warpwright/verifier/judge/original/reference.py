@@ -21,10 +21,11 @@ from warpwright.tasks.copying import copied
 from warpwright.tasks.padding import padded_as_on_devices
 from warpwright.tf32 import tf32_flags
 from warpwright.verifier.draw import CHANGES, MIXED, STRIDED, TAKEN, Draw
-from warpwright.verifier.judge import discrete, distributions, oracle, parts, tf32
-from warpwright.verifier.judge.compensated import Compensated
-from warpwright.verifier.judge.held import Held
-from warpwright.verifier.judge.products import WideProducts
+from warpwright.verifier.judge import discrete, distributions, oracle, parts
+from warpwright.verifier.judge.original import tf32
+from warpwright.verifier.judge.original.compensated import Compensated
+from warpwright.verifier.judge.original.held import Held
+from warpwright.verifier.judge.original.products import WideProducts
 from warpwright.workers.tensors import variants
 from warpwright.workers.tensors.objects import fields_of, kinds_of
 
