@@ -10,8 +10,8 @@ from typing import Any
 from torch import fx
 
 from warpwright.base import Action
-from warpwright.domains.graph.cuda import digits, histogram, select, sorts, top_k
 from warpwright.domains.graph.cuda.kernel import CallKernel
+from warpwright.domains.graph.cuda.orders import digits, histogram, select, sorts, top_k
 from warpwright.domains.graph.cuda.plan import DEFAULT
 from warpwright.domains.graph.ir import GraphIR, aten, edit, find, is_tensor
 from warpwright.domains.graph.techniques.fuse import fuse_cuda

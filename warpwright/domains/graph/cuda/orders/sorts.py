@@ -25,8 +25,8 @@ from torch import fx
 
 from warpwright.domains.graph.cpp.program import FLOATS
 from warpwright.domains.graph.cuda.generate import Generated, Launch
+from warpwright.domains.graph.cuda.orders.top_k import network
 from warpwright.domains.graph.cuda.plan import TYPES
-from warpwright.domains.graph.cuda.top_k import network
 from warpwright.domains.graph.ir import argument, aten, is_op, is_tensor, shape, value
 
 LONGEST, BLOCK, EACH = 2048, 256, 16

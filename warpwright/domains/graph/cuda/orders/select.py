@@ -20,8 +20,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from warpwright.domains.graph.cuda import top_k
 from warpwright.domains.graph.cuda.generate import Generated, Launch
+from warpwright.domains.graph.cuda.orders import top_k
 from warpwright.domains.graph.cuda.plan import MULTIPROCESSORS, TYPES
 from warpwright.domains.graph.ir import value
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import torch
 
-from warpwright.domains.graph.cuda import sorts
 from warpwright.domains.graph.cuda.generate import Generated, Launch
-from warpwright.domains.graph.cuda.sorts import Sort
+from warpwright.domains.graph.cuda.orders import sorts
+from warpwright.domains.graph.cuda.orders.sorts import Sort
 from warpwright.domains.graph.ir import value
 
 BLOCK = 256
