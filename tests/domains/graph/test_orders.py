@@ -16,8 +16,8 @@ from warpwright.base import Action
 from warpwright.domains.graph.cuda.kernel import CallKernel
 from warpwright.domains.graph.cuda.orders import select
 from warpwright.domains.graph.lower import Original, lower
-from warpwright.domains.graph.techniques import top_k as technique
-from warpwright.domains.graph.techniques.top_k import SELECT, SORT, TOP_K, CallCuda
+from warpwright.domains.graph.techniques.kernels import top_k as technique
+from warpwright.domains.graph.techniques.kernels.top_k import SELECT, SORT, TOP_K, CallCuda
 
 pytestmark = pytest.mark.compiler
 

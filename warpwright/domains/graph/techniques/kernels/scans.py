@@ -14,7 +14,7 @@ from warpwright.domains.graph.cuda.plan import DEFAULT
 from warpwright.domains.graph.cuda.scans import Scan
 from warpwright.domains.graph.ir import GraphIR, aten, edit, find, sort
 from warpwright.domains.graph.techniques.algebra.common import merged
-from warpwright.domains.graph.techniques.fuse import fuse_cuda
+from warpwright.domains.graph.techniques.kernels.fuse import fuse_cuda
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 

@@ -13,7 +13,7 @@ from warpwright.domains.graph.cuda import windows
 from warpwright.domains.graph.cuda.kernel import WindowKernel
 from warpwright.domains.graph.cuda.plan import DEFAULT
 from warpwright.domains.graph.ir import GraphIR, edit, find
-from warpwright.domains.graph.techniques.fuse import fuse_cuda
+from warpwright.domains.graph.techniques.kernels.fuse import fuse_cuda
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 

@@ -14,7 +14,7 @@ from warpwright.domains.graph.cuda.kernel import CallKernel
 from warpwright.domains.graph.cuda.orders import digits, histogram, select, sorts, top_k
 from warpwright.domains.graph.cuda.plan import DEFAULT
 from warpwright.domains.graph.ir import GraphIR, aten, edit, find, is_tensor
-from warpwright.domains.graph.techniques.fuse import fuse_cuda
+from warpwright.domains.graph.techniques.kernels.fuse import fuse_cuda
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 

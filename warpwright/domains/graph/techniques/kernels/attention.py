@@ -35,7 +35,7 @@ from warpwright.domains.graph.ir import (
     value,
 )
 from warpwright.domains.graph.techniques.fold import FOLD
-from warpwright.domains.graph.techniques.fuse import fuse_cuda
+from warpwright.domains.graph.techniques.kernels.fuse import fuse_cuda
 from warpwright.domains.graph.techniques.library import untransposed
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
