@@ -12,7 +12,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from warpwright.domains.transpile import choices, launch, pipeline
-from warpwright.domains.transpile.analysis import callees, classes, volatile
+from warpwright.domains.transpile.analysis import callees, classes
+from warpwright.domains.transpile.analysis.arrays import volatile
 from warpwright.domains.transpile.analysis.divergence import refuse_divergent
 from warpwright.domains.transpile.analysis.lockstep import marked
 from warpwright.domains.transpile.choices import Choices

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.analysis import tiles
+from warpwright.domains.transpile.analysis.arrays import tiles
 from warpwright.domains.transpile.ir import Declare, Stmt, Var
 from warpwright.domains.transpile.passes.normalise import rename, renamer
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.analysis import windows
+from warpwright.domains.transpile.analysis.arrays import windows
 from warpwright.domains.transpile.analysis.polynomials import AXES, Parts, Polynomial
 from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.integers import LAUNCH

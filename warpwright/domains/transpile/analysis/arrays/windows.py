@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.analysis import polynomials, tiles
+from warpwright.domains.transpile.analysis import polynomials
+from warpwright.domains.transpile.analysis.arrays import tiles
 from warpwright.domains.transpile.analysis.bounds import converts
 from warpwright.domains.transpile.analysis.guards import Guard, follows, guards
 from warpwright.domains.transpile.analysis.polynomials import Parts, Polynomial, added, constant, multiplied
