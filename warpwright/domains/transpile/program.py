@@ -24,12 +24,13 @@ from warpwright.domains.transpile.errors import DoesNotApply, Refusal
 from warpwright.domains.transpile.fibers import lockstep as stepping
 from warpwright.domains.transpile.fibers import rewrite
 from warpwright.domains.transpile.fibers import sanitize as sanitize_functions
-from warpwright.domains.transpile.frontend import aliases, exports, host_code, instantiations, parse, refusals
-from warpwright.domains.transpile.frontend import edits as text_edits
+from warpwright.domains.transpile.frontend import exports, parse, refusals
 from warpwright.domains.transpile.frontend import source as reading
-from warpwright.domains.transpile.frontend.edits import Edit
 from warpwright.domains.transpile.frontend.scan import Kernel
 from warpwright.domains.transpile.frontend.source import Source
+from warpwright.domains.transpile.frontend.text import aliases, host_code, instantiations
+from warpwright.domains.transpile.frontend.text import edits as text_edits
+from warpwright.domains.transpile.frontend.text.edits import Edit
 from warpwright.domains.transpile.ir import Function, Shape
 from warpwright.domains.transpile.passes import stepped
 from warpwright.errors import UsageError

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
 from warpwright.domains.transpile.frontend import scan
-from warpwright.domains.transpile.frontend.edits import Edit
 from warpwright.domains.transpile.frontend.source import Source
+from warpwright.domains.transpile.frontend.text.edits import Edit
 
 
 def host_edits(source: Source) -> list[Edit]:

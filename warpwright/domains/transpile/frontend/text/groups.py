@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from warpwright.domains.transpile.frontend import scan
-from warpwright.domains.transpile.frontend.edits import Edit, apply
+from warpwright.domains.transpile.frontend.text.edits import Edit, apply
 from warpwright.domains.transpile.integers import RANK, THREADS
 
 TYPES: Mapping[str, str] = {

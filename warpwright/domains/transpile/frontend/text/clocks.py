@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from warpwright.domains.transpile.frontend import scan, shifts
+from warpwright.domains.transpile.frontend import scan
+from warpwright.domains.transpile.frontend.text import shifts
 
 
 def insertions(text: str) -> list[tuple[int, str]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from warpwright.domains.transpile.frontend.edits import Edit
 from warpwright.domains.transpile.frontend.source import Source
+from warpwright.domains.transpile.frontend.text.edits import Edit
 
 _SELF = re.compile(r"\busing\s+(\w+)\s*=\s*(?:typename\s+)?(?=\1\s*<)")
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from warpwright.domains.transpile.frontend import scan
-from warpwright.domains.transpile.frontend.edits import Edit
 from warpwright.domains.transpile.frontend.source import Source
+from warpwright.domains.transpile.frontend.text.edits import Edit
 
 
 @dataclass(frozen=True)
