@@ -21,7 +21,7 @@ from warpwright.domains.transpile.analysis import uniform
 from warpwright.domains.transpile.analysis.callees import Callees
 from warpwright.domains.transpile.integers import SIGNED, UNSIGNED
 from warpwright.domains.transpile.ir import Barrier, Declare, Evaluate, Expr, For, Stmt, Var
-from warpwright.domains.transpile.passes.versions import looked_at_elsewhere
+from warpwright.domains.transpile.passes.variables.versions import looked_at_elsewhere
 
 _COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 _SIGNED = ("int", "long", "long long")
