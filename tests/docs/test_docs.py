@@ -18,7 +18,7 @@ from warpwright.reports import report
 from warpwright.search import SEARCHES
 from warpwright.verifier import checks
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 CONTRACT = (ROOT / "docs/cli.md").read_text()
 

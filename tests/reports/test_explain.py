@@ -18,7 +18,7 @@ from warpwright.reports import explain
 from warpwright.space import Facts
 from warpwright.timing import counters
 
-HERE = Path(__file__).parent / "fixtures" / "archive"
+HERE = Path(__file__).parents[1] / "fixtures" / "archive"
 
 
 def program(text: str, *names: str, proposer: str = "ladder") -> Candidate:

@@ -11,7 +11,7 @@ from typing import Any
 from warpwright.base import Source, Task
 from warpwright.tasks import taskfile
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 CONSTANTS = ("ROW", "TASK", "EXPECT_STATUS", "EXPECT_CHECK", "NEEDS", "LIMIT")
 
 

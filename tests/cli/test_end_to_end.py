@@ -16,7 +16,7 @@ import pytest
 
 from warpwright import cli
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 TASK = str(ROOT / "tests/tasks/linear_sum.py")
 QUICK = "import sys; from warpwright import cli; from warpwright.cli import programs; programs.TIMING_SECONDS = 0.3; sys.exit(cli.main(sys.argv[1:]))"
 COMMAND = [sys.executable, "-c", QUICK]

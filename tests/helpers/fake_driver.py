@@ -13,7 +13,7 @@ from warpwright import domains
 from warpwright.space import Measuring
 from warpwright.targets.cubin.evaluator import CubinEvaluator
 
-HERE = Path(__file__).parent / "targets" / "cubin"
+HERE = Path(__file__).parents[1] / "targets" / "cubin"
 
 
 def compiled(library: Path, *options: str) -> Path:

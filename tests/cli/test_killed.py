@@ -20,7 +20,7 @@ from warpwright.archive import Archive
 from warpwright.base import Record, is_baseline
 from warpwright.errors import ArchiveError
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 CUDA = ROOT / "examples" / "cuda"
 LIMIT = 180.0
 

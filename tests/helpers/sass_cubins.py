@@ -20,7 +20,7 @@ from warpwright.domains.sass.domain import checker_of
 from warpwright.domains.sass.model.checker import Checker
 from warpwright.native import nvidia
 
-FOLDER = Path(__file__).parent / "fixtures" / "sass"
+FOLDER = Path(__file__).parents[1] / "fixtures" / "sass"
 CUBINS = tuple(sorted(path.stem for path in FOLDER.glob("*.cubin")))
 NOT_LEARNT = ("copied_90", "drained_90", "turned_90")
 """They are not among the sixty cubins that the package's distances were learnt from."""

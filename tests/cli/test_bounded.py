@@ -40,7 +40,7 @@ DEAF = f"""
 
 def started(body: str) -> subprocess.Popen[str]:
     """Start a command that does as `body` says."""
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     text = COMMAND.format(body=body.strip())
     return subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 

@@ -15,7 +15,7 @@ from warpwright import cli
 from warpwright.cli import outline, usage
 from warpwright.errors import UsageError
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(

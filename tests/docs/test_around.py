@@ -14,7 +14,7 @@ import pytest
 from warpwright import cli
 from warpwright.cli.usage import verbs
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 ACTION = (ROOT / ".github/actions/check/action.yml").read_text()
 SAYING = (".md", ".py", ".yml", ".ipynb")
 FILES = [ROOT / ".github/actions/check/action.yml", ROOT / ".pre-commit-hooks.yaml", ROOT / "docker/Dockerfile"]

@@ -19,7 +19,7 @@ from warpwright import run as driver
 from warpwright.archive import Archive
 from warpwright.base import BASELINE, Candidate, Errors, Measurement, Record, Source, Task, Timing, Verdict, now
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 TASK = """
 import torch

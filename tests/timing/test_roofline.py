@@ -14,7 +14,7 @@ from warpwright.tasks import taskfile
 from warpwright.timing import counting, roofline
 from warpwright.timing.rates import Peaks, Work
 
-TASKS = Path(__file__).with_name("tasks")
+TASKS = Path(__file__).parents[1] / "tasks"
 PEAKS = Peaks("cuda:0", memory=4e12, cache=10e12, cache_bytes=50_000_000, flops={"float32": 60e12, "tf32": 400e12, "bfloat16": 800e12})
 
 

@@ -18,7 +18,7 @@ from warpwright.errors import TaskError
 from warpwright.tasks import taskfile
 from warpwright.timing import counting
 
-TASKS = sorted(Path(__file__).with_name("tasks").glob("*.py"))
+TASKS = sorted((Path(__file__).parents[1] / "tasks").glob("*.py"))
 BY_VALUES = {"csr_product", "cumulative_norm", "experts", "kept_rows", "loss_and_count"}
 """Tasks whose forward looks at values: a counter of batches, which rows an expert has or a mask keeps. Meta tensors
 have none, and sparse ones no storage."""
@@ -193,7 +193,7 @@ def count_of(name: str) -> counting.Work:
 
 
 def task_of(name: str) -> Task:
-    return taskfile.describe(Path(__file__).with_name("tasks") / f"{name}.py")
+    return taskfile.describe(Path(__file__).parents[1] / "tasks" / f"{name}.py")
 
 
 def test_flops_and_parameters_of_a_linear_layer() -> None:
