@@ -21,6 +21,7 @@ from warpwright.timing import measure
 CALL = 1e-2
 """Seconds of a turn."""
 
+BURNS = 1e-3
 SLOW, LASTS = 1.4, 0.5
 """How much longer the calls of programs that wait for the host take on a slow core, and for how long it stays so."""
 
@@ -38,9 +39,13 @@ class Machine:
     """Seconds of CPU time that the candidate has used between its turns."""
     kernels: float = 1.0
     """So many times as long others take for its kernels."""
-    burning: bool = False
-    """Is it at it?"""
+    burns_until: float = 0.0
     _until: float = 0.0
+
+    @property
+    def burning(self) -> bool:
+        """Does the candidate keep the cores busy?"""
+        return self.now < self.burns_until
 
     def go_on(self, seconds: float) -> None:
         """Let time pass."""
@@ -91,7 +96,7 @@ class Candidate(Program):
     """Does nothing between its turns, unless it is another class."""
 
     def prepare(self, inputs: Any, place: float) -> None:
-        self.machine.burning, self.machine.kernels = False, 1.0
+        self.machine.burns_until, self.machine.kernels = 0.0, 1.0
         super().prepare(inputs, place)
 
     def go(self) -> float:
@@ -105,6 +110,10 @@ class Candidate(Program):
     def afterwards(self, taken: float) -> None:
         """What it does until it is asked again."""
 
+    def burn(self, now: bool, seconds: float = BURNS) -> None:
+        """Keep the cores busy, for long enough that a look at them falls into it."""
+        self.machine.burns_until = self.machine.now + (seconds if now else 0.0)
+
 
 class HidesItsSlowCalls(Candidate):
     """Keeps the cores busy after a call that was slower than its usual ones."""
@@ -115,7 +124,7 @@ class HidesItsSlowCalls(Candidate):
 
     def afterwards(self, taken: float) -> None:
         self.taken.append(taken)
-        self.machine.burning = taken > sorted(self.taken)[len(self.taken) // 2]
+        self.burn(taken > sorted(self.taken)[len(self.taken) // 2])
 
 
 class PutsWorkOff(Candidate):
@@ -126,7 +135,7 @@ class PutsWorkOff(Candidate):
         return self.seconds * (1.5 if self.late else 1.0)
 
     def afterwards(self, taken: float) -> None:
-        self.machine.burning = self.late
+        self.burn(self.late)
 
 
 class EndsPassesBefore(PutsWorkOff):
@@ -142,7 +151,7 @@ class EndsPassesBefore(PutsWorkOff):
         return self.seconds * (1.5 if self.late else 1.0)
 
     def afterwards(self, taken: float) -> None:
-        self.machine.burning = self.late or self.next
+        self.burn(self.late or self.next, math.inf if self.next else BURNS)
 
 
 class SlowsOthers(Candidate):
@@ -184,14 +193,14 @@ class FastAtFirst(Candidate):
     """Is half as fast again until the second processes are given up."""
 
     def takes(self) -> float:
-        return self.seconds / (1.5 if self.calls < 40 else 1.0)
+        return self.seconds / (1.5 if self.calls < 18 else 1.0)
 
 
 class BusyAfterEveryCall(Candidate):
     """Honest: a pool of threads waits busily for 12 ms after each call, whatever it took."""
 
     def afterwards(self, taken: float) -> None:
-        self.machine.burning = True
+        self.burn(True, 12e-3)
 
 
 class ForTheHost(Candidate):
