@@ -5,24 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from warpwright.domains.graph.techniques import (
-    attention,
-    differentiate,
-    fold,
-    fuse,
-    fused_product,
-    int8,
-    launch_plan,
-    library,
-    linear_reduce,
-    norm,
-    precision,
-    recurrent,
-    scans,
-    schedule,
-    top_k,
-    windows,
-)  # fmt: skip
+from warpwright.domains.graph.techniques import differentiate, fold, library, linear_reduce, norm, precision, schedule  # fmt: skip
 from warpwright.domains.graph.techniques.algebra import common, dead, einsum, identity, monotone, scalars
 from warpwright.domains.graph.techniques.convolutions import (
     activated,
@@ -36,6 +19,7 @@ from warpwright.domains.graph.techniques.convolutions import (
     implicit,
     lattice,
 )
+from warpwright.domains.graph.techniques.kernels import attention, fuse, fused_product, int8, launch_plan, recurrent, scans, top_k, windows
 
 REWRITES: tuple[Any, ...] = (
     *dead.TECHNIQUES,
