@@ -30,7 +30,7 @@ def test_orders_are_compared_within_a_task() -> None:
     right = task({"fast()": 0.25, "middle()": 0.5, "alike()": 0.5, "slow()": 2.0, "wrong()": 0.1})
     names = {name: (Action.parse(name),) for name in SPEEDUPS}
     said = {names[name]: -speed for name, speed in SPEEDUPS.items()}
-    found = likelihood.ranks(right, NOTHING, said, {one: 0.0 for one in said})
+    found = likelihood.ranks(right, NOTHING, said, dict.fromkeys(said, 0.0))
     assert found["cost model with the speed-up"] == pytest.approx(1.0)
     assert found["likelihood with the speed-up"] == pytest.approx(-1.0)
     assert found["head with the speed-up"] == 0.0 and found["head with what is left"] == 0.0
