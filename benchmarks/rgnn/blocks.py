@@ -1,4 +1,4 @@
-"""How much a block of the small graphs' kernels takes: products by node type, rows of pairs, and the work list of sums, with other sizes than the usual.
+"""How much a block of the small graphs' kernels takes: products by node type, rows of pairs, and sums' work list, with other sizes than the usual.
 
     python -m benchmarks.rgnn.blocks --out FOLDER          # one GPU, about 25 s
     python -m benchmarks.rgnn.blocks --dry --out FOLDER    # the loops alone, on a CPU
