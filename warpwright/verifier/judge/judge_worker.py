@@ -398,7 +398,7 @@ class JudgeWorker:
 
     def certify(self, cases: list[dict[str, Any]]) -> dict[str, Any]:
         """Return the sensitivity certificate, by cases that can be used."""
-        certificate = certify(self._original, tuple(from_json(Case, case) for case in cases), self.judgement.check)
+        certificate = certify(self._original, tuple(from_json(Case, case) for case in cases), self.judgement.check, advisory=False)
         self._original.answers.clear()  # no program meets these cases
         return asdict(certificate)
 
