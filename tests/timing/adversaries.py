@@ -1,7 +1,7 @@
 """Programs that try to gain by how they are timed, on a machine of this file's own: against what decides which passes count, and which baselines.
 
-A candidate on a GPU is not stopped between its turns. Here it may do its worst then: keep the cores busy (`burns`), so that any look at a core finds it
-slow, and send kernels (`kernels`), so that whoever is called takes so many times as long. It knows its own times, and when it is called.
+A candidate on a GPU is not stopped between its turns. Here it may do its worst then: keep the cores busy (`burns`), so that any look at a core finds
+it slow, and send kernels (`kernels`), so that whoever is called takes so many times as long. It knows its own times, and when it is called.
 
 Each has a `gain`, which it would have if the timer believed what it sees: the speed-up over what the same program has while it lets others alone.
 Written before anything was mended against them.
@@ -139,8 +139,8 @@ class PutsWorkOff(Candidate):
 
 
 class EndsPassesBefore(PutsWorkOff):
-    """Knows that its next call is a slow one, and keeps the cores busy until then, so that the pass ends before it is called; else the call is made, and
-    the cores are kept busy after it."""
+    """Knows that its next call is a slow one, and keeps the cores busy until then, so that the pass ends before it is called; else the call is made,
+    and the cores are kept busy after it."""
 
     def __init__(self, machine: Machine) -> None:
         super().__init__(machine)
