@@ -91,6 +91,7 @@ def test_what_is_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
         assert not list(TECHNIQUE.sites(captured(nn.Conv2d(8, 64, 3), torch.empty(2, 8, 6, 6))))  # few channels, short sums
         assert not list(TECHNIQUE.sites(captured(nn.Conv2d(32, 8, 3).half(), many.half())))
         assert list(TECHNIQUE.sites(captured(nn.Conv2d(3, 96, 11), torch.empty(2, 3, 20, 20))))  # long sums
+        assert list(TECHNIQUE.sites(captured(nn.ConvTranspose3d(3, 16, 3, stride=2), torch.empty(2, 3, 4, 4, 4))))
         monkeypatch.setattr(implicit, "_LEAST_FLOPS", 4e9)
         assert not list(TECHNIQUE.sites(captured(nn.Conv2d(32, 8, 3), many)))
     monkeypatch.setattr(implicit, "permits", lambda kind: False)
@@ -144,7 +145,7 @@ while done < int(sys.argv[3]):
         continue
     done += 1
     torch.manual_seed(done)
-    scale, power = rng.choice([1.0, 0.2, 1e-12, 1e9, 0.0]), rng.choice([1.0, 1e-9, 1e9])
+    scale, power = rng.choice([(1.0, 1.0), (0.2, 1e-9), (1e-12, 1e9), (1e9, 1.0), (0.0, 1.0), (1e37, 1e-30), (1.0, 1.0)])
     x, w, b = torch.randn(3, ci, *size) * scale, torch.randn(co, ci, *kernel) * power, rng.choice([None, torch.randn(co) * scale * power])
     if rng.random() < 0.3:
         x.view(-1)[rng.randrange(x.numel())] = rng.choice([float("nan"), float("inf")])

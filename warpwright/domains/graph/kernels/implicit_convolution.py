@@ -189,7 +189,8 @@ def _implicit_convolution(
         oz, oy, ox = i // (rows * columns * pair) % planes * SD + rz, i // (columns * pair) % rows * SH + ry, qx * of_x + rx
         seen &= (oz < OD) & (oy < OH) & (ox < OW)
         place = (oz * OH + oy) * OW + ox
-    sums = sums * _two_to(-_cut_power(largest)) * tl.load(of_w)
+    of_x_back, of_w_back = _two_to(-_cut_power(largest)), tl.load(of_w)
+    sums = sums * tl.minimum(of_x_back, of_w_back) * tl.maximum(of_x_back, of_w_back)  # the other way round what is small in the end may overflow
     if BIAS:
         sums += tl.load(b + row, mask=real, other=0.0)[:, None]
     target = n.to(tl.int64)[None, :] * (CO * OD * OH * OW) + row.to(tl.int64)[:, None] * (OD * OH * OW) + place[None, :]

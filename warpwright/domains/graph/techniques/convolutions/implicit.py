@@ -112,14 +112,19 @@ def _load(operand: fx.Node, conv: fx.Node) -> str | None:
     return of_channels.replace("[None, :]", "[:, None]") if of_channels else None
 
 
+def _mixed(conv: Convolution) -> bool:
+    return any(one is not None and dtype(one) != torch.float32 for one in (conv.x, conv.weight, conv.bias, conv.node))
+
+
 def _covered(node: fx.Node) -> Convolution | None:
     """Return the convolution that the kernel can compute and that is worth it, or None."""
     conv = read(node)
-    if conv is None or conv.groups != 1 or any(dtype(one) != torch.float32 for one in (conv.x, conv.weight, conv.node)) or conv.flops < _LEAST_FLOPS:
+    if conv is None or conv.groups != 1 or _mixed(conv) or conv.flops < _LEAST_FLOPS:
         return None
     if conv.transposed and any(stride > 1 and step > 1 for stride, step in zip(conv.stride, conv.dilation, strict=True)):
         return None
-    if shape(conv.x)[1] < _FEW and shape(conv.x)[1] * math.prod(conv.kernel) < _LEAST_TERMS:
+    few = shape(conv.x)[1] < _FEW and not conv.transposed  # of which cuDNN makes 2 to 21 TFLOP/s
+    if few and shape(conv.x)[1] * math.prod(conv.kernel) < _LEAST_TERMS:
         return None
     one = math.prod(conv.sizes) * (shape(conv.x)[1] + 7)
     counted = (one, shape(conv.x)[0] * math.prod(conv.out), math.prod(shape(conv.node)[1:]))  # by the kernel, in 32 bits
