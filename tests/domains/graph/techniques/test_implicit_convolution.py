@@ -91,6 +91,9 @@ def test_what_is_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
         assert not list(TECHNIQUE.sites(captured(nn.Conv2d(8, 64, 3), torch.empty(2, 8, 6, 6))))  # few channels, short sums
         assert not list(TECHNIQUE.sites(captured(nn.Conv2d(32, 8, 3).half(), many.half())))
         assert list(TECHNIQUE.sites(captured(nn.Conv2d(3, 96, 11), torch.empty(2, 3, 20, 20))))  # long sums
+        products = (nn.Conv2d(32, 64, 1, bias=False), nn.Conv2d(32, 16, 1))  # as they stand
+        assert not any(list(TECHNIQUE.sites(captured(model, many))) for model in products)
+        assert list(TECHNIQUE.sites(captured(nn.Sequential(nn.Conv2d(32, 64, 1), nn.ReLU()), many)))
         assert list(TECHNIQUE.sites(captured(nn.ConvTranspose3d(3, 16, 3, stride=2), torch.empty(2, 3, 4, 4, 4))))
         monkeypatch.setattr(implicit, "_LEAST_FLOPS", 4e9)
         assert not list(TECHNIQUE.sites(captured(nn.Conv2d(32, 8, 3), many)))
@@ -103,8 +106,8 @@ def test_operands_of_a_block_fit_the_shared_memory() -> None:
     for channels in (32, 64, 96, 512):
         for inputs in (3, 16, 32, 64, 96, 512):
             for places in (1000, 10_000_000):
-                for parts in (1, 2):
-                    rows, many, depth, _, stages = block_shape(places, channels, inputs, parts)
+                for parts, terms in ((1, 576), (2, 576), (1, 4608)):
+                    rows, many, depth, _, stages = block_shape(places, channels, inputs, terms, parts)
                     assert 2 * parts * (rows + many) * depth * stages <= 200_000
                     assert 4 * rows * many <= 200_000  # as the result is turned for the stores
 
