@@ -142,9 +142,9 @@ class Called:
         case, d = self.case, len(self.case.sizes)
         shape = way or block_shape(case.places, case.co, case.ci, case.terms, case.parts)
         steps = ([case.stride] * d, [case.padding] * d, case.out, [case.dilation] * d)
-        return self.template.implicit_convolution(  # type: ignore[no-any-return]
-            self.x, self.cut, self.of_w, self.b, case.parts, case.kernel, *steps, case.transposed, shape, self.template.end_relu
-        )
+        weight, cut = (self.cut, self.of_w, self.b), self.template.implicit_cut(self.x, case.parts)
+        rest = (case.parts, case.kernel, *steps, case.transposed, shape, self.template.end_relu)
+        return self.template.implicit_convolution(self.x, cut, *weight, *rest)  # type: ignore[no-any-return]
 
     def chain(self, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         """Return what a program does."""
