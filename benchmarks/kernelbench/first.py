@@ -321,8 +321,8 @@ def compared(programs: dict[str, Any], model: Any, inputs: list[Any], leaves: li
     difference from eager where float64 would take too much memory."""
     import torch
 
-    from warpwright.verifier.judge import tf32
-    from warpwright.verifier.judge.products import WideProducts
+    from warpwright.verifier.judge.original import tf32
+    from warpwright.verifier.judge.original.products import WideProducts
 
     torch.manual_seed(1)
     normal = [torch.randn_like(x) if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in inputs]
