@@ -188,6 +188,7 @@ def task_rows(file: Path, lock: Any, options: argparse.Namespace, published: dic
             yield {"table": "failed", "task": task.name, "recipe": name, "reason": f"{type(error).__name__}: {error}"[:600]}
             if "CUDA error" in str(error):
                 raise
+    torch.compiler.reset()  # torch wraps all in one function: the second task of a process would be compiled for any size, the ninth not at all
     beside, problems = baselines(task, reference, model, inputs, options.baselines, device)
     programs |= beside
     spawned.free()

@@ -120,14 +120,34 @@ def held(ir: GraphIR) -> list[fx.Node]:
     """Return the tensors of the program's text that are made once for a device, not in each call: there a GPU would be waited for, and a CUDA graph
     cannot copy from the host.
 
-    Not single numbers, which any device reads where they are; nor what is written to or may be a result; nor what a compiler takes in.
+    Not single numbers where any device reads them; nor what is written to or may be a result; nor what a compiler takes in.
     """
     if _in_one_piece(ir):
         return []
     kept = mutated(ir.graph)
     returned = {value(result).untyped_storage()._cdata for result in ir.results if isinstance(result, fx.Node) and is_tensor(result)}
-    nodes = [node for node in ir.graph.nodes if node.name in ir.constants and ir.constants[node.name].dim() and node not in kept]
+    nodes = [node for node in ir.graph.nodes if node.name in ir.constants and not _read_anywhere(node) and node not in kept]
     return [node for node in nodes if value(node).untyped_storage()._cdata not in returned]
+
+
+READ_ANYWHERE = frozenset({
+    "add", "sub", "rsub", "mul", "multiply", "div", "pow", "eq", "ne", "lt", "le", "gt", "ge", "maximum", "minimum", "where", "masked_fill", "add_",
+    "sub_", "mul_", "div_", "copy_", "fill_",
+})  # fmt: skip
+"""Operators on a GPU's tensors that take a single number of the CPU's as well; clamp, cat and products do not."""
+
+
+def _read_anywhere(node: fx.Node) -> bool:
+    """Is it a single number that all who read it, and what is worked out of it alone, take from the CPU?"""
+    if not is_tensor(node) or value(node).dim():
+        return False
+    for user in node.users:
+        if not isinstance(user.target, torch._ops.OpOverload):
+            continue
+        reads = user.target._schema.name.split("::")[1] in READ_ANYWHERE and is_tensor(user) and value(user).dim() > 0
+        if not reads and not _read_anywhere(user):
+            return False
+    return True
 
 
 def _in_one_piece(ir: GraphIR) -> bool:
