@@ -93,7 +93,7 @@ class Turns:
     def bytes_of(self, file: Path) -> float:
         """Return what a task's programs, inputs and results take at most; nothing where that is not known."""
         peak = self.peaks.get(f"{file.parent.name.removeprefix('level')}:{file.stem.partition('_')[0]}", 0.0)
-        return min(self.GPU_BYTES, self.CONTEXT_BYTES + 3 * peak + 3 * min(peak, self.wide))
+        return min(self.GPU_BYTES, self.CONTEXT_BYTES + 4 * peak + 3 * min(peak, self.wide))
 
     @contextlib.contextmanager
     def room(self, file: Path) -> Iterator[None]:
