@@ -83,9 +83,9 @@ THIRD = {
              "torch.rand(8, 1, 256, 256)", "torch.rand(1, 1, 16, 16)"),
 }  # fmt: skip
 
-_ZOO, _NORM, _IMAGES = "from pytorchcv.models.", "torch.nn.BatchNorm2d", "torch.rand(32, 64, 56, 56)"
+_ZOO, _NORM, _IMAGES = "from pytorchcv.models.", "norm.lambda_batchnorm2d()", "torch.rand(32, 64, 56, 56)"
 
-_FEW_IMAGES = "torch.rand(2, 64, 8, 8)"
+_BLOCKS, _FEW_IMAGES = "from pytorchcv.models.common import norm\nfrom pytorchcv.models.", "torch.rand(2, 64, 8, 8)"
 
 FOURTH = {
     "bag_unit": (f"{_ZOO}bagnet import BagNetUnit", "BagNetUnit(64, 256, 3, 1)", _IMAGES, _FEW_IMAGES),
@@ -93,10 +93,10 @@ FOURTH = {
     "aggregated_first": (f"{_ZOO}dla import DLAInitBlock", "DLAInitBlock(3, 16)", "torch.rand(32, 3, 224, 224)", "torch.rand(2, 3, 16, 16)"),
     "dilated_unit": (f"{_ZOO}drn import DRNUnit", "DRNUnit(64, 64, 1, 2, False, False, True)", _IMAGES, _FEW_IMAGES),
     "dark_unit": (f"{_ZOO}darknet53 import DarkUnit", "DarkUnit(64, 64, lambda: torch.nn.LeakyReLU(0.1))", _IMAGES, _FEW_IMAGES),
-    "pyramid_block": (f"{_ZOO}espcnet import ESPBlock", f"ESPBlock(64, 64, False, True, {_NORM})", _IMAGES, _FEW_IMAGES),
-    "asymmetric_block": (f"{_ZOO}dabnet import DABBlock", f"DABBlock(64, 2, {_NORM})", _IMAGES, _FEW_IMAGES),
-    "guided_block": (f"{_ZOO}cgnet import CGBlock", f"CGBlock(64, 64, 2, 8, False, {_NORM})", _IMAGES, _FEW_IMAGES),
-    "factorised_unit": (f"{_ZOO}erfnet import FCU", f"FCU(64, 3, 2, 0.3, {_NORM})", _IMAGES, _FEW_IMAGES),
+    "pyramid_block": (f"{_BLOCKS}espcnet import ESPBlock", f"ESPBlock(64, 64, False, True, {_NORM})", _IMAGES, _FEW_IMAGES),
+    "asymmetric_block": (f"{_BLOCKS}dabnet import DABBlock", f"DABBlock(64, 2, {_NORM})", _IMAGES, _FEW_IMAGES),
+    "guided_block": (f"{_BLOCKS}cgnet import CGBlock", f"CGBlock(64, 64, 2, 8, False, {_NORM})", _IMAGES, _FEW_IMAGES),
+    "factorised_unit": (f"{_BLOCKS}erfnet import FCU", f"FCU(64, 3, 2, 0.3, {_NORM})", _IMAGES, _FEW_IMAGES),
     "gradient_similarity": ("from piqa.gmsd import GMSD", "GMSD()", "torch.rand(32, 3, 256, 256), torch.rand(32, 3, 256, 256)",
                             "torch.rand(2, 3, 32, 32), torch.rand(2, 3, 32, 32)"),
     "total_variation": ("from piqa.tv import TV", "TV()", "torch.rand(64, 3, 256, 256)", "torch.rand(2, 3, 32, 32)"),
