@@ -93,6 +93,7 @@ def tables(
     left = {task: "moved" for task, by in moved.items() if abs(by) > MOVED}
     left |= dict.fromkeys(records.unscored() & set(eager), "no score by the evaluator")
     left |= {line["task"]: line["reason"] for line in lines if line["row"] == "failure" and line["reason"].startswith("no score")}
+    left |= {line["task"]: "not all verdicts" for line in lines if line["row"] == "cut"}
     searches = list(of) or list(dict.fromkeys(line["search"] for line in lines if line["row"] == "evaluation"))
     found: dict[str, dict[str, dict[int, float]]] = {}
     reached: dict[str, int] = {}
@@ -163,8 +164,9 @@ def times(lines: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
             own = [one for one in lines if one["row"] == "verdict" and one["task"] == line["task"]]
             later = sorted(one["s"] for one in own[1:])
             yield {
-                "task": line["task"], "done": line["row"] == "done", "searched s": line["searched s"], "waited s": line["waited s"],
-                "verified s": line["verified s"], "verdicts": len(own), "refused": sum(1 for one in own if one["refused"]),
+                "task": line["task"], "done": line["row"] == "done", "searched s": line["searched s"],
+                "waited s": round(line["waited s"] + line.get("waited then s", 0.0), 1), "verified s": line["verified s"],
+                "verdicts": len(own), "refused": sum(1 for one in own if one["refused"]),
                 "first s": own[0]["s"] if own else "", "later, median s": later[len(later) // 2] if later else "",
             }  # fmt: skip
 
