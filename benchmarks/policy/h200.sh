@@ -21,7 +21,8 @@ judged)
         --live --jobs 12 --limit "${seconds:-80}" ;;
 verified)
     timeout $((${seconds:-320} + 8)) python3 -m benchmarks.policy.live.verified --out "$out/verified" --files "$folder/tasks,$folder/third" \
-        --found "$chosen,$live,$outside" --searches policy,unasked,random,greedy --done "$DONE" --limit "${seconds:-320}" ;;
+        --found "$chosen,$live,$outside" --searches policy,unasked,random,greedy --done "$DONE" \
+        --jobs $(($(nproc) < 14 ? $(nproc) + 2 : 16)) --limit "${seconds:-320}" ;;
 outside)
     timeout $((${seconds:-140} + 5)) python3 -m benchmarks.policy.live.probed --out "$out/outside" --files "$folder/${BLOCKS:-fourth}" --seeds 1 --whole 256 \
         --apart --searches policy,random --jobs 24 --limit "${seconds:-140}" ;;

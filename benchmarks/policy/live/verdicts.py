@@ -107,7 +107,7 @@ class Verdicts:
 
 
 QUIET, LOOKS, MOST_LOOKING = 0.4e-3, 3, 1.0
-"""Seconds that a kernel of no work takes where no other process's kernels run; so many times in a row; seconds after which it is timed all the same."""
+"""Seconds that a kernel of no work takes where no other process's kernels run; times in a row; seconds after which it is timed all the same."""
 
 
 class Turns:

@@ -31,7 +31,6 @@ from typing import Any
 from benchmarks import spawned
 from benchmarks.kernelbench.first import DRY_SCALE
 from benchmarks.policy.live import probed
-from benchmarks.policy.live.folder import MOST
 from benchmarks.policy.live.sharing import Memory, Waves, to_search, to_verify
 from benchmarks.policy.live.verdicts import AGAIN_SECONDS, NoScore, Turns, Verdicts
 from benchmarks.policy.recording import graph_rows, probe, records
@@ -57,6 +56,9 @@ FOUND, ALIKE = 9, 3
 the others of its techniques mostly are."""
 
 SEED = 0
+
+UNKNOWN = 0.5
+"""GB of a task of which it is not known."""
 
 
 def main() -> None:
@@ -144,11 +146,11 @@ def _memory_of(options: argparse.Namespace) -> tuple[float, Callable[[], float] 
 
 
 def size(file: Path) -> float:
-    """Return the GB of a task's inputs, outputs and parameters; of what the meta device cannot run as many as the largest of KernelBench's has."""
+    """Return the GB of a task's inputs, outputs and parameters, or what stands for them."""
     try:
         return gigabytes(file)
-    except Exception:  # a package's own code
-        return MOST
+    except Exception:  # a package's own code, which the meta device cannot run
+        return UNKNOWN
 
 
 def one_task(file: Path, options: argparse.Namespace, lines: Any, shared: tuple[Memory, Waves], end: float) -> None:
