@@ -196,7 +196,8 @@ class Index:
 
     def lifted(self, coarse: Domain, fine: Domain) -> counting.Array:
         """Return what `lift` does, for a kernel that wants an address alone."""
-        return self.maps.get((fine, coarse)) if (fine, coarse) in self.maps else self._counted((fine, coarse)) or self.lift(coarse, fine)
+        counted = None if (fine, coarse) in self.maps else self._counted((fine, coarse))
+        return self.lift(coarse, fine) if counted is None else counted
 
     def _lifted(self, coarse: Domain, fine: Domain) -> torch.Tensor:
         if coarse is fine:
