@@ -141,7 +141,7 @@ def joint_rgcn(m: ModuleType, random: torch.Generator, device: torch.device) -> 
 
 
 def hoeg_hgt(m: ModuleType, random: torch.Generator, device: torch.device) -> tuple[Any, Loss]:
-    """An event log: 6,000 events, 800 orders, 1,500 items, six edge types; widths of three kinds, known at the first call; two layers of four heads."""
+    """An event log: 6,000 events, 800 orders, 1,500 items, six edge types; widths known at the first call; two layers of four heads."""
     counts, widths = {"event": 6000, "order": 800, "item": 1500}, {"event": 17, "order": 5, "item": 9}
     kinds = [("event", "follows", "event"), ("event", "of", "order"), ("order", "has", "event"), ("event", "on", "item"), ("item", "in", "event"),
              ("order", "lists", "item")]  # fmt: skip

@@ -243,7 +243,7 @@ class Index:
 
 
 def _whole(numbers: torch.Tensor) -> torch.Tensor:
-    """Return types of edges that are given as floating-point numbers, as PyG compares them with 0, 1, ...; raises UsageError for one between these."""
+    """Return types of edges that are given as floating-point numbers, as PyG compares them with 0, 1, ...; raises UsageError for others."""
     whole = numbers.long()
     if not torch.equal(whole.to(numbers.dtype), numbers):
         raise UsageError("expected whole numbers for the types of edges, saw others")
