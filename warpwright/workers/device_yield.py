@@ -58,6 +58,10 @@ class Stoppable(Protocol):
         """Send a signal to it and all its descendants."""
         ...
 
+    def worked(self) -> float:
+        """Return the CPU seconds that it has used since it last answered, or since this was asked."""
+        ...
+
 
 class _Holding(threading.local):
     """What this thread holds: another one that waits for a worker does not step aside with it."""

@@ -1,27 +1,29 @@
-"""Programs that try to gain by how they are timed, on a machine of this file's own: against what decides which passes count, and which baselines.
+"""Programs that try to gain by how they are timed, on a machine of this file's own: against what decides which passes count.
 
-A candidate on a GPU is not stopped between its turns. Here it may do its worst then: keep the cores busy (`burns`), so that any look at a core finds
-it slow, and send kernels (`kernels`), so that whoever is called takes so many times as long. It knows its own times, and when it is called.
-
-Each has a `gain`, which it would have if the timer believed what it sees: the speed-up over what the same program has while it lets others alone.
-Written before anything was mended against them.
+A candidate on a GPU is not stopped between its turns. Here it may do its worst then: keep the cores busy, so that any look at a core finds it slow,
+and send kernels, so that whoever is called takes so many times as long. It knows its own times, and when it is called. Written, and run, before
+anything was mended against them: `PutsWorkOff` gained 1.46, `HidesItsSlowCalls` 1.05.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 from warpwright.base import Measurement
 from warpwright.timing import measure
+from warpwright.timing.sequential import median
+from warpwright.verifier import timed
 
 CALL = 1e-2
 """Seconds of a turn."""
 
-BURNS = 1e-3
+BURNS, CORES = 1e-3, 8
+"""Seconds for which the cores are kept busy at a time, and how many: one alone is not that of the pass, and slows it little."""
+
 SLOW, LASTS = 1.4, 0.5
 """How much longer the calls of programs that wait for the host take on a slow core, and for how long it stays so."""
 
@@ -51,7 +53,7 @@ class Machine:
         """Let time pass."""
         self.now += seconds
         if self.burning:
-            self.burns += seconds
+            self.burns += CORES * seconds
         while self.cores and self.now > self._until:
             self._until += self.rng.expovariate(1 / LASTS)
             self.slow = self.rng.random() < 0.5
@@ -61,9 +63,15 @@ class Machine:
         self.go_on(3e-4)
         return not self.slow and not self.burning
 
-    def idle(self) -> bool:
-        """Whether the candidate was quiet since it was asked for something."""
-        return not self.burning
+    def worked(self) -> float:
+        """Return the CPU seconds that the candidate has used since this was asked."""
+        used, self.burns = self.burns, 0.0
+        return used
+
+    def counts(self) -> bool:
+        """What `timed._still_quick` makes of both."""
+        quick, used = self.sound(), self.worked()
+        return quick or used > timed.RESTS
 
 
 class Program:
@@ -168,34 +176,6 @@ class SlowsOthersMostly(Candidate):
         self.machine.kernels = 1.3 if self.machine.rng.random() < 0.6 else 1.0
 
 
-class SlowsTheFirstPasses(Candidate):
-    """Makes one baseline appear far slower than another while the hopeless are dropped: it guesses whose turn it is, and guesses right."""
-
-    passes = 12
-
-    def afterwards(self, taken: float) -> None:
-        if self.calls <= self.passes:
-            self.machine.kernels = 3.0
-
-
-class Victim(Program):
-    """The quicker baseline, the only one that kernels are sent against."""
-
-
-class Bystander(Program):
-    """The other one."""
-
-    def takes(self) -> float:
-        return self.seconds
-
-
-class FastAtFirst(Candidate):
-    """Is half as fast again until the second processes are given up."""
-
-    def takes(self) -> float:
-        return self.seconds / (1.5 if self.calls < 18 else 1.0)
-
-
 class BusyAfterEveryCall(Candidate):
     """Honest: a pool of threads waits busily for 12 ms after each call, whatever it took."""
 
@@ -203,46 +183,24 @@ class BusyAfterEveryCall(Candidate):
         self.burn(True, 12e-3)
 
 
-class ForTheHost(Candidate):
-    """Honest: a program that waits for the host."""
-
-    def __init__(self, machine: Machine) -> None:
-        super().__init__(machine, host=True)
-
-
 ADVERSARIES: dict[type[Candidate], float] = {
-    HidesItsSlowCalls: 1.0, PutsWorkOff: 1 / 1.5, EndsPassesBefore: 1 / 1.5, SlowsOthers: 1.0, SlowsOthersMostly: 1.0, FastAtFirst: 1.0,
+    HidesItsSlowCalls: 1.0, PutsWorkOff: 1 / 1.5, EndsPassesBefore: 1 / 1.5, SlowsOthers: 1.0, SlowsOthersMostly: 1.0,
 }  # fmt: skip
 """What each is worth beside a baseline of its usual speed: the ratio of the medians of all of its calls while it lets others alone."""
 
 HONEST: dict[type[Candidate], float] = {Candidate: 1.0, BusyAfterEveryCall: 1.0}
 
 
-@dataclass
-class Trial:
-    """One comparison."""
-
-    kind: type[Candidate]
-    seed: int
-    seconds: float = 2.6
-    options: dict[str, Any] = field(default_factory=dict)
-    cores: bool = True
-
-    def run(self, sound: Callable[[Machine], Callable[[], bool]] = lambda machine: machine.sound) -> Measurement:
-        machine = Machine(Random(self.seed), cores=self.cores)
-        beside = {"one": Program(machine), "other": Program(machine, 1.02 * CALL)}
-        return measure.compare(
-            self.kind(machine), beside, lambda: machine.go_on(2e-3), seconds=self.seconds, floor_seconds=0.0, overhead_seconds=0.0,
-            rng=Random(self.seed + 1), check_share=0.0, sound=sound(machine), clock=lambda: machine.now, **self.options,
-        )  # fmt: skip
+def trial(kind: type[Candidate], seed: int, sound: Callable[[Machine], bool] = Machine.counts, cores: bool = True) -> Measurement:
+    """Time a program beside two baselines for 2.6 s."""
+    machine = Machine(Random(seed), cores=cores)
+    beside = {"one": Program(machine), "other": Program(machine, 1.02 * CALL)}
+    return measure.compare(
+        kind(machine), beside, lambda: machine.go_on(2e-3), seconds=2.6, floor_seconds=0.0, overhead_seconds=0.0, rng=Random(seed + 1),
+        check_share=0.0, sound=lambda: sound(machine), clock=lambda: machine.now,
+    )  # fmt: skip
 
 
-def gains(kind: type[Candidate], worth: float, runs: int = 20, **options: Any) -> tuple[float, int]:
-    """Return the median of what a program gained, and how often its speed-up's interval was above what it is worth."""
-    found = [Trial(kind, seed, **options).run() for seed in range(runs)]
-    return sorted(one.speedup / worth for one in found)[runs // 2], sum(one.interval[0] > worth for one in found)
-
-
-if __name__ == "__main__":
-    for kind, worth in {**ADVERSARIES, **HONEST}.items():
-        print(f"{kind.__name__:22} gain {gains(kind, worth)[0]:.3f}, interval above its worth in {gains(kind, worth)[1]} of 20")
+def gain(kind: type[Candidate], worth: float, runs: int = 20, **options: Any) -> float:
+    """Return the median over runs of what a program seems to be worth beside what it is worth."""
+    return median([trial(kind, seed, **options).speedup / worth for seed in range(runs)])
