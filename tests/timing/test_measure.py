@@ -407,6 +407,15 @@ def test_passes_in_which_the_core_was_slow_are_left_out_unless_they_are_most(sha
     assert len({len(found.candidate.samples), len(found.baselines["eager"].samples)}) == 1
 
 
+@pytest.mark.parametrize("until", [0.001, 1.0, 2.0])
+def test_it_ends_in_time_with_the_pairs_of_a_first_look(until: float) -> None:
+    machine = Machine(Random(3), spread=0.05)
+    beside = {"eager": Fake("eager", machine, 2e-3)}
+    found = compare(machine, Fake("new", machine, 2e-3), beside, interval=0.002, until=until)
+    assert found.conditions["pairs"] == measure.FIRST_LOOK or machine.now < until + 0.1
+    assert int(str(found.conditions["pairs"])) >= measure.FIRST_LOOK and machine.now < 3.0
+
+
 def test_a_baseline_that_is_far_slower_in_every_pass_is_dropped_although_passes_differ() -> None:
     """Their slowest is above the other's quickest: what slows a pass down hits both."""
     machine = Machine(Random(13), spread=0.01)

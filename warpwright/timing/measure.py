@@ -144,6 +144,8 @@ class _Block:
     """Baselines that are left out once the speed-up over them is surely above this, and over another one no larger."""
     sound: Callable[[], bool] | None = None
     """Asked when a program was timed: whether nothing that has to do with no program disturbed it."""
+    until: float = math.inf
+    """No round begins after this, by the clock, once there are pairs for an interval."""
     disturbed: int = 0
     """Passes that were left out for that."""
     raw: dict[str, list[float]] = field(default_factory=dict)
@@ -183,6 +185,7 @@ def compare(
     interval: float = 0.0,
     enough: Mapping[str, float] | None = None,
     sound: Callable[[], bool] | None = None,
+    until: float = math.inf,
     clock: Callable[[], float] = time.monotonic,
 ) -> Measurement:
     """Time `candidate` beside `baselines` for about `seconds` at most, the checks of outputs not counted, and return the measurement.
@@ -195,6 +198,7 @@ def compare(
     `enough`: baselines that are left out, as if they had not been there, once the candidate is surely so many times as fast as they are, and another
     one that is timed on is as quick as they (by BAND).
     `sound`: asked after every timed call, and where it says no the pass is left out, at most as many as are kept.
+    `until`: where the clock stands when it ends at the latest, checks and all, but for the pairs of a first look and the checks at the end.
     Raises BelowFloor, WrongDuringTiming, and whatever a worker raises.
     """
     chosen = frozenset(baselines if eligible is None else eligible) & frozenset(baselines)
@@ -205,7 +209,8 @@ def compare(
 
     def block(time_limit: float, fewest_hidden: int) -> tuple[_Block, _Look]:
         current = _Block(
-            programs, chosen, fresh_inputs, hidden_inputs, overhead, rng, check_share, worthwhile, interval, clock, fewest_hidden, enough or {}, sound
+            programs, chosen, fresh_inputs, hidden_inputs, overhead, rng, check_share, worthwhile, interval, clock, fewest_hidden, enough or {},
+            sound, until,
         )  # fmt: skip
         return current, _run_block(current, time_limit, floor_seconds)
 
@@ -233,7 +238,7 @@ def _run_block(block: _Block, seconds: float, floor_seconds: float) -> _Look:
         _round(block)
         pairs = len(block.raw[CANDIDATE])
         taken = block.clock() - block.began
-        spent = taken - block.check_seconds >= seconds and pairs >= FIRST_LOOK
+        spent = (taken - block.check_seconds >= seconds or block.clock() >= block.until) and pairs >= FIRST_LOOK
         over = spent or taken >= LONGEST * seconds or pairs >= MOST_PAIRS
         if pairs < next_at and not over:
             _retire_hopeless(block)
