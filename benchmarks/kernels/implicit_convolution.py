@@ -47,10 +47,13 @@ class Case:
     stride: int = 1
     dilation: int = 1
     parts: int = 1
+    transposed: bool = False
 
     @property
     def out(self) -> list[int]:
         """Return the places of the result."""
+        if self.transposed:
+            return [(s - 1) * self.stride - 2 * self.padding + (k - 1) * self.dilation + 1 for s, k in zip(self.sizes, self.kernel, strict=True)]
         return [(s + 2 * self.padding - (k - 1) * self.dilation - 1) // self.stride + 1 for s, k in zip(self.sizes, self.kernel, strict=True)]
 
     @property
@@ -72,12 +75,13 @@ class Case:
     @property
     def flops(self) -> float:
         """Of the product."""
-        return 2.0 * self.places * self.co * self.terms
+        found = 2.0 * self.places * self.co * self.terms
+        return found / self.stride ** len(self.kernel) if self.transposed else found
 
     def small(self) -> Case:
         """Return the case at a size for an interpreter."""
         sizes = tuple((k - 1) * self.dilation + 4 for k in self.kernel)
-        return Case(2, min(self.ci, 16), sizes, min(self.co, 8), self.kernel, self.padding, self.stride, self.dilation, self.parts)
+        return Case(2, min(self.ci, 16), sizes, min(self.co, 8), self.kernel, self.padding, self.stride, self.dilation, self.parts, self.transposed)
 
 
 CASES: dict[str, Case] = {
@@ -92,6 +96,9 @@ CASES: dict[str, Case] = {
     "half 64 x 512 x 28^2 -> 1024, 1x1, stride 2": Case(64, 512, (28, 28), 1024, (1, 1), 0, 2),
     "half 8 x 512 x 64^2 -> 512, 3x3": Case(8, 512, (64, 64), 512, (3, 3), 1),
     "half 16 x 32 x 32 x 64^2 -> 64, 3x3x3": Case(16, 32, (32, 64, 64), 64, (3, 3, 3)),
+    "half 128 x 64 x 128^2 -> 64, 4x4, transposed, stride 2": Case(128, 64, (128, 128), 64, (4, 4), 1, 2, transposed=True),  # L2-5
+    "half 16 x 32 x 16 x 32^2 -> 64, 5x5x5, transposed, stride 2": Case(16, 32, (16, 32, 32), 64, (5, 5, 5), 2, 2, transposed=True),
+    "half 8 x 64 x 512^2 -> 64, 3x7, transposed": Case(8, 64, (512, 512), 64, (3, 7), transposed=True),  # L1-65
     "strict 128 x 64 x 128^2 -> 128, 3x3": Case(128, 64, (128, 128), 128, (3, 3), parts=2),
     "strict 16 x 16 x 1024^2 -> 128, 3x3": Case(16, 16, (1024, 1024), 128, (3, 3), parts=2),
     "strict 64 x 64 x 56^2 -> 64, 3x3": Case(64, 64, (56, 56), 64, (3, 3), 1, parts=2),
@@ -123,10 +130,11 @@ class Called:
     def __init__(self, case: Case, device: str, template: Any) -> None:
         self.case, self.template = case, template
         draw = torch.Generator(device).manual_seed(0)
-        sizes = ((case.n, case.ci, *case.sizes), (case.co, case.ci, *case.kernel), (case.co,))
+        channels = (case.ci, case.co) if case.transposed else (case.co, case.ci)
+        sizes = ((case.n, case.ci, *case.sizes), (*channels, *case.kernel), (case.co,))
         self.x, self.w, self.b = (torch.randn(size, device=device, generator=draw) for size in sizes)
         self.w *= case.terms**-0.5
-        self.cut, self.of_w = cut_weight(self.w, case.parts)
+        self.cut, self.of_w = cut_weight(self.w.transpose(0, 1) if case.transposed else self.w, case.parts)
 
     def ours(self, way: Way | None) -> torch.Tensor:
         """Call the template."""
@@ -134,13 +142,16 @@ class Called:
         shape = way or block_shape(case.places, case.co, case.ci, case.parts)
         steps = ([case.stride] * d, [case.padding] * d, case.out, [case.dilation] * d)
         return self.template.implicit_convolution(  # type: ignore[no-any-return]
-            self.x, self.cut, self.of_w, self.b, case.parts, case.kernel, *steps, shape, self.template.end_relu
+            self.x, self.cut, self.of_w, self.b, case.parts, case.kernel, *steps, case.transposed, shape, self.template.end_relu
         )
 
     def chain(self, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         """Return what a program does."""
-        call = (torch.conv1d, torch.conv2d, torch.conv3d)[len(self.case.sizes) - 1]
-        return call(x, w, b, self.case.stride, self.case.padding, self.case.dilation).relu()
+        d, (step, padding, dilation) = len(self.case.sizes) - 1, (self.case.stride, self.case.padding, self.case.dilation)
+        if self.case.transposed:
+            call: Any = (torch.conv_transpose1d, torch.conv_transpose2d, torch.conv_transpose3d)[d]
+            return cast(torch.Tensor, call(x, w, b, step, padding, 0, 1, dilation).relu())
+        return (torch.conv1d, torch.conv2d, torch.conv3d)[d](x, w, b, step, padding, dilation).relu()
 
     def last(self) -> torch.Tensor:
         """Call the library with the channels last."""

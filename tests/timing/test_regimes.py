@@ -11,8 +11,8 @@ import pytest
 from fake_programs import Fake, Machine
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.test_explain import record
 
+from tests.reports.test_explain import record
 from warpwright.base import Measurement, Record, from_json, to_json
 from warpwright.errors import UsageError
 from warpwright.loop import best

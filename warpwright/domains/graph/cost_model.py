@@ -269,7 +269,7 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
         return kind, 2.0 * places * math.prod(shape(weight))
     if name.startswith("implicit_convolution"):
         cut: Any = node.args[1]
-        places = math.prod(node.args[8]) * shape(node.args[0])[0]  # type: ignore[arg-type]
+        places = math.prod(shape(node.args[0])[2:] if node.args[10] else node.args[8]) * shape(node.args[0])[0]  # type: ignore[arg-type]
         return f"implicit {'half' if node.args[4] == 1 else 'float32'}", 2.0 * places * math.prod(shape(cut)[1:])
     if is_op(node, aten.convolution.default):  # as a plan has it
         weight, out = node.args[1], node.args[0] if node.args[6] else node

@@ -70,15 +70,24 @@ class ImplicitConvolution:
 
     def __call__(
         self, x: torch.Tensor, w: torch.Tensor, of_w: torch.Tensor, bias: torch.Tensor | None, parts: int, kernel: list[int], stride: list[int],
-        padding: list[int], places: list[int], dilation: list[int], blocks: list[int], *operands: torch.Tensor,
+        padding: list[int], places: list[int], dilation: list[int], transposed: bool, blocks: list[int], *operands: torch.Tensor,
     ) -> torch.Tensor:  # fmt: skip
         """Return what the function computes, by torch's own calls."""
         d, ends = len(stride), []
         for a in reversed(range(d)):
-            reach = (places[a] - 1) * stride[a] + (kernel[a] - 1) * dilation[a] + 1
-            ends += [padding[a], reach - padding[a] - x.shape[a + 2]]
+            if transposed:
+                reach = (x.shape[a + 2] - 1) * stride[a] + (kernel[a] - 1) * dilation[a] + 1
+                ends += [-padding[a], padding[a] + places[a] - reach]
+            else:
+                reach = (places[a] - 1) * stride[a] + (kernel[a] - 1) * dilation[a] + 1
+                ends += [padding[a], reach - padding[a] - x.shape[a + 2]]
         whole = (w.to(x.dtype).sum(0) * of_w).permute(0, d + 1, *range(1, d + 1))[:, : x.shape[1]]
-        y = (torch.conv1d, torch.conv2d, torch.conv3d)[d - 1](F.pad(x, ends), whole, bias, stride, 0, dilation)
+        if transposed:
+            call = (torch.conv_transpose1d, torch.conv_transpose2d, torch.conv_transpose3d)[d - 1]
+            y = F.pad(call(x, whole.transpose(0, 1), None, stride, 0, 0, 1, dilation), ends)
+            y = y if bias is None else y + bias.reshape(-1, *[1] * d)
+        else:
+            y = (torch.conv1d, torch.conv2d, torch.conv3d)[d - 1](F.pad(x, ends), whole, bias, stride, 0, dilation)
         return interpret(self.calls, (y, *operands))[0] if self.calls else y
 
     @property
@@ -90,7 +99,7 @@ class ImplicitConvolution:
         """Return the end of the kernel, and the function that hands it over."""
         if not self.text:
             return ""
-        end, own = f"_end_of_{self.__name__}", "x, w, of_w, bias, parts, kernel, stride, padding, places, dilation, blocks"
+        end, own = f"_end_of_{self.__name__}", "x, w, of_w, bias, parts, kernel, stride, padding, places, dilation, transposed, blocks"
         call = f"implicit_convolution({own}, {end}, operands)"
         return f"{self.text.replace('NAME', end)}\n\ndef {self.__name__}({own}, *operands):\n    return {call}\n"
 
@@ -108,19 +117,18 @@ def _covered(node: fx.Node) -> Convolution | None:
     conv = read(node)
     if conv is None or conv.groups != 1 or any(dtype(one) != torch.float32 for one in (conv.x, conv.weight, conv.node)) or conv.flops < _LEAST_FLOPS:
         return None
-    if conv.transposed and (max(conv.stride) > 1 or any(conv.output_padding)):
+    if conv.transposed and any(stride > 1 and step > 1 for stride, step in zip(conv.stride, conv.dilation, strict=True)):
         return None
     if shape(conv.x)[1] < _FEW and shape(conv.x)[1] * math.prod(conv.kernel) < _LEAST_TERMS:
         return None
-    counted = (math.prod(shape(conv.x)[1:]) * 2, shape(conv.x)[0] * math.prod(conv.out), math.prod(shape(conv.node)[1:]))  # by the kernel, in 32 bits
+    one = math.prod(conv.sizes) * (shape(conv.x)[1] + 7)
+    counted = (one, shape(conv.x)[0] * math.prod(conv.out), math.prod(shape(conv.node)[1:]))  # by the kernel, in 32 bits
     return conv if max(counted) < 2**31 - 2**16 else None
 
 
 def _cut(at: Inserter, conv: Convolution, parts: int) -> tuple[fx.Node, fx.Node]:
-    """Insert `cut_weight`. A transposed convolution is an ordinary one of the weight turned round."""
-    weight, d = conv.weight, conv.d
-    if conv.transposed:
-        weight = at.call(aten.flip.default, swap_channels(at, weight, 1), list(range(2, d + 2)))
+    """Insert `cut_weight`."""
+    d, weight = conv.d, swap_channels(at, conv.weight, 1) if conv.transposed else conv.weight
     last = at.call(aten.permute.default, weight, [0, *range(2, d + 2), 1])
     if shape(last)[-1] % 8:
         last = at.call(aten.constant_pad_nd.default, last, [0, -shape(last)[-1] % 8])
@@ -137,12 +145,10 @@ def _cut(at: Inserter, conv: Convolution, parts: int) -> tuple[fx.Node, fx.Node]
 
 def _emit(e: Edit, conv: Convolution, parts: int) -> None:
     cut, of_w = _cut(e.before(conv.node), conv, parts)
-    stride, padding = list(conv.stride), list(conv.padding)
-    if conv.transposed:
-        padding = [(k - 1) * step - p for k, step, p in zip(conv.kernel, conv.dilation, conv.padding, strict=True)]
     blocks = block_shape(shape(conv.x)[0] * math.prod(conv.out), conv.channels, shape(conv.x)[1], parts)
     found = epilogue.after(conv.node, _load)
-    given = (conv.x, cut, of_w, conv.bias, parts, list(conv.kernel), stride, padding, list(conv.out), list(conv.dilation), blocks)
+    steps = [list(sizes) for sizes in (conv.kernel, conv.stride, conv.padding, conv.out, conv.dilation)]
+    given = (conv.x, cut, of_w, conv.bias, parts, *steps, conv.transposed, blocks)
     last = found.last if found else conv.node
     e.replace(last, e.before(last).call(ImplicitConvolution(found), *given, *(found.operands if found else ())))
 
