@@ -434,3 +434,16 @@ def test_a_baseline_that_is_far_slower_in_every_pass_is_dropped_although_passes_
         Fake("new", machine, 1e-3), rows, fresh, seconds=4.0, floor_seconds=0.0, overhead_seconds=0.0, rng=Random(1), clock=machine.clock,
     )  # fmt: skip
     assert len(found.baselines["eager"].samples) < 10 <= len(found.baselines["compile"].samples)
+
+
+@pytest.mark.parametrize("kept", ["", "quick"])
+def test_a_baseline_that_is_slowed_down_until_it_is_dropped_is_timed_to_the_end_if_it_was_the_quickest_before(kept: str) -> None:
+    machine = Machine(Random(5), spread=0.01)
+
+    class Slowed(Fake):
+        def go(self) -> float:
+            return super().go() * (3.0 if self.calls <= 17 else 1.0)
+
+    beside = {"quick": Slowed("quick", machine, 1e-3), "slow": Fake("slow", machine, 2e-3)}
+    found = compare(machine, Fake("new", machine, 1e-3), beside, seconds=4.0, interval=0.005, kept=kept)
+    assert found.best_baseline == (kept or "slow") and found.verdict == ("FASTER" if not kept else "SAME")

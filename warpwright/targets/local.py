@@ -487,7 +487,8 @@ class LocalEvaluator:
         """Refuse a program that was FASTER and slows the best baseline down between its own turns, where it is not stopped then."""
         if worker.freezes or measurement.verdict != "FASTER":
             return None
-        name, in_turns = measurement.best_baseline, turns is not None and measurement.conditions["regime"] == "stream"
+        in_turns = turns is not None and measurement.conditions["regime"] == "stream"
+        name = trusted.quickest("stream" if in_turns else "single") or measurement.best_baseline
         baseline = trusted.baselines[name].turns(trusted.calls) if in_turns else trusted.programs()[name]
         candidate = turns if turns is not None and in_turns else single
         try:

@@ -251,10 +251,10 @@ class Trusted:
         """The names of those that are right."""
         return [name for name, baseline in self.baselines.items() if baseline.right]
 
-    @property
-    def best(self) -> str:
-        """The name of the fastest one that is right."""
-        return min((name for name in self.eligible if name in self.timings), key=lambda name: self.timings[name].median)
+    def quickest(self, regime: str) -> str:
+        """Return the name of the one that was fastest in a regime when there was no candidate beside it, or "" before they were timed."""
+        timings = self.by_regime.get(regime, {})
+        return min((name for name in self.eligible if name in timings), key=lambda name: timings[name].median, default="")
 
     def compare(
         self, program: measure.Timeable, streamed: measure.Timeable | None, seconds: float, rng: random.Random,
@@ -289,7 +289,7 @@ class Trusted:
                     floor_seconds=self.floor, overhead_seconds=overhead, rng=rng, eligible=[*self.eligible, *enough],
                     hidden_inputs=hidden if name == "single" else None, check_share=check_share, worthwhile=worthwhile,
                     interval=interval if name == chosen else 0.0, enough=enough, sound=timed.sound(self.judge.device),
-                    until=end - follows * within if math.isfinite(within) else math.inf,
+                    until=end - follows * within if math.isfinite(within) else math.inf, kept=self.quickest(name),
                 ))  # fmt: skip
             except TrustedFailed as error:
                 if second and self.alive:  # the second process may be what failed, or what took the memory: it is done without

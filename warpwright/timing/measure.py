@@ -146,6 +146,8 @@ class _Block:
     """Asked when a program was timed: whether nothing that has to do with no program disturbed it."""
     until: float = math.inf
     """No round begins after this, by the clock, once there are pairs for an interval."""
+    kept: str = ""
+    """A baseline that is timed to the end, however slow it seems."""
     disturbed: int = 0
     """Passes that were left out for that."""
     raw: dict[str, list[float]] = field(default_factory=dict)
@@ -186,6 +188,7 @@ def compare(
     enough: Mapping[str, float] | None = None,
     sound: Callable[[], bool] | None = None,
     until: float = math.inf,
+    kept: str = "",
     clock: Callable[[], float] = time.monotonic,
 ) -> Measurement:
     """Time `candidate` beside `baselines` for about `seconds` at most, the checks of outputs not counted, and return the measurement.
@@ -199,6 +202,8 @@ def compare(
     one that is timed on is as quick as they (by BAND).
     `sound`: asked after every timed call, and where it says no the pass is left out, at most as many as are kept.
     `until`: where the clock stands when it ends at the latest, checks and all, but for the pairs of a first look and the checks at the end.
+    `kept`: a baseline that is timed to the end however slow it seems: one that was the quickest without the candidate, which may slow it down for as
+    long as it takes to have it dropped.
     Raises BelowFloor, WrongDuringTiming, and whatever a worker raises.
     """
     chosen = frozenset(baselines if eligible is None else eligible) & frozenset(baselines)
@@ -210,7 +215,7 @@ def compare(
     def block(time_limit: float, fewest_hidden: int) -> tuple[_Block, _Look]:
         current = _Block(
             programs, chosen, fresh_inputs, hidden_inputs, overhead, rng, check_share, worthwhile, interval, clock, fewest_hidden, enough or {},
-            sound, until,
+            sound, until, kept,
         )  # fmt: skip
         return current, _run_block(current, time_limit, floor_seconds)
 
@@ -364,7 +369,7 @@ def _retire(block: _Block) -> None:
         if _pair_bound(block, name, LOOK_ERROR / 2, upper=False) > block.enough[name] and _stands_in(block, name):
             block.eligible -= {name}
     limit = 1.05 * min(_pair_bound(block, name, LOOK_ERROR / 2, upper=True) for name in block.eligible)
-    for name in [name for name in block.active if name != CANDIDATE]:
+    for name in [name for name in block.active if name not in (CANDIDATE, block.kept)]:
         if name not in block.eligible or _pair_bound(block, name, LOOK_ERROR / 2, upper=False) > limit:
             block.active.remove(name)
 
@@ -380,7 +385,7 @@ def _retire_hopeless(block: _Block) -> None:
     if not 3 <= len(block.raw[CANDIDATE]) < FIRST_LOOK:
         return
     active = [name for name in block.eligible if name in block.active]
-    block.active = [name for name in block.active if name == CANDIDATE or not any(_far_above(block, name, other) for other in active)]
+    block.active = [name for name in block.active if name in (CANDIDATE, block.kept) or not any(_far_above(block, name, other) for other in active)]
 
 
 def _far_above(block: _Block, name: str, other: str) -> bool:
