@@ -21,4 +21,5 @@ def test_the_timing_has_what_building_and_verifying_left(within: float, answers:
     task = taskfile.describe(next((Path(__file__).parents[1] / "tasks").glob("softmax*.py")))
     evaluator = local.LocalEvaluator(task, "cpu", Measuring(within=within))
     evaluator._answers, evaluator._asked = answers, time.monotonic() - gone
-    assert evaluator._left_within() == pytest.approx(left, abs=0.5)
+    found = evaluator._left_within()
+    assert found == left or (left > local.LEAST_TIMING and local.LEAST_TIMING < found < left)  # less where the machine was busy meanwhile
