@@ -141,7 +141,8 @@ class _Block:
     fewest_hidden: int
     """Calls on hidden inputs before it ends, however the draws fell; those of an earlier block count."""
     enough: Mapping[str, float] = field(default_factory=dict)
-    """Baselines that are left out once the speed-up over them is surely above this, and over another one no larger."""
+    """Baselines that are left out once the speed-up over them is surely above this, and over another one no larger; or the program is surely slower
+    than both."""
     sound: Callable[[], bool] | None = None
     """Asked when a program was timed: whether nothing that has to do with no program disturbed it."""
     until: float = math.inf
@@ -198,8 +199,8 @@ def compare(
     are timed for the table but cannot be the best one. The time counts from the second pass on, because the first may compile; confirming a
     speed-up above 3x may add half as much again. `worthwhile`: the run ends early once the speed-up is surely below this. `interval`: the share of
     the speed-up that its interval may reach to either side before the run ends, whatever the verdict, if there is time; 0: what the verdict needs.
-    `enough`: baselines that are left out, as if they had not been there, once the candidate is surely so many times as fast as they are, and another
-    one that is timed on is as quick as they (by BAND).
+    `enough`: baselines that are left out, as if they had not been there, once the candidate is surely so many times as fast as they are, or surely
+    slower than they are (by BAND), and another one that is timed on is as quick as they (by BAND).
     `sound`: asked after every timed call, and where it says no the pass is left out, at most as many as are kept.
     `until`: where the clock stands when it ends at the latest, checks and all, but for the pairs of a first look and the checks at the end.
     `kept`: a baseline that is timed to the end however slow it seems: one that was the quickest without the candidate, which may slow it down for as
@@ -366,7 +367,8 @@ def _check(block: _Block) -> None:
 def _retire(block: _Block) -> None:
     """Stop timing the baselines that the headline cannot need: proven 5 % slower than another, or not eligible, or of which enough is known."""
     for name in [name for name in block.enough if name in block.eligible]:
-        if _pair_bound(block, name, LOOK_ERROR / 2, upper=False) > block.enough[name] and _stands_in(block, name):
+        above, below = (_pair_bound(block, name, LOOK_ERROR / 2, upper) for upper in (False, True))
+        if (above > block.enough[name] or below < 1 / BAND) and _stands_in(block, name):
             block.eligible -= {name}
     limit = 1.05 * min(_pair_bound(block, name, LOOK_ERROR / 2, upper=True) for name in block.eligible)
     for name in [name for name in block.active if name not in (CANDIDATE, block.kept)]:
