@@ -66,7 +66,7 @@ def main() -> None:
     chosen.out.mkdir(parents=True, exist_ok=True)
     kinds: dict[tuple[int, str], list[list[float]]] = defaultdict(list)
     for row in map(json.loads, chosen.rows.read_text().splitlines()):
-        if row.get("table") == "narrow" and chosen.baseline in row.get("us", {}) and row["way"] != "first":
+        if row.get("table") == "answer" and chosen.baseline in row.get("us", {}) and row["way"] != "first":
             kinds[row["rows"], row["way"]].append(pairs_of(row, chosen.baseline))
     with (chosen.out / "rows.jsonl").open("a") as file:
         for (rows, way), answers in sorted(kinds.items()):

@@ -205,7 +205,7 @@ class Sizes:
         with in_way(way, evaluator):
             record = next(iter(evaluator.evaluate([self.program(sizes)])))
         seconds = time.monotonic() - began
-        row = {"table": "narrow", "rows": rows, "way": way, "seconds": round(seconds, 2), "status": record.status, **said(record)}
+        row = {"table": "answer", "rows": rows, "way": way, "seconds": round(seconds, 2), "status": record.status, **said(record)}
         self.write({**row, "steps": self.steps.taken(), "loops": self.steps.loops, "passes": self.steps.passes, "us": self.steps.programs})
         return seconds
 

@@ -24,6 +24,7 @@ from warpwright.errors import TrustedFailed, WorkerError
 from warpwright.space import Tell, silent
 from warpwright.targets import doubles
 from warpwright.targets.beside import END_SECONDS, Beside
+from warpwright.targets.earlier import Earlier
 from warpwright.timing import measure, rates, regimes, roofline
 from warpwright.timing.device_lock import DeviceLock
 from warpwright.timing.overhead import Overhead
@@ -192,6 +193,7 @@ class Trusted:
     """In a turn of a stream; 0: the task has no stream."""
     left_out: dict[str, str] = field(default_factory=dict)
     """Why a regime is not timed."""
+    earlier: Earlier = field(default_factory=Earlier)
     by_regime: dict[str, Mapping[str, Timing]] = field(default_factory=dict)
     """The baselines, timed beside one another, in each regime."""
 
