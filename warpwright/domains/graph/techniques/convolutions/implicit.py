@@ -207,6 +207,8 @@ class ImplicitConvolutions:
     """
 
     name: str = "implicit_convolution"
+    tf32: bool = False
+    """Does the task permit TF32, whatever torch's flags say?"""
     traits: ClassVar[Traits] = Traits("S", tried_first=True, best_with=(Action("windows_cuda"), fuse_cuda(1, DEFAULT), Action("cuda_graph")))
     assume: str = "what goes into a convolution is finite"
 
@@ -215,7 +217,7 @@ class ImplicitConvolutions:
         late = ("compile", "cuda_graph", "launch_plan", "plan", "channels_last", "fuse_cuda")
         free = ir.training is None and not any(ir.scheduled(name) for name in late)
         if free and any(_covered(node) for node in find(ir, *CONVOLUTIONS, *TRANSPOSED)):
-            kept = [precision for precision in PARTS if precision != "half" or permits("conv")]
+            kept = [precision for precision in PARTS if precision != "half" or self.tf32 or permits("conv")]
             yield from (Action(self.name, params=(("precision", precision),)) for precision in kept)
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
