@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from warpwright.timing.sequential import LOOK_ERROR, bound, median, next_look
+from warpwright.timing.sequential import bound, look_error, median, next_look
 
 RUNS = 1000
 ASKED = (0.0099, 0.02, 0.0)
@@ -38,7 +38,7 @@ def played(pairs: Sequence[float], asked: float, rng: random.Random, most: int) 
     while True:
         look = min(look, most)
         seen = [pairs[(start + at) % len(pairs)] for at in range(look)]
-        low, high = bound(seen, LOOK_ERROR / 2, upper=False), bound(seen, LOOK_ERROR / 2, upper=True)
+        low, high = bound(seen, look_error(look) / 2, upper=False), bound(seen, look_error(look) / 2, upper=True)
         if look == most or (asked and high - low <= 2 * math.log(1 + asked)):
             return low, high, look
         look = next_look(look)

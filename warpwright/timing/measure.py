@@ -21,7 +21,7 @@ from typing import Any, Protocol
 from warpwright.base import Comparison, Measurement, Scalar, Timing, Verdict
 from warpwright.errors import BelowFloor, UsageError, WarpwrightError
 from warpwright.timing.overhead import Overhead
-from warpwright.timing.sequential import FIRST_LOOK, LOOK_ERROR, bound, correlation_time, median, median_interval, next_look, spread
+from warpwright.timing.sequential import FIRST_LOOK, LOOK_ERROR, bound, correlation_time, look_error, median, median_interval, next_look, spread
 
 BAND = 1.02
 """SAME: the interval lies within 1/BAND .. BAND. FASTER: above BAND; SLOWER: below 1/BAND. Two processes of one program differ by about 0.3 % on
@@ -421,7 +421,7 @@ def _look(block: _Block) -> _Look:
     Picking the best after seeing the times would favour it by luck; hence each baseline has its own interval, and the smallest of the
     true speed-ups lies above the smallest lower bound, and below all upper bounds once their error is shared out among them.
     """
-    error = LOOK_ERROR / 2
+    error = look_error(len(block.raw[CANDIDATE])) / 2
     contenders = [name for name in sorted(block.eligible) if name in block.active or len(block.raw[name]) >= FIRST_LOOK]  # not the hopeless
     speedups = {name: math.exp(median(_pairs(block, name, block.overhead))) for name in contenders}
     best = min(speedups, key=lambda name: speedups[name])
