@@ -3,8 +3,8 @@
 On a GPU a candidate's process is not stopped between its turns: its threads may take memory bandwidth and the processor's clock from the
 baselines, its kernels the device. So a program that was FASTER is looked at once more. In each round it is called and the baseline after it, one to
 three times: once while the candidate may do what it likes, once while it is stopped (SIGSTOP), in random order, on one core. By that draw a program
-that lets others alone is as likely to seem slower on the one side as on the other, whatever the noise: the signed ranks of the differences have an exact
-distribution (Wilcoxon). With calls that are interrupted now and then (5 % of them threefold) it finds 10 to 30 % in five of six runs, 30 % in
+that lets others alone is as likely to seem slower on the one side as on the other, whatever the noise: the signed ranks of the differences have an
+exact distribution (Wilcoxon). With calls that are interrupted now and then (5 % of them threefold) it finds 10 to 30 % in five of six runs, 30 % in
 three of five turns in half of them (`tests/targets/test_slowed.py`).
 """
 
