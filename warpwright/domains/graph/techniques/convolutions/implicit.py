@@ -226,7 +226,9 @@ class ImplicitConvolutions:
     name: str = "implicit_convolution"
     tf32: bool = False
     """Does the task permit TF32, whatever torch's flags say?"""
-    traits: ClassVar[Traits] = Traits("S", tried_first=True, best_with=(Action("windows_cuda"), fuse_cuda(1, DEFAULT), Action("cuda_graph")))
+    traits: ClassVar[Traits] = Traits(
+        "S", tried_first=True, precisions=tuple(PARTS), best_with=(Action("windows_cuda"), fuse_cuda(1, DEFAULT), Action("cuda_graph"))
+    )
     assume: str = "what goes into a convolution is finite"
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
