@@ -332,7 +332,9 @@ def main() -> None:
     parser.add_argument("--number", action="append", default=[], metavar="NAME=VALUE", help="give `int NAME = ...;` of the sources another value")
     options = parser.parse_args()
     given = json.loads(options.arguments.read_text()) if options.arguments else {}
-    done = {row["program"]: row["status"] for row in map(json.loads, options.out.read_text().splitlines())} if options.out.is_file() else {}
+    name = options.name or options.folder.resolve().name
+    before = map(json.loads, options.out.read_text().splitlines()) if options.out.is_file() else ()
+    done = {row["program"]: row["status"] for row in before if row["from"] == name}
     redo = set(done.values()) if options.again else set(options.redo.split(","))
     os.environ["WARPWRIGHT"] = f"{sys.executable} -m warpwright"  # for programs that compile kernels themselves
     settings = Settings(
@@ -351,7 +353,7 @@ def main() -> None:
         for ended in as_completed([pool.submit(attempt, one, settings, given.get(one.name, {})) for one in chosen]):
             if ended.result()["status"] == CUT:
                 continue
-            row = {"table": "programs", "from": options.name or options.folder.resolve().name, **ended.result()}
+            row = {"table": "programs", "from": name, **ended.result()}
             print(f"{row['status']:13} {row['program']:36} {row['cause'][:170]}", flush=True)
             with options.out.open("a") as out:
                 out.write(json.dumps(row) + "\n")

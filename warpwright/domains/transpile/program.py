@@ -174,7 +174,7 @@ def _sanitized(source: Source) -> Translated:
     """Return the kernels on fibers with every access checked."""
     kernels = {k.name: KernelInfo(k.name, source.line(k.start), "fibers", "sanitized") for k in source.kernels if k.defined}
     checked = sanitize_functions.edits(source, parse.parse(source))
-    others = [*rewrite.dynamic_shared_edits(source), *rewrite.value_edits(source)]  # in classes and in host functions
+    others = [*rewrite.dynamic_shared_edits(source), *rewrite.value_edits(source), *rewrite.friend_edits(source)]  # in classes and in host functions
     outside = (one for one in others if not any(edit.start <= one.start < edit.end and edit.start < one.end for edit in checked))
     return Translated(kernels, [*checked, *outside], ("shadow",))
 
@@ -189,6 +189,7 @@ def _translated(source: Source, wanted: Wanted) -> Translated:
         *stepping.edits(source, functions, faster.texts.keys(), wanted.lockstep),
         *rewrite.value_edits(source),
         *rewrite.dynamic_shared_edits(source),
+        *rewrite.friend_edits(source),
         *rewrite.device_edits(source, faster.texts),
         *host_code.drop_edits(source, faster.dropped),
         *faster.inlined,

@@ -169,6 +169,8 @@ def _template(tokens: Sequence[Token], at: int) -> int | None:
     closing = scan.angles(tokens, at) if tokens[at - 1].kind == "word" else None
     if closing is None or closing + 1 >= len(tokens) or tokens[closing + 1].text not in ("(", "::", "{"):
         return None
+    if tokens[closing + 1].text == "::":  # nothing but a template's name is followed by `> ::` and a name
+        return closing
     types = all(t.kind in ("word", "number") or t.text in ("::", "*", "&", ",", "<", ">") for t in tokens[at:closing])
     return closing if types else None
 

@@ -50,10 +50,16 @@ LIBRARY = re.compile(r"^(thrust/|cub/|cublas|cudnn|cufft|cusparse|cusolver|curan
 """Headers of libraries; those of libcu++ have no suffix: `cuda/api.hpp` is somebody's own."""
 GUARDS = {"cublas": "CUBLAS_API_H_", "curand": "CURAND_H_"}
 """Beginning of a library's header -> what helper_cuda.h asks for before it names that library's errors: those that the runtime has."""
+GIVEN = {"thrust/": "THRUST_VERSION 200200", "cub/": "CUB_VERSION 200200"}
+"""Beginning of a library's header -> the macro that says which it is, and its value: that of CUDA 12.2's."""
+BYTE_ORDER_MARK = "\ufeff"
+"""What editors put in front of a file; a compiler skips it there, and nowhere else."""
 TORCH = re.compile(r"^(torch/|ATen/|c10/|pybind11/|Python\.h)")
 
-_APART = re.compile(r"<<(\s+)<([^;{}]*?)>>(\s+)>(\s*\()")
-"""A launch with blanks in its brackets, as some formatters leave it; nvcc takes it."""
+_APART = re.compile(r"<<(\s*)<([^;{}]*?)>>(\s*)>(\s*\()")
+"""A launch that may have blanks in its brackets, as some formatters leave it, or in one of them; nvcc takes it."""
+_SHIFTED = re.compile(r"\(\s*-\s*(\d+)\s*<<\s*(\w+)\s*\)")
+"""A negative number shifted, which is no constant of C++17; nvcc takes it for one."""
 _SYMBOL = re.compile(r"(\bcuda(?:Memcpy(?:To|From)Symbol(?:Async)?|GetSymbolAddress)\s*\((?:[^(),;]*,)??\s*)\"(\w+)\"")
 """A symbol by its name in quotes, as CUDA took it until version 4; here it is the variable."""
 _MARKER = re.compile(r'^# (\d+) "([^"]*)"[^\n]*$', re.M)
@@ -97,6 +103,15 @@ class Source:
     @functools.cached_property
     def kernels(self) -> Sequence[Kernel]:
         """Every kernel that the text declares or defines, in order."""
+        return [kernel for kernel in self._all_kernels if not kernel.friend]
+
+    @functools.cached_property
+    def friends(self) -> Sequence[Kernel]:
+        """Every declaration of a kernel that a class makes its friend."""
+        return [kernel for kernel in self._all_kernels if kernel.friend]
+
+    @functools.cached_property
+    def _all_kernels(self) -> Sequence[Kernel]:
         return scan.kernels(self.text, self.tokens)
 
     @functools.cached_property
@@ -149,7 +164,7 @@ def read(
 
     instances: of template kernels; macros in them are those of the text."""
     asked = "".join(f"\nww_instance_is({one})ww_end" for one in instances)
-    includes_of, expanded = _included(text + asked, name, defines, tuple(folders))
+    includes_of, expanded = _included(text.removeprefix(BYTE_ORDER_MARK) + asked, name, defines, tuple(folders))
     spelled = dict(zip(instances, _INSTANCE.findall(expanded), strict=True))
     expanded = _INSTANCE.sub("", expanded)
     headers = [(match[1], match[2]) for match in _KEPT.finditer(expanded)]
@@ -158,6 +173,7 @@ def read(
     written = ptx.translate(groups.desugar(_shared_addresses(_KEPT.sub("", expanded))))
     body, starts, places = _strip_markers(tensor_cores.with_functions(written, name))
     body = _APART.sub(r"<<<\1\2>>>\3\4", body)
+    body = _SHIFTED.sub(r"(-(\1 << \2))", body)
     body = _SYMBOL.sub(lambda match: f"{match[1]} {match[2]} " if _variable(match[2], body) else match[0], body)
     inserted = sorted([*shifts.insertions(body), *clocks.insertions(body)], key=lambda one: one[0])
     starts = [start + sum(len(word) for at, word in inserted if at < start) for start in starts] if inserted else starts
@@ -229,6 +245,8 @@ class _Includes:
             spelled = f"<{header}>" if match[1] == "<" else f'"{header}"'
             path = None if match[1] == "<" and self.system(header) else self.located(header, folders)  # `<math.h>` beside one's own math.h
             ours = path is not None and path in HELPERS.values()
+            if path is not None and not ours and _is_vendored(header, path):
+                path = None
             if path is not None and (ours or not PROVIDED.match(header) or _HELPER.search(header)):
                 resolved, own, once = self.file(path)
                 if resolved in self.seen or (resolved in self.around and _is_guarded(own)):
@@ -248,10 +266,11 @@ class _Includes:
                 return f"#pragma ww_include {spelled}"
             else:
                 guards = []
+            guards += [given for library, given in GIVEN.items() if header.startswith(library)]
             if self.host and not TORCH.match(header) and not _WITHOUT_RUNTIME.match(header):
                 guards += [DRIVER_GUARD] if header == "cuda.h" else RUNTIME_GUARDS
             aside = f"#pragma ww_aside {spelled}"
-            return "\n".join([aside, *(f"#undef {guard}\n#define {guard}" for guard in guards), f'# {line + 1} "{name}"']) if guards else aside
+            return "\n".join([aside, *(f"#undef {guard.partition(' ')[0]}\n#define {guard}" for guard in guards), f'# {line + 1} "{name}"']) if guards else aside
 
         def named(match: re.Match[str]) -> str:
             """Leave the macro to the preprocessor, or put in the header that it is known to be."""
@@ -263,6 +282,16 @@ class _Includes:
             return f"ww_include_{self.places.index(place)} {match[1]}"
 
         return _PRAGMA_ONCE.sub("", _INCLUDE.sub(one, _BY_MACRO.sub(named, text)))
+
+
+VENDORED = {"cub": "util_ptx.cuh", "thrust": "detail/config.h"}
+"""Libraries of which the runtime has its own, since theirs is made for a GPU -> a file of theirs, of which a copy may lie beside a program."""
+
+
+def _is_vendored(header: str, path: Path) -> bool:
+    """Say whether a header is of a copy of CUB or Thrust."""
+    library, slash, rest = header.partition("/")
+    return bool(slash) and library in VENDORED and (path.parents[rest.count("/")] / VENDORED[library]).is_file()
 
 
 _GUARD = re.compile(
@@ -305,7 +334,7 @@ def _located(header: str, folders: tuple[Path, ...]) -> Path | None:
 
 def _file(path: Path) -> tuple[Path, str, bool]:
     """Return a header's real path, its text, and whether it is included once only."""
-    text = path.read_text(errors="replace")
+    text = path.read_text(errors="replace").removeprefix(BYTE_ORDER_MARK)
     return path.resolve(), text, re.search(r"^\s*#\s*pragma\s+once", text, re.M) is not None
 
 
