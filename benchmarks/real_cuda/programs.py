@@ -141,7 +141,7 @@ def find(root: Path) -> list[Program]:
         if file.suffix in HEADERS and file.is_file():
             headers.setdefault(file.name, []).append(file.resolve())
     whole = [_with_headers(program, headers) for program in whole]
-    return [_with_neighbours(program, headers) if program.name in loose else program for program in whole]
+    return [_with_neighbours(program) if program.name in loose else program for program in whole]
 
 
 HEADERS = (".h", ".hpp", ".hxx", ".cuh", ".hh", ".inl", ".inc", *SOURCES)
@@ -170,14 +170,15 @@ def _folder_of(name: str, headers: Mapping[str, list[Path]]) -> Path | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _with_neighbours(program: Program, files: Mapping[str, list[Path]]) -> Program:
-    """Add the sources beside the headers that a program includes: `sum.cu` for `sum.cuh`, unless it is included itself or has a main."""
+def _with_neighbours(program: Program) -> Program:
+    """Add the sources beside the headers that a program includes, or in the src beside their include: `sum.cu` for `sum.cuh`, unless it is included
+    itself or has a main."""
     sources = list(program.sources)
     while True:
         texts = replace(program, sources=tuple(sources)).closure()
         stems = {(path.parent, path.stem) for path in texts if path.suffix not in SOURCES}
+        stems |= {(folder.parent / "src", stem) for folder, stem in stems if folder.name == "include"}
         beside = [folder / f"{stem}{suffix}" for folder, stem in sorted(stems) for suffix in SOURCES]
-        beside += [one for _, stem in sorted(stems) for suffix in SOURCES if len(all := files.get(stem + suffix, [])) == 1 for one in all]
         new = [one for one in dict.fromkeys(beside) if one.is_file() and one not in texts and not _MAIN.search(one.read_text(errors="replace"))]
         if not new:
             return replace(program, sources=tuple(sources))

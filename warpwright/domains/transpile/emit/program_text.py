@@ -83,8 +83,9 @@ _OPTIONAL = {
     "vtrig": r"\bww::(any|near)_|\bww::(a?(sin|cos|tan)|atan2|sinpi|cospi|sincos(pi)?|erfc?|normcdf)_f\b",
     "vcalls": r"\bww::any_",
     "complex": r"\bcu(Float|Double)?Complex\b|" + _BLAS_LEVELS,
-    "half_conversions": r"\b__(?!(int2half|half2int|float2half|bfloat162int|int2bfloat16|float2bfloat16)_rn|half2int_rz|bfloat162int_rz)"
-    r"(((u?int|u?short|u?ll|float)2(half|bfloat16)|(half|bfloat16)2(u?int|u?short|u?ll|u?char))_r[nzdu]|double2bfloat16)\b",
+    "half_more": r"\b__(?!(int2half|half2int|float2half|bfloat162int|int2bfloat16|float2bfloat16)_rn|half2int_rz|bfloat162int_rz)"
+    r"(((u?int|u?short|u?ll|float)2(half|bfloat16)|(half|bfloat16)2(u?int|u?short|u?ll|u?char))_r[nzdu]|double2bfloat16|hb(eq|ne|gt|ge|lt|le)2|hne2"
+    r"|(low|high)s?2half2|lowhigh2highlow)\b|\bh2(exp2|log2?|r?sqrt|rcp|sin|cos|floor|ceil)\b",
     "directed": r"\b__([fd](add|sub|mul|div|sqrt|rcp)|fmaf|double2float)_r[duz]\b",
     "simd": r"\b__v[a-z]+[24]\s*\(|\b__vi(add|b)?(max|min)3?_",
     "lanes": r"\bww::(lanes|tree)_",
@@ -134,7 +135,7 @@ _OPTIONAL = {
 """Parts of the runtime that are written only where the text matches."""
 
 
-_BEGINNINGS = re.compile(r"ww::|cu|CU|__|nv|tex|surf|wmma|main|thrust|THRUST_|namespace|cooperative_groups")
+_BEGINNINGS = re.compile(r"ww::|cu|CU|__|h2|nv|tex|surf|wmma|main|thrust|THRUST_|namespace|cooperative_groups")
 """What each of these patterns begins with, or has on the same line."""
 
 _CONTINUED = re.compile(r"(?<=::)[ \t]*\n\s*|\n\s*(?=\(|::|<|(namespace|cub|cuda|thrust)\b)")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from warpwright import native
 from warpwright.domains.transpile.errors import Refusal
-from warpwright.domains.transpile.frontend import clocks, groups, ptx, scan, shifts, tensor_cores
+from warpwright.domains.transpile.frontend import clocks, groups, ptx, scan, shifts, tensor_cores, typenames
 from warpwright.domains.transpile.frontend.scan import Kernel, LaunchSite, Piece, Token
 
 VERSIONS = ("CUDART_VERSION=12000", "CUDA_VERSION=12000")
@@ -175,11 +175,16 @@ def read(
     body = _APART.sub(r"<<<\1\2>>>\3\4", body)
     body = _SHIFTED.sub(r"(-(\1 << \2))", body)
     body = _SYMBOL.sub(lambda match: f"{match[1]} {match[2]} " if _variable(match[2], body) else match[0], body)
-    inserted = sorted([*shifts.insertions(body), *clocks.insertions(body)], key=lambda one: one[0])
+    inserted = sorted([*shifts.insertions(body), *clocks.insertions(body), *_missing_typenames(body)], key=lambda one: one[0])
     starts = [start + sum(len(word) for at, word in inserted if at < start) for start in starts] if inserted else starts
     met = tuple(dict.fromkeys(header for _, header in headers))
     text, includes = shifts.put_in(body, inserted), list(dict.fromkeys(includes))
     return Source(name, text, tuple(starts), tuple(places), tuple(includes), tuple(includes_of.aside), met, spelled)
+
+
+def _missing_typenames(text: str) -> list[tuple[int, str]]:
+    """Return where `typename` is missing, if it may be anywhere."""
+    return typenames.insertions(text, scan.tokens(text)) if re.search(r">\s*::\s*\w+\s*[;*&\w]", text) else []
 
 
 _INSTANCE = re.compile(r"\bww_instance_is\((.*?)\)ww_end", re.S)

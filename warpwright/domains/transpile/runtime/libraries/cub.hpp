@@ -22,7 +22,7 @@ template <int size, class T, class F> static inline auto warp_together(const T& 
   });
 }
 }  // namespace ww
-#define CUB_NS_QUALIFIER ::cub
+#define CUB_NS_QUALIFIER cub
 #define CUB_NAMESPACE_BEGIN namespace cub {
 #define CUB_NAMESPACE_END }
 #define CUB_MIN(A, B) ((A) < (B) ? (A) : (B))

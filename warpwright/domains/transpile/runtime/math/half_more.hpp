@@ -1,4 +1,5 @@
-// Conversions of half and bfloat16 from and to whole numbers, and from float, with a direction; beside those that half.hpp has.
+// Of half and bfloat16 what is rarer than what half.hpp has: conversions from and to whole numbers, and from float, with a direction; comparisons and
+// functions of pairs.
 namespace ww {
 // The nearest T, or where that lies on the other side of v, its neighbour. mode: 'n' nearest, 'z' to zero, 'd' down, 'u' up.
 template <class T> static T small_float(double v, char mode) {
@@ -36,3 +37,28 @@ static inline __nv_bfloat16 __double2bfloat16(double v) { return (float)v; }
 #undef WW_DIRECTED
 #undef WW_ALL
 #undef WW_WHOLES
+#define WW_PAIRS(T, T2) \
+  static inline bool __hbeq2(T2 a, T2 b) { return __heq(a.x, b.x) && __heq(a.y, b.y); } \
+  static inline bool __hbne2(T2 a, T2 b) { return __hne(a.x, b.x) && __hne(a.y, b.y); } \
+  static inline bool __hbgt2(T2 a, T2 b) { return __hgt(a.x, b.x) && __hgt(a.y, b.y); } \
+  static inline bool __hbge2(T2 a, T2 b) { return __hge(a.x, b.x) && __hge(a.y, b.y); } \
+  static inline bool __hblt2(T2 a, T2 b) { return __hlt(a.x, b.x) && __hlt(a.y, b.y); } \
+  static inline bool __hble2(T2 a, T2 b) { return __hle(a.x, b.x) && __hle(a.y, b.y); } \
+  static inline T2 __hne2(T2 a, T2 b) { return {T(__hne(a.x, b.x) ? 1.f : 0.f), T(__hne(a.y, b.y) ? 1.f : 0.f)}; } \
+  static inline T2 h2exp2(T2 a) { return {hexp2(a.x), hexp2(a.y)}; } \
+  static inline T2 h2log(T2 a) { return {hlog(a.x), hlog(a.y)}; } \
+  static inline T2 h2log2(T2 a) { return {hlog2(a.x), hlog2(a.y)}; } \
+  static inline T2 h2sqrt(T2 a) { return {hsqrt(a.x), hsqrt(a.y)}; } \
+  static inline T2 h2rsqrt(T2 a) { return {hrsqrt(a.x), hrsqrt(a.y)}; } \
+  static inline T2 h2rcp(T2 a) { return {hrcp(a.x), hrcp(a.y)}; } \
+  static inline T2 h2sin(T2 a) { return {hsin(a.x), hsin(a.y)}; } \
+  static inline T2 h2cos(T2 a) { return {hcos(a.x), hcos(a.y)}; } \
+  static inline T2 h2floor(T2 a) { return {hfloor(a.x), hfloor(a.y)}; } \
+  static inline T2 h2ceil(T2 a) { return {hceil(a.x), hceil(a.y)}; }
+WW_PAIRS(__half, __half2) WW_PAIRS(__nv_bfloat16, __nv_bfloat162)
+#undef WW_PAIRS
+static inline __half2 __lows2half2(__half2 a, __half2 b) { return {a.x, b.x}; }
+static inline __half2 __highs2half2(__half2 a, __half2 b) { return {a.y, b.y}; }
+static inline __half2 __low2half2(__half2 a) { return {a.x, a.x}; }
+static inline __half2 __high2half2(__half2 a) { return {a.y, a.y}; }
+static inline __half2 __lowhigh2highlow(__half2 a) { return {a.y, a.x}; }
