@@ -13,10 +13,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import acts
 import pytest
 import torch
 
-from tests import acts
 from warpwright import targets
 from warpwright.base import Action, Candidate, Task
 from warpwright.domains import graph

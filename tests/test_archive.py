@@ -268,6 +268,7 @@ def test_full_disk(archive: Archive) -> None:
     archive.add(record("b", build=Build(True, noise)))
     assert len(archive.records()) == 2
 
+HERE = Path(__file__).parent
 
 FILE_LIMIT = """
 import resource, signal, sys
@@ -324,8 +325,7 @@ def test_readers_beside_writers(tmp_path: Path) -> None:
 
 
 def environment() -> dict[str, str]:
-    here = Path(__file__).parent
-    return {**os.environ, "PYTHONPATH": f"{here.parent}{os.pathsep}{here}"}
+    return {**os.environ, "PYTHONPATH": f"{HERE.parent}{os.pathsep}{HERE}{os.pathsep}{HERE / 'helpers'}"}
 
 
 KILLS = 10
@@ -335,7 +335,7 @@ PROGRAMS = 2000
 def test_killed_ten_times(tmp_path: Path) -> None:
     """SIGKILL at random moments of a running loop, and resumed: nothing measured twice, nothing lost, always readable."""
     path, log = tmp_path / "archive.db", tmp_path / "log"
-    command = [sys.executable, str(Path(__file__).with_name("fake_bench.py")), str(path), str(log)]
+    command = [sys.executable, str(HERE / "helpers" / "fake_bench.py"), str(path), str(log)]
     rng = random.Random(0)
     known: set[str] = set()
     for _ in range(KILLS):

@@ -13,7 +13,7 @@ from warpwright import ops, tf32  # noqa: E402
 from warpwright.domains.graph import template  # noqa: E402
 from warpwright.domains.graph.techniques.precision import TF32X3  # noqa: E402
 from warpwright.targets.baselines import BASELINES  # noqa: E402
-from warpwright.verifier.judge import tf32 as judged  # noqa: E402
+from warpwright.verifier.judge.original import tf32 as judged  # noqa: E402
 
 KINDS = ("matmul", "conv", "rnn")
 

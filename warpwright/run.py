@@ -13,12 +13,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from warpwright import domains, live, targets
+from warpwright import domains, targets
 from warpwright.archive import Archive
 from warpwright.base import WARM_UP_SECONDS, Budget, Options, Precision, Record, Scalar, Task, digest, is_baseline, target_of
 from warpwright.deadline import Deadline, out_of_time
 from warpwright.errors import OutOfTime, UsageError
-from warpwright.loop import Course, Outcome, ablate, optimize
+from warpwright.loop import Course, Outcome, ablate, live, optimize
 from warpwright.search import MODEL_SEARCHES
 from warpwright.space import Evaluator, Measuring, Space, Tell, silent
 from warpwright.timing import counters, facts, measure
@@ -27,7 +27,7 @@ from warpwright.timing.device_lock import DeviceLock
 if TYPE_CHECKING:
     from warpwright.policy.search import PolicySearch
     from warpwright.sass.agents.ppo import Ppo
-    from warpwright.search.conversation import ModelSearch
+    from warpwright.search.llm.conversation import ModelSearch
     from warpwright.search.trees import Trees
 
 WORTHWHILE = 1.02
@@ -212,7 +212,7 @@ def model_search(settings: Settings, archive: Archive) -> ModelSearch | PolicySe
     from warpwright.llm.opening import open_chat  # here: a search of ours needs none of them
     from warpwright.policy.model import SHIPPED, Policy
     from warpwright.policy.search import PolicySearch
-    from warpwright.search import fsr, islands
+    from warpwright.search.llm import fsr, islands
 
     if settings.search == "policy":
         return PolicySearch(Policy.load(Path(settings.model) if settings.model else SHIPPED))

@@ -12,6 +12,7 @@ thousandth of the work, with translated kernels.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import copy
 import json
 import multiprocessing as mp
@@ -52,15 +53,21 @@ def main() -> None:
     parser.add_argument("--proposals", type=int, default=2)
     parser.add_argument("--kernels", action="store_true", help="a row more for each program: the times of its GPU kernels")
     parser.add_argument("--wide", type=float, default=5.0)
+    parser.add_argument("--brief", action="store_true", help="without the times of the host and from idle to idle, which are longer than the rest")
+    parser.add_argument("--last", type=float, default=0.0, help="so many seconds before the end no task is begun")
+    parser.add_argument("--footprints", type=Path, help="eager peaks in bytes, by level:number: a task waits until the GPU has room for it")
     parser.add_argument("--dry", action="store_true")
     options = parser.parse_args()
     end = time.monotonic() + options.seconds
     options.out.mkdir(parents=True, exist_ok=True)
     files = [file for name in options.tasks.split(",") for file in found(options.kernelbench, name)]
-    lock = mp.get_context("spawn").Lock()
-    left = {file.stem for file in files}
+    lock = Turns(mp.get_context("spawn"), json.loads(options.footprints.read_text()) if options.footprints else {}, options.wide)
+    left, begun = {name_of(file) for file in files}, set[str]()
     with (options.out / "rows.jsonl").open("a") as out:
         for row in spawned.lines(work, [(str(file), 1) for file in files], options.jobs, end, lock, options, end):
+            if "began" in row:
+                begun.add(row["began"])
+                continue
             if row.pop("last", False):
                 left.discard(row["file"])
                 if not left:
@@ -70,7 +77,38 @@ def main() -> None:
             out.flush()
             print({key: value for key, value in row.items() if key != "reason"}, str(row.get("reason", ""))[:200], flush=True)
         for name in sorted(left):
-            out.write(json.dumps({"table": "left out", "task": name}) + "\n")
+            out.write(json.dumps({"table": "left out", "task": name, "begun": name in begun}) + "\n")
+
+
+class Turns:
+    """Who measures has the GPU to himself; who prepares waits until it has room for his task."""
+
+    GPU_BYTES, CONTEXT_BYTES = 128e9, 1.5e9
+
+    def __init__(self, context: Any, peaks: dict[str, float], wide: float) -> None:
+        """`peaks`: eager peaks in bytes by level:number. `wide`: GB up to which a task is compared with float64, which takes twice as much."""
+        self.alone, self.changed, self.left = context.Lock(), context.Condition(), context.Value("d", self.GPU_BYTES)
+        self.peaks, self.wide = peaks, 1e9 * wide
+
+    def bytes_of(self, file: Path) -> float:
+        """Return what a task's programs, inputs and results take at most; nothing where that is not known."""
+        peak = self.peaks.get(f"{file.parent.name.removeprefix('level')}:{file.stem.partition('_')[0]}", 0.0)
+        return min(self.GPU_BYTES, self.CONTEXT_BYTES + 3 * peak + 3 * min(peak, self.wide))
+
+    @contextlib.contextmanager
+    def room(self, file: Path) -> Iterator[None]:
+        """Inside, there is room for a task."""
+        size = self.bytes_of(file)
+        with self.changed:
+            self.changed.wait_for(lambda: self.left.value >= size)
+            self.left.value -= size
+        try:
+            yield
+        finally:
+            spawned.free()
+            with self.changed:
+                self.left.value += size
+                self.changed.notify_all()
 
 
 def found(root: Path, name: str) -> list[Path]:
@@ -82,6 +120,11 @@ def found(root: Path, name: str) -> list[Path]:
     return sorted((root / f"level{level}").glob(f"{number}_*.py"))
 
 
+def name_of(file: Path) -> str:
+    """Return the name of a file's task."""
+    return f"{file.parent.name}_{file.stem}" if file.parent.name.startswith("level") else file.stem
+
+
 def work(todo: Any, rows: Any, lock: Any, options: argparse.Namespace, end: float) -> None:
     """Do tasks until none is left. An error that ends the GPU's context ends this process: another takes what is left."""
     warnings.simplefilter("ignore")
@@ -89,21 +132,24 @@ def work(todo: Any, rows: Any, lock: Any, options: argparse.Namespace, end: floa
 
     published = {row["task"]: row for row in map(json.loads, PUBLISHED.read_text().splitlines())}
     torch.set_grad_enabled(False)
-    while time.monotonic() < end:
+    while time.monotonic() < end - options.last:
         try:
             file, tries = todo.get_nowait()
         except queue.Empty:
             return
         broken = again = False
         try:
-            for row in task_rows(Path(file), lock, options, published):
-                rows.put(row | {"file": Path(file).stem})
+            with lock.room(Path(file)):
+                rows.put({"began": name_of(Path(file))})
+                for row in task_rows(Path(file), lock, options, published):
+                    rows.put(row | {"file": name_of(Path(file))})
         except Exception as error:  # one task must not end the others
-            rows.put({"table": "failed", "task": Path(file).stem, "file": Path(file).stem, "reason": f"{type(error).__name__}: {error}"[:600]})
+            name = name_of(Path(file))
+            rows.put({"table": "failed", "task": name, "file": name, "reason": f"{type(error).__name__}: {error}"[:600]})
             broken = "CUDA error" in str(error)
             again = tries < TRIES and isinstance(error, torch.OutOfMemoryError)
         if not again:
-            rows.put({"last": True, "file": Path(file).stem})
+            rows.put({"last": True, "file": name_of(Path(file))})
         if not broken:
             spawned.free()
         if again:  # others hold the memory
@@ -128,23 +174,35 @@ def task_rows(file: Path, lock: Any, options: argparse.Namespace, published: dic
     with torch.device(device):
         torch.manual_seed(0)
         model = reference.make_model().to(device)
-    programs: dict[str, Any] = {"eager": model}
-    for recipe in recipes:
-        programs["; ".join(map(str, recipe))] = rewritten(space, recipe, model, reference, device, options.dry)
     inputs = reference.make_inputs(0, device)
     leaves = [x for x in inputs if isinstance(x, torch.Tensor)]
+    programs: dict[str, Any] = {"eager": model}
+    for recipe in recipes:
+        name = "; ".join(map(str, recipe))
+        try:
+            programs[name] = rewritten(space, recipe, model, reference, device, options.dry)
+            programs[name](*inputs)  # compiles its kernels, beside others
+            programs[name].load_state_dict(model.state_dict())
+        except Exception as error:  # the others of the task are measured all the same
+            programs.pop(name, None)
+            yield {"table": "failed", "task": task.name, "recipe": name, "reason": f"{type(error).__name__}: {error}"[:600]}
+            if "CUDA error" in str(error):
+                raise
     beside, problems = baselines(task, reference, model, inputs, options.baselines, device)
     programs |= beside
+    spawned.free()
     prepared = time.monotonic() - began
-    with lock:
+    with lock.alone:
         began = time.monotonic()
         errors = compared(programs, model, inputs, leaves, 1e9 * options.wide)
         calls: dict[str, Callable[[], object]] = {name: partial(program, *inputs) for name, program in programs.items()}
         times: dict[str, float] = {} if options.dry else timed(calls)
-        hosts, idle = (host_times(calls), idle_times(calls)) if times else ({}, {})
+        hosts, idle = (host_times(calls), idle_times(calls)) if times and not options.brief else ({}, {})
         kernels = kernel_times(calls, device) if options.kernels else {}
         held = time.monotonic() - began
     old = published.get(task.name, {})
+    if not recipes and times:
+        yield {"table": "nothing", "task": task.name} | {f"{kind} ms": round(1e3 * times[kind], 4) for kind in ("eager", *beside)}
     for name in (name for name in programs if name not in ("eager", *beside)):
         row: dict[str, Any] = {"table": "first", "task": task.name, "recipe": name, "errors": errors[name], "device": "cpu"}
         if times:
@@ -153,8 +211,8 @@ def task_rows(file: Path, lock: Any, options: argparse.Namespace, published: dic
             row |= {f"{kind} ms": round(1e3 * times[kind], 4) for kind in ("eager", *beside)}
             row["ours ms"] = round(1e3 * times[name], 4)
             row |= {"of eager": round(times["eager"] / times[name], 2), "of best": round(best / times[name], 2)}
-            row["host us"] = {kind: round(1e6 * hosts[kind], 1) for kind in ("eager", *beside, name)}
-            row["idle to idle us"] = {kind: round(1e6 * idle[kind], 1) for kind in ("eager", *beside, name)}
+            for what, seen in (("host us", hosts), ("idle to idle us", idle)) if hosts else ():
+                row[what] = {kind: round(1e6 * seen[kind], 1) for kind in ("eager", *beside, name)}
         row |= {"published best baseline ms": least(old), "published ours ms": old.get("ours_ms"), "prepared s": round(prepared, 1)}
         yield row | {"held s": round(held, 2), **problems}
     for name, seen in kernels.items():
@@ -263,8 +321,8 @@ def compared(programs: dict[str, Any], model: Any, inputs: list[Any], leaves: li
     difference from eager where float64 would take too much memory."""
     import torch
 
-    from warpwright.verifier.judge import tf32
-    from warpwright.verifier.judge.products import WideProducts
+    from warpwright.verifier.judge.original import tf32
+    from warpwright.verifier.judge.original.products import WideProducts
 
     torch.manual_seed(1)
     normal = [torch.randn_like(x) if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in inputs]

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from warpwright.reports import summary
+
 Row = Mapping[str, Any]
 
 MODULES = Path(__file__).parents[1] / "kernels"
@@ -60,6 +62,51 @@ def view(rows: Sequence[Row], of: str, table: str = "first") -> str:
     cells = [[*(_cell(row, name) for name in columns)] for row in chosen]
     shown = [columns, ["---"] * len(columns), *cells]
     return "\n".join([*lines, "", *(f"| {' | '.join(line)} |" for line in shown)])
+
+
+def whole(rows: Sequence[Row], table: str = "first") -> str:
+    """Return the means level by level over all tasks that were begun: what has no right program that gains stands at its best baseline."""
+    tasks: dict[str, list[Row]] = {}
+    for row in rows:
+        if "task" in row and (row.get("table") != "left out" or row.get("begun")):
+            tasks.setdefault(str(row["task"]), []).append(row)
+    levels: dict[str, dict[str, tuple[float, float]]] = {}
+    lost: dict[str, list[str]] = {"failed": [], "wrong": [], "slow": [], "cut": []}
+    for task, own in sorted(tasks.items()):
+        made = [row for row in own if row.get("table") == table and "of best" in row]
+        right = [row for row in made if is_right(row)]
+        if any(row.get("table") == "failed" for row in own):
+            lost["failed"].append(task)
+        if len(right) < len(made):
+            lost["wrong"].append(task)
+        if right and max(float(row["of best"]) for row in right) < 0.98:
+            lost["slow"].append(task)
+        if any(row.get("table") == "left out" for row in own):
+            lost["cut"].append(task)
+        levels.setdefault(task.partition("_")[0], {})[task] = _gain(right, own)
+    shown = [["level", "tasks begun", "gain 2 % or more", "of the best baseline", "of eager"], ["---"] * 5]
+    for level, seen in sorted(levels.items()):
+        gained = sum(best >= 1.02 for best, _ in seen.values())
+        means = filter(None, [summary.geometric_mean([one[at] for one in seen.values()]) for at in (0, 1)])
+        shown.append([level, str(len(seen)), str(gained), *(f"{mean.value:.2f}x [{mean.low:.2f}, {mean.high:.2f}]" for mean in means)])
+    lines = [f"- {LOST[kind]}: {', '.join(names) or 'none'}" for kind, names in lost.items()]
+    return "\n".join([*(f"| {' | '.join(line)} |" for line in shown), "", *lines])
+
+
+LOST = {
+    "failed": "a program could not be made, or failed", "wrong": "a program is not right", "slow": "right, and all below 0.98 of the best baseline",
+    "cut": "cut short, counted at 1.00x",
+}  # fmt: skip
+
+
+def _gain(right: Sequence[Row], own: Sequence[Row]) -> tuple[float, float]:
+    """Return what is gained over the best baseline and over eager if a program that loses is left for that baseline."""
+    timed = next((row for row in own if "eager ms" in row), None)
+    if timed is None:
+        return 1.0, 1.0
+    eager, best = float(timed["eager ms"]), min(float(timed[f"{name} ms"]) for name in BASELINES if f"{name} ms" in timed)
+    ours = min([best, *(float(row["ours ms"]) for row in right)])
+    return best / ours, eager / ours
 
 
 def _mean(rows: Sequence[Row], name: str) -> float:

@@ -37,6 +37,7 @@ import tempfile
 import threading
 import time
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
@@ -146,7 +147,7 @@ def _run(
     """Do what is left, phase by phase."""
     baselines = len(list(filter(None, options.baselines.split(",")))) or len(names_for("cuda" if options.gpus else "cpu"))
     copies = options.copies or JUDGED + EACH * baselines
-    drawn = [_pair(job.path) for job in todo] if options.draw and options.largest < math.inf else []  # small ones: the draw says who comes first
+    drawn = [_pair(job.path) for job in todo] if options.draw else []  # the draw says who comes first
     waiting = [replace(one, copies=copies) for one in _sized(todo, drawn or options.first.split(","), options.footprints)]
     if options.gpus:
         with contextlib.suppress(RooflineError):  # every task says so
@@ -159,7 +160,7 @@ def _run(
         _schedule(light, crowded, "kernelbench:prewarm", min(deadline, began + 60 * options.prewarm_minutes), few)
     if options.prewarm != "only":
         function = "benchmarks.kernelbench.run:traced_job" if options.trace else "warpwright.bench:run_job"
-        _schedule(waiting, devices, function, deadline, {}, processes, Path(options.out))
+        _schedule(waiting, devices, function, deadline, {}, processes, Path(options.out), deadline - options.last)
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -173,6 +174,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--copies", type=float, help="a task's eager peak is held about this often at once; by default as many as its baselines take")
     parser.add_argument("--only", default="", help="level:number pairs: these tasks alone")
     parser.add_argument("--first", default="", help="level:number pairs that run before the others, such as 2:14,2:18")
+    parser.add_argument("--last", type=float, default=0.0, help="so many seconds before the end no task is begun: most of those that were will end")
     parser.add_argument("--gpus", type=int, default=1, help="0: the CPU")
     parser.add_argument("--jobs-per-gpu", type=int, default=3)
     parser.add_argument("--jobs-on-cpu", type=int, default=1, help="with --gpus 0; one at a time is timed, and the others stand still meanwhile")
@@ -296,19 +298,21 @@ def _devices(options: argparse.Namespace) -> list[Device]:
 
 def _schedule(
     tasks: Sequence[Waiting], devices: Sequence[Device], function: str, deadline: float, environment: dict[str, str],
-    processes: ProcessPool | None = None, out: Path | None = None,
+    processes: ProcessPool | None = None, out: Path | None = None, last_begin: float = math.inf,
 ) -> None:  # fmt: skip
     """Run `function` for every task, on each device the first that fits, until all are done or time is up; then end what still runs.
 
     By `processes`, which are kept for more than one task; else each in a process of its own. A task's line goes to a file in `out` at once.
+    None is begun after `last_begin`.
     """
     queue, stop, done = list(tasks), threading.Event(), 0
+    passed: Counter[str] = Counter()
     running: dict[Future[Any], tuple[Device, Waiting, float]] = {}
     with ThreadPoolExecutor(sum(device.slots for device in devices)) as pool:
         try:
-            while (queue or running) and time.time() < deadline:
-                for device in devices:
-                    for waiting in _fitting(device, queue):
+            while (running or (queue and time.time() < last_begin)) and time.time() < deadline:
+                for device in devices if time.time() < last_begin else ():
+                    for waiting in _fitting(device, queue, passed):
                         job, given = waiting.job.to_json(), environment | _environment(device)
                         if processes is not None:
                             future = pool.submit(processes.do, function, job, given, stop)
@@ -333,16 +337,23 @@ def _schedule(
                     _note(out, waiting.job, future.result())
 
 
-def _fitting(device: Device, queue: list[Waiting]) -> list[Waiting]:
-    """Move the tasks that fit from the queue to the device, and return them."""
-    chosen = []
+MOST_PASSED = 8
+"""Tasks that may go before one for which there is no room: else small ones would for ever, and what ends would be no sample of a draw."""
+
+
+def _fitting(device: Device, queue: list[Waiting], passed: Counter[str]) -> list[Waiting]:
+    """Move the tasks that fit from the queue to the device, and return them. `passed`: how many have gone before each that has to wait."""
+    chosen, waits = [], list[str]()
     for waiting in list(queue):
-        if len(device.running) >= device.slots:
+        if len(device.running) >= device.slots or any(passed[path] >= MOST_PASSED for path in waits):
             break
         if device.takes(waiting):
             queue.remove(waiting)
             device.running.append(waiting)
             chosen.append(waiting)
+            passed.update(waits)
+        else:
+            waits.append(waiting.job.path)
     return chosen
 
 

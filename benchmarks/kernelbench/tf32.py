@@ -40,9 +40,9 @@ from warpwright.base import Case, Task
 from warpwright.tasks import taskfile
 from warpwright.tasks.mode import Mode
 from warpwright.timing.facts import device_facts
-from warpwright.verifier.judge import tf32
 from warpwright.verifier.judge.judgement import judge_leaf
-from warpwright.verifier.judge.reference import Answer, Original, Rounding, as_tensor, leaves_of
+from warpwright.verifier.judge.original import tf32
+from warpwright.verifier.judge.original.reference import Answer, Original, Rounding, as_tensor, leaves_of
 
 CASES = ("nominal", "normal", "spikes")
 CALLS = 20

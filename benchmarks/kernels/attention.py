@@ -26,7 +26,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from benchmarks.kernels.beside import cases_of, compile_all, error, module, options_of, said, timed
 from benchmarks.kernels.row_file import run
 from warpwright.domains.graph import kernels
-from warpwright.domains.graph.techniques.attention import block_shape
+from warpwright.domains.graph.techniques.kernels.attention import block_shape
 
 Way = tuple[int, int, int, int, bool]
 """Rows and keys of a block, warps, stages, and whether k and v are cut into halves by a kernel before."""

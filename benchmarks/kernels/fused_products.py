@@ -22,7 +22,7 @@ from torch.nn import functional as F
 from benchmarks.kernels.beside import cases_of, compile_all, error, module, options_of, said, timed
 from benchmarks.kernels.row_file import run
 from warpwright.domains.graph import kernels
-from warpwright.domains.graph.techniques.fused_product import block_shape
+from warpwright.domains.graph.techniques.kernels.fused_product import block_shape
 
 Way = tuple[int, int, int, int, int, int]
 """Rows, columns and depth of a block, rows of blocks in a group, warps, stages."""

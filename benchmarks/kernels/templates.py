@@ -32,7 +32,7 @@ from warpwright.domains.graph import capture
 from warpwright.domains.graph.cuda import ahead
 from warpwright.domains.graph.cuda.kernel import CudaKernel, source_of
 from warpwright.domains.graph.lower import Original, lower
-from warpwright.domains.graph.techniques.fuse import FuseCuda
+from warpwright.domains.graph.techniques.kernels.fuse import FuseCuda
 from warpwright.tasks import taskfile
 
 Function = Callable[..., Any]

@@ -22,7 +22,7 @@ from benchmarks.kernels.row_file import run
 from warpwright.base import Action
 from warpwright.domains.graph.capture import from_module
 from warpwright.domains.graph.lower import Original, lower
-from warpwright.domains.graph.techniques.top_k import TOP_K
+from warpwright.domains.graph.techniques.kernels.top_k import TOP_K
 
 COPY = 4.19e12
 TEXT = "import torch\nclass Model(torch.nn.Module):\n    pass\ndef get_inputs():\n    return []\ndef get_init_inputs():\n    return []\n"

@@ -64,13 +64,13 @@ def same_index(device: torch.device, dry: bool, write: Write) -> None:
         counted = Index(index[0], index[1], kind, nodes, nodes, relations)
         with patch.object(counting, "launcher", lambda device: None):
             plain = Index(index[0], index[1], kind, nodes, nodes, relations)
-        wrong = [str(k) for k in ((Domain.EDGE, Domain.PAIR_DST), (Domain.EDGE, Domain.DST)) if not torch.equal(counted.maps[k], plain.maps[k])]
+        maps = Domain.PAIR_DST, Domain.DST
+        wrong = [str(k) for k in maps if not torch.equal(counted.lift(k, Domain.EDGE), plain.lift(k, Domain.EDGE))]
         for rows in (Domain.PAIR_DST, Domain.PAIR_SRC):
             wrong += [str(rows)] * (counted.rows[rows] != plain.rows[rows] or not torch.equal(counted.start(rows), plain.start(rows)))
-        key = (Domain.EDGE, Domain.PAIR_SRC)
-        ends = [x.maps[Domain.EDGE, Domain.PAIR_DST].long() << 32 | x.maps[key] for x in (counted, plain)]
-        wrong += [str(key)] * (not torch.equal(*(torch.sort(x)[0] for x in ends)))
-        write({"table": "index_check", "graph": name, "edges": edges, "by_counting": ("work", Domain.PAIR_DST) in counted.kept, "wrong": wrong})
+        ends = [x.lift(Domain.PAIR_DST, Domain.EDGE).long() << 32 | x.lift(Domain.PAIR_SRC, Domain.EDGE) for x in (counted, plain)]
+        wrong += [str(Domain.PAIR_SRC)] * (not torch.equal(*(torch.sort(x)[0] for x in ends)))
+        write({"table": "index_check", "graph": name, "edges": edges, "by_counting": counted.counted is not None, "wrong": wrong})
 
 
 def counted(function: Callable[[], Any], device: torch.device, most: int = 8) -> dict[str, Any]:

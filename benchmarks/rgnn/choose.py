@@ -2,7 +2,7 @@
 
     python -m benchmarks.rgnn.choose --out FOLDER                                        # one GPU, at most --seconds (90)
     python -m benchmarks.rgnn.choose --cells am/rgat,mutag/hgt --out FOLDER              # some layers on some graphs
-    python -m benchmarks.rgnn.choose --cells mag/hgt --pyg mag/hgt --out FOLDER          # with PyG beside
+    python -m benchmarks.rgnn.choose --cells mag/hgt --pyg mag/hgt --pairs mag/hgt --out FOLDER     # with PyG and torch.pairs beside
     python -m benchmarks.rgnn.choose --dry --cells aifb/rgat --out FOLDER                # the same path on a CPU, a tiny graph
 
 A process for each cell compiles its programs and compares them with torch.pairs in float64, beside the others; then cells are timed one by one.
@@ -62,7 +62,7 @@ FRESH = {
 class Cell:
     """A layer on a graph with its programs, prepared."""
 
-    def __init__(self, name: str, model: str, device: torch.device, dry: bool, alone: Any, labels: Sequence[str], pyg: bool = False) -> None:
+    def __init__(self, name: str, model: str, device: torch.device, dry: bool, alone: Any, labels: Sequence[str], others: Sequence[str] = ()) -> None:
         synth.SPECS = {**synth.SPECS, **FRESH}
         self.small = name not in LARGE and sum(synth.SPECS[name].nodes) < 1 << 18
         graph = synth.synthetic(name, 100 / sum(synth.SPECS[name].nodes) if dry else 1.0, device)
@@ -89,8 +89,8 @@ class Cell:
             wanted = {key: x.flatten() for key, x in wanted.items()}
             Clock(device, 0.0).clean()
         self.leaves, self.weights = torch.cat([x.detach() for x in leaves]).requires_grad_(), torch.cat(given)
-        beside = ["torch.pairs"] * self.fresh + ["pyg"] * pyg
-        self.beside = {label: run for label, run in runs(model, self.layer, graph, p, pyg).items() if label in beside}
+        beside = ["torch.pairs"] * self.fresh + list(others)
+        self.beside = {label: run for label, run in runs(model, self.layer, graph, p, "pyg" in others).items() if label in beside}
         self.errors: dict[str, dict[str, Any]] = {}
         for label, options in self.programs.items():
             self.layer.options = options
@@ -139,8 +139,9 @@ def worker(name: str, model: str, args: argparse.Namespace, alone: Any, pipe: An
     torch.set_num_threads(1)
     clock = Clock(device, 0.001 if args.dry else args.each)
     try:
-        labels, pyg = args.programs.split(",") if args.programs else (), f"{name}/{model}" in args.pyg.split(",")
-        cell = patiently(lambda: Cell(name, model, device, args.dry, alone, labels, pyg), clock)  # type: ignore[arg-type,return-value]
+        labels = args.programs.split(",") if args.programs else ()
+        others = [label for label, cells in (("pyg", args.pyg), ("torch.pairs", args.pairs)) if f"{name}/{model}" in cells.split(",")]
+        cell = patiently(lambda: Cell(name, model, device, args.dry, alone, labels, others), clock)  # type: ignore[arg-type,return-value]
         tensors.awaited(torch.empty(0, device=device), 20.0)
         pipe.send(list(cell.programs))  # type: ignore[attr-defined]
     except Exception as problem:
@@ -166,6 +167,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--cells", default=CELLS, help="graph/layer, in the order in which they are timed")
     parser.add_argument("--programs", default="", help="some of the programs")
     parser.add_argument("--pyg", default="", help="cells that PyG is timed beside")
+    parser.add_argument("--pairs", default="", help="cells that torch.pairs is timed beside")
     parser.add_argument("--each", type=float, default=0.06, help="seconds of timing for each function")
     parser.add_argument("--prepare", type=float, default=55.0, help="seconds after which the timing begins")
     parser.add_argument("--seconds", type=float, default=90.0, help="nothing is begun later")
@@ -217,7 +219,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 SHOWN = (
     "table", "graph", "layer", "program", "error", "error_in", "forward_ms", "training_ms", "torch.pairs training_ms", "pyg forward_ms",
-    "pyg training_ms", "busy_us", "count", "note",     "bytes_per_second",
+    "pyg training_ms", "busy_us", "count", "note", "bytes_per_second",
 )  # fmt: skip
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 """What becomes of programs that try to bring the verifier down, and of the honest one after each.
 
-    PYTHONPATH=.:tests python -m benchmarks.robustness.survive --device cuda:0 --out $OUT
-    PYTHONPATH=.:tests python -m benchmarks.robustness.survive --device cpu --only io_uring,daemon --out /tmp/survive
+    python -m benchmarks.robustness.survive --device cuda:0 --out $OUT
+    python -m benchmarks.robustness.survive --device cpu --only io_uring,daemon --out /tmp/survive
 
-The programs are those of tests/survivors.py. A row each: status, check, seconds, what is left afterwards of processes, files, System V segments and
-GPU memory, and whether an honest program passes next, verified by the same judge.
+The programs are those of tests/helpers/survivors.py. A row each: status, check, seconds, what is left afterwards of processes, files, System V
+segments and GPU memory, and whether an honest program passes next, verified by the same judge.
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ import argparse
 import json
 import os
 import subprocess
+import sys
 import time
 import traceback
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "helpers"))
 
 import corpus
 from survivors import GPU_SURVIVORS, SURVIVORS

@@ -28,8 +28,9 @@ from benchmarks.cuda import plain20
 from warpwright.base import Action, Candidate, Record, Source, Task, Verdict, digest
 from warpwright.learn.policy.recorded import PLAIN, Listed, following, measured
 from warpwright.llm.chat import Message
-from warpwright.search import SEARCHES, fsr, islands
-from warpwright.search.conversation import ModelSearch
+from warpwright.search import SEARCHES
+from warpwright.search.llm import fsr, islands
+from warpwright.search.llm.conversation import ModelSearch
 from warpwright.search.moves import Proposer, Recipe
 from warpwright.space import Space, Traits, Writing
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from warpwright.verifier.judge.conditioning import FEW, NEAR_RUNS, runs_for
+from warpwright.verifier.judge.original.conditioning import FEW, NEAR_RUNS, runs_for
 
 SLACK = 2.0
 GRID = torch.linspace(0, 12, 120_001, dtype=torch.float64)

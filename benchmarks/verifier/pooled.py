@@ -26,7 +26,7 @@ from typing import Any
 
 import torch
 
-from warpwright.verifier.judge.conditioning import FEW
+from warpwright.verifier.judge.original.conditioning import FEW
 from warpwright.verifier.luck import DRAWS, MARGINAL, REFUSED
 
 SLACK = 2.0

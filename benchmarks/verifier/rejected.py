@@ -4,7 +4,7 @@
     python -m benchmarks.verifier.rejected --device cpu --only sniff,late_ --out /tmp/rejected
 
 Programs of tests/cheats and tests/limits, built and verified as an audit does before it times; those that are caught by timed calls alone are left
-out. `tests/test_cheats.py` holds the status and the check of each on the CPU; a row says what came of it here:
+out. `tests/verifier/test_cheats.py` holds the status and the check of each on the CPU; a row says what came of it here:
 
     as there     the same check, or one of those that its header names
     other check  rejected, for another reason

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import math
+import multiprocessing
+from collections import Counter
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from benchmarks.kernelbench import levels, run
+from benchmarks.kernelbench import first, first_table, levels, run, whole
 from benchmarks.kernelbench.run import levels_in_turn
 
 FILES = [(f"/kb/level{level}/{number}_Task.py", None) for level, count in ((1, 9), (2, 5), (3, 2)) for number in range(count)]
@@ -49,3 +53,50 @@ def test_a_run_sees_the_gpus_that_it_was_given(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
     with pytest.raises(SystemExit, match="expected 2 GPUs, saw 1"):
         run._devices(options)
+
+
+def test_a_task_without_room_is_passed_by_a_few_only() -> None:
+    device = run.Device(0, 10.0, 2)
+    one = lambda name, size: SimpleNamespace(job=SimpleNamespace(path=name), bytes=size)  # noqa: E731
+    device.running = [one("a", 4.0)]
+    queue, passed, begun = [one("large", 9.0), *(one(f"small {number}", 1.0) for number in range(20))], Counter[str](), 0
+    while chosen := run._fitting(device, queue, passed):
+        begun += len(chosen)
+        device.running = device.running[:1]
+    assert begun == run.MOST_PASSED and queue[0].job.path == "large"
+    device.running = []
+    assert next(waiting.job.path for waiting in run._fitting(device, queue, passed)) == "large"
+
+
+def test_first_programs_wait_for_room() -> None:
+    turns = first.Turns(multiprocessing.get_context("spawn"), {"1:3": 40e9, "1:4": 1e9}, 3.0)
+    large, small = Path("kb/level1/3_a.py"), Path("kb/level1/4_b.py")
+    assert turns.bytes_of(small) < turns.bytes_of(large) <= turns.GPU_BYTES
+    with turns.room(large):
+        assert turns.left.value == turns.GPU_BYTES - turns.bytes_of(large)
+    assert turns.left.value == turns.GPU_BYTES and turns.bytes_of(Path("tasks/any.py")) == turns.CONTEXT_BYTES
+
+
+def test_whole_levels_count_what_was_begun() -> None:
+    times = {"eager ms": 4.0, "compile ms": 2.0, "errors": {"given": 1.0}}
+    rows = [
+        {"table": "first", "task": "level1_1_a", "ours ms": 1.0, "of best": 2.0, **times},
+        {"table": "first", "task": "level1_1_a", "ours ms": 0.5, "of best": 4.0, **times, "errors": {"given": 9.0}},
+        {"table": "first", "task": "level1_2_b", "ours ms": 4.0, "of best": 0.5, **times},
+        {"table": "nothing", "task": "level1_3_c", "eager ms": 1.0, "compile ms": 2.0},
+        {"table": "left out", "task": "level1_4_d", "begun": True}, {"table": "left out", "task": "level1_5_e", "begun": False},
+        {"table": "failed", "task": "level2_1_f", "reason": "why"},
+    ]  # fmt: skip
+    text = first_table.whole(rows)
+    assert "| level1 | 4 | 1 | 1.19x" in text and "| level2 | 1 | 0 | 1.00x" in text and math.isclose(2**0.25, 1.19, rel_tol=0.01)
+    assert "not right: level1_1_a" in text and "best baseline: level1_2_b" in text and "1.00x: level1_4_d" in text and "failed: level2_1_f" in text
+
+
+def test_both_parts_take_one_order(tmp_path: Path) -> None:
+    for path, _ in FILES:
+        file = tmp_path / path.removeprefix("/kb/")
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("class Model:\n    pass\n\ndef get_inputs():\n    return []\n")
+    drawn = whole.order(tmp_path, 7)
+    assert len(drawn) == len(FILES) and drawn == whole.order(tmp_path, 7) != whole.order(tmp_path, 8) and whole._is("level1_1_a", "1:1")
+    assert not whole._is("level1_11_a", "1:1")

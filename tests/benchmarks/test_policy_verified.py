@@ -14,7 +14,8 @@ import pytest
 from toy_space import GAIN, STEPS, program
 
 from benchmarks.policy.live import probed, verified
-from benchmarks.policy.live.verdicts import NoScore
+from benchmarks.policy.live.sharing import Memory, Waves
+from benchmarks.policy.live.verdicts import NoScore, Steps
 from benchmarks.policy.recording.choice import body
 from warpwright.search import SEARCHES
 from warpwright.space import Space
@@ -24,7 +25,7 @@ class Refusing:
     """A verifier that refuses what has `tile`."""
 
     def __init__(self, technique: str = "tile") -> None:
-        self.technique, self.known, self.closed = technique, dict[str, str](), False
+        self.technique, self.known, self.closed, self.steps = technique, dict[str, str](), False, Steps()
 
     def refused(self, name: str, candidate: Any) -> str:
         if self.technique == "everything":
@@ -62,7 +63,7 @@ def rows(lines: Any) -> list[dict[str, Any]]:
 
 
 def test_a_search_is_told_what_is_refused_until_its_best_passes() -> None:
-    options, lines, end = SimpleNamespace(dry=True), queue.Queue[Any](), time.monotonic() + 60
+    lines, end = queue.Queue[Any](), time.monotonic() + 60
     refused = next(action.technique for action in task(Refusing()).runs[0].best()[0])  # type: ignore[index]
     verdicts = Refusing(refused)
     one = task(verdicts)
@@ -70,7 +71,7 @@ def test_a_search_is_told_what_is_refused_until_its_best_passes() -> None:
     longer = one.found_earlier([name for name in recipes if refused in name][:1] + [name for name in recipes if refused not in name][:1], end)
     one.runs.append(longer)
     before = {run.search: [made[0] for made in run.made] for run in one.runs}
-    assert one.settle(options, lines, end)  # type: ignore[arg-type]
+    assert one.settle(lines, end)
     for run in one.runs:
         best = run.best()
         assert best is None or not verdicts.known[best[1]]
@@ -82,24 +83,23 @@ def test_a_search_is_told_what_is_refused_until_its_best_passes() -> None:
     assert [line["stopped"] for line in told if line["row"] == "run"][-1] == "evaluations"
     assert all(line["speedup"] == 0 for line in told if line["row"] == "evaluation" and line["told"].startswith("refused"))
     assert len([line for line in told if line["row"] == "verdict"]) == len(verdicts.known)  # each program once
-    one.ask_earlier(lines, end)
     one.close()
-    assert verdicts.closed and all(line["row"] == "verdict" for line in rows(lines))
+    assert verdicts.closed
 
 
 def test_without_time_or_a_passing_program_nothing_is_claimed() -> None:
-    options, lines = SimpleNamespace(dry=True), queue.Queue[Any]()
+    lines = queue.Queue[Any]()
     one = task(Refusing())
-    assert not one.settle(options, lines, time.monotonic() - 1)  # type: ignore[arg-type]
+    assert not one.settle(lines, time.monotonic() - 1)
     assert {line["stopped"] for line in rows(lines) if line["row"] == "run"} == {"time"}
     name = next(str(action) for action in one.bench.space.actions(frozenset()))
     one = task(Refusing(name.partition("(")[0]))
     one.runs = [one.found_earlier([name], time.monotonic() + 60)]
-    assert one.settle(options, lines, time.monotonic() + 60)  # type: ignore[arg-type]
+    assert one.settle(lines, time.monotonic() + 60)
     told = rows(lines)
     assert [line["stopped"] for line in told if line["row"] == "run"] == ["none passed"] and not any(line["row"] == "evaluation" for line in told)
     with pytest.raises(NoScore):
-        task(Refusing("everything")).settle(options, lines, time.monotonic() + 60)  # type: ignore[arg-type]
+        task(Refusing("everything")).settle(lines, time.monotonic() + 60)
 
 
 def test_of_an_earlier_run_the_fastest_are_looked_at_few_of_the_same_techniques(tmp_path: Path) -> None:
@@ -136,3 +136,42 @@ def test_texts_are_told_apart_without_their_comments() -> None:
     bench = task(Refusing()).bench
     recipe = (next(iter(bench.space.actions(frozenset()))),)
     assert bench.name(recipe) == body(bench.space.candidate(recipe).source.text)
+
+
+def test_memory_is_reserved_first_come_first_served_and_given_back(tmp_path: Path) -> None:
+    free = [100.0]
+    memory, soon = Memory(tmp_path, 100.0, lambda: free[0]), time.monotonic() + 0.05
+    with memory.reserved(500.0, soon) as there:  # alone it may have all
+        assert there and memory.held() == [500.0]
+        with memory.reserved(1.0, soon) as beside:
+            assert not beside
+    assert memory.held() == []
+    with memory.reserved(60.0, soon), memory.reserved(30.0, soon) as there:
+        assert there and sorted(memory.held()) == [30.0, 60.0]
+    free[0] = 20.0  # somebody took more than was reserved
+    with memory.reserved(10.0, soon), memory.reserved(30.0, soon) as there:
+        assert not there
+    (tmp_path / "memory" / "1.held").write_text("90")  # whose process is gone
+    assert memory.held() == []
+
+
+def test_two_kinds_of_work_do_not_mix_until_patience_ends(tmp_path: Path) -> None:
+    waves, began = Waves(tmp_path, patience=0.3), time.monotonic()
+    with waves.at("probing"), waves.at("probing"):
+        assert time.monotonic() - began < 0.3
+        with waves.at("verifying"):
+            assert time.monotonic() - began >= 0.3
+    began = time.monotonic()
+    with waves.at("verifying"):
+        assert time.monotonic() - began < 0.3
+
+
+def test_a_verdict_tells_what_its_steps_took() -> None:
+    steps = Steps()
+    for name in ("building", "verifying", "building"):
+        steps.tell(name)
+        time.sleep(0.06)
+    told = steps.told()
+    assert told["building"] >= 0.1 and told["verifying"] >= 0.05 and set(told) == {"building", "verifying"}
+    steps.clear()
+    assert steps.told() == {}

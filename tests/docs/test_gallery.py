@@ -5,8 +5,7 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
-from test_report import make_record
-
+from tests.reports.test_report import make_record
 from warpwright.archive import Archive
 
 GALLERY = runpy.run_path(str(Path(__file__).parents[2] / "docs/gallery.py"))

@@ -25,7 +25,7 @@ from warpwright.tasks import saved_module, taskfile
 from warpwright.tasks.calibrate import calibrated
 from warpwright.verifier.judge.certificate import certify
 from warpwright.verifier.judge.judgement import Judgement
-from warpwright.verifier.judge.reference import Original
+from warpwright.verifier.judge.original.reference import Original
 
 MADE: list[StandIn] = []
 SETTINGS: dict[str, Any] = {}

@@ -106,7 +106,7 @@ def running(pid: int) -> bool:
 
 def environment() -> dict[str, str]:
     here = Path(__file__).parents[1]
-    return {**os.environ, "PYTHONPATH": f"{here.parent}{os.pathsep}{here}"}
+    return {**os.environ, "PYTHONPATH": f"{here.parent}{os.pathsep}{here / 'helpers'}"}
 
 
 def test_wrong_use() -> None:

@@ -16,7 +16,7 @@ from tests.sass.simulated_measurement import Measured
 from warpwright import api
 from warpwright.base import Candidate, Source
 from warpwright.domains.graph.lower import Original, lower
-from warpwright.domains.graph.techniques.fuse import FuseCuda
+from warpwright.domains.graph.techniques.kernels.fuse import FuseCuda
 from warpwright.domains.sass.code import disassembly
 from warpwright.errors import UsageError, WarpwrightError
 from warpwright.sass import programs

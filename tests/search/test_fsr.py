@@ -20,7 +20,7 @@ from warpwright.llm.chat import Message
 from warpwright.llm.endpoint import OpenAI
 from warpwright.llm.recorded import Recording
 from warpwright.loop import Outcome, optimize
-from warpwright.search.fsr import Fsr, Options
+from warpwright.search.llm.fsr import Fsr, Options
 from warpwright.secrets import secrets
 from warpwright.space import Space, Traits, Writing
 

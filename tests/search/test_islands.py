@@ -19,11 +19,11 @@ from warpwright.base import Budget, Candidate, Record, Source
 from warpwright.errors import ChatError, UsageError
 from warpwright.llm.chat import Message
 from warpwright.loop import Course, Outcome, optimize
-from warpwright.search import fsr
-from warpwright.search.conversation import Tried
-from warpwright.search.fsr import Fsr
-from warpwright.search.islands import FEATURES, Island, Islands, Options, _migrate
-from warpwright.search.tuning import tunable, with_value
+from warpwright.search.llm import fsr
+from warpwright.search.llm.conversation import Tried
+from warpwright.search.llm.fsr import Fsr
+from warpwright.search.llm.islands import FEATURES, Island, Islands, Options, _migrate
+from warpwright.search.llm.tuning import tunable, with_value
 
 
 @dataclass

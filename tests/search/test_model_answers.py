@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warpwright.search.answers import code_blocks, program_of
-from warpwright.search.edits import patched
+from warpwright.search.llm.answers import code_blocks, program_of
+from warpwright.search.llm.edits import patched
 
 MARKS = ("__global__", "run")
 TRITON = ("@triton.jit", "run")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tests.toy_space import TASK, Step, Toy, toy
+from toy_space import TASK, Step, Toy, toy
+
 from warpwright.base import Budget, Candidate, Record, Verdict
 from warpwright.loop import optimize
 from warpwright.space import Traits

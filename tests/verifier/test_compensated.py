@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from warpwright.verifier.judge.compensated import Compensated
+from warpwright.verifier.judge.original.compensated import Compensated
 
 torch = pytest.importorskip("torch")
 

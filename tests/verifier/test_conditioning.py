@@ -8,9 +8,10 @@ import pytest
 
 from warpwright.base import Case
 from warpwright.tasks import taskfile
-from warpwright.verifier.judge import conditioning, oracle
+from warpwright.verifier.judge import oracle
 from warpwright.verifier.judge.judgement import Judgement
-from warpwright.verifier.judge.reference import Original
+from warpwright.verifier.judge.original import conditioning
+from warpwright.verifier.judge.original.reference import Original
 
 torch = pytest.importorskip("torch")
 

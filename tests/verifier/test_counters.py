@@ -9,9 +9,10 @@ from corpus import task
 
 from warpwright.base import Case, to_json
 from warpwright.tasks import taskfile
-from warpwright.verifier.judge import counters, distributions, reference
+from warpwright.verifier.judge import counters, distributions
 from warpwright.verifier.judge.judge_worker import JudgeWorker
-from warpwright.verifier.judge.reference import Answer, Original
+from warpwright.verifier.judge.original import reference
+from warpwright.verifier.judge.original.reference import Answer, Original
 
 torch = pytest.importorskip("torch")
 

@@ -16,8 +16,8 @@ from warpwright.tasks import taskfile
 from warpwright.verifier.draw import STRIDED
 from warpwright.verifier.judge.discrete import WIDE_WORDS, restride
 from warpwright.verifier.judge.judge_worker import JudgeWorker
-from warpwright.verifier.judge.on_host import OnHost
-from warpwright.verifier.judge.reference import Original
+from warpwright.verifier.judge.original.on_host import OnHost
+from warpwright.verifier.judge.original.reference import Original
 from warpwright.verifier.judge_client import Judge
 
 torch = pytest.importorskip("torch")

@@ -13,7 +13,7 @@ import torch
 from warpwright.base import Task, to_json
 from warpwright.tasks import footprint
 from warpwright.verifier.judge import judge_worker
-from warpwright.verifier.judge.device_memory import EAGER_PEAKS, FEWEST_BYTES, Memory
+from warpwright.verifier.judge.original.device_memory import EAGER_PEAKS, FEWEST_BYTES, Memory
 
 
 class OfAGpu(Memory):

@@ -192,6 +192,40 @@ def test_the_variants_of_a_turn_are_those_of_its_calls(dtype: torch.dtype) -> No
     assert len({bytes(slot[0].view(torch.uint8).flatten().tolist()) for slot in slots}) > len(SEEDS) / 2
 
 
+def test_moving_along_is_the_same_by_one_piece_as_by_two() -> None:
+    source, distances = torch.arange(9), [1, 4, 8]
+    rolled = []
+    for twice in (False, True):
+        targets = [torch.zeros(9, dtype=torch.int64) for _ in distances]
+        for target, piece in zip(*variants._moved_along(source, targets, distances, twice), strict=True):
+            target.copy_(piece)
+        rolled.append(targets)
+    for one, other, far in zip(*rolled, distances, strict=True):
+        assert torch.equal(one, other) and torch.equal(one, source.roll(far))
+
+
+def test_a_turn_is_written_where_its_tensors_lie_by_then() -> None:
+    """A program may give an input memory of its own, or another form."""
+    inputs = [torch.randn(6, 4)]
+    slots = [variants.like(inputs) for _ in SEEDS]
+    kept = variants.Slots(slots)
+    kept.write(inputs, SEEDS)
+    slots[0][0].data = torch.zeros(6, 4)
+    slots[1][0].t_()
+    kept.write(inputs, SEEDS)
+    for seed, slot in zip(SEEDS, slots, strict=True):
+        alone = variants.vary(inputs, seed, variants.like(inputs))[0]
+        assert torch.equal(slot[0], alone.t() if slot is slots[1] else alone)
+
+
+def test_draws_are_spread_over_all_places() -> None:
+    ways, places, origins = variants._draws(range(4000), 1, 101)
+    assert set(ways) == set(range(1, 101)) and set(places.flatten().tolist()) == set(range(101)) == set(origins.flatten().tolist())
+    assert not bool((places == origins).any()) and len({tuple(row) for row in places.tolist()}) == 4000
+    counts = torch.bincount(places.flatten(), minlength=101).double()
+    assert float((counts - counts.mean()).abs().max() / counts.mean().sqrt()) < 5
+
+
 def laid_out(turned: int, real_only: bool = False) -> list[torch.Tensor]:
     inputs = [torch.randn(4, 6, 8), torch.randn(32), torch.randint(9, (8, 8)), torch.rand(8, 8) < 0.5]
     made = discrete.restride(inputs, 5, turned, real_only)

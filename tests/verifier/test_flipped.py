@@ -9,7 +9,7 @@ import pytest
 from warpwright.base import Case
 from warpwright.tasks import taskfile
 from warpwright.verifier.judge.judgement import Judgement
-from warpwright.verifier.judge.reference import Original
+from warpwright.verifier.judge.original.reference import Original
 
 torch = pytest.importorskip("torch")
 

@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from warpwright.verifier.judge.held import Held, digest_of  # noqa: E402
+from warpwright.verifier.judge.original.held import Held, digest_of  # noqa: E402
 
 
 def made(number: float) -> list[object]:

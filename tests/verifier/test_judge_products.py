@@ -7,7 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warpwright.verifier.judge import oracle, products, tf32
+from warpwright.verifier.judge import oracle
+from warpwright.verifier.judge.original import products, tf32
 
 
 @settings(max_examples=50, deadline=None)

@@ -12,7 +12,7 @@ from warpwright.base import Case  # noqa: E402
 from warpwright.tasks import taskfile  # noqa: E402
 from warpwright.verifier.judge.judgement import Judgement  # noqa: E402
 from warpwright.verifier.judge.left_behind import is_excused  # noqa: E402
-from warpwright.verifier.judge.reference import Original  # noqa: E402
+from warpwright.verifier.judge.original.reference import Original  # noqa: E402
 
 NEAREST = """
 import torch

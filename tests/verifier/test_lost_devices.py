@@ -14,10 +14,10 @@ from warpwright.errors import DeviceFailed, JudgeFailed, told_full
 from warpwright.tasks import taskfile
 from warpwright.verifier.judge import left_behind
 from warpwright.verifier.judge.certificate import certify
-from warpwright.verifier.judge.conditioning import examined
 from warpwright.verifier.judge.judge_worker import JudgeWorker
-from warpwright.verifier.judge.on_host import OnHost, is_lost
-from warpwright.verifier.judge.reference import Original
+from warpwright.verifier.judge.original.conditioning import examined
+from warpwright.verifier.judge.original.on_host import OnHost, is_lost
+from warpwright.verifier.judge.original.reference import Original
 from warpwright.verifier.judge_client import Judge, steady
 
 torch = pytest.importorskip("torch")

@@ -10,7 +10,7 @@ import torch
 from warpwright.base import Case, Errors
 from warpwright.tasks import taskfile
 from warpwright.verifier.judge import oracle
-from warpwright.verifier.judge.reference import Original
+from warpwright.verifier.judge.original.reference import Original
 
 NORMED = """import torch
 import torch.nn as nn

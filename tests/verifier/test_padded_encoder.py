@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from warpwright.tasks import taskfile
-from warpwright.verifier.judge.reference import Original
+from warpwright.verifier.judge.original.reference import Original
 
 ENCODER = """
 import torch

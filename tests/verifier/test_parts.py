@@ -10,7 +10,7 @@ from warpwright.base import Case
 from warpwright.tasks import taskfile
 from warpwright.verifier.judge import parts
 from warpwright.verifier.judge.judgement import Judgement
-from warpwright.verifier.judge.reference import Original
+from warpwright.verifier.judge.original.reference import Original
 
 torch = pytest.importorskip("torch")
 

@@ -13,9 +13,9 @@ import torch
 from warpwright.base import Case, to_json
 from warpwright.errors import TaskError
 from warpwright.tasks import taskfile
-from warpwright.verifier.judge.device_memory import Memory
 from warpwright.verifier.judge.judge_worker import JudgeWorker
-from warpwright.verifier.judge.reference import Original
+from warpwright.verifier.judge.original.device_memory import Memory
+from warpwright.verifier.judge.original.reference import Original
 from warpwright.verifier.judge_client import Judge
 
 TASK = """import torch

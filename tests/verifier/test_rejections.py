@@ -18,7 +18,7 @@ from warpwright.verifier.rejections import Rejected, census, good, rejection
 pytest.importorskip("torch")
 
 from warpwright.verifier.judge.judgement import judge_leaf
-from warpwright.verifier.judge.reference import Original
+from warpwright.verifier.judge.original.reference import Original
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from warpwright.verifier.judge.rounding import RUNS, Rounded
+from warpwright.verifier.judge.original.rounding import RUNS, Rounded
 
 
 def test_votes_are_counted_and_not_rounded() -> None:

@@ -9,7 +9,7 @@ import pytest
 from warpwright.base import Case, to_json
 from warpwright.tasks import taskfile
 from warpwright.verifier.judge.judge_worker import JudgeWorker
-from warpwright.verifier.judge.reference import Original
+from warpwright.verifier.judge.original.reference import Original
 from warpwright.verifier.judge_client import Judge
 
 torch = pytest.importorskip("torch")

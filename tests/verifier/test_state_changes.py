@@ -12,7 +12,7 @@ from warpwright.base import to_json
 from warpwright.tasks import taskfile
 from warpwright.verifier.draw import CHANGES, EXCHANGES, TAKEN, mixed
 from warpwright.verifier.judge.judge_worker import JudgeWorker
-from warpwright.verifier.judge.reference import Original, _exchange_two
+from warpwright.verifier.judge.original.reference import Original, _exchange_two
 
 torch = pytest.importorskip("torch")
 

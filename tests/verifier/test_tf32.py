@@ -9,9 +9,9 @@ import pytest
 
 from warpwright.base import Case
 from warpwright.tasks import taskfile
-from warpwright.verifier.judge import tf32
 from warpwright.verifier.judge.oracle import errors_of, excess
-from warpwright.verifier.judge.reference import Original, clone, round_tf32
+from warpwright.verifier.judge.original import tf32
+from warpwright.verifier.judge.original.reference import Original, clone, round_tf32
 
 torch = pytest.importorskip("torch")
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from warpwright.base import Case
 from warpwright.tasks import taskfile
-from warpwright.verifier.judge import tf32
 from warpwright.verifier.judge.judgement import judge_leaf
-from warpwright.verifier.judge.reference import Answer, Original
+from warpwright.verifier.judge.original import tf32
+from warpwright.verifier.judge.original.reference import Answer, Original
 
 torch = pytest.importorskip("torch")
 

@@ -11,7 +11,7 @@ from warpwright.workers.limits import Limits
 
 torch = pytest.importorskip("torch")
 
-from warpwright.verifier.judge.held import digest_of  # noqa: E402
+from warpwright.verifier.judge.original.held import digest_of  # noqa: E402
 
 WRITES_FIVE_TIMES = """import torch
 from torch import nn
@@ -48,6 +48,6 @@ def test_a_digest_tells_constant_memory_and_places_apart() -> None:
 
 
 def test_a_digest_of_several_parts_tells_them_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("warpwright.verifier.judge.held.DIGEST_BYTES", 64)
+    monkeypatch.setattr("warpwright.verifier.judge.original.held.DIGEST_BYTES", 64)
     numbers = torch.arange(64, dtype=torch.float32)
     assert digest_of(numbers) != digest_of(numbers.roll(16))

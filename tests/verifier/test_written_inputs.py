@@ -9,9 +9,9 @@ import pytest
 
 from warpwright.base import Case
 from warpwright.tasks import taskfile
-from warpwright.verifier.judge.conditioning import examined
 from warpwright.verifier.judge.judgement import Judgement, judge_leaf, within
-from warpwright.verifier.judge.reference import Original
+from warpwright.verifier.judge.original.conditioning import examined
+from warpwright.verifier.judge.original.reference import Original
 
 torch = pytest.importorskip("torch")
 

@@ -172,8 +172,9 @@ def test_on_a_gpu_many_passes_share_a_core(monkeypatch: pytest.MonkeyPatch) -> N
 def test_no_candidate_is_on_the_core_while_it_is_asked_whether_a_pass_was_sound(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that works on there after a slow call of its own would have that call left out."""
     seen: list[Any] = []
-    workers = [SimpleNamespace(role=role, device=device, pid=pid) for pid, (role, device) in enumerate([("candidate", "cuda:0")] * 2, 7)]
-    workers += [SimpleNamespace(role="baseline", device="cuda:0", pid=9), SimpleNamespace(role="candidate", device="cuda:1", pid=10)]
+    worked = [0.0]
+    kinds = [("candidate", "cuda:0"), ("candidate", "cuda:0"), ("baseline", "cuda:0"), ("candidate", "cuda:1")]
+    workers = [SimpleNamespace(role=role, device=device, pid=pid, worked=lambda: worked[0]) for pid, (role, device) in enumerate(kinds, 7)]
     places = timed.Places(SimpleNamespace(place=lambda drawn: drawn, still=lambda place: seen.append("asked") or place == 0.25))  # type: ignore[arg-type]
     places.kept(0.25)
     monkeypatch.setattr(timed.device_yield, "living", workers)
@@ -183,6 +184,10 @@ def test_no_candidate_is_on_the_core_while_it_is_asked_whether_a_pass_was_sound(
     sound = timed.sound("cuda:0")
     assert sound is not None and sound()
     assert sorted(seen[:-1]) == [(7, 0.25), (8, 0.25)] and seen[-1] == "asked"
+    places._place = 0.5
+    assert not sound()
+    worked[0] = 2 * timed.RESTS
+    assert sound(), "a candidate that works while others are timed chooses nothing by it"
     assert timed.sound("cpu") is None
 
 

@@ -26,7 +26,7 @@ from warpwright.base import Record, Scalar
 from warpwright.errors import MissingExtra, UsageError, WarpwrightError
 from warpwright.files import make_folder
 from warpwright.reports import artefact, report
-from warpwright.search.feedback import profile
+from warpwright.search.llm.feedback import profile
 from warpwright.server.verbs import Verbs
 
 SKILL = Path(__file__).with_name("texts") / "SKILL.md"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from warpwright.adapters.judge import Judge, Where, instruction
-from warpwright.search.answers import program_of
+from warpwright.search.llm.answers import program_of
 
 
 class KernelEnvironment:

@@ -10,7 +10,7 @@ from typing import Any
 from warpwright.adapters.judge import Judge, Where, instruction
 from warpwright.adapters.trl import marks
 from warpwright.errors import MissingExtra
-from warpwright.search.answers import program_of
+from warpwright.search.llm.answers import program_of
 
 try:
     import verifiers.v1 as vf

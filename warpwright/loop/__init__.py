@@ -8,6 +8,7 @@ The loop knows a Space, a search and an Evaluator; it imports neither torch nor 
     choosing.py  which record to recommend
     running.py   the loop
     ablation.py  what each action of a recipe is worth
+    live.py      what runs now, for whoever watches
 """
 
 from warpwright.loop.ablation import Ablation, ablate

@@ -1,6 +1,6 @@
 """Build C++ and CUDA text into shared libraries: `libraries` for the package itself, `standalone` for generated files.
 
-`headers`: what many texts begin with is parsed once.
+`headers`: what many texts begin with is parsed once. `repeat`: a compiled function is called many times.
 """
 
 from warpwright.native.errors import BuildError

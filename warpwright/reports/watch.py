@@ -15,10 +15,10 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from warpwright import live
 from warpwright.archive import Archive
 from warpwright.base import BASELINE, Action, from_json
 from warpwright.errors import ArchiveError
+from warpwright.loop import live
 from warpwright.reports.report import finite
 
 HOST = "127.0.0.1"

@@ -28,7 +28,7 @@ from warpwright.errors import LaneDied, UsageError, WarpwrightError
 from warpwright.files import make_folder
 from warpwright.reports import explain, report
 from warpwright.run import Settings
-from warpwright.search.feedback import feedback
+from warpwright.search.llm.feedback import feedback
 from warpwright.server import protocol
 from warpwright.server.lane import Asked, Lane
 from warpwright.server.protocol import Request, Where, error_of

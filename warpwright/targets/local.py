@@ -25,7 +25,7 @@ from warpwright import native
 from warpwright.base import BASELINE, FAILED, LEFT_OUT, Build, Candidate, Measurement, Record, Source, Status, Task, Verdict, failed, now, target_of
 from warpwright.errors import BelowFloor, DeviceFailed, NothingBuilds, WarpwrightError, WorkerError
 from warpwright.space import Measuring
-from warpwright.targets import pair, roof, second_process
+from warpwright.targets import pair, roof, second_process, slowed
 from warpwright.targets.baselines import baselines as baseline_sources
 from warpwright.targets.beside import Beside
 from warpwright.targets.building import add_baselines, begin_ahead, come_up, end_all, start
@@ -416,6 +416,9 @@ class LocalEvaluator:
         hidden = self._hidden_work(trusted, measurement, single, turns) or left_to_the_kernel(written_bytes(worker.pid) - written)
         if hidden:
             return rejection("background", hidden), None
+        refused = self._slows_others(trusted, worker, measurement, single, turns)
+        if refused is not None:
+            return refused, None
         late = verify.afterwards(trusted.judge, worker, "candidate")
         if late is not None:
             return late, None
@@ -463,6 +466,24 @@ class LocalEvaluator:
             if hidden and self._still_works(trusted, program, beside[0], saved * calls, spare):
                 return f"{hidden} (regime: {name})"
         return ""
+
+    def _slows_others(
+        self, trusted: Trusted, worker: Worker, measurement: Measurement, single: timed.TimedProgram, turns: streamed.StreamedProgram | None
+    ) -> Verdict | None:
+        """Refuse a program that was FASTER and slows the best baseline down between its own turns, where it is not stopped then."""
+        if worker.freezes or measurement.verdict != "FASTER":
+            return None
+        name, in_turns = measurement.best_baseline, turns is not None and measurement.conditions["regime"] == "stream"
+        baseline = trusted.baselines[name].turns(trusted.calls) if in_turns else trusted.programs()[name]
+        candidate = turns if turns is not None and in_turns else single
+        try:
+            with self._bench.lock.exclusive():
+                longer = slowed.slowed(candidate, baseline, trusted.judge.fresh, worker.stopped, self._random)
+        except Rejected as rejected:
+            return rejected.verdict
+        except WorkerError as error:
+            return verdict_of(error)
+        return rejection("background", slowed.reason(longer, name)) if longer > 1 else None
 
     def _still_works(self, trusted: Trusted, program: timed.TimedProgram, beside: timed.TimedProgram, saved: float, spare: float) -> bool:
         """Whether the candidate works more than a baseline before its calls when the two take turns, each on inputs of its own."""

@@ -303,19 +303,22 @@ def _round(block: _Block) -> None:
 
 
 def _pass(block: _Block, order: Sequence[str]) -> None:
-    """Call every program of `order` once on the same fresh inputs and from the same core; check the candidate's outputs now and then."""
-    inputs, place, sound = block.fresh_inputs(), block.rng.random(), True
-    for name in order:
+    """Call every program of `order` once on the same fresh inputs and from the same core; check the candidate's outputs now and then.
+
+    Where something disturbs it, it ends at once, and counts for none of them."""
+    inputs, place, kept = block.fresh_inputs(), block.rng.random(), len(block.raw[CANDIDATE])
+    for number, name in enumerate(order):
         program = block.programs[name]
         program.prepare(inputs, place)
         block.raw[name].append(program.go())
-        sound = sound and (block.sound is None or not block.began or block.sound())
+        sound = block.sound is None or not block.began or block.sound()
         if name == CANDIDATE and _to_be_checked(block):
             _check(block)
-    if not sound and block.disturbed < len(block.raw[CANDIDATE]) - 1:
-        block.disturbed += 1
-        for name in order:
-            block.raw[name].pop()
+        if not sound and block.disturbed < kept:
+            block.disturbed += 1
+            for called in order[: number + 1]:
+                block.raw[called].pop()
+            return
 
 
 def _to_be_checked(block: _Block) -> bool:

@@ -4,7 +4,7 @@ The interval is that of the sign test: between two order statistics of the sampl
 likely above the true median as below it, so neither outliers nor a heavy tail can move it. Looking at it after 10, 15, 23 ... pairs and
 stopping when one likes the answer would raise the error; `LOOK_ERROR` is set so that over all looks together an interval fails to hold the
 true median in less than 5 % of runs. (The count of pairs above the median is a coin-flipping walk, whatever the noise, so this probability
-is computed exactly: tests/test_sequential.py does so, and finds 3.2 % up to 1,600 pairs.)
+is computed exactly: tests/timing/test_sequential.py does so, and finds 3.2 % up to 1,600 pairs.)
 """
 
 from __future__ import annotations

@@ -79,18 +79,33 @@ def sound(device: str) -> Callable[[], bool] | None:
     return functools.partial(_still_quick, device) if device != "cpu" and (os.cpu_count() or 1) >= BUSY_CORES else None
 
 
+RESTS = 1e-3
+"""CPU seconds that a candidate may use between two looks at a core: a process that waits uses next to none. To slow the parent's loop down from other
+cores it would have to keep many of them busy for milliseconds."""
+
+
 def _still_quick(device: str) -> bool:
-    """Whether the core of the pass is quick, with every candidate kept off it: one that works on there after a slow call of its own, while ours is
-    asked for its time, would have that pass left out."""
+    """Whether the core of the pass is quick, with every candidate kept off it; or a candidate has worked since it answered, or since the last look.
+
+    One that works on after a slow call of its own could slow the core down, and have that pass left out: what it may choose is no ground for that.
+    """
     here = places(device)
     _keep_candidates_off(device, here.at)
-    return here.still_quick()
+    quick = here.still_quick()
+    worked = [one.worked() for one in _candidates(device)]
+    return quick or any(seconds > RESTS for seconds in worked)
+
+
+def _candidates(device: str) -> list[device_yield.Stoppable]:
+    """Return the processes of programs that are judged on a device."""
+    return [one for one in list(device_yield.living) if one.role == "candidate" and one.device == device]
 
 
 def _keep_candidates_off(device: str, place: float, but: Worker | None = None) -> None:
     """Have no thread of a program that is judged on a GPU compute on the core of the pass: it is not stopped there in others' turns."""
-    for one in [one for one in list(device_yield.living) if one is not but and one.role == "candidate" and one.device == device]:
-        placement.keep_off(one.pid, place)
+    for one in _candidates(device):
+        if one is not but:
+            placement.keep_off(one.pid, place)
 
 
 class TimedProgram:

@@ -58,6 +58,10 @@ class Stoppable(Protocol):
         """Send a signal to it and all its descendants."""
         ...
 
+    def worked(self) -> float:
+        """Return the CPU seconds that it has used since it last answered, or since this was asked."""
+        ...
+
 
 class _Holding(threading.local):
     """What this thread holds: another one that waits for a worker does not step aside with it."""
@@ -80,7 +84,7 @@ def yielding(device: Held) -> Iterator[None]:
     """Inside, whenever this process waits for a worker and somebody wants to time on the device, stop all workers until he is done.
 
     Only while a reply is awaited: what the parent watches after a call (threads that end, CPU time) is never cut in two. Time limits stand still
-    meanwhile. Kernels that a stopped process has sent to a GPU run on; a judge in float64 sends few at once (`verifier/judge/products.py`), and a
+    meanwhile. Kernels that a stopped process has sent to a GPU run on; a judge in float64 sends few at once (`judge/original/products.py`), and a
     timer's first rounds are not counted. (Until a judge could be stopped, a timer on an H200 waited for each that was coming up, 5 to 13 s.)
     """
     _holding.devices.append(device)

@@ -64,6 +64,7 @@ class Process:
     device: str
     freezer: Freezer
     calm_seconds: float
+    at_rest: float
     """CPU time used in `calm` so far."""
     still = False
     """It is held still for now, and answers nothing (`stopped`)."""
@@ -206,6 +207,12 @@ class Process:
     def cpu_clock(self) -> float:
         """Return the CPU time of the worker's process, ended threads included, in seconds; nanoseconds are counted."""
         return cpu_clock(self.pid)
+
+    def worked(self) -> float:
+        """Return the CPU seconds that a process which is not stopped between its turns has used since it last answered, or since this was asked."""
+        now = self.cpu_clock()
+        used, self.at_rest = now - self.at_rest, now
+        return used
 
     def _cpu_seconds(self) -> dict[tuple[int, int], float]:
         used = {}

@@ -99,6 +99,8 @@ class Worker(Process):
         self._guard_pid = parent_of(self.pid)
         self.call_seconds = 0.0
         self.calm_seconds = 0.0
+        self.at_rest = 0.0
+        """CPU seconds of a process that is not stopped between its turns: when it last answered, or was looked at (`worked`)."""
         self._greeting: dict[str, Any] | None = None
         self.waits: list[float] = []
         """Of calls that were held: seconds of the longest wait for the device after the first one, -1 if it was not told (`inside.runner`)."""
@@ -224,6 +226,7 @@ class Worker(Process):
     def _end_turn(self) -> bool:
         """The process has answered: see that it stops. Whether that took so long that it counts as time of the call."""
         if not self.freezes:
+            self.at_rest = self.cpu_clock()
             return False
         if not self.freezer.end_turn():
             self._end_unstopped()

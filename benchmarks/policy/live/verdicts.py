@@ -1,16 +1,16 @@
 """The verifier's word on programs, without the evaluator's clock: its judge, all of a task's cases, and a process of its own for each program.
 
 An evaluator's first timed answer took 43 to 64 s where twelve tasks began side by side on an H200, since the baselines of each are timed alone. A
-verdict needs no clock. The judge comes up in a thread, beside the reading of the program.
+verdict needs no clock. The judge comes up with the first; what it is forked from, as soon as these are made.
 """
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 from warpwright.timing.device_lock import DeviceLock
@@ -18,12 +18,34 @@ from warpwright.timing.device_lock import DeviceLock
 MEMORY = "out of memory"
 """In the reason of what is no verdict: others on the same GPU hold what the program needs. (Of 16 answers beside fourteen tasks two were such.)"""
 
-TRIES, AGAIN_SECONDS = 4, 3.0
-"""How often a program is verified that finds too little memory free, and how long after."""
+TRIES, AGAIN_SECONDS = 8, 4.0
+"""How often a program is verified, or a judge started, that finds too little memory free, and how long after."""
 
 
 class NoScore(Exception):
     """The task gives no score, or its judge fails."""
+
+
+class Steps:
+    """Which step a verdict is at, and what each took."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Begin a verdict."""
+        self.at, self.began, self.seconds = "", time.monotonic(), Counter[str]()
+
+    def tell(self, text: str) -> None:
+        """Go on to a step."""
+        now = time.monotonic()
+        self.seconds[self.at or "begun"] += now - self.began  # type: ignore[assignment]  # a Counter adds seconds up as well
+        self.at, self.began = text, now
+
+    def told(self) -> dict[str, float]:
+        """Return the seconds of each step, those that took some."""
+        self.tell("")
+        return {step: round(seconds, 1) for step, seconds in self.seconds.items() if seconds >= 0.05}
 
 
 class Verdicts:
@@ -35,28 +57,20 @@ class Verdicts:
         from warpwright import targets
         from warpwright.run import Settings, measuring
 
+        self.steps = Steps()
         settings = Settings(device=device, baselines=("eager",), scale=scale)
-        self.evaluator: Any = targets.evaluator(settings.describe(file), device, replace(measuring(settings), resident=True))
+        self.evaluator: Any = targets.evaluator(settings.describe(file), device, replace(measuring(settings, tell=self.steps.tell), resident=True))
         self.known: dict[str, str] = {}
         """Text of a program -> why it is refused, or ""."""
-        self._failed = ""
-        self._starting = Thread(target=self._start, daemon=True)
-        self._starting.start()
-
-    def _start(self) -> None:
-        try:
-            self.evaluator._judging()
-        except Exception as error:  # told to whoever asks
-            self._failed = f"{type(error).__name__}: {error}"[:300]
 
     def refused(self, name: str, candidate: Any) -> str:
         """Return why a program is refused, or "". Raise NoScore where nothing can be said of any program of the task."""
-        self._starting.join()
         for tries in range(TRIES if name not in self.known else 0):
             why = self._asked(candidate)
             if MEMORY not in why:
                 self.known[name] = why
                 break
+            self.steps.tell("waiting for memory")
             if tries + 1 < TRIES:
                 time.sleep(AGAIN_SECONDS)
         if name not in self.known:
@@ -67,11 +81,11 @@ class Verdicts:
         from warpwright.errors import WarpwrightError
         from warpwright.targets.trusted import HARNESS_ERRORS
 
-        if self._failed:
-            raise NoScore(self._failed)
         try:
             verdict = self.evaluator._twice(lambda: self._verdict(candidate))
         except HARNESS_ERRORS as error:
+            if MEMORY in str(error):
+                return str(error)
             raise NoScore(f"{type(error).__name__}: {error}"[:300]) from error
         except WarpwrightError as error:  # the program's own fault
             return f"crashed: {type(error).__name__}: {error}"[:200]
@@ -89,7 +103,6 @@ class Verdicts:
 
     def close(self) -> None:
         """End its processes."""
-        self._starting.join()
         self.evaluator.close()
 
 

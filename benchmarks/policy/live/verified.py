@@ -1,13 +1,16 @@
 """The policy beside other searches in whole spaces on a GPU, and the verifier's word: the best of 16 is the best that passes.
 
-    python -m benchmarks.policy.live.verified --out OUT --files FOLDER --found ROWS.jsonl[.gz][,ROWS] [--probing 75] [--limit 125]
+    python -m benchmarks.policy.live.verified --out OUT --files FOLDER[,FOLDER] --found ROWS.jsonl[.gz][,ROWS] [--done ROWS] [--limit 320]
 
-Who verifies steps aside for who times, so the two go one after the other. Until `--probing` seconds are over, the searches of many tasks are
+A process takes one task after the other, and a task is done before the next begins: what the time cuts off is whole tasks. First its searches are
 followed, each proposal answered by the probe (probed.py), supposing that what that calls right would pass. Then the best program of each search goes
 to the verifier (verdicts.py). What it refuses counts as wrong: every search that had made it is followed once more from its beginning and told of it,
 which measures only what is new, until its best has passed. `--found`: in place of a longer run, the fastest programs of one in earlier rows,
-the fastest first until one passes. While time is left, what was the best after 1, 2, 4 and 8 evaluations goes to the verifier as well, which changes
-nothing. OUT/rows.jsonl has the lines of probed, and one for each verdict. `--dry` runs all paths on the CPU.
+the fastest first until one passes.
+
+How many tasks go on side by side is what the GPU's memory holds (sharing.py); who finds too little free waits. Who verifies steps aside for who
+times, so processes search together and then verify together. OUT/rows.jsonl has the lines of probed, one for each verdict with what its steps took,
+and one for each task that is done; `--done` leaves out those that earlier rows have. `--dry` runs all paths on the CPU.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ import os
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -28,8 +31,11 @@ from typing import Any
 from benchmarks import spawned
 from benchmarks.kernelbench.first import DRY_SCALE
 from benchmarks.policy.live import probed
-from benchmarks.policy.live.verdicts import NoScore, Turns, Verdicts
+from benchmarks.policy.live.folder import MOST
+from benchmarks.policy.live.sharing import Memory, Waves, wanted
+from benchmarks.policy.live.verdicts import AGAIN_SECONDS, NoScore, Turns, Verdicts
 from benchmarks.policy.recording import graph_rows, probe, records
+from benchmarks.policy.recording.sample import gigabytes
 from warpwright.base import Action
 from warpwright.policy.answering import Written
 from warpwright.policy.model import Policy
@@ -37,11 +43,11 @@ from warpwright.policy.model import Policy
 LAST = 4.0
 """Seconds before the limit after which no verdict is asked for."""
 
-A_TASK = 30.0
-"""Seconds before the end of probing after which no task is begun: its searches took 25 to 40 where fourteen were followed side by side."""
+A_TASK = 60.0
+"""Seconds before the end after which no task is begun: its searches took 25 to 40 where fourteen were followed side by side, its verdicts as long."""
 
-LATE = 15.0
-"""Seconds after the end of probing until which the searches of a task that was begun may go on."""
+TRIES = 3
+"""How often a task is begun that finds too little memory free."""
 
 LONGER = 256
 """What stands as the number of evaluations of an earlier longer run."""
@@ -49,9 +55,6 @@ LONGER = 256
 FOUND, ALIKE = 9, 3
 """Of the programs of an earlier longer run the fastest that are looked at, and those among them that have the same techniques: where one is refused,
 the others of its techniques mostly are."""
-
-EARLIER = (8, 4, 2, 1)
-"""Evaluations whose best is put to the verifier as well, while time is left."""
 
 SEED = 0
 
@@ -65,16 +68,18 @@ def main() -> None:
     parser.add_argument("--searches", default="policy,random,greedy")
     parser.add_argument("--evaluations", type=int, default=probed.EVALUATIONS, help="of each search, the original not counted (%(default)s)")
     parser.add_argument("--model", type=Path, help="folder of a trained policy; the one that ships where it is not given")
-    parser.add_argument("--jobs", type=int, default=12)
-    parser.add_argument("--probing", type=float, default=75.0, help="seconds in which searches are followed (%(default)s)")
-    parser.add_argument("--limit", type=float, default=125.0, help="seconds after which it ends, whatever is left (%(default)s)")
+    parser.add_argument("--done", default="", help="rows of earlier calls, comma-separated: tasks that are done there are left out")
+    parser.add_argument("--jobs", type=int, default=8, help="tasks side by side at most (%(default)s)")
+    parser.add_argument("--limit", type=float, default=320.0, help="seconds after which it ends, whatever is left (%(default)s)")
     parser.add_argument("--dry", action="store_true")
     options = parser.parse_args()
     began = time.monotonic()
-    end, options.probed = began + options.limit, began + options.probing
+    end = began + options.limit
     options.earlier = earlier(options.found)
     options.out.mkdir(parents=True, exist_ok=True)
-    files = sorted((file for folder in options.files.split(",") for file in Path(folder).glob("*.py")), key=partial(order, options.earlier))
+    before = {line["task"] for line in _lines(options.done) if line["row"] == "done"}
+    files = [file for folder in options.files.split(",") for file in Path(folder).glob("*.py") if file.stem not in before]
+    files.sort(key=partial(order, options.earlier))
     with (options.out / "rows.jsonl").open("a") as out:
         for line in spawned.lines(work, files, options.jobs, end, options, end - LAST, daemon=False, loaded=probed.LOADED):
             out.write(json.dumps(line) + "\n")
@@ -90,7 +95,7 @@ def order(found: Mapping[str, object], file: Path) -> tuple[bool, float]:
 
 def earlier(found: str) -> dict[str, list[str]]:
     """Return task -> the fastest programs of the longer runs in some rows, the fastest first, few of the same techniques."""
-    lines = [line for line in records.read(Path(one) for one in found.split(",") if one) if line["row"] == "evaluation" and line["told"] == "ok"]
+    lines = [line for line in _lines(found) if line["row"] == "evaluation" and line["told"] == "ok"]
     best: dict[str, list[str]] = {}
     alike: Counter[tuple[str, frozenset[str]]] = Counter()
     for line in sorted(lines, key=lambda line: -line["speedup"]):
@@ -101,41 +106,90 @@ def earlier(found: str) -> dict[str, list[str]]:
     return best
 
 
+def _lines(names: str) -> list[dict[str, Any]]:
+    return list(records.read(Path(one) for one in names.split(",") if one))
+
+
 def parsed(recipe: str) -> tuple[Action, ...]:
     """Return the recipe that a line tells."""
     return tuple(map(Action.parse, recipe.split("; ")))
 
 
 def work(todo: Any, lines: Any, options: argparse.Namespace, end: float) -> None:
-    """Follow the searches of tasks while probing goes on, then have what they found verified. After an error of the GPU's context none is begun."""
+    """Do tasks until none is left or the end is near. After an error of the GPU's context none is begun: others take what is left."""
     graph_rows.alone_on_a_core()
-    ended: list[Task] = []
-    for file in spawned.taken(todo, options.probed - A_TASK):
+    memory, waves, last = Memory(options.out, *_memory_of(options)), Waves(options.out), end - A_TASK
+    for file in spawned.taken(todo, last):
+        reason = ""
         try:
-            task = Task.opened(file, options)
-            if task.follow_all(options, lines):
-                ended.append(task)
-            task.bench.let_go()
+            with memory.reserved(wanted(size(file)), last) as there:
+                if not there:
+                    return
+                one_task(file, options, lines, waves, end)
+        except NoScore as unscored:
+            reason = f"no score: {unscored}"
         except Exception:  # one task must not end the others
             reason = traceback.format_exc()[-600:]
+        if reason:
             lines.put({"row": "failure", "task": file.stem, "reason": reason})
-            if "CUDA error" in reason:
-                break
+        if "CUDA error" in reason:
+            return
         spawned.free()
-    with_word = []
-    for number, task in enumerate(ended):
-        following = ended[number + 1 : number + 2]
+
+
+def _memory_of(options: argparse.Namespace) -> tuple[float, Callable[[], float] | None]:
+    """Return the GPU's memory in GB, and what tells how much is free."""
+    if options.dry:
+        return 128.0, None
+    import torch
+
+    return torch.cuda.mem_get_info()[1] / 1e9, lambda: torch.cuda.mem_get_info()[0] / 1e9
+
+
+def size(file: Path) -> float:
+    """Return the GB of a task's inputs, outputs and parameters; of what the meta device cannot run as many as the largest of KernelBench's has."""
+    try:
+        return gigabytes(file)
+    except Exception:  # a package's own code
+        return MOST
+
+
+def one_task(file: Path, options: argparse.Namespace, lines: Any, waves: Waves, end: float) -> None:
+    """Follow the searches of a task, then have what they found verified."""
+    began, task = time.monotonic(), None
+    try:
+        with waves.at("probing"):
+            task = opened(file, options, end)
+            task.begin(options)
+            searched = task.follow_all(options, lines, end)
+            task.bench.let_go()
+        probed_at = time.monotonic()
+        if not searched:
+            return
+        with waves.at("verifying"):
+            verifying_from = time.monotonic()
+            passed = task.settle(lines, end)
+        told = {"verdicts": len(task.verdicts.known) if task.verdicts else 0, "searched s": round(probed_at - began, 1),
+                "waited s": round(verifying_from - probed_at, 1), "verified s": round(time.monotonic() - verifying_from, 1)}  # fmt: skip
+        lines.put({"row": "done" if passed else "cut", "task": task.name, **told})
+    finally:
+        if task is not None:
+            task.close()
+
+
+def opened(file: Path, options: argparse.Namespace, end: float) -> Task:
+    """Return a task with its original measured, begun again where others hold the memory."""
+    import torch
+
+    for tries in range(TRIES):
         try:
-            if task.settle(options, lines, end, following):
-                with_word.append(task)
-        except NoScore as unscored:
-            lines.put({"row": "failure", "task": task.name, "reason": f"no score: {unscored}"})
-        except Exception:
-            lines.put({"row": "failure", "task": task.name, "reason": traceback.format_exc()[-600:]})
-    for task in with_word:
-        task.ask_earlier(lines, end)
-    for task in ended:
-        task.close()
+            return Task.opened(file, options)
+        except torch.OutOfMemoryError:
+            if tries + 1 == TRIES or time.monotonic() > end:
+                raise
+        spawned.free()
+        time.sleep(AGAIN_SECONDS)
+    raise AssertionError("unreachable")
 
 
 @dataclass
@@ -212,17 +266,16 @@ class Task:
                 search.policy = Remembering(**vars(search.policy))
         return cls(file, bench, chosen)
 
-    def follow_all(self, options: argparse.Namespace, lines: Any) -> bool:
+    def follow_all(self, options: argparse.Namespace, lines: Any, end: float) -> bool:
         """Follow every search for the first time and look at what an earlier longer run found; tell whether all came to their end."""
         if self.bench.eager > graph_rows.SLOWEST and not self.bench.dry:
             lines.put({"row": "task", "task": self.name, "reason": f"the original takes {self.bench.eager:.3f} s"})
             return False
         lines.put({"row": "task", "task": self.name, "eager us": round(1e6 * self.bench.eager, 2)})
-        late = options.probed + LATE
         for search in self.chosen:
             self.runs.append(Run(search, options.evaluations))
-            self.follow(self.runs[-1], late)
-        self.runs.append(self.found_earlier(options.earlier.get(self.name, ()), late))
+            self.follow(self.runs[-1], end)
+        self.runs.append(self.found_earlier(options.earlier.get(self.name, ()), end))
         with self.bench.turns.timing():
             again = probe.seconds(partial(self.bench.model, *self.bench.inputs))
         lines.put({"row": "again", "task": self.name, "again us": round(1e6 * again, 2)})
@@ -252,23 +305,17 @@ class Task:
         return run
 
     def begin(self, options: argparse.Namespace) -> None:
-        """Have the verifier come up, if it has not yet."""
+        """Have what the verifier's processes are forked from come up."""
         if self.verdicts is None:
             self.verdicts = Verdicts(self.file, "cpu" if options.dry else "cuda", DRY_SCALE if options.dry else 1.0)
 
-    def settle(self, options: argparse.Namespace, lines: Any, end: float, following: Sequence[Task] = ()) -> bool:
-        """Have the best of each search verified, and follow those again that had made what is refused, until all have passed; tell whether they have.
-
-        `following`: whose verifier comes up once the first verdict is there.
-        """
-        self.begin(options)
+    def settle(self, lines: Any, end: float) -> bool:
+        """Have the best of each search verified, and follow those again that had made what is refused; tell whether all have passed in the end."""
         while (best := next(self.unverified(), None)) is not None and time.monotonic() < end:
             if self.ask(*best, lines):
                 for run in self.runs:
                     if any(told == "ok" and text in self.bench.refused for _, text, told, _ in run.made):
                         self.tell(run, end)
-            for one in following:
-                one.begin(options)
         for run in self.runs:
             if next(self.unverified([run]), None) is not None:
                 run.stopped = "time"
@@ -286,12 +333,13 @@ class Task:
     def ask(self, recipe: Any, text: str, lines: Any) -> str:
         """Return why the verifier refuses a program, or ""."""
         assert self.verdicts is not None
-        began, known = time.monotonic(), text in self.verdicts.known
+        began, known, steps = time.monotonic(), text in self.verdicts.known, self.verdicts.steps
+        steps.clear()
         why = self.verdicts.refused(text, self.bench.space.candidate(recipe))
         if why:
             self.bench.refused[text] = why
         if not known:
-            shown = {"recipe": shown_as(recipe), "refused": why, "s": round(time.monotonic() - began, 1)}
+            shown = {"recipe": shown_as(recipe), "refused": why, "s": round(time.monotonic() - began, 1), "steps": steps.told()}
             lines.put({"row": "verdict", "task": self.name, **shown})
         return why
 
@@ -311,14 +359,6 @@ class Task:
             lines.put({"row": "evaluation", **shown, "number": number, "told": told, "speedup": round(speedup, 4), "recipe": shown_as(recipe)})
         how = {"evaluations": len(run.made), "stopped": run.stopped, "note": run.note, "followed": run.followed, "s": round(run.seconds, 1)}
         lines.put({"row": "run", **shown, **how})
-
-    def ask_earlier(self, lines: Any, end: float) -> None:
-        """Have verified what was the best at fewer evaluations."""
-        for count in EARLIER:
-            for run in self.runs:
-                best = run.best(count)
-                if best is not None and run.of != LONGER and time.monotonic() < end:
-                    self.ask(*best, lines)
 
     def close(self) -> None:
         """End its processes."""

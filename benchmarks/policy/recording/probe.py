@@ -74,7 +74,7 @@ class Truth:
     def __init__(self, model: Any, inputs: Sequence[Any]) -> None:
         import torch
 
-        from warpwright.verifier.judge import tf32
+        from warpwright.verifier.judge.original import tf32
 
         torch.manual_seed(1)
         normal = [torch.randn_like(x) if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in inputs]

@@ -12,7 +12,7 @@ from warpwright.archive import Archive
 from warpwright.base import is_baseline
 from warpwright.domains.cuda import triton_text
 from warpwright.errors import NotApplicable
-from warpwright.search.answers import program_of
+from warpwright.search.llm.answers import program_of
 from warpwright.search.moves import Moves
 
 pytest.importorskip("clang")

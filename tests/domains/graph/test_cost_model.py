@@ -17,8 +17,8 @@ from warpwright.domains.graph import cost_model, recurrent
 from warpwright.domains.graph.cuda.kernel import CudaKernel
 from warpwright.domains.graph.ir import GraphIR
 from warpwright.domains.graph.techniques import schedule
-from warpwright.domains.graph.techniques.fuse import FuseCuda
-from warpwright.domains.graph.techniques.int8 import Int8Slices
+from warpwright.domains.graph.techniques.kernels.fuse import FuseCuda
+from warpwright.domains.graph.techniques.kernels.int8 import Int8Slices
 from warpwright.domains.graph.techniques.precision import Tf32x3
 from warpwright.search import ladder
 from warpwright.space import Space

@@ -16,7 +16,7 @@ from warpwright.base import Action
 from warpwright.domains.graph.cpp.regions import regions
 from warpwright.domains.graph.ir import GraphIR, run
 from warpwright.domains.graph.lower import Original, lower
-from warpwright.domains.graph.techniques.fuse import FuseCpp
+from warpwright.domains.graph.techniques.kernels.fuse import FuseCpp
 
 pytestmark = pytest.mark.compiler
 Function = Callable[..., torch.Tensor]

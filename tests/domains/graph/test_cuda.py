@@ -19,8 +19,8 @@ from warpwright.domains.graph.cuda.kernel import CudaKernel
 from warpwright.domains.graph.cuda.plan import DEFAULT, Tuning
 from warpwright.domains.graph.ir import GraphIR, run
 from warpwright.domains.graph.lower import Original, lower
-from warpwright.domains.graph.techniques import fuse
-from warpwright.domains.graph.techniques.fuse import FuseCuda, fuse_cuda
+from warpwright.domains.graph.techniques.kernels import fuse
+from warpwright.domains.graph.techniques.kernels.fuse import FuseCuda, fuse_cuda
 from warpwright.domains.graph.techniques.schedule import ChannelsLast
 
 pytestmark = pytest.mark.compiler

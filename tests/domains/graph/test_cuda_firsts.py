@@ -20,7 +20,7 @@ from warpwright.domains.graph.cpp import firsts, regions
 from warpwright.domains.graph.cuda import plan
 from warpwright.domains.graph.cuda.kernel import CudaKernel, source_of
 from warpwright.domains.graph.cuda.plan import DEFAULT
-from warpwright.domains.graph.techniques.fuse import FuseCuda, fuse_cuda
+from warpwright.domains.graph.techniques.kernels.fuse import FuseCuda, fuse_cuda
 
 pytestmark = pytest.mark.compiler
 

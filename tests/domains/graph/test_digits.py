@@ -10,8 +10,8 @@ import torch
 from tests.domains.graph.techniques.exactness import captured
 from tests.domains.graph.test_orders import Sort, any_size, built
 from tests.domains.graph.test_top_k import drawn
-from warpwright.domains.graph.cuda import digits
-from warpwright.domains.graph.techniques.top_k import SORT
+from warpwright.domains.graph.cuda.orders import digits
+from warpwright.domains.graph.techniques.kernels.top_k import SORT
 
 pytestmark = pytest.mark.compiler
 slow = pytest.mark.slow

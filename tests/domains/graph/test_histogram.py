@@ -8,8 +8,8 @@ from torch import nn
 
 from tests.domains.graph.techniques.exactness import captured
 from tests.domains.graph.test_orders import built
-from warpwright.domains.graph.techniques import top_k as technique
-from warpwright.domains.graph.techniques.top_k import HISTOGRAM
+from warpwright.domains.graph.techniques.kernels import top_k as technique
+from warpwright.domains.graph.techniques.kernels.top_k import HISTOGRAM
 
 pytestmark = pytest.mark.compiler
 

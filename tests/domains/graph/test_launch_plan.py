@@ -28,8 +28,8 @@ from warpwright.domains.graph.ir import GraphIR
 from warpwright.domains.graph.lower import Original, lower
 from warpwright.domains.graph.techniques import techniques
 from warpwright.domains.graph.techniques.fold import FOLD
-from warpwright.domains.graph.techniques.fuse import FuseCuda, fuse_cuda
-from warpwright.domains.graph.techniques.launch_plan import LaunchPlan
+from warpwright.domains.graph.techniques.kernels.fuse import FuseCuda, fuse_cuda
+from warpwright.domains.graph.techniques.kernels.launch_plan import LaunchPlan
 from warpwright.errors import NotApplicable
 from warpwright.native import launch_plan
 

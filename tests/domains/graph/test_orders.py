@@ -13,11 +13,11 @@ from tests.domains.graph.test_cpp import TEXT
 from tests.domains.graph.test_cuda import OnCpu
 from tests.domains.graph.test_top_k import Top, drawn, exchanged, order_of
 from warpwright.base import Action
-from warpwright.domains.graph.cuda import select
 from warpwright.domains.graph.cuda.kernel import CallKernel
+from warpwright.domains.graph.cuda.orders import select
 from warpwright.domains.graph.lower import Original, lower
-from warpwright.domains.graph.techniques import top_k as technique
-from warpwright.domains.graph.techniques.top_k import SELECT, SORT, TOP_K, CallCuda
+from warpwright.domains.graph.techniques.kernels import top_k as technique
+from warpwright.domains.graph.techniques.kernels.top_k import SELECT, SORT, TOP_K, CallCuda
 
 pytestmark = pytest.mark.compiler
 

@@ -11,7 +11,7 @@ from torch import nn
 from tests.domains.graph.techniques.exactness import captured
 from warpwright.domains.graph.ir import GraphIR, aten, find, run, written
 from warpwright.domains.graph.lower import Original, lower
-from warpwright.domains.graph.techniques.fuse import FuseCuda
+from warpwright.domains.graph.techniques.kernels.fuse import FuseCuda
 
 TEXT = """import torch
 class Model(torch.nn.Module):

@@ -17,8 +17,8 @@ from warpwright.domains.graph.cuda import scans
 from warpwright.domains.graph.cuda.kernel import ScanKernel
 from warpwright.domains.graph.ir import run
 from warpwright.domains.graph.lower import Original, lower
-from warpwright.domains.graph.techniques import scans as technique
-from warpwright.domains.graph.techniques.scans import ScansCuda
+from warpwright.domains.graph.techniques.kernels import scans as technique
+from warpwright.domains.graph.techniques.kernels.scans import ScansCuda
 
 pytestmark = pytest.mark.compiler
 

@@ -21,7 +21,7 @@ from warpwright.base import Action
 from warpwright.domains.graph.cuda.kernel import RecurrenceKernel, source_of
 from warpwright.domains.graph.ir import GraphIR
 from warpwright.domains.graph.lower import Original, lower
-from warpwright.domains.graph.techniques.scans import LoopsCuda
+from warpwright.domains.graph.techniques.kernels.scans import LoopsCuda
 
 pytestmark = pytest.mark.compiler
 

@@ -15,8 +15,8 @@ from tests.domains.graph.test_cuda import OnCpu
 from warpwright.base import Action
 from warpwright.domains.graph.cuda.kernel import CallKernel
 from warpwright.domains.graph.lower import Original, lower
-from warpwright.domains.graph.techniques import top_k as technique
-from warpwright.domains.graph.techniques.top_k import TOP_K
+from warpwright.domains.graph.techniques.kernels import top_k as technique
+from warpwright.domains.graph.techniques.kernels.top_k import TOP_K
 
 pytestmark = pytest.mark.compiler
 

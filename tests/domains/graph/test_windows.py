@@ -18,8 +18,8 @@ from warpwright.domains.graph.cuda import windows
 from warpwright.domains.graph.cuda.kernel import WindowKernel
 from warpwright.domains.graph.ir import GraphIR, run
 from warpwright.domains.graph.lower import Original, lower
-from warpwright.domains.graph.techniques import windows as technique
-from warpwright.domains.graph.techniques.windows import WindowsCuda
+from warpwright.domains.graph.techniques.kernels import windows as technique
+from warpwright.domains.graph.techniques.kernels.windows import WindowsCuda
 
 pytestmark = pytest.mark.compiler
 

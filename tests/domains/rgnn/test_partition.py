@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -15,6 +17,7 @@ from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.partition import Parted
 from warpwright.errors import UsageError
+from warpwright.rgnn import RGATConv, RGCNConv
 
 PROCESS = """
 import sys
@@ -122,7 +125,7 @@ for layer in (Twice(8, 8, 3), masked()):
     torch.testing.assert_close(seen, wanted)
 layer = RGCNConv(8, 8, 3, num_bases=2)
 with torch.autocast("cpu", torch.bfloat16):
-    seen, wanted = Parted(layer, part, overlap=True)(x[own_nodes]), layer(x, many, kind)[own_nodes]
+    seen, wanted = Parted(layer, part)(x[own_nodes]), layer(x, many, kind)[own_nodes]
 torch.testing.assert_close(seen, wanted)
 refused(lambda: Parted(RGCNConv(8, 8, 3, flow="target_to_source"), part), "source_to_target")
 
@@ -230,6 +233,17 @@ def test_two_graphs_count_the_edges_of_both(share: float) -> None:
         assert ("inverse", 0.0, Domain.PAIR_DST, torch.float32) not in index.kept
         for dtype in (torch.float32, torch.float64):
             assert torch.equal(index.kept["count", Domain.PAIR_DST, dtype], counts[torch.searchsorted(keys, own)].to(dtype))
+
+
+def test_layers_whose_result_is_a_sum_run_twice_unless_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Parted, "_by_origin", lambda self, layer, x: "twice")
+    monkeypatch.setattr(Parted, "_run", lambda self, x, *args: "once")
+    monkeypatch.setattr(partition._Joined, "apply", lambda *args: None)
+    part: Any = SimpleNamespace(ranks=2, nodes=5, counts=[5], kinds_of_others=[2], others=torch.zeros(2), whole=None)
+    x = torch.zeros(5, 8)
+    layers = RGCNConv(8, 8, 3), RGCNConv(8, 8, 3, aggr="max"), RGATConv(8, 8, 3)
+    assert [Parted(layer, part)(x) for layer in layers] == ["twice", "once", "once"]
+    assert Parted(layers[0], part, overlap=False)(x) == "once"
 
 
 def test_other_layers_are_refused() -> None:

@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.frontend import edits, scan
+from warpwright.domains.transpile.frontend import scan
 from warpwright.domains.transpile.frontend import source as reading
-from warpwright.domains.transpile.frontend.edits import Edit
 from warpwright.domains.transpile.frontend.parse import parse
 from warpwright.domains.transpile.frontend.scan import Kernel, LaunchSite
+from warpwright.domains.transpile.frontend.text import edits
+from warpwright.domains.transpile.frontend.text.edits import Edit
 from warpwright.errors import NotApplicable, TaskError
 
 ENTRY_CODES: Mapping[str, str] = {

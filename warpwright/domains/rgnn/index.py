@@ -11,7 +11,7 @@ import contextlib
 import functools
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -29,6 +29,19 @@ Kept = TypeVar("Kept")
 INTEGERS = frozenset({torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8})
 
 ENDS = ("sources", "targets", "relations")
+
+OF_EDGES = {(Domain.EDGE, domain): n for n, domain in enumerate((Domain.SRC, Domain.DST, Domain.ETYPE, Domain.PAIR_DST, Domain.PAIR_SRC))}
+OF_PAIRS = {
+    (Domain.PAIR_DST, Domain.DST): 1, (Domain.PAIR_DST, Domain.ETYPE): 2, (Domain.PAIR_SRC, Domain.SRC): 6, (Domain.PAIR_SRC, Domain.ETYPE): 7,
+}  # fmt: skip
+STARTS = {Domain.PAIR_DST: 0, Domain.PAIR_SRC: 5}
+"""Maps and starts as `counting.Sorted` numbers them; the order of PAIR_SRC's edges is the sixth array of edges."""
+BESIDE_COUNTS: Mapping[Any, Callable[[Any], Any]] = {
+    ("count", Domain.PAIR_DST, torch.float32): lambda counted: counted.count,
+    ("inverse", 0.0, Domain.PAIR_DST, torch.float32): lambda counted: counted.inverse,
+    ("work", Domain.PAIR_DST): lambda counted: counted.work,
+}
+"""What is kept beside graphs and counting has made."""
 
 
 class OutOfRange(UsageError):
@@ -71,6 +84,10 @@ class Index:
         self.kept: dict[Any, Any] = {}
         """What `keep` keeps."""
         self.given: torch.Tensor | None = None
+        self.counted: counting.Sorted | None = None
+        """What counting gave: its arrays are taken from there when they are asked for."""
+        self.beside_counts: Mapping[Any, Callable[[Any], Any]] = {}
+        """What `keep` takes from there."""
         launch = counting.launcher(self.device) if not order_kept and counting.fits(self.edges, sources + targets, relations) else None
         if launch is None:
             meanwhile()
@@ -106,27 +123,29 @@ class Index:
         return counts[0] + 1, counts[1] + 1
 
     def _take(self, index: counting.Sorted) -> tuple[int, int]:
-        """Fill the maps of edges and pairs from what counting gave; return the numbers of pairs."""
-        of_edges = {Domain.SRC: index.src, Domain.DST: index.dst, Domain.ETYPE: index.etype}
-        of_edges |= {Domain.PAIR_DST: index.to_dst, Domain.PAIR_SRC: index.to_src}
-        self.maps |= {(Domain.EDGE, domain): numbers for domain, numbers in of_edges.items()}
-        self.orders[Domain.PAIR_SRC] = index.order
-        for pairs, side in ((Domain.PAIR_DST, index.of_dst), (Domain.PAIR_SRC, index.of_src)):
-            self.starts[pairs] = side.start
-            self.maps[pairs, ROWS[pairs][0]], self.maps[pairs, Domain.ETYPE] = side.node, side.etype
-        counts = {("count", Domain.PAIR_DST, torch.float32): index.count, ("inverse", 0.0, Domain.PAIR_DST, torch.float32): index.inverse}
-        self.kept |= {**counts, ("work", Domain.PAIR_DST): index.work}
-        return index.of_dst.node.numel(), index.of_src.node.numel()
+        """Keep what counting gave; return the numbers of pairs."""
+        self.counted, self.beside_counts = index, BESIDE_COUNTS
+        return index.pairs, index.others
+
+    def awaited(self) -> None:
+        """Let the current stream wait until the index is made, where it is of another stream: the host waits for the numbers of pairs alone."""
+        counted = self.counted
+        if counted is None or counted.built is None or torch._C._cuda_getCurrentRawStream(self.device.index) == counted.stream:
+            return
+        if not torch.cuda.is_current_stream_capturing():  # what is captured has run before, on a stream that waited
+            torch.cuda.current_stream(self.device).wait_event(counted.built)
 
     def keep(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
         """Return what is kept beside the graph under `key`, such as tiles or sparse matrices; it is made when it is first asked for."""
         if key not in self.kept:
-            self.kept[key] = make()
+            of_counting = self.beside_counts.get(key)
+            self.kept[key] = make() if of_counting is None else of_counting(self.counted)
         kept: Kept = self.kept[key]
         return kept
 
     def count_pairs_as(self, counts: torch.Tensor) -> None:
         """Let each (destination, relation) pair have so many edges: those of a larger graph, of whose edges this one has some."""
+        self.beside_counts = {key: part for key, part in self.beside_counts.items() if key[0] == "work"}
         for key in [key for key in self.kept if isinstance(key, tuple) and key[0] == "inverse" and Domain.PAIR_DST in key]:
             del self.kept[key]
         for dtype in (torch.float32, torch.float64):
@@ -134,6 +153,8 @@ class Index:
 
     def start(self, domain: Domain) -> torch.Tensor:
         """Return where the edges of each row of `domain` begin in its order, int32 [rows + 1]."""
+        if domain not in self.starts and self.counted is not None and domain in STARTS:
+            self.starts[domain] = self.counted.part(STARTS[domain]).tensor
         if domain not in self.starts:
             rows = torch.arange(self.rows[domain] + 1, device=self.device)
             self.starts[domain] = torch.searchsorted(self.along(domain, domain).long(), rows).int()
@@ -143,8 +164,10 @@ class Index:
         """Return the edges in the order of `domain`'s rows, int32 [E]; None where that is their own order."""
         if domain in {Domain.PAIR_DST, Domain.EDGE, Domain.ETYPE}:
             return None
+        if domain not in self.orders and self.counted is not None and domain is Domain.PAIR_SRC:
+            self.orders[domain] = self.counted.of_edge(5).tensor
         if domain not in self.orders:
-            self.orders[domain] = torch.sort(self.maps[Domain.EDGE, domain], stable=True)[1].int()
+            self.orders[domain] = torch.sort(self.lift(domain, Domain.EDGE), stable=True)[1].int()
         return self.orders[domain]
 
     def along(self, rows: Domain, domain: Domain) -> torch.Tensor:
@@ -161,8 +184,19 @@ class Index:
         """Return the row of `coarse` for each row of `fine`, int32."""
         key = (fine, coarse)
         if key not in self.maps:
-            self.maps[key] = self._lifted(coarse, fine)
+            counted = self._counted(key)
+            self.maps[key] = self._lifted(coarse, fine) if counted is None else counted.tensor
         return self.maps[key]
+
+    def _counted(self, key: tuple[Domain, Domain]) -> counting.Part | None:
+        """Return a map that counting has made; None for another."""
+        if self.counted is None or (key not in OF_EDGES and key not in OF_PAIRS):
+            return None
+        return self.counted.of_edge(OF_EDGES[key]) if key in OF_EDGES else self.counted.part(OF_PAIRS[key])
+
+    def lifted(self, coarse: Domain, fine: Domain) -> counting.Array:
+        """Return what `lift` does, for a kernel that wants an address alone."""
+        return self.maps.get((fine, coarse)) if (fine, coarse) in self.maps else self._counted((fine, coarse)) or self.lift(coarse, fine)
 
     def _lifted(self, coarse: Domain, fine: Domain) -> torch.Tensor:
         if coarse is fine:
@@ -249,22 +283,33 @@ def uncompiled(function: Function) -> Function:
     return disabled
 
 
-def of(edge_tensors: Sequence[torch.Tensor], sizes: tuple[int, ...], make: Any) -> Index:
-    """Return make(), or what it gave for the same tensors at the same version and the same sizes. For calls that torch.compile does not trace."""
+def of(edge_tensors: Sequence[torch.Tensor], sizes: tuple[int, ...], make: Callable[[Callable[[], None]], Index]) -> Index:
+    """Return make(tidy), or what it gave for the same tensors at the same version and the same sizes. For calls that torch.compile does not trace.
+
+    `tidy` may be called while a device works: it takes what `of` would else do afterwards.
+    """
     key = (*((id(t), 0 if t.is_inference() else t._version) for t in edge_tensors), sizes)
     kept = _KEPT.get(key)
     if kept is not None and all(ref() is t for ref, t in zip(kept[0], edge_tensors, strict=True)):
         with contextlib.suppress(KeyError):  # another thread's graphs may have taken its place
             _KEPT.move_to_end(key)
         _watch(key, *kept)
+        kept[1].awaited()
         return kept[1]
-    index: Index = make()
-    _drop_dead()
-    refs: list[Any] = [weakref.ref(t, functools.partial(_died, key)) for t in edge_tensors]
+    refs: list[Any] = []
+
+    def tidy() -> None:
+        if refs:
+            return
+        _drop_dead()
+        refs.extend(weakref.ref(t, functools.partial(_died, key)) for t in edge_tensors)
+        while len(_KEPT) >= MOST_KEPT:
+            _KEPT.popitem(last=False)
+
+    index = make(tidy)
+    tidy()
     _KEPT[key] = refs, index
     _watch(key, refs, index)
-    while len(_KEPT) > MOST_KEPT:
-        _KEPT.popitem(last=False)
     return index
 
 

@@ -43,13 +43,18 @@ class Edges:
         """
         if self.form in {"typed", "ordered"}:
             (edge_index, edge_type), (sources, targets, relations), kept = self.tensors, self.sizes, self.form == "ordered"
-            return indices.of(
-                self.tensors, (*self.sizes, *[1] * kept),
-                lambda: Index(*ends_of(edge_index), edge_type, sources, targets, relations, order_kept=kept, meanwhile=meanwhile),
-            )  # fmt: skip
+
+            def make(tidy: Callable[[], None]) -> Index:
+                def both() -> None:
+                    meanwhile()
+                    tidy()
+
+                return Index(*ends_of(edge_index), edge_type, sources, targets, relations, order_kept=kept, meanwhile=both)
+
+            return indices.of(self.tensors, (*self.sizes, *[1] * kept), make)
         return indices.of(self.tensors, (*self.sizes, hash(self.form)), self._of_parts)
 
-    def _of_parts(self) -> Index:
+    def _of_parts(self, tidy: Callable[[], None]) -> Index:
         *counts, relations = self.sizes
         parts = [tuple(map(int, part.split())) for part in self.form.split(",")]
         ends = [ends_of(edges) for edges in self.tensors]
@@ -58,7 +63,7 @@ class Edges:
         numbers = torch.tensor([number for number, _, _ in parts], device=device)[part_of]
         src, dst = (_among_all([pair[side] for pair in ends], part_of, [part[1 + side] for part in parts], counts) for side in (0, 1))
         try:
-            return Index(src, dst, numbers, sum(counts), sum(counts), relations)
+            return Index(src, dst, numbers, sum(counts), sum(counts), relations, meanwhile=tidy)
         except OutOfRange as problem:
             raise OutOfRange(f"{problem} (-1: a node that its type does not have; nodes are counted through all types)") from None
 
@@ -67,7 +72,8 @@ def ends_of(edge_index: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Return sources and targets of an edge_index [2, E]."""
     if edge_index.dim() != 2 or edge_index.shape[0] != 2:
         raise UsageError(f"expected edge_index of shape (2, edges), saw {tuple(edge_index.shape)}")
-    return edge_index[0], edge_index[1]
+    source, target = edge_index.unbind(0)
+    return source, target
 
 
 def _among_all(ends: list[torch.Tensor], part_of: torch.Tensor, kinds: list[int], counts: list[int]) -> torch.Tensor:

@@ -19,23 +19,11 @@ from warpwright.domains.transpile.frontend import scan
 from warpwright.domains.transpile.frontend.parse import RESERVED
 from warpwright.domains.transpile.frontend.scan import Kernel
 from warpwright.domains.transpile.ir import Expr, Function, Shape, Stmt, Var
-from warpwright.domains.transpile.passes import (
-    barrier_fission,
-    block_fusion,
-    columns,
-    flatten_blocks,
-    induction_variables,
-    private_arrays,
-    private_counts,
-    scalar_replacement,
-    sheets,
-    techniques,
-    unstaged,
-    versions,
-)
+from warpwright.domains.transpile.passes import barrier_fission, block_fusion, columns, flatten_blocks, sheets, techniques, unstaged
 from warpwright.domains.transpile.passes.loops import reshaped
 from warpwright.domains.transpile.passes.normalise import normalise, rename, renamer
 from warpwright.domains.transpile.passes.techniques import Lowered
+from warpwright.domains.transpile.passes.variables import induction_variables, private_arrays, private_counts, scalar_replacement, versions
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from warpwright.domains.transpile import choices, launch, pipeline
-from warpwright.domains.transpile.analysis import callees, classes, volatile
+from warpwright.domains.transpile.analysis import callees, classes
+from warpwright.domains.transpile.analysis.arrays import volatile
 from warpwright.domains.transpile.analysis.divergence import refuse_divergent
 from warpwright.domains.transpile.analysis.lockstep import marked
 from warpwright.domains.transpile.choices import Choices
@@ -23,12 +24,13 @@ from warpwright.domains.transpile.errors import DoesNotApply, Refusal
 from warpwright.domains.transpile.fibers import lockstep as stepping
 from warpwright.domains.transpile.fibers import rewrite
 from warpwright.domains.transpile.fibers import sanitize as sanitize_functions
-from warpwright.domains.transpile.frontend import aliases, exports, host_code, instantiations, parse, refusals
-from warpwright.domains.transpile.frontend import edits as text_edits
+from warpwright.domains.transpile.frontend import exports, parse, refusals
 from warpwright.domains.transpile.frontend import source as reading
-from warpwright.domains.transpile.frontend.edits import Edit
 from warpwright.domains.transpile.frontend.scan import Kernel
 from warpwright.domains.transpile.frontend.source import Source
+from warpwright.domains.transpile.frontend.text import aliases, host_code, instantiations
+from warpwright.domains.transpile.frontend.text import edits as text_edits
+from warpwright.domains.transpile.frontend.text.edits import Edit
 from warpwright.domains.transpile.ir import Function, Shape
 from warpwright.domains.transpile.passes import stepped
 from warpwright.errors import UsageError

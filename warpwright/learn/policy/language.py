@@ -28,7 +28,7 @@ from warpwright.learn.policy import rewards
 from warpwright.learn.sft import load
 from warpwright.policy import prompt
 from warpwright.policy.model import rng_of
-from warpwright.search.answers import program_of
+from warpwright.search.llm.answers import program_of
 from warpwright.server.cluster import Evaluators
 from warpwright.server.verbs import Verbs
 

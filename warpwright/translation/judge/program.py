@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpwright import repeat
 from warpwright.base import Verdict
 from warpwright.errors import UsageError, WorkerDied, WorkerTimeout
+from warpwright.native import repeat
 from warpwright.translation.child import environment as child_environment
 from warpwright.translation.items import Buffer
 from warpwright.workers import isolation, placement

@@ -2,7 +2,7 @@
 
     python -m warpwright.translation.judge.runner LIBRARY REPEAT ENTRY ARENA OFFSETS USER
 
-It reads requests of one line, `g COUNT`, calls the function COUNT times through REPEAT (warpwright.repeat's library), and replies `d`.
+It reads requests of one line, `g COUNT`, calls the function COUNT times through REPEAT (warpwright.native.repeat's library), and replies `d`.
 Inputs, outputs and guard zones are the parent's business, which maps the same pages: all that it believes of this process is that a call has ended.
 """
 

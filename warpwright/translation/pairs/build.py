@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from warpwright import native, repeat
+from warpwright import native
 from warpwright.domains import transpile
 from warpwright.errors import WarpwrightError
+from warpwright.native import repeat
 from warpwright.translation.pairs.draft import Draft, renamed
 
 C_FLAGS = ("-O3", "-march=native", "-shared", "-fPIC", "-fopenmp", "-x", "c", "-std=c11")

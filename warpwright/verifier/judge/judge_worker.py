@@ -19,13 +19,13 @@ from warpwright.verifier.checks import INFINITE
 from warpwright.verifier.draw import MIXED, STRIDED, TAKEN, Draw, with_draw
 from warpwright.verifier.judge import counters, discrete, distributions
 from warpwright.verifier.judge.certificate import certify
-from warpwright.verifier.judge.device_memory import Memory
-from warpwright.verifier.judge.freed import keep_freed_memory
-from warpwright.verifier.judge.held import digest_of
 from warpwright.verifier.judge.judgement import Judgement, identical, near, within
-from warpwright.verifier.judge.on_host import OnHost, is_lost, lost_for
+from warpwright.verifier.judge.original.device_memory import Memory
+from warpwright.verifier.judge.original.freed import keep_freed_memory
+from warpwright.verifier.judge.original.held import digest_of
+from warpwright.verifier.judge.original.on_host import OnHost, is_lost, lost_for
+from warpwright.verifier.judge.original.reference import REDRAWN_STRENGTHS, Answer, Key, Original, clone, key_of, least_values, leaves_of, tensors_of
 from warpwright.verifier.judge.readable import expect_readable, lazy_outputs
-from warpwright.verifier.judge.reference import REDRAWN_STRENGTHS, Answer, Key, Original, clone, key_of, least_values, leaves_of, tensors_of
 from warpwright.workers.inside import team
 from warpwright.workers.inside.channel import serve_requests
 from warpwright.workers.tensors import exchange
@@ -398,7 +398,7 @@ class JudgeWorker:
 
     def certify(self, cases: list[dict[str, Any]]) -> dict[str, Any]:
         """Return the sensitivity certificate, by cases that can be used."""
-        certificate = certify(self._original, tuple(from_json(Case, case) for case in cases), self.judgement.check)
+        certificate = certify(self._original, tuple(from_json(Case, case) for case in cases), self.judgement.check, advisory=False)
         self._original.answers.clear()  # no program meets these cases
         return asdict(certificate)
 

@@ -15,11 +15,12 @@ from typing import Any
 import torch
 
 from warpwright.base import Case
-from warpwright.verifier.judge import distributions, rounding
-from warpwright.verifier.judge.conditioning import FAR_RUNS, FAR_ULPS, NEAR_RUNS, OUTLIER, SEED, SENSITIVE
-from warpwright.verifier.judge.on_host import RAISED, says_nothing_of_inputs
+from warpwright.verifier.judge import distributions
 from warpwright.verifier.judge.oracle import all_finite
-from warpwright.verifier.judge.reference import Original
+from warpwright.verifier.judge.original import rounding
+from warpwright.verifier.judge.original.conditioning import FAR_RUNS, FAR_ULPS, NEAR_RUNS, OUTLIER, SEED, SENSITIVE
+from warpwright.verifier.judge.original.on_host import RAISED, says_nothing_of_inputs
+from warpwright.verifier.judge.original.reference import Original
 
 Within = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], bool]
 

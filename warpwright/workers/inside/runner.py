@@ -334,12 +334,12 @@ class Runner:
         if form != self.line_form:
             self.line, self.graphs = [], {}
             self.line = [variants.like(base) for _ in seeds]
-            self.line_form = form
-        if not filled:
-            return
-        variants.vary_all(base, seeds, self.line)
+            self.line_form, self.slots = form, variants.Slots(self.line)
+        if filled:
+            self.slots.write(base, seeds)
 
     line_form: Any = None
+    slots = variants.Slots(())
 
     def _place(self, inputs: Any, slot: str) -> list[Any]:
         """Return the inputs in memory of this process. `same` keeps tensor objects, addresses and version counters, and changes values."""
@@ -474,6 +474,7 @@ class Runner:
         """Let go of inputs, outputs and cached memory: other processes need the device's memory meanwhile."""
         self.inputs, self.outputs, self.held, self.kept, self.slot_form = [], None, {}, None, None
         self.line, self.line_form, self.graphs, self.graph, self.turn = [], None, {}, None, False
+        self.slots = variants.Slots(())
         self.shelf.release_all()
         gc.collect()
         return self.trim()

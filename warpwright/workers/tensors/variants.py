@@ -20,6 +20,10 @@ REPLACED = 64
 MOST_AT_ONCE = 1 << 24
 """Elements: larger copies are no quicker together."""
 
+FEWEST_OF_TWICE = 16
+"""Targets: for so many the source is laid out twice in a row on a GPU, so that what each gets is one piece of it. The inputs of a turn are limited
+(`streamed.TURN_BYTES`), and so is one of many."""
+
 WORDS = {1: "uint8", 2: "int16", 4: "int32", 8: "int64"}
 """Types by their bytes: as these, elements of any type can be copied by index and together."""
 
@@ -52,21 +56,69 @@ def vary(inputs: Any, seed: int, into: Any) -> Any:
 
 
 def vary_all(inputs: Any, seeds: Sequence[int], into: Sequence[Any]) -> None:
-    """Write a variant of `inputs` for each of `seeds` into the slots of `into`, which have their form.
+    """Write a variant of `inputs` for each of `seeds` into the slots of `into`, which have their form."""
+    Slots(into).write(inputs, seeds)
 
-    All slots of a tensor are written at once: on a GPU a launch costs more than the kernel.
+
+class Slots:
+    """Slots that are written to turn by turn: looking for their tensors each time took as long as the copies."""
+
+    def __init__(self, slots: Sequence[Any]) -> None:
+        self._tensors = [list(_tensors(slot)) for slot in slots]
+        self._known: list[tuple[int, int]] = []
+        """Where each tensor begins, and its elements, when it was looked at: a program may have given one memory of its own since."""
+        self._flat: list[list[torch.Tensor]] = []
+
+    def flat(self) -> list[list[torch.Tensor]]:
+        """Return the tensors of each slot in the order of memory (`_flat`), as they are now."""
+        known = [(tensor.data_ptr(), tensor.numel()) for tensors in self._tensors for tensor in tensors]
+        if known != self._known:
+            self._known, self._flat = known, [list(map(_flat, tensors)) for tensors in self._tensors]
+        return self._flat
+
+    def write(self, inputs: Any, seeds: Sequence[int]) -> None:
+        """Write a variant of `inputs`, which have the form of the slots, for each of `seeds`.
+
+        All slots of a tensor are written at once: on a GPU a launch costs more than the kernel.
+        """
+        sources, slots = list(_tensors(inputs)), self.flat()
+        moved = _moved(sources)
+        for at, source in enumerate(sources):
+            targets = [slot[at] for slot in slots]
+            if at in moved and source.numel() > 1:
+                _move(_flat(source), targets, _draws(seeds, at, source.numel()))
+            else:
+                _copy(targets, [_flat(source)] * len(targets))
+
+
+def _draws(seeds: Sequence[int], at: int, count: int) -> tuple[list[int], torch.Tensor, torch.Tensor]:
+    """Return for each seed how far the values of tensor `at`, which has `count`, move along, and the places of those that are replaced, with what
+    stands there then.
+
+    A hash of seed, tensor and number makes them for all calls of a turn in a few operations: 128 generators of torch took 0.9 ms.
     """
     import torch
 
-    sources, slots = list(_tensors(inputs)), [list(_tensors(slot)) for slot in into]
-    moved = _moved(sources)
-    generators = [torch.Generator().manual_seed(seed) for seed in seeds]
-    for at, source in enumerate(sources):
-        targets = [_flat(slot[at]) for slot in slots]
-        if at in moved and source.numel() > 1:
-            _move(_flat(source), targets, generators)
-        else:
-            _copy(targets, [_flat(source)] * len(targets))
+    replaced = min(REPLACED, count // 4)
+    stream = _mixed(_mixed(torch.tensor(seeds)) + at * STEP % (1 << 62))
+    drawn = (_mixed(stream[:, None] + torch.arange(replaced + 2) * STEP) >> 1) & MOST_DRAWN
+    ways, places = drawn[:, :2] % (count - 1) + 1, drawn[:, 2:] % count
+    return ways[:, 0].tolist(), places, (places + ways[:, 1:]) % count
+
+
+STEP = -7046029254386353131
+MIXERS = ((30, -4658895280553007687), (27, -7723592293110705685), (31, 1))
+"""Of splitmix64, as signed numbers of 64 bits: the step between two draws, and the shifts and factors that mix one."""
+
+MOST_DRAWN = (1 << 62) - 1
+
+
+def _mixed(words: torch.Tensor) -> torch.Tensor:
+    """Return words of 64 bits, mixed."""
+    words = words + STEP
+    for shift, factor in MIXERS:
+        words = (words ^ ((words >> shift) & ((1 << (64 - shift)) - 1))) * factor
+    return words
 
 
 def _moved(sources: Sequence[torch.Tensor]) -> set[int]:
@@ -76,24 +128,35 @@ def _moved(sources: Sequence[torch.Tensor]) -> set[int]:
     return chosen or {at for at, source in enumerate(sources) if _in_no_order(source)}
 
 
-def _move(source: torch.Tensor, targets: Sequence[torch.Tensor], generators: Sequence[torch.Generator]) -> None:
+def _move(source: torch.Tensor, targets: Sequence[torch.Tensor], draws: tuple[list[int], torch.Tensor, torch.Tensor]) -> None:
     """Write into each target the source moved along by a random distance; then, at random places, what lies another distance away."""
-    import torch
 
-    count = source.numel()
-    distances = [torch.randint(1, count, (2,), generator=generator).tolist() for generator in generators]
-    ends = [piece for target, (far, _) in zip(targets, distances, strict=True) for piece in (target[far:], target[:far])]
-    _copy(ends, [piece for far, _ in distances for piece in (source[: count - far], source[count - far :])])
-    replaced = min(REPLACED, count // 4)
-    if replaced:
-        places = torch.stack([torch.randint(count, (replaced,), generator=generator) for generator in generators])
-        origins = (places + torch.tensor([other for _, other in distances])[:, None]) % count  # two of one place write one value
-        places, values = places.to(source.device), source[origins.to(source.device)]
-        for target, there, value in zip(targets, places, values, strict=True):
+    distances, places, origins = draws
+    _copy(*_moved_along(source, targets, distances, twice=source.device.type != "cpu" and len(targets) >= FEWEST_OF_TWICE))
+    if places.shape[1]:
+        places, values = places.to(source.device), source[origins.to(source.device)]  # two of one place write one value
+        for target, there, value in zip(targets, places.unbind(), values.unbind(), strict=True):
             target.index_copy_(0, there, value)
 
 
-def _copy(targets: list[torch.Tensor], sources: list[torch.Tensor]) -> None:
+def _moved_along(
+    source: torch.Tensor, targets: Sequence[torch.Tensor], distances: Sequence[int], twice: bool
+) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    """Return pieces of the targets, and those of the source that belong there once it is moved along by a distance for each.
+
+    `twice`: it is laid out twice in a row, so that there is one piece for each target and not two.
+    """
+    import torch
+
+    count = source.numel()
+    if twice:
+        laid_out = torch.cat([source, source])
+        return list(targets), [laid_out.narrow(0, count - far, count) for far in distances]
+    ends = [piece for target, far in zip(targets, distances, strict=True) for piece in (target[far:], target[:far])]
+    return ends, [piece for far in distances for piece in (source[: count - far], source[count - far :])]
+
+
+def _copy(targets: Sequence[torch.Tensor], sources: Sequence[torch.Tensor]) -> None:
     """Copy each of `sources` into its target."""
     import torch
 
@@ -103,7 +166,7 @@ def _copy(targets: list[torch.Tensor], sources: list[torch.Tensor]) -> None:
         for target, source in zip(targets, sources, strict=True):
             target.copy_(source)
         return
-    torch._foreach_copy_(targets, sources)
+    torch._foreach_copy_(list(targets), list(sources))
 
 
 def _flat(tensor: torch.Tensor) -> torch.Tensor:

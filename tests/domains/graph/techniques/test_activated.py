@@ -18,7 +18,7 @@ from warpwright.domains.graph.ir import find, run, value
 from warpwright.domains.graph.lower import Original, lower
 from warpwright.domains.graph.techniques import schedule
 from warpwright.domains.graph.techniques.convolutions.activated import ACTIVATED, CudnnEpilogue
-from warpwright.domains.graph.techniques.fuse import FuseCuda
+from warpwright.domains.graph.techniques.kernels.fuse import FuseCuda
 from warpwright.search import ladder
 from warpwright.space import Space
 

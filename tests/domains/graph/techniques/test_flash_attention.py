@@ -20,9 +20,9 @@ from torch.nn import functional as F
 from warpwright.base import Action
 from warpwright.domains.graph import kernels
 from warpwright.domains.graph.ir import GraphIR
-from warpwright.domains.graph.techniques import attention
 from warpwright.domains.graph.techniques.algebra.einsum import EINSUM
-from warpwright.domains.graph.techniques.attention import FLASH_ATTENTION, FLASH_TILES, FlashAttentions
+from warpwright.domains.graph.techniques.kernels import attention
+from warpwright.domains.graph.techniques.kernels.attention import FLASH_ATTENTION, FLASH_TILES, FlashAttentions
 from warpwright.domains.graph.text import straight
 
 TECHNIQUE = FlashAttentions()
@@ -278,7 +278,7 @@ def test_the_text_is_a_program() -> None:
 
 INTERPRETED = """
 import sys, torch, math
-from warpwright.domains.graph.techniques.attention import FLASH_ATTENTION as semantics
+from warpwright.domains.graph.techniques.kernels.attention import FLASH_ATTENTION as semantics
 names = {"__name__": "generated", "__file__": sys.argv[1]}
 exec(compile(open(sys.argv[1]).read(), sys.argv[1], "exec"), names)
 torch.manual_seed(0)

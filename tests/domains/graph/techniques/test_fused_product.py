@@ -18,8 +18,8 @@ from torch.nn import functional as F
 from warpwright.base import Action
 from warpwright.domains.graph import kernels
 from warpwright.domains.graph.ir import GraphIR
-from warpwright.domains.graph.techniques import fused_product
-from warpwright.domains.graph.techniques.fused_product import FusedProducts
+from warpwright.domains.graph.techniques.kernels import fused_product
+from warpwright.domains.graph.techniques.kernels.fused_product import FusedProducts
 from warpwright.domains.graph.text import straight
 
 TECHNIQUE = FusedProducts()

@@ -20,9 +20,9 @@ from warpwright.domains.graph.ir import GraphIR
 from warpwright.domains.graph.lower import Original, lower
 from warpwright.domains.graph.techniques.convolutions import half
 from warpwright.domains.graph.techniques.convolutions.half import HalfConvolutions
-from warpwright.domains.graph.techniques.fuse import FuseCuda, fuse_cuda
+from warpwright.domains.graph.techniques.kernels.fuse import FuseCuda, fuse_cuda
 from warpwright.tasks.mode import Mode
-from warpwright.verifier.judge import tf32
+from warpwright.verifier.judge.original import tf32
 
 pytestmark = pytest.mark.compiler
 

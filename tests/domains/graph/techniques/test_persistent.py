@@ -16,7 +16,7 @@ from warpwright.domains.graph.ir import GraphIR
 from warpwright.domains.graph.lower import Original, lower
 from warpwright.domains.graph.recurrent import PERSISTENT
 from warpwright.domains.graph.techniques import schedule
-from warpwright.domains.graph.techniques.recurrent import RecurrentCuda
+from warpwright.domains.graph.techniques.kernels.recurrent import RecurrentCuda
 from warpwright.search import ladder
 from warpwright.space import Space
 from warpwright.templates import recurrent

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("clang", reason="libclang is not installed: pip install 'warpwright[transpile]'")
 
 from warpwright.domains import transpile
-from warpwright.domains.transpile.analysis import volatile
+from warpwright.domains.transpile.analysis.arrays import volatile
 from warpwright.domains.transpile.frontend import parse, source
 
 ORDERED = {

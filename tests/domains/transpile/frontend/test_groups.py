@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from warpwright.domains import transpile
-from warpwright.domains.transpile.frontend.groups import desugar
+from warpwright.domains.transpile.frontend.text.groups import desugar
 from warpwright.domains.transpile.integers import RANK
 
 HEAD = "namespace cg = cooperative_groups;\n"

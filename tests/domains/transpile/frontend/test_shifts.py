@@ -10,7 +10,8 @@ import pytest
 from executables import EXACT
 
 from warpwright.domains import transpile
-from warpwright.domains.transpile.frontend import shifts, source
+from warpwright.domains.transpile.frontend import source
+from warpwright.domains.transpile.frontend.text import shifts
 
 AMOUNTS = np.array([*range(70), -1, -31, -32, 255, 1 << 30, -(1 << 31)], np.int32)
 TYPES = {"int": np.int32, "unsigned": np.uint32, "long long": np.int64, "unsigned long": np.uint64, "short": np.int16, "unsigned char": np.uint8}

@@ -18,7 +18,7 @@ from warpwright.domains.cuda.shape import expect
 from warpwright.domains.cuda.techniques.operation import entry_parameters
 from warpwright.domains.cuda.unit import Launch
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.frontend.edits import Edit
+from warpwright.domains.transpile.frontend.text.edits import Edit
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 

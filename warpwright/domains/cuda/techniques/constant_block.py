@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from warpwright.base import Action
 from warpwright.domains.cuda.constants import block_shape
 from warpwright.domains.cuda.plan import Plan
-from warpwright.domains.transpile.frontend.edits import Edit
+from warpwright.domains.transpile.frontend.text.edits import Edit
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 

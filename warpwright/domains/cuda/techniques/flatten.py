@@ -20,7 +20,7 @@ from warpwright.domains.cuda.techniques.strided import THREADS
 from warpwright.domains.cuda.techniques.tiles import two_axes
 from warpwright.domains.cuda.write import raw
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.frontend.edits import Edit
+from warpwright.domains.transpile.frontend.text.edits import Edit
 from warpwright.domains.transpile.ir import Declare, Expr, If
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits

@@ -11,7 +11,7 @@ from warpwright.domains.cuda.shape import Plain, expect
 from warpwright.domains.cuda.techniques.launches import bounded
 from warpwright.domains.cuda.techniques.strided import with_parameter
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.frontend.edits import Edit
+from warpwright.domains.transpile.frontend.text.edits import Edit
 from warpwright.domains.transpile.ir import Declare, Expr, If, Stmt
 from warpwright.space import Traits
 

@@ -10,7 +10,7 @@ from warpwright.domains.cuda import helpers, shape
 from warpwright.domains.cuda.plan import Plan
 from warpwright.domains.cuda.shape import Plain, expect
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.frontend.edits import Edit
+from warpwright.domains.transpile.frontend.text.edits import Edit
 from warpwright.space import Traits
 
 SIZES = (128, 256, 512)

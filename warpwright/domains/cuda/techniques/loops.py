@@ -10,7 +10,7 @@ from warpwright.domains.cuda import write
 from warpwright.domains.cuda.plan import Plan
 from warpwright.domains.cuda.shape import expect
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.frontend.edits import Edit
+from warpwright.domains.transpile.frontend.text.edits import Edit
 from warpwright.domains.transpile.ir import For, Stmt
 from warpwright.space import Traits
 

@@ -11,7 +11,7 @@ from warpwright.domains.cuda.plan import Plan
 from warpwright.domains.cuda.unit import Unit
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.frontend import scan
-from warpwright.domains.transpile.frontend.edits import Edit
+from warpwright.domains.transpile.frontend.text.edits import Edit
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 

@@ -9,8 +9,8 @@ from warpwright.base import Action
 from warpwright.domains.cuda.plan import Plan
 from warpwright.domains.cuda.unit import ENTRY_CODES, Launch
 from warpwright.domains.transpile.frontend import scan
-from warpwright.domains.transpile.frontend.edits import Edit
 from warpwright.domains.transpile.frontend.scan import Kernel
+from warpwright.domains.transpile.frontend.text.edits import Edit
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 

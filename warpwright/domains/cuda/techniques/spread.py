@@ -18,7 +18,7 @@ from warpwright.domains.cuda.techniques.sums.grid_stride import counter_of, is_s
 from warpwright.domains.cuda.techniques.wide import below
 from warpwright.domains.cuda.unit import Unit
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.frontend.edits import Edit
+from warpwright.domains.transpile.frontend.text.edits import Edit
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, If, Stmt
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits

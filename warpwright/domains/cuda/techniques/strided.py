@@ -19,7 +19,7 @@ from warpwright.domains.cuda.techniques.wide import WIDTH, wide_body
 from warpwright.domains.cuda.unit import Launch
 from warpwright.domains.cuda.write import raw
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.frontend.edits import Edit
+from warpwright.domains.transpile.frontend.text.edits import Edit
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, If, Stmt
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits

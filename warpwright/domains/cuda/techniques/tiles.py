@@ -15,7 +15,7 @@ from warpwright.domains.cuda.plan import Plan
 from warpwright.domains.cuda.shape import Plain, expect
 from warpwright.domains.cuda.techniques.launches import bounded, terms
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.frontend.edits import Edit
+from warpwright.domains.transpile.frontend.text.edits import Edit
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, Stmt
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits

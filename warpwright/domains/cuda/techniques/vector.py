@@ -17,7 +17,7 @@ from warpwright.domains.cuda.techniques.qualifiers import lie_apart
 from warpwright.domains.cuda.techniques.strided import fewer, one_axis, with_parameter
 from warpwright.domains.cuda.techniques.wide import WIDTH, wide_body
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.frontend.edits import Edit
+from warpwright.domains.transpile.frontend.text.edits import Edit
 from warpwright.domains.transpile.ir import For, Stmt
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits

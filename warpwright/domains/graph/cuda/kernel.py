@@ -12,8 +12,9 @@ from torch import fx
 from warpwright import templates
 from warpwright.domains.graph.cpp.kernel import Fused
 from warpwright.domains.graph.cpp.program import FLOATS, Program
-from warpwright.domains.graph.cuda import digits, histogram, recurrences, scans, select, sorts, top_k, windows
+from warpwright.domains.graph.cuda import recurrences, scans, windows
 from warpwright.domains.graph.cuda.generate import generate
+from warpwright.domains.graph.cuda.orders import digits, histogram, select, sorts, top_k
 from warpwright.domains.graph.cuda.placement import CONTIGUOUS, arranged
 from warpwright.domains.graph.cuda.plan import DEFAULT, Tuning
 from warpwright.domains.graph.ir import is_tensor, value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-_ENDS = ("direct_convolution", "fused_product")
+_ENDS = ("direct_convolution", "fused_product", "implicit_convolution")
 """Kernels that end with what follows them, which may be an activation."""
 
 

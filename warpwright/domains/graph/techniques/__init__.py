@@ -5,24 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from warpwright.domains.graph.techniques import (
-    attention,
-    differentiate,
-    fold,
-    fuse,
-    fused_product,
-    int8,
-    launch_plan,
-    library,
-    linear_reduce,
-    norm,
-    precision,
-    recurrent,
-    scans,
-    schedule,
-    top_k,
-    windows,
-)  # fmt: skip
+from warpwright.domains.graph.techniques import differentiate, fold, library, linear_reduce, norm, precision, schedule  # fmt: skip
 from warpwright.domains.graph.techniques.algebra import common, dead, einsum, identity, monotone, scalars
 from warpwright.domains.graph.techniques.convolutions import (
     activated,
@@ -33,8 +16,10 @@ from warpwright.domains.graph.techniques.convolutions import (
     forms,
     fourier,
     half,
+    implicit,
     lattice,
 )
+from warpwright.domains.graph.techniques.kernels import attention, fuse, fused_product, int8, launch_plan, recurrent, scans, top_k, windows
 
 REWRITES: tuple[Any, ...] = (
     *dead.TECHNIQUES,
@@ -61,8 +46,8 @@ convolution, which hide it from the rules that look for one.
 ON_CPU: tuple[Any, ...] = (*fold.TECHNIQUES, *forms.TECHNIQUES, *fuse.TECHNIQUES, *schedule.TECHNIQUES, *schedule.CPU_TECHNIQUES)
 _KERNELS: tuple[Any, ...] = (
     *recurrent.TECHNIQUES, *attention.TECHNIQUES, *fused_product.TECHNIQUES, *int8.TECHNIQUES, *precision.TECHNIQUES,
-    *direct_convolution.TECHNIQUES, *half.TECHNIQUES, *windows.TECHNIQUES, *scans.TECHNIQUES, *activated.TECHNIQUES, *top_k.TECHNIQUES,
-    *fuse.CUDA_TECHNIQUES,
+    *direct_convolution.TECHNIQUES, *implicit.TECHNIQUES, *half.TECHNIQUES, *windows.TECHNIQUES, *scans.TECHNIQUES, *activated.TECHNIQUES,
+    *top_k.TECHNIQUES, *fuse.CUDA_TECHNIQUES,
 )  # fmt: skip
 ON_CUDA: tuple[Any, ...] = (
     *fold.TECHNIQUES, *forms.TECHNIQUES, *_KERNELS, *schedule.TECHNIQUES, *launch_plan.CUDA_TECHNIQUES, *schedule.CUDA_TECHNIQUES,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from warpwright.base import Action
 from warpwright.domains.graph.cuda.plan import DEFAULT
 from warpwright.domains.graph.ir import GraphIR
-from warpwright.domains.graph.techniques.fuse import fuse_cuda
+from warpwright.domains.graph.techniques.kernels.fuse import fuse_cuda
 from warpwright.domains.graph.training import differentiate
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits

@@ -15,7 +15,7 @@ from warpwright.domains.graph.ir import GraphIR, aten, edit, find, is_op, is_ran
 from warpwright.domains.graph.plan.prepare import prepare
 from warpwright.domains.graph.plan.program import plan
 from warpwright.domains.graph.techniques.convolutions.convolution import CONVOLUTIONS, TRANSPOSED
-from warpwright.domains.graph.techniques.fuse import fuse_cuda
+from warpwright.domains.graph.techniques.kernels.fuse import fuse_cuda
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 

@@ -51,7 +51,7 @@ def value_of(op: Op, program: Program, values: Sequence[Any], index: Index, inpu
     if op.kind == "reshape":
         return operands[0].reshape(-1, *op.shape)
     if op.kind == "map" and all(program.ops[i].kind == "count" for i in op.inputs):
-        return _of_graph(op, operands, index, like)
+        return _of_graph(op, domains, index, like)
     if op.kind == "map":
         wide = [aligned(_at(x, d, op.domain, index), len(op.shape)) for x, d in zip(operands, domains, strict=True)]
         result = FUNCTIONS[op.function](*wide, op.constant)
@@ -83,9 +83,13 @@ def _count(domain: Domain, index: Index, like: torch.Tensor) -> torch.Tensor:
     return index.keep(("count", domain, like.dtype), lambda: index.start(domain).diff().to(like.dtype))
 
 
-def _of_graph(op: Op, operands: list[torch.Tensor], index: Index, like: torch.Tensor) -> torch.Tensor:
-    """Return a function of counts, which is kept beside the graph."""
-    return index.keep((op.function, op.constant, op.domain, like.dtype), lambda: FUNCTIONS[op.function](*operands, op.constant))
+def _of_graph(op: Op, domains: list[Domain], index: Index, like: torch.Tensor) -> torch.Tensor:
+    """Return a function of counts, which is kept beside the graph. The counts are asked for where it is not."""
+
+    def make() -> torch.Tensor:
+        return FUNCTIONS[op.function](*(_count(domain, index, like) for domain in domains), op.constant)
+
+    return index.keep((op.function, op.constant, op.domain, like.dtype), make)
 
 
 def _contract(op: Op, operands: list[torch.Tensor], domains: list[Domain], index: Index) -> torch.Tensor:

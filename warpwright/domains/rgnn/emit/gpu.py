@@ -23,7 +23,7 @@ from warpwright.domains.rgnn.emit.triton.text import Writer
 from warpwright.domains.rgnn.emit.triton.tuning import DEFAULT, Tuning
 from warpwright.domains.rgnn.index import Index
 from warpwright.domains.rgnn.lattice import Domain
-from warpwright.domains.rgnn.sorting.counting import Tiles
+from warpwright.domains.rgnn.sorting.counting import Array, Tiles, tensor_of
 from warpwright.errors import MissingExtra
 from warpwright.native import cache_folder
 from warpwright.templates.driver import Kernel
@@ -55,7 +55,7 @@ class Ready:
 
     built: Built
     count: int
-    fixed: list[torch.Tensor | int]
+    fixed: list[Array | int]
     """What is passed for each parameter: an array of the graph, or the number of a value."""
     pointers: list[int] = field(default_factory=list)
     """The arrays' addresses; 0 for values."""
@@ -79,7 +79,7 @@ class Ready:
         if direct is not None:
             direct(self.count, torch._C._cuda_getCurrentRawStream(device), *pointers)
             return
-        arguments = [copies.get(place, values[x]) if isinstance(x, int) else x for place, x in enumerate(self.fixed)]
+        arguments = [copies.get(place, values[x]) if isinstance(x, int) else tensor_of(x) for place, x in enumerate(self.fixed)]
         most = {"maxnreg": self.built.registers} if self.built.registers else {}
         compiled = self.built.function[(self.count,)](*arguments, num_warps=self.built.warps, **most)
         if aligned and device not in self.built.direct:  # Triton compiles for what it sees: addresses that are not aligned get other code
@@ -156,7 +156,7 @@ class Rows(Runner):
             of_graph = [a.of if a.kind in {"value", "out"} else array_of(a, kernel, index, []) for a in built.arguments]
             return Ready(built, -(-index.edges // built.step), [*of_graph, edges])
         work = tiles(index, kernel.rows, built.step)
-        of_graph = [a.of if a.kind in {"value", "out"} else array_of(a, kernel, index, []) for a in built.arguments]
+        of_graph = [a.of if a.kind in {"value", "out"} else _address_of(a, kernel, index) for a in built.arguments]
         return Ready(built, work.count * built.programs if work.row.numel() else 0, [*of_graph, *_table(work)])
 
     def _ready(self, kernel: RowKernel, number: int, index: Index) -> Ready | outer.Ready | gathered.Ready:
@@ -218,7 +218,16 @@ def unroll(index: Index, rows: Domain) -> int:
     return 1 if length < 1.5 else 2 if length < 5 else 4
 
 
-def _table(work: Tiles) -> tuple[torch.Tensor, ...]:
+def _address_of(argument: Argument, kernel: RowKernel, index: Index) -> Array:
+    """Return an array of the graph, of which a kernel wants the address."""
+    if argument.kind == "lift":
+        return index.lifted(argument.of, kernel.rows)
+    if argument.kind == "along" and kernel.rows in {Domain.PAIR_DST, Domain.EDGE}:  # whose edges lie in their own order
+        return index.lifted(argument.of, Domain.EDGE)
+    return array_of(argument, kernel, index, [])
+
+
+def _table(work: Tiles) -> tuple[Array, ...]:
     return work.row, work.begin, work.end, work.first, work.relation, work.tile_begin, work.tile_end
 
 

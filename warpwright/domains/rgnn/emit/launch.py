@@ -65,7 +65,8 @@ class Runner:
         self.inputs = [(i, op.function, op.domain is Domain.ONE) for i, op in enumerate(ops) if op.kind == "input"]
         joined = {outer for outer, _ in self.outers.values()}
         real = [(n, step) for n, step in enumerate(schedule.steps) if not isinstance(step, int) or ops[step].kind != "input"]
-        self.steps = [(n, step) for n, step in real if step not in joined]
+        unread = counts_of_functions(schedule)
+        self.steps = [(n, step) for n, step in real if step not in joined and step not in unread]
 
     def _last_uses(self) -> list[list[int]]:
         """Return for each step the values that are not read afterwards."""
@@ -258,6 +259,15 @@ def added_outers(schedule: Schedule) -> dict[int, tuple[int, int]]:
                 added[position] = (outer, other)
                 break
     return added
+
+
+def counts_of_functions(schedule: Schedule) -> set[int]:
+    """Return the counts that nothing reads but functions of counts, which are kept beside a graph and ask for counts themselves."""
+    ops, unread = schedule.program.ops, {i for i, op in enumerate(schedule.program.ops) if op.kind == "count"}
+    for position, op in enumerate(ops):
+        of_counts = op.kind == "map" and all(ops[i].kind == "count" for i in op.inputs) and position in schedule.steps
+        unread -= set() if of_counts else set(op.inputs)
+    return unread - set(schedule.program.outputs)
 
 
 def _is_sum(program: Program, stored: Mapping[int, Kernel], value: int) -> bool:

@@ -63,7 +63,7 @@ def _counted(index: Index, rows: Domain, step: int, launch: counting.Launch) -> 
     work = index.keep(("work", rows), make)
     if work.span == span:
         return work
-    relation, begin, end = counting.tiles(launch, work.relation_start, span, room // span + relations)
+    relation, begin, end = counting.tiles(launch, counting.tensor_of(work.relation_start), span, room // span + relations)
     return replace(work, relation=relation, tile_begin=begin, tile_end=end, span=span)
 
 

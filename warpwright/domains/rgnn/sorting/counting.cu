@@ -268,11 +268,22 @@ __device__ void list_work(const int* start, const int* etype, i64 rows, i64 rela
   place_tiles(relation_start, ends, relations, span, tiles, tile, tile + tile_room, tile + 2 * tile_room);
 }
 
+// Tells the host, in memory of its own, what it waits for; its ticket last.
+__device__ void tell(int* told, int ticket, int refused, int pairs, int others) {
+  if (!told || blockIdx.x || threadIdx.x) return;
+  told[1] = refused;
+  told[2] = pairs;
+  told[3] = others;
+  __threadfence_system();
+  *(volatile int*)told = ticket;
+}
+
 // A graph's index, and the work list of its (relation, destination) pairs. `zeroed` has arrived, refused, the numbers of pairs of both sides, then
-// classes and bins; `scratch` has ranks and sums of blocks of bins; of_edges has source, destination, relation, both pairs and the order by
+// classes and bins; `told` (or none) is memory of the host's, which reads there, behind its ticket, what it would else copy when all is done; `scratch` has ranks and sums of blocks of bins; of_edges has source, destination, relation, both pairs and the order by
 // sources; of_pairs start, node, relation, count and inverse count of destinations' pairs, start, node and relation of sources', and the work list.
 extern "C" __global__ void index_graph(const i64* src, const i64* dst, const i64* etype, i64 edges, i64 sources, i64 targets, i64 relations, i64 step,
-                                       i64 longest, int* zeroed, int* scratch, int* of_edges, int* of_pairs, i64 chunk_room, i64 tile_room) {
+                                       i64 longest, int* zeroed, int* scratch, int* of_edges, int* of_pairs, i64 chunk_room, i64 tile_room,
+                                       int* told, i64 ticket) {
   unsigned* arrived = (unsigned*)zeroed;
   int *refused = zeroed + 1, *pairs = zeroed + 2, *classes = zeroed + 64, *bins = classes + padded(relations * CLASSES);
   i64 first_blocks = (relations * targets + BINS - 1) / BINS, blocks = first_blocks + (relations * sources + BINS - 1) / BINS;
@@ -290,12 +301,16 @@ extern "C" __global__ void index_graph(const i64* src, const i64* dst, const i64
   int* work = other.etype + padded(most1);
   count_keys(src, dst, etype, edges, sources, targets, relations, first_bins, bins, rank, refused);
   meet(arrived, 1);
-  if (refused[0]) return;
+  if (refused[0]) {
+    tell(told, (int)ticket, 1, 0, 0);
+    return;
+  }
   sum_bins(bins, blocks, edges_of, keys_of);
   meet(arrived, 2);
   number_pairs(bins, edges_of, keys_of, first_blocks, blocks, targets, sources, relations, edges, first, other, (float*)count, (float*)inverse,
                pairs);
   meet(arrived, 3);
+  tell(told, (int)ticket, 0, pairs[0], pairs[1]);
   place_edges(src, dst, etype, edges, sources, targets, first_bins, bins, rank, first.start, other.start, of_edges, padded(edges));
   i64 rows = pairs[0], room = rows + edges / longest, longer = room / (step * PROGRAMS);
   i64 span = step * (longer < 1 ? 1 : longer > LONGEST_TILE ? LONGEST_TILE : longer);

@@ -6,16 +6,19 @@ order in which the device counts them, which may change from run to run; under t
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import functools
+import itertools
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from warpwright.domains.rgnn.sorting import answers
 from warpwright.errors import UsageError
 from warpwright.native import BuildError
 from warpwright.templates.driver import Kernel, check, driver, machine_code
@@ -36,14 +39,14 @@ USUAL_STEP = 64
 FEW, MOST, PER_EDGE = 1 << 22, 1 << 26, 128
 """Bins that always pay, that are never passed (256 MB), and that pay for each edge."""
 
-FORMATS = {"index_graph": "PPPqqqqqqPPPPqq", "work_list": "PPqqqqqqPP", "make_tiles": "PqqqPPPP"}
+FORMATS = {"index_graph": "PPPqqqqqqPPPPqqPq", "work_list": "PPqqqqqqPP", "make_tiles": "PqqqPPPP"}
 """Parameters of the kernels, in codes of the struct module."""
 
 MEET = {"index_graph", "work_list"}
 """Kernels whose blocks wait for one another."""
 
 Launch = Callable[..., None]
-"""launch(name, blocks, *arguments): arguments are tensors, None and integers. Kernels of `MEET` may get fewer blocks."""
+"""launch(name, blocks, *arguments): arguments are arrays, None and integers. Kernels of `MEET` may get fewer blocks."""
 
 
 def text() -> str:
@@ -114,6 +117,36 @@ def _loaded(device: int) -> Launch | None:
     return launch
 
 
+class Part:
+    """An array of int32 within memory that it shares: kernels want its address alone, and to make a tensor of it takes a host microseconds."""
+
+    __slots__ = ("memory", "size", "start")
+
+    def __init__(self, memory: torch.Tensor, start: int, size: int) -> None:
+        self.memory, self.start, self.size = memory, start, size
+
+    def data_ptr(self) -> int:
+        """Return its address."""
+        return self.memory.data_ptr() + 4 * self.start
+
+    def numel(self) -> int:
+        """Return how many numbers it has."""
+        return self.size
+
+    @property
+    def tensor(self) -> torch.Tensor:
+        """The same as a tensor."""
+        return self.memory.as_strided((self.size,), (1,), self.start + self.memory.storage_offset())
+
+
+Array = torch.Tensor | Part
+
+
+def tensor_of(array: Array) -> torch.Tensor:
+    """Return an array as a tensor."""
+    return array.tensor if isinstance(array, Part) else array
+
+
 @dataclass(frozen=True)
 class Side:
     """The pairs of one end: where the edges of each begin [pairs + 1], its node and its relation [pairs]; int32."""
@@ -131,14 +164,14 @@ class Tiles:
     relation's chunks begin [relations + 1].
     """
 
-    row: torch.Tensor
-    begin: torch.Tensor
-    end: torch.Tensor
-    first: torch.Tensor
-    relation: torch.Tensor
-    tile_begin: torch.Tensor
-    tile_end: torch.Tensor
-    relation_start: torch.Tensor
+    row: Array
+    begin: Array
+    end: Array
+    first: Array
+    relation: Array
+    tile_begin: Array
+    tile_end: Array
+    relation_start: Array
     span: int
 
     @property
@@ -147,31 +180,99 @@ class Tiles:
         return self.relation.numel()
 
     @staticmethod
-    def of(parts: Sequence[torch.Tensor], span: int) -> Tiles:
+    def of(parts: Sequence[Array], span: int) -> Tiles:
         """Return the list of these arrays, in the order of the fields."""
         row, begin, end, first, relation, tile_begin, tile_end, relation_start = parts
         return Tiles(row, begin, end, first, relation, tile_begin, tile_end, relation_start, span)
 
 
 @dataclass(frozen=True)
-class Sorted:
-    """Edges in the order of (relation, destination), int32 [E]."""
+class Layout:
+    """How the memory of an index is laid out: numbers of int32."""
 
-    src: torch.Tensor
-    dst: torch.Tensor
-    etype: torch.Tensor
-    to_dst: torch.Tensor
-    """Each edge's (destination, relation) pair."""
-    to_src: torch.Tensor
-    order: torch.Tensor
-    """The edges in the order of (relation, source)."""
-    of_dst: Side
-    of_src: Side
-    count: torch.Tensor
-    """Edges of each (destination, relation) pair, float32, and one over it."""
-    inverse: torch.Tensor
-    work: Tiles
-    """That of (destination, relation) pairs."""
+    edges: int
+    longest: int
+    blocks: int
+    """Blocks that there is work for."""
+    zeroed: int
+    needed: tuple[int, int, int]
+    """Scratch, what edges have, and what pairs and their work list have."""
+    starts: tuple[int, ...]
+    """Where the arrays of pairs begin: the fields of `Sorted.of_dst`, count and inverse, those of `Sorted.of_src` and of `Tiles`."""
+    rooms: tuple[int, int]
+    """Of chunks and of tiles, padded."""
+
+
+@functools.lru_cache(maxsize=64)
+def layout(edges: int, sources: int, targets: int, relations: int, longest: int) -> Layout:
+    """Return the layout of the index of a graph of so many edges."""
+    blocks = sum(-(-relations * nodes // BINS) for nodes in (targets, sources))
+    most, sources_most = (min(edges, relations * nodes) for nodes in (targets, sources))
+    rooms = most + edges // longest, max(most_tiles(most + edges // longest, USUAL_STEP), 1) + relations
+    sizes = [most + 1, *[most] * 4, sources_most + 1, *[sources_most] * 2, *[rooms[0]] * 4, *[rooms[1]] * 3, relations + 1, relations]
+    starts = [0, *itertools.accumulate(map(_padded, sizes))]
+    needed = _padded(2 * edges) + 2 * _padded(blocks), 6 * _padded(edges), starts[-1]
+    zeroed = 64 + _padded(relations * CLASSES) + blocks * BINS
+    return Layout(edges, longest, max(_blocks(edges), blocks), zeroed, needed, tuple(starts), (_padded(rooms[0]), _padded(rooms[1])))
+
+
+class Sorted:
+    """Edges in the order of (relation, destination), the pairs of both ends and a work list. An array is made when it is asked for: few ever are."""
+
+    def __init__(self, of_edges: torch.Tensor, of_pairs: torch.Tensor, places: Layout, pairs: int, others: int, relations: int) -> None:
+        """Take the memory of the edges' arrays and of the pairs', and the numbers of pairs."""
+        self.memory, self.places, self.edges, self.pairs, self.others = of_pairs, places, places.edges, pairs, others
+        self.of_edges, self.room = of_edges, of_edges.numel() // 6
+        self.built: torch.cuda.Event | None = None
+        self.stream = 0
+        """On a GPU, what says that all is made, and the stream on which it is."""
+        chunks = pairs + places.edges // places.longest
+        self.span = span_of(chunks, USUAL_STEP)
+        tiles = chunks // self.span + relations
+        self.sizes = pairs + 1, *[pairs] * 4, others + 1, *[others] * 2, *[chunks] * 4, *[tiles] * 3, relations + 1
+
+    def of_edge(self, number: int) -> Part:
+        """Return source, destination, relation, (destination, relation) pair or (source, relation) pair of each edge, or the order by sources."""
+        return Part(self.of_edges, number * self.room, self.edges)
+
+    def part(self, number: int) -> Part:
+        """Return an array of the pairs."""
+        return Part(self.memory, self.places.starts[number], self.sizes[number])
+
+    def shrunk(self) -> Sorted:
+        """Return the same in memory that has no room for more pairs."""
+        starts = (0, *itertools.accumulate(map(_padded, self.sizes)))
+        memory = self.memory.new_empty(starts[-1])
+        for number, (start, size) in enumerate(zip(starts, self.sizes, strict=False)):
+            memory.narrow(0, start, size).copy_(self.part(number).tensor)
+        found = copy.copy(self)
+        found.memory, found.places = memory, replace(self.places, starts=starts)
+        return found
+
+    @property
+    def of_dst(self) -> Side:
+        """The (destination, relation) pairs."""
+        return Side(*(self.part(number).tensor for number in range(3)))
+
+    @property
+    def of_src(self) -> Side:
+        """The (source, relation) pairs."""
+        return Side(*(self.part(number).tensor for number in range(5, 8)))
+
+    @property
+    def count(self) -> torch.Tensor:
+        """Edges of each (destination, relation) pair, float32."""
+        return self.part(3).tensor.view(torch.float32)
+
+    @property
+    def inverse(self) -> torch.Tensor:
+        """One over them."""
+        return self.part(4).tensor.view(torch.float32)
+
+    @property
+    def work(self) -> Tiles:
+        """That of (destination, relation) pairs."""
+        return Tiles.of([self.part(number) for number in range(8, 16)], self.span)
 
 
 def fits(edges: int, nodes: int, relations: int) -> bool:
@@ -193,36 +294,34 @@ def sort(
     launch: Launch, src: torch.Tensor, dst: torch.Tensor, etype: torch.Tensor, sources: int, targets: int, relations: int,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> Sorted:  # fmt: skip
-    """Sort int64 edges. Reads the device once; `meanwhile` is called while it works. Raises UsageError where a number is out of range."""
-    src, dst, etype = (x.long().contiguous() for x in (src, dst, etype))
-    edges, device, step = src.numel(), src.device, USUAL_STEP
-    longest = longest_of(edges)
-    blocks = sum(-(-relations * nodes // BINS) for nodes in (targets, sources))
-    most, sources_most = (min(edges, relations * nodes) for nodes in (targets, sources))
-    rooms = most + edges // longest, max(most_tiles(most + edges // longest, step), 1) + relations
-    sizes = [most + 1, *[most] * 4, sources_most + 1, *[sources_most] * 2, *[rooms[0]] * 4, *[rooms[1]] * 3, relations + 1, relations]
-    zeroed = torch.zeros(64 + _padded(relations * CLASSES) + blocks * BINS, dtype=torch.int32, device=device)
+    """Sort int64 edges. Waits for the device once; `meanwhile` is called while it works. Raises UsageError where a number is out of range."""
+    src, dst, etype = (x if x.dtype is torch.int64 and x.is_contiguous() else x.long().contiguous() for x in (src, dst, etype))
+    edges, device = src.numel(), src.device
+    places = layout(edges, sources, targets, relations, longest_of(edges))
+    zeroed = torch.zeros(places.zeroed, dtype=torch.int32, device=device)
     large = edges > 1 << 20  # the room for as many pairs as edges is given back then; of a small graph all is one allocation
-    needed = _padded(2 * edges) + 2 * _padded(blocks), 6 * _padded(edges), sum(map(_padded, sizes))
-    rooms_of = [torch.empty(size, dtype=torch.int32, device=device) for size in (needed if large else [sum(needed)])]
-    scratch, of_edges, of_pairs = rooms_of if large else rooms_of[0].split(needed)
-    counts = edges, sources, targets, relations, step, longest
-    work = max(_blocks(edges), blocks)
-    launch("index_graph", work, src, dst, etype, *counts, zeroed, scratch, of_edges, of_pairs, _padded(rooms[0]), _padded(rooms[1]))
-    by_source, by_target, types, to_dst, to_src, order = of_edges.view(6, -1)[:, :edges].unbind()
+    if large:
+        scratch, of_edges, of_pairs = (torch.empty(size, dtype=torch.int32, device=device) for size in places.needed)
+    else:
+        scratch, of_edges, of_pairs = torch.empty(sum(places.needed), dtype=torch.int32, device=device).split(places.needed)
+    answer = answers.answer(device)
+    counts = edges, sources, targets, relations, USUAL_STEP, places.longest
+    asked = (None, 0) if answer is None else answer.ask()
+    launch("index_graph", places.blocks, src, dst, etype, *counts, zeroed, scratch, of_edges, of_pairs, *places.rooms, *asked)
     meanwhile()
-    _, refused, pairs, others = zeroed[:4].tolist()  # by way of pinned memory and an event a batch took 0.56 to 0.61 ms, so 0.51 (an H200)
+    built = torch.cuda.Event() if device.type == "cuda" else None
+    if built is not None:
+        built.record(torch.cuda.current_stream(device))
+    refused, pairs, others = answers.read(answer, zeroed)
     if refused:
         raise UsageError(f"expected edges of {sources} sources, {targets} targets and {relations} relations, saw a number out of range")
-    chunks = pairs + edges // longest
-    span = span_of(chunks, step)
-    exact = [pairs + 1, *[pairs] * 4, others + 1, *[others] * 2, *[chunks] * 4, *[chunks // span + relations] * 3, relations + 1]
-    parts = _parts(of_pairs, sizes, exact)
-    if large:
-        parts = [part.clone() for part in parts]
-    count, inverse = (x.view(torch.float32) for x in parts[3:5])
-    sides = Side(*parts[:3]), Side(*parts[5:8])
-    return Sorted(by_source, by_target, types, to_dst, to_src, order, *sides, count, inverse, Tiles.of(parts[8:], span))
+    found = Sorted(of_edges, of_pairs, places, pairs, others, relations)
+    found = found.shrunk() if large else found
+    if built is not None:
+        found.built, found.stream = built, torch._C._cuda_getCurrentRawStream(device.index)
+        if large:
+            built.record(torch.cuda.current_stream(device))
+    return found
 
 
 def work(launch: Launch, start: torch.Tensor, etype: torch.Tensor | None, relations: int, room: int, span: int, longest: int) -> Tiles:

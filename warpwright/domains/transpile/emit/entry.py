@@ -10,8 +10,8 @@ from warpwright.domains.transpile.emit import fused_blocks, nodes
 from warpwright.domains.transpile.emit.writer import Writer
 from warpwright.domains.transpile.frontend.scan import Kernel, split_commas
 from warpwright.domains.transpile.ir import Declare, DoWhile, For, Raw, Shape, Stmt, Var, walk
-from warpwright.domains.transpile.passes import private_counts
 from warpwright.domains.transpile.passes.unstaged import Unstaged
+from warpwright.domains.transpile.passes.variables import private_counts
 from warpwright.domains.transpile.printing import declarator, trip_count
 
 LONG = 16

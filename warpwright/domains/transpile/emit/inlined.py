@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence, Set
 from warpwright.domains.transpile import vmath
 from warpwright.domains.transpile.analysis.callees import Device
 from warpwright.domains.transpile.analysis.lockstep import relies_on_lockstep
-from warpwright.domains.transpile.frontend.edits import Edit
-from warpwright.domains.transpile.frontend.host_code import is_type
 from warpwright.domains.transpile.frontend.scan import Token
 from warpwright.domains.transpile.frontend.source import Source
+from warpwright.domains.transpile.frontend.text.edits import Edit
+from warpwright.domains.transpile.frontend.text.host_code import is_type
 
 
 def inlined_edits(source: Source, device: Device) -> list[Edit]:

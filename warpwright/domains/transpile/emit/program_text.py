@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from warpwright.domains.transpile.frontend.host_code import function_of
 from warpwright.domains.transpile.frontend.refusals import words_of
 from warpwright.domains.transpile.frontend.source import Source
+from warpwright.domains.transpile.frontend.text.host_code import function_of
 from warpwright.domains.transpile.launch.runtime_text import ALWAYS, runtime
 from warpwright.native.headers import MARK
 

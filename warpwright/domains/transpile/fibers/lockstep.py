@@ -16,8 +16,8 @@ from dataclasses import replace
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis.lockstep import exchange, may_wait, relies_on_lockstep, tries_again
 from warpwright.domains.transpile.fibers.rewrite import refuse_launches
-from warpwright.domains.transpile.frontend.edits import Edit
 from warpwright.domains.transpile.frontend.source import Source
+from warpwright.domains.transpile.frontend.text.edits import Edit
 from warpwright.domains.transpile.ir import Declare, DoWhile, Evaluate, Expr, For, Function, If, Return, Stmt
 from warpwright.domains.transpile.printing import INDENT, FunctionPrinter, declarator
 

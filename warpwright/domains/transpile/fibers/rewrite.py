@@ -10,10 +10,11 @@ import re
 from collections.abc import Mapping, Sequence
 
 from warpwright.domains.transpile.errors import Refusal
-from warpwright.domains.transpile.frontend import instantiations, scan
-from warpwright.domains.transpile.frontend.edits import Edit
+from warpwright.domains.transpile.frontend import scan
 from warpwright.domains.transpile.frontend.scan import Kernel, LaunchSite, Parameter, Token
 from warpwright.domains.transpile.frontend.source import Source
+from warpwright.domains.transpile.frontend.text import instantiations
+from warpwright.domains.transpile.frontend.text.edits import Edit
 
 
 def launch_edits(source: Source) -> list[Edit]:

@@ -14,9 +14,9 @@ from types import MappingProxyType
 from warpwright.domains.transpile.errors import Refusal
 from warpwright.domains.transpile.fibers import rewrite
 from warpwright.domains.transpile.frontend import parse
-from warpwright.domains.transpile.frontend.edits import Edit
 from warpwright.domains.transpile.frontend.parse import RESERVED
 from warpwright.domains.transpile.frontend.source import Source
+from warpwright.domains.transpile.frontend.text.edits import Edit
 from warpwright.domains.transpile.ir import Declare, Expr, Function, Stmt, Var
 from warpwright.domains.transpile.printing import INDENT, FunctionPrinter, declarator
 

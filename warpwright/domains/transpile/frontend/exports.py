@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from warpwright.domains.transpile.frontend import instantiations, scan
+from warpwright.domains.transpile.frontend import scan
 from warpwright.domains.transpile.frontend.scan import Kernel
 from warpwright.domains.transpile.frontend.source import Source
+from warpwright.domains.transpile.frontend.text import instantiations
 from warpwright.domains.transpile.ir import Shape
 from warpwright.errors import UsageError
 

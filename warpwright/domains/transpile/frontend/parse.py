@@ -8,10 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from warpwright.domains.transpile.errors import DoesNotApply, Refusal
-from warpwright.domains.transpile.frontend import scan, shifts, switches
+from warpwright.domains.transpile.frontend import scan, switches
 from warpwright.domains.transpile.frontend.cursors import LEAVES, Cursors, kind
 from warpwright.domains.transpile.frontend.open_types import OPEN, closed
 from warpwright.domains.transpile.frontend.source import Source
+from warpwright.domains.transpile.frontend.text import shifts
 from warpwright.domains.transpile.frontend.units import unit_of
 from warpwright.domains.transpile.ir import (
     Block,

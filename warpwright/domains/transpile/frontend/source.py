@@ -14,8 +14,9 @@ from pathlib import Path
 
 from warpwright import native
 from warpwright.domains.transpile.errors import Refusal
-from warpwright.domains.transpile.frontend import clocks, groups, ptx, scan, shifts, tensor_cores, typenames
+from warpwright.domains.transpile.frontend import ptx, scan, tensor_cores
 from warpwright.domains.transpile.frontend.scan import Kernel, LaunchSite, Piece, Token
+from warpwright.domains.transpile.frontend.text import clocks, groups, shifts, typenames
 
 VERSIONS = ("CUDART_VERSION=12000", "CUDA_VERSION=12000")
 RUNTIME_GUARDS = ("__DRIVER_TYPES_H__", "__CUDA_RUNTIME_H__", "__CUDA_RUNTIME_API_H__", "__VECTOR_TYPES_H__")

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from warpwright.domains.transpile import ir
 from warpwright.domains.transpile.analysis import uniform
+from warpwright.domains.transpile.analysis.arrays.own_places import own_places
 from warpwright.domains.transpile.analysis.callees import NO_CALLEES, Callees
-from warpwright.domains.transpile.analysis.own_places import own_places
 from warpwright.domains.transpile.analysis.placement import check_groups, needed_scalars, touches
 from warpwright.domains.transpile.analysis.regions import (  # fmt: skip
     Branch,

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.analysis import tiles
+from warpwright.domains.transpile.analysis.arrays import tiles
 from warpwright.domains.transpile.analysis.regions import Loop, Masked, MaskedLoop, Plan, Region, WarpGroup, children, meets, walk
 from warpwright.domains.transpile.analysis.uniform import PURE_CALLS
 from warpwright.domains.transpile.integers import LAUNCH

@@ -19,7 +19,8 @@ from warpwright.domains.transpile.analysis.synchronisation import BLOCK_VOTES, R
 from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.ir import Barrier, Block, Collective, Declare, Evaluate, Expr, For, Function, If, Jump, Raw, Return, Stmt, Var
 from warpwright.domains.transpile.passes import arguments as places
-from warpwright.domains.transpile.passes import counted, early_returns
+from warpwright.domains.transpile.passes import early_returns
+from warpwright.domains.transpile.passes.variables import counted
 
 
 def normalise(

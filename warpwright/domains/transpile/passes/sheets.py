@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.analysis import polynomials, tiles, windows
+from warpwright.domains.transpile.analysis import polynomials
+from warpwright.domains.transpile.analysis.arrays import tiles, windows
 from warpwright.domains.transpile.analysis.polynomials import Polynomial, added, multiplied
 from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.ir import Barrier, Declare, Evaluate, Expr, For, Shape, Stmt, Var

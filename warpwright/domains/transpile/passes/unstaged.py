@@ -5,7 +5,7 @@
 
 The copy is there for a GPU that would else read each element several times. A CPU has its caches; what it pays for is the copy (18 short rows of
 lines that lie 4 KiB apart for a block of 16 x 16) and that a block runs alone: without a barrier, blocks run as one row of threads. (stencil_shared
-on an EPYC without AVX-512: 1.1 -> 0.18 ms.) What the elements are, and that each has been written, `analysis/windows.py` says. Blocks for which the
+on an EPYC without AVX-512: 1.1 -> 0.18 ms.) What the elements are, and that each has been written, `arrays/windows.py` says. Blocks for which the
 latter does not follow run as before, and so does a launch that writes where it reads.
 """
 
@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.analysis import windows
+from warpwright.domains.transpile.analysis.arrays import windows
 from warpwright.domains.transpile.analysis.polynomials import AXES, Parts, Polynomial
 from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.integers import LAUNCH

@@ -15,7 +15,7 @@ from warpwright.domains.cuda import helpers, shape, write
 from warpwright.domains.cuda.plan import Plan
 from warpwright.domains.cuda.shape import Plain, expect
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.frontend.edits import Edit
+from warpwright.domains.transpile.frontend.text.edits import Edit
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, If, Raw, Stmt
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits

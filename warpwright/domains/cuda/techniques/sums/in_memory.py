@@ -17,7 +17,7 @@ from warpwright.domains.cuda.plan import Plan
 from warpwright.domains.cuda.shape import Plain, expect
 from warpwright.domains.cuda.techniques.qualifiers import lie_apart
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.frontend.edits import Edit
+from warpwright.domains.transpile.frontend.text.edits import Edit
 from warpwright.domains.transpile.ir import Block, Evaluate, Expr, For, If, Stmt
 from warpwright.space import Traits
 

@@ -20,7 +20,7 @@ from warpwright.domains.cuda.techniques.wide import WIDTH, below, wide
 from warpwright.domains.cuda.unit import Launch, Unit
 from warpwright.domains.cuda.write import raw
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.frontend.edits import Edit
+from warpwright.domains.transpile.frontend.text.edits import Edit
 from warpwright.domains.transpile.ir import Declare, Evaluate, Expr, For, If, Stmt
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits

@@ -15,7 +15,7 @@ from warpwright.base import Action
 from warpwright.domains.graph.cuda.plan import DEFAULT
 from warpwright.domains.graph.ir import GraphIR, aten, dtype, edit, find, is_op, is_tensor, only_user, shape, value
 from warpwright.domains.graph.techniques.convolutions.convolution import CONVOLUTIONS, Convolution, read
-from warpwright.domains.graph.techniques.fuse import fuse_cuda
+from warpwright.domains.graph.techniques.kernels.fuse import fuse_cuda
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 

@@ -24,7 +24,7 @@ from warpwright.domains.graph.ir import Edit, GraphIR, argument, aten, dtype, ed
 from warpwright.domains.graph.techniques.convolutions import epilogue
 from warpwright.domains.graph.techniques.convolutions.convolution import CONVOLUTIONS, Convolution, read
 from warpwright.domains.graph.techniques.convolutions.epilogue import Epilogue
-from warpwright.domains.graph.techniques.fuse import fuse_cuda
+from warpwright.domains.graph.techniques.kernels.fuse import fuse_cuda
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 

@@ -29,7 +29,7 @@ from warpwright.domains.graph.techniques.convolutions.convolution import (
     read,
 )
 from warpwright.domains.graph.techniques.fold import FOLD
-from warpwright.domains.graph.techniques.fuse import fuse_cuda
+from warpwright.domains.graph.techniques.kernels.fuse import fuse_cuda
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
 

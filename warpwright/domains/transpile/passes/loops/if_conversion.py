@@ -2,7 +2,7 @@
 
 A vectorised loop would mask the stores, which is slow, or stay scalar and mispredict half of its branches. What the thread has read of shared memory
 in the same region, no other thread changes there (that would be a race), so that it may be written back; the places have to follow from the thread's
-number. In global memory that is so for arrays that threads touch by their number in the grid alone (`analysis/own_places.py`); a step of a sort of
+number. In global memory that is so for arrays that threads touch by their number in the grid alone (`arrays/own_places.py`); a step of a sort of
 1 Mi numbers takes 0.15 ms so, and 2.5 with the branch.
 """
 

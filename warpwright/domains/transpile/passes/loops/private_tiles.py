@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.analysis import tiles
+from warpwright.domains.transpile.analysis.arrays import tiles
 from warpwright.domains.transpile.analysis.regions import Plan
 from warpwright.domains.transpile.ir import Stmt
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.analysis import tiles
+from warpwright.domains.transpile.analysis.arrays import tiles
 from warpwright.domains.transpile.analysis.bounds import coefficient, counting, expand, is_x
 from warpwright.domains.transpile.analysis.regions import Plan, Region, changed, used
 from warpwright.domains.transpile.integers import literal

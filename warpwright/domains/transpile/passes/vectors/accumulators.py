@@ -14,7 +14,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.analysis import tiles
+from warpwright.domains.transpile.analysis.arrays import tiles
 from warpwright.domains.transpile.analysis.bounds import coefficient
 from warpwright.domains.transpile.analysis.regions import Plan, used
 from warpwright.domains.transpile.analysis.uniform import PURE_CALLS

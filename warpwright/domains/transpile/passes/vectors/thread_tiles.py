@@ -15,7 +15,8 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 
 from warpwright.domains.transpile import ir
-from warpwright.domains.transpile.analysis import regions, tiles
+from warpwright.domains.transpile.analysis import regions
+from warpwright.domains.transpile.analysis.arrays import tiles
 from warpwright.domains.transpile.analysis.regions import Plan, used
 from warpwright.domains.transpile.errors import DoesNotApply
 from warpwright.domains.transpile.integers import literal

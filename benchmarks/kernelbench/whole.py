@@ -1,0 +1,113 @@
+"""KernelBench's levels on one GPU in a given number of seconds: as many tasks as go, in an order drawn by a seed, one of each level in turn.
+
+    python -m benchmarks.kernelbench.whole --kernelbench KB --seed 811 --verdicts 300 --first 180 --out OUT
+    python -m benchmarks.kernelbench.whole --kernelbench KB --seed 811 --verdicts 200 --first 0 --out OUT --resume
+
+Both parts take the tasks in the same order and begin none shortly before they end, so that what was begun is a sample of the levels however far it
+went. What is begun and cut short counts at 1.00x. KB has level1, level2, level3 and footprints.json (eager peaks: `run --footprints` makes it).
+
+    verdicts   `run.py`: the front door, with the verifier and its timer, of the tasks whose eager peak is --largest GB at most (others have the GPU
+               to themselves: two proposals take as long as three of the small ones)
+    first      `first.py`: the ladder's first programs of all tasks, compared with float64 and timed in the process that made them: no verdicts
+
+Programs and torch.compile's baselines are compiled ahead by --jobs processes, while one task at a time is measured and has the GPU to itself.
+Each row is in OUT/verdicts/results.jsonl or OUT/first/rows.jsonl at once. `--resume`: what an earlier call with the same --out has a row of is left
+out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks.kernelbench import first_table, levels
+from benchmarks.kernelbench.run import _pair, levels_in_turn
+from warpwright import bench
+
+VERDICT_LAST, FIRST_LAST = 45.0, 15.0
+"""Seconds before the end of a part after which it begins no task: most take less. (A verdict takes 30 to 65 s beside five others on an H200, first
+programs 3 to 25.)"""
+
+
+def order(kernelbench: Path, seed: int, chosen: str = "1,2,3") -> list[str]:
+    """Return level:number of all tasks of these levels, drawn by a seed."""
+    root = kernelbench / "KernelBench" if (kernelbench / "KernelBench").is_dir() else kernelbench
+    files = [file for level in chosen.split(",") for file in bench.find_tasks([root / f"level{level}"])]
+    return [_pair(path) for path, _ in levels_in_turn(files, seed)]
+
+
+def verdicts(options: argparse.Namespace) -> list[str]:
+    """Return the command of the part that goes through the front door."""
+    command = [sys.executable, "-m", "benchmarks.kernelbench.run", "--kernelbench", str(options.kernelbench), "--levels", options.levels]
+    command += ["--draw", f"{options.seed},1000", "--footprints", str(options.kernelbench / "footprints.json"), "--largest", str(options.largest)]
+    command += ["--gpus", "1", "--jobs-per-gpu", str(options.verdict_jobs), "--prewarm", "skip", "--baselines", options.baselines, "--trace"]
+    command += ["--budget", "3000s,2 proposals,until faster", "--budget-of", "all", "--timing-seconds", str(options.timing)]
+    command += ["--minutes", str(options.verdicts / 60), "--grace", "9", "--last", str(VERDICT_LAST), "--precision", options.precision]
+    return [*command, "--out", str(options.out / "verdicts"), *(["--resume"] if options.resume else [])]
+
+
+def first(options: argparse.Namespace) -> list[str]:
+    """Return the command of the part without verdicts."""
+    known = options.out / "first" / "rows.jsonl"
+    rows = [json.loads(line) for line in known.read_text().splitlines()] if options.resume and known.exists() else []
+    done = {row["task"] for row in rows if row["table"] in ("first", "nothing", "failed")}
+    todo = [name for name in order(options.kernelbench, options.seed, options.levels) if not any(_is(task, name) for task in done)]
+    command = [sys.executable, "-m", "benchmarks.kernelbench.first", "--kernelbench", str(options.kernelbench), "--brief", "--wide", "3"]
+    command += ["--footprints", str(options.kernelbench / "footprints.json"), "--jobs", str(options.jobs), "--seconds", str(options.first)]
+    command += ["--tasks", ",".join(todo), "--last", str(FIRST_LAST), *(["--dry"] if options.dry else [])]
+    return [*command, "--out", str(options.out / "first")]
+
+
+def _is(task: str, pair: str) -> bool:
+    return task.startswith(f"level{pair.replace(':', '_')}_")
+
+
+def summarised(out: Path) -> str:
+    """Return what both parts come to, level by level."""
+    parts = []
+    for name in ("results", "unfinished"):
+        path = out / "verdicts" / f"{name}.jsonl"
+        rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        if name == "results" and rows:
+            parts.append(levels.view(rows))
+        elif rows:
+            parts.append("Begun and cut short: " + ", ".join(row["task"] for row in rows))
+    path = out / "first" / "rows.jsonl"
+    if path.exists():
+        parts.append(first_table.whole([json.loads(line) for line in path.read_text().splitlines()]))
+    return "\n\n".join(parts)
+
+
+def main() -> None:
+    """Run the parts one after the other, and write summary.md."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kernelbench", required=True, type=Path)
+    parser.add_argument("--out", required=True, type=Path)
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--levels", default="1,2,3")
+    parser.add_argument("--verdicts", type=float, default=300.0, help="seconds of that part; 0: none")
+    parser.add_argument("--first", type=float, default=180.0, help="seconds of that part; 0: none")
+    parser.add_argument("--jobs", type=int, default=9, help="processes that compile first programs and their baselines ahead")
+    parser.add_argument("--verdict-jobs", type=int, default=6)
+    parser.add_argument("--largest", type=float, default=4.5, help="GB of the eager peak, of verdicts")
+    parser.add_argument("--timing", type=float, default=2.0)
+    parser.add_argument("--baselines", default="eager,compile,cuda_graph")
+    parser.add_argument("--precision", default="strict")
+    parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--dry", action="store_true", help="first programs on the CPU, at a thousandth of the work; no verdicts")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    if options.verdicts and not options.dry:
+        subprocess.run(verdicts(options), check=False)
+    if options.first:
+        subprocess.run(first(options), check=False)
+    text = summarised(options.out)
+    (options.out / "summary.md").write_text(text + "\n")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,231 @@
+"""The template of convolutions of many channels beside cuDNN and torch.compile, on one GPU: error, time, TFLOP/s, one row a case.
+
+    timeout -k 2 50 python -m benchmarks.kernels.implicit_convolution --out OUT [--cases half] [--ways all] [--seconds 40] [--jobs 10] [--dry]
+
+As `benchmarks.kernels.attention`. Channels come first in x and in the result, and numbers are float32, for all programs. "half": one float16 number
+an operand, where cuDNN may use TF32; "strict": two, where it may not. "last": cuDNN with the channels last between two turns of torch's; "float16
+alone": cuDNN's kernel with operands that are float16 and turned before, and a result that stays so, which is no program of the kind.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, cast
+
+import torch
+
+from benchmarks.kernels.beside import cases_of, compile_all, error, module, options_of, said, timed
+from benchmarks.kernels.row_file import run
+from warpwright.domains.graph import kernels
+from warpwright.domains.graph.techniques.convolutions.implicit import block_shape, cut_weight
+
+Way = tuple[int, int, int, int, int]
+"""Channels, places and terms of a block's step, warps, stages."""
+_END = '''
+
+@triton.jit
+def end_relu(v0, row, real, target, kept, q0, q1, q2, q3):
+    return tl.maximum(v0, 0.0)
+'''
+
+
+@dataclass(frozen=True)
+class Case:
+    """relu(convolution(x, w, b)); `sizes`: of x."""
+
+    n: int
+    ci: int
+    sizes: tuple[int, ...]
+    co: int
+    kernel: tuple[int, ...]
+    padding: int = 0
+    stride: int = 1
+    dilation: int = 1
+    parts: int = 1
+    transposed: bool = False
+
+    @property
+    def out(self) -> list[int]:
+        """Return the places of the result."""
+        if self.transposed:
+            return [(s - 1) * self.stride - 2 * self.padding + (k - 1) * self.dilation + 1 for s, k in zip(self.sizes, self.kernel, strict=True)]
+        return [(s + 2 * self.padding - (k - 1) * self.dilation - 1) // self.stride + 1 for s, k in zip(self.sizes, self.kernel, strict=True)]
+
+    @property
+    def terms(self) -> int:
+        """Of a sum."""
+        found = self.ci
+        for k in self.kernel:
+            found *= k
+        return found
+
+    @property
+    def places(self) -> int:
+        """Of all results."""
+        found = self.n
+        for o in self.out:
+            found *= o
+        return found
+
+    @property
+    def flops(self) -> float:
+        """Of the product."""
+        found = 2.0 * self.places * self.co * self.terms
+        return found / self.stride ** len(self.kernel) if self.transposed else found
+
+    def small(self) -> Case:
+        """Return the case at a size for an interpreter."""
+        sizes = tuple((k - 1) * self.dilation + 4 for k in self.kernel)
+        return Case(2, min(self.ci, 16), sizes, min(self.co, 8), self.kernel, self.padding, self.stride, self.dilation, self.parts, self.transposed)
+
+
+CASES: dict[str, Case] = {
+    "half 128 x 64 x 128^2 -> 128, 3x3": Case(128, 64, (128, 128), 128, (3, 3)),  # L2-1
+    "half 16 x 16 x 1024^2 -> 128, 3x3": Case(16, 16, (1024, 1024), 128, (3, 3)),  # L1-63
+    "half 32 x 64 x 131072 -> 128, 3": Case(32, 64, (131072,), 128, (3,)),  # L1-67
+    "half 8 x 32 x 512^2 -> 64, 5x9, dilated": Case(8, 32, (512, 512), 64, (5, 9), 4, 1, 2),  # near L1-80
+    "half 256 x 3 x 224^2 -> 96, 11x11, stride 4": Case(256, 3, (224, 224), 96, (11, 11), 2, 4),  # L1-50
+    "half 16 x 64 x 1024^2 -> 128, 1x1": Case(16, 64, (1024, 1024), 128, (1, 1)),  # L1-87
+    "half 64 x 64 x 56^2 -> 64, 3x3": Case(64, 64, (56, 56), 64, (3, 3), 1),
+    "half 64 x 256 x 14^2 -> 256, 3x3": Case(64, 256, (14, 14), 256, (3, 3), 1),
+    "half 64 x 512 x 28^2 -> 1024, 1x1, stride 2": Case(64, 512, (28, 28), 1024, (1, 1), 0, 2),
+    "half 8 x 512 x 64^2 -> 512, 3x3": Case(8, 512, (64, 64), 512, (3, 3), 1),
+    "half 16 x 32 x 32 x 64^2 -> 64, 3x3x3": Case(16, 32, (32, 64, 64), 64, (3, 3, 3)),
+    "half 128 x 64 x 128^2 -> 64, 4x4, transposed, stride 2": Case(128, 64, (128, 128), 64, (4, 4), 1, 2, transposed=True),  # L2-5
+    "half 16 x 32 x 16 x 32^2 -> 64, 5x5x5, transposed, stride 2": Case(16, 32, (16, 32, 32), 64, (5, 5, 5), 2, 2, transposed=True),
+    "half 8 x 64 x 512^2 -> 64, 3x7, transposed": Case(8, 64, (512, 512), 64, (3, 7), transposed=True),  # L1-65
+    "strict 128 x 64 x 128^2 -> 128, 3x3": Case(128, 64, (128, 128), 128, (3, 3), parts=2),
+    "strict 16 x 16 x 1024^2 -> 128, 3x3": Case(16, 16, (1024, 1024), 128, (3, 3), parts=2),
+    "strict 64 x 64 x 56^2 -> 64, 3x3": Case(64, 64, (56, 56), 64, (3, 3), 1, parts=2),
+    "strict 64 x 256 x 14^2 -> 256, 3x3": Case(64, 256, (14, 14), 256, (3, 3), 1, parts=2),
+    "strict 8 x 512 x 64^2 -> 512, 3x3": Case(8, 512, (64, 64), 512, (3, 3), 1, parts=2),
+    "strict 16 x 32 x 32 x 64^2 -> 64, 3x3x3": Case(16, 32, (32, 64, 64), 64, (3, 3, 3), parts=2),
+}
+_WAYS: dict[tuple[int, bool], tuple[Way, ...]] = {
+    (1, False): ((128, 256, 64, 8, 3), (128, 128, 64, 4, 3), (128, 128, 64, 8, 3)),
+    (1, True): ((64, 256, 64, 4, 2), (64, 128, 64, 4, 3), (64, 256, 64, 8, 3)),
+    (2, False): ((128, 128, 64, 8, 2), (128, 128, 32, 8, 3), (128, 64, 64, 4, 2)),
+    (2, True): ((64, 128, 64, 4, 2), (64, 128, 32, 4, 3), (64, 256, 32, 8, 3)),
+}
+"""By parts, and whether the result has 64 channels or fewer."""
+
+
+def ways(case: Case, which: str) -> tuple[Way | None, ...]:
+    """Return the shapes of a block to be timed; None is what the template chooses."""
+    if which == "chosen":
+        return (None,)
+    depth = case.ci if case.ci % 8 == 0 and case.ci < 64 else 64  # a step within a tap, too
+    more = () if depth == 64 else ((64 if case.co <= 64 else 128, 128, depth, 8, 4),)
+    return (*_WAYS[case.parts, case.co <= 64], *more)
+
+
+class Called:
+    """A case with its tensors, and the programs that compute it."""
+
+    def __init__(self, case: Case, device: str, template: Any) -> None:
+        self.case, self.template = case, template
+        draw = torch.Generator(device).manual_seed(0)
+        channels = (case.ci, case.co) if case.transposed else (case.co, case.ci)
+        sizes = ((case.n, case.ci, *case.sizes), (*channels, *case.kernel), (case.co,))
+        self.x, self.w, self.b = (torch.randn(size, device=device, generator=draw) for size in sizes)
+        self.w *= case.terms**-0.5
+        self.cut, self.of_w = cut_weight(self.w.transpose(0, 1) if case.transposed else self.w, case.parts)
+
+    def ours(self, way: Way | None) -> torch.Tensor:
+        """Call the template."""
+        case, d = self.case, len(self.case.sizes)
+        shape = way or block_shape(case.places, case.co, case.ci, case.parts)
+        steps = ([case.stride] * d, [case.padding] * d, case.out, [case.dilation] * d)
+        return self.template.implicit_convolution(  # type: ignore[no-any-return]
+            self.x, self.cut, self.of_w, self.b, case.parts, case.kernel, *steps, case.transposed, shape, self.template.end_relu
+        )
+
+    def chain(self, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        """Return what a program does."""
+        d, (step, padding, dilation) = len(self.case.sizes) - 1, (self.case.stride, self.case.padding, self.case.dilation)
+        if self.case.transposed:
+            call: Any = (torch.conv_transpose1d, torch.conv_transpose2d, torch.conv_transpose3d)[d]
+            return cast(torch.Tensor, call(x, w, b, step, padding, 0, 1, dilation).relu())
+        return (torch.conv1d, torch.conv2d, torch.conv3d)[d](x, w, b, step, padding, dilation).relu()
+
+    def last(self) -> torch.Tensor:
+        """Call the library with the channels last."""
+        return self.chain(self._turned(self.x), self._turned(self.w), self.b).contiguous()
+
+    def baselines(self) -> dict[str, Callable[[], Any]]:
+        """Return the other programs by name."""
+        torch._dynamo.reset()  # else what all cases share is compiled eight times, and not again
+        compiled = cast(Any, torch.compile)(self.chain, dynamic=False)
+        found: dict[str, Callable[[], Any]] = {"eager": lambda: self.chain(self.x, self.w, self.b)}
+        if len(self.case.sizes) > 1:
+            x, w = self._turned(self.x.half()), self._turned(self.w.half())
+            found |= {"last": self.last, "float16 alone": lambda: self.chain(x, w, self.b.half())}
+        return found | {"compile": lambda: compiled(self.x, self.w, self.b)}
+
+    def _turned(self, tensor: torch.Tensor) -> torch.Tensor:
+        form = {4: torch.channels_last, 5: torch.channels_last_3d}.get(tensor.dim(), torch.contiguous_format)
+        return tensor.contiguous(memory_format=form)
+
+
+def main() -> None:
+    """Write rows.jsonl, and print each row."""
+    options = options_of(__doc__, 40.0)
+    names = cases_of(CASES, options)
+    options.out.mkdir(parents=True, exist_ok=True)
+    path = options.out.resolve() / "implicit_convolution_text.py"
+    if options.compile_part:
+        _compile(names, options, module(path))
+        return
+    path.write_text(kernels.text("implicit_convolution") + _END)
+    start = time.monotonic()
+    if not options.dry:
+        compile_all("benchmarks.kernels.implicit_convolution", options.jobs, 0.6 * options.seconds)
+    template = module(path)
+    todo = [partial(_rows, name, options, template) for name in names]
+    run([({"case": name}, one) for name, one in zip(names, todo, strict=True)], options.out, options.seconds - (time.monotonic() - start))
+
+
+def _compile(names: list[str], options: argparse.Namespace, template: Any) -> None:
+    """Call each of this part's programs once, ours on 16 samples at most: the size of a batch is no constant of a kernel."""
+    part, parts = map(int, options.compile_part.split("/"))
+    todo = [(name, way, False) for name in names for way in ways(CASES[name], options.ways)]
+    todo += [] if options.no_compile else [(name, None, True) for name in names]
+    for name, way, baseline in todo[part::parts]:
+        with suppress(Exception), _permitted(CASES[name]):
+            case = CASES[name] if baseline else replace(CASES[name], n=min(CASES[name].n, 16))
+            called = Called(case, "cuda", template)
+            (called.baselines()["compile"] if baseline else partial(called.ours, way))()
+
+
+def _permitted(case: Case) -> Any:
+    return torch.backends.cudnn.flags(enabled=True, allow_tf32=case.parts == 1)
+
+
+def _rows(name: str, options: argparse.Namespace, template: Any) -> Iterator[dict[str, Any]]:
+    case = CASES[name].small() if options.dry else CASES[name]
+    with _permitted(case):
+        called = Called(case, "cpu" if options.dry else "cuda", template)
+        part = slice(1)
+        exact = called.chain(called.x[part].double(), called.w.double(), called.b.double())
+        with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+            single = error(called.chain(called.x[part], called.w, called.b), exact)
+        row: dict[str, Any] = {"table": "convolutions", "case": name, "device": "cpu" if options.dry else torch.cuda.get_device_name()}
+        row |= {"torch": torch.__version__, "tflop": case.flops / 1e12, "ms": {}, "error": {}, "failed": {}}
+        for way in ways(case, options.ways):
+            shape = (64, 64, 16, 4, 2) if options.dry else way
+            timed(row, "ours" if way is None else " ".join(map(str, way)), partial(called.ours, shape), exact, options.dry, part)
+        for kind, other in called.baselines().items():
+            if not options.dry and not (options.no_compile and kind == "compile"):
+                timed(row, kind, other, exact, options.dry, part)
+        alone = {kind: row["ms"].pop("float16 alone") for kind in ("float16 alone ms",) if "float16 alone" in row["ms"]}
+        own = max([single, *(row["error"][kind] for kind in ("eager", "last") if kind in row["error"])])
+        yield from said(row, case.flops, own, {"float32's error": f"{single:.1e}", **alone})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+"""The documents say what is so: docs/cli.md against the command, links and paths against the tree."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from warpwright import cli
+from warpwright.base import STATUSES
+from warpwright.reports import report
+from warpwright.search import SEARCHES
+from warpwright.verifier import checks
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+CONTRACT = (ROOT / "docs/cli.md").read_text()
+
+
+def verbs(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """Return the verbs under a parser."""
+    found = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    return dict(found[0].choices) if found else {}
+
+
+def options(parser: argparse.ArgumentParser) -> set[str]:
+    """Return every option of a parser and of the verbs under it."""
+    own = {name for action in parser._actions for name in action.option_strings if name.startswith("--")}
+    return own.union(*(options(inner) for inner in verbs(parser).values()))
+
+
+def test_the_page_lists_exactly_the_verbs() -> None:
+    listed = re.findall(r"^    warpwright ([\w-]+)", CONTRACT, re.M)
+    assert listed == list(verbs(cli.parser()))
+    group = re.search(r"warpwright archive \{([\w,]+)\}", CONTRACT)
+    assert group is not None and group[1].split(",") == list(verbs(verbs(cli.parser())["archive"]))
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_options_that_a_document_names_exist(path: Path) -> None:
+    lines = [line for line in path.read_text().splitlines() if not re.search(r"\b(pip|pytest|mypy|docker|git)\b", line)]
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", "\n".join(lines))) <= options(cli.parser()) | {"--help"}
+
+
+COMMAND = re.compile(r"^    (?:\$ )?warpwright ([a-z].*)$", re.M)
+"""A line of code; docs/cli.md begins with a synopsis instead."""
+
+
+def commands(path: Path) -> list[list[str]]:
+    """Return the words of each command line that a document shows; those with alternatives in brackets are none."""
+    lines = COMMAND.findall(re.sub(r"\\\n\s*", " ", path.read_text()))
+    return [shlex.split(line, comments=True) for line in lines if not re.search(r"[\[{]|\.\.\.", line.partition("#")[0])]
+
+
+SHOWING = [path for path in DOCUMENTS if path.name != "cli.md" and commands(path)]
+
+
+@pytest.mark.parametrize("path", SHOWING, ids=lambda path: path.name)
+def test_commands_that_a_document_shows_are_understood(path: Path) -> None:
+    for words in commands(path):
+        try:
+            cli.parser().parse_args(words)
+        except SystemExit:
+            pytest.fail(f"{path.name} shows `warpwright {shlex.join(words)}`, which the command line does not take")
+
+
+def test_commands_are_found_in_the_documents() -> None:
+    assert sum(len(commands(path)) for path in SHOWING) > 30
+
+
+IMPORT = re.compile(r"^ *(?:from (warpwright[\w.]*) import ([\w, ]+)|import (warpwright[\w.]*))", re.M)
+
+
+@pytest.mark.parametrize("path", [path for path in DOCUMENTS if IMPORT.search(path.read_text())], ids=lambda path: path.name)
+def test_names_that_a_document_imports_exist(path: Path) -> None:
+    for module, names, whole in IMPORT.findall(path.read_text()):
+        try:
+            found = importlib.import_module(module or whole)
+        except ModuleNotFoundError as error:  # the module is ours and there; what it imports comes with an extra
+            assert str(error.name).partition(".")[0] != "warpwright" and importlib.util.find_spec(module or whole) is not None
+            continue
+        missing = [name for name in re.findall(r"\w+", names) if not hasattr(found, name) and importlib.util.find_spec(f"{module}.{name}") is None]
+        assert not missing, f"{path.name}: {module} has no {', '.join(missing)}"
+
+
+def test_the_page_lists_exactly_the_keys_of_the_object() -> None:
+    table = CONTRACT.partition("| key | value |")[2].partition("\n\n")[0]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.M) == list(report.line("task", ()))
+
+
+def test_the_page_lists_exactly_the_statuses() -> None:
+    row = re.search(r"^\| `status` \| (.*) \|$", CONTRACT, re.M)
+    assert row is not None and set(re.findall(r"`(\w+)`", row[1])) == set(STATUSES)
+
+
+def test_the_page_lists_exactly_the_exit_codes() -> None:
+    table = CONTRACT.partition("| code | meaning |")[2].partition("\n\n")[0]
+    assert [int(code) for code in re.findall(r"^\| (\d) \|", table, re.M)] == [cli.DONE, cli.NOT_PASSED, cli.WRONG_USE, cli.INTERRUPTED]
+
+
+def test_trust_lists_exactly_the_checks() -> None:
+    table = (ROOT / "docs/trust.md").read_text().partition("| check | status | what has to hold |")[2].partition("\n\n")[0]
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (.*) \|$", table, re.M)
+    assert rows == [(name, check.status, check.meaning) for name, check in checks.CHECKS.items()]
+
+
+def test_the_architecture_names_every_module() -> None:
+    text = (ROOT / "docs/architecture.md").read_text()
+    modules = {path.name for path in (ROOT / "warpwright").glob("*.py")} - {"__init__.py"}
+    assert not {name for name in modules if name not in text}
+    assert not {name for name in re.findall(r"\b(\w+\.py)\b", text) if not list((ROOT / "warpwright").rglob(name))} - {"optimized.py"}
+
+
+def test_every_module_is_in_a_layer_of_the_import_contract() -> None:
+    layers = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]["layers"]
+    named = [name for layer in layers for name in re.findall(r"\w+", layer)]
+    packages = {path.parent.name for path in (ROOT / "warpwright").glob("*/__init__.py")}
+    modules = {path.stem for path in (ROOT / "warpwright").glob("*.py")} - {"__init__", "__main__"}
+    assert sorted(named) == sorted(packages | modules)
+
+
+def test_the_vocabulary_defines_each_word_once() -> None:
+    words = re.findall(r"^\| ([^|]+) \|", (ROOT / "docs/vocabulary.md").read_text(), re.M)[2:]
+    each = [word.strip() for row in words for word in row.split(",")]
+    assert len(each) == len(set(each)) > 30
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_paths_that_a_document_names_exist(path: Path) -> None:
+    named = re.findall(r"`((?:docs|examples|tests|benchmarks|warpwright|\.ci)/[\w./-]*)`|\]\(([\w./-]+)\)", path.read_text())
+    missing = [one or two for one, two in named if not (ROOT / (one or two)).exists() and not (path.parent / (one or two)).exists()]
+    assert not missing
+
+
+def test_searches_are_named_in_the_help() -> None:
+    assert all(name in cli.parser()._subparsers._group_actions[0].choices["optimize"].format_help() for name in SEARCHES)  # type: ignore[union-attr]
+
+
+def test_the_package_exports_what_its_docstring_shows() -> None:
+    package = importlib.import_module("warpwright")
+    assert sorted(package.__all__) == ["__version__", "accelerate", "backend", "optimize", "task"]
+    assert all(hasattr(package, name) for name in package.__all__)

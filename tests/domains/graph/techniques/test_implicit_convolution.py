@@ -1,0 +1,189 @@
+"""Convolutions of many channels by a kernel of our own: the rewrite in float64, the kernels by Triton's interpreter where Triton is installed."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from exactness import captured, randomised
+from torch import fx, nn
+
+from warpwright.base import Action
+from warpwright.domains.graph import cost_model
+from warpwright.domains.graph.ir import GraphIR, run
+from warpwright.domains.graph.techniques.convolutions import implicit
+from warpwright.domains.graph.techniques.convolutions.implicit import ImplicitConvolutions, block_shape, cut_weight
+from warpwright.domains.graph.text import straight
+
+TECHNIQUE = ImplicitConvolutions()
+FLOAT32, HALF = (Action(TECHNIQUE.name, params=(("precision", precision),)) for precision in ("float32", "half"))
+INTERPRETER = pytest.mark.skipif(
+    importlib.util.find_spec("triton") is None, reason="Triton is not installed: pip install triton (its interpreter needs no GPU)"
+)
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(implicit, "_LEAST_FLOPS", 0.0)
+
+
+class Block(nn.Module):
+    """What a residual network is made of."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(20, 20, 3, padding=1)
+        self.scale = nn.Parameter(torch.randn(20, 1, 1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(self.conv(x) * self.scale + x)
+
+
+def _call(ir: GraphIR) -> fx.Node:
+    [call] = [node for node in ir.graph.nodes if getattr(node.target, "__name__", "").startswith("implicit_convolution")]
+    return call
+
+
+@pytest.mark.parametrize(
+    ("model", "size"),
+    [
+        (nn.Conv1d(16, 12, 5, stride=2, padding=3, dilation=2), (2, 16, 23)),
+        (nn.Conv2d(20, 9, (3, 4), stride=(2, 1), padding=(1, 0)), (2, 20, 9, 8)),
+        (nn.Conv3d(16, 8, (1, 2, 3), padding=(0, 1, 2), bias=False), (1, 16, 3, 4, 5)),
+        (nn.ConvTranspose2d(16, 24, (3, 2), padding=(1, 0), dilation=(2, 1)), (2, 16, 6, 5)),
+        (nn.ConvTranspose1d(16, 8, 3, padding=4), (2, 16, 9)),  # places are left out
+        (nn.ConvTranspose3d(16, 8, (2, 3, 1), stride=(2, 1, 3), padding=(1, 0, 0), output_padding=(1, 0, 2)), (1, 16, 3, 4, 2)),
+        (Block(), (2, 20, 6, 7)),
+    ],
+)  # fmt: skip
+def test_two_numbers_an_operand_are_float32s(model: nn.Module, size: tuple[int, ...]) -> None:
+    torch.manual_seed(0)
+    model, x = randomised(model, 0), torch.randn(size)
+    before = captured(model, x)
+    assert list(TECHNIQUE.sites(before)) == [HALF, FLOAT32]
+    exact = model.double()(x.double())
+    for action, most in ((FLOAT32, 2e-6), (HALF, 3e-3)):
+        after = TECHNIQUE.apply(before, action)
+        seen = run(after, [x], dict(model.float().named_parameters()))
+        assert (seen - exact).abs().max() < most * exact.abs().max()
+        assert not list(TECHNIQUE.sites(after)) and after.scheduled("fold_parameters")
+
+
+def test_the_end_of_the_kernel_takes_what_follows_and_a_residual() -> None:
+    after = TECHNIQUE.apply(captured(Block(), torch.zeros(2, 20, 6, 7)), FLOAT32)
+    call: Any = _call(after)
+    assert len(call.args) == 14 and after.results == (call,)  # the scale and the residual
+    assert "q1 + target" in call.target.python_text() and "[:, None]" in call.target.python_text()
+
+
+def test_what_is_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    with torch.device("meta"):
+        many = torch.empty(2, 32, 6, 6)
+        left = (nn.Conv2d(32, 32, 3, groups=2), nn.ConvTranspose2d(32, 8, 3, stride=2, dilation=2))
+        assert not any(list(TECHNIQUE.sites(captured(model, many))) for model in left)
+        assert not list(TECHNIQUE.sites(captured(nn.Conv2d(8, 64, 3), torch.empty(2, 8, 6, 6))))  # few channels, short sums
+        assert not list(TECHNIQUE.sites(captured(nn.Conv2d(32, 8, 3).half(), many.half())))
+        assert list(TECHNIQUE.sites(captured(nn.Conv2d(3, 96, 11), torch.empty(2, 3, 20, 20))))  # long sums
+        monkeypatch.setattr(implicit, "_LEAST_FLOPS", 4e9)
+        assert not list(TECHNIQUE.sites(captured(nn.Conv2d(32, 8, 3), many)))
+    monkeypatch.setattr(implicit, "permits", lambda kind: False)
+    monkeypatch.setattr(implicit, "_LEAST_FLOPS", 0.0)
+    assert list(TECHNIQUE.sites(captured(nn.Conv2d(32, 8, 3), torch.empty(2, 32, 6, 6)))) == [FLOAT32]
+
+
+def test_operands_of_a_block_fit_the_shared_memory() -> None:
+    for channels in (32, 64, 96, 512):
+        for inputs in (3, 16, 32, 64, 96, 512):
+            for places in (1000, 10_000_000):
+                for parts in (1, 2):
+                    rows, many, depth, _, stages = block_shape(places, channels, inputs, parts)
+                    assert 2 * parts * (rows + many) * depth * stages <= 200_000
+                    assert 4 * rows * many <= 200_000  # as the result is turned for the stores
+
+
+def test_weights_are_cut_whatever_their_range() -> None:
+    for scale in (1e-20, 1.0, 3e20):
+        w = torch.randn(8, 5, 3, 3) * scale
+        cut, of_w = cut_weight(w, 2)
+        assert cut.shape == (2, 8, 3, 3, 8) and cut[0].abs().max() > 8192
+        whole = (cut.double().sum(0) * of_w.double()).permute(0, 3, 1, 2)[:, :5]
+        assert (whole - w).abs().max() < 2.0**-22 * w.abs().max()
+    assert cut_weight(torch.zeros(8, 8, 1), 1)[0].abs().max() == 0
+
+
+def test_the_cost_model_knows_the_pass_that_cuts() -> None:
+    with torch.device("meta"):
+        before = captured(nn.Conv2d(64, 128, 3), torch.empty(128, 64, 128, 128))  # L2-1's
+    half, float32 = (cost_model.seconds(TECHNIQUE.apply(before, action), "cuda") for action in (HALF, FLOAT32))
+    assert 3e-4 < half < cost_model.seconds(before, "cuda") and half < float32
+
+
+INTERPRETED = """
+import random, sys, torch
+from warpwright.domains.graph.techniques.convolutions.implicit import ImplicitConvolution, cut_weight
+names = {"__name__": "generated", "__file__": sys.argv[1]}
+exec(compile(open(sys.argv[1]).read(), sys.argv[1], "exec"), names)
+rng, done = random.Random(int(sys.argv[2])), 0
+while done < int(sys.argv[3]):
+    d, ci, co, parts = rng.choice([1, 2, 3]), rng.choice([3, 16, 24, 40]), rng.choice([5, 16, 70]), rng.choice([1, 2])
+    size, kernel, stride, dilation, before = ([rng.randint(*ends) for _ in range(d)] for ends in ((3, 6), (1, 3), (1, 3), (1, 2), (-1, 2)))
+    transposed = rng.random() < 0.5
+    if transposed:
+        stride, before = [1 if dilation[a] > 1 else stride[a] for a in range(d)], [max(p, 0) for p in before]
+        places = [(size[a] - 1) * stride[a] + (kernel[a] - 1) * dilation[a] + 1 - before[a] - rng.randint(-1, 1) for a in range(d)]
+    else:
+        places = [(size[a] + before[a] + rng.randint(0, 2) - (kernel[a] - 1) * dilation[a] - 1) // stride[a] + 1 for a in range(d)]
+    if min(places) < 1:
+        continue
+    done += 1
+    torch.manual_seed(done)
+    scale, power = rng.choice([1.0, 0.2, 1e-12, 1e9, 0.0]), rng.choice([1.0, 1e-9, 1e9])
+    x, w, b = torch.randn(3, ci, *size) * scale, torch.randn(co, ci, *kernel) * power, rng.choice([None, torch.randn(co) * scale * power])
+    if rng.random() < 0.3:
+        x.view(-1)[rng.randrange(x.numel())] = rng.choice([float("nan"), float("inf")])
+    cut, of_w = cut_weight(w, parts)
+    shape = rng.choice([[64, 64, 16, 4, 2], [64, 128, 8, 4, 2], [128, 64, 64, 8, 3]])
+    seen = names["implicit_convolution"](x, cut, of_w, b, parts, kernel, stride, before, places, dilation, transposed, shape)
+    wide = x.double(), w.double().movedim(1, -1)[None], torch.ones((), dtype=torch.float64), None if b is None else b.double()
+    exact = ImplicitConvolution(None)(*wide, parts, kernel, stride, before, places, dilation, transposed, shape)
+    assert seen.shape == exact.shape and torch.equal(seen.isfinite(), exact.isfinite()), (sys.argv, done)
+    error = (seen.double() - exact).nan_to_num(0, 0, 0).abs().max()
+    most = (1e-6 if parts == 2 else 2e-3) * max(exact.nan_to_num(0, 0, 0).abs().max().item(), scale * power)
+    assert error <= most, (sys.argv, done, error, most)
+"""
+
+
+@INTERPRETER
+@pytest.mark.parametrize(("seed", "count"), [(0, 10), pytest.param(1, 60, marks=pytest.mark.slow)])
+def test_the_kernels_by_the_interpreter(seed: int, count: int, tmp_path: Path) -> None:
+    path = tmp_path / "generated.py"
+    path.write_text("import torch\n" + implicit.ImplicitConvolution(None).shared_text)
+    environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-W", "ignore", "-c", INTERPRETED, str(path), str(random.Random(seed).randrange(1000)), str(count)]
+    subprocess.run(command, env=environment, check=True, timeout=250)
+
+
+@INTERPRETER
+@pytest.mark.slow
+def test_the_end_by_the_interpreter(tmp_path: Path) -> None:
+    model: Any = randomised(Block(), 0)
+    x = torch.randn(2, 20, 6, 7)
+    after = TECHNIQUE.apply(captured(model, x), FLOAT32)
+    call: Any = _call(after)
+    names = {"x": x, **{name: model.get_parameter(path).detach() for name, path in after.state.items()}}
+    given = [x, *cut_weight(model.conv.weight.detach(), 2), model.conv.bias.detach(), *call.args[4:12], *(names[one.name] for one in call.args[12:])]
+    torch.save((given, model(x).detach()), tmp_path / "given.pt")
+    path = tmp_path / "generated.py"
+    path.write_text("import torch\n" + "\n".join(straight.kernels(after)) + f"""
+if __name__ == "__main__":
+    given, plain = torch.load({str(tmp_path / "given.pt")!r}, weights_only=False)
+    torch.testing.assert_close({call.target.__name__}(*given), plain, rtol=1e-5, atol=1e-5)
+""")
+    subprocess.run([sys.executable, "-W", "ignore", str(path)], env=os.environ | {"TRITON_INTERPRET": "1"}, check=True, timeout=250)

@@ -1,0 +1,198 @@
+"""A convolution of many channels as a product of matrices that is never laid out (implicit GEMM), with what follows it as its end.
+
+    y[n, co, place] = end(sum over taps and ci of w[co, tap, ci] x[n, ci, place * stride - padding + tap * dilation])
+    transposed        end(the same of              x[n, ci, (place + padding - tap * dilation) / stride], where that is a whole number)
+
+The operands of the tensor cores are float16 numbers. A float32 number times a power of two is cut into one of them, whose 10 bits of mantissa are
+TF32's, or into two, whose 22 bits and three products (high x high, high x low, low x high) err as float32 does. x is cut by a pass that also turns
+it to channels last; the result is float32 and channels first at once.
+
+Ladder:
+1. A block of channels x places in registers; operands through shared memory, 16 bytes a copy, as the loop runs ahead (`num_stages`).
+2. A step of DEPTH terms lies in one tap where DEPTH divides the channels: then places and zeros around x are worked out once a step, not an element.
+3. x is cut by 2^GUESS while its largest element is looked for; a second pass cuts it again only where that element says so (the host never waits).
+4. A transposed convolution's places are taken in phases, whose places see the same taps; nothing is multiplied by zeros between x's elements.
+5. Two halves: sums of a step are added outside of the tensor cores, whose own additions cut off, which adds up in terms of one sign.
+
+Parameters: CHANNELS 64 or 128, PLACES 64 to 256, DEPTH 16 to 128 (powers of two), warps 4 or 8, stages 2 to 5.
+"""
+
+# mypy: ignore-errors
+# --- generated programs hold what follows
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _cut_power(largest):
+    """Return the power of two for x, of the bits of its largest elements, one a slot: 9, where that leaves them in [2^6, 2^15)."""
+    e = (tl.max(tl.load(largest + tl.arange(0, 64)), 0) >> 23) - 127
+    return tl.where((e >= -3) & (e <= 5), 9, tl.minimum(14 - e, 120))
+
+
+@triton.jit
+def _two_to(power):
+    return ((power + 127) << 23).to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def _cut(
+    x, cut, largest, apart, tiles, channels, places,
+    WIDE: tl.constexpr, PARTS: tl.constexpr, AGAIN: tl.constexpr, CHANNELS: tl.constexpr, PLACES: tl.constexpr,
+):  # fmt: skip
+    blocks, across = tl.cdiv(places, PLACES), tl.cdiv(WIDE, CHANNELS)
+    power = 9
+    if AGAIN:
+        power = _cut_power(largest)
+    if not AGAIN or power != 9:
+        for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
+            n = (tile // (blocks * across)).to(tl.int64)
+            c, p = tile // blocks % across * CHANNELS + tl.arange(0, CHANNELS), tile % blocks * PLACES + tl.arange(0, PLACES)
+            inside = (c < channels)[:, None] & (p < places)[None, :]
+            seen = tl.load(x + n * channels * places + c.to(tl.int64)[:, None] * places + p[None, :], mask=inside, other=0.0)
+            if not AGAIN:
+                bits = seen.to(tl.int32, bitcast=True) & 0x7FFFFFFF
+                bits = tl.where(bits < 0x7F800000, bits, 0)  # Inf and NaN stay what they are, whatever the power
+                tl.atomic_max(largest + tile % 64, tl.max(tl.max(bits, 1), 0), sem="relaxed")
+            scaled = seen * _two_to(power)
+            high = scaled.to(tl.float16)
+            at = cut + (n * places + p.to(tl.int64)[None, :]) * WIDE + c[:, None]
+            kept = (c < WIDE)[:, None] & (p < places)[None, :]
+            tl.store(at, high, mask=kept)
+            if PARTS == 2:
+                tl.store(at + apart, (scaled - high.to(tl.float32)).to(tl.float16), mask=kept)
+
+
+@triton.jit
+def _of_tap(
+    tap, KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
+    LD: tl.constexpr, LH: tl.constexpr, LW: tl.constexpr, TRANSPOSED: tl.constexpr, kz, ky, kx, ny, nx,
+):  # fmt: skip
+    """Return where a tap stands in x, beside a place's first one, and in w. Of a transposed convolution taps are every S-th from kz, ky, kx."""
+    if TRANSPOSED:
+        jz, jy, jx = tap // (ny * nx), tap // nx % ny, tap % nx
+        return -jz * LD, -jy * LH, -jx * LW, ((kz + jz * SD) * KH + ky + jy * SH) * KW + kx + jx * SW
+    else:
+        return tap // (KH * KW) * LD, tap // KW % KH * LH, tap % KW * LW, tap
+
+
+@triton.jit
+def _implicit_convolution(
+    x, w, b, y, largest, of_w, total, x_apart, w_apart,
+    CI: tl.constexpr, ID: tl.constexpr, IH: tl.constexpr, IW: tl.constexpr,  # x [N, ID, IH, IW, CI]
+    CO: tl.constexpr, OD: tl.constexpr, OH: tl.constexpr, OW: tl.constexpr,  # y [N, CO, OD, OH, OW]
+    KD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr,  # w [CO, KD, KH, KW, CI]
+    SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,  # stride
+    PD: tl.constexpr, PH: tl.constexpr, PW: tl.constexpr,  # zeros before each axis of x; of a transposed one, places of y that are left out
+    LD: tl.constexpr, LH: tl.constexpr, LW: tl.constexpr,  # dilation
+    TRANSPOSED: tl.constexpr, PARTS: tl.constexpr, BIAS: tl.constexpr, q0, q1, q2, q3, EPILOGUE: tl.constexpr,
+    CHANNELS: tl.constexpr, PLACES: tl.constexpr, DEPTH: tl.constexpr,
+):  # fmt: skip
+    width: tl.constexpr = KD * KH * KW * CI
+    across: tl.constexpr = (CO + CHANNELS - 1) // CHANNELS
+    phases: tl.constexpr = SD * SH * SW if TRANSPOSED else 1
+    rows: tl.constexpr = (OH + SH - 1) // SH if TRANSPOSED else OH  # places of a phase, of which the last may lie outside
+    columns: tl.constexpr = (OW + SW - 1) // SW if TRANSPOSED else OW
+    planes: tl.constexpr = (OD + SD - 1) // SD if TRANSPOSED else OD
+    # phases of the same places follow one another: L2 joins what they write
+    i = tl.program_id(0) // (across * phases) * PLACES + tl.arange(0, PLACES)
+    row = tl.program_id(0) % across * CHANNELS + tl.arange(0, CHANNELS)
+    phase = tl.program_id(0) // across % phases
+    real, seen = row < CO, i < total
+    n, qz, qy, qx = i // (planes * rows * columns), i // (rows * columns) % planes, i // columns % rows, i % columns
+    kz, ky, kx, ny, nx, taps = 0, 0, 0, KH, KW, KD * KH * KW
+    if TRANSPOSED:
+        rz, ry, rx = phase // (SH * SW), phase // SW % SH, phase % SW
+        kz, ky, kx = (rz + PD) % SD, (ry + PH) % SH, (rx + PW) % SW
+        ny, nx = (KH - ky + SH - 1) // SH, (KW - kx + SW - 1) // SW
+        taps = (KD - kz + SD - 1) // SD * ny * nx
+        z0, y0, x0 = qz + (rz + PD) // SD, qy + (ry + PH) // SH, qx + (rx + PW) // SW
+        qz, qy, qx = qz * SD + rz, qy * SH + ry, qx * SW + rx
+        seen &= (qz < OD) & (qy < OH) & (qx < OW)
+    else:
+        z0, y0, x0 = qz * SD - PD, qy * SH - PH, qx * SW - PW
+    corner = x + (((n.to(tl.int64) * ID + z0) * IH + y0) * IW + x0) * CI
+    sums = tl.zeros((CHANNELS, PLACES), tl.float32)
+    for step in range((taps * CI + DEPTH - 1) // DEPTH):
+        if CI % DEPTH == 0:
+            dz, dy, dx, in_w = _of_tap(step * DEPTH // CI, KH, KW, SD, SH, SW, LD, LH, LW, TRANSPOSED, kz, ky, kx, ny, nx)
+            inside = seen
+            if TRANSPOSED or PD != 0 or (OD - 1) * SD - PD + (KD - 1) * LD >= ID:
+                inside &= (z0 + dz >= 0) & (z0 + dz < ID)
+            if TRANSPOSED or PH != 0 or (OH - 1) * SH - PH + (KH - 1) * LH >= IH:
+                inside &= (y0 + dy >= 0) & (y0 + dy < IH)
+            if TRANSPOSED or PW != 0 or (OW - 1) * SW - PW + (KW - 1) * LW >= IW:
+                inside &= (x0 + dx >= 0) & (x0 + dx < IW)
+            first = step * DEPTH % CI
+            at = (corner + tl.multiple_of(first + ((dz * IH + dy) * IW + dx) * CI, 8))[None, :] + tl.arange(0, DEPTH)[:, None]
+            of_w_at = w + row[:, None] * width + (tl.multiple_of(first + in_w * CI, 8) + tl.arange(0, DEPTH))[None, :]
+            known, of_rows = inside[None, :], real[:, None]
+        else:
+            k = step * DEPTH + tl.arange(0, DEPTH)
+            dz, dy, dx, in_w = _of_tap(k // CI, KH, KW, SD, SH, SW, LD, LH, LW, TRANSPOSED, kz, ky, kx, ny, nx)
+            known, of_rows = seen[None, :] & (k < taps * CI)[:, None], real[:, None] & (k < taps * CI)[None, :]
+            if TRANSPOSED or PD != 0 or (OD - 1) * SD - PD + (KD - 1) * LD >= ID:
+                known &= (z0[None, :] + dz[:, None] >= 0) & (z0[None, :] + dz[:, None] < ID)
+            if TRANSPOSED or PH != 0 or (OH - 1) * SH - PH + (KH - 1) * LH >= IH:
+                known &= (y0[None, :] + dy[:, None] >= 0) & (y0[None, :] + dy[:, None] < IH)
+            if TRANSPOSED or PW != 0 or (OW - 1) * SW - PW + (KW - 1) * LW >= IW:
+                known &= (x0[None, :] + dx[:, None] >= 0) & (x0[None, :] + dx[:, None] < IW)
+            at = corner[None, :] + (k % CI + ((dz * IH + dy) * IW + dx) * CI)[:, None]
+            of_w_at = w + row[:, None] * width + (k % CI + in_w * CI)[None, :]
+        patch = tl.load(at, mask=known, other=0.0)
+        weight = tl.load(of_w_at, mask=of_rows, other=0.0)
+        if PARTS == 1:
+            sums = tl.dot(weight, patch, sums)
+        else:
+            low_patch = tl.load(at + x_apart, mask=known, other=0.0)
+            low_weight = tl.load(of_w_at + w_apart, mask=of_rows, other=0.0)
+            part = tl.dot(low_weight, patch)
+            part = tl.dot(weight, low_patch, part)
+            sums += tl.dot(weight, patch, part)
+    sums = sums * _two_to(-_cut_power(largest)) * tl.load(of_w)
+    if BIAS:
+        sums += tl.load(b + row, mask=real, other=0.0)[:, None]
+    place = i % (OD * OH * OW) if phases == 1 else (qz * OH + qy) * OW + qx  # the former says how many lie beside one another
+    target = n.to(tl.int64)[None, :] * (CO * OD * OH * OW) + row.to(tl.int64)[:, None] * (OD * OH * OW) + place[None, :]
+    kept = real[:, None] & seen[None, :]
+    if EPILOGUE is not None:
+        sums = EPILOGUE(sums, row, real, target, kept, q0, q1, q2, q3)
+    tl.store(y + target, sums, mask=kept)
+
+
+def implicit_convolution(x, w, of_w, bias, parts, kernel, stride, padding, places, dilation, transposed, shape, epilogue=None, operands=()):
+    """Return convolution(x, w / 2^of_w) + bias [N, CO, *places] in float32, and what `epilogue` makes of it.
+
+    x [N, CI, *sizes] is float32; w [parts, CO, *kernel, CI up to a multiple of 8] float16: one part, or a high and a low one. `of_w`: what undoes
+    w's power of two. `padding` zeros stand before each axis of x, and as many after it as `places` ask for; of a transposed convolution it is what is
+    left out before the result, and an axis has a stride or a dilation. `shape`: of a block.
+    """
+    if x.is_cuda and x.get_device() != torch.cuda.current_device():  # Triton launches on the current one, by its stream
+        with torch.cuda.device(x.device):
+            return implicit_convolution(x, w, of_w, bias, parts, kernel, stride, padding, places, dilation, transposed, shape, epilogue, operands)
+    x, w, lead, d = x.contiguous(), w.contiguous(), [1] * (5 - x.dim()), x.dim() - 2
+    (n, ci), wide, co = x.shape[:2], w.shape[-1], w.shape[1]
+    sizes, out, kernel = (*lead, *x.shape[2:]), (*lead, *places), (*lead, *kernel)
+    stride, dilation, before = (*lead, *stride), (*lead, *dilation), (*[0] * (3 - d), *padding)
+    inside, phases = x.numel() // (n * ci), stride[0] * stride[1] * stride[2] if transposed else 1
+    total = n * triton.cdiv(out[0], stride[0]) * triton.cdiv(out[1], stride[1]) * triton.cdiv(out[2], stride[2])
+    total = total if transposed else n * out[0] * out[1] * out[2]
+    y = x.new_empty((n, co, *places))
+    cut = x.new_empty((parts, n, inside, wide), dtype=torch.float16)
+    largest = torch.zeros(64, dtype=torch.int32, device=x.device)
+    channels, many, depth, warps, stages = shape
+    some = min(64, triton.next_power_of_2(wide))
+    tiles = n * triton.cdiv(inside, 8192 // some) * triton.cdiv(wide, some)
+    for again in (False, True):  # the second has few programs, which find that there is nothing to do, as a rule
+        _cut[(min(tiles, 1024) if again else tiles,)](
+            x, cut, largest, n * inside * wide, tiles, ci, inside, wide, parts, again, some, 8192 // some, num_warps=8
+        )
+    _implicit_convolution[(triton.cdiv(total, many) * triton.cdiv(co, channels) * phases,)](
+        cut, w, x if bias is None else bias.contiguous(), y, largest, of_w, total, n * inside * wide, w.numel() // parts,
+        wide, *sizes, co, *out, *kernel, *stride, *before, *dilation,
+        transposed, parts, bias is not None, *(q.contiguous() for q in (*operands, *[x] * 4)[:4]), epilogue, channels, many, depth,
+        num_warps=warps, num_stages=stages,
+    )  # fmt: skip
+    return y

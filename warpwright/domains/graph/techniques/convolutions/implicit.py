@@ -1,0 +1,190 @@
+"""Convolutions of many channels by a kernel of our own, which ends with what follows them. CUDA only.
+
+    add(relu(conv(x, W, b)), r)  ->  one kernel (after one that cuts x), whose last lines are `max(v + b, 0) + r`
+
+cuDNN's tensor cores want the channels last: with float16 operands (`half_convolutions`) it takes 0.47 ms for L2-1, and the passes that find the
+largest element of x, turn x and turn the result back take 0.75 more. Here x is turned by the pass that looks for that element, and the result is
+float32 and channels first at once. With two float16 numbers an operand the error is float32's. The kernel is `kernels/implicit_convolution.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import fx
+
+from warpwright.base import Action, digest
+from warpwright.domains.graph import kernels
+from warpwright.domains.graph.cpp.kernel import interpret, subgraph
+from warpwright.domains.graph.cuda.plan import DEFAULT
+from warpwright.domains.graph.ir import Edit, GraphIR, Inserter, aten, dtype, edit, find, shape
+from warpwright.domains.graph.techniques.convolutions import epilogue
+from warpwright.domains.graph.techniques.convolutions.convolution import CONVOLUTIONS, TRANSPOSED, Convolution, read, swap_channels
+from warpwright.domains.graph.techniques.convolutions.epilogue import Epilogue
+from warpwright.domains.graph.techniques.fold import FOLD
+from warpwright.domains.graph.techniques.kernels.fuse import fuse_cuda
+from warpwright.errors import NotApplicable
+from warpwright.space import Traits
+from warpwright.tf32 import permits
+
+_LEAST_FLOPS, _FEW, _LEAST_TERMS = 4e9, 16, 256
+"""Operations below which four launches cost more than they save; channels of the input below which `direct_convolution` reads x once, where a sum
+has fewer terms than that."""
+LARGEST = 14
+"""Power of two that the largest element of the weight is scaled to: sums are float32, so float16's end, 65,504, is met by operands alone."""
+PARTS = {"half": 1, "float32": 2}
+"""Float16 numbers an operand, by what the result errs like: TF32, or float32."""
+
+
+def block_shape(places: int, channels: int, inputs: int, parts: int) -> list[int]:
+    """Return channels, places and terms of a block's step, warps and stages; `places`: of all results, `inputs`: channels of x."""
+    rows = 64 if channels <= 64 else 128
+    deep = inputs % 64 == 0 or inputs % 32 != 0  # within a tap
+    if parts == 2:
+        return [rows, 128, 64 if deep else 32, 8 if rows == 128 else 4, 2 if deep else 3]
+    if math.ceil(places / 256) * math.ceil(channels / rows) < 132:
+        return [rows, 128, 64 if deep else 32, 8 if rows == 128 else 4, 4]
+    return [rows, 256, 64 if deep else 32, 8, 3 if deep else 4]
+
+
+def cut_weight(w: torch.Tensor, parts: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return w [CO, CI, *kernel] as [parts, CO, *kernel, CI up to a multiple of 8] in float16, and the number that undoes its power of two."""
+    last = F.pad(w.permute(0, *range(2, w.dim()), 1), (0, -w.shape[1] % 8))
+    factor = torch.exp2(LARGEST - last.abs().amax().clamp_min(1e-30).log2().ceil())
+    high = (last * factor).half()
+    return torch.stack([high, (last * factor - high.float()).half()][:parts]), factor.reciprocal()
+
+
+class ImplicitConvolution:
+    """The graph's name for a generated function: the convolution, and the calls after it."""
+
+    def __init__(self, found: Epilogue | None) -> None:
+        self.calls = subgraph(found.nodes[1:], (found.nodes[0], *found.operands), [found.last]) if found else None
+        self.text = found.text("NAME", "row, real, target, kept") if found else ""
+        self.__name__ = f"implicit_convolution_{digest(self.text)[:8]}" if found else "implicit_convolution"
+
+    def __call__(
+        self, x: torch.Tensor, w: torch.Tensor, of_w: torch.Tensor, bias: torch.Tensor | None, parts: int, kernel: list[int], stride: list[int],
+        padding: list[int], places: list[int], dilation: list[int], transposed: bool, blocks: list[int], *operands: torch.Tensor,
+    ) -> torch.Tensor:  # fmt: skip
+        """Return what the function computes, by torch's own calls."""
+        d, ends = len(stride), []
+        for a in reversed(range(d)):
+            if transposed:
+                reach = (x.shape[a + 2] - 1) * stride[a] + (kernel[a] - 1) * dilation[a] + 1
+                ends += [-padding[a], padding[a] + places[a] - reach]
+            else:
+                reach = (places[a] - 1) * stride[a] + (kernel[a] - 1) * dilation[a] + 1
+                ends += [padding[a], reach - padding[a] - x.shape[a + 2]]
+        whole = (w.to(x.dtype).sum(0) * of_w).permute(0, d + 1, *range(1, d + 1))[:, : x.shape[1]]
+        if transposed:
+            call = (torch.conv_transpose1d, torch.conv_transpose2d, torch.conv_transpose3d)[d - 1]
+            y = F.pad(call(x, whole.transpose(0, 1), None, stride, 0, 0, 1, dilation), ends)
+            y = y if bias is None else y + bias.reshape(-1, *[1] * d)
+        else:
+            y = (torch.conv1d, torch.conv2d, torch.conv3d)[d - 1](F.pad(x, ends), whole, bias, stride, 0, dilation)
+        return interpret(self.calls, (y, *operands))[0] if self.calls else y
+
+    @property
+    def shared_text(self) -> str:
+        """The kernels' text, which stands in a generated file once."""
+        return kernels.text("implicit_convolution")
+
+    def python_text(self) -> str:
+        """Return the end of the kernel, and the function that hands it over."""
+        if not self.text:
+            return ""
+        end, own = f"_end_of_{self.__name__}", "x, w, of_w, bias, parts, kernel, stride, padding, places, dilation, transposed, blocks"
+        call = f"implicit_convolution({own}, {end}, operands)"
+        return f"{self.text.replace('NAME', end)}\n\ndef {self.__name__}({own}, *operands):\n    return {call}\n"
+
+
+def _load(operand: fx.Node, conv: fx.Node) -> str | None:
+    """A number a channel, one in all, or a tensor like the result."""
+    if shape(operand) == shape(conv):
+        return "tl.load({q} + target, mask=kept, other=0.0)"
+    of_channels = epilogue.of_channels(operand, conv)
+    return of_channels.replace("[None, :]", "[:, None]") if of_channels else None
+
+
+def _covered(node: fx.Node) -> Convolution | None:
+    """Return the convolution that the kernel can compute and that is worth it, or None."""
+    conv = read(node)
+    if conv is None or conv.groups != 1 or any(dtype(one) != torch.float32 for one in (conv.x, conv.weight, conv.node)) or conv.flops < _LEAST_FLOPS:
+        return None
+    if conv.transposed and any(stride > 1 and step > 1 for stride, step in zip(conv.stride, conv.dilation, strict=True)):
+        return None
+    if shape(conv.x)[1] < _FEW and shape(conv.x)[1] * math.prod(conv.kernel) < _LEAST_TERMS:
+        return None
+    one = math.prod(conv.sizes) * (shape(conv.x)[1] + 7)
+    counted = (one, shape(conv.x)[0] * math.prod(conv.out), math.prod(shape(conv.node)[1:]))  # by the kernel, in 32 bits
+    return conv if max(counted) < 2**31 - 2**16 else None
+
+
+def _cut(at: Inserter, conv: Convolution, parts: int) -> tuple[fx.Node, fx.Node]:
+    """Insert `cut_weight`."""
+    d, weight = conv.d, swap_channels(at, conv.weight, 1) if conv.transposed else conv.weight
+    last = at.call(aten.permute.default, weight, [0, *range(2, d + 2), 1])
+    if shape(last)[-1] % 8:
+        last = at.call(aten.constant_pad_nd.default, last, [0, -shape(last)[-1] % 8])
+    largest = at.call(aten.clamp_min.default, at.call(aten.amax.default, at.call(aten.abs.default, last), list(range(d + 2))), 1e-30)
+    power = at.call(aten.rsub.Scalar, at.call(aten.ceil.default, at.call(aten.log2.default, largest)), LARGEST)
+    factor = at.call(aten.exp2.default, power)
+    scaled = at.call(aten.mul.Tensor, last, factor)
+    high = at.call(aten.to.dtype, scaled, torch.float16)
+    cut = [high]
+    if parts == 2:
+        cut.append(at.call(aten.to.dtype, at.call(aten.sub.Tensor, scaled, at.call(aten.to.dtype, high, torch.float32)), torch.float16))
+    return at.call(aten.stack.default, cut), at.call(aten.reciprocal.default, factor)
+
+
+def _emit(e: Edit, conv: Convolution, parts: int) -> None:
+    cut, of_w = _cut(e.before(conv.node), conv, parts)
+    blocks = block_shape(shape(conv.x)[0] * math.prod(conv.out), conv.channels, shape(conv.x)[1], parts)
+    found = epilogue.after(conv.node, _load)
+    steps = [list(sizes) for sizes in (conv.kernel, conv.stride, conv.padding, conv.out, conv.dilation)]
+    given = (conv.x, cut, of_w, conv.bias, parts, *steps, conv.transposed, blocks)
+    last = found.last if found else conv.node
+    e.replace(last, e.before(last).call(ImplicitConvolution(found), *given, *(found.operands if found else ())))
+
+
+@dataclass(frozen=True)
+class ImplicitConvolutions:
+    """conv(x, W) + b of many channels, and what follows element by element  ->  a kernel that cuts x into float16 numbers, and one for the rest.
+
+    "half": one number an operand, as TF32 errs, which the verifier allows where torch's flags permit TF32 in convolutions (its default). "float32":
+    two. Elements below 2^-29 of the largest are lost with one, digits of those below 2^-18 with two.
+    """
+
+    name: str = "implicit_convolution"
+    traits: ClassVar[Traits] = Traits("S", tried_first=True, best_with=(fuse_cuda(1, DEFAULT), Action("cuda_graph")))
+    assume: str = "what goes into a convolution is finite"
+
+    def sites(self, ir: GraphIR) -> Iterable[Action]:
+        """Yield one action a precision, for all such convolutions together."""
+        late = ("compile", "cuda_graph", "launch_plan", "plan", "channels_last", "fuse_cuda")
+        free = ir.training is None and not any(ir.scheduled(name) for name in late)
+        if free and any(_covered(node) for node in find(ir, *CONVOLUTIONS, *TRANSPOSED)):
+            kept = [precision for precision in PARTS if precision != "half" or permits("conv")]
+            yield from (Action(self.name, params=(("precision", precision),)) for precision in kept)
+
+    def apply(self, ir: GraphIR, action: Action) -> GraphIR:
+        """Return the IR with every such convolution replaced, with what follows, and what depends on parameters alone folded."""
+        if action not in list(self.sites(ir)):
+            raise NotApplicable(f"expected a large float32 convolution of many channels, and one of {tuple(PARTS)}", f"not {action}")
+        e = edit(ir)
+        for name in [node.name for node in find(ir, *CONVOLUTIONS, *TRANSPOSED)]:
+            node = next((one for one in e.graph.nodes if one.name == name), None)
+            conv = _covered(node) if node is not None and node.users else None
+            if conv is not None:
+                _emit(e, conv, PARTS[str(dict(action.params)["precision"])])
+        done = e.finish(self.assume)
+        return FOLD.apply(done, Action(FOLD.name)) if list(FOLD.sites(done)) else done
+
+
+TECHNIQUES = (ImplicitConvolutions(),)

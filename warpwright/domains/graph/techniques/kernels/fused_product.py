@@ -1,0 +1,170 @@
+"""Products of matrices that end with what follows them element by element, in one kernel on tensor cores. CUDA only.
+
+    add(gelu(linear(x, W, b)), r)  ->  one kernel, whose last lines are `gelu(v + b) + r`
+
+The library has few such ends (a bias, a ReLU, one form of GELU); torch.compile writes what follows as a kernel of its own, which reads the product
+again. The kernel is `kernels/fused_product.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import torch
+from torch import fx
+
+from warpwright.base import Action, digest
+from warpwright.domains.graph import kernels
+from warpwright.domains.graph.cpp.kernel import interpret, subgraph
+from warpwright.domains.graph.cuda.plan import DEFAULT
+from warpwright.domains.graph.ir import Edit, GraphIR, argument, aten, dtype, edit, find, is_op, is_tensor, shape, value
+from warpwright.domains.graph.techniques.convolutions import epilogue
+from warpwright.domains.graph.techniques.convolutions.epilogue import Epilogue
+from warpwright.domains.graph.techniques.kernels.fuse import fuse_cuda
+from warpwright.errors import NotApplicable
+from warpwright.space import Traits
+from warpwright.tf32 import permits
+
+_LEAST_FLOPS = 1e9
+"""Operations below which the library's call and one more cost no more than a launch of ours."""
+_EVEN = 16
+"""Bytes that rows of all tensors are multiples of, for the hardware that copies blocks of them."""
+_PRODUCTS = (aten.linear.default, aten.addmm.default, aten.mm.default, aten.matmul.default)
+
+
+def block_shape(m: int, n: int, size: int) -> list[int]:
+    """Return rows, columns and depth of a block, rows of blocks in a group, warps and stages; `size`: bytes of an element."""
+    if math.ceil(m / 128) * math.ceil(n / 128) < 132:
+        return [128, 64, 128 // size, 8, 4, 4]
+    if size == 4 or math.ceil(m / 128) * math.ceil(n / 256) < 132:
+        return [128, 128, 128 // size, 8, 8, 4]
+    return [128, 256, 128 // size, 8, 8, 3]
+
+
+class FusedProduct:
+    """The graph's name for a generated function: the product, and the calls after it."""
+
+    def __init__(self, end: Epilogue, by_rows: bool, biased: bool, blocks: list[int]) -> None:
+        self.biased = biased
+        self.calls = subgraph(end.nodes[1:], (end.nodes[0], *end.operands), [end.last])
+        self.text = end.text("NAME", "row, column, m, n")
+        self.by_rows, self.blocks = by_rows, blocks
+        self.__name__ = f"fused_product_{digest(f'{self.text}{by_rows}{blocks}')[:8]}"
+
+    def __call__(self, x: torch.Tensor, w: torch.Tensor, *operands: torch.Tensor) -> torch.Tensor:
+        """Return what the function computes, by torch's own calls."""
+        product = x @ w.mT if self.by_rows else x @ w
+        return interpret(self.calls, (product + operands[-1] if self.biased else product, *operands))[0]
+
+    @property
+    def shared_text(self) -> str:
+        """The kernel, which stands in a generated file once."""
+        return kernels.text("fused_product")
+
+    def python_text(self) -> str:
+        """Return the end of the kernel, and the function that hands it over."""
+        end = f"_end_of_{self.__name__}"
+        call = f"fused_product(x, w, {self.by_rows}, {end}, operands, {self.blocks})"
+        return f"{self.text.replace('NAME', end)}\n\ndef {self.__name__}(x, w, *operands):\n    return {call}\n"
+
+
+@dataclass(frozen=True)
+class _Found:
+    """x [..., k] times rows of w [n, k], or w [k, n]; and what follows."""
+
+    x: fx.Node
+    w: fx.Node
+    by_rows: bool
+    biased: bool
+    """Is the last operand of the end the product's bias?"""
+    end: Epilogue
+
+
+def _load(operand: fx.Node, start: fx.Node) -> str | None:
+    """A number a column, one in all, or a tensor like the result."""
+    sizes = (1,) * (len(shape(start)) - len(shape(operand))) + shape(operand)
+    if len(sizes) != len(shape(start)):
+        return None
+    if all(size == 1 for size in sizes[:-1]) and sizes[-1] in (1, shape(start)[-1]):
+        at = "{q} + column" if sizes[-1] > 1 else "{q} + column * 0"
+        return f"tl.load({at}, mask=column < n, other=0.0)[None, :].to(tl.float32)"
+    if sizes != shape(start):
+        return None
+    at, inside = "{q} + row.to(tl.int64)[:, None] * n + column[None, :]", "(row < m)[:, None] & (column < n)[None, :]"
+    return f"tl.load({at}, mask={inside}, other=0.0).to(tl.float32)"
+
+
+def read(node: fx.Node, tf32: bool = False) -> _Found | None:
+    """Return the product at a call and what follows it, where the kernel covers both."""
+    bias: Any = None
+    if is_op(node, aten.linear.default):
+        x, w, by_rows, bias = node.args[0], node.args[1], True, argument(node, "bias")
+    elif is_op(node, aten.addmm.default):
+        if argument(node, "beta") != 1 or argument(node, "alpha") != 1:
+            return None
+        (bias, x, w), by_rows = node.args[:3], False
+    else:
+        (x, w), by_rows = node.args[:2], False
+    if not is_tensor(x) or not is_tensor(w) or not _covered(node, x, w, tf32):  # type: ignore[arg-type]
+        return None
+    end = epilogue.after(node, _load) or Epilogue((node,), (), (), ())
+    if bias is not None:
+        text = _load(bias, node)
+        if text is None or bias in end.operands or len(end.operands) == epilogue.MOST_OPERANDS:
+            return None
+        lines = (f"v0 = v0 + p{len(end.operands)}", *end.lines)
+        end = replace(end, operands=(*end.operands, bias), loads=(*end.loads, text), lines=lines)
+    return _Found(x, w, by_rows, bias is not None, end) if len(end.nodes) > 1 else None  # type: ignore[arg-type]
+
+
+def _covered(node: fx.Node, x: fx.Node, w: fx.Node, tf32: bool) -> bool:
+    if len(shape(w)) != 2 or len(shape(x)) < 2 or len({dtype(t) for t in (x, w, node)}) != 1:
+        return False
+    permitted = dtype(node) in (torch.bfloat16, torch.float16) or (dtype(node) == torch.float32 and tf32)
+    (k, n), size = (shape(x)[-1], shape(node)[-1]), value(node).element_size()
+    m = math.prod(shape(x)[:-1])
+    return permitted and k * size % _EVEN == 0 and n * size % _EVEN == 0 and m < 1 << 31 and 2.0 * m * n * k >= _LEAST_FLOPS
+
+
+@dataclass(frozen=True)
+class FusedProducts:
+    """linear(x, W, b) and what follows element by element  ->  one kernel: bfloat16, float16, and float32 where the program permits TF32.
+
+    Numbers stay in float32 from the sums to the last call, where the original rounds after each.
+    """
+
+    name: str = "fused_product"
+    tf32: bool = False
+    """Does the task permit TF32, whatever torch's flags say?"""
+    traits: ClassVar[Traits] = Traits("S", tried_first=True, best_with=(fuse_cuda(1, DEFAULT), Action("cuda_graph")))
+
+    def sites(self, ir: GraphIR) -> Iterable[Action]:
+        """Yield one action for all such products together."""
+        late = ("compile", "cuda_graph", "plan", "fuse_cuda")
+        permitted = self.tf32 or permits("matmul")
+        if ir.training is None and not any(ir.scheduled(name) for name in late) and any(read(node, permitted) for node in find(ir, *_PRODUCTS)):
+            yield Action(self.name)
+
+    def apply(self, ir: GraphIR, action: Action) -> GraphIR:
+        """Return the IR with every such product replaced, with what follows."""
+        if action not in list(self.sites(ir)):
+            raise NotApplicable("expected a large product in 16 bits or TF32 that element-wise calls follow", f"not {action}")
+        e, permitted = edit(ir), self.tf32 or permits("matmul")
+        for name in [node.name for node in find(ir, *_PRODUCTS)]:
+            node = next((one for one in e.graph.nodes if one.name == name), None)
+            found = read(node, permitted) if node is not None and node.users else None
+            if node is not None and found is not None:
+                _emit(e, node, found)
+        return e.finish()
+
+
+def _emit(e: Edit, node: fx.Node, found: _Found) -> None:
+    blocks = block_shape(math.prod(shape(found.x)[:-1]), shape(node)[-1], value(node).element_size())
+    target = FusedProduct(found.end, found.by_rows, found.biased, blocks)
+    e.replace(found.end.last, e.before(found.end.last).call(target, found.x, found.w, *found.end.operands))
+
+
+TECHNIQUES = (FusedProducts(),)

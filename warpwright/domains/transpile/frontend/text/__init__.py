@@ -1,0 +1,1 @@
+"""Edits of a CUDA text by its tokens, before libclang reads it."""

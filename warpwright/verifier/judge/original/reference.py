@@ -1,0 +1,656 @@
+"""The original program at work inside the judge: its answers in float64 and in its own precision, case by case, state by state."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves, tree_map
+
+from warpwright.base import Case, Errors, Precision, Task
+from warpwright.errors import TaskError, is_full
+from warpwright.tasks import taskfile
+from warpwright.tasks.copying import copied
+from warpwright.tasks.padding import padded_as_on_devices
+from warpwright.tf32 import tf32_flags
+from warpwright.verifier.draw import CHANGES, MIXED, STRIDED, TAKEN, Draw
+from warpwright.verifier.judge import discrete, distributions, oracle, parts
+from warpwright.verifier.judge.original import tf32
+from warpwright.verifier.judge.original.compensated import Compensated
+from warpwright.verifier.judge.original.held import Held
+from warpwright.verifier.judge.original.products import WideProducts
+from warpwright.workers.tensors import variants
+from warpwright.workers.tensors.objects import fields_of, kinds_of
+
+ILL_CONDITIONED = 1e-2  # an original that is itself off by 1 % (RMS) on a hidden input says nothing about candidates
+WIDE = {torch.float16: torch.float64, torch.bfloat16: torch.float64, torch.float32: torch.float64, torch.complex64: torch.complex128}
+
+
+NO_ERROR = Errors(0.0, 0.0, 0.0)
+
+MOST_COUNTED = 1000
+"""Calls that a program may have made before the state that it gets: a mean over all calls is one over many."""
+
+REDRAWN_STRENGTHS = (2.0, 2.0, 1.0, 0.2)
+"""Of a state that was drawn anew so many times, at most."""
+
+KNOWN_BYTES = 64 << 20
+"""Of answers whose float64 values were forgotten. The sizes of rows and columns take up to 0.5 MB for each dimension of an output, and each of
+hundreds of timed calls has a case of its own, which is never asked for again."""
+
+HELD_SHARE = 8
+"""Of the memory for answers: so much may inputs take on a CPU. A GPU draws them in no time, and its memory is others' too."""
+
+Key = tuple[Any, ...]
+"""Distribution, seed, parameters and state of an answer."""
+
+
+def key_of(case: Case, which: int) -> Key:
+    """Return what an answer is remembered under."""
+    return case.name, case.seed, which, *sorted(case.params.items())
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One tensor or number of the answer."""
+
+    path: str
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    dtype: torch.dtype
+    device: str
+    is_tensor: bool
+    exact: torch.Tensor
+    """The float64 answer; for integers and bools, the answer of the float64 run."""
+    own: torch.Tensor | None
+    """The original's own answer, kept where it is needed: integers, and floats that are not all finite."""
+    original: Errors
+    scale: oracle.Scale
+    allowed: Errors
+    expected: Errors = NO_ERROR
+    """What would be allowed if the original's typical error stood for its own in place of its worst, once the answer was examined."""
+    sensitive: torch.Tensor | None = None
+    """Elements that are compared apart from the others (`conditioning.py`), if the answer was examined and there are any."""
+    allowed_there: Errors = NO_ERROR
+    """How far they may be off, if they are real."""
+    sizes: Mapping[int, torch.Tensor] = field(default_factory=dict)
+    small: tuple[parts.Part, ...] = ()
+    """Rows, columns and the like that are small beside the rest, and the sizes of all."""
+    seen: tuple[torch.Tensor, ...] = ()
+    """What they may be besides `own` and `exact`, if they are integers."""
+    flipped: tuple[tuple[torch.Tensor, torch.Tensor], ...] = ()
+    """Places in the flattened output and values there, of runs in which rounding has other integers come out, where those move it far."""
+
+    @property
+    def is_real(self) -> bool:
+        """Whether it is compared with a tolerance."""
+        return (self.dtype.is_floating_point and self.dtype not in CODED) or self.dtype.is_complex
+
+    @cached_property
+    def bytes(self) -> int:
+        """Memory held, of what an examination finds in it apart."""
+        held = (self.exact, *self.sizes.values(), *([self.own] if self.own is not None else []))
+        return sum(tensor.nbytes for tensor in held) + sum(part.bytes for part in self.small)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The original's answer to one case in one state."""
+
+    leaves: tuple[Leaf, ...]
+    finite: bool
+    """Both runs gave finite numbers only."""
+    conditioned: bool
+    """The original's own error is below 1 % of its output, in all outputs that are more than rounding."""
+    kinds: tuple[tuple[str, str], ...] = ()
+    """Where the outputs are in objects of a class of their own, and its name."""
+    after: Mapping[str, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
+    """Parameters and buffers after the call, in the program's own precision and in float64, if they are to be compared."""
+
+    @cached_property
+    def bytes(self) -> int:
+        """Memory held."""
+        after = sum(tensor.numel() * tensor.element_size() for pair in self.after.values() for tensor in pair)
+        return sum(leaf.bytes for leaf in self.leaves) + after
+
+
+def leaves_of(value: Any, path: str = "out") -> Iterator[tuple[str, Any]]:
+    """Yield the tensors and numbers of a nested output, with their places. Lists and tuples count as the same."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from leaves_of(item, f"{path}[{key!r}]")
+    elif isinstance(value, list | tuple):
+        for number, item in enumerate(value):
+            yield from leaves_of(item, f"{path}[{number}]")
+    elif hasattr(type(value), "__dataclass_fields__"):
+        yield from leaves_of(fields_of(value), path)
+    elif value is not None:
+        yield path, value
+
+
+def tensors_of(value: Any) -> list[torch.Tensor]:
+    """Return the tensors of a nested value."""
+    return [leaf for _, leaf in leaves_of(value) if isinstance(leaf, torch.Tensor)]
+
+
+def least_values(inputs: Any, other: Any) -> int:
+    """Return the elements of the input that has the fewest, but some, of those that differ between two draws; 0 where there is none.
+
+    A Python number has one, and so has a Boolean. (A number that the task's own inputs always show says nothing in more of them.)
+    """
+    pairs = zip(tree_leaves(inputs), tree_leaves(other), strict=False)
+    return min((_elements(one) for one, two in pairs if _differ(one, two)), default=0)
+
+
+def _elements(value: Any) -> int:
+    return value.numel() if isinstance(value, torch.Tensor) else 1
+
+
+def _differ(one: Any, other: Any) -> bool:
+    """Whether an input is another one in the next draw. Of floating-point tensors nobody has to look."""
+    if not isinstance(one, torch.Tensor):
+        return type(one) in (bool, int, float) and one != other
+    return bool(one.numel()) and (one.is_floating_point() or one.is_complex() or not torch.equal(one, other))
+
+
+CODED = frozenset(getattr(torch, name) for name in ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu"))
+"""Types that torch does no arithmetic in: they are what something was quantised to, and are compared as whole numbers are."""
+
+NEGATIVE_ZERO = frozenset({torch.float8_e4m3fn, torch.float8_e5m2})
+"""Those that have one, as the byte 0x80."""
+
+
+def as_tensor(value: Any) -> torch.Tensor:
+    """Return an output leaf as a tensor, of CODED types the bytes; a Python number becomes a float64 or int64 scalar."""
+    if isinstance(value, torch.Tensor):
+        if value.dtype in CODED:
+            codes = value.detach().view(torch.uint8)
+            return torch.where(codes == 0x80, 0, codes) if value.dtype in NEGATIVE_ZERO else codes
+        return value.detach()
+    if isinstance(value, bool | int | float):
+        return torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else None)
+    raise TaskError(f"expected the original to return tensors and numbers, saw {type(value).__name__}", "wrap the function so that it does")
+
+
+def dtype_of(value: Any, tensor: torch.Tensor) -> torch.dtype:
+    """Return the type of an output leaf that is compared as `tensor`."""
+    return value.dtype if isinstance(value, torch.Tensor) else tensor.dtype
+
+
+def widen(value: Any) -> Any:
+    """Return floating-point tensors in float64."""
+    return tree_map(lambda item: item.to(WIDE[item.dtype]) if isinstance(item, torch.Tensor) and item.dtype in WIDE else item, value)
+
+
+def clone(value: Any) -> Any:
+    """Return the same nested value with its tensors copied, strides kept."""
+    return tree_map(lambda item: item.clone() if isinstance(item, torch.Tensor) else item, value)
+
+
+class Widening(TorchFunctionMode):
+    """Turns a program's own casts to narrower floating-point types into casts to float64, so that the oracle is float64 throughout."""
+
+    CASTS = frozenset({"float", "half", "bfloat16"})
+
+    def __torch_function__(self, function: Any, types: Any, arguments: Any = (), keywords: Any = None) -> Any:
+        keywords = dict(keywords or {})
+        name = getattr(function, "__name__", "")
+        if name in self.CASTS and arguments and isinstance(arguments[0], torch.Tensor):
+            return arguments[0].double()
+        if keywords.get("dtype") in WIDE:
+            keywords["dtype"] = WIDE[keywords["dtype"]]
+        if name in ("to", "type"):
+            arguments = tuple(WIDE.get(item, item) if isinstance(item, torch.dtype) else item for item in arguments)
+        return function(*arguments, **keywords)
+
+
+class Rounding(TorchFunctionMode):
+    """Rounds the operands of matrix products and convolutions to TF32, for machines that have no TF32 unit."""
+
+    NAMES = ("matmul", "mm", "bmm", "addmm", "baddbmm", "linear", "conv", "einsum", "dot", "mv", "__matmul__", "attention", "lstm", "gru", "rnn")
+
+    def __torch_function__(self, function: Any, types: Any, arguments: Any = (), keywords: Any = None) -> Any:
+        if any(part in getattr(function, "__name__", "") for part in self.NAMES):
+            arguments = tree_map(lambda item: round_tf32(item) if isinstance(item, torch.Tensor) else item, arguments)
+        return function(*arguments, **(keywords or {}))
+
+
+def round_tf32(tensor: torch.Tensor) -> torch.Tensor:
+    """Return float32 values rounded to TF32's ten mantissa bits, to nearest."""
+    if tensor.dtype is not torch.float32:
+        return tensor
+    return ((tensor.detach().contiguous().view(torch.int32) + 0x1000) & ~0x1FFF).view(torch.float32)
+
+
+def _own_precision(precision: Precision, device: str) -> tuple[Any, Callable[[Any], Any]]:
+    """Return the context that the original runs in at `precision`, and what is done to its inputs first."""
+    if precision == "strict":
+        return contextlib.nullcontext(), lambda inputs: inputs
+    if precision == "tf32":
+        return (tf32_flags(True) if device.startswith("cuda") else Rounding()), lambda inputs: inputs
+    rounded = lambda item: item.bfloat16().to(item.dtype) if isinstance(item, torch.Tensor) and item.dtype is torch.float32 else item  # noqa: E731
+    return torch.autocast(torch.device(device).type, torch.bfloat16), lambda inputs: tree_map(rounded, inputs)
+
+
+def load(model: torch.nn.Module, state: Mapping[str, torch.Tensor], extra: Mapping[str, torch.Tensor]) -> None:
+    """Give a model a state, and these values to the buffers that its state leaves out."""
+    model.load_state_dict(state)
+    for name, buffer in model.named_buffers():
+        if name in extra:
+            buffer.copy_(extra[name])
+
+
+class Original:
+    """The task's program with its states and its answers. `secret` seeds everything hidden."""
+
+    def __init__(self, task: Task, device: str, secret: int, budget_bytes: int) -> None:
+        self.task, self.device, self.secret, self.budget = task, device, secret, budget_bytes
+        self.reference = taskfile.load(task)
+        torch.manual_seed(secret)
+        self.model = self.reference.make_judged_model(secret % (1 << 31), device).requires_grad_(False)
+        self.wide_problem = ""
+        self.wide: torch.nn.Module | None = self._widened()
+        self.buffers = {name for name, _ in self.model.named_buffers()}
+        initial = self.model.state_dict()
+        self.initial = distributions.copied_state(initial)
+        self.strength = 2.0
+        self.taken: dict[str, torch.Tensor] = {}
+        self.redrawn: Counter[int] = Counter()
+        """How often single states were drawn anew, because the program gave no sound answer in them."""
+        self.drawn = 0
+        """How often the states were drawn anew, because the program did not take them."""
+        self.held = Held(budget_bytes // HELD_SHARE if torch.device(device).type == "cpu" else 0)
+        self.current: int | None = None
+        self.extra = {name: buffer.clone() for name, buffer in self.model.named_buffers() if name not in initial}
+        self.answers: dict[Key, Answer] = {}
+        self.worked_out: dict[Key, Answer] = {}
+        """All that is known of answers that were worked out once, but for their float64 values: those asked for most often, within KNOWN_BYTES."""
+        self.asked: Counter[Key] = Counter()
+        """How often each answer was asked for."""
+        self.found: Counter[Key] = Counter()
+        """How often each answer was asked for and there."""
+        self.may_use_tf32 = device.startswith("cuda") and bool(tf32.permitted())
+        """The program's flags permit TF32 in an operator, and its device has the unit. Found out to be idle at the first answer, if it is."""
+        self.largest: dict[str, dict[int, torch.Tensor]] = {}
+        """The largest size of each row, column and the like over the cases met, by output."""
+        self.usual: dict[str, dict[Key, Errors]] = {}
+        """Relative errors of the original, by output and case: one for each case met, however often it is forgotten and worked out again."""
+
+    def _widened(self) -> torch.nn.Module | None:
+        try:
+            return copied(self.model).double()
+        except (RuntimeError, TypeError) as error:
+            self.wide_problem = f"the model cannot be copied to float64: {error}"
+            return None
+
+    # -- states
+
+    @property
+    def of_one_sign(self) -> list[str]:
+        """The names of parameters whose elements all have one sign, which they may have by chance alone, and which training may change."""
+        return [name for name, tensor in self.initial.items() if name not in self.buffers and distributions.has_one_sign(tensor)]
+
+    @property
+    def has_shuffled(self) -> bool:
+        """Whether its state has integers that are shuffled: the program may not take them in every order."""
+        return any(distributions.is_shuffled(tensor) for tensor in self.initial.values())
+
+    def state(self, which: int) -> dict[str, torch.Tensor]:
+        """Return state number `which` by name; -1 is the initial one."""
+        if which < 0:
+            return self.initial
+        if which == TAKEN:
+            return self.taken
+        if which >= MIXED:
+            return self._mixed(*divmod(which - MIXED, len(CHANGES)))
+        seed = self.secret + 104729 * (which + 1) + 15485863 * self.drawn + 32452843 * self.redrawn[which]
+        state = distributions.random_state(self.initial, self.buffers, seed, min(self.strength, REDRAWN_STRENGTHS[self.redrawn[which]]))
+        counts = {name: state[name] + random.Random(f"{self.secret} {which} {name}").randrange(MOST_COUNTED) for name in self.counters}
+        return state | counts if self.strength > 1 else state
+
+    def redraw(self, which: int) -> None:
+        """Draw one of the states anew, nearer to the initial one if it was drawn anew before."""
+        self.redrawn[which] += 1
+        self.current = None
+        for kept in (self.answers, self.worked_out, *self.usual.values()):
+            for key in [key for key in kept if key[2] == which or key[2] >= MIXED]:  # type: ignore[attr-defined]
+                del kept[key]  # type: ignore[attr-defined]
+
+    def take(self, left: Mapping[str, torch.Tensor], names: Sequence[str], seed: int) -> str:
+        """Make state TAKEN of what a call left, with two elements of one of these tensors exchanged; return its name, or "" where none can be."""
+        remembered: list[dict[Key, Any]] = [self.answers, self.worked_out, self.asked, self.found, *self.usual.values()]
+        for kept in remembered:
+            for key in [key for key in kept if key[2] == TAKEN]:
+                del kept[key]
+        if any(name not in left or left[name].shape != tensor.shape for name, tensor in self.initial.items()):
+            return ""
+        copies = {id(tensor): left[name].to(tensor.dtype, copy=True) for name, tensor in self.initial.items()}
+        self.taken = {name: copies[id(tensor)] for name, tensor in self.initial.items()}  # tied entries stay tied
+        self.current = None
+        for name in random.Random(seed).sample(names, len(names)):
+            if _exchange_two(self.taken[name], in_row=bool(seed % 2), ends=False, seed=seed):
+                return name
+        return ""
+
+    def _mixed(self, number: int, change: int) -> dict[str, torch.Tensor]:
+        """Return state 1 with one tensor, counted around the names, changed in one way (`CHANGES`)."""
+        state = dict(self.state(1))
+        name = list(state)[number % len(state)]
+        tied = [other for other, tensor in state.items() if tensor is state[name]]
+        line, _, ends = CHANGES[change].partition(" ")
+        if line == "tensor":
+            return state | dict.fromkeys(tied, self.state(2)[name])
+        if line == "nudge":
+            return state | dict.fromkeys(tied, distributions.nudged(state[name], self.secret + 7919 * number))
+        changed = state[name].clone()
+        if line == "minus":
+            changed[torch.unravel_index(torch.tensor((self.secret + 7919 * number) % changed.numel()), changed.shape)] *= -1
+            return state | dict.fromkeys(tied, changed)
+        if line in ("row", "column") and _exchange_two(changed, line == "row", bool(ends), self.secret + 7919 * number):
+            return state | dict.fromkeys(tied, changed)
+        if (changed.is_floating_point() or changed.is_complex()) and changed.numel():
+            at = (self.secret + 7919 * number) % changed.numel()
+            changed[torch.unravel_index(torch.tensor(at), changed.shape)] += (4 * changed.abs().max() + 0.1) * (1 + 1j if changed.is_complex() else 1)
+        return state | dict.fromkeys(tied, changed)
+
+    def set_state(self, which: int) -> None:
+        """Give both models state number `which`."""
+        if self.current == which and not self.mutates_state:
+            return
+        state = self.state(which)
+        for model in (self.model, self.wide):
+            if model is not None:
+                load(model, state, self.extra)
+        self.current = which
+
+    mutates_state = True
+    """Whether a call changes buffers; until that is known (`Judge.open`), states are set before every run."""
+
+    mutates_inputs = True
+    """Whether a call writes to its inputs; until that is known they are copied first."""
+    counters: tuple[str, ...] = ()
+    """Single integers of the state that a call changes, how often it was called as a rule, if they may begin elsewhere (`counters.movable`)."""
+
+    writes_by_index = False
+    """It puts values at places that an input names, without adding: of two for one place, either may win."""
+
+    random = False
+    """Two calls differ because the program draws random numbers."""
+
+    # -- inputs
+
+    def inputs(self, case: Case) -> list[Any]:
+        """Return the inputs of a case. The latest are kept (shipping and answering a case need the same), unless calls write to them."""
+        key = key_of(case, 0)
+        if (held := self.held.get(key)) is not None:
+            return held
+        self.held.make_room()
+        draw = Draw.of_case(case)
+        nominal = self.reference.make_inputs(case.seed if draw.of is None else draw.of, self.device)
+        inputs: list[Any] = distributions.redistribute(nominal, case.name, case.seed + 1, bool(draw.mild))
+        if case.name == STRIDED:
+            layout = case.seed if draw.layout is None else draw.layout
+            inputs = discrete.restride(inputs, layout + 3, draw.turned or 0, bool(draw.fixed), bool(draw.mild))
+        elif case.name != "nominal" and not draw.fixed:
+            inputs = discrete.vary(inputs, case.name, case.seed + 2, self.writes_by_index, bool(draw.mild))
+        if draw.variant is not None:
+            inputs = variants.vary(inputs, draw.variant, variants.like(inputs))
+        if not self.mutates_inputs:
+            self.held.put(key, inputs)
+        return inputs
+
+    # -- runs
+
+    refusal: Callable[[Any, int], str] | None = None
+    """Says why inputs are not taken in a state, or "": asked before each run, once a device was lost (`on_host.py`)."""
+
+    def _expect_taken(self, inputs: Any, which: int) -> None:
+        """Raise ValueError where it is known that a run would raise, or leave the device in error."""
+        if self.refusal is not None and (refused := self.refusal(inputs, which)):
+            raise ValueError(refused)
+
+    def run_own(self, inputs: Any, which: int) -> Any:
+        """Return the original's output in its own precision, from state `which`."""
+        self._expect_taken(inputs, which)
+        self.set_state(which)
+        context, change = _own_precision(self.task.precision, self.device)
+        with torch.no_grad(), context:
+            return self.model(*change(clone(inputs) if self.mutates_inputs else inputs))
+
+    def run_wide(self, inputs: Any, which: int, rounding: tf32.RoundedOperands | None = None, left: list[Any] | None = None) -> Any:
+        """Return the output in float64; where the program cannot run in float64, in its own precision (`wide_problem` says why).
+
+        `left` takes in what a float64 call leaves of its inputs.
+        """
+        self._expect_taken(inputs, which)
+        self.set_state(which)
+        if self.wide is not None and not self.wide_problem:
+            try:
+                return self._widely(inputs, rounding, left)
+            except Exception as error:  # whatever a program raises
+                self.current = None
+                if not is_full(error):  # else what the failed run held is let go of at the end of this block
+                    own = self.run_own(inputs, which)  # raises where it is the input that the program does not take
+                    self.wide_problem = f"the original does not run in float64: {str(error)[:300]}"
+                    self.worked_out.clear()
+                    return own
+            self.current = None
+            return self._widely_in_less_memory(inputs, which, rounding, left)
+        return self.run_own(inputs, which)
+
+    def inputs_after(self, case: Case, which: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """Return what a call leaves of each tensor of its inputs, in the program's own precision and in float64 (or once more, if it has none)."""
+        inputs = self.inputs(case)
+        context, change = _own_precision(self.task.precision, self.device)
+        given = change(clone(inputs))
+        self.set_state(which)
+        with torch.no_grad(), context:
+            self.model(*given)
+        own = tensors_of(given)
+        if self.task.precision == "bf16":  # what the call did not write is as it came, not rounded
+            each = zip(own, tensors_of(change(inputs)), tensors_of(inputs), strict=True)
+            own = [torch.where(after == rounded, came, after) for after, rounded, came in each]
+        self.current = None
+        left: list[Any] = []
+        self.run_wide(inputs, which, left=left)
+        self.current = None
+        return list(zip(own, own if self.wide is None or self.wide_problem else tensors_of(left), strict=True))
+
+    def _widely(self, inputs: Any, rounding: tf32.RoundedOperands | None, left: list[Any] | None = None) -> Any:
+        """Return the float64 output; of copies of the inputs, where calls write to them: `left` takes those in."""
+        assert self.wide is not None
+        arithmetic = Compensated() if self.is_double(inputs) else WideProducts() if self.device.startswith("cuda") else contextlib.nullcontext()
+        default = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float64)
+        try:
+            with torch.no_grad(), padded_as_on_devices(), Widening(), arithmetic, rounding or contextlib.nullcontext():
+                given = widen(clone(inputs) if self.mutates_inputs else inputs)
+                answer = self.wide(*given)
+                if left is not None:
+                    left[:] = given
+                return answer
+        finally:
+            torch.set_default_dtype(default)
+
+    def is_double(self, inputs: Any) -> bool:
+        """Whether float64 is the task's own type: then the oracle has to be wider."""
+        return any(isinstance(item, torch.Tensor) and item.dtype is torch.float64 for item in (*self.initial.values(), *tree_leaves(inputs)))
+
+    def _widely_in_less_memory(self, inputs: Any, which: int, rounding: tf32.RoundedOperands | None, left: list[Any] | None) -> Any:
+        """Return the float64 output without cuDNN, whose float64 convolutions take workspaces of many times their operands."""
+        self.answers.clear()
+        torch.cuda.empty_cache()
+        self.set_state(which)
+        with torch.backends.cudnn.flags(enabled=False):
+            return self._widely(inputs, rounding, left)
+
+    # -- answers
+
+    def answer(self, case: Case, which: int) -> Answer:
+        """Return the original's answer to a case in a state, from memory if it is there."""
+        key = key_of(case, which)
+        self.asked[key] += 1
+        if key in self.answers:
+            self.found[key] += 1
+            return self._with_usual_error(self.answers[key])
+        self._make_room(max((answer.bytes for answer in self.answers.values()), default=0))  # the next is about as large
+        computed = self._answer_again(case, which) if key in self.worked_out else self._answer_anew(case, which)
+        self._make_room(computed.bytes)
+        self.answers[key] = computed
+        return self._with_usual_error(computed)
+
+    def _answer_anew(self, case: Case, which: int) -> Answer:
+        """Return an answer that is worked out for the first time, its error among the usual ones."""
+        computed, key = self._answer(self.inputs(case), which), key_of(case, which)
+        for leaf in computed.leaves:
+            if leaf.is_real and computed.finite and computed.conditioned and leaf.scale.rms > 0 and not oracle.is_noise(leaf.original, leaf.scale):
+                self.usual.setdefault(leaf.path, {})[key] = oracle.relative(leaf.original, leaf.scale)
+                parts.enlarge(self.largest.setdefault(leaf.path, {}), leaf.sizes)
+        if not computed.after and all(leaf.own is None for leaf in computed.leaves):
+            bare = tuple(replace(leaf, exact=leaf.exact.new_empty(0)) for leaf in computed.leaves)
+            self.worked_out[key] = replace(computed, leaves=bare)
+            _forget(self.worked_out, KNOWN_BYTES, self.asked)
+        return computed
+
+    def _answer_again(self, case: Case, which: int) -> Answer:
+        """Return an answer that was forgotten: its float64 values are made again, and what its errors were is known."""
+        known = self.worked_out[key_of(case, which)]
+        exact = [as_tensor(value) for _, value in leaves_of(self.run_wide(self.inputs(case), which))]
+        if key_of(case, which) not in self.worked_out:  # it does not run in float64 after all
+            return self._answer_anew(case, which)
+        return replace(known, leaves=tuple(replace(leaf, exact=value) for leaf, value in zip(known.leaves, exact, strict=True)))
+
+    def _make_room(self, wanted: int) -> None:
+        """Forget answers until as many bytes as `wanted` are within the budget, or none is left: the newest of those found least often.
+
+        Every program goes through the same cases, in an order of its own, and some calls have a case of their own. Who forgets what is oldest finds
+        little of a round there the next time if the round does not fit; who forgets the newest finds as many answers as fit.
+        """
+        _forget(self.answers, self.budget - wanted, self.found)
+
+    def _with_usual_error(self, answer: Answer) -> Answer:
+        """Take the original's usual relative error where it was more exact than usual on this case: that was luck, not a claim.
+
+        (One output that is a sum of 8,192 terms may be off by 0.1 ulp on one input and by 20 on the next. The median over the cases keeps one
+        ill-conditioned case from loosening the others.)
+        """
+
+        def usual(leaf: Leaf) -> Leaf:
+            if not leaf.is_real:
+                return leaf
+            small = parts.always_small(leaf.small, self.largest.get(leaf.path, leaf.sizes))
+            return replace(leaf, allowed=self.allowed(leaf.path, leaf.original, leaf.scale, leaf.dtype), small=small)
+
+        return replace(answer, leaves=tuple(usual(leaf) for leaf in answer.leaves))
+
+    def allowed(self, path: str, original: Errors, scale: oracle.Scale, dtype: torch.dtype) -> Errors:
+        """Return the error allowed to an output where the original's own is this: its usual one, if that is larger."""
+        seen = self.usual.get(path)
+        expected = oracle.worst(original, oracle.absolute(oracle.median(list(seen.values())), scale)) if seen and scale.rms > 0 else original
+        return oracle.tolerance(expected, scale, dtype)
+
+    def _answer(self, inputs: Any, which: int) -> Answer:
+        exact = [(path, self._apart(as_tensor(value))) for path, value in leaves_of(self.run_wide(inputs, which))]
+        wide_after = self._state_now(self.wide if self.wide is not None and not self.wide_problem else None)
+        own_value = self.run_own(inputs, which)
+        own_after = self._state_now(self.model)
+        own = [(path, value) for path, value in leaves_of(own_value)]
+        if [path for path, _ in exact] != [path for path, _ in own]:
+            raise TaskError("the original returns other outputs in float64 than in its own precision", "it cannot be checked")
+        leaves = [self._leaf(path, value, wide) for (path, value), (_, wide) in zip(own, exact, strict=True)]
+        kinds = tuple(kinds_of(own_value))
+        del own_value, own
+        for number, value in enumerate(self.permitted(inputs, which)):
+            leaf = leaves[number]
+            if leaf.is_real:
+                original = oracle.worst(leaf.original, oracle.errors_of(value, leaf.exact))
+                small = tuple(parts.worse(part, value, leaf.exact) for part in leaf.small)
+                leaves[number] = replace(leaf, original=original, allowed=oracle.tolerance(original, leaf.scale, leaf.dtype), small=small)
+        finite = all(leaf.own is None or not leaf.is_real for leaf in leaves)
+        real = [leaf for leaf in leaves if leaf.is_real]
+        telling = [leaf for leaf in real if not oracle.is_noise(leaf.original, leaf.scale)]
+        some = bool(telling) or not any(leaf.scale.rms > 0 for leaf in real)
+        conditioned = some and all(leaf.original.rms <= ILL_CONDITIONED * leaf.scale.rms for leaf in telling)
+        after = {name: (tensor, wide_after.get(name, tensor)) for name, tensor in own_after.items()}
+        return Answer(tuple(leaves), finite, conditioned, kinds, after)
+
+    def _apart(self, value: torch.Tensor) -> torch.Tensor:
+        """Return an output, copied where it is a part of a state that calls change (a cache): the next state would be written over it."""
+        models = [model for model in (self.model, self.wide) if model is not None and self.mutates_state]
+        held = {buffer.untyped_storage().data_ptr() for model in models for buffer in model.buffers()}
+        return value.clone() if value.untyped_storage().data_ptr() in held else value
+
+    def _state_now(self, model: torch.nn.Module | None) -> dict[str, torch.Tensor]:
+        """Return copies of parameters and buffers, if calls change some."""
+        return {name: tensor.clone() for name, tensor in model.state_dict().items()} if model is not None and self.mutates_state else {}
+
+    def _leaf(self, path: str, value: Any, wide: torch.Tensor) -> Leaf:
+        own = as_tensor(value)
+        real = own.dtype.is_floating_point or own.dtype.is_complex
+        scale = oracle.scale_of(wide) if real else oracle.Scale(0.0, 0.0, 0.0, own.numel())
+        original = oracle.errors_of(own, wide) if real else NO_ERROR
+        keep = not real or not (oracle.all_finite(own) and oracle.all_finite(wide))
+        allowed = oracle.tolerance(original, scale, own.dtype) if real else NO_ERROR
+        sizes = parts.sizes(wide, scale.rms) if real else {}
+        return Leaf(
+            path, tuple(own.shape), tuple(own.stride()), dtype_of(value, own), str(own.device), isinstance(value, torch.Tensor),
+            wide, own.clone() if keep else None, original, scale, allowed, sizes=sizes, small=parts.of(wide, own, scale.rms, sizes),
+        )  # fmt: skip
+
+    def permitted(self, inputs: Any, which: int) -> list[torch.Tensor]:
+        """Return the outputs with TF32 operands, where the program's flags permit those and it has such operators; else none."""
+        if not self.may_use_tf32 or self.wide_problem or self.is_double(inputs):
+            return []
+        rounding = tf32.RoundedOperands(tf32.permitted())
+        values = [as_tensor(value) for _, value in leaves_of(self.run_wide(inputs, which, rounding))]
+        self.may_use_tf32 = rounding.count > 0
+        return values if rounding.count else []
+
+
+def _forget(answers: dict[Key, Answer], budget: int, counted: Counter[Key]) -> None:
+    """Drop answers until they are within `budget` bytes or none is left: the newest of those counted least often (`_make_room` says why)."""
+    held = sum(answer.bytes for answer in answers.values())
+    while answers and held > budget:
+        held -= answers.pop(min(reversed(answers), key=lambda key: counted[key])).bytes
+
+
+EXCHANGE_TRIES = 16
+"""Other lines, and pairs further inside, that are tried: first for one that leaves the tensor's sum the same to the bit as torch rounds it."""
+
+
+def _exchange_two(tensor: torch.Tensor, in_row: bool, ends: bool, seed: int) -> bool:
+    """Exchange two elements of one row or column in place, at its ends in order of size or a quarter from them; False where all seem alike.
+
+    A row is what belongs to one index of the first dimension; a tensor of one dimension is one row.
+    """
+    if tensor.numel() < 2 or tensor.dtype == torch.bool or tensor.is_complex() or not tensor.is_contiguous():
+        return False
+    table = tensor.view(tensor.shape[0], -1) if tensor.dim() > 1 else tensor.view(1, -1)
+    if (in_row and table.shape[1] > 1) or table.shape[0] == 1:
+        table = table.t()
+    found, total = None, tensor.sum()
+    for attempt in range(EXCHANGE_TRIES):  # each column of `table` is a line now
+        line = table[:, (seed + 104729 * attempt) % table.shape[1]]
+        order, quarter = line.argsort(), 0 if ends else min(len(line) // 4 + attempt // 2, (len(line) - 1) // 2)
+        places = (order[quarter], order[-1 - quarter])
+        if not bool(line[places[1]] > line[places[0]]):
+            continue
+        _swap(line, *places)
+        if torch.equal(tensor.sum(), total):
+            return True
+        _swap(line, *places)
+        found = found or (line, *places)
+    if found:
+        _swap(*found)
+    return found is not None
+
+
+def _swap(line: torch.Tensor, low: torch.Tensor, high: torch.Tensor) -> None:
+    line[low], line[high] = line[high].clone(), line[low].clone()
