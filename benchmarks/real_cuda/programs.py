@@ -1,5 +1,6 @@
-"""What the programs of a folder of CUDA code consist of: read from CMakeLists.txt, from a Makefile's dry run, from a script or README that calls nvcc,
-or else one a source with a main, with the sources whose headers it includes."""
+"""What the programs of a folder of CUDA code consist of: read from CMakeLists.txt, a Makefile's dry run, or a script or README that calls nvcc.
+
+Where none says: one a source with a main, with the sources whose headers it includes."""
 
 from __future__ import annotations
 

@@ -53,6 +53,14 @@ GUARDS = {"cublas": "CUBLAS_API_H_", "curand": "CURAND_H_"}
 """Beginning of a library's header -> what helper_cuda.h asks for before it names that library's errors: those that the runtime has."""
 GIVEN = {"thrust/": "THRUST_VERSION 200200", "cub/": "CUB_VERSION 200200"}
 """Beginning of a library's header -> the macro that says which it is, and its value: that of CUDA 12.2's."""
+TARGETS = (
+    "NV_IS_HOST 0", "NV_IS_DEVICE 1", "NV_NO_TARGET 0", "NV_ANY_TARGET 1",
+    *(f"NV_PROVIDES_SM_{arch} {int(arch <= 80)}" for arch in (35, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 89, 90)),
+    "WW_WITHOUT_PARENTHESES(...) __VA_ARGS__", "WW_TARGET_1(THEN, ...) WW_WITHOUT_PARENTHESES THEN",
+    "WW_TARGET_0(THEN, ELSE, ...) WW_WITHOUT_PARENTHESES ELSE", "WW_TARGET(CONDITION, ...) WW_TARGET_##CONDITION(__VA_ARGS__, ())",
+    "NV_IF_TARGET(CONDITION, ...) WW_TARGET(CONDITION, __VA_ARGS__)", "NV_IF_ELSE_TARGET(CONDITION, ...) WW_TARGET(CONDITION, __VA_ARGS__)",
+)  # fmt: skip
+"""The macros of <nv/target>: all code is device code of sm_80, as `__CUDA_ARCH__` says."""
 BYTE_ORDER_MARK = "\ufeff"
 """What editors put in front of a file; a compiler skips it there, and nowhere else."""
 TORCH = re.compile(r"^(torch/|ATen/|c10/|pybind11/|Python\.h)")
@@ -66,6 +74,7 @@ _SYMBOL = re.compile(r"(\bcuda(?:Memcpy(?:To|From)Symbol(?:Async)?|GetSymbolAddr
 _MARKER = re.compile(r'^# (\d+) "([^"]*)"[^\n]*$', re.M)
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"][^\n]*$', re.M)
 _BY_MACRO = re.compile(r"^[ \t]*#[ \t]*include[ \t]+([A-Za-z_]\w*(?:\([^\n]*\))?)[ \t]*(?://[^\n]*)?$", re.M)
+_HAS_INCLUDE = re.compile(r'\b__has_include\s*\(\s*([<"])([^>"\n]+)[>"]\s*\)')
 _NAMED = re.compile(r"\bww_include_(\d+)[ \t]*(<[^>\n]*>|\"[^\"\n]*\"|[^\n]*)")
 _KEPT = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+ww_(include|aside)[ \t]+([<\"][^>\"\n]+[>\"])[^\n]*$", re.M)
 
@@ -276,7 +285,10 @@ class _Includes:
             if self.host and not TORCH.match(header) and not _WITHOUT_RUNTIME.match(header):
                 guards += [DRIVER_GUARD] if header == "cuda.h" else RUNTIME_GUARDS
             aside = f"#pragma ww_aside {spelled}"
-            return "\n".join([aside, *(f"#undef {guard.partition(' ')[0]}\n#define {guard}" for guard in guards), f'# {line + 1} "{name}"']) if guards else aside
+            targets = TARGETS if header.startswith(("nv/target", *GIVEN, "cuda/")) else ()
+            guards += targets
+            given = [f"#undef {guard.split(' ')[0].split('(')[0]}\n#define {guard}" for guard in guards]
+            return "\n".join([aside, *given, f'# {line + 1} "{name}"']) if guards else aside
 
         def named(match: re.Match[str]) -> str:
             """Leave the macro to the preprocessor, or put in the header that it is known to be."""
@@ -287,6 +299,12 @@ class _Includes:
                 self.places.append(place)
             return f"ww_include_{self.places.index(place)} {match[1]}"
 
+        def there(match: re.Match[str]) -> str:
+            """Answer `__has_include(<version>)`: the preprocessor has no folders to look in."""
+            header = match[2]
+            return str(int(bool(self.system(header) or self.located(header, folders) or PROVIDED.match(header) or LIBRARY.match(header))))
+
+        text = _HAS_INCLUDE.sub(there, text)
         return _PRAGMA_ONCE.sub("", _INCLUDE.sub(one, _BY_MACRO.sub(named, text)))
 
 

@@ -1,0 +1,145 @@
+"""What code that nobody tuned for brings: how editors and formatters leave it, what nvcc takes and g++ does not, copies of libraries beside it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+
+import pytest
+from executables import executable
+
+from warpwright.domains import transpile
+
+pytest.importorskip("clang", reason="libclang is not installed: pip install 'warpwright[transpile]'")
+
+COMPILER = pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")
+
+PROGRAM = "\ufeff" + r"""
+#include <cub/cub.cuh>
+#include <cuda/atomic>
+#include <cuda_fp16.h>
+#include <cstdio>
+namespace mine { template <class It, class M> __global__ void fill(It, It, M); }
+template <class T> class Map {
+  T secret = 3;
+ public:
+  T* p;
+  using key = std::enable_if<true, T>::type;
+  void go(int n) { mine::fill<< <1, 32 >> >(n, n, *this); }
+  key find(key k) const;
+  template <class It, class M> friend __global__ void mine::fill(It, It, M);
+  friend __global__ void plain(Map<float> m, int n);
+};
+template <class T> Map<T>::key Map<T>::find(key k) const { return k + secret; }
+__global__ void plain(Map<float> m, int n) { if (threadIdx.x < n) m.p[threadIdx.x] += m.secret; }
+namespace mine { template <class It, class M> __global__ void fill(It a, It b, M m) { if (threadIdx.x < a) m.p[threadIdx.x] = m.secret; } }
+struct Tile { __device__ int size() const { return blockDim.x; } };
+__device__ unsigned seen[64];
+template <class T> __global__ void tail(int* o, int n, T t) { for (int i = threadIdx.x; i < n; i += t.size()) o[i] = __popc(__activemask()); }
+template <class T> __global__ void aggregated(int* count, int n, T t) {
+  for (int i = threadIdx.x; i < n; i += t.size())
+    if (i % 3 == 0) {
+      const unsigned m = __activemask(), leader = __ffs(m) - 1, lane = threadIdx.x % 32;
+      int base = 0;
+      if (lane == leader) base = atomicAdd(count, __popc(m));
+      base = __shfl_sync(m, base, leader);
+      seen[base + __popc(m & ((1u << lane) - 1))] = i;
+    }
+}
+template <class T> __global__ void old(int* o, T t) {
+  int v = threadIdx.x;
+  if (v < 10) o[v] = __shfl(v, 3); else if (v < t.size()) o[v] = __shfl_down(v, 1);
+}
+__global__ void halves(float* o, int* q) {
+  o[0] = __int2half_rd(2049), o[1] = __int2half_ru(2049), o[2] = __int2half_rz(-2049), o[3] = __half2uint_ru(__float2half(2.25f));
+  o[4] = __float2half_rz(70000.f), o[5] = __half2short_rn(__float2half(60000.f)), o[6] = __hbgt2(__float2half2_rn(2.f), __halves2half2(1.f, 2.f));
+  cuda::atomic_ref<int> r(*q);
+  const cuda::memory_order order = cuda::memory_order_relaxed;
+  r.fetch_add(2, order);
+}
+int main() {
+  Map<float> m;
+  int *o, *c, *d;
+  cudaMallocManaged(&m.p, 400), cudaMallocManaged(&o, 4000), cudaMallocManaged(&c, 8), cudaMallocManaged(&d, 64);
+  m.go(32), plain<<<1, 32>>>(m, 32);
+  tail<<<1, 64>>>(o, 75, Tile());
+  aggregated<<<1, 64>>>(c, 100, Tile());
+  cudaDeviceSynchronize();
+  std::printf("friends %g %g\n", m.p[31], m.find(1));
+  std::printf("tail %d %d %d %d\n", o[0], o[63], o[64], o[74]);
+  unsigned sum = 0, all[64];
+  cudaMemcpyFromSymbol(all, seen, sizeof all);
+  for (int i = 0; i < *c; ++i) sum += all[i];
+  std::printf("aggregated %d %u\n", *c, sum);
+  old<<<1, 32>>>(o, Tile());
+  halves<<<1, 1>>>(m.p, c + 1);
+  cudaDeviceSynchronize();
+  std::printf("old %d %d %d %d\n", o[0], o[9], o[10], o[30]);
+  std::printf("halves %g %g %g %g %g %g %g %d\n", m.p[0], m.p[1], m.p[2], m.p[3], m.p[4], m.p[5], m.p[6], c[1]);
+  void* storage = nullptr;
+  size_t bytes = 0;
+  for (int i = 0; i < 5; ++i) d[i] = i % 2 + 1;
+  CubDebugExit(cub::DeviceScan::InclusiveSum(storage, bytes, d, 5));
+  cudaMalloc(&storage, bytes);
+  CubDebugExit(cub::DeviceScan::InclusiveSum(storage, bytes, d, 5));
+  CubDebugExit(cub::DeviceScan::ExclusiveSum(storage, bytes, d, 5, (cudaStream_t)0));
+  CubDebugExit(cub::DeviceSelect::If(storage, bytes, d, c, 5, [] __device__ (int v) { return v > 1; }, (cudaStream_t)0));
+  std::printf("in place %d: %d %d\n", *c, d[0], d[2]);
+}
+"""
+
+SAID = """friends 6 4
+tail 32 32 11 11
+aggregated 34 1683
+old 3 3 11 31
+halves 2048 2050 -2048 3 65504 32767 0 2
+in place 3: 4 14
+"""
+
+
+@COMPILER
+@pytest.mark.compiler
+@pytest.mark.parametrize("tier", ["fibers", None])
+def test_a_program_of_such_code_gives_what_a_gpu_gives(tier: str | None) -> None:
+    """With an active mask the lanes that are together: those that left a loop, or went another way, are not in it."""
+    made = transpile.compile_text(PROGRAM, host=True, tier=tier)
+    said = subprocess.run([str(executable(made.source, "-O0"))], capture_output=True, text=True, timeout=60, check=True).stdout
+    assert said == SAID
+
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("__device__ int f(int id) { return id >> G<N * sizeof(int), 2>::value; }", "id >> ww::by(G<N * sizeof(int), 2>::value)"),
+        ("enum { A = 5, B = ((-1 << A) & 31) << 8 };", "((-(1 << A)) & 31) << 8"),
+        ("template <class T> A<T>::B f(A<T> a) { return a; }", "typename A<T>::B f("),
+        ("template <class T> __device__ A<T>::B* A<T>::f() { return 0; }", "typename A<T>::B* A<T>::f("),
+        ("template <class T> A<T>::A(int n) { }", "> A<T>::A(int"),
+        ("template <class T> A<T>::operator bool() const { }", "> A<T>::operator bool"),
+        ("#if __has_include(<version>) && !__has_include(<no/such>)\nint yes;\n#endif", "int yes;"),
+        ("#include <nv/target>\nint f() { NV_IF_TARGET(NV_IS_HOST, (return 1;), (return 2;)) }", "{ return 2; }"),
+        ("#include <thrust/version.h>\n#if THRUST_VERSION >= 200000\nint yes;\n#endif", "int yes;"),
+    ],
+)
+def test_what_nvcc_takes_becomes_what_the_compiler_takes(text: str, wanted: str) -> None:
+    made = transpile.compile_text(text, "a.cu", host=True, tier="fibers").source
+    assert wanted in re.sub(r"[ \n]+", " ", made.partition("---- a.cu ----")[2])
+
+
+def test_a_copy_of_cub_beside_a_program_is_left_for_the_runtimes(tmp_path) -> None:
+    (tmp_path / "cub").mkdir()
+    (tmp_path / "cub" / "cub.cuh").write_text("#error made for a GPU\n")
+    (tmp_path / "cub" / "util_ptx.cuh").write_text("#error made for a GPU\n")
+    (tmp_path / "thrust").mkdir()
+    (tmp_path / "thrust" / "own.h").write_text("int own;\n")
+    text = '#include <cub/cub.cuh>\n#include "thrust/own.h"\nint main() { return cub::Sum()(1, 2); }'
+    made = transpile.compile_text(text, "a.cu", host=True, folders=(tmp_path,)).source
+    assert "int own;" in made
+    assert "struct Sum" in made
+
+
+def test_a_header_may_begin_with_a_byte_order_mark(tmp_path) -> None:
+    (tmp_path / "own.h").write_text("\ufeffint own;\n")
+    assert "\ufeff" not in transpile.compile_text('#include "own.h"\nint main() {}', "a.cu", host=True, folders=(tmp_path,)).source
