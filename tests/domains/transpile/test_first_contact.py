@@ -58,6 +58,13 @@ __global__ void halves(float* o, int* q) {
   const cuda::memory_order order = cuda::memory_order_relaxed;
   r.fetch_add(2, order);
 }
+__constant__ int table[5];
+__global__ void numbers(double* o) {
+  o[0] = erfinv(0.3), o[1] = erfcinvf(1e-30f), o[2] = normcdfinv(0.975), o[3] = cyl_bessel_i1f(-1.5f), o[4] = __ull2float_rz(~0ull);
+  o[5] = __ull2double_ru(9007199254740993ull), o[6] = __int2float_ru(-16777217), o[7] = __funnelshift_lc(0x80000001u, 5u, 40);
+  o[8] = __rhadd(-3, 0), o[9] = __dp2a_lo(0x00020003, 0x0a0bff05, 1), o[10] = __fns(0b10110, 4, -2);
+  o[11] = (float)__hadd_sat(__half(.75f), __half(.5f)), o[12] = (float)__hfma_relu(__half(-1.f), __half(2.f), __half(1.f));
+}
 int main() {
   Map<float> m;
   int *o, *c, *d;
@@ -85,6 +92,13 @@ int main() {
   CubDebugExit(cub::DeviceScan::InclusiveSum(storage, bytes, d, 5));
   CubDebugExit(cub::DeviceScan::ExclusiveSum(storage, bytes, d, 5, (cudaStream_t)0));
   CubDebugExit(cub::DeviceSelect::If(storage, bytes, d, c, 5, [] __device__ (int v) { return v > 1; }, (cudaStream_t)0));
+  double* v;
+  cudaMallocManaged(&v, 104);
+  numbers<<<1, 1>>>(v);
+  cudaDeviceSynchronize();
+  cudaGetSymbolSize(&bytes, table);
+  for (int i = 0; i < 13; ++i) std::printf("%.10g ", v[i]);
+  std::printf("%d\n", (int)bytes);
   std::printf("in place %d: %d %d\n", *c, d[0], d[2]);
 }
 """
@@ -94,6 +108,7 @@ tail 32 32 11 11
 aggregated 34 1683
 old 3 3 11 31
 halves 2048 2050 -2048 3 65504 32767 0 2
+0.2724627147 8.148615837 1.959963985 -0.9816664457 1.844674297e+19 9.007199255e+15 -16777216 2147483649 -1 14 2 1 0 20
 in place 3: 4 14
 """
 

@@ -84,8 +84,10 @@ _OPTIONAL = {
     "vcalls": r"\bww::any_",
     "complex": r"\bcu(Float|Double)?Complex\b|" + _BLAS_LEVELS,
     "half_more": r"\b__(?!(int2half|half2int|float2half|bfloat162int|int2bfloat16|float2bfloat16)_rn|half2int_rz|bfloat162int_rz)"
-    r"(((u?int|u?short|u?ll|float)2(half|bfloat16)|(half|bfloat16)2(u?int|u?short|u?ll|u?char))_r[nzdu]|double2bfloat16|hb(eq|ne|gt|ge|lt|le)2|hne2"
+    r"(((u?int|u?short|u?ll|float)2(half|bfloat16)|(half|bfloat16)2(u?int|u?short|u?ll|u?char))_r[nzdu]|double2bfloat16|hb(eq|ne|gt|ge|lt|le)2|hne2|h(add|sub|mul|fma)2?_(sat|rn)|hfma2?_relu|h(max|min)_nan"
     r"|(low|high)s?2half2|lowhigh2highlow)\b|\bh2(exp2|log2?|r?sqrt|rcp|sin|cos|floor|ceil)\b",
+    "device_more": r"\b__(u?(int|ll)2float_r[duz]|u?ll2double_r[duz]|ull2double_rn|funnelshift_[lr]c|rhadd|uhadd|urhadd|dp2a_(lo|hi)|fns|assume"
+    r"|cvta_generic_to_global)\b|\b(r?norm4d|erfc?invf?|normcdfinvf?|cyl_bessel_i[01]f?|ullmax|ullmin)\b",
     "directed": r"\b__([fd](add|sub|mul|div|sqrt|rcp)|fmaf|double2float)_r[duz]\b",
     "simd": r"\b__v[a-z]+[24]\s*\(|\b__vi(add|b)?(max|min)3?_",
     "lanes": r"\bww::(lanes|tree)_",
@@ -135,7 +137,9 @@ _OPTIONAL = {
 """Parts of the runtime that are written only where the text matches."""
 
 
-_BEGINNINGS = re.compile(r"ww::|cu|CU|__|h2|nv|tex|surf|wmma|main|thrust|THRUST_|namespace|cooperative_groups")
+_OWN_INVERSE = re.compile(r"\b(double|float|T)\s+(r?norm4d|erfc?invf?|normcdfinvf?|cyl_bessel_i[01]f?|ullmax|ullmin)\s*\([^;(){}]*\)\s*\{")
+"""A function of the program's own that is called as one of device_more.hpp, as sources for the host may have it."""
+_BEGINNINGS = re.compile(r"ww::|cu|CU|__|h2|nv|tex|surf|wmma|main|thrust|THRUST_|namespace|cooperative_groups|r?norm|erf|cyl_|ull")
 """What each of these patterns begins with, or has on the same line."""
 
 _CONTINUED = re.compile(r"(?<=::)[ \t]*\n\s*|\n\s*(?=\(|::|<|(namespace|cub|cuda|thrust)\b)")
@@ -144,7 +148,9 @@ _CONTINUED = re.compile(r"(?<=::)[ \t]*\n\s*|\n\s*(?=\(|::|<|(namespace|cub|cuda
 def parts_of(body: str) -> list[str]:
     """Return the parts of the runtime that a text asks for, by the lines that may ask: 40 searches through three megabytes take 2.5 s."""
     lines = "\n".join([line for line in _CONTINUED.sub(" ", body).split("\n") if _BEGINNINGS.search(line)])
-    return [part for part, pattern in _OPTIONAL.items() if re.search(pattern, lines)]
+    found = [part for part, pattern in _OPTIONAL.items() if re.search(pattern, lines)]
+    own = "device_more" in found and _OWN_INVERSE.search(body)
+    return [part for part in found if not (own and part == "device_more")]
 
 
 def tidy(text: str) -> str:

@@ -300,9 +300,9 @@ class _Includes:
             return f"ww_include_{self.places.index(place)} {match[1]}"
 
         def there(match: re.Match[str]) -> str:
-            """Answer `__has_include(<version>)`: the preprocessor has no folders to look in."""
+            """Answer `__has_include(<cub/cub.cuh>)`; of the system's headers the preprocessor knows itself, also in a macro."""
             header = match[2]
-            return str(int(bool(self.system(header) or self.located(header, folders) or PROVIDED.match(header) or LIBRARY.match(header))))
+            return "1" if self.located(header, folders) or PROVIDED.match(header) or LIBRARY.match(header) else match[0]
 
         text = _HAS_INCLUDE.sub(there, text)
         return _PRAGMA_ONCE.sub("", _INCLUDE.sub(one, _BY_MACRO.sub(named, text)))
@@ -367,7 +367,7 @@ def _expand(text: str, name: str, defines: Sequence[str]) -> str:
     with tempfile.TemporaryDirectory() as folder:
         unexpanded = Path(folder, "source.cu")
         unexpanded.write_text(f'# 1 "{name}"\n{text}')
-        options = ["-E", "-C", "-nostdinc", "-std=c++17", "-x", "c++", *(f"-D{define}" for define in defines)]
+        options = ["-E", "-C", "-std=c++17", "-x", "c++", *(f"-D{define}" for define in defines)]
         done = subprocess.run([path, *options, str(unexpanded)], capture_output=True, text=True, timeout=120, errors="replace")
     if done.returncode:
         first = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr[-300:])

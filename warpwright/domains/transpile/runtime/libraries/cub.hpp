@@ -371,4 +371,48 @@ template <class V, class F, class I, class D = std::ptrdiff_t> struct TransformI
   template <class N> V operator[](N n) const { return f(from[n]); }
   template <class N> TransformInputIterator operator+(N n) const { return {from + n, f}; }
 };
+template <class D = std::ptrdiff_t> struct DiscardOutputIterator {  // what is written is lost
+  struct Nowhere { template <class T> const Nowhere& operator=(const T&) const { return *this; } };
+  typedef void value_type; typedef D difference_type; typedef void pointer; typedef Nowhere reference; typedef std::random_access_iterator_tag iterator_category;
+  D at = 0;
+  DiscardOutputIterator(D at = 0) : at(at) {}
+  Nowhere operator*() const { return {}; }
+  template <class N> Nowhere operator[](N) const { return {}; }
+  template <class N> DiscardOutputIterator operator+(N n) const { return {(D)(at + (D)n)}; }
+  template <class N> DiscardOutputIterator operator-(N n) const { return {(D)(at - (D)n)}; }
+  D operator-(const DiscardOutputIterator& o) const { return at - o.at; }
+  DiscardOutputIterator& operator++() { ++at; return *this; }
+  DiscardOutputIterator operator++(int) { auto old = *this; ++at; return old; }
+  bool operator==(const DiscardOutputIterator& o) const { return at == o.at; }
+  bool operator!=(const DiscardOutputIterator& o) const { return at != o.at; }
+};
+template <class I, class D = std::ptrdiff_t, class V = std::remove_cv_t<std::remove_reference_t<decltype(*std::declval<I>())>>> struct ArgIndexInputIterator {
+  typedef KeyValuePair<D, V> value_type; typedef D difference_type; typedef const value_type* pointer; typedef value_type reference; typedef std::random_access_iterator_tag iterator_category;
+  I from;
+  D at = 0;
+  ArgIndexInputIterator(I from, D at = 0) : from(from), at(at) {}
+  value_type operator*() const { return {at, from[at]}; }
+  template <class N> value_type operator[](N n) const { return {(D)(at + (D)n), from[at + (D)n]}; }
+  template <class N> ArgIndexInputIterator operator+(N n) const { return {from, (D)(at + (D)n)}; }
+  ArgIndexInputIterator& operator++() { ++at; return *this; }
+  void normalize() { from = from + at, at = 0; }
+};
+template <CacheLoadModifier, class V, class D = std::ptrdiff_t> struct CacheModifiedInputIterator {  // no cache to choose: a pointer
+  typedef V value_type; typedef D difference_type; typedef V* pointer; typedef V reference; typedef std::random_access_iterator_tag iterator_category;
+  const V* at;
+  CacheModifiedInputIterator(const V* at) : at(at) {}
+  V operator*() const { return *at; }
+  template <class N> V operator[](N n) const { return at[n]; }
+  template <class N> CacheModifiedInputIterator operator+(N n) const { return {at + n}; }
+  CacheModifiedInputIterator& operator++() { ++at; return *this; }
+};
+template <CacheStoreModifier, class V, class D = std::ptrdiff_t> struct CacheModifiedOutputIterator {
+  typedef void value_type; typedef D difference_type; typedef void pointer; typedef V& reference; typedef std::random_access_iterator_tag iterator_category;
+  V* at;
+  CacheModifiedOutputIterator(V* at) : at(at) {}
+  V& operator*() const { return *at; }
+  template <class N> V& operator[](N n) const { return at[n]; }
+  template <class N> CacheModifiedOutputIterator operator+(N n) const { return {at + n}; }
+  CacheModifiedOutputIterator& operator++() { ++at; return *this; }
+};
 }  // namespace cub

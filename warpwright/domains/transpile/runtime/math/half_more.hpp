@@ -37,7 +37,26 @@ static inline __nv_bfloat16 __double2bfloat16(double v) { return (float)v; }
 #undef WW_DIRECTED
 #undef WW_ALL
 #undef WW_WHOLES
+namespace ww { template <class T> static T saturated(T v) { return (float)v > 0 ? (float)v < 1 ? v : T(1.f) : T(0.f); } }  // NaN is 0
 #define WW_PAIRS(T, T2) \
+  static inline T __hadd_rn(T a, T b) { return a + b; } \
+  static inline T __hsub_rn(T a, T b) { return a - b; } \
+  static inline T __hmul_rn(T a, T b) { return a * b; } \
+  static inline T2 __hadd2_rn(T2 a, T2 b) { return a + b; } \
+  static inline T2 __hsub2_rn(T2 a, T2 b) { return a - b; } \
+  static inline T2 __hmul2_rn(T2 a, T2 b) { return a * b; } \
+  static inline T __hadd_sat(T a, T b) { return ww::saturated(a + b); } \
+  static inline T __hsub_sat(T a, T b) { return ww::saturated(a - b); } \
+  static inline T __hmul_sat(T a, T b) { return ww::saturated(a * b); } \
+  static inline T __hfma_sat(T a, T b, T c) { return ww::saturated(__hfma(a, b, c)); } \
+  static inline T2 __hadd2_sat(T2 a, T2 b) { return {__hadd_sat(a.x, b.x), __hadd_sat(a.y, b.y)}; } \
+  static inline T2 __hsub2_sat(T2 a, T2 b) { return {__hsub_sat(a.x, b.x), __hsub_sat(a.y, b.y)}; } \
+  static inline T2 __hmul2_sat(T2 a, T2 b) { return {__hmul_sat(a.x, b.x), __hmul_sat(a.y, b.y)}; } \
+  static inline T2 __hfma2_sat(T2 a, T2 b, T2 c) { return {__hfma_sat(a.x, b.x, c.x), __hfma_sat(a.y, b.y, c.y)}; } \
+  static inline T __hfma_relu(T a, T b, T c) { const T r = __hfma(a, b, c); return (float)r < 0 ? T(0.f) : r; } \
+  static inline T2 __hfma2_relu(T2 a, T2 b, T2 c) { return {__hfma_relu(a.x, b.x, c.x), __hfma_relu(a.y, b.y, c.y)}; } \
+  static inline T __hmax_nan(T a, T b) { return __hisnan(a) ? a : __hisnan(b) ? b : __hmax(a, b); } \
+  static inline T __hmin_nan(T a, T b) { return __hisnan(a) ? a : __hisnan(b) ? b : __hmin(a, b); } \
   static inline bool __hbeq2(T2 a, T2 b) { return __heq(a.x, b.x) && __heq(a.y, b.y); } \
   static inline bool __hbne2(T2 a, T2 b) { return __hne(a.x, b.x) && __hne(a.y, b.y); } \
   static inline bool __hbgt2(T2 a, T2 b) { return __hgt(a.x, b.x) && __hgt(a.y, b.y); } \
