@@ -179,7 +179,8 @@ def expected_of(side: int, k: int, pb: float, operator: Operator, kind: str, x: 
 
 def build_all(parts: list[str], kernels: list[str], sizes: list[tuple[int, int, float, int]]) -> dict[str, Any]:
     """Compile every variant, as many at a time as there are cores; return seconds and what did not build."""
-    capability, wanted, started = torch.cuda.get_device_capability(), set(), time.perf_counter()
+    capability, started = torch.cuda.get_device_capability(), time.perf_counter()
+    wanted = set[tuple[str, tuple[str, ...]]]()
     if "exact" in parts:
         wanted |= {("classwise", (f"K={k}",)) for k, _, _ in GENERAL}
         wanted |= {("classwise_mma", gpu.mma_defines(k, 1, 1, GENTLE, GpuTuning())) for k, _, _ in GENERAL if k <= 9}
@@ -434,7 +435,8 @@ def split(source: Path, out: Path, key: Path, backend: str, workers: int, k: int
     quality = Format("jpeg", int(form.split(":")[1])) if ":" in form else Format()
     options = protect.Options("gentle", k, pb, backend=backend, workers=workers, form=quality)
     opened = sources.open_source(source)
-    protect.decoded, protect._convolve, protect._write, backends.protect = waiting, convolving, writing, applied
+    timed: Any = (waiting, convolving, writing, applied)
+    protect.decoded, protect._convolve, protect._write, backends.protect = timed
     try:
         started = time.perf_counter()
         summary = protect.protect_data_set(opened, out, read_key(key), options)

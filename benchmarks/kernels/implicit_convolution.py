@@ -98,6 +98,7 @@ CASES: dict[str, Case] = {
     "half 16 x 32 x 32 x 64^2 -> 64, 3x3x3": Case(16, 32, (32, 64, 64), 64, (3, 3, 3)),
     "half 128 x 64 x 128^2 -> 64, 4x4, transposed, stride 2": Case(128, 64, (128, 128), 64, (4, 4), 1, 2, transposed=True),  # L2-5
     "half 16 x 32 x 16 x 32^2 -> 64, 5x5x5, transposed, stride 2": Case(16, 32, (16, 32, 32), 64, (5, 5, 5), 2, 2, transposed=True),
+    "half 128 x 3 x 16 x 32^2 -> 16, 3x3x3, transposed, stride 2": Case(128, 3, (16, 32, 32), 16, (3, 3, 3), 1, 2, transposed=True),  # L2-60
     "half 8 x 64 x 512^2 -> 64, 3x7, transposed": Case(8, 64, (512, 512), 64, (3, 7), transposed=True),  # L1-65
     "strict 128 x 64 x 128^2 -> 128, 3x3": Case(128, 64, (128, 128), 128, (3, 3), parts=2),
     "strict 16 x 16 x 1024^2 -> 128, 3x3": Case(16, 16, (1024, 1024), 128, (3, 3), parts=2),
@@ -107,7 +108,7 @@ CASES: dict[str, Case] = {
     "strict 16 x 32 x 32 x 64^2 -> 64, 3x3x3": Case(16, 32, (32, 64, 64), 64, (3, 3, 3), parts=2),
 }
 _WAYS: dict[tuple[int, bool], tuple[Way, ...]] = {
-    (1, False): ((128, 256, 64, 8, 3), (128, 128, 64, 4, 3), (128, 128, 64, 8, 3)),
+    (1, False): ((128, 256, 64, 8, 3), (128, 128, 64, 4, 3), (128, 128, 64, 8, 3), (128, 64, 64, 4, 3)),
     (1, True): ((64, 256, 64, 4, 2), (64, 128, 64, 4, 3), (64, 256, 64, 8, 3)),
     (2, False): ((128, 128, 64, 8, 2), (128, 128, 32, 8, 3), (128, 64, 64, 4, 2)),
     (2, True): ((64, 128, 64, 4, 2), (64, 128, 32, 4, 3), (64, 256, 32, 8, 3)),
@@ -139,7 +140,7 @@ class Called:
     def ours(self, way: Way | None) -> torch.Tensor:
         """Call the template."""
         case, d = self.case, len(self.case.sizes)
-        shape = way or block_shape(case.places, case.co, case.ci, case.parts)
+        shape = way or block_shape(case.places, case.co, case.ci, case.terms, case.parts)
         steps = ([case.stride] * d, [case.padding] * d, case.out, [case.dilation] * d)
         return self.template.implicit_convolution(  # type: ignore[no-any-return]
             self.x, self.cut, self.of_w, self.b, case.parts, case.kernel, *steps, case.transposed, shape, self.template.end_relu

@@ -102,6 +102,19 @@ def test_one_that_there_is_no_room_for_costs_the_baseline_nothing(compiling: Any
     assert second is None
 
 
+def test_a_fault_of_ours_in_the_second_is_told_and_leaves_no_process(compiling: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def build(judge: Any, worker: Process, name: str, source: Source) -> tuple[Build, None]:
+        worker.built.append(name)
+        if worker is Process.made[0]:
+            raise ZeroDivisionError("of ours")
+        return Build(True), None
+
+    monkeypatch.setattr("warpwright.verifier.verify.build", build)
+    with pytest.raises(ZeroDivisionError, match="of ours"):
+        compiling(True)
+    assert not Process.made[0].alive
+
+
 def test_without_more_candidates_to_come_there_is_one_process(compiling: Any) -> None:
     _, _, second = compiling(False)
     assert second is None and len(Process.made) == 1

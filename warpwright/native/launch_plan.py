@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from warpwright.native.standalone_cuda import _folders, _ours
+from warpwright.native.kept import _folders, _ours
 
 MOST_POINTERS = 64
 """Arguments of a kernel."""

@@ -10,13 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from warpwright.native import kept
+from warpwright.native.kept import _folders, _ours
+
 MARK = "# --- generated programs hold what follows\n"
 
 
 def loader(source: str, shapes: Mapping[str, tuple[int, int, int]]) -> str:
     """Return Python text that binds CUDA_KERNELS to the kernels of `source`. `shapes`: pointers, blocks and threads of a block of each."""
     shape_texts = ", ".join(f'"{name}": {shape}' for name, shape in shapes.items())
-    body = Path(__file__).read_text().split(MARK)[-1].strip("\n")
+    body = kept.text() + Path(__file__).read_text().split(MARK)[-1].strip("\n")
     return f"CUDA_SOURCE = r'''\n{source}'''\n\n\n{body}\n\n\nCUDA_KERNELS = _CudaKernels(CUDA_SOURCE, {{{shape_texts}}})\n\n\n"
 
 
@@ -41,24 +44,6 @@ class _LaunchConfig(_c.Structure):
         *((name, _c.c_uint) for name in ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "shared")),
         ("stream", _c.c_void_p), ("attributes", _c.c_void_p), ("count", _c.c_uint),
     )  # fmt: skip
-
-
-def _folders():
-    """Return where what is built may be kept, the best place first; the temporary folder is everybody's, so there it is one of our own."""
-    whose = _os.getuid() if hasattr(_os, "getuid") else 0
-    own = _pathlib.Path(_tempfile.gettempdir(), f"warpwright-{whose}")
-    return [*map(_pathlib.Path, filter(None, [_os.environ.get("WARPWRIGHT_CACHE")])), _pathlib.Path.home() / ".cache" / "warpwright", own]
-
-
-def _ours(path):
-    """Have this user and root alone been able to put this file there? What another may have written is not run. OSError where there is none."""
-    states = [_os.lstat(path), _os.stat(path), _os.stat(_pathlib.Path(path).parent)]
-    if not hasattr(_os, "getuid"):
-        return True
-    (linked, file, folder), groups = states, (_os.getgid(), 0)
-    by_others = [s.st_mode & 0o002 or (s.st_mode & 0o020 and s.st_gid not in groups) for s in (file, folder)]
-    alone = not by_others[0] and (not by_others[1] or folder.st_mode & 0o1000)  # sticky: others add files there, and change none of ours
-    return all(s.st_uid in (_os.getuid(), 0) for s in (linked, file, folder)) and bool(alone)
 
 
 def _plain_empty(sizes, strides, kind):
@@ -187,9 +172,9 @@ class _CudaKernels:
         options = [f"--gpu-architecture=sm_{arch}", "--std=c++17", "-default-device", "--fmad=false"]
         key = _hashlib.sha256("\0".join([self.text, f"{major.value}.{minor.value}", *options]).encode()).hexdigest()[:24]
         for folder in _folders():
-            kept = folder / f"{key}.cubin"
-            if kept.exists() and _ours(kept):
-                return kept.read_bytes()
+            code = folder / f"{key}.cubin"
+            if code.exists() and _ours(code):
+                return code.read_bytes()
         code = self.compiled(compiler, options)
         for folder in _folders():
             try:

@@ -335,11 +335,18 @@ def _built_twice(
                 _, rejected = verify.build(trusted.judge, worker, name, baseline.candidate.source)
         if rejected is None:
             return worker
-    except Exception:  # no room for a process, say: the baseline itself has been built
+    except (WorkerError, OSError):  # it ended, hung, or had no room: the baseline itself has been built
         pass
+    except BaseException:
+        _close(worker)
+        raise
+    _close(worker)
+    return None
+
+
+def _close(worker: Worker | None) -> None:
     if worker is not None:
         worker.close()
-    return None
 
 
 def _worker_for(bench: Workbench, ready: Beside[Worker] | None) -> Worker:

@@ -1,4 +1,4 @@
-"""Whether a program slows others down while they are timed: the best baseline beside a candidate that may run, and beside one that stands still.
+"""Whether a program slows others down while they are timed: a baseline beside a candidate that may run, and beside one that stands still.
 
 On a GPU a candidate's process is not stopped between its turns: its threads may take memory bandwidth and the processor's clock from the
 baselines, its kernels the device. So a program that was FASTER is looked at once more. In each round it is called, then the baseline, twice: once

@@ -20,6 +20,7 @@ from typing import Any
 from warpwright.base import digest
 from warpwright.errors import UsageError, WarpwrightError
 from warpwright.native import BuildError, cache_folder
+from warpwright.native.kept import _ours
 
 # --- generated programs hold what follows
 
@@ -55,7 +56,7 @@ def machine_code(text: str, arch: str, defines: Sequence[str] = ()) -> bytes:
     """Return the cubin of CUDA `text` for `arch`, such as "90a"; compiled once for each text, options and compiler. Needs no GPU."""
     options = [f"--gpu-architecture=sm_{arch}", "--std=c++17", "-default-device", *(f"-D{define}" for define in defines)]
     kept = cache_folder() / f"{digest(str(nvrtc_version()), text, *options)}.cubin"
-    if kept.exists():
+    if kept.exists() and _ours(kept):
         return kept.read_bytes()
     code = by_nvrtc(text, options)
     with tempfile.NamedTemporaryFile(dir=cache_folder(), delete=False) as file:

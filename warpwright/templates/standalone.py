@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from warpwright.native import kept
 from warpwright.templates import int8_product
 from warpwright.templates import recurrent as templates_recurrent
 
@@ -35,12 +36,12 @@ def digest(*parts):
 
 @functools.cache
 def cache_folder():
-    for folder in (os.environ.get("WARPWRIGHT_CACHE"), Path.home() / ".cache" / "warpwright", tempfile.gettempdir()):
+    for folder in _folders():
         try:
-            if folder:
-                Path(folder).mkdir(parents=True, exist_ok=True)
-                with tempfile.TemporaryFile(dir=folder):
-                    return Path(folder)
+            folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(dir=folder) as file:
+                if _ours(file.name):
+                    return folder
         except OSError:
             continue  # a folder that cannot be written
     raise WarpwrightError("there is no folder to build kernels in: set WARPWRIGHT_CACHE")
@@ -67,7 +68,7 @@ def _module(name: str, bound: str, texts: Mapping[str, str]) -> str:
     """Return Python text that binds `bound` to a module of the driver and a template, with the CUDA texts that it builds."""
     folder = Path(__file__).parent
     driver, template = ((folder / file).read_text().split(MARK)[-1] for file in ("driver.py", f"{name}.py"))
-    body = _HEAD + driver.strip("\n") + "\n\n\n" + re.sub(r"\bdriver\.(?=\w)", "", template.strip("\n"))
+    body = _HEAD + kept.text() + driver.strip("\n") + "\n\n\n" + re.sub(r"\bdriver\.(?=\w)", "", template.strip("\n"))
     sources = "".join(f"    {file!r}: r'''{text}''',\n" for file, text in texts.items())
     lines = ["import types as _types", "", f'{bound} = _types.ModuleType("{name}")', f"{bound}.SOURCES = {{\n{sources}}}"]
     return "\n".join([*lines, f"exec(r'''{body}''', {bound}.__dict__)", "", ""])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
-from warpwright.domains.unlearnable.cwc import backends
+from warpwright.domains.unlearnable.cwc import backends, inverse
 from warpwright.domains.unlearnable.cwc.bank import UNIT, FilterBank, FilterSpec, response
 from warpwright.domains.unlearnable.cwc.inverse import maxima, recover
-from warpwright.domains.unlearnable.cwc.operator import Operator
+from warpwright.domains.unlearnable.cwc.operator import Operator, Pad, border
 from warpwright.domains.unlearnable.verification import estimate
 from warpwright.errors import UsageError
 
@@ -49,6 +50,28 @@ def test_every_border_and_scale_can_be_undone(pad: str, scale: str) -> None:
     tops = maxima(images, labels, bank, operator)
     back = recover(protected, labels, bank, operator, tops)
     assert np.median(psnr(back, images)) > np.median(psnr(protected, images)) + 8
+
+
+@pytest.mark.parametrize("pad", ["reflect", "zero"])
+@pytest.mark.parametrize(("k", "size"), [(3, 7), (4, 5), (9, 6)])
+def test_the_adjoint_is_the_filters_own(pad: Pad, k: int, size: int) -> None:
+    rng = np.random.default_rng(k)
+    x, y = (torch.from_numpy(rng.standard_normal((2, 3, size, size + 2))) for _ in range(2))
+    weights, operator = torch.from_numpy(rng.standard_normal((2, k, k))), Operator(pad, "sum")
+    filtered = inverse._filter(x, weights, operator)
+    rows, columns = (border(side, k, pad) for side in x.shape[2:])
+    padded = np.where((rows >= 0)[:, None] & (columns >= 0), x.numpy()[:, :, rows][..., columns], 0)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (k, k), (2, 3))
+    np.testing.assert_allclose(filtered, np.einsum("ncijab,nab->ncij", windows, weights), atol=1e-12)
+    torch.testing.assert_close((filtered * y).sum(), (x * inverse._filter_adjoint(y, weights, operator)).sum())
+
+
+def test_a_batch_is_recovered_by_parts_as_each_image_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    bank, operator, labels = FilterBank.from_key(KEY, CLASSES), Operator("reflect", "sum"), np.arange(5) % 4
+    protected = backends.cpp(photos(5), labels, bank, operator)
+    monkeypatch.setattr(inverse, "_PART", 2 * protected[0].size)
+    alone = [recover(protected[i : i + 1], labels[i : i + 1], bank, operator) for i in range(5)]
+    assert np.array_equal(recover(protected, labels, bank, operator), np.concatenate(alone))
 
 
 def test_scale_max_without_a_manifest_is_refused() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pprint
 from collections.abc import Mapping
 
+from warpwright.native import kept
+
 
 def kernels_text(source: str, entries: Mapping[str, str], flags: tuple[str, ...], name: str) -> str:
     """Return Python text that defines `kernels_for(inputs)`. `entries`: entry -> a code of ctypes for each parameter (`unit.ENTRY_CODES`)."""
@@ -13,7 +15,7 @@ def kernels_text(source: str, entries: Mapping[str, str], flags: tuple[str, ...]
     text = _TEXT
     for mark in ("@ENTRIES", "@FLAGS", "@NAME", "@SOURCE"):  # the source last: it may hold anything
         text = text.replace(mark, pieces[mark])
-    return text
+    return kept.text() + text
 
 
 _TEXT = """CUDA_SOURCE = @SOURCE
@@ -64,23 +66,28 @@ def _built_by_nvcc(device):
     major, minor = torch.cuda.get_device_capability(device)
     arch = f"{major}{minor}" + ("a" if major == 9 else "")
     options = ["-O3", "-std=c++17", f"-gencode=arch=compute_{arch},code=sm_{arch}", "-shared", "-Xcompiler", "-fPIC", *FLAGS]
-    folder = pathlib.Path(os.environ.get("WARPWRIGHT_CACHE") or pathlib.Path.home() / ".cache" / "warpwright")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        folder = pathlib.Path(tempfile.gettempdir())
-    folder = folder if os.access(folder, os.W_OK) else pathlib.Path(tempfile.gettempdir())
     version = subprocess.run([compiler, "--version"], capture_output=True, text=True).stdout
-    library = folder / f"{hashlib.sha256(chr(0).join([CUDA_SOURCE, version, *options]).encode()).hexdigest()[:24]}.so"
-    if not library.exists():
-        with tempfile.TemporaryDirectory(dir=folder) as work:
-            source, made = pathlib.Path(work, "kernels.cu"), pathlib.Path(work, "kernels.so")
-            source.write_text(_on_a_stream(CUDA_SOURCE))
-            done = subprocess.run([compiler, *options, str(source), "-o", str(made)], capture_output=True, text=True)
-            if done.returncode:
-                raise RuntimeError(f"nvcc refused {@NAME}:\\n{(done.stderr or done.stdout)[:4000]}")
-            os.replace(made, library)  # atomic: two builders of the same text are no race
-    return _ctypes.CDLL(str(library))
+    key = hashlib.sha256(chr(0).join([CUDA_SOURCE, version, *options]).encode()).hexdigest()[:24]
+    reason = "there is none"
+    for folder in _folders():
+        library = folder / f"{key}.so"
+        try:
+            if not library.exists():
+                folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+                with tempfile.TemporaryDirectory(dir=folder) as work:
+                    source, made = pathlib.Path(work, "kernels.cu"), pathlib.Path(work, "kernels.so")
+                    source.write_text(_on_a_stream(CUDA_SOURCE))
+                    done = subprocess.run([compiler, *options, str(source), "-o", str(made)], capture_output=True, text=True)
+                    if done.returncode:
+                        raise RuntimeError(f"nvcc refused {@NAME}:\\n{(done.stderr or done.stdout)[:4000]}")
+                    made.chmod(0o755)
+                    os.replace(made, library)  # atomic: two builders of the same text are no race
+            if _ours(library):
+                return _ctypes.CDLL(str(library))
+            reason = f"another user may have written {library}"
+        except OSError as error:
+            reason = str(error)  # a folder that cannot be written, or whose files cannot be run
+    raise RuntimeError(f"expected a folder to keep built kernels in: {reason}; set WARPWRIGHT_CACHE to one of your own")
 
 
 def _on_a_stream(source):

@@ -79,41 +79,15 @@ def _of_tap(
 
 
 @triton.jit
-def _implicit_convolution(
-    x, w, b, y, largest, of_w, total, x_apart, w_apart,
-    CI: tl.constexpr, ID: tl.constexpr, IH: tl.constexpr, IW: tl.constexpr,  # x [N, ID, IH, IW, CI]
-    CO: tl.constexpr, OD: tl.constexpr, OH: tl.constexpr, OW: tl.constexpr,  # y [N, CO, OD, OH, OW]
-    KD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr,  # w [CO, KD, KH, KW, CI]
-    SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,  # stride
-    PD: tl.constexpr, PH: tl.constexpr, PW: tl.constexpr,  # zeros before each axis of x; of a transposed one, places of y that are left out
-    LD: tl.constexpr, LH: tl.constexpr, LW: tl.constexpr,  # dilation
-    TRANSPOSED: tl.constexpr, PARTS: tl.constexpr, BIAS: tl.constexpr, q0, q1, q2, q3, EPILOGUE: tl.constexpr,
-    CHANNELS: tl.constexpr, PLACES: tl.constexpr, DEPTH: tl.constexpr,
+def _sums(
+    x, w, corner, z0, y0, x0, seen, row, real, kz, ky, kx, ny, nx, taps, x_apart, w_apart,
+    CI: tl.constexpr, ID: tl.constexpr, IH: tl.constexpr, IW: tl.constexpr, OD: tl.constexpr, OH: tl.constexpr, OW: tl.constexpr,
+    KD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
+    PD: tl.constexpr, PH: tl.constexpr, PW: tl.constexpr, LD: tl.constexpr, LH: tl.constexpr, LW: tl.constexpr,
+    TRANSPOSED: tl.constexpr, PARTS: tl.constexpr, CHANNELS: tl.constexpr, PLACES: tl.constexpr, DEPTH: tl.constexpr,
 ):  # fmt: skip
+    """Return the sums of CHANNELS rows of w at PLACES places, whose first tap stands at `corner` of x, at z0, y0, x0 of its axes."""
     width: tl.constexpr = KD * KH * KW * CI
-    across: tl.constexpr = (CO + CHANNELS - 1) // CHANNELS
-    phases: tl.constexpr = SD * SH * SW if TRANSPOSED else 1
-    rows: tl.constexpr = (OH + SH - 1) // SH if TRANSPOSED else OH  # places of a phase, of which the last may lie outside
-    columns: tl.constexpr = (OW + SW - 1) // SW if TRANSPOSED else OW
-    planes: tl.constexpr = (OD + SD - 1) // SD if TRANSPOSED else OD
-    # phases of the same places follow one another: L2 joins what they write
-    i = tl.program_id(0) // (across * phases) * PLACES + tl.arange(0, PLACES)
-    row = tl.program_id(0) % across * CHANNELS + tl.arange(0, CHANNELS)
-    phase = tl.program_id(0) // across % phases
-    real, seen = row < CO, i < total
-    n, qz, qy, qx = i // (planes * rows * columns), i // (rows * columns) % planes, i // columns % rows, i % columns
-    kz, ky, kx, ny, nx, taps = 0, 0, 0, KH, KW, KD * KH * KW
-    if TRANSPOSED:
-        rz, ry, rx = phase // (SH * SW), phase // SW % SH, phase % SW
-        kz, ky, kx = (rz + PD) % SD, (ry + PH) % SH, (rx + PW) % SW
-        ny, nx = (KH - ky + SH - 1) // SH, (KW - kx + SW - 1) // SW
-        taps = (KD - kz + SD - 1) // SD * ny * nx
-        z0, y0, x0 = qz + (rz + PD) // SD, qy + (ry + PH) // SH, qx + (rx + PW) // SW
-        qz, qy, qx = qz * SD + rz, qy * SH + ry, qx * SW + rx
-        seen &= (qz < OD) & (qy < OH) & (qx < OW)
-    else:
-        z0, y0, x0 = qz * SD - PD, qy * SH - PH, qx * SW - PW
-    corner = x + (((n.to(tl.int64) * ID + z0) * IH + y0) * IW + x0) * CI
     sums = tl.zeros((CHANNELS, PLACES), tl.float32)
     for step in range((taps * CI + DEPTH - 1) // DEPTH):
         if CI % DEPTH == 0:
@@ -151,10 +125,74 @@ def _implicit_convolution(
             part = tl.dot(low_weight, patch)
             part = tl.dot(weight, low_patch, part)
             sums += tl.dot(weight, patch, part)
-    sums = sums * _two_to(-_cut_power(largest)) * tl.load(of_w)
+    return sums
+
+
+@triton.jit
+def _implicit_convolution(
+    x, w, b, y, largest, of_w, total, x_apart, w_apart,
+    CI: tl.constexpr, ID: tl.constexpr, IH: tl.constexpr, IW: tl.constexpr,  # x [N, ID, IH, IW, CI]
+    CO: tl.constexpr, OD: tl.constexpr, OH: tl.constexpr, OW: tl.constexpr,  # y [N, CO, OD, OH, OW]
+    KD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr,  # w [CO, KD, KH, KW, CI]
+    SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,  # stride
+    PD: tl.constexpr, PH: tl.constexpr, PW: tl.constexpr,  # zeros before each axis of x; of a transposed one, places of y that are left out
+    LD: tl.constexpr, LH: tl.constexpr, LW: tl.constexpr,  # dilation
+    TRANSPOSED: tl.constexpr, PARTS: tl.constexpr, BIAS: tl.constexpr, q0, q1, q2, q3, EPILOGUE: tl.constexpr,
+    CHANNELS: tl.constexpr, PLACES: tl.constexpr, DEPTH: tl.constexpr,
+):  # fmt: skip
+    across: tl.constexpr = (CO + CHANNELS - 1) // CHANNELS
+    pair: tl.constexpr = 2 if TRANSPOSED and SW == 2 else 1  # phases of the last axis that one program forms: neighbours in y, in whole sectors
+    of_x: tl.constexpr = SW // pair if TRANSPOSED else 1
+    phases: tl.constexpr = SD * SH * of_x if TRANSPOSED else 1
+    rows: tl.constexpr = (OH + SH - 1) // SH if TRANSPOSED else OH  # places of a phase, of which the last may lie outside
+    columns: tl.constexpr = (OW + SW - 1) // SW if TRANSPOSED else OW
+    planes: tl.constexpr = (OD + SD - 1) // SD if TRANSPOSED else OD
+    block, phase = tl.program_id(0) // (across * phases), tl.program_id(0) // across % phases
+    i = block * (PLACES // pair) + tl.arange(0, PLACES // pair)
+    row = tl.program_id(0) % across * CHANNELS + tl.arange(0, CHANNELS)
+    real, seen = row < CO, i < total
+    n, qz, qy, qx = i // (planes * rows * columns), i // (rows * columns) % planes, i // columns % rows, i % columns
+    rz, ry, rx = phase // (SH * of_x), phase // of_x % SH, phase % of_x
+    if not TRANSPOSED:
+        z0, y0, x0 = qz * SD - PD, qy * SH - PH, qx * SW - PW
+        corner = x + (((n.to(tl.int64) * ID + z0) * IH + y0) * IW + x0) * CI
+        sums = _sums(
+            x, w, corner, z0, y0, x0, seen, row, real, 0, 0, 0, KH, KW, KD * KH * KW, x_apart, w_apart, CI, ID, IH, IW, OD, OH, OW,
+            KD, KH, KW, SD, SH, SW, PD, PH, PW, LD, LH, LW, TRANSPOSED, PARTS, CHANNELS, PLACES, DEPTH,
+        )  # fmt: skip
+    else:
+        z0, y0 = qz + (rz + PD) // SD, qy + (ry + PH) // SH
+        kz, ky = (rz + PD) % SD, (ry + PH) % SH
+        ny, lines = (KH - ky + SH - 1) // SH, (KD - kz + SD - 1) // SD * ((KH - ky + SH - 1) // SH)
+        x0, kx = qx + (rx + PW) // SW, (rx + PW) % SW
+        nx = (KW - kx + SW - 1) // SW
+        corner = x + (((n.to(tl.int64) * ID + z0) * IH + y0) * IW + x0) * CI
+        sums = _sums(
+            x, w, corner, z0, y0, x0, seen, row, real, kz, ky, kx, ny, nx, lines * nx, x_apart, w_apart, CI, ID, IH, IW, OD, OH, OW,
+            KD, KH, KW, SD, SH, SW, PD, PH, PW, LD, LH, LW, TRANSPOSED, PARTS, CHANNELS, PLACES // pair, DEPTH,
+        )  # fmt: skip
+        if pair == 2:
+            x0, kx = qx + (1 + PW) // SW, (1 + PW) % SW
+            nx = (KW - kx + SW - 1) // SW
+            corner = x + (((n.to(tl.int64) * ID + z0) * IH + y0) * IW + x0) * CI
+            more = _sums(
+                x, w, corner, z0, y0, x0, seen, row, real, kz, ky, kx, ny, nx, lines * nx, x_apart, w_apart, CI, ID, IH, IW, OD, OH, OW,
+                KD, KH, KW, SD, SH, SW, PD, PH, PW, LD, LH, LW, TRANSPOSED, PARTS, CHANNELS, PLACES // pair, DEPTH,
+            )  # fmt: skip
+            sums = tl.reshape(tl.join(sums, more), (CHANNELS, PLACES))
+    i = block * PLACES + tl.arange(0, PLACES)  # of the places that are written, in y's order but for the phases
+    n, qx = i // (planes * rows * columns * pair), i % (columns * pair)
+    seen = i < total * pair
+    if phases == 1 and columns * pair == OW:
+        place = i % (OD * OH * OW)  # which says how many lie beside one another
+    else:
+        oz, oy, ox = i // (rows * columns * pair) % planes * SD + rz, i // (columns * pair) % rows * SH + ry, qx * of_x + rx
+        seen &= (oz < OD) & (oy < OH) & (ox < OW)
+        place = (oz * OH + oy) * OW + ox
+    of_x_back, of_w_back = _two_to(-_cut_power(largest)), tl.load(of_w)
+    sums = sums * tl.minimum(of_x_back, of_w_back) * tl.maximum(of_x_back, of_w_back)  # the other way round what is small in the end may overflow
     if BIAS:
         sums += tl.load(b + row, mask=real, other=0.0)[:, None]
-    place = i % (OD * OH * OW) if phases == 1 else (qz * OH + qy) * OW + qx  # the former says how many lie beside one another
     target = n.to(tl.int64)[None, :] * (CO * OD * OH * OW) + row.to(tl.int64)[:, None] * (OD * OH * OW) + place[None, :]
     kept = real[:, None] & seen[None, :]
     if EPILOGUE is not None:
@@ -176,7 +214,8 @@ def implicit_convolution(x, w, of_w, bias, parts, kernel, stride, padding, place
     (n, ci), wide, co = x.shape[:2], w.shape[-1], w.shape[1]
     sizes, out, kernel = (*lead, *x.shape[2:]), (*lead, *places), (*lead, *kernel)
     stride, dilation, before = (*lead, *stride), (*lead, *dilation), (*[0] * (3 - d), *padding)
-    inside, phases = x.numel() // (n * ci), stride[0] * stride[1] * stride[2] if transposed else 1
+    inside, pair = x.numel() // (n * ci), 2 if transposed and stride[2] == 2 else 1
+    phases = stride[0] * stride[1] * stride[2] // pair if transposed else 1
     total = n * triton.cdiv(out[0], stride[0]) * triton.cdiv(out[1], stride[1]) * triton.cdiv(out[2], stride[2])
     total = total if transposed else n * out[0] * out[1] * out[2]
     y = x.new_empty((n, co, *places))
@@ -189,7 +228,7 @@ def implicit_convolution(x, w, of_w, bias, parts, kernel, stride, padding, place
         _cut[(min(tiles, 1024) if again else tiles,)](
             x, cut, largest, n * inside * wide, tiles, ci, inside, wide, parts, again, some, 8192 // some, num_warps=8
         )
-    _implicit_convolution[(triton.cdiv(total, many) * triton.cdiv(co, channels) * phases,)](
+    _implicit_convolution[(triton.cdiv(total * pair, many) * triton.cdiv(co, channels) * phases,)](
         cut, w, x if bias is None else bias.contiguous(), y, largest, of_w, total, n * inside * wide, w.numel() // parts,
         wide, *sizes, co, *out, *kernel, *stride, *before, *dilation,
         transposed, parts, bias is not None, *(q.contiguous() for q in (*operands, *[x] * 4)[:4]), epilogue, channels, many, depth,

@@ -41,15 +41,20 @@ PARTS = {"half": 1, "float32": 2}
 """Float16 numbers an operand, by what the result errs like: TF32, or float32."""
 
 
-def block_shape(places: int, channels: int, inputs: int, parts: int) -> list[int]:
-    """Return channels, places and terms of a block's step, warps and stages; `places`: of all results, `inputs`: channels of x."""
-    rows = 64 if channels <= 64 else 128
-    deep = inputs % 64 == 0 or inputs % 32 != 0  # within a tap
+def block_shape(places: int, channels: int, inputs: int, terms: int, parts: int) -> list[int]:
+    """Return channels, places and terms of a block's step, warps and stages; `places`: of all results, `inputs`: channels of x, `terms`: of a sum.
+
+    The fastest of three or four on an H200, or within 5 % of it (results/implicit_convolution_h200): two or three blocks a multiprocessor, of which
+    one writes while another multiplies, but for long sums.
+    """
+    rows, warps = (64, 4) if channels <= 64 else (128, 8)
+    if inputs == 16 and rows == 128:
+        return [rows, 128, 16, warps, 4]
     if parts == 2:
-        return [rows, 128, 64 if deep else 32, 8 if rows == 128 else 4, 2 if deep else 3]
-    if math.ceil(places / 256) * math.ceil(channels / rows) < 132:
-        return [rows, 128, 64 if deep else 32, 8 if rows == 128 else 4, 4]
-    return [rows, 256, 64 if deep else 32, 8, 3 if deep else 4]
+        return [rows, 128, 32, warps, 3]
+    if rows == 128 and terms >= 2048 and math.ceil(places / 256) * math.ceil(channels / rows) >= 132:
+        return [rows, 256, 64, warps, 3]
+    return [rows, 128, 64, warps, 3]
 
 
 def cut_weight(w: torch.Tensor, parts: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -112,14 +117,26 @@ def _load(operand: fx.Node, conv: fx.Node) -> str | None:
     return of_channels.replace("[None, :]", "[:, None]") if of_channels else None
 
 
+def _mixed(conv: Convolution) -> bool:
+    return any(one is not None and dtype(one) != torch.float32 for one in (conv.x, conv.weight, conv.bias, conv.node))
+
+
+def _is_product(conv: Convolution) -> bool:
+    """Is it one tap, at every place? The library does those without turning x (L1-87: 3.5 ms, and 6.0 here): what ends the kernel has to gain it."""
+    return math.prod(conv.kernel) == 1 and max(conv.stride) == 1 and not any((*conv.padding, *conv.output_padding))
+
+
 def _covered(node: fx.Node) -> Convolution | None:
     """Return the convolution that the kernel can compute and that is worth it, or None."""
     conv = read(node)
-    if conv is None or conv.groups != 1 or any(dtype(one) != torch.float32 for one in (conv.x, conv.weight, conv.node)) or conv.flops < _LEAST_FLOPS:
+    if conv is None or conv.groups != 1 or _mixed(conv) or conv.flops < _LEAST_FLOPS:
         return None
     if conv.transposed and any(stride > 1 and step > 1 for stride, step in zip(conv.stride, conv.dilation, strict=True)):
         return None
-    if shape(conv.x)[1] < _FEW and shape(conv.x)[1] * math.prod(conv.kernel) < _LEAST_TERMS:
+    few = shape(conv.x)[1] < _FEW and not conv.transposed  # of which cuDNN makes 2 to 21 TFLOP/s
+    if few and shape(conv.x)[1] * math.prod(conv.kernel) < _LEAST_TERMS:
+        return None
+    if _is_product(conv) and (4 * conv.channels < 3 * shape(conv.x)[1] or (conv.bias is None and epilogue.after(node, _load) is None)):
         return None
     one = math.prod(conv.sizes) * (shape(conv.x)[1] + 7)
     counted = (one, shape(conv.x)[0] * math.prod(conv.out), math.prod(shape(conv.node)[1:]))  # by the kernel, in 32 bits
@@ -145,7 +162,8 @@ def _cut(at: Inserter, conv: Convolution, parts: int) -> tuple[fx.Node, fx.Node]
 
 def _emit(e: Edit, conv: Convolution, parts: int) -> None:
     cut, of_w = _cut(e.before(conv.node), conv, parts)
-    blocks = block_shape(shape(conv.x)[0] * math.prod(conv.out), conv.channels, shape(conv.x)[1], parts)
+    inputs = shape(conv.x)[1]
+    blocks = block_shape(shape(conv.x)[0] * math.prod(conv.out), conv.channels, inputs, inputs * math.prod(conv.kernel), parts)
     found = epilogue.after(conv.node, _load)
     steps = [list(sizes) for sizes in (conv.kernel, conv.stride, conv.padding, conv.out, conv.dilation)]
     given = (conv.x, cut, of_w, conv.bias, parts, *steps, conv.transposed, blocks)
@@ -162,7 +180,7 @@ class ImplicitConvolutions:
     """
 
     name: str = "implicit_convolution"
-    traits: ClassVar[Traits] = Traits("S", tried_first=True, best_with=(fuse_cuda(1, DEFAULT), Action("cuda_graph")))
+    traits: ClassVar[Traits] = Traits("S", tried_first=True, best_with=(Action("windows_cuda"), fuse_cuda(1, DEFAULT), Action("cuda_graph")))
     assume: str = "what goes into a convolution is finite"
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
