@@ -221,6 +221,8 @@ def _faster_tiers(source: Source, read: Callable[[], Sequence[Function]], wanted
         return Faster({k.name: KernelInfo(k.name, source.line(k.start), "fibers", "asked for") for k in defined})
     if re.search(r"\bcurandState", source.text):  # each call moves a state through a pointer: it can neither be recomputed nor left out
         return Faster({k.name: KernelInfo(k.name, source.line(k.start), "fibers", "random numbers that a state makes") for k in defined})
+    if "_carry<" in source.text:  # the same of the carry that inline PTX leaves
+        return Faster({k.name: KernelInfo(k.name, source.line(k.start), "fibers", "sums of inline PTX that leave a carry") for k in defined})
     functions = [stepped.with_barriers(f, any(k.start <= f.start < k.end for k in defined)) for f in read()]
     device = callees.device([f for f in functions if not any(k.start <= f.start < k.end for k in defined)])
     methods = classes.Methods.of(source, device.functions, device.known.impure.union(device.syncing))

@@ -90,6 +90,7 @@ _OPTIONAL = {
     r"|cvta_generic_to_global)\b|\b(r?norm4d|erfc?invf?|normcdfinvf?|cyl_bessel_i[01]f?|ullmax|ullmin)\b",
     "directed": r"\b__([fd](add|sub|mul|div|sqrt|rcp)|fmaf|double2float)_r[duz]\b",
     "simd": r"\b__v[a-z]+[24]\s*\(|\b__vi(add|b)?(max|min)3?_",
+    "carry": r"\bww::(add|sub|mad)_carry\b",
     "lanes": r"\bww::(lanes|tree)_",
     "trees": r"\bww::tree_",
     "doubles": r"\bww::(doubles|widened|narrowed)\b",
