@@ -56,6 +56,13 @@ class Program:
         """Which third of the programs it belongs to, by its name alone: 0 is the one that is looked at last."""
         return int(hashlib.sha256(self.name.encode()).hexdigest(), 16) % 3
 
+    @property
+    def standard(self) -> str:
+        """The C++ standard that its build file asks for; C++17 unless that is a later one."""
+        files = (folder / name for folder in (self.folder, *self.folder.parents[:3]) for name in ("CMakeLists.txt", "Makefile", "makefile"))
+        text = "\n".join(file.read_text(errors="replace") for file in files if file.is_file())
+        return "c++20" if re.search(r"-std=(?:c|gnu)\+\+(?:20|2a|23)|\bcxx_std_2[03]\b|_STANDARD\s+2[03]\b", text) else "c++17"
+
     def closure(self) -> dict[Path, str]:
         """Return the texts of the sources and of the own headers that they include, and that those include."""
         texts: dict[Path, str] = {}

@@ -128,7 +128,8 @@ def test_a_program_of_such_code_gives_what_a_gpu_gives(tier: str | None) -> None
     ("text", "wanted"),
     [
         ("__device__ int f(int id) { return id >> G<N * sizeof(int), 2>::value; }", "id >> ww::by(G<N * sizeof(int), 2>::value)"),
-        ("enum { A = 5, B = ((-1 << A) & 31) << 8 };", "((-(1 << A)) & 31) << 8"),
+        ("enum { A = 5, B = ((-1 << A) & 31) << 8 };", "(((int)(-1u << A)) & 31) << 8"),
+        ('const char* s = "(-1 << A)";', '"(-1 << A)"'),
         ("template <class T> A<T>::B f(A<T> a) { return a; }", "typename A<T>::B f("),
         ("template <class T> __device__ A<T>::B* A<T>::f() { return 0; }", "typename A<T>::B* A<T>::f("),
         ("template <class T> A<T>::A(int n) { }", "> A<T>::A(int"),

@@ -183,18 +183,20 @@ def read(
     written = ptx.translate(groups.desugar(_shared_addresses(_KEPT.sub("", expanded))))
     body, starts, places = _strip_markers(tensor_cores.with_functions(written, name))
     body = _APART.sub(r"<<<\1\2>>>\3\4", body)
-    body = _SHIFTED.sub(r"(-(\1 << \2))", body)
+    body = _SHIFTED.sub(_as_constant, body)
     body = _SYMBOL.sub(lambda match: f"{match[1]} {match[2]} " if _variable(match[2], body) else match[0], body)
-    inserted = sorted([*shifts.insertions(body), *clocks.insertions(body), *_missing_typenames(body)], key=lambda one: one[0])
+    tokens = scan.tokens(body)
+    inserted = sorted([*shifts.insertions(body, tokens), *clocks.insertions(body), *typenames.insertions(body, tokens)], key=lambda one: one[0])
     starts = [start + sum(len(word) for at, word in inserted if at < start) for start in starts] if inserted else starts
     met = tuple(dict.fromkeys(header for _, header in headers))
     text, includes = shifts.put_in(body, inserted), list(dict.fromkeys(includes))
     return Source(name, text, tuple(starts), tuple(places), tuple(includes), tuple(includes_of.aside), met, spelled)
 
 
-def _missing_typenames(text: str) -> list[tuple[int, str]]:
-    """Return where `typename` is missing, if it may be anywhere."""
-    return typenames.insertions(text, scan.tokens(text)) if re.search(r">\s*::\s*\w+\s*[;*&\w]", text) else []
+def _as_constant(match: re.Match[str]) -> str:
+    """Return `(-1 << n)` as an expression of the same value and type that C++17 takes for a constant."""
+    in_a_string = match.string.count('"', match.string.rfind("\n", 0, match.start()) + 1, match.start()) % 2
+    return match[0] if in_a_string else f"((int)(-{match[1]}u << {match[2]}))"
 
 
 _INSTANCE = re.compile(r"\bww_instance_is\((.*?)\)ww_end", re.S)

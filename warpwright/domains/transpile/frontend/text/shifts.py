@@ -35,11 +35,10 @@ _LOOSER = frozenset(["|", "^", "?", ",", "&&", "||", "==", "!=", "<", ">", "<=",
 """Operators that bind looser than `&`, and `<<`."""
 
 
-def insertions(text: str) -> list[tuple[int, str]]:
+def insertions(text: str, tokens: Sequence[Token]) -> list[tuple[int, str]]:
     """Return what is put in where in a source, so that the shifts of its device code are those of a GPU: (offset, text), ascending."""
     if "<<" not in text and ">>" not in text:
         return []
-    tokens = scan.tokens(text)
     inserted: list[tuple[int, str]] = []
     for low, high in device_bodies(tokens):
         if any(token.text in _STREAMS for token in tokens[low:high]):

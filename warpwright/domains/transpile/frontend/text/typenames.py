@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from warpwright.domains.transpile.frontend import scan
 from warpwright.domains.transpile.frontend.scan import ATTRIBUTES, Token
 
+_MAY_BE = re.compile(r">\s*::\s*\w+\s*[;*&\w]")
 _BEFORE = {*ATTRIBUTES, "const", "virtual", "friend", "volatile"}
 
 
 def insertions(text: str, tokens: Sequence[Token]) -> list[tuple[int, str]]:
     """Return where a `typename` is missing in front of what a template's function gives back or a template's alias stands for."""
+    if not _MAY_BE.search(text):
+        return []
     found = []
     for at, token in enumerate(tokens):
         if token.text == "template" and at + 1 < len(tokens) and tokens[at + 1].text == "<":
