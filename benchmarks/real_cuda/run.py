@@ -156,7 +156,8 @@ def build(program: programs.Program, into: Path, settings: Settings, row: dict[s
     objects = []
     for number, (source, file) in enumerate(files):
         flags = ["-fsyntax-only"] if until == "check" else ["-c", "-o", str(into / f"{number}.o")]
-        language = ["gcc", "-O2", "-w"] if source.suffix == ".c" and file == source else [*COMPILE, f"-std={program.standard}", settings.optimise, "-x", "c++"]
+        plain = source.suffix == ".c" and file == source
+        language = ["gcc", "-O2", "-w"] if plain else [*COMPILE, f"-std={program.standard}", settings.optimise, "-x", "c++"]
         around = dict.fromkeys([source.parent, *program.folders])  # after the system's: `<time.h>` beside one's own time.h
         folders = [flag for one in around for flag in ("-iquote", str(one), "-idirafter", str(one))]
         compiled([*language, *folders, *(f"-D{one}" for one in program.defines), *flags, str(file)], into, settings)
