@@ -122,6 +122,52 @@ def test_a_program_of_such_code_gives_what_a_gpu_gives(tier: str | None) -> None
     said = subprocess.run([str(executable(made.source, "-O0"))], capture_output=True, text=True, timeout=60, check=True).stdout
     assert said == SAID
 
+CARRIES = r"""
+#include <cstdio>
+typedef unsigned long long Long;
+#define ADD128(r, a, b) \
+  asm volatile ("add.cc.u64 %0, %1, %2;" : "=l"(r[0]) : "l"(a[0]), "l"(b[0])); \
+  asm volatile ("addc.u64 %0, %1, %2;" : "=l"(r[1]) : "l"(a[1]), "l"(b[1]))
+__device__ __forceinline__ void product(unsigned* r, unsigned a0, unsigned a1, unsigned b0, unsigned b1) {
+  asm("mul.lo.u32 %0, %4, %6;\n\tmul.hi.u32 %1, %4, %6;\n\tmad.lo.cc.u32 %1, %4, %7, %1;\n\tmadc.hi.u32 %2, %4, %7, 0;\n\t"
+      "mad.lo.cc.u32 %1, %5, %6, %1;\n\tmadc.hi.cc.u32 %2, %5, %6, %2;\n\taddc.u32 %3, 0, 0;\n\tmad.lo.cc.u32 %2, %5, %7, %2;\n\t"
+      "madc.hi.u32 %3, %5, %7, %3;"
+      : "=&r"(r[0]), "=&r"(r[1]), "=&r"(r[2]), "=&r"(r[3]) : "r"(a0), "r"(a1), "r"(b0), "r"(b1));
+}
+__global__ void k(Long* o, Long a, Long b) {
+  Long x[2] = {a, b}, y[2] = {~0ull - threadIdx.x, 5}, r[2];
+  o += threadIdx.x * 6;
+  ADD128(r, x, y);
+  o[0] = r[0], o[1] = r[1];
+  asm("sub.cc.u64 %0, %2, %3; subc.u64 %1, %4, %5;" : "=l"(r[0]), "=l"(r[1]) : "l"(x[0]), "l"(y[0]), "l"(x[1]), "l"(y[1]));
+  o[2] = r[0], o[3] = r[1];
+  unsigned m[4];
+  product(m, (unsigned)a, (unsigned)(a >> 32), (unsigned)b, (unsigned)(b >> 32) + threadIdx.x);
+  o[4] = m[0] | (Long)m[1] << 32, o[5] = m[2] | (Long)m[3] << 32;
+}
+int main() {
+  Long* o;
+  cudaMallocManaged(&o, 64 * 48);
+  const Long a = 0xfedcba9876543211ull, b = 0xffffffff89abcdefull;
+  k<<<1, 64>>>(o, a, b);
+  cudaDeviceSynchronize();
+  int bad = 0;
+  typedef unsigned __int128 Wide;
+  for (int t = 0; t < 64; ++t) {
+    const Wide x = (Wide)b << 64 | a, y = (Wide)5 << 64 | (~0ull - t), wanted[3] = {x + y, x - y, (Wide)a * (b + ((Long)t << 32))};
+    for (int i = 0; i < 6; ++i) bad += o[6 * t + i] != (Long)(wanted[i / 2] >> (i % 2 * 64));
+  }
+  std::printf("%d bad\n", bad);
+}
+"""
+
+
+@COMPILER
+@pytest.mark.compiler
+def test_a_carry_goes_from_one_statement_of_ptx_to_the_next() -> None:
+    made = transpile.compile_text(CARRIES, host=True)
+    assert made.kernels["k"].reason == "sums of inline PTX that leave a carry"
+    assert subprocess.run([str(executable(made.source, "-O0"))], capture_output=True, text=True, timeout=60, check=True).stdout == "0 bad\n"
 
 
 @pytest.mark.parametrize(
