@@ -16,7 +16,7 @@ from warpwright import native
 from warpwright.domains.transpile.errors import Refusal
 from warpwright.domains.transpile.frontend import ptx, scan, tensor_cores
 from warpwright.domains.transpile.frontend.scan import Kernel, LaunchSite, Piece, Token
-from warpwright.domains.transpile.frontend.text import clocks, groups, shifts, typenames
+from warpwright.domains.transpile.frontend.text import clocks, groups, shifts, system_macros, typenames
 
 VERSIONS = ("CUDART_VERSION=12000", "CUDA_VERSION=12000")
 RUNTIME_GUARDS = ("__DRIVER_TYPES_H__", "__CUDA_RUNTIME_H__", "__CUDA_RUNTIME_API_H__", "__VECTOR_TYPES_H__")
@@ -210,7 +210,9 @@ def _included(text: str, name: str, defines: Sequence[str], folders: tuple[Path,
     host = name.endswith(HOST_SOURCES) and not _DEVICE.search(text)
     for _ in range(40):
         includes = _Includes(known, places, host)
-        expanded = _expand(includes.replaced(text, name, folders), name, [*(VERSIONS if host else DEFINES), *defines])
+        given = [*(VERSIONS if host else DEFINES), *defines]
+        whole = includes.replaced(text, name, folders)
+        expanded = _expand(whole, name, [*given, *system_macros.asked(whole, {one.partition("=")[0] for one in given})])
         fresh = {places[int(number)]: header.strip() for number, header in _NAMED.findall(expanded) if places[int(number)] not in known}
         for (file, line), header in fresh.items():
             if header[:1] not in ("<", '"'):
