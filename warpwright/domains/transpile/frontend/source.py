@@ -16,7 +16,7 @@ from warpwright import native
 from warpwright.domains.transpile.errors import Refusal
 from warpwright.domains.transpile.frontend import ptx, scan, tensor_cores
 from warpwright.domains.transpile.frontend.scan import Kernel, LaunchSite, Piece, Token
-from warpwright.domains.transpile.frontend.text import clocks, groups, shifts, system_macros, typenames
+from warpwright.domains.transpile.frontend.text import clocks, groups, returns, shifts, system_macros, typenames
 
 VERSIONS = ("CUDART_VERSION=12000", "CUDA_VERSION=12000")
 RUNTIME_GUARDS = ("__DRIVER_TYPES_H__", "__CUDA_RUNTIME_H__", "__CUDA_RUNTIME_API_H__", "__VECTOR_TYPES_H__")
@@ -186,7 +186,8 @@ def read(
     body = _SHIFTED.sub(_as_constant, body)
     body = _SYMBOL.sub(lambda match: f"{match[1]} {match[2]} " if _variable(match[2], body) else match[0], body)
     tokens = scan.tokens(body)
-    inserted = sorted([*shifts.insertions(body, tokens), *clocks.insertions(body), *typenames.insertions(body, tokens)], key=lambda one: one[0])
+    each = (shifts.insertions(body, tokens), clocks.insertions(body), typenames.insertions(body, tokens), returns.insertions(tokens))
+    inserted = sorted([one for found in each for one in found], key=lambda one: one[0])
     starts = [start + sum(len(word) for at, word in inserted if at < start) for start in starts] if inserted else starts
     met = tuple(dict.fromkeys(header for _, header in headers))
     text, includes = shifts.put_in(body, inserted), list(dict.fromkeys(includes))
