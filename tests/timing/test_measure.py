@@ -223,7 +223,7 @@ def test_a_large_speedup_needs_a_second_block() -> None:
     honest = Fake("new", machine, 2e-4)
     found = compare(machine, honest, {"eager": Fake("eager", machine, 2e-3)})
     assert found.verdict == "FASTER" and found.conditions["speedup_in_second_block"] == pytest.approx(10, rel=0.1)
-    calls = honest.calls
+    calls, machine = honest.calls, Machine(Random(8))  # the same noise: the first block is the same
     fading = Fake("new", machine, 2e-4, first_calls=(1.0,) * (calls // 2) + (10.0,) * 100_000)
     found = compare(machine, fading, {"eager": Fake("eager", machine, 2e-3)})
     assert found.verdict != "FASTER"
@@ -354,7 +354,7 @@ def test_what_is_surely_not_worthwhile_is_timed_no_longer() -> None:
         assert found.verdict != "FASTER"
         return len(found.candidate.samples)
 
-    assert calls(1.05) < calls(0.0)
+    assert calls(1.08) < calls(0.0)
 
 
 def inputs_of_calls(seconds: float) -> list[Any]:

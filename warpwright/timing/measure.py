@@ -21,7 +21,7 @@ from typing import Any, Protocol
 from warpwright.base import Comparison, Measurement, Scalar, Timing, Verdict
 from warpwright.errors import BelowFloor, UsageError, WarpwrightError
 from warpwright.timing.overhead import Overhead
-from warpwright.timing.sequential import FIRST_LOOK, LOOK_ERROR, bound, correlation_time, median, median_interval, next_look, spread
+from warpwright.timing.sequential import FIRST_LOOK, LOOK_ERROR, bound, correlation_time, look_error, median, median_interval, next_look, spread
 
 BAND = 1.02
 """SAME: the interval lies within 1/BAND .. BAND. FASTER: above BAND; SLOWER: below 1/BAND. Two processes of one program differ by about 0.3 % on
@@ -42,7 +42,9 @@ PRECISE_SHARE = 0.5
 """... but for no more than this share of the time."""
 
 SPAN_SECONDS = 2.0
-"""Calls have to be spread over this long (or a quarter of the time), since a busy neighbour stays for a second or so and may hit one program ..."""
+"""Calls have to be spread over this long (or a quarter of the time; half of it where an interval is asked for), since a busy neighbour stays for a
+second or so and may hit one program ... Of recorded pairs of an H200 whose best baseline waits for the host, runs that ended as soon as 15 to 34
+pairs had an interval of 2 % to either side missed their median in 8 of 63 (benchmarks/results/narrow_h200)."""
 
 PLAIN = 1.5
 """... unless the interval lies beyond this."""
@@ -277,7 +279,8 @@ def _decided(look: _Look, spent: float, seconds: float, interval: float = 0.0) -
     if look.verdict == "UNSURE" or (_early(spent, seconds) and look.high >= 1 / PLAIN and look.low <= PLAIN):
         return False
     if interval:
-        return look.high <= (1 + interval) ** 2 * look.low  # 0 while there are too few pairs beside one of the baselines
+        spread_out = spent >= min(SPAN_SECONDS, seconds / 2)
+        return spread_out and look.high <= (1 + interval) ** 2 * look.low  # 0 while there are too few pairs beside one of the baselines
     return look.verdict != "FASTER" or look.high / look.low <= PRECISE or spent >= PRECISE_SHARE * seconds
 
 
@@ -421,7 +424,7 @@ def _look(block: _Block) -> _Look:
     Picking the best after seeing the times would favour it by luck; hence each baseline has its own interval, and the smallest of the
     true speed-ups lies above the smallest lower bound, and below all upper bounds once their error is shared out among them.
     """
-    error = LOOK_ERROR / 2
+    error = look_error(len(block.raw[CANDIDATE])) / 2
     contenders = [name for name in sorted(block.eligible) if name in block.active or len(block.raw[name]) >= FIRST_LOOK]  # not the hopeless
     speedups = {name: math.exp(median(_pairs(block, name, block.overhead))) for name in contenders}
     best = min(speedups, key=lambda name: speedups[name])

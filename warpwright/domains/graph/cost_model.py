@@ -135,11 +135,11 @@ def call_seconds(node: fx.Node, rates: Rates) -> float:
     arithmetic = operations / rates.arithmetic.get(kind, rates.arithmetic["float32"])
     again = 0.0
     if on_gpu:
-        again = PLANES_READ * _planes(node) + (2.0 * _size(node) if _adds_bias(node) else 0.0) + SPREAD * _spread(node) + _cut(node)
+        again = PLANES_READ * _planes(node) + (2.0 * _size(node) if _adds_bias(node) else 0.0) + SPREAD * _spread(node)
     if is_op(node, aten.convolution.default) and node.args[6] and max(node.args[3]) > 1:  # type: ignore[arg-type, operator, type-var]
         arithmetic /= PLANNED_TRANSPOSED
     if getattr(node.target, "__name__", "").startswith("implicit_convolution"):
-        again += bytes_of(node)
+        again += bytes_of(node) - _size(node.args[0])  # type: ignore[arg-type]
         return again / rates.memory + arithmetic + launches(node, rates) * rates.launch
     return max(bytes_of(node) / rates.memory, arithmetic) + again / rates.memory + launches(node, rates) * rates.launch
 
@@ -154,8 +154,8 @@ def launches(node: fx.Node, rates: Rates | None = None) -> float:
         return SLICED_LAUNCHES
     if isinstance(node.target, Launches):
         return PLANNED_CALL + PLANNED_LAUNCH * node.target.count
-    if getattr(node.target, "__name__", "").startswith("implicit_convolution"):
-        return 4  # zeros, two that cut x, of which one does nothing as a rule, and the product
+    if getattr(node.target, "__name__", "") == "implicit_cut":
+        return 3  # zeros, and two that cut, of which one does nothing as a rule
     if is_op(node, aten.topk.default, aten.histc.default):
         return 2  # one finds them, one sorts them; one sets the counts to zero
     if getattr(node.target, "__name__", "") == "flash_attention":
@@ -221,14 +221,6 @@ def bytes_of(node: fx.Node) -> float:
     return moved
 
 
-def _cut(node: fx.Node) -> float:
-    """Return the bytes of the pass that cuts an `implicit_convolution`'s input into float16 numbers, or 0."""
-    if not getattr(node.target, "__name__", "").startswith("implicit_convolution"):
-        return 0.0
-    parts: Any = node.args[4]
-    return float(_size(node.args[0]) * (1.0 + 0.5 * parts))  # type: ignore[arg-type]
-
-
 def _planes(node: fx.Node) -> float:
     """Return the bytes of input and result of a convolution over one or two axes that tensor cores could do, and whose channels do not come last, or
     0. Over one axis (L1-64, 67, 74, 76, 79) cuDNN makes 2 to 4 such passes."""
@@ -274,9 +266,9 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
         kind = "direct long sums" if math.prod(shape(weight)[1:]) > LONG_SUM else f"direct {node.args[7]}"
         return kind, 2.0 * places * math.prod(shape(weight))
     if name.startswith("implicit_convolution"):
-        cut: Any = node.args[1]
-        places = math.prod(shape(node.args[0])[2:] if node.args[10] else node.args[8]) * shape(node.args[0])[0]  # type: ignore[arg-type]
-        return f"implicit {'half' if node.args[4] == 1 else 'float32'}", 2.0 * places * math.prod(shape(cut)[1:])
+        cut: Any = node.args[2]
+        places = math.prod(shape(node.args[0])[2:] if node.args[11] else node.args[9]) * shape(node.args[0])[0]  # type: ignore[arg-type]
+        return f"implicit {'half' if node.args[5] == 1 else 'float32'}", 2.0 * places * math.prod(shape(cut)[1:])
     if is_op(node, aten.convolution.default):  # as a plan has it
         weight, out = node.args[1], node.args[0] if node.args[6] else node
         return "float32", 2.0 * shape(out)[0] * math.prod(shape(out)[2:]) * math.prod(shape(weight))  # type: ignore[arg-type]
