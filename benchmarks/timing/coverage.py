@@ -3,9 +3,9 @@
     python -m benchmarks.timing.coverage benchmarks/results/narrow_h200/rows.jsonl --out $OUT
 
 `narrow` writes every time of every program in every kept pass. All pairs of one size and way, in the order in which they came, are taken for all
-there is: their median is what an interval should hold. A run is played from a random pass on (round, at the end, to the beginning), in the order as
-it was, so that pairs depend on one another as they do; it looks after 10, 15, 23 ... pairs, and ends when the interval is as narrow as asked for or
-after as many pairs as an answer had. A row for each: how many runs of a thousand missed, and by how much.
+there is: their median is what an interval should hold. A run is played from each pass on (round, at the end, to the beginning), in the order as it
+was, so that pairs depend on one another as they do; it looks after 10, 15, 23 ... pairs, and ends when the interval is as narrow as asked for or
+after as many pairs as an answer had. A row for each: how many runs missed, and by how much. Runs that begin beside one another share most pairs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import random
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +20,6 @@ from typing import Any
 
 from warpwright.timing.sequential import bound, look_error, median, next_look
 
-RUNS = 1000
 ASKED = (0.0099, 0.02, 0.0)
 """Shares of the ratio to either side at which a run ends; 0: with its last pair."""
 
@@ -32,9 +30,9 @@ def pairs_of(row: dict[str, Any], baseline: str) -> list[float]:
     return [math.log(one / own) for one, own in zip(times[baseline], times["candidate"], strict=False)]
 
 
-def played(pairs: Sequence[float], asked: float, rng: random.Random, most: int) -> tuple[float, float, int]:
+def played(pairs: Sequence[float], asked: float, start: int, most: int) -> tuple[float, float, int]:
     """Return the interval that a run ends with, and its pairs."""
-    start, look = rng.randrange(len(pairs)), next_look(0)
+    look = next_look(0)
     while True:
         look = min(look, most)
         seen = [pairs[(start + at) % len(pairs)] for at in range(look)]
@@ -44,15 +42,15 @@ def played(pairs: Sequence[float], asked: float, rng: random.Random, most: int) 
         look = next_look(look)
 
 
-def coverage(pairs: Sequence[float], asked: float, most: int, seed: int = 0) -> dict[str, Any]:
-    """Return how many of RUNS runs missed the median of all."""
-    rng, truth = random.Random(seed), median(pairs)
-    found = [played(pairs, asked, rng, most) for _ in range(RUNS)]
+def coverage(pairs: Sequence[float], asked: float, most: int) -> dict[str, Any]:
+    """Return how many runs missed the median of all."""
+    truth = median(pairs)
+    found = [played(pairs, asked, start, most) for start in range(len(pairs))]
     missed = [max(low - truth, truth - high) for low, high, _ in found if not low <= truth <= high]
     return {
-        "asked": asked, "pairs in all": len(pairs), "pairs at most": most, "runs": RUNS, "missed": len(missed),
-        "by at most": f"{max(missed, default=0.0):.2%}", "pairs in the middle": sorted(pairs for *_, pairs in found)[RUNS // 2],
-        "whole width in the middle": f"{sorted(math.expm1(high - low) for low, high, _ in found)[RUNS // 2]:.2%}",
+        "asked": asked, "pairs in all": len(pairs), "pairs at most": most, "runs": len(found), "missed": len(missed),
+        "by at most": f"{max(missed, default=0.0):.2%}", "pairs in the middle": sorted(pairs for *_, pairs in found)[len(found) // 2],
+        "whole width in the middle": f"{sorted(math.expm1(high - low) for low, high, _ in found)[len(found) // 2]:.2%}",
     }  # fmt: skip
 
 
