@@ -31,7 +31,7 @@ from typing import Any
 
 import torch
 
-from benchmarks import fifth_outside_models, fourth_outside_models, seventh_outside_models, third_outside_models
+from benchmarks import eighth_outside_models, fifth_outside_models, fourth_outside_models, seventh_outside_models, third_outside_models
 from benchmarks.third_outside_models import Maker, normal, of, tokens
 from benchmarks.third_party import exact_steps, leaves
 from warpwright.domains import graph
@@ -149,12 +149,14 @@ def main() -> None:
     parser.add_argument("--fourth", action="store_true", help="those of fourth_outside_models.py")
     parser.add_argument("--fifth", action="store_true", help="those of fifth_outside_models.py")
     parser.add_argument("--seventh", action="store_true", help="those of seventh_outside_models.py")
+    parser.add_argument("--eighth", action="store_true", help="those of eighth_outside_models.py")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     models, table = (third_outside_models.MODELS, "outside_third") if options.third else (MODELS, "outside_models")
     models, table = (fourth_outside_models.MODELS, "outside_fourth") if options.fourth else (models, table)
     models, table = (fifth_outside_models.MODELS, "outside_fifth") if options.fifth else (models, table)
     models, table = (seventh_outside_models.MODELS, "outside_seventh") if options.seventh else (models, table)
+    models, table = (eighth_outside_models.MODELS, "outside_eighth") if options.eighth else (models, table)
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         for name in options.names or list(models):

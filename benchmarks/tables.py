@@ -49,6 +49,8 @@ VIEWS: Mapping[str, Callable[[Sequence[Row]], str]] = {
     "kernelbench-levels-307": partial(levels.view, of="draw-307"),
     "kernelbench-levels-307-again": partial(levels.view, of="draw-307-again"),
     "kernelbench-levels-523": partial(levels.view, of="draw-523"),
+    "kernelbench-levels-811": partial(levels.view, of="draw-811"),
+    "whole-first": first_table.whole,
     "kernelbench-levels-307-3": partial(levels.view, of="draw-307-3"),
     "kernelbench-drawn": partial(kernelbench, of="drawn"),
     "first-kernelbench": partial(first_table.view, of="kernelbench"),

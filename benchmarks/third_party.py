@@ -39,7 +39,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from benchmarks import fifth_outside_models, more_models, seventh_outside_models, sixth_outside_models
+from benchmarks import eighth_outside_models, fifth_outside_models, more_models, seventh_outside_models, sixth_outside_models
 from benchmarks.timing import phases
 from warpwright.base import Budget, Record
 from warpwright.domains import graph
@@ -166,7 +166,7 @@ MODELS: Mapping[str, Maker] = {
 }
 
 EVERY: Mapping[str, Maker] = {**MODELS, **more_models.MODELS, **fifth_outside_models.MODELS, **sixth_outside_models.MODELS,
-                                 **seventh_outside_models.MODELS}  # fmt: skip
+                                 **seventh_outside_models.MODELS, **eighth_outside_models.MODELS}  # fmt: skip
 
 
 def in_order(model: nn.Module, inputs: Inputs) -> list[Any]:
@@ -512,6 +512,7 @@ def main() -> None:
     parser.add_argument("--fifth", action="store_true", help="where no name is chosen: the models of fifth_outside_models.py")
     parser.add_argument("--sixth", action="store_true", help="where no name is chosen: the models of sixth_outside_models.py")
     parser.add_argument("--seventh", action="store_true", help="where no name is chosen: the models of seventh_outside_models.py")
+    parser.add_argument("--eighth", action="store_true", help="where no name is chosen: the models of eighth_outside_models.py")
     parser.add_argument("--out", type=Path, help="write the rows here too, one JSON object a line")
     parser.add_argument("--budget", help="time each model under this budget of wall time")
     parser.add_argument("--device", "--target", default="cpu")
@@ -523,7 +524,8 @@ def main() -> None:
     parser.add_argument("--together", action="store_true", help="a job takes its models in one process, with packages and fork server loaded before")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    sets = {"more": more_models, "fifth": fifth_outside_models, "sixth": sixth_outside_models, "seventh": seventh_outside_models}
+    sets = {"more": more_models, "fifth": fifth_outside_models, "sixth": sixth_outside_models}
+    sets |= {"seventh": seventh_outside_models, "eighth": eighth_outside_models}
     chosen = next((module.MODELS for name, module in sets.items() if getattr(options, name)), MODELS)
     names = (options.names or list(chosen))[: options.limit]
     logs = str(options.out.absolute().parent / "logs") if options.trace and options.out is not None else "-" if options.trace else ""

@@ -76,6 +76,9 @@ class Settings:
     """How far it is asked, such as `candidates=4,depth=3,tokens=200000` (search/fsr.py)."""
     budget_of: BudgetOf = "search"
     """What the budget's seconds are of: a bench's search, which begins when all baselines are there, or all, from the start to the result."""
+    within: float = 0.0
+    """Seconds from being asked to the answer on a right program, but for the first: what building and verifying leave of them is for its timing.
+    0: `timing_seconds` alone count."""
 
     def __post_init__(self) -> None:
         measure.expect_interval(self.interval)
@@ -84,7 +87,7 @@ class Settings:
         """Identity of a run's settings on a kind of machine, for `resume`."""
         values = asdict(self)
         values["budget"] = re.sub(r"\s*proposals?", "", self.budget)  # as it was written when a number alone was one of proposals
-        for name in ("options", "regime", "warm_up_seconds", "interval", "model", "model_options", "budget_of"):
+        for name in ("options", "regime", "warm_up_seconds", "interval", "within", "model", "model_options", "budget_of"):
             if values[name] == getattr(Settings, name):
                 del values[name]  # as before there were any: what was finished then is resumed
         return digest("bench", machine, json.dumps(values, sort_keys=True))
@@ -266,7 +269,7 @@ def measuring(settings: Settings, deadline: Deadline | None = None, tell: Tell =
     seconds = settings.timing_seconds if deadline is None else min(settings.timing_seconds, TIMING_SHARE * deadline.seconds)
     return Measuring(
         settings.baselines, seconds, settings.seed, 0.0 if settings.interval else WORTHWHILE, settings.interval, settings.regime,
-        settings.warm_up_seconds, ahead=ahead, deadline=deadline, tell=tell,
+        settings.warm_up_seconds, ahead=ahead, deadline=deadline, tell=tell, within=settings.within,
     )  # fmt: skip
 
 

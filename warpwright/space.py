@@ -242,6 +242,9 @@ class Measuring:
     """What has no time before it is left out: slow baselines first, and the records say so."""
     tell: Tell = silent
     """Is told what is being done, in a few words, as it begins."""
+    within: float = 0.0
+    """Seconds after it was asked for in which the answer on a right program should be there: what its build and its verification leave of them is for
+    the timing, `seconds` at most. The first answer takes what it takes. 0: `seconds` alone count."""
 
 
 class Evaluator(Protocol):

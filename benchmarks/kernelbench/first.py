@@ -93,7 +93,7 @@ class Turns:
     def bytes_of(self, file: Path) -> float:
         """Return what a task's programs, inputs and results take at most; nothing where that is not known."""
         peak = self.peaks.get(f"{file.parent.name.removeprefix('level')}:{file.stem.partition('_')[0]}", 0.0)
-        return min(self.GPU_BYTES, self.CONTEXT_BYTES + 3 * peak + 3 * min(peak, self.wide))
+        return min(self.GPU_BYTES, self.CONTEXT_BYTES + 4 * peak + 3 * min(peak, self.wide))
 
     @contextlib.contextmanager
     def room(self, file: Path) -> Iterator[None]:
@@ -188,6 +188,7 @@ def task_rows(file: Path, lock: Any, options: argparse.Namespace, published: dic
             yield {"table": "failed", "task": task.name, "recipe": name, "reason": f"{type(error).__name__}: {error}"[:600]}
             if "CUDA error" in str(error):
                 raise
+    torch.compiler.reset()  # torch wraps all in one function: the second task of a process would be compiled for any size, the ninth not at all
     beside, problems = baselines(task, reference, model, inputs, options.baselines, device)
     programs |= beside
     spawned.free()

@@ -56,6 +56,7 @@ def first(options: argparse.Namespace) -> list[str]:
     done = {row["task"] for row in rows if row["table"] in ("first", "nothing", "failed")}
     todo = [name for name in order(options.kernelbench, options.seed, options.levels) if not any(_is(task, name) for task in done)]
     command = [sys.executable, "-m", "benchmarks.kernelbench.first", "--kernelbench", str(options.kernelbench), "--brief", "--wide", "3"]
+    command += ["--baselines", ",".join(name for name in options.baselines.split(",") if name != "eager")]
     command += ["--footprints", str(options.kernelbench / "footprints.json"), "--jobs", str(options.jobs), "--seconds", str(options.first)]
     command += ["--tasks", ",".join(todo), "--last", str(FIRST_LAST), *(["--dry"] if options.dry else [])]
     return [*command, "--out", str(options.out / "first")]

@@ -4,7 +4,8 @@
 
 As `benchmarks.kernels.attention`. Channels come first in x and in the result, and numbers are float32, for all programs. "half": one float16 number
 an operand, where cuDNN may use TF32; "strict": two, where it may not. "last": cuDNN with the channels last between two turns of torch's; "float16
-alone": cuDNN's kernel with operands that are float16 and turned before, and a result that stays so, which is no program of the kind.
+alone": cuDNN's kernel with operands that are float16 and turned before, and a result that stays so, which is no program of the kind. "alone": eager's
+convolution without the bias and the ReLU that follow it.
 """
 
 from __future__ import annotations
@@ -98,6 +99,7 @@ CASES: dict[str, Case] = {
     "half 16 x 32 x 32 x 64^2 -> 64, 3x3x3": Case(16, 32, (32, 64, 64), 64, (3, 3, 3)),
     "half 128 x 64 x 128^2 -> 64, 4x4, transposed, stride 2": Case(128, 64, (128, 128), 64, (4, 4), 1, 2, transposed=True),  # L2-5
     "half 16 x 32 x 16 x 32^2 -> 64, 5x5x5, transposed, stride 2": Case(16, 32, (16, 32, 32), 64, (5, 5, 5), 2, 2, transposed=True),
+    "half 128 x 3 x 16 x 32^2 -> 16, 3x3x3, transposed, stride 2": Case(128, 3, (16, 32, 32), 16, (3, 3, 3), 1, 2, transposed=True),  # L2-60
     "half 8 x 64 x 512^2 -> 64, 3x7, transposed": Case(8, 64, (512, 512), 64, (3, 7), transposed=True),  # L1-65
     "strict 128 x 64 x 128^2 -> 128, 3x3": Case(128, 64, (128, 128), 128, (3, 3), parts=2),
     "strict 16 x 16 x 1024^2 -> 128, 3x3": Case(16, 16, (1024, 1024), 128, (3, 3), parts=2),
@@ -107,7 +109,7 @@ CASES: dict[str, Case] = {
     "strict 16 x 32 x 32 x 64^2 -> 64, 3x3x3": Case(16, 32, (32, 64, 64), 64, (3, 3, 3), parts=2),
 }
 _WAYS: dict[tuple[int, bool], tuple[Way, ...]] = {
-    (1, False): ((128, 256, 64, 8, 3), (128, 128, 64, 4, 3), (128, 128, 64, 8, 3)),
+    (1, False): ((128, 256, 64, 8, 3), (128, 128, 64, 4, 3), (128, 128, 64, 8, 3), (128, 64, 64, 4, 3), (64, 128, 64, 4, 3)),
     (1, True): ((64, 256, 64, 4, 2), (64, 128, 64, 4, 3), (64, 256, 64, 8, 3)),
     (2, False): ((128, 128, 64, 8, 2), (128, 128, 32, 8, 3), (128, 64, 64, 4, 2)),
     (2, True): ((64, 128, 64, 4, 2), (64, 128, 32, 4, 3), (64, 256, 32, 8, 3)),
@@ -139,19 +141,21 @@ class Called:
     def ours(self, way: Way | None) -> torch.Tensor:
         """Call the template."""
         case, d = self.case, len(self.case.sizes)
-        shape = way or block_shape(case.places, case.co, case.ci, case.parts)
+        shape = way or block_shape(case.places, case.co, case.ci, case.terms, case.parts)
         steps = ([case.stride] * d, [case.padding] * d, case.out, [case.dilation] * d)
-        return self.template.implicit_convolution(  # type: ignore[no-any-return]
-            self.x, self.cut, self.of_w, self.b, case.parts, case.kernel, *steps, case.transposed, shape, self.template.end_relu
-        )
+        weight, cut = (self.cut, self.of_w, self.b), self.template.implicit_cut(self.x, case.parts)
+        rest = (case.parts, case.kernel, *steps, case.transposed, shape, self.template.end_relu)
+        return self.template.implicit_convolution(self.x, cut, *weight, *rest)  # type: ignore[no-any-return]
 
-    def chain(self, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        """Return what a program does."""
+    def chain(self, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, end: bool = True) -> torch.Tensor:
+        """Return what a program does, or without the end."""
         d, (step, padding, dilation) = len(self.case.sizes) - 1, (self.case.stride, self.case.padding, self.case.dilation)
         if self.case.transposed:
             call: Any = (torch.conv_transpose1d, torch.conv_transpose2d, torch.conv_transpose3d)[d]
-            return cast(torch.Tensor, call(x, w, b, step, padding, 0, 1, dilation).relu())
-        return (torch.conv1d, torch.conv2d, torch.conv3d)[d](x, w, b, step, padding, dilation).relu()
+            y = cast(torch.Tensor, call(x, w, b, step, padding, 0, 1, dilation))
+        else:
+            y = (torch.conv1d, torch.conv2d, torch.conv3d)[d](x, w, b, step, padding, dilation)
+        return y.relu() if end else y
 
     def last(self) -> torch.Tensor:
         """Call the library with the channels last."""
@@ -165,6 +169,7 @@ class Called:
         if len(self.case.sizes) > 1:
             x, w = self._turned(self.x.half()), self._turned(self.w.half())
             found |= {"last": self.last, "float16 alone": lambda: self.chain(x, w, self.b.half())}
+        found["alone"] = lambda: self.chain(self.x, self.w, None, end=False)
         return found | {"compile": lambda: compiled(self.x, self.w, self.b)}
 
     def _turned(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -222,7 +227,8 @@ def _rows(name: str, options: argparse.Namespace, template: Any) -> Iterator[dic
         for kind, other in called.baselines().items():
             if not options.dry and not (options.no_compile and kind == "compile"):
                 timed(row, kind, other, exact, options.dry, part)
-        alone = {kind: row["ms"].pop("float16 alone") for kind in ("float16 alone ms",) if "float16 alone" in row["ms"]}
+        alone = {f"{kind} ms": row["ms"].pop(kind) for kind in ("alone", "float16 alone") if kind in row["ms"]}
+        row["error"].pop("alone", None)
         own = max([single, *(row["error"][kind] for kind in ("eager", "last") if kind in row["error"])])
         yield from said(row, case.flops, own, {"float32's error": f"{single:.1e}", **alone})
 

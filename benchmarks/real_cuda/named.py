@@ -1,7 +1,7 @@
 """Cases of kernels that are known by their whole name, as their parameters follow no common layout: those of ggml's CUDA folder, llm.c, cuda-samples.
 
-Those of ggml are here, in named_layout.py, named_layers.py, named_sequences.py and, with blocks of bytes, named_quantised.py; the others in
-named_llm.py and named_samples.py.
+Those of ggml are here, in named_layout.py, named_layers.py, named_sequences.py, named_attention.py and, with blocks of bytes, named_quantised.py; the
+others in named_llm.py and named_samples.py.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import torch
 from torch.nn import functional
 
 from benchmarks.real_cuda.families import Case, blocks, empty, random
+from benchmarks.real_cuda.named_attention import ATTENTION
 from benchmarks.real_cuda.named_layers import LAYERS
 from benchmarks.real_cuda.named_layout import LAYOUT
 from benchmarks.real_cuda.named_llm import LLM
@@ -183,7 +184,7 @@ def diag_mask() -> Case:
     return Case((24, 2), (1, 32), [x, empty(F, 24, 40), 40, 12, 3], {1: right}, 1e-7)
 
 
-NAMED: dict[str, Callable[[], Case | list[Case]]] = LAYERS | LAYOUT | QUANTISED | SEQUENCES | LLM | SAMPLES | {
+NAMED: dict[str, Callable[[], Case | list[Case]]] = LAYERS | LAYOUT | QUANTISED | ATTENTION | SEQUENCES | LLM | SAMPLES | {
     "scale_f32": scale, "op_clamp_kernel": clamp, "arange_f32": arange, "argmax_f32": argmax, "count_equal": count_equal, "softcap_f32": softcap,
     "norm_f32": lambda: normed("norm"), "l2_norm_f32": lambda: normed("l2"), "group_norm_f32": group_norm, "rms_norm_back_f32": rms_norm_back,
     "soft_max_back_f32": softmax_back, "cross_entropy_loss_f32": cross_entropy, "cross_entropy_loss_back_f32": cross_entropy_back,

@@ -202,6 +202,37 @@ def experts(used: int, template: int) -> Case:
 def divided() -> Case:
     return Case((1,), (1,), [torch.tensor([21.0]), 6], {0: torch.tensor([3.5], dtype=torch.float64)}, CLOSE, "float")
 
+def offsets() -> Case:
+    return Case((1,), (256,), [empty(WORDS, 101), 37, 100], {0: 37 * torch.arange(101, dtype=torch.float64)}, EXACT)
+
+
+def batch_addresses() -> Case:
+    """Return a case of where a batched product's matrices lie, counted from 0: 3 planes of 4; the left factor has half as many a plane."""
+    plane, matrix = torch.arange(3)[:, None], torch.arange(4)
+    sources = torch.stack([16 * (matrix // 2) + 32 * plane, 24 * matrix + 96 * plane]).double()
+    outputs = [torch.full((count, 3, 4), -1, dtype=torch.int64) for count in (2, 1)]
+    arguments = [None, None, None, *outputs, 4, 3, 12, 16, 32, 24, 96, 32, 128, 2, 1]
+    return Case((1, 1), (16, 16), arguments, {3: sources, 4: (32 * matrix + 128 * plane).double()[None]}, EXACT)
+
+
+def reduced(wire: str) -> Case:
+    """Return a case of one of two devices' sums: it keeps what it sends, and the other's part has arrived in every block."""
+    n, blocks_of, token = 1003, 8, 7
+    kind = {"float": F, "half": H, "nv_bfloat16": torch.bfloat16}[wire]
+    x, other, mine = random(F, n), random(kind, n), torch.zeros(blocks_of * 16, dtype=WORDS)
+    flags = torch.zeros(blocks_of * 16, dtype=torch.float64)
+    flags[::16] = token
+    arguments = [x, empty(F, n), empty(kind, n), other, n, mine, torch.full((blocks_of * 16,), token, dtype=WORDS), token]
+    right = {1: x.to(kind).double() + other.double(), 2: x.to(kind).double(), 5: flags}
+    return Case((blocks_of,), (64,), arguments, right, 1e-6, f"float, {wire}")
+
+
+def added(wire: str) -> Case:
+    kind = {"float": F, "half": H, "nv_bfloat16": torch.bfloat16}[wire]
+    x, other = random(F, 1003), random(kind, 1003)
+    return Case((3,), (128,), [x, other, 1003], {0: x.to(kind).double() + other.double()}, 1e-6, f"float, {wire}")
+
+
 
 LAYOUT: dict[str, Callable[[], Case | list[Case]]] = {
     "add_id_kernel": add_by_index, "init_indices": numbered, "k_repeat_back": repeated_back, "concat_non_cont": joined, "convert_unary": converted,
@@ -212,5 +243,8 @@ LAYOUT: dict[str, Callable[[], Case | list[Case]]] = {
     "k_get_rows_back_float": rows_taken_back, "k_set_rows": rows_stored, "pad_f32": all_of(lambda: padded(False), lambda: padded(True)),
     "pad_reflect_1d_kernel_f32": reflected, "tri_kernel": all_of(lambda: triangle(True), lambda: triangle(False)),
     "k_compute_out_prod_ptrs": addresses, "get_batch_pointers": two_addresses, "divide_by_count": divided,
+    "init_offsets": offsets, "k_compute_batched_ptrs": batch_addresses,
+    "ggml_cuda_ar_kernel": all_of(lambda: reduced("float"), lambda: reduced("nv_bfloat16")),
+    "ggml_cuda_ar_add_kernel": all_of(lambda: added("float"), lambda: added("nv_bfloat16")),
     "mm_ids_helper": all_of(lambda: experts(3, 0), lambda: experts(2, 2), lambda: experts(4, 4)),
 }  # fmt: skip

@@ -143,20 +143,84 @@ def bytes_and_sums() -> Case:
     return Case((1, 3, 2), (256,), arguments, {1: right.double()}, 0.0)
 
 
+def vector_of_bytes(n: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return a vector in q8_1 and its values, flat."""
+    codes = torch.randint(-127, 128, (n // 32, 32), dtype=torch.int8)
+    scale = random(torch.float16, n // 32, 1, low=0.01, high=0.02)
+    values = codes.double() * scale.double()
+    data = torch.cat([scale.view(torch.uint8), values.sum(1, keepdim=True).half().view(torch.uint8), codes.view(torch.uint8)], 1)
+    return data.contiguous(), values.reshape(-1)
+
+
 def product_of_blocks(kind: str) -> Case:
     """Return a case of a matrix of blocks times a vector in q8_1."""
     rows, n = 24, 512
     data, values, _ = row_of_blocks(kind, rows, n)
-    codes = torch.randint(-127, 128, (n // 32, 32), dtype=torch.int8)
-    scale = random(torch.float16, n // 32, 1, low=0.01, high=0.02)
-    vector = codes.double() * scale.double()
-    y = torch.cat([scale.view(torch.uint8), vector.sum(1, keepdim=True).half().view(torch.uint8), codes.view(torch.uint8)], 1).contiguous()
+    y, vector = vector_of_bytes(n)
     one = fast_divisor(1)
     per = size_of(kind)[0]
     arguments = [data, y, None, bytes(48), empty(F, rows), n, one, n // per, n // 32, rows, one, rows * n // per, n // 32, rows, one, rows * n // per,
                  n // 32, rows, 0]  # fmt: skip
-    right = values @ vector.reshape(-1)
+    right = values @ vector
     return Case((rows,), (32, 4), arguments, {4: right}, 2e-3, f"GGML_TYPE_{kind}, 1, false")
+
+def products_of_experts(kind: str) -> Case:
+    """Return a case of 4 tokens' products with the matrices of blocks of two experts each, of three."""
+    tokens, used, experts, rows, n = 4, 2, 3, 24, 512
+    data, values, _ = row_of_blocks(kind, experts * rows, n)
+    y, vectors = vector_of_bytes(tokens * n)
+    ids = torch.stack([torch.randperm(experts)[:used] for _ in range(tokens)]).to(torch.int32)
+    right = torch.einsum("turn,tn->tur", values.reshape(experts, rows, n)[ids.long()], vectors.reshape(tokens, n))
+    per = size_of(kind)[0]
+    arguments = [data, y, ids, empty(F, tokens, used, rows), n, fast_divisor(1), rows, n // per, n // 32, used * rows, rows * n // per, n // 32, rows,
+                 tokens, used]  # fmt: skip
+    return Case((rows // 2, used), (32, tokens), arguments, {3: right}, 2e-3, f"GGML_TYPE_{kind}, 2")
+
+
+def bytes_for_products(layout: str) -> Case:
+    """Return a case of blocks of 128 bytes behind 16 of scales and sums, the block's columns first; rows of 500 values lie in 512."""
+    planes, rows, n, wide = 2, 5, 500, 512
+    x = random(F, planes, rows, n)
+    padded = torch.nn.functional.pad(x, (0, wide - n)).reshape(planes, rows, 4, 128).transpose(1, 2).reshape(-1, 128)
+    scaled, summed = (64, 16) if layout == "D2S6" else (32, 32)
+    inverse = torch.tensor(127.0) / padded.reshape(-1, 128 // scaled, scaled).abs().amax(2)  # 127 / x would be 127 times a reciprocal
+    codes = (padded.reshape(-1, 128 // scaled, scaled) * inverse[..., None]).round().to(torch.int8).reshape(-1, 128)
+    scales, fours = 1 / inverse, padded.reshape(-1, 128 // summed, summed // 4, 4)
+    sums = ((fours[..., 0] + fours[..., 1]) + fours[..., 2]) + fours[..., 3]  # bytes of a sum tell its order: halves of what is left, added
+    while sums.shape[2] > 1:
+        sums = sums[..., : sums.shape[2] // 2] + sums[..., sums.shape[2] // 2 :]
+    sums = sums[..., 0]
+    if layout == "D4":
+        head = scales.contiguous().view(torch.uint8)
+    elif layout == "DS4":
+        head = torch.stack([scales.half(), sums.half()], 2).reshape(-1, 8).view(torch.uint8)
+    else:
+        head = torch.cat([scales.half(), sums[:, :6].half()], 1).contiguous().view(torch.uint8)
+    right = torch.cat([head, codes.view(torch.uint8)], 1)
+    arguments = [x, None, torch.zeros_like(right), n, n, rows * n, planes * rows * n, wide, rows, planes, 0]
+    return Case((rows, 1, planes), (128,), arguments, {2: right.double()}, 0.0, f"MMQ_Q8_1_DS_LAYOUT_{layout}, false")
+
+
+FOURS = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6], dtype=torch.float64)
+"""What three bits of e2m1 stand for."""
+
+
+def fours_for_products() -> Case:
+    """Return a case of mxfp4's blocks of 256 values: 8 exponents of 32 values each, two in a word, before the values, 4 bits each."""
+    rows, n = 5, 512
+    x = random(F, rows, n)
+    groups = x.double().reshape(rows, n // 256, 8, 32).transpose(0, 1)
+    exponent = groups.abs().amax(3).log2().round() - 2
+    scaled = groups / torch.exp2(exponent)[..., None]
+    code = (scaled.abs().clamp(max=6)[..., None] - FOURS).abs().argmin(-1) + 8 * (scaled < 0)
+    packed = code[..., :16] | code[..., 16:] << 4
+    biased = (exponent + 127).to(torch.int64)
+    words = torch.zeros(n // 256, rows, 4, 4, dtype=torch.int64)
+    words[..., 0], words[..., 1] = biased[..., 0::2], biased[..., 1::2]
+    right = torch.cat([words.flatten(2), packed.flatten(2)], 2)
+    arguments = [x, None, torch.zeros(right.shape, dtype=torch.uint8), n, n, rows * n, rows * n, n, rows, 1, 0]
+    return Case((rows, 1, 1), (32, 8), arguments, {2: right.double()}, 0.0, "false")
+
 
 
 def all_of(*cases: Callable[[], Case]) -> Callable[[], list[Case]]:
@@ -180,7 +244,9 @@ QUANTISED: dict[str, Callable[[], Case | list[Case]]] = {} if GGMLQuantizationTy
     "cpy_f32_q": all_of(*(lambda kind=kind: copied(kind, False) for kind in SIMPLE)),
     "cpy_q_f32": all_of(*(lambda kind=kind: copied(kind, True) for kind in SIMPLE)),
     "k_set_rows_quant": all_of(*(lambda kind=kind: rows_stored(kind) for kind in SIMPLE)),
-    "quantize_q8_1": bytes_and_sums,
+    "quantize_q8_1": bytes_and_sums, "quantize_mmq_mxfp4": fours_for_products,
+    "quantize_mmq_q8_1": all_of(*(lambda layout=layout: bytes_for_products(layout) for layout in ("D4", "DS4", "D2S6"))),
+    "mul_mat_vec_q_moe": all_of(*(lambda kind=kind: products_of_experts(kind) for kind in (*SIMPLE, "Q2_K", "Q4_K", "Q6_K"))),
     "mul_mat_vec_q": all_of(*(lambda kind=kind: product_of_blocks(kind) for kind in (*SIMPLE, "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K"))),
 }  # type: ignore[misc]  # fmt: skip
 """Name of a kernel -> its cases; empty without the package gguf."""

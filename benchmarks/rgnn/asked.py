@@ -43,9 +43,13 @@ def row(name: str, library: Any) -> dict[str, Any]:
     parameters, edges = members.parameters(layer), list(graph.hetero()[2].values())
     known, seen = launches.Layout(parameters), tensors.Seen(library, parameters)
     versions, at_once = indices.Versions([(tuple(t._version for t in edges), [_reference(t) for t in edges], None)]), tensors.Versions(library, edges)
+    tables = [module._parameters for module in layer.modules()] + [module._modules for module in layer.modules()]
+    known_values = tables, [tuple(table.values()) for table in tables]
     assert known.holds(parameters) and seen.holds(parameters) and versions.same() and at_once.same()
     questions: dict[str, Callable[[], Any]] = {
-        "parameters found, us": lambda: members.parameters(layer), "parameters, from Python, us": lambda: known.holds(parameters),
+        "parameters found, from Python, us": lambda: members.parameters(layer),
+        "parameters found, in one call, us": lambda: tensors.hold_values(library, *known_values),
+        "parameters, from Python, us": lambda: known.holds(parameters),
         "parameters, in one call, us": lambda: seen.holds(parameters), "edges, from Python, us": versions.same,
         "edges, in one call, us": at_once.same,
     }  # fmt: skip

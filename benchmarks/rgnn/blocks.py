@@ -31,7 +31,7 @@ from warpwright.domains.rgnn.sorting import counting
 from warpwright.rgnn import captured
 
 GRAPHS = ("aifb", "mutag", "fb15k", "bgs")
-FULLS, EACH, LISTS = (200, 300, 400, 600, 800, 1200, 2400), (64, 128, 192, 256, 384, 512), (512, 1024, 2048, 4096)
+FULLS, EACH, LISTS = (200, 300, 396, 600, 800, 1200, 2400), (64, 128, 192, 256, 384, 512), (512, 1024, 2048, 4096)
 LAYERS = ("bgs/rgcn", "fb15k/rgcn", "bgs/rgat", "bgs/hgt")
 Row = dict[str, Any]
 
@@ -103,8 +103,9 @@ def of_lists(cell: str, clock: Clock, dry: bool) -> Iterator[Row]:
     _, step, _ = step_of(model, layer, graph, clock.device)
     text, wanted = counting.text(), None
     for programs in LISTS:
-        mine = text.replace("#define PROGRAMS 2048", f"#define PROGRAMS {programs}")
-        assert programs == 2048 or mine != text
+        usual = f"#define PROGRAMS {counting.PROGRAMS}\n"
+        assert usual in text
+        mine = text.replace(usual, f"#define PROGRAMS {programs}\n")
         with patch.object(counting, "PROGRAMS", programs), patch.object(counting, "text", lambda mine=mine: mine):
             for cache in (counting._loaded, counting.layout):
                 cache.cache_clear()

@@ -3,9 +3,10 @@
     python -m benchmarks.rgnn.foreign --models FOLDER --out OUT        # PyG has to be installed; --gpu: on a GPU
 
 FOLDER has the models' own files (found by a search for PyG's layers in public code; none is a part of this repository): query_rgcn.py,
-graph_encoder.py, gene_predictor.py, dialogue_rgat.py, hgt_kge.py, lean_hgt.py, risk_rgat.py, aifb_explained.py. Graphs are drawn here: chains of
-claims, molecules side by side, a gene network with hubs, conversations, a knowledge graph of three types, syntax trees with a virtual node. A model
-whose file raises, or whose accelerated form does, is a row with a note.
+graph_encoder.py, gene_predictor.py, dialogue_rgat.py, hgt_kge.py, lean_hgt.py, risk_rgat.py, aifb_explained.py, and, found later, healing_rgcn.py,
+joint_rgcn.py, hoeg_hgt.py, spatial_rgat.py, rgat_net.py. Graphs are drawn here: chains of claims, molecules side by side, a gene network with hubs,
+conversations, a knowledge graph of three types, syntax trees with a virtual node, plants, word graphs, event logs, spots of a tissue. A model whose
+file raises, or whose accelerated form does, is a row with a note.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ import copy
 import importlib.util
 import json
 import statistics
+import sys
 import time
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import torch
@@ -123,7 +125,67 @@ def aifb_explained(m: ModuleType, random: torch.Generator, device: torch.device)
     return m.FastRGCN(8285, 32, 16, 4, 90), lambda model: F.cross_entropy(model.eval()(nodes, edges, kind), wanted)
 
 
+def healing_rgcn(m: ModuleType, random: torch.Generator, device: torch.device) -> tuple[Any, Loss]:
+    """A plant's twin: 2,000 parts of six kinds, 12,000 edges of five relations and their inverses, three layers with dropout; its three heads."""
+    one, kind = ends(2000, 12000, random, device, 1.5), torch.randint(5, (12000,), generator=random).to(device)
+    edges, kinds = torch.cat((one, one.flip(0)), 1), torch.cat((kind, kind + 5))
+    x, of = torch.randn(2000, 12 * m.K, generator=random).to(device), torch.randint(6, (2000,), generator=random).to(device)
+    return m.HealingGNN(12), lambda model: sum(model(x, edges, kinds, of)[head].square().mean() for head in ("forecast", "degradation", "rca"))
+
+
+def joint_rgcn(m: ModuleType, random: torch.Generator, device: torch.device) -> tuple[Any, Loss]:
+    """A word graph of 5,000 nodes with one number each, 40,000 edges of one relation, given as ones of float32; classes of 3,000 edges."""
+    data = SimpleNamespace(x=torch.randn(5000, 1, generator=random).to(device), edge_index=ends(5000, 40000, random, device, 2.0))
+    data.train_edge_index, data.train_y = data.edge_index[:, :3000], torch.randint(5, (3000,), generator=random).to(device)
+    return m.GCNJointRepresentation(5, "rgcn"), lambda model: F.cross_entropy(model.decode(model.encode(data), data.train_edge_index), data.train_y)
+
+
+def hoeg_hgt(m: ModuleType, random: torch.Generator, device: torch.device) -> tuple[Any, Loss]:
+    """An event log: 6,000 events, 800 orders, 1,500 items, six edge types; widths known at the first call; two layers of four heads."""
+    counts, widths = {"event": 6000, "order": 800, "item": 1500}, {"event": 17, "order": 5, "item": 9}
+    kinds = [("event", "follows", "event"), ("event", "of", "order"), ("order", "has", "event"), ("event", "on", "item"), ("item", "in", "event"),
+             ("order", "lists", "item")]  # fmt: skip
+    sizes = (5900, 6000, 6000, 9000, 9000, 1500)
+    edges = {k: torch.stack([torch.randint(counts[e], (n,), generator=random) for e in (k[0], k[2])]).to(device)
+             for k, n in zip(kinds, sizes, strict=True)}  # fmt: skip
+    rows = {kind: torch.randn(n, widths[kind], generator=random).to(device) for kind, n in counts.items()}
+    data, wanted = SimpleNamespace(node_types=list(counts), metadata=lambda: (list(counts), kinds)), torch.rand(6000, 1, generator=random).to(device)
+    model = m.HGT(64, 1, 2, 4, data, "event").to(device)
+    with torch.no_grad():
+        model(rows, edges)  # its first layers learn their widths
+    return model, lambda model: (model(rows, edges) - wanted).abs().mean()
+
+
+def spatial_rgat(m: ModuleType, random: torch.Generator, device: torch.device) -> tuple[Any, Loss]:
+    """3,000 spots of a tissue with 300 genes, 18,000 edges of two relations; dropout of attention, which PyG computes."""
+    x, edges = torch.randn(3000, 300, generator=random).to(device), ends(3000, 18000, random, device)
+    kind = torch.randint(2, (18000,), generator=random).to(device)
+    return m.RGAST([300, 128, 30]), lambda model: (model(x, edges, kind)[1] - x).square().mean()
+
+
+def rgat_net(m: ModuleType, random: torch.Generator, device: torch.device) -> tuple[Any, Loss]:
+    """4,000 nodes, 30,000 edges with hubs of eight relations; three layers, four heads side by side, dropout between."""
+    x, edges = torch.randn(4000, 50, generator=random).to(device), ends(4000, 30000, random, device, 2.0)
+    kind, wanted = (torch.randint(most, (n,), generator=random).to(device) for most, n in ((8, 30000), (7, 4000)))
+    return m.RGATNet(50, 32, 7, 3, 4, 8), lambda model: F.cross_entropy(model(x, edges, kind), wanted)
+
+
 MODELS = {f.__name__: f for f in (query_rgcn, graph_encoder, gene_predictor, dialogue_rgat, hgt_kge, lean_hgt, risk_rgat, aifb_explained)}
+MODELS |= {f.__name__: f for f in (healing_rgcn, joint_rgcn, hoeg_hgt, spatial_rgat, rgat_net)}
+SCHEMA = {"NodeType": range(6), "RELATIONS": range(5), "K": 8}
+"""What healing_rgcn.py takes from another file of its repository."""
+
+
+def loaded(folder: Path, name: str) -> ModuleType:
+    """Return the module of a model's file, within packages of the names that it imports from."""
+    for package in ("outside", "outside.models", "outside.twin", "outside.twin.schema"):
+        sys.modules.setdefault(package, ModuleType(package)).__path__ = []
+    vars(sys.modules["outside.twin.schema"]).update(SCHEMA)
+    spec = importlib.util.spec_from_file_location(f"outside.models.{name}", folder / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def explained(m: ModuleType, accelerated: bool, device: torch.device) -> torch.Tensor:
@@ -143,6 +205,7 @@ def explained(m: ModuleType, accelerated: bool, device: torch.device) -> torch.T
 def trained(model: Any, loss_of: Loss, steps: int) -> tuple[list[float], float]:
     """Return the losses of some steps, and the median time of a step in ms."""
     optimiser, losses, times = torch.optim.Adam(model.parameters(), lr=0.01), [], []
+    torch.manual_seed(3)  # of dropout
     for _ in range(steps):
         began = time.perf_counter()
         optimiser.zero_grad()
@@ -192,11 +255,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         for name in args.only.split(","):
             row: dict[str, Any] = {"table": "foreign", "model": name}
             try:
-                spec = importlib.util.spec_from_file_location(name, args.models / f"{name}.py")
-                assert spec is not None and spec.loader is not None
-                module = importlib.util.module_from_spec(spec)
-                spec.loader.exec_module(module)
-                row |= row_of(name, module, device, args.steps)
+                row |= row_of(name, loaded(args.models, name), device, args.steps)
             except Exception as problem:
                 traceback.print_exc()
                 row["note"] = f"{type(problem).__name__}: {str(problem)[:300]}"

@@ -150,6 +150,8 @@ class Bench:
     ) -> None:  # fmt: skip
         self.device, self.out, self.folder, self.baselines = device, out, folder, baselines
         self.seconds, self.interval = seconds, interval
+        self.within = 0.0
+        """Seconds that are asked for."""
         self.end = time.monotonic() + limit
         self.sizes = sizes_of(device, rows)
         self.task = folder / "task.py"
@@ -250,7 +252,8 @@ class Bench:
         """Ask the resident evaluator for a program."""
         chosen = {"baselines": self.baselines.split(",")} if self.baselines else {}
         said = session.evaluate(
-            self.task, self.program(kind), device=self.device, seconds=self.seconds, interval=self.interval, deadline=min(300.0, self.left), **chosen
+            self.task, self.program(kind), device=self.device, seconds=self.seconds, interval=self.interval, deadline=min(300.0, self.left), **chosen,
+            **({"within": self.within} if self.within else {}),
         )  # fmt: skip
         measured = [record.measurement for record in session.archive.records() if record.key == said.get("record")]
         said["timed"] = {name: one.conditions[name] for one in measured if one is not None for name in TIMED if name in one.conditions}
@@ -281,6 +284,7 @@ def main() -> None:
     given.add_argument("--runs", type=int, default=4, help="warm answers of each kind")
     given.add_argument("--seconds", type=float, default=5.0, help="of timing, at most, for a warm answer")
     given.add_argument("--interval", type=float, default=0.0, help="share of the speed-up that a warm answer's interval may reach to either side")
+    given.add_argument("--within", type=float, default=0.0, help="seconds that a warm answer may take (what --seconds of timing come to)")
     given.add_argument("--rows", type=int, default=0, help="of the task's input (2,048 on a GPU, 256 on a CPU)")
     given.add_argument("--rate-seconds", type=float, default=60.0)
     given.add_argument("--limit", type=float, default=1e9, help="seconds in all")
@@ -293,9 +297,10 @@ def main() -> None:
         os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = chosen.compile_threads
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         bench = Bench(chosen.device, out, Path(name), chosen.seconds, chosen.interval, chosen.baselines, chosen.limit, chosen.rows)
+        bench.within = chosen.within
         facts = device_facts(chosen.device)
         options = {"baselines": chosen.baselines or "all", "compile threads": chosen.compile_threads or "1", "sizes": str(bench.sizes)}
-        options |= {"seconds": str(chosen.seconds), "interval": str(chosen.interval)}
+        options |= {"seconds": str(chosen.seconds), "interval": str(chosen.interval), "within": str(chosen.within)}
         bench.write({"part": "conditions", "when": datetime.now(UTC).isoformat(timespec="seconds"), "load": os.getloadavg()[0], **options, **facts})
         if {"cold", "cold-once"} & set(parts):
             for state in ("cold", "cold, caches") if "cold" in parts else ("cold",):

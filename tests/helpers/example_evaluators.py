@@ -20,8 +20,9 @@ class Obeying:
             os._exit(1)
         if "refuse" in fields:
             return {"error": {"kind": "failed", "message": "a fault", "hint": ""}}, []
+        began = time.time()
         time.sleep(fields.get("seconds", 0.0))
-        return {"result": {"pid": os.getpid(), "speedup": {"eager": 2.0}, "status": "ok"}}, []
+        return {"result": {"pid": os.getpid(), "at": [began, time.time()], "speedup": {"eager": 2.0}, "status": "ok"}}, []
 
     def node(self) -> str:
         """Return a name."""

@@ -19,6 +19,7 @@ def test_a_request_is_read():
     assert request.where.baselines == ("eager",) and request.where.options == (("ranks", 4),) and request.where.path.endswith("/task.py")
     assert request.programs[0].source.text == "x = 1" and request.where.settings().interval == 0.0
     assert protocol.parse({**GOOD, "interval": 0.02}).where.settings().interval == 0.02
+    assert protocol.parse({**GOOD, "within": 6}).where.settings().within == 6.0 and protocol.parse(GOOD).where.within == 0.0
 
 
 def test_a_recipe_is_a_program():
@@ -44,6 +45,7 @@ def test_a_recipe_is_a_program():
         ({"seconds": 0}, "seconds"),
         ({"seconds": 1e9}, "seconds"),
         ({"interval": 2}, "interval"),
+        ({"within": -1}, "within"),
         ({"interval": 1e-6}, "interval"),
         ({"interval": float("nan")}, "interval"),
         ({"id": []}, "id"),

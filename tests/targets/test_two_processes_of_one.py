@@ -48,6 +48,13 @@ def test_a_large_speed_up_is_timed_beside_one_process_from_the_first_looks_on() 
     assert found.baselines["compile"].median == pytest.approx(2.0e-3, rel=0.05)
 
 
+def test_a_program_that_is_slower_is_timed_beside_one_process_from_then_on() -> None:
+    found = timed(8, 2.0e-3, 1.0e-3, 1.01e-3, interval=0.01)
+    assert found.verdict == "SLOWER" and found.speedup == pytest.approx(0.5, rel=0.03) and not doubles.beside_a_second_process(found)
+    quicker = timed(8, 2.0e-3, 1.1e-3, 1.0e-3, interval=0.01)
+    assert quicker.speedup == pytest.approx(0.5, rel=0.03), "the quicker process is never the one that is left out"
+
+
 @pytest.mark.parametrize("first", [2.12e-3, 2.3e-3, 3.6e-3])
 def test_a_second_process_that_is_quicker_stays_whatever_was_left_out_for_it(first: float) -> None:
     """The first one is timed no further: beside it the speed-up would be larger by what the two processes differ, and of few pairs."""

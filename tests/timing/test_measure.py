@@ -223,7 +223,7 @@ def test_a_large_speedup_needs_a_second_block() -> None:
     honest = Fake("new", machine, 2e-4)
     found = compare(machine, honest, {"eager": Fake("eager", machine, 2e-3)})
     assert found.verdict == "FASTER" and found.conditions["speedup_in_second_block"] == pytest.approx(10, rel=0.1)
-    calls = honest.calls
+    calls, machine = honest.calls, Machine(Random(8))  # the same noise: the first block is the same
     fading = Fake("new", machine, 2e-4, first_calls=(1.0,) * (calls // 2) + (10.0,) * 100_000)
     found = compare(machine, fading, {"eager": Fake("eager", machine, 2e-3)})
     assert found.verdict != "FASTER"
@@ -354,7 +354,7 @@ def test_what_is_surely_not_worthwhile_is_timed_no_longer() -> None:
         assert found.verdict != "FASTER"
         return len(found.candidate.samples)
 
-    assert calls(1.05) < calls(0.0)
+    assert calls(1.08) < calls(0.0)
 
 
 def inputs_of_calls(seconds: float) -> list[Any]:
@@ -407,6 +407,15 @@ def test_passes_in_which_the_core_was_slow_are_left_out_unless_they_are_most(sha
     assert len({len(found.candidate.samples), len(found.baselines["eager"].samples)}) == 1
 
 
+@pytest.mark.parametrize("until", [0.001, 1.0, 2.0])
+def test_it_ends_in_time_with_the_pairs_of_a_first_look(until: float) -> None:
+    machine = Machine(Random(3), spread=0.05)
+    beside = {"eager": Fake("eager", machine, 2e-3)}
+    found = compare(machine, Fake("new", machine, 2e-3), beside, interval=0.002, until=until)
+    assert found.conditions["pairs"] == measure.FIRST_LOOK or machine.now < until + 0.1
+    assert int(str(found.conditions["pairs"])) >= measure.FIRST_LOOK and machine.now < 3.0
+
+
 def test_a_baseline_that_is_far_slower_in_every_pass_is_dropped_although_passes_differ() -> None:
     """Their slowest is above the other's quickest: what slows a pass down hits both."""
     machine = Machine(Random(13), spread=0.01)
@@ -425,3 +434,16 @@ def test_a_baseline_that_is_far_slower_in_every_pass_is_dropped_although_passes_
         Fake("new", machine, 1e-3), rows, fresh, seconds=4.0, floor_seconds=0.0, overhead_seconds=0.0, rng=Random(1), clock=machine.clock,
     )  # fmt: skip
     assert len(found.baselines["eager"].samples) < 10 <= len(found.baselines["compile"].samples)
+
+
+@pytest.mark.parametrize("kept", ["", "quick"])
+def test_a_baseline_that_is_slowed_down_until_it_is_dropped_is_timed_to_the_end_if_it_was_the_quickest_before(kept: str) -> None:
+    machine = Machine(Random(5), spread=0.01)
+
+    class Slowed(Fake):
+        def go(self) -> float:
+            return super().go() * (3.0 if self.calls <= 17 else 1.0)
+
+    beside = {"quick": Slowed("quick", machine, 1e-3), "slow": Fake("slow", machine, 2e-3)}
+    found = compare(machine, Fake("new", machine, 1e-3), beside, seconds=4.0, interval=0.005, kept=kept)
+    assert found.best_baseline == (kept or "slow") and found.verdict == ("FASTER" if not kept else "SAME")

@@ -239,3 +239,10 @@ def test_a_held_call_is_on_the_inputs_at_hand_on_its_own_gpu(monkeypatch: pytest
     programs[0]._once_held(True)
     programs[0]._once_held(False)
     assert laid == [(None, None), ("program on cuda:0", first), (None, None)]
+
+
+def test_a_core_that_was_slow_for_one_look_is_still_quick() -> None:
+    seconds = iter([1.0, 1.0, 2.0, 1.05, 2.0, 2.0])
+    quick = placement.QuickCores(lambda core: next(seconds), lasting=True)
+    quick._best = 1.0
+    assert quick.still(0.0) and quick.still(0.0) and quick.still(0.0) and not quick.still(0.0)

@@ -51,12 +51,14 @@ class Where:
     scale: float = 1.0
     options: Options = ()
     """What the task's domain is told besides."""
+    within: float = 0.0
+    """Seconds for the answer on a right program, timing and all, but for the lane's first; 0: what `seconds` of timing come to."""
 
     def settings(self) -> Settings:
         """Return the settings of the run that this is."""
         return Settings(
             device=self.device, baselines=self.baselines, timing_seconds=self.seconds, interval=self.interval, regime=self.regime,
-            precision=self.precision, mode=self.mode, scale=self.scale, options=self.options,  # type: ignore[arg-type]
+            precision=self.precision, mode=self.mode, scale=self.scale, options=self.options, within=self.within,  # type: ignore[arg-type]
         )  # fmt: skip
 
 
@@ -184,7 +186,15 @@ def _where(data: Mapping[str, Any]) -> Where:
         str(task.get("mode", "as_is")),
         float(_one_of(task, "scale", (int, float), 1.0)),
         _options(task),
+        _within(data),
     )
+
+
+def _within(data: Mapping[str, Any]) -> float:
+    within = float(_one_of(data, "within", (int, float), 0.0))
+    if not 0 <= within <= MOST_SECONDS:
+        raise UsageError(f"expected `within` as seconds, up to {MOST_SECONDS:g}, saw {within:g}", "0: what `seconds` of timing come to")
+    return within
 
 
 def _options(task: Mapping[str, Any]) -> Options:

@@ -17,7 +17,8 @@ MARK = " (second process)"
 
 ENOUGH = 1.25
 """A larger speed-up is no difference between processes: 66 ratios of two processes, on one core in each pass, lay between 0.93 and 1.17. Once it is
-surely above that a second process is timed no further, if it is not the quicker one."""
+surely above that a second process is timed no further, if it is not the quicker one; nor once the program is surely slower than both, of which no
+speed-up is claimed."""
 
 
 def with_doubles(programs: Mapping[str, measure.Timeable], doubles: Mapping[str, measure.Timeable]) -> dict[str, measure.Timeable]:

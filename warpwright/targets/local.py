@@ -13,6 +13,7 @@ A resident evaluator (`Measuring.resident`) starts the next candidate's process 
 from __future__ import annotations
 
 import logging
+import math
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -53,6 +54,9 @@ block, for a large speed-up, and the other regime add up to nine tenths of that.
 TIMING_OF_SPENT = 0.1
 """Of what was spent: at least so long is one program timed where the deadline is not firm."""
 
+
+AFTER_TIMING, LEAST_TIMING = 0.4, 1.0
+"""Seconds: what comes after a timing that has to end in time (the last checks), and what it has in any case."""
 
 TAKES_THE_ORIGINAL = "takes the original's forward"
 """In the warning of a generated program whose guard refuses a call (`domains/graph/watch.py`)."""
@@ -104,6 +108,8 @@ class LocalEvaluator:
         """The trusted processes, coming up in a thread of their own."""
         self._expected: list[Candidate] = []
         """Who will be asked for first."""
+        self._asked, self._answers = 0.0, 0
+        """When the candidate at hand was asked for, and how many have been timed."""
         self._builds: bool | None = None
         """Can anything be built where candidates are? None until that is known."""
         self._unbuildable = ""
@@ -154,8 +160,9 @@ class LocalEvaluator:
         if self._bench.begins_ahead and self._begun is not None:
             self._hold_spare()  # beside the judge
         for candidate in candidates:
-            began = time.monotonic()
+            began = self._asked = time.monotonic()
             record = self._evaluate(candidate)
+            self._answers += record.measurement is not None
             if self._measuring.resident:
                 self._hold_spare()
             yield replace(record, seconds=time.monotonic() - began)
@@ -397,8 +404,9 @@ class LocalEvaluator:
         try:
             with self._bench.lock.exclusive():  # which may have taken long
                 seconds = min(self._measuring.seconds, self._bench.share(share, TIMING_OF_SPENT))
+                within = self._left_within()
                 measurement = trusted.compare(
-                    single, turns, seconds, self._random, trusted.judge.hidden, worthwhile=worthwhile, interval=interval
+                    single, turns, min(seconds, within), self._random, trusted.judge.hidden, worthwhile=worthwhile, interval=interval, within=within
                 )  # fmt: skip
             measurement = self._confirmed(trusted, worker, measurement, single, turns, seconds)
         except Rejected as rejected:
@@ -423,7 +431,15 @@ class LocalEvaluator:
         if late is not None:
             return late, None
         roof.doubt_beside(self._bench, trusted, measurement.candidate.median)
+        if self._bench.place != "cpu":  # there the program is slowed down alike
+            measurement = trusted.earlier.beside(measurement)
         return verdict, trusted.annotated(measurement)
+
+    def _left_within(self) -> float:
+        """Return the seconds that are left for the timing where the answer should be there within some."""
+        if not self._measuring.within or not self._answers:
+            return math.inf
+        return max(LEAST_TIMING, self._measuring.within - (time.monotonic() - self._asked) - AFTER_TIMING)
 
     def _confirmed(
         self, trusted: Trusted, worker: Worker, measurement: Measurement, single: timed.TimedProgram, turns: streamed.StreamedProgram | None,
@@ -473,7 +489,8 @@ class LocalEvaluator:
         """Refuse a program that was FASTER and slows the best baseline down between its own turns, where it is not stopped then."""
         if worker.freezes or measurement.verdict != "FASTER":
             return None
-        name, in_turns = measurement.best_baseline, turns is not None and measurement.conditions["regime"] == "stream"
+        in_turns = turns is not None and measurement.conditions["regime"] == "stream"
+        name = trusted.quickest("stream" if in_turns else "single") or measurement.best_baseline
         baseline = trusted.baselines[name].turns(trusted.calls) if in_turns else trusted.programs()[name]
         candidate = turns if turns is not None and in_turns else single
         try:

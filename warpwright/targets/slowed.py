@@ -1,10 +1,10 @@
-"""Whether a program slows others down while they are timed: the best baseline beside a candidate that may run, and beside one that stands still.
+"""Whether a program slows others down while they are timed: a baseline beside a candidate that may run, and beside one that stands still.
 
 On a GPU a candidate's process is not stopped between its turns: its threads may take memory bandwidth and the processor's clock from the
-baselines, its kernels the device. So a program that was FASTER is looked at once more. In each round it is called, then the baseline, twice: once
-while the candidate may do what it likes, once while it is stopped (SIGSTOP), in random order, on one core. By that draw a program that lets others
-alone is as likely to seem slower on the one side as on the other, whatever the noise: the signed ranks of the differences have an exact
-distribution (Wilcoxon). With calls that are interrupted now and then (5 % of them threefold) it finds 15 and 30 % in five of six runs, 30 % in
+baselines, its kernels the device. So a program that was FASTER is looked at once more. In each round it is called and the baseline after it, one to
+three times: once while the candidate may do what it likes, once while it is stopped (SIGSTOP), in random order, on one core. By that draw a program
+that lets others alone is as likely to seem slower on the one side as on the other, whatever the noise: the signed ranks of the differences have an
+exact distribution (Wilcoxon). With calls that are interrupted now and then (5 % of them threefold) it finds 10 to 30 % in five of six runs, 30 % in
 three of five turns in half of them (`tests/targets/test_slowed.py`).
 """
 
@@ -17,9 +17,13 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from warpwright.timing.measure import BAND, Timeable
+from warpwright.timing.sequential import median
 
 FIRST_ROUNDS, ALL_ROUNDS = 8, 32
-"""After the first the look ends for a program of which nothing is suspected: 0.5 s on an H200."""
+"""After the first the look ends for a program of which nothing is suspected."""
+
+MOST_TURNS = 3
+"""Of the baseline after one of the candidate's: as in a pass, so that one that begins late does not go by how soon it is asked again."""
 
 SUSPECTED, SURE = 0.15, 1e-4
 """Probability of as large a sum of ranks by chance: below the first all rounds are made, below the second a program is rejected."""
@@ -43,14 +47,16 @@ def _round(
     candidate: Timeable, baseline: Timeable, fresh: Callable[[], Any], stopped: Callable[[], AbstractContextManager[None]], rng: random.Random
 ) -> float:
     """Return the log-ratio of the baseline's time beside the candidate that may run and that beside the one that stands still."""
-    place, taken = rng.random(), {}
+    place, turns = rng.random(), rng.randint(1, MOST_TURNS)
+    taken: dict[bool, list[float]] = {True: [], False: []}
     for still in rng.sample((True, False), 2):
         candidate.prepare(fresh(), place)
         candidate.go()
         with stopped() if still else nullcontext():
-            baseline.prepare(fresh(), place)
-            taken[still] = baseline.go()
-    return math.log(taken[False] / taken[True])
+            for _ in range(turns):
+                baseline.prepare(fresh(), place)
+                taken[still].append(baseline.go())
+    return math.log(median(taken[False]) / median(taken[True]))
 
 
 def probability(differences: Sequence[float]) -> float:

@@ -24,6 +24,7 @@ from warpwright.errors import TrustedFailed, WorkerError
 from warpwright.space import Tell, silent
 from warpwright.targets import doubles
 from warpwright.targets.beside import END_SECONDS, Beside
+from warpwright.targets.earlier import Earlier
 from warpwright.timing import measure, rates, regimes, roofline
 from warpwright.timing.device_lock import DeviceLock
 from warpwright.timing.overhead import Overhead
@@ -192,6 +193,7 @@ class Trusted:
     """In a turn of a stream; 0: the task has no stream."""
     left_out: dict[str, str] = field(default_factory=dict)
     """Why a regime is not timed."""
+    earlier: Earlier = field(default_factory=Earlier)
     by_regime: dict[str, Mapping[str, Timing]] = field(default_factory=dict)
     """The baselines, timed beside one another, in each regime."""
 
@@ -251,18 +253,19 @@ class Trusted:
         """The names of those that are right."""
         return [name for name, baseline in self.baselines.items() if baseline.right]
 
-    @property
-    def best(self) -> str:
-        """The name of the fastest one that is right."""
-        return min((name for name in self.eligible if name in self.timings), key=lambda name: self.timings[name].median)
+    def quickest(self, regime: str) -> str:
+        """Return the name of the one that was fastest in a regime when there was no candidate beside it, or "" before they were timed."""
+        timings = self.by_regime.get(regime, {})
+        return min((name for name in self.eligible if name in timings), key=lambda name: timings[name].median, default="")
 
     def compare(
         self, program: measure.Timeable, streamed: measure.Timeable | None, seconds: float, rng: random.Random,
         hidden: Callable[[], verify.Shipment] | None = None, check_share: float = 0.1, worthwhile: float = 0.0,
-        interval: float = 0.0,
+        interval: float = 0.0, within: float = math.inf,
     ) -> Measurement:  # fmt: skip
         """Time a program beside the baselines in every regime. `check_share` is 0 for one of them: they share a worker, whose last output may be
         another's. `streamed`: the same program in turns; None: the task has no stream. `interval`: of the regime that the verdict is given in.
+        `within`: the seconds for all of it.
 
         A baseline that has a second process is timed in both (`doubles.py`)."""
         second = self.doubles
@@ -275,23 +278,25 @@ class Trusted:
         enough = {name + doubles.MARK: doubles.ENOUGH for name in second}
         chosen = self.regime if self.regime in ways else "single"
         measured: dict[str, Measurement] = {}
-        left_out = dict(self.left_out)
+        left_out, end = dict(self.left_out), time.monotonic() + within
         for name in sorted(ways, key=lambda name: name != chosen):
             if measured and not self.both and measured[chosen].verdict != "FASTER":
                 left_out[name] = "only a program that is FASTER is timed in it"
                 continue
             way, beside, overhead = ways[name]
+            follows = regimes.OTHER_SHARE / (1 + regimes.OTHER_SHARE) if name == chosen and self.both and len(ways) > 1 else 0.0
             try:
                 measured[name] = doubles.folded(measure.compare(
                     way, beside, self.judge.fresh, seconds=seconds * (1.0 if name == chosen else regimes.OTHER_SHARE),
                     floor_seconds=self.floor, overhead_seconds=overhead, rng=rng, eligible=[*self.eligible, *enough],
                     hidden_inputs=hidden if name == "single" else None, check_share=check_share, worthwhile=worthwhile,
                     interval=interval if name == chosen else 0.0, enough=enough, sound=timed.sound(self.judge.device),
+                    until=end - follows * within if math.isfinite(within) else math.inf, kept=self.quickest(name),
                 ))  # fmt: skip
             except TrustedFailed as error:
                 if second and self.alive:  # the second process may be what failed, or what took the memory: it is done without
                     self.end_second()
-                    return self.compare(program, streamed, seconds, rng, hidden, check_share, worthwhile, interval)
+                    return self.compare(program, streamed, seconds, rng, hidden, check_share, worthwhile, interval, end - time.monotonic())
                 if not measured or not self.alive:
                     raise
                 left_out[name] = f"the baselines cannot be called so: {str(error)[:200]}"

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 from warpwright.base import Comparison, Measurement, Scalar, Timing, Verdict
 from warpwright.errors import BelowFloor, UsageError, WarpwrightError
 from warpwright.timing.overhead import Overhead
-from warpwright.timing.sequential import FIRST_LOOK, LOOK_ERROR, bound, correlation_time, median, median_interval, next_look, spread
+from warpwright.timing.sequential import FIRST_LOOK, LOOK_ERROR, bound, correlation_time, look_error, median, median_interval, next_look, spread
 
 BAND = 1.02
 """SAME: the interval lies within 1/BAND .. BAND. FASTER: above BAND; SLOWER: below 1/BAND. Two processes of one program differ by about 0.3 % on
@@ -42,7 +42,9 @@ PRECISE_SHARE = 0.5
 """... but for no more than this share of the time."""
 
 SPAN_SECONDS = 2.0
-"""Calls have to be spread over this long (or a quarter of the time), since a busy neighbour stays for a second or so and may hit one program ..."""
+"""Calls have to be spread over this long (or a quarter of the time; half of it where an interval is asked for), since a busy neighbour stays for a
+second or so and may hit one program ... Of recorded pairs of an H200 whose best baseline waits for the host, runs that ended as soon as 15 to 34
+pairs had an interval of 2 % to either side missed their median in 8 of 63 (benchmarks/results/narrow_h200)."""
 
 PLAIN = 1.5
 """... unless the interval lies beyond this."""
@@ -141,9 +143,14 @@ class _Block:
     fewest_hidden: int
     """Calls on hidden inputs before it ends, however the draws fell; those of an earlier block count."""
     enough: Mapping[str, float] = field(default_factory=dict)
-    """Baselines that are left out once the speed-up over them is surely above this, and over another one no larger."""
+    """Baselines that are left out once the speed-up over them is surely above this, and over another one no larger; or the program is surely slower
+    than both."""
     sound: Callable[[], bool] | None = None
     """Asked when a program was timed: whether nothing that has to do with no program disturbed it."""
+    until: float = math.inf
+    """No round begins after this, by the clock, once there are pairs for an interval."""
+    kept: str = ""
+    """A baseline that is timed to the end, however slow it seems."""
     disturbed: int = 0
     """Passes that were left out for that."""
     raw: dict[str, list[float]] = field(default_factory=dict)
@@ -183,6 +190,8 @@ def compare(
     interval: float = 0.0,
     enough: Mapping[str, float] | None = None,
     sound: Callable[[], bool] | None = None,
+    until: float = math.inf,
+    kept: str = "",
     clock: Callable[[], float] = time.monotonic,
 ) -> Measurement:
     """Time `candidate` beside `baselines` for about `seconds` at most, the checks of outputs not counted, and return the measurement.
@@ -192,9 +201,12 @@ def compare(
     are timed for the table but cannot be the best one. The time counts from the second pass on, because the first may compile; confirming a
     speed-up above 3x may add half as much again. `worthwhile`: the run ends early once the speed-up is surely below this. `interval`: the share of
     the speed-up that its interval may reach to either side before the run ends, whatever the verdict, if there is time; 0: what the verdict needs.
-    `enough`: baselines that are left out, as if they had not been there, once the candidate is surely so many times as fast as they are, and another
-    one that is timed on is as quick as they (by BAND).
+    `enough`: baselines that are left out, as if they had not been there, once the candidate is surely so many times as fast as they are, or surely
+    slower than they are (by BAND), and another one that is timed on is as quick as they (by BAND).
     `sound`: asked after every timed call, and where it says no the pass is left out, at most as many as are kept.
+    `until`: where the clock stands when it ends at the latest, checks and all, but for the pairs of a first look and the checks at the end.
+    `kept`: a baseline that is timed to the end however slow it seems: one that was the quickest without the candidate, which may slow it down for as
+    long as it takes to have it dropped.
     Raises BelowFloor, WrongDuringTiming, and whatever a worker raises.
     """
     chosen = frozenset(baselines if eligible is None else eligible) & frozenset(baselines)
@@ -205,7 +217,8 @@ def compare(
 
     def block(time_limit: float, fewest_hidden: int) -> tuple[_Block, _Look]:
         current = _Block(
-            programs, chosen, fresh_inputs, hidden_inputs, overhead, rng, check_share, worthwhile, interval, clock, fewest_hidden, enough or {}, sound
+            programs, chosen, fresh_inputs, hidden_inputs, overhead, rng, check_share, worthwhile, interval, clock, fewest_hidden, enough or {},
+            sound, until, kept,
         )  # fmt: skip
         return current, _run_block(current, time_limit, floor_seconds)
 
@@ -233,7 +246,7 @@ def _run_block(block: _Block, seconds: float, floor_seconds: float) -> _Look:
         _round(block)
         pairs = len(block.raw[CANDIDATE])
         taken = block.clock() - block.began
-        spent = taken - block.check_seconds >= seconds and pairs >= FIRST_LOOK
+        spent = (taken - block.check_seconds >= seconds or block.clock() >= block.until) and pairs >= FIRST_LOOK
         over = spent or taken >= LONGEST * seconds or pairs >= MOST_PAIRS
         if pairs < next_at and not over:
             _retire_hopeless(block)
@@ -266,7 +279,8 @@ def _decided(look: _Look, spent: float, seconds: float, interval: float = 0.0) -
     if look.verdict == "UNSURE" or (_early(spent, seconds) and look.high >= 1 / PLAIN and look.low <= PLAIN):
         return False
     if interval:
-        return look.high <= (1 + interval) ** 2 * look.low  # 0 while there are too few pairs beside one of the baselines
+        spread_out = spent >= min(SPAN_SECONDS, seconds / 2)
+        return spread_out and look.high <= (1 + interval) ** 2 * look.low  # 0 while there are too few pairs beside one of the baselines
     return look.verdict != "FASTER" or look.high / look.low <= PRECISE or spent >= PRECISE_SHARE * seconds
 
 
@@ -356,10 +370,11 @@ def _check(block: _Block) -> None:
 def _retire(block: _Block) -> None:
     """Stop timing the baselines that the headline cannot need: proven 5 % slower than another, or not eligible, or of which enough is known."""
     for name in [name for name in block.enough if name in block.eligible]:
-        if _pair_bound(block, name, LOOK_ERROR / 2, upper=False) > block.enough[name] and _stands_in(block, name):
+        above, below = (_pair_bound(block, name, LOOK_ERROR / 2, upper) for upper in (False, True))
+        if (above > block.enough[name] or below < 1 / BAND) and _stands_in(block, name):
             block.eligible -= {name}
     limit = 1.05 * min(_pair_bound(block, name, LOOK_ERROR / 2, upper=True) for name in block.eligible)
-    for name in [name for name in block.active if name != CANDIDATE]:
+    for name in [name for name in block.active if name not in (CANDIDATE, block.kept)]:
         if name not in block.eligible or _pair_bound(block, name, LOOK_ERROR / 2, upper=False) > limit:
             block.active.remove(name)
 
@@ -375,7 +390,7 @@ def _retire_hopeless(block: _Block) -> None:
     if not 3 <= len(block.raw[CANDIDATE]) < FIRST_LOOK:
         return
     active = [name for name in block.eligible if name in block.active]
-    block.active = [name for name in block.active if name == CANDIDATE or not any(_far_above(block, name, other) for other in active)]
+    block.active = [name for name in block.active if name in (CANDIDATE, block.kept) or not any(_far_above(block, name, other) for other in active)]
 
 
 def _far_above(block: _Block, name: str, other: str) -> bool:
@@ -409,7 +424,7 @@ def _look(block: _Block) -> _Look:
     Picking the best after seeing the times would favour it by luck; hence each baseline has its own interval, and the smallest of the
     true speed-ups lies above the smallest lower bound, and below all upper bounds once their error is shared out among them.
     """
-    error = LOOK_ERROR / 2
+    error = look_error(len(block.raw[CANDIDATE])) / 2
     contenders = [name for name in sorted(block.eligible) if name in block.active or len(block.raw[name]) >= FIRST_LOOK]  # not the hopeless
     speedups = {name: math.exp(median(_pairs(block, name, block.overhead))) for name in contenders}
     best = min(speedups, key=lambda name: speedups[name])

@@ -14,7 +14,7 @@ import contextlib
 import functools
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from warpwright.workers.procfs import threads_of
@@ -48,6 +48,9 @@ def siblings(core: int) -> frozenset[int]:
 QUICK = 1.12
 """A core counts as quick where a loop of ours takes no more than this many times what it takes on the quickest one."""
 
+LOOKS = 2
+"""What comes between for less than a millisecond is over by the second: a core that is slow is so for longer."""
+
 LOOPS, TURNS = 3, 3000
 """Loops of so many turns each: 0.1 ms a core, of which the middle one counts."""
 
@@ -71,28 +74,33 @@ class QuickCores:
     program that waits for the host took 52 us on a quick core and 62 to 92 on others; one that waits for the GPU was 0.87 or 1.29 times as fast.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, probe: Callable[[int], float] = lambda core: seconds_on(core), quick: float | None = None, lasting: bool = False) -> None:
+        """`probe`: seconds of what tells how quick a core is. `quick`: QUICK, if it is another. `lasting`: beside the quickest that was ever seen."""
+        self._probe, self._quick, self._lasting = probe, quick, lasting
         self._best = float("inf")
-        """Seconds of the loop on the quickest core."""
+        """Seconds of the probe on the quickest core."""
 
     def place(self, drawn: float) -> float:
-        """Return the place of the core that lies at `drawn` among those that are quick."""
+        """Return the place of the core that lies at `drawn` among those that are quick, or of the quickest."""
         usable = cores()
         try:
-            taken = [seconds_on(one) for one in usable]
+            taken = [self._probe(one) for one in usable]
         finally:
             _move(0, usable)
-        self._best = min(taken)
-        quick = [at for at, seconds in enumerate(taken) if seconds <= QUICK * self._best]
+        self._best = min([*taken, *([self._best] if self._lasting else [])])
+        quick = [at for at, seconds in enumerate(taken) if self._counts(seconds)] or [taken.index(min(taken))]
         return (quick[int(drawn * len(quick))] + 0.5) / len(usable)
 
     def still(self, place: float) -> bool:
-        """Whether the core at `place` is quick now."""
+        """Whether the core at `place` is quick now, in one of LOOKS looks."""
         usable = cores()
         try:
-            return seconds_on(core(place)) <= QUICK * self._best
+            return any(self._counts(self._probe(core(place))) for _ in range(LOOKS))
         finally:
             _move(0, usable)
+
+    def _counts(self, seconds: float) -> bool:
+        return seconds <= (self._quick or QUICK) * self._best
 
 
 def take(pid: int, place: float) -> None:

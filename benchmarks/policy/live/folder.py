@@ -4,8 +4,9 @@
 
 Of levels 1 and 2 those of at most 1.25 GB (recording/sample.py) that are not in results/policy_large, all of whose words the policy has read, and
 that the evaluator gives a score (not where its check accepts a constant, say), as FOLDER/tasks; the blocks of `recording.outside_tasks --third` as
-FOLDER/third. Their packages have to be in PYTHONPATH, from where the script takes them (FOLDER/lib):
-`pip install --no-deps --target FOLDER/lib julius==0.2.8 nflows==0.14 rtdl_num_embeddings==0.0.12 unet==0.8.1`.
+FOLDER/third, of `--fourth` as FOLDER/fourth. Their packages have to be in PYTHONPATH, from where the script takes them (FOLDER/lib):
+`pip install --no-deps --target FOLDER/lib julius==0.2.8 nflows==0.14 rtdl_num_embeddings==0.0.12 unet==0.8.1 pytorchcv==0.0.74 piqa==1.3.2
+normflows==1.7.3`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import warnings
+from collections.abc import Collection
 from pathlib import Path
 
 from benchmarks.policy.recording import graph_rows, outside_tasks, records
@@ -48,12 +50,12 @@ def kernelbench(root: Path, out: Path) -> int:
     return len(list(out.glob("*.py")))
 
 
-def outside(out: Path) -> int:
+def outside(names: Collection[str], out: Path) -> int:
     """Write the blocks of packages to `out`; return how many there are."""
     out.mkdir(parents=True, exist_ok=True)
-    for name in outside_tasks.THIRD:
+    for name in names:
         (out / f"{name}.py").write_text(outside_tasks.text(name, False))
-    return len(outside_tasks.THIRD)
+    return len(names)
 
 
 def main() -> None:
@@ -64,7 +66,8 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     root = options.kernelbench / "KernelBench" if (options.kernelbench / "KernelBench").is_dir() else options.kernelbench
-    print(f"{kernelbench(root, options.out / 'tasks')} tasks of KernelBench, {outside(options.out / 'third')} blocks of packages")
+    blocks = [outside(names, options.out / folder) for folder, names in (("third", outside_tasks.THIRD), ("fourth", outside_tasks.FOURTH))]
+    print(f"{kernelbench(root, options.out / 'tasks')} tasks of KernelBench, {' and '.join(map(str, blocks))} blocks of packages")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@ that, says what more evaluations are worth, and where there is no other run of e
 all searches of a task made, told apart by what was seen of them. No task may be in two of the files.
 
 The rows of `benchmarks.policy.live.verified` give the same tables, and `NAME-verdicts`: what the verifier said of the programs that were best after
-so many evaluations, of which those after 16 had to pass.
+so many evaluations, of which those after 16 had to pass; `NAME-times`: what the verdicts of each task took. `--pick`: a regular expression that the
+names of tasks begin with.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -91,6 +93,7 @@ def tables(
     left = {task: "moved" for task, by in moved.items() if abs(by) > MOVED}
     left |= dict.fromkeys(records.unscored() & set(eager), "no score by the evaluator")
     left |= {line["task"]: line["reason"] for line in lines if line["row"] == "failure" and line["reason"].startswith("no score")}
+    left |= {line["task"]: "not all verdicts" for line in lines if line["row"] == "cut"}
     searches = list(of) or list(dict.fromkeys(line["search"] for line in lines if line["row"] == "evaluation"))
     found: dict[str, dict[str, dict[int, float]]] = {}
     reached: dict[str, int] = {}
@@ -113,6 +116,7 @@ def tables(
         yield from _over_tasks(found, searches, name, counts)
         yield from longer(lines, list(reached), name)
     yield from verdicts(lines, list(found), name)
+    yield from ({"table": f"{name}-times", **row} for row in times(lines))
     yield {"row": f"{name} conditions", "tasks": len(found), "left out": left, "evaluations of evolve's longer run": sorted(reached.values())}
 
 
@@ -153,6 +157,20 @@ def verdicts(lines: Sequence[Mapping[str, Any]], tasks: Sequence[str], name: str
         yield {"row": f"{name} verdicts", "asked": len(said), "refused": len(refused)}
 
 
+def times(lines: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield what the searches and the verdicts of each task took that is done, or was cut by the time."""
+    for line in lines:
+        if line["row"] in ("done", "cut"):
+            own = [one for one in lines if one["row"] == "verdict" and one["task"] == line["task"]]
+            later = sorted(one["s"] for one in own[1:])
+            yield {
+                "task": line["task"], "done": line["row"] == "done", "searched s": line["searched s"],
+                "waited s": round(line["waited s"] + line.get("waited then s", 0.0), 1), "verified s": line["verified s"],
+                "verdicts": len(own), "refused": sum(1 for one in own if one["refused"]),
+                "first s": own[0]["s"] if own else "", "later, median s": later[len(later) // 2] if later else "",
+            }  # fmt: skip
+
+
 def _recipes(lines: Sequence[Mapping[str, Any]], task: str) -> Mapping[tuple[str, int], Sequence[tuple[str, float]]]:
     found: dict[tuple[str, int], list[tuple[str, float]]] = {}
     for line in lines:
@@ -184,8 +202,10 @@ def main() -> None:
     parser.add_argument("--searches", default="", help="those that are told of, the first over the others; all where it is not given")
     parser.add_argument("--most", type=int, default=EVALUATIONS[-1], choices=EVALUATIONS, help="evaluations; runs that came to fewer are left out")
     parser.add_argument("--least", type=int, default=0, help="runs that the time cut after so many count as what they had (none)")
+    parser.add_argument("--pick", default="", help="regular expression that the names of tasks begin with; all where it is not given")
     options = parser.parse_args()
-    for row in tables(records.read(options.rows), options.name, [one for one in options.searches.split(",") if one], options.most, options.least):
+    lines = [line for line in records.read(options.rows) if re.match(options.pick, line.get("task", ""))]
+    for row in tables(lines, options.name, [one for one in options.searches.split(",") if one], options.most, options.least):
         sys.stdout.write(json.dumps(row) + "\n")
 
 

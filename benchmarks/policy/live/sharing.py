@@ -15,13 +15,23 @@ LOOK = 0.1
 MOST = 0.9
 """Share of the GPU's memory that is reserved at most."""
 
-CONTEXTS, JUDGE_MOST, JUDGE, PROGRAM = 5.0, 18.0, 25.0, 8.0
-"""GB of a task: the contexts of four processes; what a judge holds of a large one, a twelfth of an H200 of it answers; and, for each GB of inputs,
-outputs and parameters, what the judge's answers in float64 take, and a program. (Seventeen tasks that reserved nothing filled 140 GB.)"""
+SEARCHING = 2.5, 9.0
+"""GB of a task while it is searched, and more for each GB of its inputs, outputs and parameters: context, float64, programs. (Seventeen that reserved
+nothing had room while they were searched, and filled 140 GB when they were verified.)"""
+
+CONTEXTS, JUDGE_MOST, JUDGE, PROGRAM = 4.5, 14.0, 10.0, 6.0
+"""GB of a task while it is verified: the contexts of four processes; what a judge holds of a large one, a twelfth of an H200 of it answers; and, for
+each GB of inputs, outputs and parameters, what the judge's answers in float64 take, and a program. (Twelve tasks of 0.55 GB each filled 140 GB; seven
+that reserved twice as much met no want of memory.)"""
 
 
-def wanted(gigabytes: float) -> float:
-    """Return the GB to reserve for a task whose inputs, outputs and parameters take so many."""
+def to_search(gigabytes: float) -> float:
+    """Return the GB to reserve while a task is searched whose inputs, outputs and parameters take so many."""
+    return SEARCHING[0] + SEARCHING[1] * gigabytes
+
+
+def to_verify(gigabytes: float) -> float:
+    """Return the GB to reserve while it is verified."""
     return CONTEXTS + min(JUDGE_MOST, JUDGE * gigabytes) + PROGRAM * gigabytes
 
 
@@ -79,8 +89,9 @@ class Memory:
 
 KINDS = ("probing", "verifying")
 
-PATIENCE = 20.0
-"""Seconds that one kind of work waits for the other: one slow task does not keep all from going on."""
+PATIENCE = 12.0
+"""Seconds that one kind of work waits for the other: one slow task does not keep all from going on. (With 20, of two minutes that a task took 40 s
+were such waits; one task's 19 verdicts took 155 s.)"""
 
 
 class Waves:

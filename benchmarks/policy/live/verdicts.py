@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -106,11 +106,15 @@ class Verdicts:
         self.evaluator.close()
 
 
+QUIET, LOOKS, MOST_LOOKING = 0.4e-3, 3, 1.0
+"""Seconds that a kernel of no work takes where no other process's kernels run; times in a row; seconds after which it is timed all the same."""
+
+
 class Turns:
     """The GPU among processes, as `probe.Turns`, by the evaluator's own lock: those that verify step aside for those that time."""
 
     def __init__(self, device: str = "cuda:0") -> None:
-        self.lock = DeviceLock(device)
+        self.lock, self.device = DeviceLock(device), device
 
     @contextmanager
     def checking(self) -> Iterator[None]:
@@ -118,6 +122,21 @@ class Turns:
         with self.lock.shared():
             yield
 
-    def timing(self) -> AbstractContextManager[None]:
-        """Have the GPU alone."""
-        return self.lock.exclusive()
+    @contextmanager
+    def timing(self) -> Iterator[None]:
+        """Have the GPU alone, and quiet: what a judge had sent when it stepped aside runs on. (One original of 14 took 1.31 times as long so.)"""
+        with self.lock.exclusive():
+            if self.device != "cpu":
+                self._quiet()
+            yield
+
+    @staticmethod
+    def _quiet() -> None:
+        import torch
+
+        own, began, quiet = torch.zeros(1, device="cuda"), time.monotonic(), 0
+        while quiet < LOOKS and time.monotonic() - began < MOST_LOOKING:
+            at = time.perf_counter()
+            own.add_(1)
+            torch.cuda.synchronize()
+            quiet = quiet + 1 if time.perf_counter() - at < QUIET else 0

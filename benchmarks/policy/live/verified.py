@@ -31,8 +31,7 @@ from typing import Any
 from benchmarks import spawned
 from benchmarks.kernelbench.first import DRY_SCALE
 from benchmarks.policy.live import probed
-from benchmarks.policy.live.folder import MOST
-from benchmarks.policy.live.sharing import Memory, Waves, wanted
+from benchmarks.policy.live.sharing import Memory, Waves, to_search, to_verify
 from benchmarks.policy.live.verdicts import AGAIN_SECONDS, NoScore, Turns, Verdicts
 from benchmarks.policy.recording import graph_rows, probe, records
 from benchmarks.policy.recording.sample import gigabytes
@@ -58,6 +57,9 @@ the others of its techniques mostly are."""
 
 SEED = 0
 
+UNKNOWN = 0.5
+"""GB of a task of which it is not known."""
+
 
 def main() -> None:
     """Write rows.jsonl."""
@@ -69,7 +71,7 @@ def main() -> None:
     parser.add_argument("--evaluations", type=int, default=probed.EVALUATIONS, help="of each search, the original not counted (%(default)s)")
     parser.add_argument("--model", type=Path, help="folder of a trained policy; the one that ships where it is not given")
     parser.add_argument("--done", default="", help="rows of earlier calls, comma-separated: tasks that are done there are left out")
-    parser.add_argument("--jobs", type=int, default=8, help="tasks side by side at most (%(default)s)")
+    parser.add_argument("--jobs", type=int, default=14, help="tasks side by side at most (%(default)s)")
     parser.add_argument("--limit", type=float, default=320.0, help="seconds after which it ends, whatever is left (%(default)s)")
     parser.add_argument("--dry", action="store_true")
     options = parser.parse_args()
@@ -122,10 +124,7 @@ def work(todo: Any, lines: Any, options: argparse.Namespace, end: float) -> None
     for file in spawned.taken(todo, last):
         reason = ""
         try:
-            with memory.reserved(wanted(size(file)), last) as there:
-                if not there:
-                    return
-                one_task(file, options, lines, waves, end)
+            one_task(file, options, lines, (memory, waves), end)
         except NoScore as unscored:
             reason = f"no score: {unscored}"
         except Exception:  # one task must not end the others
@@ -147,30 +146,34 @@ def _memory_of(options: argparse.Namespace) -> tuple[float, Callable[[], float] 
 
 
 def size(file: Path) -> float:
-    """Return the GB of a task's inputs, outputs and parameters; of what the meta device cannot run as many as the largest of KernelBench's has."""
+    """Return the GB of a task's inputs, outputs and parameters, or what stands for them."""
     try:
         return gigabytes(file)
-    except Exception:  # a package's own code
-        return MOST
+    except Exception:  # a package's own code, which the meta device cannot run
+        return UNKNOWN
 
 
-def one_task(file: Path, options: argparse.Namespace, lines: Any, waves: Waves, end: float) -> None:
+def one_task(file: Path, options: argparse.Namespace, lines: Any, shared: tuple[Memory, Waves], end: float) -> None:
     """Follow the searches of a task, then have what they found verified."""
-    began, task = time.monotonic(), None
+    (memory, waves), taken, task, began = shared, size(file), None, time.monotonic()
     try:
-        with waves.at("probing"):
+        with memory.reserved(to_search(taken), end - A_TASK) as there, waves.at("probing"):
+            if not there:
+                return
+            searching_from = time.monotonic()
             task = opened(file, options, end)
             task.begin(options)
             searched = task.follow_all(options, lines, end)
             task.bench.let_go()
-        probed_at = time.monotonic()
         if not searched:
             return
-        with waves.at("verifying"):
+        searched_at = time.monotonic()
+        with memory.reserved(to_verify(taken), end) as there, waves.at("verifying"):
             verifying_from = time.monotonic()
-            passed = task.settle(lines, end)
-        told = {"verdicts": len(task.verdicts.known) if task.verdicts else 0, "searched s": round(probed_at - began, 1),
-                "waited s": round(verifying_from - probed_at, 1), "verified s": round(time.monotonic() - verifying_from, 1)}  # fmt: skip
+            passed = task.settle(lines, end) if there else False
+        told = {"verdicts": len(task.verdicts.known) if task.verdicts else 0, "waited s": round(searching_from - began, 1),
+                "searched s": round(searched_at - searching_from, 1), "waited then s": round(verifying_from - searched_at, 1),
+                "verified s": round(time.monotonic() - verifying_from, 1)}  # fmt: skip
         lines.put({"row": "done" if passed else "cut", "task": task.name, **told})
     finally:
         if task is not None:

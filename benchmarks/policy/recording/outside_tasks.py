@@ -1,10 +1,11 @@
 """Tasks from packages' model code that was not opened before: written to a folder as task files, each of which imports one block of a package.
 
-    python -m benchmarks.policy.recording.outside_tasks FOLDER [--second | --third] [--small]
+    python -m benchmarks.policy.recording.outside_tasks FOLDER [--second | --third | --fourth] [--small]
 
 The packages are MONAI 1.6.1, pytorch_msssim 1.0 and zuko 1.6; those of `--second` are antialiased-cnns 0.3, efficientnet-pytorch 0.7.1 and geffnet
-1.0.2; those of `--third` julius 0.2.8, nflows 0.14, rtdl_num_embeddings 0.0.12 and unet 0.8.1. The last two were written down before anything of them
-had been run; of the third the signatures alone had been read. Nothing of them is copied. `--small` is for a trial on a CPU.
+1.0.2; those of `--third` julius 0.2.8, nflows 0.14, rtdl_num_embeddings 0.0.12 and unet 0.8.1; those of `--fourth` pytorchcv 0.0.74, piqa 1.3.2 and
+normflows 1.7.3. The last three were written down before anything of them had been run; of the third and the fourth the signatures alone had been
+read. Nothing of them is copied. `--small` is for a trial on a CPU.
 """
 
 from __future__ import annotations
@@ -82,10 +83,31 @@ THIRD = {
              "torch.rand(8, 1, 256, 256)", "torch.rand(1, 1, 16, 16)"),
 }  # fmt: skip
 
+_ZOO, _NORM, _IMAGES = "from pytorchcv.models.", "norm.lambda_batchnorm2d()", "torch.rand(32, 64, 56, 56)"
+
+_BLOCKS, _FEW_IMAGES = "from pytorchcv.models.common import norm\nfrom pytorchcv.models.", "torch.rand(2, 64, 8, 8)"
+
+FOURTH = {
+    "bag_unit": (f"{_ZOO}bagnet import BagNetUnit", "BagNetUnit(64, 256, 3, 1)", _IMAGES, _FEW_IMAGES),
+    "aggregated_bottleneck": (f"{_ZOO}dla import DLABottleneck", "DLABottleneck(64, 128, 1)", _IMAGES, _FEW_IMAGES),
+    "aggregated_first": (f"{_ZOO}dla import DLAInitBlock", "DLAInitBlock(3, 16)", "torch.rand(32, 3, 224, 224)", "torch.rand(2, 3, 16, 16)"),
+    "dilated_unit": (f"{_ZOO}drn import DRNUnit", "DRNUnit(64, 64, 1, 2, False, False, True)", _IMAGES, _FEW_IMAGES),
+    "dark_unit": (f"{_ZOO}darknet53 import DarkUnit", "DarkUnit(64, 64, lambda: torch.nn.LeakyReLU(0.1))", _IMAGES, _FEW_IMAGES),
+    "pyramid_block": (f"{_BLOCKS}espcnet import ESPBlock", f"ESPBlock(64, 64, False, True, {_NORM})", _IMAGES, _FEW_IMAGES),
+    "asymmetric_block": (f"{_BLOCKS}dabnet import DABBlock", f"DABBlock(64, 2, {_NORM})", _IMAGES, _FEW_IMAGES),
+    "guided_block": (f"{_BLOCKS}cgnet import CGBlock", f"CGBlock(64, 64, 2, 8, False, {_NORM})", _IMAGES, _FEW_IMAGES),
+    "factorised_unit": (f"{_BLOCKS}erfnet import FCU", f"FCU(64, 3, 2, 0.3, {_NORM})", _IMAGES, _FEW_IMAGES),
+    "gradient_similarity": ("from piqa.gmsd import GMSD", "GMSD()", "torch.rand(32, 3, 256, 256), torch.rand(32, 3, 256, 256)",
+                            "torch.rand(2, 3, 32, 32), torch.rand(2, 3, 32, 32)"),
+    "total_variation": ("from piqa.tv import TV", "TV()", "torch.rand(64, 3, 256, 256)", "torch.rand(2, 3, 32, 32)"),
+    "flow_convolutions": ("from normflows.nets.cnn import ConvNet2d", "ConvNet2d([16, 64, 64, 32], [3, 1, 3], init_zeros=False)",
+                          "torch.rand(32, 16, 64, 64)", "torch.rand(2, 16, 8, 8)"),
+}  # fmt: skip
+
 
 def text(name: str, small: bool) -> str:
     """Return a task file."""
-    imported, made, large_inputs, small_inputs = {**TASKS, **SECOND, **THIRD}[name]
+    imported, made, large_inputs, small_inputs = {**TASKS, **SECOND, **THIRD, **FOURTH}[name]
     arguments = ", ".join("xy"[: 1 + ("), torch" in small_inputs)])
     lines = [
         f'"""{name}, of a package."""', "", "import torch", imported, "", "", "class Model(torch.nn.Module):", "    def __init__(self):",
@@ -102,10 +124,11 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--second", action="store_true")
     parser.add_argument("--third", action="store_true")
+    parser.add_argument("--fourth", action="store_true")
     parser.add_argument("--small", action="store_true")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    for name in THIRD if options.third else SECOND if options.second else TASKS:
+    for name in FOURTH if options.fourth else THIRD if options.third else SECOND if options.second else TASKS:
         (options.folder / f"{name}.py").write_text(text(name, options.small))
 
 

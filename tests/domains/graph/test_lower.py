@@ -20,6 +20,7 @@ from warpwright.domains import graph
 from warpwright.domains.graph import template
 from warpwright.domains.graph.techniques import REWRITES, schedule
 from warpwright.domains.graph.techniques.algebra import dead, identity, scalars
+from warpwright.errors import NotApplicable
 
 SOURCES = {"normed": models.NORMED, "mixed": models.MIXED, "in_place": models.IN_PLACE, "scales": models.SCALES}
 
@@ -353,3 +354,38 @@ def test_every_pair_of_rewrites_keeps_the_result(tmp_path):
         ir = space.apply(space.start, first)
         if second in space.actions(ir):
             load(space.candidate([first, second]))["self_test"](seeds=1)
+
+
+TABLE = """
+import numpy
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        turn = torch.from_numpy(numpy.eye(64, dtype=numpy.float32)[::-1].copy()).view(1, 64, 64).repeat(2, 1, 1)
+        mask = torch.from_numpy(numpy.tri(48, dtype=bool))
+        return torch.bmm(x, turn), x[:, :48, :48].masked_fill(mask, 0.0), torch.from_numpy(numpy.arange(2048).reshape(2, 1024))
+
+def get_inputs():
+    return [torch.rand(2, 64, 64)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_a_large_literal_is_packed(tmp_path):
+    space = graph.space(models.task(tmp_path, TABLE))
+    text = space.candidate(()).source.text
+    assert text.count("_unpacked(") == 4, "its definition and three tensors"
+    names = load(space.candidate(()))
+    names["self_test"]()
+    first, second = (names["ModelNew"]()(torch.ones(2, 64, 64)) for _ in range(2))
+    assert torch.equal(first[2], torch.arange(2048).view(2, 1024)) and first[2].data_ptr() != second[2].data_ptr()
+    assert torch.equal(first[1], torch.ones(2, 48, 48).masked_fill(torch.ones(48, 48).tril().bool(), 0.0))
+
+
+def test_what_does_not_compress_is_left_out(tmp_path):
+    space = graph.space(models.task(tmp_path, TABLE.replace("numpy.arange(2048).reshape(2, 1024)", "numpy.random.rand(600, 600)")))
+    with pytest.raises(NotApplicable, match="1024 elements, saw 360000"):
+        space.candidate(())

@@ -9,6 +9,7 @@ import torch
 
 from warpwright.base import Action
 from warpwright.domains import graph
+from warpwright.domains.graph.text.calls import expression
 from warpwright.search.moves import Moves
 from warpwright.tasks import taskfile
 
@@ -91,3 +92,42 @@ def test_a_tensor_that_is_written_or_returned_is_made_in_each_call(tmp_path: Pat
     assert "_LITERALS" not in text
     compiled = space.candidate((Action.parse('compile(mode="default")'),)).source.text
     assert "_LITERALS" not in compiled
+
+
+CLAMPED = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.full((3, 1, 1), 5.0))
+
+    def forward(self, x):
+        scale = torch.clamp(self.scale, max=torch.log(torch.tensor(1.0 / 0.01, device=x.device))).exp()
+        return x * scale * torch.tensor(0.5)
+
+def get_inputs():
+    return [torch.randn(3, 4, 4)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_a_single_number_is_made_on_the_device_for_who_does_not_read_the_cpus(tmp_path: Path) -> None:
+    (tmp_path / "task.py").write_text(CLAMPED)
+    space = graph.space(taskfile.describe(tmp_path / "task.py"), "cuda")
+    for recipe in ((), Moves(space).fixpoint((), "EDP")):
+        names = {"__name__": "optimized"}
+        exec(space.candidate(recipe).source.text, names)
+        assert [bool(abs(float(made()) - 100.0) < 1e-4) for made in names["_LITERALS"].values()] == [True], "clamp's alone"
+
+
+def test_the_order_of_an_einsum_is_told_to_the_operator() -> None:
+    order, graph_of = [1, 2, 0, 1], torch.fx.Graph()
+    three = [graph_of.placeholder(name) for name in "abc"]
+    called = [graph_of.call_function(torch.ops.aten.einsum.default, ("ab,bc,cd->ad", three), kwargs) for kwargs in ({}, {"path": order})]
+    shown = [expression(node, lambda given: given.name, "cpu") for node in called]
+    assert shown[0].startswith("torch.einsum(")
+    names = {name: torch.randn(2, 2) for name in "abc"} | {"torch": torch}
+    torch.testing.assert_close(eval(shown[1], names), eval(shown[0], names))

@@ -14,6 +14,7 @@ from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn import tensors
 from warpwright.domains.rgnn.nn import launches
 from warpwright.domains.rgnn.nn.common import typed_index
+from warpwright.domains.rgnn.nn.members import Members
 
 
 class Blind:
@@ -34,6 +35,8 @@ def test_the_library_sees_what_changes_and_its_check_refuses_one_that_does_not(m
     monkeypatch.setattr(tensors, "library", lambda like: library)
     _a_layout_is_asked_in_one_call()
     _versions_are_asked_in_one_call()
+    monkeypatch.setattr(tensors, "built", lambda: library)
+    _members_are_asked_in_one_call()
     assert not tensors.Seen(library, ["no tensor"]).holds(["no tensor"])  # type: ignore[list-item]
     x = torch.zeros(3)
     seen, gone = tensors.Seen(library, [x]), weakref.ref(x)
@@ -59,6 +62,25 @@ def _a_layout_is_asked_in_one_call() -> None:
     assert first.holds([one])
     torch.utils.swap_tensors(one, two)
     assert not first.holds([one])
+
+
+def _members_are_asked_in_one_call() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Sequential(torch.nn.Linear(3, 3, bias=False)))
+    members = Members()
+    for _ in range(2):
+        found = members.parameters(model)
+        assert [id(x) for x in found] == [id(x) for x in model.parameters()]
+    assert members.parameters(model) is found  # nothing has been walked
+    inner, outer = model[1], model[0]
+    changes = (
+        lambda: setattr(inner[0], "weight", torch.nn.Parameter(torch.ones(3, 3))), lambda: setattr(outer, "bias", None),
+        lambda: inner.append(torch.nn.Linear(3, 2)), lambda: outer.register_parameter("scale", torch.nn.Parameter(torch.ones(1))),
+        lambda: model.__setitem__(0, torch.nn.Linear(3, 3)), lambda: delattr(inner[0], "weight"),
+    )  # fmt: skip
+    for change in changes:
+        change()
+        for _ in range(2):
+            assert [id(x) for x in members.parameters(model)] == [id(x) for x in model.parameters()]
 
 
 def _versions_are_asked_in_one_call() -> None:

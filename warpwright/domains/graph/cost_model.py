@@ -45,13 +45,14 @@ class Rates:
 
 CONVOLUTIONS = {"direct tf32": 68e12, "direct tf32x3": 39e12, "few channels": 60e12, "few channels, 3 axes": 12e12, "3 axes": 40e12,
                 "groups": 5e12, "transposed groups": 4e12, "direct long sums": 16e12, "half, few channels, 3 axes": 60e12,
-                "implicit half": 350e12, "implicit float32": 110e12}  # fmt: skip
+                "transposed, few channels, 3 axes": 1.6e12, "implicit half": 550e12, "implicit float32": 165e12}  # fmt: skip
 """`direct_convolution`: 16 channels to 64 of 128 x 254 x 254 (L2-25) took 2.24 and 3.86 ms on an H200. And cuDNN's where they are not near the
 tensor cores' rate: 8 channels to 64 in TF32 (L2-57) took 0.31 ms; over three axes it has no TF32 kernel, and with few channels 8 to 14 TFLOPS;
 transposed ones in four groups took 2.5, 2.0 and 5.7 ms for 6, 14 and 8 GFLOP (L1-72, 73, 75); their phases, ordinary ones, ran at 4 to 21 TFLOPS.
 Sums of 315 terms (L1-60) took `direct_convolution` 8.5 ms for 139 GFLOP. cuDNN in float16, over three axes, of three channels made eight: 2.7 and
-3.7 ms for 105 and 371 GFLOP (L1-54, 60). `implicit_convolution` is taken to be half as fast as cuDNN in
-float16, with one number an operand, and a third of that with two: not measured."""
+3.7 ms for 105 and 371 GFLOP (L1-54, 60). Transposed of 3 channels: L2-60 and 89, of 5.4 GFLOP, took torch.compile 4.4 and 4.1
+ms, most of it there. `implicit_convolution`: what is left of its kernels' times (results/implicit_convolution_h200)
+without their bytes, which hardly overlap the products: L2-1 0.79 ms, L1-62 0.91, L1-63 4.5, 512 channels to 512 0.23."""
 ATTENTION = {"flash float32": 145e12, "flash float32, part": 80e12, "flash float32, wide": 37e12, "flash tf32": 200e12, "flash half": 400e12,
              "flash half, part": 250e12, "library float32": 38e12, "library float32, part": 29e12, "library half": 550e12,
              "library half, part": 250e12}  # fmt: skip
@@ -134,9 +135,12 @@ def call_seconds(node: fx.Node, rates: Rates) -> float:
     arithmetic = operations / rates.arithmetic.get(kind, rates.arithmetic["float32"])
     again = 0.0
     if on_gpu:
-        again = PLANES_READ * _planes(node) + (2.0 * _size(node) if _adds_bias(node) else 0.0) + SPREAD * _spread(node) + _cut(node)
+        again = PLANES_READ * _planes(node) + (2.0 * _size(node) if _adds_bias(node) else 0.0) + SPREAD * _spread(node)
     if is_op(node, aten.convolution.default) and node.args[6] and max(node.args[3]) > 1:  # type: ignore[arg-type, operator, type-var]
         arithmetic /= PLANNED_TRANSPOSED
+    if getattr(node.target, "__name__", "").startswith("implicit_convolution"):
+        again += bytes_of(node) - _size(node.args[0])  # type: ignore[arg-type]
+        return again / rates.memory + arithmetic + launches(node, rates) * rates.launch
     return max(bytes_of(node) / rates.memory, arithmetic) + again / rates.memory + launches(node, rates) * rates.launch
 
 
@@ -150,8 +154,8 @@ def launches(node: fx.Node, rates: Rates | None = None) -> float:
         return SLICED_LAUNCHES
     if isinstance(node.target, Launches):
         return PLANNED_CALL + PLANNED_LAUNCH * node.target.count
-    if getattr(node.target, "__name__", "").startswith("implicit_convolution"):
-        return 4  # zeros, two that cut x, of which one does nothing as a rule, and the product
+    if getattr(node.target, "__name__", "") == "implicit_cut":
+        return 3  # zeros, and two that cut, of which one does nothing as a rule
     if is_op(node, aten.topk.default, aten.histc.default):
         return 2  # one finds them, one sorts them; one sets the counts to zero
     if getattr(node.target, "__name__", "") == "flash_attention":
@@ -217,14 +221,6 @@ def bytes_of(node: fx.Node) -> float:
     return moved
 
 
-def _cut(node: fx.Node) -> float:
-    """Return the bytes of the pass that cuts an `implicit_convolution`'s input into float16 numbers, or 0."""
-    if not getattr(node.target, "__name__", "").startswith("implicit_convolution"):
-        return 0.0
-    parts: Any = node.args[4]
-    return float(_size(node.args[0]) * (1.0 + 0.5 * parts))  # type: ignore[arg-type]
-
-
 def _planes(node: fx.Node) -> float:
     """Return the bytes of input and result of a convolution over one or two axes that tensor cores could do, and whose channels do not come last, or
     0. Over one axis (L1-64, 67, 74, 76, 79) cuDNN makes 2 to 4 such passes."""
@@ -233,6 +229,8 @@ def _planes(node: fx.Node) -> float:
         x, weight, groups = node.args[0], node.args[1], node.args[7]
     elif conv is not None and conv.d <= 2:
         x, weight, groups = conv.x, conv.weight, conv.groups
+        if math.prod(conv.kernel) * math.prod(conv.stride) == 1 and not any(conv.padding):
+            return 0.0  # a product of matrices as it stands: L1-87 took 3.5 ms, its bytes 3.1
     else:
         return 0.0
     if groups != 1 or shape(x)[1] < FEW or shape(x)[1] % 4 or shape(node)[1] % 4:  # type: ignore[arg-type]
@@ -268,9 +266,9 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
         kind = "direct long sums" if math.prod(shape(weight)[1:]) > LONG_SUM else f"direct {node.args[7]}"
         return kind, 2.0 * places * math.prod(shape(weight))
     if name.startswith("implicit_convolution"):
-        cut: Any = node.args[1]
-        places = math.prod(shape(node.args[0])[2:] if node.args[10] else node.args[8]) * shape(node.args[0])[0]  # type: ignore[arg-type]
-        return f"implicit {'half' if node.args[4] == 1 else 'float32'}", 2.0 * places * math.prod(shape(cut)[1:])
+        cut: Any = node.args[2]
+        places = math.prod(shape(node.args[0])[2:] if node.args[11] else node.args[9]) * shape(node.args[0])[0]  # type: ignore[arg-type]
+        return f"implicit {'half' if node.args[5] == 1 else 'float32'}", 2.0 * places * math.prod(shape(cut)[1:])
     if is_op(node, aten.convolution.default):  # as a plan has it
         weight, out = node.args[1], node.args[0] if node.args[6] else node
         return "float32", 2.0 * shape(out)[0] * math.prod(shape(out)[2:]) * math.prod(shape(weight))  # type: ignore[arg-type]
@@ -328,6 +326,8 @@ def _kind(conv: Convolution) -> str:
         return "half, few channels, 3 axes" if conv.d == 3 and not conv.transposed and shape(conv.x)[1] <= FEW else "half convolution"
     if 1 < conv.groups < shape(conv.x)[1]:
         return "transposed groups" if conv.transposed else "groups"
+    if conv.transposed and conv.d == 3 and shape(conv.x)[1] <= FEW:
+        return "transposed, few channels, 3 axes"
     return _kind_of(conv.d, 0 if conv.transposed else conv.groups, shape(conv.x)[1])
 
 

@@ -140,6 +140,16 @@ LITERAL = (
     "", "",
 )  # fmt: skip
 
+UNPACKED = (
+    "import base64",
+    "import zlib",
+    "", "",
+    "def _unpacked(text, dtype, shape):",
+    '    """Return a tensor from its packed bytes."""',
+    "    return torch.frombuffer(bytearray(zlib.decompress(base64.b85decode(text))), dtype=dtype).reshape(shape)",
+    "", "",
+)  # fmt: skip
+
 RECORDED = '''@recording
 
 

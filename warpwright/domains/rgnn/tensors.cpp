@@ -57,6 +57,18 @@ extern "C" int holds(const void* all, PyObject* list) {
   return 1;
 }
 
+// Have the dictionaries of a list the very values that the tuples beside them have, in their order?
+extern "C" int hold_values(PyObject* tables, PyObject* values) {
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(tables); ++i) {
+    PyObject *table = PyList_GET_ITEM(tables, i), *own = PyList_GET_ITEM(values, i), *key, *value;
+    if (PyDict_Size(table) != PyTuple_GET_SIZE(own)) return 0;
+    Py_ssize_t at = 0;
+    for (Py_ssize_t n = 0; PyDict_Next(table, &at, &key, &value); ++n)
+      if (value != PyTuple_GET_ITEM(own, n)) return 0;
+  }
+  return 1;
+}
+
 // Are the tensors of a list, which all have versions, at these?
 extern "C" int at_versions(const int64_t* versions, PyObject* list) {
   try {

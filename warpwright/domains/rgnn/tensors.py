@@ -50,6 +50,7 @@ def loaded() -> ctypes.PyDLL:
     library.remember.restype, library.remember.argtypes = ctypes.c_void_p, [ctypes.py_object]
     library.forget.restype, library.forget.argtypes = None, [ctypes.c_void_p]
     library.holds.argtypes = library.at_versions.argtypes = [ctypes.c_void_p, ctypes.py_object]
+    library.hold_values.argtypes = [ctypes.py_object, ctypes.py_object]
     return library
 
 
@@ -75,7 +76,20 @@ def right(library: ctypes.PyDLL) -> bool:
     versions = Versions(library, [x, x[1:]])
     before = versions.same()
     x.add_(1.0)
-    return before and not versions.same()
+    return before and not versions.same() and sees_values(library)
+
+
+def sees_values(library: ctypes.PyDLL) -> bool:
+    """Does the library see each way in which a module's parameters and modules become others?"""
+    one, other, third = object(), object(), object()
+    changed = {"a": one, "b": third}, {"a": one}, {"a": one, "b": other, "c": third}, {"b": other, "a": one}, {}
+    held = [hold_values(library, [{}, table, {"d": None}], [(), (one, other), (None,)]) for table in ({"a": one, "b": other}, *changed)]
+    return held == [True, False, False, False, False, False]
+
+
+def hold_values(library: ctypes.PyDLL, tables: list[dict[str, Any]], values: list[tuple[Any, ...]]) -> bool:
+    """Have these dictionaries the very values that are beside them, in their order?"""
+    return bool(library.hold_values(tables, values))
 
 
 class Seen:
@@ -111,6 +125,11 @@ def library(like: torch.Tensor) -> ctypes.PyDLL | None:
         _building()
         return None
     return _READY[0]
+
+
+def built() -> ctypes.PyDLL | None:
+    """Return the library where it has been built for some tensor; None elsewhere."""
+    return _READY[0] if _READY else None
 
 
 def awaited(like: torch.Tensor, seconds: float) -> bool:

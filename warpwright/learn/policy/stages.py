@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from warpwright.errors import MissingExtra
+from warpwright.errors import MissingExtra, UsageError
 from warpwright.learn.policy import rewards
 from warpwright.learn.policy.config import Config
 from warpwright.learn.policy.constrained import Constrained
@@ -210,7 +210,7 @@ def contrastive(policy: Policy, tasks: Sequence[Answering], config: Config, seed
         return [paid(one) for one in speedup]
 
     batch = stage.groups * stage.group
-    rows = [{"prompt": task.name} for task in tasks for _ in range(stage.groups)]
+    rows = [{"prompt": name} for name in in_order([task.name for task in tasks for _ in range(stage.groups)], stage.groups, stage.steps, seed)]
     reference = folder / "reference"  # the trainer reads from a folder what the policy is not to leave too far
     if not (reference / NOTES).is_file():
         policy.save(reference)
@@ -218,7 +218,7 @@ def contrastive(policy: Policy, tasks: Sequence[Answering], config: Config, seed
         how = GRPOConfig(
             **_common(folder, seed, stage.rate), **ADVANTAGES[stage.baseline], max_steps=stage.steps, per_device_train_batch_size=batch,
             num_generations=stage.group, steps_per_generation=1, max_completion_length=TYPICAL, temperature=stage.temperature, beta=stage.beta,
-            epsilon=stage.clip, save_strategy="steps", save_steps=stage.checkpoint,
+            epsilon=stage.clip, save_strategy="steps", save_steps=stage.checkpoint, shuffle_dataset=False,
         )  # fmt: skip
         trainer = GRPOTrainer(
             model=Policy.load(reference).model, reward_funcs=reward, args=how, train_dataset=Dataset.from_list(rows),
@@ -229,6 +229,23 @@ def contrastive(policy: Policy, tasks: Sequence[Answering], config: Config, seed
             rules.watch(model, stage.temperature)
         trainer.train(resume_from_checkpoint=log.resumed(folder, last_whole(folder)))
     policy.model, policy.notes = trainer.model, replace(policy.notes, temperature=stage.asked_at)
+
+
+def in_order(names: Sequence[str], count: int, steps: int, seed: int) -> list[str]:
+    """Return `count` prompts for each step: all of `names` in a drawn order, then in another one.
+
+    As the trainer would shuffle them. But its sampler begins with its first order again when a training goes on from a checkpoint, whatever that
+    training had come to: one that was killed after its first round ended with other weights.
+    """
+    import torch
+
+    generator, found, most = torch.Generator().manual_seed(seed), list[str](), len(names) // count * count
+    if not most:
+        raise UsageError("expected tasks to train on, saw none", "collect more")
+    while len(found) < steps * count:
+        drawn = torch.randperm(len(names), generator=generator).tolist()
+        found += [names[number] for number in drawn[:most]]
+    return found[: steps * count]
 
 
 def _common(folder: Path, seed: int, rate: float) -> dict[str, Any]:

@@ -69,7 +69,7 @@ def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
         name: getattr(runner, name)
         for name in (
             "hello", "build", "load_state", "set_state", "prepare", "export", "keep", "census", "lock", "device_facts", "receive", "host_only",
-            "release_memory", "trim", "line_up", "switch_mode", "load", "twin", "part", "waited",
+            "release_memory", "trim", "line_up", "switch_mode", "load", "twin", "part", "waited", "launches",
         )
     }
     stops = bool(order.get("stops"))
@@ -385,6 +385,19 @@ class Runner:
     def waited(self) -> dict[str, Any]:
         """Return the seconds of the last call of nothing that kept the device at work, by this process's clock."""
         return {"seconds": self.own_seconds}
+
+    def launches(self, count: int, loops: int) -> dict[str, Any]:
+        """Return the seconds in which this thread sends `count` kernels that do next to nothing to the device, `loops` times: how quick its core is
+        at what a program that waits for the host does. Asked of trusted processes."""
+        spot, taken = torch.zeros(1, device=self.device), []
+        for _ in range(loops):
+            self.synchronize()
+            began = time.perf_counter()
+            for _ in range(count):
+                spot.add_(1.0)
+            taken.append(time.perf_counter() - began)
+        self.synchronize()
+        return {"seconds": taken}
 
     def _outputs_of(self, program: Program) -> Any:
         """Make the call, or the calls of a turn."""

@@ -84,12 +84,10 @@ def test_what_is_left_to_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
         return list(TECHNIQUE.sites(captured(model.to(kind), torch.randn(size).to(kind))))
 
     assert not sites(Block(lambda m, y, x: y))  # a bias is the library's too
-    assert not sites(Block(ENDS["gelu"]), torch.float32)  # nothing permits TF32
+    assert not sites(Block(ENDS["gelu"]), torch.float32)
     assert not sites(Block(ENDS["gelu"], n=20))  # rows of 40 bytes
     assert not sites(Block(lambda m, y, x: (F.gelu(y), y)))  # the product is a result
     assert not sites(Block(lambda m, y, x: (x[:, None] @ x[:, :, None]).relu()))
-    permitting = captured(Block(ENDS["gelu"]), torch.randn(5, 16))
-    assert list(FusedProducts(tf32=True).sites(permitting)) and not list(TECHNIQUE.sites(permitting))
     monkeypatch.setattr(fused_product, "_LEAST_FLOPS", 1e9)
     assert not sites(Block(ENDS["gelu"]))
 
@@ -106,7 +104,7 @@ def test_the_text_is_a_program() -> None:
 @pytest.mark.parametrize("name", ["residual", *(pytest.param(name, marks=pytest.mark.slow) for name in ENDS if name != "residual")])
 def test_the_kernel_by_the_interpreter(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In float32, for the interpreter has no bfloat16 products."""
-    monkeypatch.setattr(fused_product, "permits", lambda kind: True)
+    monkeypatch.setattr(fused_product, "KINDS", (torch.float32,))
     monkeypatch.setattr(fused_product, "block_shape", lambda m, n, size: [32, 32, 16, 2, 4, 2])
     model = randomised(Block(ENDS[name]), 0)
     after, call, x = _replaced(model, torch.float32)

@@ -45,6 +45,18 @@ __global__ void crefs(int* out) {
   __shared__ int s[32]; int v = threadIdx.x, r[2] = {v, 2}; cref(v, v, s); cref(r[0], r[0], s); out[threadIdx.x] = v + 1000 * r[0];
 }
 __device__ float halved(const float& a, float* s) { int t = threadIdx.x; __syncthreads(); s[t] = a / 2; __syncthreads(); return s[t ^ 1]; }
+__device__ void rows(const int b[][4], int to[], int (*from)[4], int few[4]) {
+  for (int i = 0; i < 4; ++i) to[i] = 10 * b[1][i] + from[0][i] + few[i];
+}
+__global__ void of_arrays(int* out) {
+  int t = threadIdx.x, b[2][4], few[4]; if (t >= 8) return;
+  for (int i = 0; i < 4; ++i) { b[1][i] = t + i; few[i] = 100 * i; out[4 * t + i] = i; }
+  rows(b, &out[4 * t], (int (*)[4])(out + 4 * t), few);
+}
+__device__ int turned(int v, int s[], int m[2][32]) {
+  int t = threadIdx.x; __syncthreads(); s[t] = v; m[1][t] = 2 * v; __syncthreads(); return s[t ^ 1] + 100 * m[1][t ^ 1];
+}
+__global__ void of_shared_arrays(int* out) { __shared__ int s[32], m[2][32]; out[threadIdx.x] = turned(threadIdx.x, s, m); }
 __global__ void converted(int* out) { __shared__ float s[32]; int v = threadIdx.x; out[v] = 10 * halved(v, s); }
 """
 
@@ -53,6 +65,8 @@ OTHER = T ^ 1
 ANSWERS = {
     "counted": 8 * (OTHER + 100),
     "stepped": 8 * (OTHER + 5),
+    "of_arrays": 10 * (T // 4 + T % 4) + 101 * (T % 4),
+    "of_shared_arrays": 201 * OTHER,
     "by_shared": T + 10,
     "persists": 101 * (OTHER + 50),
     "hidden": OTHER * 3 + 40 + 5 + T,

@@ -10,7 +10,8 @@ it to channels last; the result is float32 and channels first at once.
 Ladder:
 1. A block of channels x places in registers; operands through shared memory, 16 bytes a copy, as the loop runs ahead (`num_stages`).
 2. A step of DEPTH terms lies in one tap where DEPTH divides the channels: then places and zeros around x are worked out once a step, not an element.
-3. x is cut by 2^GUESS while its largest element is looked for; a second pass cuts it again only where that element says so (the host never waits).
+3. x is cut by 2^9 while each sample's largest element is looked for; a second pass cuts those samples again whose element says so (the host never
+   waits). So what a small sample, or a channel of small weights, loses is relative to its own largest element.
 4. A transposed convolution's places are taken in phases, whose places see the same taps; nothing is multiplied by zeros between x's elements.
 5. Two halves: sums of a step are added outside of the tensor cores, whose own additions cut off, which adds up in terms of one sign.
 
@@ -26,10 +27,10 @@ import triton.language as tl
 
 
 @triton.jit
-def _cut_power(largest):
-    """Return the power of two for x, of the bits of its largest elements, one a slot: 9, where that leaves them in [2^6, 2^15)."""
-    e = (tl.max(tl.load(largest + tl.arange(0, 64)), 0) >> 23) - 127
-    return tl.where((e >= -3) & (e <= 5), 9, tl.minimum(14 - e, 120))
+def _cut_power(bits):
+    """Return the power of two for a sample of x, of the bits of its largest element: 9, where that leaves it in [2^8, 2^15)."""
+    e = (bits >> 23) - 127
+    return tl.where(((e >= -1) & (e <= 5)) | (bits == 0), 9, tl.minimum(14 - e, 120))
 
 
 @triton.jit
@@ -39,30 +40,38 @@ def _two_to(power):
 
 @triton.jit
 def _cut(
-    x, cut, largest, apart, tiles, channels, places,
+    x, cut, largest, apart, samples, tiles, channels, places,
     WIDE: tl.constexpr, PARTS: tl.constexpr, AGAIN: tl.constexpr, CHANNELS: tl.constexpr, PLACES: tl.constexpr,
 ):  # fmt: skip
     blocks, across = tl.cdiv(places, PLACES), tl.cdiv(WIDE, CHANNELS)
-    power = 9
+    factor, others = 512.0, 1
     if AGAIN:
-        power = _cut_power(largest)
-    if not AGAIN or power != 9:
+        others = 0
+        for first in range(0, samples, 128):
+            sample = first + tl.arange(0, 128)
+            found = _cut_power(tl.load(largest + sample, mask=sample < samples, other=0))
+            others += tl.max(tl.where(found == 9, 0, 1), 0)
+    if others > 0:
         for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
-            n = (tile // (blocks * across)).to(tl.int64)
-            c, p = tile // blocks % across * CHANNELS + tl.arange(0, CHANNELS), tile % blocks * PLACES + tl.arange(0, PLACES)
-            inside = (c < channels)[:, None] & (p < places)[None, :]
-            seen = tl.load(x + n * channels * places + c.to(tl.int64)[:, None] * places + p[None, :], mask=inside, other=0.0)
-            if not AGAIN:
-                bits = seen.to(tl.int32, bitcast=True) & 0x7FFFFFFF
-                bits = tl.where(bits < 0x7F800000, bits, 0)  # Inf and NaN stay what they are, whatever the power
-                tl.atomic_max(largest + tile % 64, tl.max(tl.max(bits, 1), 0), sem="relaxed")
-            scaled = seen * _two_to(power)
-            high = scaled.to(tl.float16)
-            at = cut + (n * places + p.to(tl.int64)[None, :]) * WIDE + c[:, None]
-            kept = (c < WIDE)[:, None] & (p < places)[None, :]
-            tl.store(at, high, mask=kept)
-            if PARTS == 2:
-                tl.store(at + apart, (scaled - high.to(tl.float32)).to(tl.float16), mask=kept)
+            sample = tile // (blocks * across)
+            n = sample.to(tl.int64)
+            if AGAIN:
+                factor = _two_to(_cut_power(tl.load(largest + sample)))
+            if not AGAIN or factor != 512.0:
+                c, p = tile // blocks % across * CHANNELS + tl.arange(0, CHANNELS), tile % blocks * PLACES + tl.arange(0, PLACES)
+                inside = (c < channels)[:, None] & (p < places)[None, :]
+                seen = tl.load(x + n * channels * places + c.to(tl.int64)[:, None] * places + p[None, :], mask=inside, other=0.0)
+                if not AGAIN:
+                    bits = seen.to(tl.int32, bitcast=True) & 0x7FFFFFFF
+                    bits = tl.where(bits < 0x7F800000, bits, 0)  # Inf and NaN stay what they are, whatever the power
+                    tl.atomic_max(largest + sample, tl.max(tl.max(bits, 1), 0), sem="relaxed")
+                scaled = seen * factor
+                high = scaled.to(tl.float16)
+                at = cut + (n * places + p.to(tl.int64)[None, :]) * WIDE + c[:, None]
+                kept = (c < WIDE)[:, None] & (p < places)[None, :]
+                tl.store(at, high, mask=kept)
+                if PARTS == 2:
+                    tl.store(at + apart, (scaled - high.to(tl.float32)).to(tl.float16), mask=kept)
 
 
 @triton.jit
@@ -79,41 +88,15 @@ def _of_tap(
 
 
 @triton.jit
-def _implicit_convolution(
-    x, w, b, y, largest, of_w, total, x_apart, w_apart,
-    CI: tl.constexpr, ID: tl.constexpr, IH: tl.constexpr, IW: tl.constexpr,  # x [N, ID, IH, IW, CI]
-    CO: tl.constexpr, OD: tl.constexpr, OH: tl.constexpr, OW: tl.constexpr,  # y [N, CO, OD, OH, OW]
-    KD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr,  # w [CO, KD, KH, KW, CI]
-    SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,  # stride
-    PD: tl.constexpr, PH: tl.constexpr, PW: tl.constexpr,  # zeros before each axis of x; of a transposed one, places of y that are left out
-    LD: tl.constexpr, LH: tl.constexpr, LW: tl.constexpr,  # dilation
-    TRANSPOSED: tl.constexpr, PARTS: tl.constexpr, BIAS: tl.constexpr, q0, q1, q2, q3, EPILOGUE: tl.constexpr,
-    CHANNELS: tl.constexpr, PLACES: tl.constexpr, DEPTH: tl.constexpr,
+def _sums(
+    x, w, corner, z0, y0, x0, seen, row, real, kz, ky, kx, ny, nx, taps, x_apart, w_apart,
+    CI: tl.constexpr, ID: tl.constexpr, IH: tl.constexpr, IW: tl.constexpr, OD: tl.constexpr, OH: tl.constexpr, OW: tl.constexpr,
+    KD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr, SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
+    PD: tl.constexpr, PH: tl.constexpr, PW: tl.constexpr, LD: tl.constexpr, LH: tl.constexpr, LW: tl.constexpr,
+    TRANSPOSED: tl.constexpr, PARTS: tl.constexpr, CHANNELS: tl.constexpr, PLACES: tl.constexpr, DEPTH: tl.constexpr,
 ):  # fmt: skip
+    """Return the sums of CHANNELS rows of w at PLACES places, whose first tap stands at `corner` of x, at z0, y0, x0 of its axes."""
     width: tl.constexpr = KD * KH * KW * CI
-    across: tl.constexpr = (CO + CHANNELS - 1) // CHANNELS
-    phases: tl.constexpr = SD * SH * SW if TRANSPOSED else 1
-    rows: tl.constexpr = (OH + SH - 1) // SH if TRANSPOSED else OH  # places of a phase, of which the last may lie outside
-    columns: tl.constexpr = (OW + SW - 1) // SW if TRANSPOSED else OW
-    planes: tl.constexpr = (OD + SD - 1) // SD if TRANSPOSED else OD
-    # phases of the same places follow one another: L2 joins what they write
-    i = tl.program_id(0) // (across * phases) * PLACES + tl.arange(0, PLACES)
-    row = tl.program_id(0) % across * CHANNELS + tl.arange(0, CHANNELS)
-    phase = tl.program_id(0) // across % phases
-    real, seen = row < CO, i < total
-    n, qz, qy, qx = i // (planes * rows * columns), i // (rows * columns) % planes, i // columns % rows, i % columns
-    kz, ky, kx, ny, nx, taps = 0, 0, 0, KH, KW, KD * KH * KW
-    if TRANSPOSED:
-        rz, ry, rx = phase // (SH * SW), phase // SW % SH, phase % SW
-        kz, ky, kx = (rz + PD) % SD, (ry + PH) % SH, (rx + PW) % SW
-        ny, nx = (KH - ky + SH - 1) // SH, (KW - kx + SW - 1) // SW
-        taps = (KD - kz + SD - 1) // SD * ny * nx
-        z0, y0, x0 = qz + (rz + PD) // SD, qy + (ry + PH) // SH, qx + (rx + PW) // SW
-        qz, qy, qx = qz * SD + rz, qy * SH + ry, qx * SW + rx
-        seen &= (qz < OD) & (qy < OH) & (qx < OW)
-    else:
-        z0, y0, x0 = qz * SD - PD, qy * SH - PH, qx * SW - PW
-    corner = x + (((n.to(tl.int64) * ID + z0) * IH + y0) * IW + x0) * CI
     sums = tl.zeros((CHANNELS, PLACES), tl.float32)
     for step in range((taps * CI + DEPTH - 1) // DEPTH):
         if CI % DEPTH == 0:
@@ -151,10 +134,75 @@ def _implicit_convolution(
             part = tl.dot(low_weight, patch)
             part = tl.dot(weight, low_patch, part)
             sums += tl.dot(weight, patch, part)
-    sums = sums * _two_to(-_cut_power(largest)) * tl.load(of_w)
+    return sums
+
+
+@triton.jit
+def _implicit_convolution(
+    x, w, b, y, largest, of_w, total, x_apart, w_apart,
+    CI: tl.constexpr, ID: tl.constexpr, IH: tl.constexpr, IW: tl.constexpr,  # x [N, ID, IH, IW, CI]
+    CO: tl.constexpr, OD: tl.constexpr, OH: tl.constexpr, OW: tl.constexpr,  # y [N, CO, OD, OH, OW]
+    KD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr,  # w [CO, KD, KH, KW, CI]
+    SD: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,  # stride
+    PD: tl.constexpr, PH: tl.constexpr, PW: tl.constexpr,  # zeros before each axis of x; of a transposed one, places of y that are left out
+    LD: tl.constexpr, LH: tl.constexpr, LW: tl.constexpr,  # dilation
+    TRANSPOSED: tl.constexpr, PARTS: tl.constexpr, BIAS: tl.constexpr, q0, q1, q2, q3, EPILOGUE: tl.constexpr,
+    CHANNELS: tl.constexpr, PLACES: tl.constexpr, DEPTH: tl.constexpr,
+):  # fmt: skip
+    across: tl.constexpr = (CO + CHANNELS - 1) // CHANNELS
+    pair: tl.constexpr = 2 if TRANSPOSED and SW == 2 else 1  # phases of the last axis that one program forms: neighbours in y, in whole sectors
+    of_x: tl.constexpr = SW // pair if TRANSPOSED else 1
+    phases: tl.constexpr = SD * SH * of_x if TRANSPOSED else 1
+    rows: tl.constexpr = (OH + SH - 1) // SH if TRANSPOSED else OH  # places of a phase, of which the last may lie outside
+    columns: tl.constexpr = (OW + SW - 1) // SW if TRANSPOSED else OW
+    planes: tl.constexpr = (OD + SD - 1) // SD if TRANSPOSED else OD
+    block, phase = tl.program_id(0) // (across * phases), tl.program_id(0) // across % phases
+    i = block * (PLACES // pair) + tl.arange(0, PLACES // pair)
+    row = tl.program_id(0) % across * CHANNELS + tl.arange(0, CHANNELS)
+    real, seen = row < CO, i < total
+    n, qz, qy, qx = i // (planes * rows * columns), i // (rows * columns) % planes, i // columns % rows, i % columns
+    rz, ry, rx = phase // (SH * of_x), phase // of_x % SH, phase % of_x
+    if not TRANSPOSED:
+        z0, y0, x0 = qz * SD - PD, qy * SH - PH, qx * SW - PW
+        corner = x + (((n.to(tl.int64) * ID + z0) * IH + y0) * IW + x0) * CI
+        sums = _sums(
+            x, w, corner, z0, y0, x0, seen, row, real, 0, 0, 0, KH, KW, KD * KH * KW, x_apart, w_apart, CI, ID, IH, IW, OD, OH, OW,
+            KD, KH, KW, SD, SH, SW, PD, PH, PW, LD, LH, LW, TRANSPOSED, PARTS, CHANNELS, PLACES, DEPTH,
+        )  # fmt: skip
+    else:
+        z0, y0 = qz + (rz + PD) // SD, qy + (ry + PH) // SH
+        kz, ky = (rz + PD) % SD, (ry + PH) % SH
+        ny, lines = (KH - ky + SH - 1) // SH, (KD - kz + SD - 1) // SD * ((KH - ky + SH - 1) // SH)
+        x0, kx = qx + (rx + PW) // SW, (rx + PW) % SW
+        nx = (KW - kx + SW - 1) // SW
+        corner = x + (((n.to(tl.int64) * ID + z0) * IH + y0) * IW + x0) * CI
+        sums = _sums(
+            x, w, corner, z0, y0, x0, seen, row, real, kz, ky, kx, ny, nx, lines * nx, x_apart, w_apart, CI, ID, IH, IW, OD, OH, OW,
+            KD, KH, KW, SD, SH, SW, PD, PH, PW, LD, LH, LW, TRANSPOSED, PARTS, CHANNELS, PLACES // pair, DEPTH,
+        )  # fmt: skip
+        if pair == 2:
+            x0, kx = qx + (1 + PW) // SW, (1 + PW) % SW
+            nx = (KW - kx + SW - 1) // SW
+            corner = x + (((n.to(tl.int64) * ID + z0) * IH + y0) * IW + x0) * CI
+            more = _sums(
+                x, w, corner, z0, y0, x0, seen, row, real, kz, ky, kx, ny, nx, lines * nx, x_apart, w_apart, CI, ID, IH, IW, OD, OH, OW,
+                KD, KH, KW, SD, SH, SW, PD, PH, PW, LD, LH, LW, TRANSPOSED, PARTS, CHANNELS, PLACES // pair, DEPTH,
+            )  # fmt: skip
+            sums = tl.reshape(tl.join(sums, more), (CHANNELS, PLACES))
+    i = block * PLACES + tl.arange(0, PLACES)  # of the places that are written, in y's order but for the phases
+    n, qx = i // (planes * rows * columns * pair), i % (columns * pair)
+    seen = i < total * pair
+    if phases == 1 and columns * pair == OW:
+        place = i % (OD * OH * OW)  # which says how many lie beside one another
+    else:
+        oz, oy, ox = i // (rows * columns * pair) % planes * SD + rz, i // (columns * pair) % rows * SH + ry, qx * of_x + rx
+        seen &= (oz < OD) & (oy < OH) & (ox < OW)
+        place = (oz * OH + oy) * OW + ox
+    of_x_back = _two_to(-_cut_power(tl.load(largest + n, mask=seen, other=0)))[None, :]
+    of_w_back = tl.load(of_w + row, mask=real, other=1.0)[:, None]
+    sums = sums * tl.minimum(of_x_back, of_w_back) * tl.maximum(of_x_back, of_w_back)  # the other way round what is small in the end may overflow
     if BIAS:
         sums += tl.load(b + row, mask=real, other=0.0)[:, None]
-    place = i % (OD * OH * OW) if phases == 1 else (qz * OH + qy) * OW + qx  # the former says how many lie beside one another
     target = n.to(tl.int64)[None, :] * (CO * OD * OH * OW) + row.to(tl.int64)[:, None] * (OD * OH * OW) + place[None, :]
     kept = real[:, None] & seen[None, :]
     if EPILOGUE is not None:
@@ -162,37 +210,49 @@ def _implicit_convolution(
     tl.store(y + target, sums, mask=kept)
 
 
-def implicit_convolution(x, w, of_w, bias, parts, kernel, stride, padding, places, dilation, transposed, shape, epilogue=None, operands=()):
-    """Return convolution(x, w / 2^of_w) + bias [N, CO, *places] in float32, and what `epilogue` makes of it.
-
-    x [N, CI, *sizes] is float32; w [parts, CO, *kernel, CI up to a multiple of 8] float16: one part, or a high and a low one. `of_w`: what undoes
-    w's power of two. `padding` zeros stand before each axis of x, and as many after it as `places` ask for; of a transposed convolution it is what is
-    left out before the result, and an axis has a stride or a dilation. `shape`: of a block.
-    """
+def implicit_cut(x, parts):
+    """Return x [N, CI, *sizes] as [parts, N, *sizes, CI up to a multiple of 8] in float16; behind it stand the bits of samples' largest elements."""
     if x.is_cuda and x.get_device() != torch.cuda.current_device():  # Triton launches on the current one, by its stream
         with torch.cuda.device(x.device):
-            return implicit_convolution(x, w, of_w, bias, parts, kernel, stride, padding, places, dilation, transposed, shape, epilogue, operands)
-    x, w, lead, d = x.contiguous(), w.contiguous(), [1] * (5 - x.dim()), x.dim() - 2
-    (n, ci), wide, co = x.shape[:2], w.shape[-1], w.shape[1]
-    sizes, out, kernel = (*lead, *x.shape[2:]), (*lead, *places), (*lead, *kernel)
-    stride, dilation, before = (*lead, *stride), (*lead, *dilation), (*[0] * (3 - d), *padding)
-    inside, phases = x.numel() // (n * ci), stride[0] * stride[1] * stride[2] if transposed else 1
-    total = n * triton.cdiv(out[0], stride[0]) * triton.cdiv(out[1], stride[1]) * triton.cdiv(out[2], stride[2])
-    total = total if transposed else n * out[0] * out[1] * out[2]
-    y = x.new_empty((n, co, *places))
-    cut = x.new_empty((parts, n, inside, wide), dtype=torch.float16)
-    largest = torch.zeros(64, dtype=torch.int32, device=x.device)
-    channels, many, depth, warps, stages = shape
-    some = min(64, triton.next_power_of_2(wide))
+            return implicit_cut(x, parts)
+    x, (n, ci) = x.contiguous(), x.shape[:2]
+    wide, inside = ci + -ci % 8, x.numel() // (n * ci)
+    size, some = n * inside * wide, min(64, triton.next_power_of_2(wide))
+    cut = x.new_empty(parts * size + 2 * n, dtype=torch.float16)
+    largest = cut[parts * size :].view(torch.int32).zero_()
     tiles = n * triton.cdiv(inside, 8192 // some) * triton.cdiv(wide, some)
     for again in (False, True):  # the second has few programs, which find that there is nothing to do, as a rule
         _cut[(min(tiles, 1024) if again else tiles,)](
-            x, cut, largest, n * inside * wide, tiles, ci, inside, wide, parts, again, some, 8192 // some, num_warps=8
+            x, cut, largest, size, n, tiles, ci, inside, wide, parts, again, some, 8192 // some, num_warps=8
         )
-    _implicit_convolution[(triton.cdiv(total, many) * triton.cdiv(co, channels) * phases,)](
-        cut, w, x if bias is None else bias.contiguous(), y, largest, of_w, total, n * inside * wide, w.numel() // parts,
+    return cut
+
+
+def implicit_convolution(x, cut, w, of_w, bias, parts, kernel, stride, padding, places, dilation, transposed, shape, epilogue=None, operands=()):
+    """Return convolution(x, w * of_w) + bias [N, CO, *places] in float32, and what `epilogue` makes of it.
+
+    `cut`: implicit_cut(x, parts); w [parts, CO, *kernel, CI up to a multiple of 8] float16, one part, or a high and a low one, and `of_w` [CO]
+    the powers of two that undo its own. `padding` zeros stand before each axis of x, and as many after it as `places` ask for; of a transposed
+    convolution it is what is left out before the result, and an axis has a stride or a dilation. `shape`: of a block.
+    """
+    if x.is_cuda and x.get_device() != torch.cuda.current_device():
+        with torch.cuda.device(x.device):
+            steps = (kernel, stride, padding, places, dilation)
+            return implicit_convolution(x, cut, w, of_w, bias, parts, *steps, transposed, shape, epilogue, operands)
+    w, lead, d = w.contiguous(), [1] * (5 - x.dim()), x.dim() - 2
+    (n, ci), wide, co = x.shape[:2], w.shape[-1], w.shape[1]
+    sizes, out, kernel = (*lead, *x.shape[2:]), (*lead, *places), (*lead, *kernel)
+    stride, dilation, before = (*lead, *stride), (*lead, *dilation), (*[0] * (3 - d), *padding)
+    size, pair = x.numel() // ci * wide, 2 if transposed and stride[2] == 2 else 1
+    phases = stride[0] * stride[1] * stride[2] // pair if transposed else 1
+    total = n * triton.cdiv(out[0], stride[0]) * triton.cdiv(out[1], stride[1]) * triton.cdiv(out[2], stride[2])
+    total = total if transposed else n * out[0] * out[1] * out[2]
+    y = x.new_empty((n, co, *places))
+    channels, many, depth, warps, stages = shape
+    _implicit_convolution[(triton.cdiv(total * pair, many) * triton.cdiv(co, channels) * phases,)](
+        cut, w, x if bias is None else bias.contiguous(), y, cut[parts * size :].view(torch.int32), of_w, total, size, w.numel() // parts,
         wide, *sizes, co, *out, *kernel, *stride, *before, *dilation,
-        transposed, parts, bias is not None, *(q.contiguous() for q in (*operands, *[x] * 4)[:4]), epilogue, channels, many, depth,
+        transposed, parts, bias is not None, *(q.contiguous() for q in (*operands, *[y] * 4)[:4]), epilogue, channels, many, depth,
         num_warps=warps, num_stages=stages,
     )  # fmt: skip
     return y

@@ -143,8 +143,10 @@ def _function(node: fx.Node, name: Namer, device: str) -> str | None:
         return None
     order = [f.name for f in schema.arguments if not f.kwarg_only]
     arguments: list[str] = []
-    named = False
-    for position, (formal, value) in enumerate((n, v) for n, v in _bound(node) if n not in _DROPPED):
+    named, bound = False, [(n, v) for n, v in _bound(node) if n not in _DROPPED]
+    if called == "einsum" and len(bound) > 2:  # the order that opt_einsum found, which torch.einsum is not told
+        return None
+    for position, (formal, value) in enumerate(bound):
         shown = _text(value, name, device)
         if formal in _SPATIAL and isinstance(value, list | tuple) and len(set(value)) == 1:
             shown = str(value[0])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -99,7 +101,7 @@ def block(
     once = held(ir)
     for node in ir.graph.nodes:
         if node.name in ir.constants and any(user in inside for user in node.users):
-            shown = f"_literal({node.name!r}, {device})" if node in once and holder else _literal(ir.constants[node.name])
+            shown = f"_literal({node.name!r}, {device})" if node in once and holder else _literal(ir.constants[node.name], _in_one_piece(ir))
             lines.append(f"{names[node]} = {shown}")
     for node in nodes:
         shown = expression(node, names.__getitem__, device)
@@ -118,22 +120,49 @@ def held(ir: GraphIR) -> list[fx.Node]:
     """Return the tensors of the program's text that are made once for a device, not in each call: there a GPU would be waited for, and a CUDA graph
     cannot copy from the host.
 
-    Not single numbers, which any device reads where they are; nor what is written to or may be a result; nor what a compiler takes in.
+    Not single numbers where any device reads them; nor what is written to or may be a result; nor what a compiler takes in.
     """
-    if ir.training is not None or any(ir.scheduled(name) for name in ("ahead_of_time", "plan", "compile")):
+    if _in_one_piece(ir):
         return []
     kept = mutated(ir.graph)
     returned = {value(result).untyped_storage()._cdata for result in ir.results if isinstance(result, fx.Node) and is_tensor(result)}
-    nodes = [node for node in ir.graph.nodes if node.name in ir.constants and ir.constants[node.name].dim() and node not in kept]
+    nodes = [node for node in ir.graph.nodes if node.name in ir.constants and not _read_anywhere(node) and node not in kept]
     return [node for node in nodes if value(node).untyped_storage()._cdata not in returned]
 
 
+READ_ANYWHERE = frozenset({
+    "add", "sub", "rsub", "mul", "multiply", "div", "pow", "eq", "ne", "lt", "le", "gt", "ge", "maximum", "minimum", "where", "masked_fill", "add_",
+    "sub_", "mul_", "div_", "copy_", "fill_",
+})  # fmt: skip
+"""Operators on a GPU's tensors that take a single number of the CPU's as well; clamp, cat and products do not."""
+
+
+def _read_anywhere(node: fx.Node) -> bool:
+    """Is it a single number that all who read it, and what is worked out of it alone, take from the CPU?"""
+    if not is_tensor(node) or value(node).dim():
+        return False
+    for user in node.users:
+        if not isinstance(user.target, torch._ops.OpOverload):
+            continue
+        reads = user.target._schema.name.split("::")[1] in READ_ANYWHERE and is_tensor(user) and value(user).dim() > 0
+        if not reads and not _read_anywhere(user):
+            return False
+    return True
+
+
+def _in_one_piece(ir: GraphIR) -> bool:
+    """Is the program's body taken in by a compiler, or differentiated?"""
+    return ir.training is not None or any(ir.scheduled(name) for name in ("ahead_of_time", "plan", "compile"))
+
+
 def literals(ir: GraphIR) -> list[str]:
-    """Return the lines that make those tensors."""
+    """Return the lines that make those tensors, and that unpack the large ones."""
     nodes = held(ir)
+    unpacking = template.UNPACKED if any(ir.constants[node.name].numel() > SHORT for node in ir.graph.nodes if node.name in ir.constants) else ()
     if not nodes:
-        return []
-    return ["_LITERALS = {", *(f"    {node.name!r}: lambda: {_literal(ir.constants[node.name])}," for node in nodes), "}", "", "", *template.LITERAL]
+        return [*unpacking]
+    lines = [f"    {node.name!r}: lambda: {_literal(ir.constants[node.name])}," for node in nodes]
+    return [*unpacking, "_LITERALS = {", *lines, "}", "", "", *template.LITERAL]
 
 
 def _comment(node: fx.Node) -> str:
@@ -141,10 +170,23 @@ def _comment(node: fx.Node) -> str:
     return type_text(node) if isinstance(val, torch.Tensor) else f"{len(val)} results" if isinstance(val, tuple | list) else "value"
 
 
-def _literal(tensor: torch.Tensor) -> str:
-    if tensor.numel() > 1024:
-        raise NotApplicable(f"expected a tensor literal of at most 1024 elements, saw {tensor.numel()}")
+SHORT, MOST_PACKED = 1024, 1 << 20
+"""Elements of a tensor that the text shows; characters of one that it holds packed, as of an identity or a table of positions made by numpy."""
+
+
+def _literal(tensor: torch.Tensor, in_one_piece: bool = False) -> str:
+    """Return a tensor as text; a large one is unpacked, which no compiler takes in."""
+    if tensor.numel() > SHORT:
+        packed = "" if in_one_piece or tensor.is_complex() else _packed(tensor)
+        if not 0 < len(packed) <= MOST_PACKED:
+            raise NotApplicable(f"expected a tensor literal of at most {SHORT} elements, saw {tensor.numel()}")
+        return f'_unpacked("{packed}", {tensor.dtype}, {tuple(tensor.shape)})'
     return f"torch.tensor({tensor.tolist()}, dtype={tensor.dtype})".replace("inf", 'float("inf")').replace("nan", 'float("nan")')
+
+
+def _packed(tensor: torch.Tensor) -> str:
+    """Return a tensor's bytes as text without quotes or backslashes."""
+    return base64.b85encode(zlib.compress(bytes(tensor.contiguous().view(-1).view(torch.uint8).tolist()), 9)).decode()
 
 
 def tuple_text(items: Iterable[str]) -> str:

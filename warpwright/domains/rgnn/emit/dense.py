@@ -21,6 +21,7 @@ import torch.nn.functional as F
 from warpwright.domains.rgnn.emit.gpu import load
 from warpwright.domains.rgnn.emit.own import kinds as by_kind
 from warpwright.domains.rgnn.emit.own import outer as rows_outer
+from warpwright.domains.rgnn.emit.triton import direct
 from warpwright.tf32 import permits
 
 MANY, SOME = 1 << 17, 1 << 15
@@ -266,8 +267,7 @@ def _product(
     fixed = {"WIDTH": width, "RESULT": result, "BIASED": bias is not None, "ADDED": add, "PARTS": parts}
     fixed |= {"K": _padded(width), "M": _padded(result), "STEP": by.step, "STAGES": by.stages, "num_warps": by.warps, "num_stages": by.stages}
     steps = x.stride(0), weight.stride(0), weight.stride(1), out.stride(-2), *apart
-    with _on(x.device):
-        _module().product[_grid(x, by, parts)](x, weight, x if bias is None else bias, out, rows, *steps, **fixed)
+    _launched("product", _grid(x, by, parts), (x, weight, x if bias is None else bias, out), (rows, *steps), **fixed)
     return out
 
 
@@ -275,16 +275,15 @@ def _summed(parts: Sequence[torch.Tensor], weights: torch.Tensor, by: Schedule =
     (rows, width), result = parts[0].shape, weights.shape[2]
     out = parts[0].new_empty(rows, result)
     fixed = {"WIDTH": width, "RESULT": result, "K": _padded(width), "M": _padded(result), "STEP": by.step, "STAGES": by.stages}
-    with _on(out.device):
-        _module().summed[_grid(out, by)](*parts, weights, out, rows, weights.stride(0), **fixed, num_warps=by.warps, num_stages=by.stages)
+    fixed |= {"num_warps": by.warps, "num_stages": by.stages}
+    _launched("summed", _grid(out, by), (*parts, weights, out), (rows, weights.stride(0)), **fixed)
     return out
 
 
 def _mixed(x: torch.Tensor, out: torch.Tensor, share: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, by: Schedule = MIXED) -> torch.Tensor:
     rows, width = x.shape
     result = x.new_empty(rows, width)
-    with _on(x.device):
-        _module().mixed[_grid(x, by)](x, out, share, weight, bias, result, rows, x.stride(0), out.stride(0), **_square(width, by))
+    _launched("mixed", _grid(x, by), (x, out, share, weight, bias, result), (rows, x.stride(0), out.stride(0)), **_square(width, by))
     return result
 
 
@@ -295,16 +294,25 @@ def _unmixed(
     rows, width = x.shape
     of_x, of_out = (x.new_empty(rows, width) if given is None else given for given in (of_rows, place))
     total = x.new_zeros(1)
-    with _on(x.device):
-        steps = x.stride(0), out.stride(0)
-        _module().unmixed[_grid(x, by)](x, out, share, weight, g, of_x, of_out, total, rows, *steps, **_square(width, by))
+    numbers = rows, x.stride(0), out.stride(0)
+    _launched("unmixed", _grid(x, by), (x, out, share, weight, g, of_x, of_out, total), numbers, **_square(width, by))
     matrix, summed = _outer(out, g, active=True)
     of_share = (matrix.t() * weight).sum() + summed @ bias - total[0]  # the sum of g (gelu(out) weight^T + bias) by way of the weight's gradient
     return of_x, of_out, of_share, matrix.t() * share, summed * share
 
 
-def _grid(x: torch.Tensor, by: Schedule, parts: int = 1) -> tuple[int]:
-    return (min(-(-x.shape[0] // by.step), max(1, _multiprocessors(x.device) * by.programs // parts)) * parts,)
+FREE = {"product": (0, 6), "outer": (0, 3)}
+"""Numbers of each kernel that its text says are not to be specialised; of the others the first, the rows."""
+
+
+def _launched(name: str, grid: int, tensors: Sequence[torch.Tensor], numbers: Sequence[int], **fixed: Any) -> None:
+    """Launch a kernel of TEXT on its tensors' device."""
+    with _on(tensors[0].device):
+        direct.launch(lambda: getattr(_module(), name), name, grid, tensors, numbers, FREE.get(name, (0,)), **fixed)
+
+
+def _grid(x: torch.Tensor, by: Schedule, parts: int = 1) -> int:
+    return min(-(-x.shape[0] // by.step), max(1, _multiprocessors(x.device) * by.programs // parts)) * parts
 
 
 def _square(width: int, by: Schedule) -> dict[str, int]:
@@ -319,8 +327,8 @@ def _outer(x: torch.Tensor, g: torch.Tensor, by: Schedule = OUTER, active: bool 
     padded: dict[str, int | str] = {"K": _padded(width), "M": _padded(result), "STEP": by.step, "STAGES": by.stages, "num_stages": by.stages}
     padded |= {"ACTIVE": active, "PRECISION": by.precision}
     steps = x.stride(0), g.stride(0), each
-    with _on(x.device):
-        _module().outer[(-(-rows // each),)](x, g, matrix, total, rows, *steps, WIDTH=width, RESULT=result, **padded, num_warps=by.warps)
+    fixed = {"WIDTH": width, "RESULT": result, **padded, "num_warps": by.warps}
+    _launched("outer", -(-rows // each), (x, g, matrix, total), (rows, *steps), **fixed)
     return matrix, total
 
 
@@ -330,7 +338,9 @@ def _multiprocessors(device: torch.device) -> int:
 
 
 def _on(device: torch.device) -> Any:
-    return torch.cuda.device(device) if device.type == "cuda" else contextlib.nullcontext()  # Triton's interpreter runs on a CPU
+    """Make a device this thread's; of its own, and on a CPU, where Triton's interpreter runs, there is nothing to do."""
+    elsewhere = device.type == "cuda" and device.index not in {None, torch._C._cuda_getDevice()}
+    return torch.cuda.device(device) if elsewhere else contextlib.nullcontext()
 
 
 def _padded(size: int) -> int:
@@ -348,12 +358,7 @@ def _usable(device: torch.device) -> bool:
         return False
     x, weight, bias = (torch.rand(shape, device=device) for shape in ((200, 64), (64, 64), (64,)))
     try:
-        matrix, total = _outer(x, x)
-        results = [_product(x, weight.t(), bias, torch.empty_like(x)), _product(x, weight, None, x.clone(), add=True), matrix, total]
-        two, biases = torch.stack([weight, 2 * weight]), torch.stack([bias, 3 * bias])
-        results.append(_product(x, two[0].t(), biases, x.new_empty(2, *x.shape), parts=2, apart=(two.stride(0), x.numel())))
-        results.append(_summed([x, 2 * x, 3 * x], torch.stack([weight, 2 * weight, -weight])))
-        results += [_mixed(x, x, bias[0], weight, bias), *_unmixed(x, x, bias[0], weight, bias, x)]
+        results = [result for _ in range(2) for result in _example(x, weight, bias)]  # by Triton's launches, then by the driver's
     except Exception as problem:  # Triton raises errors of many kinds
         warnings.warn(f"products of many rows are made by torch, which is slower: {type(problem).__name__}: {problem}", stacklevel=2)
         return False
@@ -362,10 +367,20 @@ def _usable(device: torch.device) -> bool:
     wanted = [turned + bias.double(), wide + wide @ weight.double(), wide.t() @ wide, wide.sum(0)]
     wanted += [torch.stack([turned + bias.double(), 2 * turned + 3 * bias.double()]), 2 * (wide @ weight.double())]
     wanted += _wanted(wide, bias[0].double(), weight.double(), bias.double())
-    if all(float((a.double() - b).norm()) <= 1e-5 * float(b.norm()) for a, b in zip(results, wanted, strict=True)):
+    if all(float((a.double() - b).norm()) <= 1e-5 * float(b.norm()) for a, b in zip(results, wanted * 2, strict=True)):
         return True
     warnings.warn("products of many rows are made by torch, which is slower: Triton's are wrong here", stacklevel=2)
     return False
+
+
+def _example(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> list[torch.Tensor]:
+    """Return results of all kernels."""
+    matrix, total = _outer(x, x)
+    results = [_product(x, weight.t(), bias, torch.empty_like(x)), _product(x, weight, None, x.clone(), add=True), matrix, total]
+    two, biases = torch.stack([weight, 2 * weight]), torch.stack([bias, 3 * bias])
+    results.append(_product(x, two[0].t(), biases, x.new_empty(2, *x.shape), parts=2, apart=(two.stride(0), x.numel())))
+    results.append(_summed([x, 2 * x, 3 * x], torch.stack([weight, 2 * weight, -weight])))
+    return [*results, _mixed(x, x, bias[0], weight, bias), *_unmixed(x, x, bias[0], weight, bias, x)]
 
 
 def _wanted(x: torch.Tensor, share: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> list[torch.Tensor]:

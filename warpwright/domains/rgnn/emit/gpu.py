@@ -19,6 +19,7 @@ from warpwright.domains.rgnn.emit.own import gathered, outer
 from warpwright.domains.rgnn.emit.rows import Kernel as RowKernel
 from warpwright.domains.rgnn.emit.rows import Schedule
 from warpwright.domains.rgnn.emit.tiles import tiles
+from warpwright.domains.rgnn.emit.triton.direct import ALIGNED, TRAILING, plain
 from warpwright.domains.rgnn.emit.triton.text import Writer
 from warpwright.domains.rgnn.emit.triton.tuning import DEFAULT, Tuning
 from warpwright.domains.rgnn.index import Index
@@ -43,10 +44,6 @@ class Built:
     """Registers that a thread may have; 0: as many as the compiler takes."""
     direct: dict[int, Kernel | None] = field(default_factory=dict)
     """By device, the machine code, launched without Triton's own checks of each argument, which take longer than a small kernel."""
-
-
-TRAILING = 4
-"""Parameters that Triton may append (scratch memory, none of which is used): the driver reads as many as a kernel has."""
 
 
 @dataclass
@@ -86,21 +83,12 @@ class Ready:
             self.built.direct[device] = machine_code_of(compiled, len(arguments))
 
 
-ALIGNED = 16
-"""Bytes that Triton asks of an address to load four numbers at once."""
-
-
 def machine_code_of(compiled: Any, arguments: int) -> Kernel | None:
-    """Return what Triton compiled as a kernel of the driver's; None where it is not plain (the interpreter's, another vendor's, scratch memory)."""
-    code, told = getattr(compiled, "asm", {}), getattr(compiled, "metadata", None)
-    plain = all(getattr(told, name, usual) in {usual, None} for name, usual in USUAL.items())
-    if told is None or "cubin" not in code or not plain:
+    """Return what Triton compiled as a kernel of the driver's; None where it is not plain."""
+    told = getattr(compiled, "metadata", None)
+    if told is None or not plain(compiled):
         return None
-    return Kernel(code["cubin"], told.name, "P" * (arguments + TRAILING), 32 * told.num_warps, told.shared)
-
-
-USUAL = {"num_ctas": 1, "launch_cooperative_grid": False, "launch_pdl": False, "global_scratch_size": 0, "profile_scratch_size": 0}
-"""What Triton says of a kernel that takes nothing but its arguments."""
+    return Kernel(compiled.asm["cubin"], told.name, "P" * (arguments + TRAILING), 32 * told.num_warps, told.shared)
 
 
 class Rows(Runner):

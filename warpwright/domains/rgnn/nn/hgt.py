@@ -180,11 +180,12 @@ class Finish(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, counts: tuple[int, ...], own: tuple[int, ...], begun: Begun | None, x: torch.Tensor, out: torch.Tensor, *tensors: torch.Tensor
-    ) -> tuple[torch.Tensor, ...]:
+        ctx: Any, counts: tuple[int, ...], own: tuple[int, ...], begun: Begun | None, kept: bool, x: torch.Tensor, out: torch.Tensor,
+        *tensors: torch.Tensor,
+    ) -> tuple[torch.Tensor, ...]:  # fmt: skip
         """Take rows of all types, then weights [out, out], biases and gates [1] of the types `own`; return rows of each of these.
 
-        The gradient of x is left in `begun`, if there is one, for the node that makes `out` of x.
+        The gradient of x is left in `begun`, if there is one, for the node that makes `out` of x. `kept`: may there be a backward?
         """
         kinds = len(own)
         weights, biases, gates = tensors[:kinds], tensors[kinds : 2 * kinds], tensors[2 * kinds :]
@@ -193,7 +194,7 @@ class Finish(torch.autograd.Function):
         ctx.kernels = None if kernels is None else replace(kernels, chosen=own)
         if ctx.kernels is not None:
             weight, bias, gate = side_by_side(weights, biases, gates)
-            whole, moved = ctx.kernels.mixed(x, out, weight, bias, gate)
+            whole, moved = ctx.kernels.mixed(x, out, weight, bias, gate, kept)
             ctx.save_for_backward(out, moved, weight, gate)
             starts = [sum(counts[:kind]) for kind in own]
         else:
@@ -221,7 +222,7 @@ class Finish(torch.autograd.Function):
             of_x, of_out, of_weight, of_bias, of_gates = ctx.kernels.unmixed(laid(gradients, counts, own), *ctx.saved_tensors)
             if others := [kind for kind in range(len(counts)) if kind not in own]:
                 torch._foreach_zero_([rows[kind] for rows in (of_x.split(counts), of_out.split(counts)) for kind in others])
-            return None, None, None, _left(ctx, of_x), of_out, *of_weight.unbind(), *of_bias.unbind(), *of_gates.split(1)
+            return None, None, None, None, _left(ctx, of_x), of_out, *of_weight.unbind(), *of_bias.unbind(), *of_gates.split(1)
         gradient = torch.cat(gradients)
         out, active, share, shares, moved, *weights = ctx.saved_tensors
         members = of_kinds(tuple(sizes), gradient.device, gradient.dtype)[1]
@@ -231,14 +232,14 @@ class Finish(torch.autograd.Function):
         for g, weight, place in zip(parts, weights, of_active.split(sizes), strict=True):
             torch.mm(g, weight, out=place)
         of_weights = [g.t() @ a for g, a in zip(parts, active.split(sizes), strict=True)]
-        of_x = _onto_types(gradient - inner, counts, own) if ctx.needs_input_grad[3] else None
+        of_x = _onto_types(gradient - inner, counts, own) if ctx.needs_input_grad[4] else None
         of_out = _onto_types(torch.ops.aten.gelu_backward(of_active, out), counts, own)
-        return None, None, None, _left(ctx, of_x), of_out, *of_weights, *(members @ inner).unbind(), *of_gates.split(1)
+        return None, None, None, None, _left(ctx, of_x), of_out, *of_weights, *(members @ inner).unbind(), *of_gates.split(1)
 
 
 def _left(ctx: Any, of_x: torch.Tensor | None) -> torch.Tensor | None:
     """Leave the gradient of x where the next node adds to it, or return it."""
-    if ctx.begun is None or of_x is None or not ctx.needs_input_grad[3]:
+    if ctx.begun is None or of_x is None or not ctx.needs_input_grad[4]:
         return of_x
     ctx.begun.rows = of_x
     return None
@@ -479,7 +480,9 @@ class HGTConv(Layer):
             return {}
         weights, biases = zip(*(self._linear(self.out_lin, kind) for kind in own), strict=True)
         gates, numbers = [wide(self.skip[kind]) for kind in own], tuple(kinds.index(kind) for kind in own)
-        parts: tuple[torch.Tensor, ...] = Finish.apply(tuple(counts), numbers, begun, rows, out, *weights, *biases, *gates)
+        parts: tuple[torch.Tensor, ...] = Finish.apply(
+            tuple(counts), numbers, begun, torch.is_grad_enabled(), rows, out, *weights, *biases, *gates
+        )
         return {kind: of_dtype(part, x_dict[kind].dtype) for kind, part in zip(own, parts, strict=True)}
 
     def _finished(

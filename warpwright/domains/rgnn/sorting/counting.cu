@@ -9,7 +9,7 @@
 #define BINS (THREADS * EACH)
 #define CLASSES 8
 #define LONGEST_TILE 16
-#define PROGRAMS 2048
+#define PROGRAMS 1024
 typedef unsigned long long u64;
 typedef long long i64;
 

@@ -53,7 +53,7 @@ class HalfConvolutions:
     """conv2d(x, w, b)  ->  conv2d(half(x * s), half(w * t)).float() / (s * t) + b, for every large convolution.
 
     The verifier allows what TF32 operands would do, where torch's flags permit them in convolutions (its default). Elements below 2^-30 of the
-    largest are lost. Infinite elements make all of the result NaN.
+    batch's largest are lost. Infinite elements make all of the result NaN.
     """
 
     name: str = "half_convolutions"

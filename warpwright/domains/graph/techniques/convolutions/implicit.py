@@ -41,23 +41,51 @@ PARTS = {"half": 1, "float32": 2}
 """Float16 numbers an operand, by what the result errs like: TF32, or float32."""
 
 
-def block_shape(places: int, channels: int, inputs: int, parts: int) -> list[int]:
-    """Return channels, places and terms of a block's step, warps and stages; `places`: of all results, `inputs`: channels of x."""
-    rows = 64 if channels <= 64 else 128
-    deep = inputs % 64 == 0 or inputs % 32 != 0  # within a tap
+def block_shape(places: int, channels: int, inputs: int, terms: int, parts: int) -> list[int]:
+    """Return channels, places and terms of a block's step, warps and stages; `places`: of all results, `inputs`: channels of x, `terms`: of a sum.
+
+    The fastest of three or four on an H200, or within 5 % of it (results/implicit_convolution_h200): two or three blocks a multiprocessor, of which
+    one writes while another multiplies, but for long sums.
+    """
+    rows, warps = (64, 4) if channels <= 64 else (128, 8)
+    if inputs == 16 and rows == 128:
+        return [rows, 128, 16, warps, 4]
     if parts == 2:
-        return [rows, 128, 64 if deep else 32, 8 if rows == 128 else 4, 2 if deep else 3]
-    if math.ceil(places / 256) * math.ceil(channels / rows) < 132:
-        return [rows, 128, 64 if deep else 32, 8 if rows == 128 else 4, 4]
-    return [rows, 256, 64 if deep else 32, 8, 3 if deep else 4]
+        return [rows, 128, 32, warps, 3]
+    if rows == 128 and terms >= 2048 and math.ceil(places / 256) * math.ceil(channels / rows) >= 132:
+        return [rows, 256, 64, warps, 3]
+    return [rows, 128, 64, warps, 3]
 
 
 def cut_weight(w: torch.Tensor, parts: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return w [CO, CI, *kernel] as [parts, CO, *kernel, CI up to a multiple of 8] in float16, and the number that undoes its power of two."""
+    """Return w [CO, CI, *kernel] as [parts, CO, *kernel, CI up to a multiple of 8] in float16, and what undoes each channel's power of two."""
     last = F.pad(w.permute(0, *range(2, w.dim()), 1), (0, -w.shape[1] % 8))
-    factor = torch.exp2(LARGEST - last.abs().amax().clamp_min(1e-30).log2().ceil())
+    factor = torch.exp2(LARGEST - last.abs().amax(list(range(1, w.dim())), keepdim=True).clamp_min(1e-30).log2().ceil())
     high = (last * factor).half()
-    return torch.stack([high, (last * factor - high.float()).half()][:parts]), factor.reciprocal()
+    return torch.stack([high, (last * factor - high.float()).half()][:parts]), factor.reciprocal().flatten()
+
+
+class ImplicitCut:
+    """The graph's name for the generated function that cuts a tensor into float16 numbers with the channels last."""
+
+    __name__ = "implicit_cut"
+
+    def __call__(self, x: torch.Tensor, parts: int) -> torch.Tensor:
+        """Return a tensor of that size: those who read it read x, too."""
+        channels = x.shape[1] + -x.shape[1] % 8
+        return x.new_zeros(parts * (x.numel() // x.shape[1]) * channels + 2 * x.shape[0], dtype=torch.float16)
+
+    @property
+    def shared_text(self) -> str:
+        """The kernels' text, which stands in a generated file once."""
+        return kernels.text("implicit_convolution")
+
+    def python_text(self) -> str:
+        """Return what is this one's alone."""
+        return ""
+
+
+CUT = ImplicitCut()
 
 
 class ImplicitConvolution:
@@ -69,8 +97,8 @@ class ImplicitConvolution:
         self.__name__ = f"implicit_convolution_{digest(self.text)[:8]}" if found else "implicit_convolution"
 
     def __call__(
-        self, x: torch.Tensor, w: torch.Tensor, of_w: torch.Tensor, bias: torch.Tensor | None, parts: int, kernel: list[int], stride: list[int],
-        padding: list[int], places: list[int], dilation: list[int], transposed: bool, blocks: list[int], *operands: torch.Tensor,
+        self, x: torch.Tensor, cut: torch.Tensor, w: torch.Tensor, of_w: torch.Tensor, bias: torch.Tensor | None, parts: int, kernel: list[int],
+        stride: list[int], padding: list[int], places: list[int], dilation: list[int], transposed: bool, blocks: list[int], *operands: torch.Tensor,
     ) -> torch.Tensor:  # fmt: skip
         """Return what the function computes, by torch's own calls."""
         d, ends = len(stride), []
@@ -81,7 +109,7 @@ class ImplicitConvolution:
             else:
                 reach = (places[a] - 1) * stride[a] + (kernel[a] - 1) * dilation[a] + 1
                 ends += [padding[a], reach - padding[a] - x.shape[a + 2]]
-        whole = (w.to(x.dtype).sum(0) * of_w).permute(0, d + 1, *range(1, d + 1))[:, : x.shape[1]]
+        whole = (w.to(x.dtype).sum(0) * of_w.reshape(-1, *[1] * (d + 1))).permute(0, d + 1, *range(1, d + 1))[:, : x.shape[1]]
         if transposed:
             call = (torch.conv_transpose1d, torch.conv_transpose2d, torch.conv_transpose3d)[d - 1]
             y = F.pad(call(x, whole.transpose(0, 1), None, stride, 0, 0, 1, dilation), ends)
@@ -92,14 +120,14 @@ class ImplicitConvolution:
 
     @property
     def shared_text(self) -> str:
-        """The kernels' text, which stands in a generated file once."""
-        return kernels.text("implicit_convolution")
+        """The same as the cut's."""
+        return CUT.shared_text
 
     def python_text(self) -> str:
         """Return the end of the kernel, and the function that hands it over."""
         if not self.text:
             return ""
-        end, own = f"_end_of_{self.__name__}", "x, w, of_w, bias, parts, kernel, stride, padding, places, dilation, transposed, blocks"
+        end, own = f"_end_of_{self.__name__}", "x, cut, w, of_w, bias, parts, kernel, stride, padding, places, dilation, transposed, blocks"
         call = f"implicit_convolution({own}, {end}, operands)"
         return f"{self.text.replace('NAME', end)}\n\ndef {self.__name__}({own}, *operands):\n    return {call}\n"
 
@@ -112,27 +140,39 @@ def _load(operand: fx.Node, conv: fx.Node) -> str | None:
     return of_channels.replace("[None, :]", "[:, None]") if of_channels else None
 
 
+def _mixed(conv: Convolution) -> bool:
+    return any(one is not None and dtype(one) != torch.float32 for one in (conv.x, conv.weight, conv.bias, conv.node))
+
+
+def _is_product(conv: Convolution) -> bool:
+    """Is it one tap, at every place? The library does those without turning x (L1-87: 3.5 ms, and 6.0 here): what ends the kernel has to gain it."""
+    return math.prod(conv.kernel) == 1 and max(conv.stride) == 1 and not any((*conv.padding, *conv.output_padding))
+
+
 def _covered(node: fx.Node) -> Convolution | None:
     """Return the convolution that the kernel can compute and that is worth it, or None."""
     conv = read(node)
-    if conv is None or conv.groups != 1 or any(dtype(one) != torch.float32 for one in (conv.x, conv.weight, conv.node)) or conv.flops < _LEAST_FLOPS:
+    if conv is None or conv.groups != 1 or _mixed(conv) or conv.flops < _LEAST_FLOPS:
         return None
     if conv.transposed and any(stride > 1 and step > 1 for stride, step in zip(conv.stride, conv.dilation, strict=True)):
         return None
-    if shape(conv.x)[1] < _FEW and shape(conv.x)[1] * math.prod(conv.kernel) < _LEAST_TERMS:
+    few = shape(conv.x)[1] < _FEW and not conv.transposed  # of which cuDNN makes 2 to 21 TFLOP/s
+    if few and shape(conv.x)[1] * math.prod(conv.kernel) < _LEAST_TERMS:
+        return None
+    if _is_product(conv) and (4 * conv.channels < 3 * shape(conv.x)[1] or (conv.bias is None and epilogue.after(node, _load) is None)):
         return None
     one = math.prod(conv.sizes) * (shape(conv.x)[1] + 7)
     counted = (one, shape(conv.x)[0] * math.prod(conv.out), math.prod(shape(conv.node)[1:]))  # by the kernel, in 32 bits
     return conv if max(counted) < 2**31 - 2**16 else None
 
 
-def _cut(at: Inserter, conv: Convolution, parts: int) -> tuple[fx.Node, fx.Node]:
+def _cut_weight(at: Inserter, conv: Convolution, parts: int) -> tuple[fx.Node, fx.Node]:
     """Insert `cut_weight`."""
     d, weight = conv.d, swap_channels(at, conv.weight, 1) if conv.transposed else conv.weight
     last = at.call(aten.permute.default, weight, [0, *range(2, d + 2), 1])
     if shape(last)[-1] % 8:
         last = at.call(aten.constant_pad_nd.default, last, [0, -shape(last)[-1] % 8])
-    largest = at.call(aten.clamp_min.default, at.call(aten.amax.default, at.call(aten.abs.default, last), list(range(d + 2))), 1e-30)
+    largest = at.call(aten.clamp_min.default, at.call(aten.amax.default, at.call(aten.abs.default, last), list(range(1, d + 2)), True), 1e-30)
     power = at.call(aten.rsub.Scalar, at.call(aten.ceil.default, at.call(aten.log2.default, largest)), LARGEST)
     factor = at.call(aten.exp2.default, power)
     scaled = at.call(aten.mul.Tensor, last, factor)
@@ -140,15 +180,20 @@ def _cut(at: Inserter, conv: Convolution, parts: int) -> tuple[fx.Node, fx.Node]
     cut = [high]
     if parts == 2:
         cut.append(at.call(aten.to.dtype, at.call(aten.sub.Tensor, scaled, at.call(aten.to.dtype, high, torch.float32)), torch.float16))
-    return at.call(aten.stack.default, cut), at.call(aten.reciprocal.default, factor)
+    return at.call(aten.stack.default, cut), at.call(aten.reshape.default, at.call(aten.reciprocal.default, factor), [conv.channels])
 
 
-def _emit(e: Edit, conv: Convolution, parts: int) -> None:
-    cut, of_w = _cut(e.before(conv.node), conv, parts)
-    blocks = block_shape(shape(conv.x)[0] * math.prod(conv.out), conv.channels, shape(conv.x)[1], parts)
+def _emit(e: Edit, conv: Convolution, parts: int, cuts: dict[fx.Node, fx.Node]) -> None:
+    """Replace a convolution and what follows it; those who read the same x read one cut of it."""
+    at = e.before(conv.node)
+    cut, of_w = _cut_weight(at, conv, parts)
+    if conv.x not in cuts:
+        cuts[conv.x] = at.call(CUT, conv.x, parts)
+    inputs = shape(conv.x)[1]
+    blocks = block_shape(shape(conv.x)[0] * math.prod(conv.out), conv.channels, inputs, inputs * math.prod(conv.kernel), parts)
     found = epilogue.after(conv.node, _load)
     steps = [list(sizes) for sizes in (conv.kernel, conv.stride, conv.padding, conv.out, conv.dilation)]
-    given = (conv.x, cut, of_w, conv.bias, parts, *steps, conv.transposed, blocks)
+    given = (conv.x, cuts[conv.x], cut, of_w, conv.bias, parts, *steps, conv.transposed, blocks)
     last = found.last if found else conv.node
     e.replace(last, e.before(last).call(ImplicitConvolution(found), *given, *(found.operands if found else ())))
 
@@ -158,11 +203,13 @@ class ImplicitConvolutions:
     """conv(x, W) + b of many channels, and what follows element by element  ->  a kernel that cuts x into float16 numbers, and one for the rest.
 
     "half": one number an operand, as TF32 errs, which the verifier allows where torch's flags permit TF32 in convolutions (its default). "float32":
-    two. Elements below 2^-29 of the largest are lost with one, digits of those below 2^-18 with two.
+    two. Elements below 2^-32 of their sample's largest are lost; with two numbers those below 2^-11 begin to lose digits of float32's.
     """
 
     name: str = "implicit_convolution"
-    traits: ClassVar[Traits] = Traits("S", tried_first=True, best_with=(fuse_cuda(1, DEFAULT), Action("cuda_graph")))
+    tf32: bool = False
+    """Does the task permit TF32, whatever torch's flags say?"""
+    traits: ClassVar[Traits] = Traits("S", tried_first=True, best_with=(Action("windows_cuda"), fuse_cuda(1, DEFAULT), Action("cuda_graph")))
     assume: str = "what goes into a convolution is finite"
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
@@ -170,19 +217,19 @@ class ImplicitConvolutions:
         late = ("compile", "cuda_graph", "launch_plan", "plan", "channels_last", "fuse_cuda")
         free = ir.training is None and not any(ir.scheduled(name) for name in late)
         if free and any(_covered(node) for node in find(ir, *CONVOLUTIONS, *TRANSPOSED)):
-            kept = [precision for precision in PARTS if precision != "half" or permits("conv")]
+            kept = [precision for precision in PARTS if precision != "half" or self.tf32 or permits("conv")]
             yield from (Action(self.name, params=(("precision", precision),)) for precision in kept)
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
         """Return the IR with every such convolution replaced, with what follows, and what depends on parameters alone folded."""
         if action not in list(self.sites(ir)):
             raise NotApplicable(f"expected a large float32 convolution of many channels, and one of {tuple(PARTS)}", f"not {action}")
-        e = edit(ir)
+        e, cuts = edit(ir), dict[fx.Node, fx.Node]()
         for name in [node.name for node in find(ir, *CONVOLUTIONS, *TRANSPOSED)]:
             node = next((one for one in e.graph.nodes if one.name == name), None)
             conv = _covered(node) if node is not None and node.users else None
             if conv is not None:
-                _emit(e, conv, PARTS[str(dict(action.params)["precision"])])
+                _emit(e, conv, PARTS[str(dict(action.params)["precision"])], cuts)
         done = e.finish(self.assume)
         return FOLD.apply(done, Action(FOLD.name)) if list(FOLD.sites(done)) else done
 

@@ -26,12 +26,14 @@ from warpwright.domains.graph.techniques.convolutions.epilogue import Epilogue
 from warpwright.domains.graph.techniques.kernels.fuse import fuse_cuda
 from warpwright.errors import NotApplicable
 from warpwright.space import Traits
-from warpwright.tf32 import permits
 
 _LEAST_FLOPS = 1e9
 """Operations below which the library's call and one more cost no more than a launch of ours."""
 _EVEN = 16
 """Bytes that rows of all tensors are multiples of, for the hardware that copies blocks of them."""
+KINDS = (torch.bfloat16, torch.float16)
+"""float32 in TF32 is not among them: the tensor cores cut operands off, which erred 2.6 times as much as cuBLAS's TF32 on an H200, and gained nothing
+(results/fused_product_h200)."""
 _PRODUCTS = (aten.linear.default, aten.addmm.default, aten.mm.default, aten.matmul.default)
 
 
@@ -97,7 +99,7 @@ def _load(operand: fx.Node, start: fx.Node) -> str | None:
     return f"tl.load({at}, mask={inside}, other=0.0).to(tl.float32)"
 
 
-def read(node: fx.Node, tf32: bool = False) -> _Found | None:
+def read(node: fx.Node) -> _Found | None:
     """Return the product at a call and what follows it, where the kernel covers both."""
     bias: Any = None
     if is_op(node, aten.linear.default):
@@ -108,7 +110,7 @@ def read(node: fx.Node, tf32: bool = False) -> _Found | None:
         (bias, x, w), by_rows = node.args[:3], False
     else:
         (x, w), by_rows = node.args[:2], False
-    if not is_tensor(x) or not is_tensor(w) or not _covered(node, x, w, tf32):  # type: ignore[arg-type]
+    if not is_tensor(x) or not is_tensor(w) or not _covered(node, x, w):  # type: ignore[arg-type]
         return None
     end = epilogue.after(node, _load) or Epilogue((node,), (), (), ())
     if bias is not None:
@@ -120,42 +122,38 @@ def read(node: fx.Node, tf32: bool = False) -> _Found | None:
     return _Found(x, w, by_rows, bias is not None, end) if len(end.nodes) > 1 else None  # type: ignore[arg-type]
 
 
-def _covered(node: fx.Node, x: fx.Node, w: fx.Node, tf32: bool) -> bool:
+def _covered(node: fx.Node, x: fx.Node, w: fx.Node) -> bool:
     if len(shape(w)) != 2 or len(shape(x)) < 2 or len({dtype(t) for t in (x, w, node)}) != 1:
         return False
-    permitted = dtype(node) in (torch.bfloat16, torch.float16) or (dtype(node) == torch.float32 and tf32)
     (k, n), size = (shape(x)[-1], shape(node)[-1]), value(node).element_size()
     m = math.prod(shape(x)[:-1])
-    return permitted and k * size % _EVEN == 0 and n * size % _EVEN == 0 and m < 1 << 31 and 2.0 * m * n * k >= _LEAST_FLOPS
+    return dtype(node) in KINDS and k * size % _EVEN == 0 and n * size % _EVEN == 0 and m < 1 << 31 and 2.0 * m * n * k >= _LEAST_FLOPS
 
 
 @dataclass(frozen=True)
 class FusedProducts:
-    """linear(x, W, b) and what follows element by element  ->  one kernel: bfloat16, float16, and float32 where the program permits TF32.
+    """linear(x, W, b) and what follows element by element  ->  one kernel, in bfloat16 and float16.
 
     Numbers stay in float32 from the sums to the last call, where the original rounds after each.
     """
 
     name: str = "fused_product"
-    tf32: bool = False
-    """Does the task permit TF32, whatever torch's flags say?"""
     traits: ClassVar[Traits] = Traits("S", tried_first=True, best_with=(fuse_cuda(1, DEFAULT), Action("cuda_graph")))
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
         """Yield one action for all such products together."""
         late = ("compile", "cuda_graph", "plan", "fuse_cuda")
-        permitted = self.tf32 or permits("matmul")
-        if ir.training is None and not any(ir.scheduled(name) for name in late) and any(read(node, permitted) for node in find(ir, *_PRODUCTS)):
+        if ir.training is None and not any(ir.scheduled(name) for name in late) and any(read(node) for node in find(ir, *_PRODUCTS)):
             yield Action(self.name)
 
     def apply(self, ir: GraphIR, action: Action) -> GraphIR:
         """Return the IR with every such product replaced, with what follows."""
         if action not in list(self.sites(ir)):
-            raise NotApplicable("expected a large product in 16 bits or TF32 that element-wise calls follow", f"not {action}")
-        e, permitted = edit(ir), self.tf32 or permits("matmul")
+            raise NotApplicable("expected a large product in 16 bits that element-wise calls follow", f"not {action}")
+        e = edit(ir)
         for name in [node.name for node in find(ir, *_PRODUCTS)]:
             node = next((one for one in e.graph.nodes if one.name == name), None)
-            found = read(node, permitted) if node is not None and node.users else None
+            found = read(node) if node is not None and node.users else None
             if node is not None and found is not None:
                 _emit(e, node, found)
         return e.finish()

@@ -162,7 +162,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   if (across == 0 && me < SIDE && down_at + me < columns) atomicAdd(total + of_part + me, share * added);
 }
 
-// moved = gelu(out) W^T + bias - x, and result = x + share moved.
+// moved (or none) = gelu(out) W^T + bias - x, and result = x + share moved.
 extern "C" __global__ void __launch_bounds__(THREADS, 3)
     kind_mixed(const int* table, const float* x, const float* out, const float* weight, const float* bias, const float* gates, float* moved,
                float* result, i64 width) {
@@ -177,7 +177,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 3)
     i64 place = (first + row) * width + column;
     float4 before = *(const float4*)(x + place), start = *(const float4*)(bias + kind * width + column);
     float4 by = make_float4(sum.x + start.x - before.x, sum.y + start.y - before.y, sum.z + start.z - before.z, sum.w + start.w - before.w);
-    *(float4*)(moved + place) = by;
+    if (moved) *(float4*)(moved + place) = by;
     *(float4*)(result + place) = make_float4(before.x + share * by.x, before.y + share * by.y, before.z + share * by.z, before.w + share * by.w);
   });
 }
