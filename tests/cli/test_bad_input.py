@@ -36,6 +36,24 @@ def test_names_that_the_system_does_not_take(words: list[str], refused: Callable
         assert any(one in line for one in why.split("|")) and "check the path" in line
 
 
+READERS = (
+    ("reproduce", "@.json"), ("check", "--baseline", "@.json"), ("compare", "@.json", "@.json"), ("explain", "@.json"),
+    ("collect", "--merge", "@.jsonl", "--out", "rows.jsonl"),
+    ("train", "--trees", "@.jsonl"), ("ask", "evaluate", "@.py"), ("optimize", "task.py", "--shapes", "@.json"),
+)  # fmt: skip
+"""Commands that read a file of their own kind."""
+
+
+@pytest.mark.parametrize("words", READERS, ids=lambda words: words[0])
+def test_files_of_another_kind(words: tuple[str, ...], refused: Callable[..., str]) -> None:
+    Path("task.py").write_text("class Model: pass\ndef get_inputs(): return []\ndef get_init_inputs(): return []\n")
+    for content in (bytes(range(256)) * 100, *([] if words[0] == "ask" else [b"[]", b"{", DEEP.encode(), b'{"a": 1}'])):
+        for suffix in (".json", ".jsonl", ".py"):
+            Path(f"given{suffix}").write_bytes(content)
+        line = refused(*(word.replace("@", "given") for word in words))
+        assert "expected" in line and ("saw given" in line or "saw [" in line or "saw {" in line)
+
+
 @pytest.mark.parametrize("name", ["task.cwc", "task.front", "task.mpi"])
 def test_json_that_is_nested_too_deeply(name: str, refused: Callable[..., str]) -> None:
     Path(name).write_text(DEEP)
