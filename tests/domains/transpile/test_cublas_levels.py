@@ -116,6 +116,20 @@ int main() {
                                      CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
     std::printf("refused %d 0\n", (int)status);
   }
+  {
+    const double nan = 0. / 0., zero = 0, one = 1;
+    const auto up = CUBLAS_FILL_MODE_UPPER;
+    const auto no = CUBLAS_OP_N;
+    double x[4] = {nan, nan, nan, nan}, y[2] = {1, 2}, c[4] = {1, 2, 3, 4}, b[4] = {nan, 1, 1, 1};
+    cuDoubleComplex z[1] = {{nan, nan}}, w[1] = {{1, 2}}, nil = {0, 0}, unit = {1, 0};
+    cublasDgemv(h, no, 2, 2, &zero, x, 2, x, 1, &one, y, 1), cublasDsymv(h, up, 2, &zero, x, 2, x, 1, &one, y, 1), cublasDaxpy(h, 2, &zero, x, 1, y, 1);
+    cublasDgemm(h, no, no, 2, 2, 2, &zero, x, 2, x, 2, &one, c, 2), cublasDsyr(h, up, 2, &zero, x, 1, c, 2), cublasDger(h, 2, 2, &zero, x, 1, x, 1, c, 2);
+    cublasDsyrk(h, up, no, 2, 2, &zero, x, 2, &one, c, 2), cublasDsyr2k(h, up, no, 2, 2, &zero, x, 2, x, 2, &one, c, 2);
+    cublasDsyr2(h, up, 2, &zero, x, 1, x, 1, c, 2), cublasDsymm(h, CUBLAS_SIDE_LEFT, up, 2, 2, &zero, x, 2, x, 2, &one, c, 2);
+    cublasDtrsm(h, CUBLAS_SIDE_LEFT, up, no, CUBLAS_DIAG_NON_UNIT, 2, 2, &zero, x, 2, b, 2);
+    cublasZgemm(h, no, no, 1, 1, 1, &nil, z, 1, z, 1, &unit, w, 1), cublasZgeru(h, 1, 1, &nil, z, 1, z, 1, w, 1), cublasZaxpy(h, 1, &nil, z, 1, w, 1);
+    std::printf("zero %g %g %g %g %g %g %g %g\n", y[0], y[1], c[0], c[3], b[0], b[3], w[0].x, w[0].y);
+  }
 }
 """
 
@@ -318,6 +332,8 @@ def test_every_form_gives_what_numpy_gives() -> None:
             kind = words[0]
         elif name == "at":
             upper, turn, unit = words[0] == "1", int(words[1]), words[2] == "1"
+        elif name == "zero":  # what an alpha of 0 multiplies is not read
+            assert words == ["1", "2", "1", "4", "0", "0", "1", "2"]
         elif name == "rotg":
             assert words[:2] == ["5", "1.66667"]
         else:

@@ -64,6 +64,9 @@ __global__ void numbers(double* o) {
   o[5] = __ull2double_ru(9007199254740993ull), o[6] = __int2float_ru(-16777217), o[7] = __funnelshift_lc(0x80000001u, 5u, 40);
   o[8] = __rhadd(-3, 0), o[9] = __dp2a_lo(0x00020003, 0x0a0bff05, 1), o[10] = __fns(0b10110, 4, -2);
   o[11] = (float)__hadd_sat(__half(.75f), __half(.5f)), o[12] = (float)__hfma_relu(__half(-1.f), __half(2.f), __half(1.f));
+  // Rounded once, where a float between would make a tie of it.
+  o[13] = (float)__uint2bfloat16_rn(0x1010001u), o[14] = (float)__double2half(1 + 1 / 2048. + 1e-12), o[15] = (float)__ull2bfloat16_rd(~0ull >> 7);
+  o[16] = __half2ll_rn(__float2half(0.f / o[11] * INFINITY));
 }
 int main() {
   Map<float> m;
@@ -93,11 +96,11 @@ int main() {
   CubDebugExit(cub::DeviceScan::ExclusiveSum(storage, bytes, d, 5, (cudaStream_t)0));
   CubDebugExit(cub::DeviceSelect::If(storage, bytes, d, c, 5, [] __device__ (int v) { return v > 1; }, (cudaStream_t)0));
   double* v;
-  cudaMallocManaged(&v, 104);
+  cudaMallocManaged(&v, 136);
   numbers<<<1, 1>>>(v);
   cudaDeviceSynchronize();
   cudaGetSymbolSize(&bytes, table);
-  for (int i = 0; i < 13; ++i) std::printf("%.10g ", v[i]);
+  for (int i = 0; i < 17; ++i) std::printf("%.10g ", v[i]);
   std::printf("%d\n", (int)bytes);
   std::printf("in place %d: %d %d\n", *c, d[0], d[2]);
 }
@@ -108,7 +111,7 @@ tail 32 32 11 11
 aggregated 34 1683
 old 3 3 11 31
 halves 2048 2050 -2048 3 65504 32767 0 2
-0.2724627147 8.148615837 1.959963985 -0.9816664457 1.844674297e+19 9.007199255e+15 -16777216 2147483649 -1 14 2 1 0 20
+0.2724627147 8.148615837 1.959963985 -0.9816664457 1.844674297e+19 9.007199255e+15 -16777216 2147483649 -1 14 2 1 0 16908288 1.000976562 1.435522381e+17 -9.223372037e+18 20
 in place 3: 4 14
 """
 

@@ -46,7 +46,8 @@ def assemble(
     parts = (*parts_of(body), *more)
     body = tidy(body) if tidied else body
     translated = [f"\n// ---- {source.name} ----", body, *entries(exports, source, tidied), ""]
-    return "\n".join([*head, *_ASKED, runtime(ALWAYS), MARK, runtime(parts), *includes, *translated])
+    apart = _APART if _MEETING.search(body) else ()
+    return "\n".join([*head, *_ASKED, runtime(ALWAYS), MARK, runtime(parts), *includes, *apart, *translated])
 
 
 _ASKED = (
@@ -61,6 +62,18 @@ _ASKED = (
 """Of gcc, whatever its command line. Aliasing: CUDA sources read a float4 as floats, or a uint4 as halves, and nvcc lets them. Mathematics: CUDA has
 no errno and no traps, and with either gcc vectorises no loop that has a square root, a floor or a select of floats. Vectors: where a loop stores 32
 bytes at a time what the runtime's warps and sums load by 64, each load waits (scan by warps: 6 times as slow, layernorm 2.4 times)."""
+
+_MEETING = re.compile(r"\b(__activemask|__(shfl(_up|_down|_xor)?|ballot|any|all)\s*\(|coalesced_threads)")
+"""What asks on fibers which lanes are together."""
+
+_APART = (
+    "#if defined(__GNUC__) && !defined(__clang__)",
+    '#pragma GCC optimize("no-thread-jumps", "no-unswitch-loops", "no-split-loops", "no-split-paths", "no-peel-loops", "no-crossjumping", '
+    '"no-tree-tail-merge", "no-isolate-erroneous-paths-dereference", "no-guess-branch-probability", "reorder-blocks-algorithm=simple")',
+    "#endif",
+)
+"""Lanes are together that wait at the same place of the machine code: none of the text's places may become two, nor two one, nor change their order.
+(`if (c) x = 1; m = __activemask(); if (x) ...` had half a warp in each of two copies.)"""
 
 _ASSERT = (
     "#ifndef NDEBUG",

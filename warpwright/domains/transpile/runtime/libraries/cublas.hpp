@@ -51,6 +51,7 @@ inline void* blas(const char* name) {  // a function of the machine's BLAS, as F
 }
 template <class T> static cublasStatus_t gemm(cublasOperation_t turn_a, cublasOperation_t turn_b, int m, int n, int k, T alpha, const T* a, int lda, const T* b, int ldb, T beta, T* c, int ldc) {
   if (m < 0 || n < 0 || k < 0 || ldc < std::max(1, m) || lda < std::max(1, turn_a == CUBLAS_OP_N ? m : k) || ldb < std::max(1, turn_b == CUBLAS_OP_N ? k : n)) return CUBLAS_STATUS_INVALID_VALUE;
+  if (alpha == T(0)) k = 0;  // A and B are not read: NaN there does not come out
   if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
     typedef void (*Product)(const char*, const char*, const int*, const int*, const int*, const T*, const T*, const int*, const T*, const int*, const T*, T*, const int*);
     static const Product product = (Product)blas(sizeof(T) == 4 ? "sgemm_" : "dgemm_");
@@ -169,7 +170,7 @@ template <class T> static T* first_of(T* x, long n, int by) { return by < 0 ? x 
     return CUBLAS_STATUS_SUCCESS; } \
   static inline cublasStatus_t cublas##LETTER##gemv(cublasHandle_t, cublasOperation_t turn, int m, int n, const T* alpha, const T* a, int lda, const T* x, int by_x, const T* beta, T* y, int by_y) { \
     if (m < 0 || n < 0 || lda < std::max(1, m) || by_x == 0 || by_y == 0) return CUBLAS_STATUS_INVALID_VALUE; \
-    const int rows = turn == CUBLAS_OP_N ? m : n, inner = turn == CUBLAS_OP_N ? n : m; \
+    const int rows = turn == CUBLAS_OP_N ? m : n, inner = *alpha == T(0) ? 0 : turn == CUBLAS_OP_N ? n : m; \
     x = ww::first_of(x, inner, by_x), y = ww::first_of(y, rows, by_y); \
     for (long i = 0; i < rows; ++i) { \
       T sum = 0; \
@@ -178,13 +179,13 @@ template <class T> static T* first_of(T* x, long n, int by) { return by < 0 ? x 
     return CUBLAS_STATUS_SUCCESS; } \
   static inline cublasStatus_t cublas##LETTER##ger(cublasHandle_t, int m, int n, const T* alpha, const T* x, int by_x, const T* y, int by_y, T* a, int lda) { \
     x = ww::first_of(x, m, by_x), y = ww::first_of(y, n, by_y); \
-    for (long j = 0; j < n; ++j) for (long i = 0; i < m; ++i) a[j * lda + i] += *alpha * x[i * by_x] * y[j * by_y]; \
+    for (long j = 0; j < n && *alpha != T(0); ++j) for (long i = 0; i < m; ++i) a[j * lda + i] += *alpha * x[i * by_x] * y[j * by_y]; \
     return CUBLAS_STATUS_SUCCESS; } \
   static inline cublasStatus_t cublas##LETTER##geam(cublasHandle_t, cublasOperation_t ta, cublasOperation_t tb, int m, int n, const T* alpha, const T* a, int lda, const T* beta, const T* b, int ldb, T* c, int ldc) { \
     for (long j = 0; j < n; ++j) for (long i = 0; i < m; ++i) \
       c[j * ldc + i] = (*alpha == T(0) ? T(0) : *alpha * (ta == CUBLAS_OP_N ? a[j * lda + i] : a[i * lda + j])) + (*beta == T(0) ? T(0) : *beta * (tb == CUBLAS_OP_N ? b[j * ldb + i] : b[i * ldb + j])); \
     return CUBLAS_STATUS_SUCCESS; } \
-  static inline cublasStatus_t cublas##LETTER##axpy(cublasHandle_t, int n, const T* alpha, const T* x, int by_x, T* y, int by_y) { x = ww::first_of(x, n, by_x), y = ww::first_of(y, n, by_y); for (long i = 0; i < n; ++i) y[i * by_y] += *alpha * x[i * by_x]; return CUBLAS_STATUS_SUCCESS; } \
+  static inline cublasStatus_t cublas##LETTER##axpy(cublasHandle_t, int n, const T* alpha, const T* x, int by_x, T* y, int by_y) { x = ww::first_of(x, n, by_x), y = ww::first_of(y, n, by_y); for (long i = 0; i < n && *alpha != T(0); ++i) y[i * by_y] += *alpha * x[i * by_x]; return CUBLAS_STATUS_SUCCESS; } \
   static inline cublasStatus_t cublas##LETTER##scal(cublasHandle_t, int n, const T* alpha, T* x, int by_x) { for (long i = 0; i < n && by_x > 0; ++i) x[i * by_x] *= *alpha; return CUBLAS_STATUS_SUCCESS; } \
   static inline cublasStatus_t cublas##LETTER##copy(cublasHandle_t, int n, const T* x, int by_x, T* y, int by_y) { x = ww::first_of(x, n, by_x), y = ww::first_of(y, n, by_y); for (long i = 0; i < n; ++i) y[i * by_y] = x[i * by_x]; return CUBLAS_STATUS_SUCCESS; } \
   static inline cublasStatus_t cublas##LETTER##swap(cublasHandle_t, int n, T* x, int by_x, T* y, int by_y) { x = ww::first_of(x, n, by_x), y = ww::first_of(y, n, by_y); for (long i = 0; i < n; ++i) std::swap(y[i * by_y], x[i * by_x]); return CUBLAS_STATUS_SUCCESS; } \

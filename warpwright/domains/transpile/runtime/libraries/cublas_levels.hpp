@@ -1,5 +1,6 @@
 // The rest of cuBLAS's levels 1 to 3, for real and complex numbers, as loops over what an element of the matrix is, however it is stored: dense, packed, banded,
 // a triangle of a symmetric or Hermitian one. The definitions are the reference BLAS's; sums are in the matrices' type, in the order of k.
+// Where alpha is 0, what it multiplies is not read: NaN there does not come out.
 #include <complex>
 namespace ww::blas_levels {
 using C = std::complex<float>;
@@ -44,7 +45,7 @@ template <class T, class M> static cublasStatus_t product(const M& a, Kind kind,
   x = first_of(x, inner, by_x), y = first_of(y, rows, by_y);
   for (long i = 0; i < rows; ++i) {
     T sum(0);
-    for (long l = 0; l < inner; ++l) sum += turned<T>(a, kind, upper, turn, i, l) * x[l * by_x];
+    for (long l = 0; l < inner && alpha != T(0); ++l) sum += turned<T>(a, kind, upper, turn, i, l) * x[l * by_x];
     y[i * by_y] = beta == T(0) ? alpha * sum : alpha * sum + beta * y[i * by_y];
   }
   return CUBLAS_STATUS_SUCCESS;
@@ -82,10 +83,12 @@ template <class T, class M, class F> static cublasStatus_t each(const M& a, bool
   return CUBLAS_STATUS_SUCCESS;
 }
 template <class T, class M> static cublasStatus_t rank_1(const M& a, bool hermitian, bool upper, long n, T alpha, const T* x, int by) {
+  if (alpha == T(0)) return CUBLAS_STATUS_SUCCESS;
   x = first_of(x, n, by);
   return each<T>(a, hermitian, upper, n, [&](T& to, long i, long j) { to += alpha * x[i * by] * (hermitian ? conj(x[j * by]) : x[j * by]); });
 }
 template <class T, class M> static cublasStatus_t rank_2(const M& a, bool hermitian, bool upper, long n, T alpha, const T* x, int by_x, const T* y, int by_y) {
+  if (alpha == T(0)) return CUBLAS_STATUS_SUCCESS;
   x = first_of(x, n, by_x), y = first_of(y, n, by_y);
   return each<T>(a, hermitian, upper, n, [&](T& to, long i, long j) {
     to += alpha * x[i * by_x] * (hermitian ? conj(y[j * by_y]) : y[j * by_y]) + (hermitian ? conj(alpha) : alpha) * y[i * by_y] * (hermitian ? conj(x[j * by_x]) : x[j * by_x]);
@@ -93,7 +96,7 @@ template <class T, class M> static cublasStatus_t rank_2(const M& a, bool hermit
 }
 // C = alpha f(i, j) + beta C, f the element of a product
 template <class T, class F> static void combine(long m, long n, T alpha, T beta, T* c, long ldc, F f) {
-  for (long j = 0; j < n; ++j) for (long i = 0; i < m; ++i) { const T v = alpha * f(i, j); c[j * ldc + i] = beta == T(0) ? v : v + beta * c[j * ldc + i]; }
+  for (long j = 0; j < n; ++j) for (long i = 0; i < m; ++i) { const T v = alpha == T(0) ? T(0) : alpha * f(i, j); c[j * ldc + i] = beta == T(0) ? v : v + beta * c[j * ldc + i]; }
 }
 template <class T> static cublasStatus_t gemm(cublasOperation_t ta, cublasOperation_t tb, long m, long n, long k, T alpha, const T* a, long lda, const T* b, long ldb, T beta, T* c, long ldc) {
   if (m < 0 || n < 0 || k < 0 || ldc < std::max(1L, m) || lda < std::max(1L, ta == CUBLAS_OP_N ? m : k) || ldb < std::max(1L, tb == CUBLAS_OP_N ? k : n)) return CUBLAS_STATUS_INVALID_VALUE;
@@ -124,7 +127,7 @@ template <class T> static cublasStatus_t rank_k(bool hermitian, bool both, cubla
   const auto its = [&](T x) { return hermitian ? conj(x) : x; };
   return each<T>(Dense<T>{c, ldc}, hermitian, fill == CUBLAS_FILL_MODE_UPPER, n, [&](T& to, long i, long j) {
     T s(0), t(0);
-    for (long l = 0; l < k; ++l) { s += op(a, lda, i, l) * its(op(b, ldb, j, l)); if (both) t += op(b, ldb, i, l) * its(op(a, lda, j, l)); }
+    for (long l = 0; l < k && alpha != T(0); ++l) { s += op(a, lda, i, l) * its(op(b, ldb, j, l)); if (both) t += op(b, ldb, i, l) * its(op(a, lda, j, l)); }
     const T v = both ? alpha * s + its(alpha) * t : alpha * s;
     to = beta == T(0) ? v : v + beta * (hermitian && i == j ? only_real(to) : to);
   });
@@ -132,7 +135,8 @@ template <class T> static cublasStatus_t rank_k(bool hermitian, bool both, cubla
 template <class T> static cublasStatus_t solve_sides(cublasSideMode_t side, cublasFillMode_t fill, cublasOperation_t turn, cublasDiagType_t diagonal, long m, long n, T alpha, const T* a, long lda, T* b, long ldb) {
   if (fill == CUBLAS_FILL_MODE_FULL || m < 0 || n < 0) return CUBLAS_STATUS_INVALID_VALUE;
   const bool left = side == CUBLAS_SIDE_LEFT, upper = fill == CUBLAS_FILL_MODE_UPPER, unit = diagonal == CUBLAS_DIAG_UNIT;
-  for (long j = 0; j < n; ++j) for (long i = 0; i < m; ++i) b[j * ldb + i] *= alpha;
+  for (long j = 0; j < n; ++j) for (long i = 0; i < m; ++i) b[j * ldb + i] = alpha == T(0) ? T(0) : alpha * b[j * ldb + i];
+  if (alpha == T(0)) return CUBLAS_STATUS_SUCCESS;
   const Dense<const T> A{a, lda};
   if (left) { for (long j = 0; j < n; ++j) triangle_solve<T>(A, unit, upper, turn, m, b + j * ldb, 1); return CUBLAS_STATUS_SUCCESS; }
   // X op(A) = B is op(A)^T X^T = B^T; where op is the conjugate's, A^T conj(X)^T = conj(B)^T has no transpose left but a conjugate, so all is conjugated
@@ -240,10 +244,10 @@ template <class T> static cublasStatus_t modified_rotation(T* d1, T* d2, T* x1, 
   static inline cublasStatus_t cublas##LETTER##gemmStridedBatched(cublasHandle_t, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const U* alpha, const U* a, int lda, long long step_a, const U* b, int ldb, long long step_b, const U* beta, U* c, int ldc, long long step_c, int count) { using namespace ww::blas_levels; using T = TYPE; for (long i = 0; i < count; ++i) if (const auto s = ww::blas_levels::gemm<T>(ta, tb, m, n, k, WW_OF(alpha), WW_IN(a + i * step_a), lda, WW_IN(b + i * step_b), ldb, WW_OF(beta), WW_OUT(c + i * step_c), ldc)) return s; return CUBLAS_STATUS_SUCCESS; } \
   static inline cublasStatus_t cublas##LETTER##gemmBatched(cublasHandle_t, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const U* alpha, const U* const a[], int lda, const U* const b[], int ldb, const U* beta, U* const c[], int ldc, int count) { using namespace ww::blas_levels; using T = TYPE; for (long i = 0; i < count; ++i) if (const auto s = ww::blas_levels::gemm<T>(ta, tb, m, n, k, WW_OF(alpha), WW_IN(a[i]), lda, WW_IN(b[i]), ldb, WW_OF(beta), WW_OUT(c[i]), ldc)) return s; return CUBLAS_STATUS_SUCCESS; } \
   static inline cublasStatus_t cublas##LETTER##gemv(cublasHandle_t, cublasOperation_t turn, int m, int n, const U* alpha, const U* a, int lda, const U* x, int by_x, const U* beta, U* y, int by_y) { using namespace ww::blas_levels; using T = TYPE; const bool plain = turn == CUBLAS_OP_N; if (m < 0 || n < 0 || lda < std::max(1, m)) return CUBLAS_STATUS_INVALID_VALUE; return product<T>(Dense<const T>{WW_IN(a), lda}, GENERAL, false, turn, plain ? m : n, plain ? n : m, WW_OF(alpha), WW_IN(x), by_x, WW_OF(beta), WW_OUT(y), by_y); } \
-  static inline cublasStatus_t cublas##LETTER##geru(cublasHandle_t, int m, int n, const U* alpha, const U* x, int by_x, const U* y, int by_y, U* a, int lda) { using namespace ww::blas_levels; using T = TYPE; const T *from_x = ww::first_of(WW_IN(x), m, by_x), *from_y = ww::first_of(WW_IN(y), n, by_y); for (long j = 0; j < n; ++j) for (long i = 0; i < m; ++i) WW_OUT(a)[j * lda + i] += WW_OF(alpha) * from_x[i * by_x] * from_y[j * by_y]; return CUBLAS_STATUS_SUCCESS; } \
-  static inline cublasStatus_t cublas##LETTER##gerc(cublasHandle_t, int m, int n, const U* alpha, const U* x, int by_x, const U* y, int by_y, U* a, int lda) { using namespace ww::blas_levels; using T = TYPE; const T *from_x = ww::first_of(WW_IN(x), m, by_x), *from_y = ww::first_of(WW_IN(y), n, by_y); for (long j = 0; j < n; ++j) for (long i = 0; i < m; ++i) WW_OUT(a)[j * lda + i] += WW_OF(alpha) * from_x[i * by_x] * conj(from_y[j * by_y]); return CUBLAS_STATUS_SUCCESS; } \
+  static inline cublasStatus_t cublas##LETTER##geru(cublasHandle_t, int m, int n, const U* alpha, const U* x, int by_x, const U* y, int by_y, U* a, int lda) { using namespace ww::blas_levels; using T = TYPE; const T *from_x = ww::first_of(WW_IN(x), m, by_x), *from_y = ww::first_of(WW_IN(y), n, by_y); for (long j = 0; j < n && WW_OF(alpha) != T(0); ++j) for (long i = 0; i < m; ++i) WW_OUT(a)[j * lda + i] += WW_OF(alpha) * from_x[i * by_x] * from_y[j * by_y]; return CUBLAS_STATUS_SUCCESS; } \
+  static inline cublasStatus_t cublas##LETTER##gerc(cublasHandle_t, int m, int n, const U* alpha, const U* x, int by_x, const U* y, int by_y, U* a, int lda) { using namespace ww::blas_levels; using T = TYPE; const T *from_x = ww::first_of(WW_IN(x), m, by_x), *from_y = ww::first_of(WW_IN(y), n, by_y); for (long j = 0; j < n && WW_OF(alpha) != T(0); ++j) for (long i = 0; i < m; ++i) WW_OUT(a)[j * lda + i] += WW_OF(alpha) * from_x[i * by_x] * conj(from_y[j * by_y]); return CUBLAS_STATUS_SUCCESS; } \
   static inline cublasStatus_t cublas##LETTER##geam(cublasHandle_t, cublasOperation_t ta, cublasOperation_t tb, int m, int n, const U* alpha, const U* a, int lda, const U* beta, const U* b, int ldb, U* c, int ldc) { using namespace ww::blas_levels; using T = TYPE; const T p = WW_OF(alpha), q = WW_OF(beta); for (long j = 0; j < n; ++j) for (long i = 0; i < m; ++i) WW_OUT(c)[j * ldc + i] = (p == T(0) ? T(0) : p * turned<T>(Dense<const T>{WW_IN(a), lda}, GENERAL, false, ta, i, j)) + (q == T(0) ? T(0) : q * turned<T>(Dense<const T>{WW_IN(b), ldb}, GENERAL, false, tb, i, j)); return CUBLAS_STATUS_SUCCESS; } \
-  static inline cublasStatus_t cublas##LETTER##axpy(cublasHandle_t, int n, const U* alpha, const U* x, int by_x, U* y, int by_y) { using namespace ww::blas_levels; using T = TYPE; const T* from = ww::first_of(WW_IN(x), n, by_x); T* to = ww::first_of(WW_OUT(y), n, by_y); for (long i = 0; i < n; ++i) to[i * by_y] += WW_OF(alpha) * from[i * by_x]; return CUBLAS_STATUS_SUCCESS; } \
+  static inline cublasStatus_t cublas##LETTER##axpy(cublasHandle_t, int n, const U* alpha, const U* x, int by_x, U* y, int by_y) { using namespace ww::blas_levels; using T = TYPE; const T* from = ww::first_of(WW_IN(x), n, by_x); T* to = ww::first_of(WW_OUT(y), n, by_y); for (long i = 0; i < n && WW_OF(alpha) != T(0); ++i) to[i * by_y] += WW_OF(alpha) * from[i * by_x]; return CUBLAS_STATUS_SUCCESS; } \
   static inline cublasStatus_t cublas##LETTER##scal(cublasHandle_t, int n, const U* alpha, U* x, int by) { using namespace ww::blas_levels; using T = TYPE; for (long i = 0; i < n && by > 0; ++i) WW_OUT(x)[i * by] *= WW_OF(alpha); return CUBLAS_STATUS_SUCCESS; } \
   static inline cublasStatus_t cublas##LETTER####REAL_LETTER##scal(cublasHandle_t, int n, const R* alpha, U* x, int by) { using namespace ww::blas_levels; using T = TYPE; for (long i = 0; i < n && by > 0; ++i) WW_OUT(x)[i * by] *= *alpha; return CUBLAS_STATUS_SUCCESS; } \
   static inline cublasStatus_t cublas##LETTER##copy(cublasHandle_t, int n, const U* x, int by_x, U* y, int by_y) { x = ww::first_of(x, n, by_x), y = ww::first_of(y, n, by_y); for (long i = 0; i < n; ++i) y[i * by_y] = x[i * by_x]; return CUBLAS_STATUS_SUCCESS; } \
@@ -309,7 +313,7 @@ static inline cublasStatus_t dot(bool conjugated, int n, const void* x, cudaData
 static inline cublasStatus_t cublasAxpyEx(cublasHandle_t, int n, const void* alpha, cudaDataType_t kind, const void* x, cudaDataType_t kind_x, int by_x, void* y, cudaDataType_t kind_y, int by_y, cudaDataType_t) {
   using namespace ww::blas_levels;
   if (!known(kind) || !known(kind_x) || !known(kind_y)) return CUBLAS_STATUS_NOT_SUPPORTED;
-  for (long i = 0; i < n; ++i) put(y, kind_y, place(i, n, by_y), got(alpha, kind, 0) * got(x, kind_x, place(i, n, by_x)) + got(y, kind_y, place(i, n, by_y)));
+  for (long i = 0; i < n && got(alpha, kind, 0) != Z(0); ++i) put(y, kind_y, place(i, n, by_y), got(alpha, kind, 0) * got(x, kind_x, place(i, n, by_x)) + got(y, kind_y, place(i, n, by_y)));
   return CUBLAS_STATUS_SUCCESS;
 }
 static inline cublasStatus_t cublasScalEx(cublasHandle_t, int n, const void* alpha, cudaDataType_t kind, void* x, cudaDataType_t kind_x, int by, cudaDataType_t) {

@@ -52,7 +52,8 @@ template <class T> static void lu_solve(int n, const T* a, int lda, const int* p
     return CUBLAS_STATUS_SUCCESS; } \
   static inline cublasStatus_t cublas##LETTER##trsm(cublasHandle_t, cublasSideMode_t side, cublasFillMode_t fill, cublasOperation_t turn, cublasDiagType_t diagonal, int m, int n, const T* alpha, const T* a, int lda, T* b, int ldb) { \
     if (fill == CUBLAS_FILL_MODE_FULL || m < 0 || n < 0) return CUBLAS_STATUS_INVALID_VALUE; \
-    for (long j = 0; j < n; ++j) for (long i = 0; i < m; ++i) b[j * ldb + i] *= *alpha; \
+    for (long j = 0; j < n; ++j) for (long i = 0; i < m; ++i) b[j * ldb + i] = *alpha == T(0) ? T(0) : *alpha * b[j * ldb + i]; \
+    if (*alpha == T(0)) return CUBLAS_STATUS_SUCCESS; \
     const bool upper = fill == CUBLAS_FILL_MODE_UPPER, turned = turn != CUBLAS_OP_N, unit = diagonal == CUBLAS_DIAG_UNIT; \
     if (side == CUBLAS_SIDE_LEFT) for (long j = 0; j < n; ++j) ww::triangle(upper, turned, unit, m, a, lda, b + j * ldb, 1); \
     else for (long i = 0; i < m; ++i) ww::triangle(upper, !turned, unit, n, a, lda, b + i, ldb); \
@@ -64,7 +65,7 @@ template <class T> static void lu_solve(int n, const T* a, int lda, const int* p
   static inline cublasStatus_t cublas##LETTER##syrk(cublasHandle_t, cublasFillMode_t fill, cublasOperation_t turn, int n, int k, const T* alpha, const T* a, int lda, const T* beta, T* c, int ldc) { \
     for (long j = 0; j < n; ++j) for (long i = fill == CUBLAS_FILL_MODE_LOWER ? j : 0; i < (fill == CUBLAS_FILL_MODE_UPPER ? j + 1 : n); ++i) { \
       T sum = 0; \
-      for (long l = 0; l < k; ++l) sum += turn == CUBLAS_OP_N ? a[l * lda + i] * a[l * lda + j] : a[i * lda + l] * a[j * lda + l]; \
+      for (long l = 0; l < k && *alpha != T(0); ++l) sum += turn == CUBLAS_OP_N ? a[l * lda + i] * a[l * lda + j] : a[i * lda + l] * a[j * lda + l]; \
       c[j * ldc + i] = *beta == T(0) ? *alpha * sum : *alpha * sum + *beta * c[j * ldc + i]; } \
     return CUBLAS_STATUS_SUCCESS; }
 WW_SOLVE(float, S) WW_SOLVE(double, D)

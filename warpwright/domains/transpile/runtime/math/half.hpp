@@ -26,6 +26,12 @@ static inline float half_to_float(unsigned short h) {
   return bits<float>(sign | ((rest << 13) + 0x38000000u));
 #endif
 }
+// v in float, an odd one where that is not exact: rounded on to fewer bits, it becomes what v itself does.
+template <class W> static inline float odd_float(W v) {
+  const float r = (float)v;
+  if ((W)r == v || v != v || (bits<unsigned>(r) & 1u)) return r;
+  return bits<float>(bits<unsigned>(r) + (std::fabs((W)r) < std::fabs(v) ? 1u : ~0u));
+}
 static inline unsigned short float_to_bfloat(float f) {
   const unsigned u = bits<unsigned>(f);
   if ((u & 0x7fffffffu) > 0x7f800000u) return (unsigned short)((u >> 16) | 0x40u);
@@ -129,7 +135,7 @@ WW_SMALL_FLOAT_FUNCTIONS(__nv_bfloat16, __nv_bfloat162)
 static inline float __half2float(__half v) { return v; }
 static inline __half __float2half(float v) { return v; }
 static inline __half __float2half_rn(float v) { return v; }
-static inline __half __double2half(double v) { return (float)v; }
+static inline __half __double2half(double v) { return ww::odd_float(v); }
 static inline __half __int2half_rn(int v) { return (float)v; }
 static inline int __half2int_rn(__half v) { return (int)std::nearbyint((float)v); }
 static inline int __half2int_rz(__half v) { return (int)(float)v; }

@@ -1,27 +1,27 @@
 // Of half and bfloat16 what is rarer than what half.hpp has: conversions from and to whole numbers, and from float, with a direction; comparisons and
 // functions of pairs.
 namespace ww {
-// The nearest T, or where that lies on the other side of v, its neighbour. mode: 'n' nearest, 'z' to zero, 'd' down, 'u' up.
-template <class T> static T small_float(double v, char mode) {
-  T r = (T)(float)v;
+// The nearest T, or where that lies on the other side of v, its neighbour. mode: 'n' nearest, 'z' to zero, 'd' down, 'u' up. 64 bits are exact in a long double.
+template <class T> static T small_float(long double v, char mode) {
+  T r = (T)odd_float(v);
   if (mode == 'n' || v != v) return r;
   const bool down = mode == 'd' || (mode == 'z' && v > 0);
-  const double is = (float)r;
+  const long double is = (float)r;
   if (down ? is <= v : is >= v) return r;
   const bool away = down == (is <= 0);  // the neighbour's magnitude is the larger one
   if (is == 0) r.stored = down ? 0x8001 : 0x0001;
   else r.stored = (unsigned short)(away ? r.stored + 1 : r.stored - 1);
   return r;
 }
-template <class I> static I whole(double v, char mode) {  // NaN is 0, what is outside of the type its nearest
+template <class I> static I whole(double v, char mode) {  // NaN is 0, of 64 bits the highest bit alone; what is outside of the type its nearest
   const double r = mode == 'n' ? std::nearbyint(v) : mode == 'z' ? std::trunc(v) : mode == 'd' ? std::floor(v) : std::ceil(v);
-  if (r != r) return 0;
+  if (r != r) return sizeof(I) == 8 ? (I)(1ull << 63) : 0;
   if (r >= -(double)std::numeric_limits<I>::min() && std::is_signed_v<I>) return std::numeric_limits<I>::max();
   if (!std::is_signed_v<I> && r >= 2.0 * ((double)(std::numeric_limits<I>::max() / 2) + 1)) return std::numeric_limits<I>::max();
   return r <= (double)std::numeric_limits<I>::min() ? std::numeric_limits<I>::min() : (I)r;
 }
 }  // namespace ww
-#define WW_FROM(T, NAME, I, FROM, MODE, LETTER) static inline T __##FROM##2##NAME##_r##MODE(I v) { return ww::small_float<T>((double)v, LETTER); }
+#define WW_FROM(T, NAME, I, FROM, MODE, LETTER) static inline T __##FROM##2##NAME##_r##MODE(I v) { return ww::small_float<T>((long double)v, LETTER); }
 #define WW_TO(T, NAME, I, TO, MODE, LETTER) static inline I __##NAME##2##TO##_r##MODE(T v) { return ww::whole<I>((float)v, LETTER); }
 #define WW_DIRECTED(W, T, NAME, I, WORD) W(T, NAME, I, WORD, z, 'z') W(T, NAME, I, WORD, d, 'd') W(T, NAME, I, WORD, u, 'u')
 #define WW_ALL(W, T, NAME, I, WORD) W(T, NAME, I, WORD, n, 'n') WW_DIRECTED(W, T, NAME, I, WORD)
@@ -31,7 +31,7 @@ template <class I> static I whole(double v, char mode) {  // NaN is 0, what is o
   WW_ALL(WW_FROM, T, NAME, unsigned short, ushort) WW_ALL(WW_TO, T, NAME, unsigned short, ushort) WW_ALL(WW_FROM, T, NAME, long long, ll) WW_ALL(WW_TO, T, NAME, long long, ll) \
   WW_ALL(WW_FROM, T, NAME, unsigned long long, ull) WW_ALL(WW_TO, T, NAME, unsigned long long, ull) WW_TO(T, NAME, signed char, char, z, 'z') WW_TO(T, NAME, unsigned char, uchar, z, 'z')
 WW_WHOLES(__half, half) WW_WHOLES(__nv_bfloat16, bfloat16)
-static inline __nv_bfloat16 __double2bfloat16(double v) { return (float)v; }
+static inline __nv_bfloat16 __double2bfloat16(double v) { return ww::odd_float(v); }
 #undef WW_FROM
 #undef WW_TO
 #undef WW_DIRECTED

@@ -275,6 +275,9 @@ static bool release_steps(Block& b) {
   return true;
 }
 // The lanes of its warp that a thread is together with: those that call this from the same place before no thread of the block can go on otherwise.
+#ifdef __clang__
+__attribute__((convergent))
+#endif
 static __attribute__((noinline)) unsigned converged() {
   Fiber& f = *self;
   f.wait = Wait::meeting;
@@ -288,8 +291,11 @@ static bool release_meeting(Block& b) {
   for (size_t w = 0; w < b.warps.size(); ++w) {
     Fiber* const lanes = &b.fibers[w * 32];
     unsigned here = 0;
-    for (unsigned l = 0; l < 32; ++l)
-      if (!lanes[l].done && lanes[l].wait == Wait::meeting && (!here || lanes[l].value == lanes[__builtin_ctz(here)].value)) here |= 1u << l;
+    for (unsigned l = 0; l < 32; ++l) {  // the earliest place: others there may come to the later ones yet
+      if (lanes[l].done || lanes[l].wait != Wait::meeting) continue;
+      if (here && lanes[l].value < lanes[__builtin_ctz(here)].value) here = 0;
+      if (!here || lanes[l].value == lanes[__builtin_ctz(here)].value) here |= 1u << l;
+    }
     bool behind = false;  // in lockstep: a lane that waits at a place before may come here yet
     for (unsigned l = 0; here && l < 32; ++l) behind = behind || (!lanes[l].done && lanes[l].wait == Wait::step && lanes[l].place != spins && lanes[l].place <= lanes[__builtin_ctz(here)].place);
     if (behind) continue;
