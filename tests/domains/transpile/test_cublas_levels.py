@@ -122,8 +122,10 @@ int main() {
     const auto no = CUBLAS_OP_N;
     double x[4] = {nan, nan, nan, nan}, y[2] = {1, 2}, c[4] = {1, 2, 3, 4}, b[4] = {nan, 1, 1, 1};
     cuDoubleComplex z[1] = {{nan, nan}}, w[1] = {{1, 2}}, nil = {0, 0}, unit = {1, 0};
-    cublasDgemv(h, no, 2, 2, &zero, x, 2, x, 1, &one, y, 1), cublasDsymv(h, up, 2, &zero, x, 2, x, 1, &one, y, 1), cublasDaxpy(h, 2, &zero, x, 1, y, 1);
-    cublasDgemm(h, no, no, 2, 2, 2, &zero, x, 2, x, 2, &one, c, 2), cublasDsyr(h, up, 2, &zero, x, 1, c, 2), cublasDger(h, 2, 2, &zero, x, 1, x, 1, c, 2);
+    cublasDgemv(h, no, 2, 2, &zero, x, 2, x, 1, &one, y, 1), cublasDsymv(h, up, 2, &zero, x, 2, x, 1, &one, y, 1);
+    cublasDaxpy(h, 2, &zero, x, 1, y, 1);
+    cublasDgemm(h, no, no, 2, 2, 2, &zero, x, 2, x, 2, &one, c, 2);
+    cublasDsyr(h, up, 2, &zero, x, 1, c, 2), cublasDger(h, 2, 2, &zero, x, 1, x, 1, c, 2);
     cublasDsyrk(h, up, no, 2, 2, &zero, x, 2, &one, c, 2), cublasDsyr2k(h, up, no, 2, 2, &zero, x, 2, x, 2, &one, c, 2);
     cublasDsyr2(h, up, 2, &zero, x, 1, x, 1, c, 2), cublasDsymm(h, CUBLAS_SIDE_LEFT, up, 2, 2, &zero, x, 2, x, 2, &one, c, 2);
     cublasDtrsm(h, CUBLAS_SIDE_LEFT, up, no, CUBLAS_DIAG_NON_UNIT, 2, 2, &zero, x, 2, b, 2);

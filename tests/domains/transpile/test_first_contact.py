@@ -113,7 +113,7 @@ old 3 3 11 31
 halves 2048 2050 -2048 3 65504 32767 0 2
 0.2724627147 8.148615837 1.959963985 -0.9816664457 1.844674297e+19 9.007199255e+15 -16777216 2147483649 -1 14 2 1 0 16908288 1.000976562 1.435522381e+17 -9.223372037e+18 20
 in place 3: 4 14
-"""
+"""  # noqa: E501
 
 
 @COMPILER
@@ -179,6 +179,7 @@ def test_a_carry_goes_from_one_statement_of_ptx_to_the_next() -> None:
         ("__device__ int f(int id) { return id >> G<N * sizeof(int), 2>::value; }", "id >> ww::by(G<N * sizeof(int), 2>::value)"),
         ("enum { A = 5, B = ((-1 << A) & 31) << 8 };", "(((int)(-1u << A)) & 31) << 8"),
         ('const char* s = "(-1 << A)";', '"(-1 << A)"'),
+        ("long wide = (-3000000000 << 2);", "(-3000000000 << 2)"),
         ("template <class T> A<T>::B f(A<T> a) { return a; }", "typename A<T>::B f("),
         ("template <class T> __device__ A<T>::B* A<T>::f() { return 0; }", "typename A<T>::B* A<T>::f("),
         ("template <class T> A<T>::A(int n) { }", "> A<T>::A(int"),

@@ -13,6 +13,7 @@ from warpwright.domains import transpile
 pytest.importorskip("clang", reason="libclang is not installed: pip install 'warpwright[transpile]'")
 
 PROGRAM = r"""
+#include <cooperative_groups.h>
 #include <cstdio>
 struct Tile { __device__ int size() const { return blockDim.x; } };
 __device__ unsigned sink[64];
@@ -57,12 +58,29 @@ template <class T> __global__ void early(unsigned* o, const int* f, int n, T t) 
   if (f[l]) v = __shfl_xor(v, 1) + 0x100 * __any(l == 2);
   o[l] = v + 0x1000 * __popc(__ballot(1));
 }
+template <class T> __global__ void cases(unsigned* o, const int* f, int n, T t) {
+  int l = threadIdx.x % t.size();
+  unsigned m = 0;
+  switch (l % 4) {
+    case 0: m = __activemask(); break;
+    case 1: m = 1;  // and on
+    case 2: m += __activemask(); break;
+    default: return;
+  }
+  o[l] = m ^ __activemask();
+}
+template <class T> __global__ void coalesced(unsigned* o, const int* f, int n, T t) {
+  int l = threadIdx.x % t.size(), v = 0;
+  if (l % 2) { auto odd = cooperative_groups::coalesced_threads(); v = odd.size() * 0x100 + odd.thread_rank(); }
+  auto all = cooperative_groups::coalesced_threads();
+  o[l] = v + all.size() * 0x10000;
+}
 int main() {
   unsigned* o; int* f;
   cudaMallocManaged(&o, 128), cudaMallocManaged(&f, 128);
   for (int i = 0; i < 32; ++i) f[i] = i < 16;
 #define SAY(NAME) NAME<<<1, 32>>>(o, f, 10, Tile()); cudaDeviceSynchronize(); std::printf(#NAME " %x %x %x\n", o[0], o[15], o[19]);
-  SAY(threaded) SAY(unswitched) SAY(merged) SAY(skipped) SAY(shortcut) SAY(early)
+  SAY(threaded) SAY(unswitched) SAY(merged) SAY(skipped) SAY(shortcut) SAY(early) SAY(cases) SAY(coalesced)
 }
 """
 
@@ -72,6 +90,8 @@ merged ffff ffff ffff0000
 skipped ffffffff ffffffff ffff
 shortcut 11 11 12
 early 14101 1410e 14013
+cases 66666666 1410e 14013
+coalesced 200000 201007 201009
 """
 
 

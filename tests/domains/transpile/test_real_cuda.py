@@ -159,7 +159,10 @@ def test_headers_that_a_cmakelists_makes_are_there(tmp_path) -> None:
 
 @pytest.mark.parametrize(
     ("said", "own"),
-    [("results pass: false", "fail"), ("results pass: true", "pass"), ("match: no", "fail"), ("Passed: 0 errors", "pass"), ("correct = 1", "pass")],
+    [
+        ("results pass: false", "fail"), ("results pass: true", "pass"), ("match: no", "fail"), ("Passed: 0 errors", "pass"), ("correct = 1", "pass"),
+        ("correct: 0", "fail"), ("correct: 0.98", "pass"), ("The output does not match, OK?", "fail"), ("Sums aren't equal: OK 3 of 4", "fail"),
+    ],
 )
 def test_a_check_that_says_false_is_no_pass(said: str, own: str) -> None:
     assert judge.own_check(said) == own

@@ -67,7 +67,7 @@ TORCH = re.compile(r"^(torch/|ATen/|c10/|pybind11/|Python\.h)")
 
 _APART = re.compile(r"<<(\s*)<([^;{}]*?)>>(\s*)>(\s*\()")
 """A launch that may have blanks in its brackets, as some formatters leave it, or in one of them; nvcc takes it."""
-_SHIFTED = re.compile(r"\(\s*-\s*(\d+)\s*<<\s*(\w+)\s*\)")
+_SHIFTED = re.compile(r"\(\s*-\s*(\d{1,9})\s*<<\s*(\w+)\s*\)")
 """A negative number shifted, which is no constant of C++17; nvcc takes it for one."""
 _SYMBOL = re.compile(r"(\bcuda(?:Memcpy(?:To|From)Symbol(?:Async)?|GetSymbolAddress)\s*\((?:[^(),;]*,)??\s*)\"(\w+)\"")
 """A symbol by its name in quotes, as CUDA took it until version 4; here it is the variable."""

@@ -116,7 +116,7 @@ struct grid_group {
 static inline thread_block this_thread_block() { return {}; }
 template <class Memory> static inline thread_block this_thread_block(Memory&) { return {}; }
 static inline grid_group this_grid() { return {}; }
-static inline coalesced_group coalesced_threads() { coalesced_group g; g.mask = ww::converged(); return g; }
+WW_HERE coalesced_group coalesced_threads(WW_CALLED) { coalesced_group g; g.mask = ww::converged(line, function); return g; }
 template <unsigned N, class P = thread_block> struct tile_of { using type = thread_block_tile<N>; };
 template <unsigned N, unsigned M, class P> struct tile_of<N, thread_block_tile<M, P>> { using type = thread_block_tile<N, thread_block_tile<M, P>>; };
 template <unsigned N, class G> static inline typename tile_of<N, G>::type tiled_partition(const G&) { return {}; }

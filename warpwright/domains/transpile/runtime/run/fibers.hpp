@@ -12,6 +12,8 @@ struct Fiber {
   unsigned long long value;   // what it offers to its warp: up to 8 bytes, or where they are
   unsigned long long count;   // warp operations so far
   int predicate;
+  int from;                   // the line and the function of a call that asks which lanes are together
+  const char* function;
   bool done;
 };
 struct Warp { unsigned live, arrived, epoch; };
@@ -200,9 +202,10 @@ template <class T, class F> static inline T warp_reduce(unsigned mask, T v, F jo
 #define __syncthreads_and(p) ww::sync_threads_and(p)
 #define __syncthreads_count(p) ww::sync_threads_count(p)
 static inline void __syncwarp(unsigned mask = 0xffffffffu) { ww::sync_warp(mask); }
-namespace ww { static unsigned converged(); }
+namespace ww { static unsigned converged(int line, const char* function); }
 #define WW_HERE static inline __attribute__((always_inline))  // where it is called tells which lanes are together
-WW_HERE unsigned __activemask() { return ww::converged(); }
+#define WW_CALLED int line = __builtin_LINE(), const char* function = __builtin_FUNCTION()
+WW_HERE unsigned __activemask(WW_CALLED) { return ww::converged(line, function); }
 static inline unsigned __lanemask_lt() { return (1u << ww::self->lane) - 1; }
 static inline unsigned __ballot_sync(unsigned m, int p) {
   return ww::exchange(m, p, [](const ww::Fiber* lanes, unsigned live) {
@@ -229,13 +232,13 @@ template <class T> static inline T __shfl_sync(unsigned m, T v, int s, int w = 3
 template <class T> static inline T __shfl_up_sync(unsigned m, T v, unsigned d, int w = 32) { return ww::shuffle(m, v, ww::lane_up(ww::self->lane, d, w)); }
 template <class T> static inline T __shfl_down_sync(unsigned m, T v, unsigned d, int w = 32) { return ww::shuffle(m, v, ww::lane_down(ww::self->lane, d, w)); }
 template <class T> static inline T __shfl_xor_sync(unsigned m, T v, int b, int w = 32) { return ww::shuffle(m, v, ww::lane_xor(ww::self->lane, b, w)); }
-template <class T> WW_HERE T __shfl(T v, int s, int w = 32) { return __shfl_sync(__activemask(), v, s, w); }
-template <class T> WW_HERE T __shfl_up(T v, unsigned d, int w = 32) { return __shfl_up_sync(__activemask(), v, d, w); }
-template <class T> WW_HERE T __shfl_down(T v, unsigned d, int w = 32) { return __shfl_down_sync(__activemask(), v, d, w); }
-template <class T> WW_HERE T __shfl_xor(T v, int b, int w = 32) { return __shfl_xor_sync(__activemask(), v, b, w); }
-WW_HERE unsigned __ballot(int p) { return __ballot_sync(__activemask(), p); }
-WW_HERE int __any(int p) { return __any_sync(__activemask(), p); }
-WW_HERE int __all(int p) { return __all_sync(__activemask(), p); }
+template <class T> WW_HERE T __shfl(T v, int s, int w = 32, WW_CALLED) { return __shfl_sync(__activemask(line, function), v, s, w); }
+template <class T> WW_HERE T __shfl_up(T v, unsigned d, int w = 32, WW_CALLED) { return __shfl_up_sync(__activemask(line, function), v, d, w); }
+template <class T> WW_HERE T __shfl_down(T v, unsigned d, int w = 32, WW_CALLED) { return __shfl_down_sync(__activemask(line, function), v, d, w); }
+template <class T> WW_HERE T __shfl_xor(T v, int b, int w = 32, WW_CALLED) { return __shfl_xor_sync(__activemask(line, function), v, b, w); }
+WW_HERE unsigned __ballot(int p, WW_CALLED) { return __ballot_sync(__activemask(line, function), p); }
+WW_HERE int __any(int p, WW_CALLED) { return __any_sync(__activemask(line, function), p); }
+WW_HERE int __all(int p, WW_CALLED) { return __all_sync(__activemask(line, function), p); }
 template <class T> static inline T __reduce_add_sync(unsigned m, T v) { return ww::warp_reduce(m, v, [](T a, T b) { return (T)(a + b); }); }
 template <class T> static inline T __reduce_min_sync(unsigned m, T v) { return ww::warp_reduce(m, v, [](T a, T b) { return a < b ? a : b; }); }
 template <class T> static inline T __reduce_max_sync(unsigned m, T v) { return ww::warp_reduce(m, v, [](T a, T b) { return a > b ? a : b; }); }
@@ -278,14 +281,18 @@ static bool release_steps(Block& b) {
 #ifdef __clang__
 __attribute__((convergent))
 #endif
-static __attribute__((noinline)) unsigned converged() {
+static __attribute__((noinline)) unsigned converged(int line, const char* function) {
   Fiber& f = *self;
+  f.from = line;
+  f.function = function;
   f.wait = Wait::meeting;
   f.value = (unsigned long long)__builtin_return_address(0);
   yield();
   return f.mask;
 }
 constexpr int spins = 2147483647;  // the place of a turn of a loop that waits: after all others
+// Whether the place where a waits comes before that of b: by lines in one function, otherwise (inlined ones) as the machine code lies.
+static bool before(const Fiber& a, const Fiber& b) { return a.function == b.function && a.from != b.from ? a.from < b.from : a.value < b.value; }
 static bool release_meeting(Block& b) {
   bool any = false;
   for (size_t w = 0; w < b.warps.size(); ++w) {
@@ -293,7 +300,7 @@ static bool release_meeting(Block& b) {
     unsigned here = 0;
     for (unsigned l = 0; l < 32; ++l) {  // the earliest place: others there may come to the later ones yet
       if (lanes[l].done || lanes[l].wait != Wait::meeting) continue;
-      if (here && lanes[l].value < lanes[__builtin_ctz(here)].value) here = 0;
+      if (here && before(lanes[l], lanes[__builtin_ctz(here)])) here = 0;
       if (!here || lanes[l].value == lanes[__builtin_ctz(here)].value) here |= 1u << l;
     }
     bool behind = false;  // in lockstep: a lane that waits at a place before may come here yet
