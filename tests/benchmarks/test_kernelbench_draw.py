@@ -108,7 +108,7 @@ def test_levels_say_what_all_that_were_begun_come_to() -> None:
 
 
 def test_a_task_that_crashed_is_named_like_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run.bench, "finished", lambda job: None)
+    monkeypatch.setattr("warpwright.bench.finished", lambda job: None)
     monkeypatch.setattr(run, "_tried", lambda job: [])
     run._note(tmp_path, SimpleNamespace(path="kb/level3/9_ResNet18.py"), RuntimeError("why"))  # type: ignore[arg-type]
     assert '"task": "level3_9_ResNet18"' in (tmp_path / "unfinished.jsonl").read_text()
