@@ -71,7 +71,6 @@ class Index:
         """
         if not src.shape == dst.shape == etype.shape or src.dim() != 1:
             raise UsageError(f"expected source, destination and type of each edge, saw {tuple(src.shape)}, {tuple(dst.shape)}, {tuple(etype.shape)}")
-        etype = _whole(etype) if etype.is_floating_point() else etype
         if any(x.dtype not in INTEGERS for x in (src, dst, etype)):
             raise UsageError(f"expected integers for the ends and types of edges, saw {src.dtype}, {dst.dtype}, {etype.dtype}")
         self.device, self.edges = src.device, src.numel()
@@ -240,14 +239,6 @@ class Index:
     def relation_starts_on_host(self, domain: Domain) -> list[int]:
         """Return the same as numbers; reads the device once for each domain."""
         return self.keep(("relations on host", domain), lambda: self.relation_starts(domain).tolist())
-
-
-def _whole(numbers: torch.Tensor) -> torch.Tensor:
-    """Return types of edges that are given as floating-point numbers, as PyG compares them with 0, 1, ...; raises UsageError for others."""
-    whole = numbers.long()
-    if not torch.equal(whole.to(numbers.dtype), numbers):
-        raise UsageError("expected whole numbers for the types of edges, saw others")
-    return whole
 
 
 def _ranks(keys: torch.Tensor) -> torch.Tensor:
