@@ -21,8 +21,8 @@ nothing had room while they were searched, and filled 140 GB when they were veri
 
 CONTEXTS, JUDGE_MOST, JUDGE, PROGRAM = 4.5, 16.0, 16.0, 7.0
 """GB of a task while it is verified: the contexts of four processes; what a judge holds of a large one, a twelfth of an H200 of it answers; and, for
-each GB of inputs, outputs and parameters, what the judge's answers in float64 take, and a program. (With 18, 25 and 8 nobody met a want of memory, and
-five to seven were at work; with 14, 10 and 6 verdicts waited for it, eight of 64, and one task failed.)"""
+each GB of inputs, outputs and parameters, what the judge's answers in float64 take, and a program. (With 18, 25 and 8 nobody met a want of memory,
+and five to seven were at work; with 14, 10 and 6 nine verdicts of 64 waited for it, and one task failed.)"""
 
 SEARCHED_MOST = 24.0
 """GB that the process which searches may hold, as a judge may: without a limit one kept 29 that cuDNN had wanted for float64 and no longer used."""
