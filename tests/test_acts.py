@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import gc
 import importlib.util
-import os
 import sys
 import warnings
 import weakref
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -26,14 +24,7 @@ KINDS = ("eager", "compile", "rewritten", "kernels", "plan", "compiled_graph", "
 BUILT = ("kernels", "plan")
 CUDA_KINDS = ("cuda_graph", "recorded", "recorded_original")
 
-
-@pytest.fixture(scope="module", autouse=True)
-def cache(quick_builds: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Build kernels into a folder of the run's own."""
-    before = os.environ.get("WARPWRIGHT_CACHE")
-    os.environ["WARPWRIGHT_CACHE"] = str(tmp_path_factory.mktemp("built"))
-    yield
-    os.environ.pop("WARPWRIGHT_CACHE") if before is None else os.environ.update(WARPWRIGHT_CACHE=before)
+pytestmark = pytest.mark.usefixtures("quick_builds")
 
 
 def rewritten(task: Task, target: str = "cpu", fuse: bool = False) -> Candidate:
@@ -124,7 +115,6 @@ def cell(kind: str, act: acts.Act, folder: Path, texts: dict[str, str], device: 
 
 CLEAR_ERRORS = {("compile", acts.symbolic_trace): "using FX to symbolically trace a dynamo-optimized function"}
 """Acts that the original answers and a program refuses in torch's own words."""
-
 
 
 def marks_of(kind: str, act: acts.Act) -> list[pytest.MarkDecorator]:

@@ -13,7 +13,7 @@ from warpwright.base import BASELINE, LEFT_OUT, Budget, Candidate, Record, Sourc
 from warpwright.deadline import Deadline, crowded
 from warpwright.doctor import gpu_present
 from warpwright.errors import UsageError
-from warpwright.files import ARCHIVE, make_folder
+from warpwright.files import ARCHIVE, make_folder, reading
 from warpwright.loop import Outcome
 from warpwright.reports import artefact, report, results
 from warpwright.reports.results import Result
@@ -247,8 +247,6 @@ def _record_in(path: Path) -> Record:
 
 
 def _report(path: Path) -> tuple[str | None, list[Record]]:
-    try:
+    with reading(path, "a report.json that `warpwright optimize` wrote", "name a record's key"):
         data = json.loads(path.read_text())
         return data["record"], [report.read_record(one) for one in data["records"]]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"expected a report.json that `warpwright optimize` wrote, saw {path}: {error!r}", "name a record's key") from error

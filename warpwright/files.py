@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 from warpwright.errors import UsageError
@@ -20,6 +23,32 @@ def make_folder(path: str | Path) -> Path:
     except OSError as error:
         raise UsageError(f"expected a folder that can be made, saw {folder}: {error.strerror}", "name another one") from error
     return folder
+
+
+@contextlib.contextmanager
+def reading(path: str | Path, expected: str, hint: str) -> Iterator[None]:
+    """Read a file that the user names; what is wrong with it is a UsageError: what was `expected`, what was seen, and what to do (`hint`)."""
+    try:
+        yield
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise UsageError(f"expected {expected}, saw {path}: {_why(error)}", hint) from error
+
+
+def _why(error: Exception) -> str:
+    """Return in a few words what is wrong with a file; no part of the file, which may be megabytes."""
+    match error:
+        case OSError():
+            return error.strerror or str(error)
+        case UnicodeDecodeError():
+            return f"it is no text at byte {error.start}"
+        case json.JSONDecodeError():
+            return f"it is no JSON: {error}"
+        case KeyError():
+            return f"it has no {error.args[0]!r}"
+        case RecursionError():
+            return "it is nested too deeply"
+        case _:
+            return f"it holds something else ({str(error)[:200]})"
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -60,7 +60,7 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_text('{"task": 1}\n')
     with pytest.raises(UsageError, match="expected rows"):
         rows.read(tmp_path / "x.jsonl")
-    with pytest.raises(UsageError, match="no such file"):
+    with pytest.raises(UsageError, match="No such file"):
         rows.read(tmp_path / "y.jsonl")
 
 

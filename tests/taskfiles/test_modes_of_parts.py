@@ -18,7 +18,8 @@ from warpwright.front import module as front  # noqa: E402
 from warpwright.targets.local import fell_back  # noqa: E402
 from warpwright.tasks import saved_module, taskfile  # noqa: E402
 from warpwright.tasks.copying import copied  # noqa: E402
-from warpwright.workers.inside.runner import Runner, set_mode  # noqa: E402
+from warpwright.workers.inside.runner import Runner  # noqa: E402
+from warpwright.workers.inside.state import set_mode  # noqa: E402
 
 
 class Forgetful(torch.nn.Module):

@@ -6,10 +6,13 @@ import argparse
 import atexit
 import contextlib
 import importlib
+import json
 import os
+import re
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -29,6 +32,9 @@ from warpwright.files import ARCHIVE
 
 RECORDING = ("optimize", "audit", "bench", "explain", "collect")
 """Verbs that write what they measure to the archive."""
+
+SHOWN = 200
+"""Letters of a name in a message."""
 
 
 def main(arguments: Sequence[str] | None = None, bound: Bound | None = None) -> int:
@@ -72,12 +78,34 @@ def _run(args: Arguments) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader of our output left: nothing more to say, also not at exit
         return NOT_PASSED
+    except (OSError, RuntimeError) as error:
+        told = _about_a_named_file(args, error)
+        if told is None:
+            raise
+        return _failed(args, told, WRONG_USE)
     except KeyboardInterrupt:
         kept = "what was measured is in the archive" if args.verb in RECORDING else ""
         args.console.print(f"interrupted; {kept}".rstrip("; "))
         if args.json:
             print_json(args, {"error": "interrupted", "hint": kept})
         return INTERRUPTED
+
+
+def _about_a_named_file(args: Arguments, error: OSError | RuntimeError) -> UsageError | None:
+    """Return what the system says of a file that the command's words name: it cannot be opened, read or made. Any other error is a fault of ours."""
+    if isinstance(error, RecursionError) and traceback.extract_tb(error.__traceback__)[-1].filename.startswith(os.path.dirname(json.__file__)):
+        return UsageError("expected JSON of a few levels, saw one that is nested a thousand levels deep", "check the files that the command names")
+    loop = re.match(r"Symlink loop from '(.*)'", str(error))  # as Path.resolve says it before Python 3.13
+    named = loop[1] if loop else getattr(error, "filename", None)
+    why = "it is a link to itself" if loop else getattr(error, "strerror", None)
+    if not isinstance(named, str) or why is None:
+        return None
+    words = [word for value in vars(args).values() for word in (value if isinstance(value, list) else [value])]
+    given = [os.path.abspath(word) for word in words if isinstance(word, str | Path) and str(word)]
+    if not any(os.path.abspath(named) == path or os.path.abspath(named).startswith(path + os.sep) for path in given):
+        return None
+    short = named if len(named) <= SHOWN else f"{named[: SHOWN - 3]}..."
+    return UsageError(f"expected a file or folder that can be opened, saw {short}: {why}", "check the path, and who may read and write there")
 
 
 @contextlib.contextmanager

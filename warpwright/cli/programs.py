@@ -17,6 +17,7 @@ from warpwright.base import PRECISIONS, Budget, Options, Record, Scalar, target_
 from warpwright.cli.common import DONE, INTERRUPTED, NOT_PASSED, Arguments, Verb, console, positive, print_json, tell
 from warpwright.deadline import Deadline
 from warpwright.errors import UsageError
+from warpwright.files import reading
 from warpwright.reports import report
 from warpwright.reports.progress import Progress
 from warpwright.run import TIMING_SHARE, Settings
@@ -204,10 +205,8 @@ def _options(args: Arguments) -> Options:
 
 def _declared(file: str) -> str:
     """Return the declared shapes that a JSON file holds."""
-    try:
+    with reading(file, "a JSON file of shapes", 'as in [{"x": [1, 128]}, {"x": [[1, 64], 128]}]'):
         return shapes.option(json.loads(Path(file).read_text()))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"expected a JSON file of shapes, saw {file}: {error}", 'as in [{"x": [1, 128]}, {"x": [[1, 64], 128]}]') from error
 
 
 def _device(args: Arguments) -> str:
@@ -259,10 +258,8 @@ def _percent(text: str) -> float:
 
 def _best_of_file(path: Path) -> list[Record]:
     """Return the best program of each task in a file that `archive export` wrote."""
-    try:
+    with reading(path, "a file that `warpwright archive export` wrote", "export one first"):
         records = [report.read_record(json.loads(line)) for line in path.read_text().splitlines()]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"expected a file that `warpwright archive export` wrote, saw {path}: {error!r}", "export one first") from error
     newest = {record.key: record for record in records}
     best_records = [best for best in map(loop.best, report.by_task(newest.values())) if best is not None]
     if not best_records:

@@ -13,6 +13,7 @@ from rich.text import Text
 from warpwright.archive import Archive
 from warpwright.cli.common import DONE, NOT_PASSED, Arguments, Verb, positive, print_json
 from warpwright.errors import UsageError
+from warpwright.files import reading
 from warpwright.server import Client
 from warpwright.server.protocol import VERBS
 from warpwright.server.verbs import program
@@ -46,7 +47,9 @@ def ask(args: Arguments) -> int:
     if args.task:
         request["task"] = {"path": str(Path(args.task).resolve())}
     names = ("candidate",) if args.request == "evaluate" else ("first", "second")
-    request |= {name: program(Path(file)) for name, file in zip(names, args.programs, strict=False)}
+    for name, file in zip(names, args.programs, strict=False):
+        with reading(file, "a program's text", "name one file"):
+            request[name] = program(Path(file))
     for text in args.field:
         name, equals, value = text.partition("=")
         if not equals:

@@ -59,12 +59,18 @@ DOMAINS: dict[str, Domain] = {name: Packaged(name) for name in NAMES}
 """In the order in which they are asked whether a file is theirs."""
 
 
+TEXTS, MOST_BYTES = (".py", ".cu", ".cuh", ".cwc", ".front", ".mpi"), 64 << 20
+"""Task files that are texts, and how large one may be: each domain reads it whole, and parses it."""
+
+
 def describe(path: str | Path, options: Mapping[str, Scalar] | None = None) -> Task:
     """Return the task that a file defines, by the first domain that knows the file and every option; raise TaskError when none does."""
     file = Path(path).resolve()
     if not file.is_file():
         what = "is a folder" if file.is_dir() else "does not exist"
         raise TaskError(f"expected a task file, but {file} {what}", "give the path of one file (a folder goes to `warpwright bench`)")
+    if file.suffix in TEXTS and (size := file.stat().st_size) > MOST_BYTES:
+        raise TaskError(f"expected a text of at most {MOST_BYTES >> 20} MB, saw {file} of {size >> 20} MB", "give the program's source")
     for domain in DOMAINS.values():
         task = domain.describe(file, options or {})
         if task is not None:

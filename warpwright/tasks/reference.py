@@ -187,13 +187,18 @@ def move(value: Any, device: str) -> Any:
 # --- running text of the user's ---------------------------------------------------------------------------------------------------
 
 
+SHOWN = 100
+"""Letters of a line in a message."""
+
+
 def parse(text: str, path: str) -> ast.Module:
     """Return the syntax tree of a task's text; raise TaskError that names the line."""
     try:
         return syntax_tree(text, path)
     except SyntaxError as error:
-        line = (error.text or "").strip()
-        raise TaskError(f"{path}, line {error.lineno}: syntax error: {error.msg}: {line!r}", "make it run under python first") from error
+        place, line = f", line {error.lineno}" if error.lineno else "", (error.text or "").strip()
+        shown = f": {line[:SHOWN]!r}{'...' * (len(line) > SHOWN)}" if line else ""
+        raise TaskError(f"{path}{place}: syntax error: {error.msg}{shown}", "make it run under python first") from error
 
 
 def run_text(text: str, path: str, name: str) -> types.ModuleType:

@@ -8,7 +8,7 @@ import random
 import re
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -33,15 +33,6 @@ from warpwright.tasks import taskfile
 
 PLAN = Action("plan")
 TEXT = "import torch\n\nclass Model(torch.nn.Module):\n    pass\n"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Build into a folder of the run's own."""
-    before = os.environ.get("WARPWRIGHT_CACHE")
-    os.environ["WARPWRIGHT_CACHE"] = str(tmp_path_factory.mktemp("built"))
-    yield
-    os.environ.pop("WARPWRIGHT_CACHE") if before is None else os.environ.update(WARPWRIGHT_CACHE=before)
 
 
 def planned(ir: GraphIR) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from warpwright.base import Action, Candidate, Source
 from warpwright.domains.mpi.ir import Concat, Dense, Strided
 from warpwright.domains.mpi.techniques import Plan, Tuning, Work
-from warpwright.native import standalone, standalone_cuda
+from warpwright.native import standalone
 
 _TABLE = 8
 """A Concat of more parts is a loop over tables."""
@@ -182,6 +182,8 @@ class _Places:
 
 def _cuda_model(work: Work, tuning: Tuning) -> str:
     blocks = -(-work.object.bytes // work.object.width(tuning.width) // (tuning.words * tuning.threads))
+    from warpwright.native import standalone_cuda  # imports torch, which takes seconds: a file is described without
+
     kernels = standalone_cuda.loader(cuda_text(work, tuning), {"move": (2, blocks, tuning.threads)})
     launch = "CUDA_KERNELS.launch('move', x, {object}.data_ptr(), {stream}.data_ptr())"
     aligned = "        (x,) = CUDA_KERNELS.aligned(x)\n"

@@ -10,7 +10,8 @@ from typing import Any
 
 from warpwright import loop
 from warpwright.base import BASELINE, Record
-from warpwright.errors import MissingExtra, UsageError
+from warpwright.errors import MissingExtra
+from warpwright.files import reading
 
 
 @dataclass(frozen=True)
@@ -84,16 +85,9 @@ def merged(rows: Iterable[Row]) -> list[Row]:
 
 def read(path: Path) -> list[Row]:
     """Return the rows of a .jsonl or .parquet file."""
-    if path.suffix == ".parquet":
-        lines = _parquet(path).read_table(path).to_pylist()
-    elif path.is_file():
-        lines = [json.loads(line) for line in path.read_text().splitlines()]
-    else:
-        raise UsageError(f"expected rows in {path}, saw no such file", "make it with `warpwright collect`")
-    try:
+    with reading(path, "rows as `warpwright collect` writes them", "make them with `warpwright collect`"):
+        lines = _parquet(path).read_table(path).to_pylist() if path.suffix == ".parquet" else map(json.loads, path.read_text().splitlines())
         return [Row(**{**line, "program": tuple(line["program"]), "recipe": tuple(line["recipe"])}) for line in lines]
-    except (KeyError, TypeError) as error:
-        raise UsageError(f"expected rows as `warpwright collect` writes them in {path}", str(error)) from error
 
 
 def write(path: Path, rows: Iterable[Row]) -> None:

@@ -24,19 +24,16 @@ from typing import Any
 
 import torch
 
-from warpwright.workers import caches, isolation
+from warpwright.workers import isolation
 from warpwright.workers.inside.channel import serve_requests, short_traceback
 from warpwright.workers.inside.device import device_failure
 from warpwright.workers.inside.graphs import Graph
 from warpwright.workers.inside.integrity import Watch
+from warpwright.workers.inside.memory import cache_bytes, malloc_options, poison_cuda
+from warpwright.workers.inside.outputs import copies_of, lies, overlap, problem_of
+from warpwright.workers.inside.state import held_state, set_mode, state_of, state_places
 from warpwright.workers.tensors import exchange, variants
-from warpwright.workers.tensors.answer import KEPT, describer, state_text, unusual, worked_out
-
-M_PERTURB, M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -6, -1, -3
-"""Of glibc's mallopt."""
-
-LARGE = 32 << 20
-"""Bytes from which a block has pages of its own, taken anew each time: glibc's largest threshold, where its moving one ends up."""
+from warpwright.workers.tensors.answer import KEPT, describer, worked_out
 
 FLUSH_LIMIT = 1 << 30
 TWIN_SECONDS = 1.0
@@ -45,11 +42,6 @@ COLLECT_EVERY = 64
 
 LOOK_SECONDS, LOOKS, PLAIN_SHARE = 2e-4, 16, 4.0
 """For which, and how often at least, the device is looked at when a call is over; a wait so many times as long as the shortest means something."""
-
-MOST_COPIES = 1000
-MOST_HELD = 4 << 30
-"""Bytes of outputs that are copied before a call answers."""
-
 
 @dataclass
 class Program:
@@ -113,7 +105,7 @@ class Runner:
         torch.set_grad_enabled(False)
         gc.enable()  # as a user's program has it, which may turn it off for a while in a call, and on again
         gc.set_threshold(0)  # by itself it never runs: a collection inside a timed call would be noise; `prepare` collects instead
-        self.malloc_options = _malloc_options()
+        self.malloc_options = malloc_options()
         self.watch: Watch | None = None
 
     # -- requests
@@ -182,9 +174,9 @@ class Runner:
     def _shared(self, entry: str) -> list[str]:
         """Return the names of an entry's parameters and buffers that lie in the memory of another one's."""
         modules = {name: program.module for name, program in self.programs.items() if program.module is not None}
-        states = {name: {path: tensor for path, tensor in _state_of(module).items() if _lies(tensor)} for name, module in modules.items()}
+        states = {name: {path: tensor for path, tensor in state_of(module).items() if lies(tensor)} for name, module in modules.items()}
         others = [tensor for name, state in states.items() if name != entry for tensor in state.values()]
-        return [path for path, tensor in states.get(entry, {}).items() if any(_overlap(tensor, one) for one in others)]
+        return [path for path, tensor in states.get(entry, {}).items() if any(overlap(tensor, one) for one in others)]
 
     def part(self, others: list[str]) -> dict[str, Any]:
         """Let go of twins."""
@@ -222,7 +214,7 @@ class Runner:
             module.load_state_dict(tensors, strict=True)
         except RuntimeError as error:
             return {"mismatch": str(error)[-2000:]}
-        return {"places": _state_places(module)}
+        return {"places": state_places(module)}
 
     def set_state(self, entry: str, state: dict[str, Any], hidden: bool = False) -> dict[str, Any]:
         """Change parameters and buffers in place, as an optimizer would: load_state_dict's hooks do not run.
@@ -240,7 +232,7 @@ class Runner:
         refresh = getattr(module, "refresh", None)
         if hidden and callable(refresh):
             refresh()
-        return {"places": _state_places(module)}
+        return {"places": state_places(module)}
 
     def switch_mode(self, entry: str) -> dict[str, Any]:
         """Put a module into the other mode of training and evaluation, and back."""
@@ -279,7 +271,7 @@ class Runner:
         self.inputs = self._place(inputs, slot)
         if self.device.startswith("cuda"):
             if poison:
-                _poison_cuda(self.device, poison)
+                poison_cuda(self.device, poison)
         else:
             self.malloc_options(poison)
         if flush:
@@ -371,7 +363,7 @@ class Runner:
             waited = WAITED.pack(self._held(outputs) if program is not None else self._longest_wait())
         if self.describe is None or program is None:
             return waited
-        state = b"n" if not program.stateful or program.module is None else self.describe(_held_state(program.module))
+        state = b"n" if not program.stateful or program.module is None else self.describe(held_state(program.module))
         return PAIR + self.describe(outputs) + state
 
     def _wait_for_the_device(self) -> bytes:
@@ -412,7 +404,7 @@ class Runner:
         """Copy what came out; return the longest wait for the device, before that or after it."""
         looked_first = os.urandom(1)[0] & 1
         waited = self._longest_wait() if looked_first else 0.0
-        self.held = _copies(outputs)
+        self.held = copies_of(outputs)
         self.synchronize()
         return waited if looked_first else self._longest_wait()
 
@@ -444,7 +436,7 @@ class Runner:
             self.shelf.release(old)
         if what == "state":
             assert self.program is not None
-            state = _state_of(self.program.module) if self.program.module is not None else {}
+            state = state_of(self.program.module) if self.program.module is not None else {}
             return {"tree": {"dict": {name: {"tensor": self.shelf.put(value, owner)} for name, value in state.items()}}}
         inputs = self.inputs if at is None else self.line[at]
         value = {"outputs": self.outputs if at is None else self.outputs[at], "kept": self.kept, "inputs": inputs}[what]
@@ -452,7 +444,7 @@ class Runner:
         held, self.held = (self.held, {}) if what == "outputs" and at is None else ({}, self.held)
 
         def put(tensor: torch.Tensor) -> dict[str, Any]:
-            problem = _problem(tensor)
+            problem = problem_of(tensor)
             if problem:
                 return {"not_plain": problem}
             tensors.append(tensor)
@@ -468,14 +460,14 @@ class Runner:
         exchange.encode(arguments, inputs.append)
         held += [(f"input {number}", tensor) for number, tensor in enumerate(inputs)]
         if self.program is not None and self.program.module is not None:
-            held += list(_state_of(self.program.module).items())
+            held += list(state_of(self.program.module).items())
         kept: list[torch.Tensor] = []
         exchange.encode(self.kept, kept.append)
         held += [(KEPT, tensor) for tensor in kept]
         aliases = []
         for number, output in enumerate(outputs):
             others = [(f"output {other}", tensor) for other, tensor in enumerate(outputs) if other < number]
-            aliases.append([name for name, tensor in held + others if _overlap(output, tensor)])
+            aliases.append([name for name, tensor in held + others if overlap(output, tensor)])
         return aliases
 
     def keep(self) -> dict[str, Any]:
@@ -533,12 +525,12 @@ class Runner:
 
     def device_facts(self) -> dict[str, Any]:
         """Return the cache size that a flush covers."""
-        return {"cache_bytes": _cache_bytes(self.device), "flush_bytes": self._flush_bytes()}
+        return {"cache_bytes": cache_bytes(self.device), "flush_bytes": self._flush_bytes()}
 
     # -- cold cache
 
     def _flush_bytes(self) -> int:
-        return min(2 * _cache_bytes(self.device), FLUSH_LIMIT)
+        return min(2 * cache_bytes(self.device), FLUSH_LIMIT)
 
     def _flush(self) -> None:
         """Evict the last-level cache by changing twice its size."""
@@ -553,17 +545,6 @@ _sleep: Callable[[int], None] = getattr(torch._C, "_cuda_sleep", lambda cycles: 
 
 CYCLES_PER_SECOND = 1.8e9
 """Of a GPU, about: how long it took is measured."""
-
-
-def set_mode(module: torch.nn.Module, training: bool | None, apart: Sequence[str]) -> None:
-    """Put a module into a mode of training, None for the one that it has, and its parts of these paths into the other, as the original's are."""
-    if training is None:
-        return
-    module.train(training)
-    parts = dict(module.named_modules())
-    for path in apart:
-        if path in parts:
-            parts[path].training = not training
 
 
 @contextlib.contextmanager
@@ -594,129 +575,3 @@ PAIR = b"(" + struct.pack("=I", 2)
 
 WAITED = struct.Struct("=d")
 """Seconds of a wait for the device, in the answer of a call that was held."""
-
-
-def _held_state(module: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """Return parameters and persistent buffers as plain tensors."""
-    return {name: tensor.data for name, tensor in _state_of(module).items()}
-
-
-def _state_places(module: torch.nn.Module) -> list[list[Any]]:
-    return [state_text(name, tensor) for name, tensor in _state_of(module).items() if tensor.device.type == "cpu"]
-
-
-def _state_of(module: torch.nn.Module, prefix: str = "") -> dict[str, torch.Tensor]:
-    """Return parameters and persistent buffers by name, taken from where they lie: a program may override state_dict()."""
-    state: dict[str, torch.Tensor] = {prefix + name: tensor for name, tensor in _items(module._parameters) if tensor is not None}
-    hidden = module._non_persistent_buffers_set
-    state |= {prefix + name: tensor for name, tensor in _items(module._buffers) if tensor is not None and name not in hidden}
-    for name, child in _items(module._modules):
-        if child is not None:
-            state |= _state_of(child, f"{prefix}{name}.")
-    return state
-
-
-_SCRIPTED = (torch._C.ParameterDict, torch._C.BufferDict)  # type: ignore[attr-defined]
-_WRAPPER, _CHILDREN = torch.jit._script.OrderedDictWrapper, torch.jit._script.OrderedModuleDict
-
-
-def _items(holder: Any) -> Any:
-    """Return the items of what a module holds its parts in: a dictionary, or what a script module has in its place."""
-    kind = type(holder)
-    if kind is _CHILDREN:
-        return dict.items(vars(holder)["_python_modules"])
-    if kind is _WRAPPER and type(inner := vars(holder)["_c"]) in _SCRIPTED:
-        return type(inner).items(inner)
-    return dict.items(holder)
-
-
-def _problem(tensor: torch.Tensor) -> str:
-    """Return "" for an ordinary tensor with all of its memory, else what it is."""
-    problem = unusual(tensor)
-    if problem or not tensor.numel():
-        return problem
-    needed = (tensor.storage_offset() + exchange.extent(tensor.shape, tensor.stride())) * tensor.element_size()
-    held = tensor.untyped_storage().nbytes()
-    return f"a tensor of {needed} bytes in a storage of {held}" if needed > held else ""
-
-
-def _copies(value: Any) -> dict[int, torch.Tensor]:
-    """Return a copy of each tensor in plain containers by its id, byte for byte with its gaps; none where they are too large.
-
-    It is quick (8 us a tensor on a CPU): what is launched before it is over is in the copy.
-    """
-    tensors: list[torch.Tensor] = []
-    waiting: list[Any] = [value]
-    while waiting and len(tensors) < MOST_COPIES:
-        item = waiting.pop()
-        if type(item) is torch.Tensor:
-            tensors.append(item)
-        elif issubclass(type(item), tuple):  # torch's named results, too
-            waiting += tuple.__iter__(item)
-        elif type(item) is list:
-            waiting += item
-        elif type(item) is dict:
-            waiting += item.values()
-    try:
-        if sum(tensor.untyped_storage().nbytes() for tensor in tensors) > MOST_HELD:
-            return {}
-        return {id(tensor): _copy(tensor) for tensor in tensors}
-    except Exception:  # no memory for them, or whatever a program answers with in place of tensors: `export` says what it is
-        return {}
-
-
-def _copy(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.clone() if tensor.is_contiguous() and not tensor.storage_offset() else exchange.copied(tensor)
-
-
-def _lies(tensor: torch.Tensor) -> bool:
-    """Whether a tensor is elements in memory: a lazy parameter has none yet, a sparse tensor is several."""
-    return not torch.nn.parameter.is_lazy(tensor) and tensor.layout is torch.strided
-
-
-def _overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
-    if one.numel() == 0 or other.numel() == 0 or one.device != other.device or other.layout is not torch.strided:
-        return False
-    first, second = one.data_ptr(), other.data_ptr()
-    one_bytes, other_bytes = (exchange.extent(item.shape, item.stride()) * item.element_size() for item in (one, other))
-    return first < second + other_bytes and second < first + one_bytes
-
-
-def _malloc_options() -> Callable[[int], None]:
-    """Keep freed memory, and return how to have malloc fill fresh memory with a byte (glibc only; elsewhere nothing is done).
-
-    By itself glibc gives the end of its heap back when it is free, or not, as the order of the calls before has it: one program took 2,048 page
-    faults in each call in one process and none in another, and was 1.8x slower there for as long as the process lived.
-    """
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, AttributeError):
-        return lambda byte: None
-    mallopt(M_MMAP_THRESHOLD, LARGE)
-    mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
-    state = {"byte": 0}
-
-    def choose(byte: int) -> None:
-        if byte != state["byte"]:
-            mallopt(M_PERTURB, byte)
-            state["byte"] = byte
-
-    return choose
-
-
-def _poison_cuda(device: str, byte: int) -> None:
-    """Fill the allocator's free cached blocks with a byte and free them again."""
-    blocks = []
-    for segment in torch.cuda.memory_snapshot():
-        free = [block["size"] for block in segment["blocks"] if block["state"] == "inactive"]
-        with contextlib.suppress(torch.cuda.OutOfMemoryError):
-            blocks += [torch.empty(size, dtype=torch.uint8, device=device).fill_(byte) for size in sorted(free, reverse=True)]
-    torch.cuda.synchronize(device)
-    del blocks
-
-
-def _cache_bytes(device: str) -> int:
-    """Return the size of the last-level cache that a cold call must not find its data in."""
-    if device.startswith("cuda"):
-        return int(torch.cuda.get_device_properties(device).L2_cache_size)
-    return caches.cpu_bytes()

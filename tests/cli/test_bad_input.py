@@ -1,0 +1,76 @@
+"""What nobody means to give is answered in one sentence, with an exit code: names and files that the system or a parser takes badly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from warpwright import cli, domains
+
+DEEP = "[" * 100_000
+
+
+@pytest.fixture
+def refused(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Return a function that gives the one line with which a command is refused, which runs in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: str) -> str:
+        code = cli.main(words)
+        out, err = capfd.readouterr()
+        assert code == cli.WRONG_USE and not out and "Traceback" not in err
+        [line] = err.strip().splitlines()
+        assert len(line) < 600
+        return line
+
+    return run
+
+
+@pytest.mark.parametrize("words", [["optimize", "@"], ["audit", "candidate.py", "--task", "@"], ["export", "harbor", "@"]])
+def test_names_that_the_system_does_not_take(words: list[str], refused: Callable[..., str], tmp_path: Path) -> None:
+    (tmp_path / "loop.py").symlink_to("loop.py")
+    for name, why in (("a" * 300 + ".py", "File name too long"), ("loop.py", "a link to itself|symbolic links")):
+        line = refused(*(name if word == "@" else word for word in words))
+        assert any(one in line for one in why.split("|")) and "check the path" in line
+
+
+READERS = (
+    ("reproduce", "@.json"), ("check", "--baseline", "@.json"), ("compare", "@.json", "@.json"), ("explain", "@.json"),
+    ("collect", "--merge", "@.jsonl", "--out", "rows.jsonl"),
+    ("train", "--trees", "@.jsonl"), ("ask", "evaluate", "@.py"), ("optimize", "task.py", "--shapes", "@.json"),
+)  # fmt: skip
+"""Commands that read a file of their own kind."""
+
+
+@pytest.mark.parametrize("words", READERS, ids=lambda words: words[0])
+def test_files_of_another_kind(words: tuple[str, ...], refused: Callable[..., str]) -> None:
+    Path("task.py").write_text("class Model: pass\ndef get_inputs(): return []\ndef get_init_inputs(): return []\n")
+    for content in (bytes(range(256)) * 100, *([] if words[0] == "ask" else [b"[]", b"{", DEEP.encode(), b'{"a": 1}'])):
+        for suffix in (".json", ".jsonl", ".py"):
+            Path(f"given{suffix}").write_bytes(content)
+        line = refused(*(word.replace("@", "given") for word in words))
+        assert "expected" in line and ("saw given" in line or "saw [" in line or "saw {" in line)
+
+
+@pytest.mark.parametrize("name", ["task.cwc", "task.front", "task.mpi"])
+def test_json_that_is_nested_too_deeply(name: str, refused: Callable[..., str]) -> None:
+    Path(name).write_text(DEEP)
+    assert "nested" in refused("optimize", name)
+
+
+def test_a_fault_of_ours_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def fault(*_: object) -> None:
+        raise FileNotFoundError(2, "No such file or directory", "/nowhere/of_ours.txt")
+
+    (tmp_path / "task.py").write_text("x = 1\n")
+    monkeypatch.setattr(domains, "describe", fault)
+    with pytest.raises(FileNotFoundError):
+        cli.main(["export", "harbor", str(tmp_path / "task.py")])
+
+
+def test_a_text_of_hundreds_of_megabytes_is_not_read(refused: Callable[..., str]) -> None:
+    with open("task.py", "wb") as file:
+        file.truncate(domains.MOST_BYTES + 1)
+    assert "at most 64 MB" in refused("optimize", "task.py")
