@@ -60,6 +60,12 @@ def test_json_that_is_nested_too_deeply(name: str, refused: Callable[..., str]) 
     assert "nested" in refused("optimize", name)
 
 
+def test_a_text_of_nothing_but_brackets_does_not_end_the_process(refused: Callable[..., str]) -> None:
+    pytest.importorskip("clang", reason="needs the extra transpile")
+    Path("deep.cu").write_text(DEEP)
+    assert cli.main(["transpile", "deep.cu"]) != cli.DONE
+
+
 def test_a_fault_of_ours_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def fault(*_: object) -> None:
         raise FileNotFoundError(2, "No such file or directory", "/nowhere/of_ours.txt")
