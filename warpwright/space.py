@@ -60,6 +60,8 @@ class Traits:
     """Whole programs profit from it: tried before schedules of one kind of call."""
     more_exact: bool = False
     """What to try when a rewrite failed by its error."""
+    precisions: tuple[str, ...] = ()
+    """Values of its parameter `precision`, the least exact first: where a program is wrong, the next one comes next."""
     best_with: tuple[Action, ...] = ()
     """Actions to try together with it."""
     baseline: Callable[[Action], str] = _no_baseline

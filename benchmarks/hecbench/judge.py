@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 FAIL = re.compile(
-    r"\bFAIL(ED|URE|S)?\b|\b(test|check|verification|validation)\w*\s+(has\s+)?(failed|fails|error)|\bfailed\b|\bmismatch(ed|es)?\b(?!\w*\s*[:=]\s*0)|\bincorrect\b|\bnot\s+(correct|passed)|\berror at\b|\bwrong\b|results? (do|does)( not|n't) match",  # noqa: E501
+    r"\bFAIL(ED|URE|S)?\b|\b(test|check|verification|validation)\w*\s+(has\s+)?(failed|fails|error)|\bfailed\b|\bmismatch(ed|es)?\b(?!\w*\s*[:=]\s*0)|\bincorrect\b|\bnot\s+(correct|passed)|\berror at\b|\bwrong\b|results? (do|does)( not|n't) match"  # noqa: E501
+    r"|\b(pass(ed|es)?|correct|ok|succe(ss|ssful|eded)|match(es)?|equal|verified|valid)\s*[:=]\s*(false|no)\b(?!\.)",
     re.I,
 )
 NO_FAIL = re.compile(r"\b(0|no)\s+(\w+\s+)?(fail|mismatch|error)|\(%\) of \w+ mismatched|\bincorrect\b[^\d:=]*[:=]\s*0\s*$", re.I)

@@ -4,8 +4,8 @@
 #   probed   the policy, it without its model, random, greedy, evolve, 16 evaluations each; evolve to 128; by the probe                  115 s
 #   judged   the best program of each search of policy_chosen's rows through the evaluator, then the policy's search by it alone           80 s
 #   verified the policy, it without its model, random and greedy, 16 evaluations each, by the probe, and the verifier's word on the best of each and
-#            on the fastest programs of evolve's longer runs in the rows of policy_chosen and policy_live; KernelBench and third/. What is
-#            done in the rows of DONE, a variable of the environment, is left out                                                        320 s
+#            on the fastest programs of evolve's longer runs in the rows of policy_chosen and policy_live; KernelBench and third/, or the
+#            folders in FILES. What is done in the rows of DONE is left out (both variables of the environment)                           320 s
 #   outside  the policy and random, 16 evaluations each, and evolve to 256, on the blocks of fourth/; by the probe                      140 s
 part=$1 folder=$2 out=$3 seconds=$4
 chosen=benchmarks/results/policy_chosen/probed.jsonl.gz live=benchmarks/results/policy_live/probed.jsonl.gz
@@ -20,7 +20,7 @@ judged)
     timeout $((${seconds:-80} + 10)) python3 -m benchmarks.policy.live.judged --out "$out/judged" --files "$folder/tasks" --found "$chosen" \
         --live --jobs 12 --limit "${seconds:-80}" ;;
 verified)
-    timeout $((${seconds:-320} + 8)) python3 -m benchmarks.policy.live.verified --out "$out/verified" --files "$folder/tasks,$folder/third" \
+    timeout $((${seconds:-320} + 8)) python3 -m benchmarks.policy.live.verified --out "$out/verified" --files "${FILES:-$folder/tasks,$folder/third}" \
         --found "$chosen,$live,$outside" --searches policy,unasked,random,greedy --done "$DONE" \
         --jobs $(($(nproc) < 14 ? $(nproc) + 2 : 16)) --limit "${seconds:-320}" ;;
 outside)

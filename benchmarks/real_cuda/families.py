@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -209,8 +209,19 @@ def transpose(kernel: Kernel) -> Case:
     return Case(*shape, [x, empty(dtype, columns, rows), rows, columns], {1: x.double().T}, 0.0)
 
 
+def with_sizes(kernel: Kernel) -> Kernel:
+    """Return a kernel whose template gives no tile, with that of its name: `m16n8k16_mma2x4_warp4x4x2`, two stages."""
+    parts = re.search(r"m(\d+)n(\d+)k(\d+)_mma(\d)x(\d)_warp(\d)x(\d)x(\d)", kernel.name)
+    names = ("MMA_M", "MMA_N", "MMA_K", "MMA_TILE_M", "MMA_TILE_N", "WARP_TILE_M", "WARP_TILE_N", "WARP_TILE_K")
+    if parts is None or kernel.template.get("MMA_M", "16"):
+        return kernel
+    told = {"A_PAD": "0", "B_PAD": "8", "K_STAGE": "2", **dict(zip(names, parts.groups(), strict=True))}
+    return replace(kernel, template={name: told.get(name, "") for name in kernel.template})
+
+
 def product(kernel: Kernel) -> Case:
     """Return a case of a matrix product; its tile and its block follow from the template's defaults."""
+    kernel = with_sizes(kernel)
     t = kernel.template
     kind = next((one for one in ("MMA", "WMMA") if f"{one}_M" in t), "")
     if kind:

@@ -1,4 +1,6 @@
-"""What the programs of a folder of CUDA code consist of: read from CMakeLists.txt, from a Makefile's dry run, or else one a source with a main."""
+"""What the programs of a folder of CUDA code consist of: read from CMakeLists.txt, a Makefile's dry run, or a script or README that calls nvcc.
+
+Where none says: one a source with a main, with the sources whose headers it includes."""
 
 from __future__ import annotations
 
@@ -12,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.hecbench import load
+from benchmarks.real_cuda import generated
 
 SOURCES = (".cu", ".cpp", ".cc", ".cxx", ".c")
 
@@ -52,6 +55,13 @@ class Program:
     def third(self) -> int:
         """Which third of the programs it belongs to, by its name alone: 0 is the one that is looked at last."""
         return int(hashlib.sha256(self.name.encode()).hexdigest(), 16) % 3
+
+    @property
+    def standard(self) -> str:
+        """The C++ standard that its build file asks for; C++17 unless that is a later one."""
+        files = (folder / name for folder in (self.folder, *self.folder.parents[:3]) for name in ("CMakeLists.txt", "Makefile", "makefile"))
+        text = "\n".join(file.read_text(errors="replace") for file in files if file.is_file())
+        return "c++20" if re.search(r"-std=(?:c|gnu)\+\+(?:20|2a|23)|\bcxx_std_2[03]\b|_STANDARD\s+2[03]\b", text) else "c++17"
 
     def closure(self) -> dict[Path, str]:
         """Return the texts of the sources and of the own headers that they include, and that those include."""
@@ -115,23 +125,31 @@ def find(root: Path) -> list[Program]:
     """Return the programs of a folder, by name."""
     root = root.resolve()
     found: dict[str, Program] = {}
+    generated.write(sorted(root.rglob("CMakeLists.txt")), root)
     for program in _of_cmakes(sorted(root.rglob("CMakeLists.txt")), root):
         found.setdefault(program.name, program)
     known = {source for program in found.values() for source in program.sources}
     for program in _of_makes(sorted(root.rglob("[Mm]akefile"))):
         if not known.issuperset(program.sources):
             found.setdefault(program.name, program)
+    known = {source for program in found.values() for source in program.sources}
+    for program in _of_scripts(root):
+        if not known & set(program.sources):
+            found.setdefault(program.name, program)
     planned = {program.folder for program in found.values()}
+    loose: set[str] = set()
     for source in sorted(root.rglob("*.cu")):  # where nothing says how it is built
         if not planned & set(source.parents) and _MAIN.search(source.read_text(errors="replace")):
             name = str(source.relative_to(root).with_suffix(""))
+            loose |= {name} - found.keys()
             found.setdefault(name, Program(name, source.parent, (source,), (source.parent,), ()))
     whole = [found[name] for name in sorted(found) if any(_MAIN.search(one.read_text(errors="replace")) for one in found[name].sources)]
     headers: dict[str, list[Path]] = {}
     for file in sorted(root.rglob("*")):
         if file.suffix in HEADERS and file.is_file():
             headers.setdefault(file.name, []).append(file.resolve())
-    return [_with_headers(program, headers) for program in whole]
+    whole = [_with_headers(program, headers) for program in whole]
+    return [_with_neighbours(program) if program.name in loose else program for program in whole]
 
 
 HEADERS = (".h", ".hpp", ".hxx", ".cuh", ".hh", ".inl", ".inc", *SOURCES)
@@ -158,6 +176,35 @@ def _folder_of(name: str, headers: Mapping[str, list[Path]]) -> Path | None:
     parts = Path(name).parts
     found = {path.parents[len(parts) - 1] for path in headers.get(parts[-1] if parts else "", []) if path.parts[-len(parts) :] == parts}
     return found.pop() if len(found) == 1 else None
+
+
+def _with_neighbours(program: Program) -> Program:
+    """Add the sources beside the headers that a program includes, or in the src beside their include: `sum.cu` for `sum.cuh`, unless it is included
+    itself or has a main."""
+    sources = list(program.sources)
+    while True:
+        texts = replace(program, sources=tuple(sources)).closure()
+        stems = {(path.parent, path.stem) for path in texts if path.suffix not in SOURCES}
+        stems |= {(folder.parent / "src", stem) for folder, stem in stems if folder.name == "include"}
+        beside = [folder / f"{stem}{suffix}" for folder, stem in sorted(stems) for suffix in SOURCES]
+        new = [one for one in dict.fromkeys(beside) if one.is_file() and one not in texts and not _MAIN.search(one.read_text(errors="replace"))]
+        if not new:
+            return replace(program, sources=tuple(sources))
+        sources += new
+
+
+def _of_scripts(root: Path) -> list[Program]:
+    """Return what scripts and READMEs call nvcc for, each named after its source with a main."""
+    programs = []
+    for file in sorted(one for pattern in ("*.sh", "README*") for one in root.rglob(pattern) if one.is_file()):
+        lines = re.sub(r"\\\n", " ", file.read_text(errors="replace")).splitlines()
+        calls = [found[0] for line in lines if (found := re.search(r"(?<![\w/.-])nvcc\s[^`]*", line))]
+        for words in load.commands("\n".join(calls)):
+            units = load.compiled(words, file.parent)
+            main = next((unit.path for unit in units if _MAIN.search(unit.path.read_text(errors="replace"))), None)
+            if main is not None and main.suffix == ".cu" and not {"-c", "-dc", "-ptx", "-cubin"} & set(words):
+                programs.append(_linked(str(main.relative_to(root).with_suffix("")), file.parent, units, words))
+    return programs
 
 
 @dataclass(frozen=True)

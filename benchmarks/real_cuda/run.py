@@ -156,8 +156,10 @@ def build(program: programs.Program, into: Path, settings: Settings, row: dict[s
     objects = []
     for number, (source, file) in enumerate(files):
         flags = ["-fsyntax-only"] if until == "check" else ["-c", "-o", str(into / f"{number}.o")]
-        language = ["gcc", "-O2", "-w"] if source.suffix == ".c" and file == source else [*COMPILE, settings.optimise, "-x", "c++"]
-        folders = [f"-I{one}" for one in dict.fromkeys([source.parent, *program.folders])]
+        plain = source.suffix == ".c" and file == source
+        language = ["gcc", "-O2", "-w"] if plain else [*COMPILE, f"-std={program.standard}", settings.optimise, "-x", "c++"]
+        around = dict.fromkeys([source.parent, *program.folders])  # after the system's: `<time.h>` beside one's own time.h
+        folders = [flag for one in around for flag in ("-iquote", str(one), "-idirafter", str(one))]
         compiled([*language, *folders, *(f"-D{one}" for one in program.defines), *flags, str(file)], into, settings)
         objects.append(str(into / f"{number}.o"))
     if until == "check":
@@ -332,7 +334,9 @@ def main() -> None:
     parser.add_argument("--number", action="append", default=[], metavar="NAME=VALUE", help="give `int NAME = ...;` of the sources another value")
     options = parser.parse_args()
     given = json.loads(options.arguments.read_text()) if options.arguments else {}
-    done = {row["program"]: row["status"] for row in map(json.loads, options.out.read_text().splitlines())} if options.out.is_file() else {}
+    name = options.name or options.folder.resolve().name
+    before = map(json.loads, options.out.read_text().splitlines()) if options.out.is_file() else ()
+    done = {row["program"]: row["status"] for row in before if row["from"] == name}
     redo = set(done.values()) if options.again else set(options.redo.split(","))
     os.environ["WARPWRIGHT"] = f"{sys.executable} -m warpwright"  # for programs that compile kernels themselves
     settings = Settings(
@@ -351,7 +355,7 @@ def main() -> None:
         for ended in as_completed([pool.submit(attempt, one, settings, given.get(one.name, {})) for one in chosen]):
             if ended.result()["status"] == CUT:
                 continue
-            row = {"table": "programs", "from": options.name or options.folder.resolve().name, **ended.result()}
+            row = {"table": "programs", "from": name, **ended.result()}
             print(f"{row['status']:13} {row['program']:36} {row['cause'][:170]}", flush=True)
             with options.out.open("a") as out:
                 out.write(json.dumps(row) + "\n")

@@ -38,7 +38,7 @@ from warpwright.domains.rgnn.plan import Options
 from warpwright.rgnn import captured
 
 USUAL = {"usual": Options()}
-WHOLE = "recorded whole"
+WHOLE, BOTH = "recorded whole", "in one kernel and recorded whole"
 """Of a large graph, whose steps are launched by the host otherwise."""
 ATTENTION = USUAL | {"by operations": Options(attend=False), "in one kernel": Options(attend=True)}
 PROGRAMS: dict[str, dict[str, Options]] = {
@@ -77,6 +77,8 @@ class Cell:
         self.programs = {label: options for label, options in PROGRAMS[model].items() if not labels or label in labels}
         if not self.small and (not labels or WHOLE in labels):
             self.programs[WHOLE] = Options()
+        if not self.small and model == "hgt" and (not labels or BOTH in labels):
+            self.programs[BOTH] = Options(attend=True)
         self.fresh = name in FRESH
         if self.fresh:
             self.programs = {label: options for label, options in self.programs.items() if label in {"usual", "by operations"}}
@@ -102,7 +104,7 @@ class Cell:
     def timed(self, clock: Clock, label: str) -> dict[str, Any]:
         """Return times of forward and step."""
         self.layer.options = self.programs[label]
-        recorded = self.small or label == WHOLE
+        recorded = self.small or label in {WHOLE, BOTH}
         whole, forward = (captured(self.layer, self.step) if recorded else self.step for _ in range(2))
         for _ in range(AFTER + 3 if recorded else 2):
             whole()

@@ -39,7 +39,7 @@ epochs = 1
 [self_supervised]
 samples = 2
 [contrastive]
-steps = 6
+steps = 8
 groups = 2
 group = 4
 checkpoint = 2
@@ -49,9 +49,9 @@ runs = 4
 """
 
 
-def write_config(folder: Path, text: str = CONFIG) -> Path:
-    """Write rows and a config that trains on them in seconds; return the config's file."""
-    rows.write(folder / "rows.jsonl", drawn())
+def write_config(folder: Path, text: str = CONFIG, count: int = 10) -> Path:
+    """Write rows of `count` tasks and a config that trains on them in seconds; return the config's file."""
+    rows.write(folder / "rows.jsonl", drawn(count))
     path = folder / "small.toml"
     path.write_text(text)
     return path

@@ -19,6 +19,9 @@ from warpwright.learn.policy.train import STAGES, train
 
 pytest.importorskip("trl", reason="training a policy needs trl (extra learn)")
 
+FEW = 5
+"""Tasks, of which four are trained on: after four steps all have been asked for, and a training that was killed then is in its second round."""
+
 
 def weights(folder: Path) -> bytes:
     return (folder / "seed_0" / "contrastive" / "model.safetensors").read_bytes()
@@ -28,7 +31,7 @@ def weights(folder: Path) -> bytes:
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A whole training, through the command."""
     folder = tmp_path_factory.mktemp("trained")
-    assert cli.main(["train", "--config", str(write_config(folder)), "--out", str(folder / "out")]) == 0
+    assert cli.main(["train", "--config", str(write_config(folder, count=FEW)), "--out", str(folder / "out")]) == 0
     return folder
 
 
@@ -36,7 +39,7 @@ def test_the_report_and_the_log(trained: Path) -> None:
     report = json.loads((trained / "out" / "report.json").read_text())
     assert [row["proposer"] for row in report["table"]] == [*STAGES, "random", "greedy", "evolve"]
     lines = [json.loads(line) for line in (trained / "out" / "seed_0" / "log.jsonl").read_text().splitlines()]
-    assert [line["step"] for line in lines if "reward" in line] == [1, 2, 3, 4, 5, 6]
+    assert [line["step"] for line in lines if "reward" in line] == [*range(1, 9)]
     assert [line["stage"] for line in lines if line.get("finished")] == list(STAGES)
     [sampled] = [line for line in lines if "sampled" in line]
     assert 0 < sampled["passed"] <= sampled["sampled"]
@@ -65,25 +68,25 @@ def test_a_folder_of_another_config_is_refused(trained: Path) -> None:
 
 
 def test_killed_and_resumed_it_ends_as_it_would_have(trained: Path, tmp_path: Path) -> None:
-    path = write_config(tmp_path)
+    path = write_config(tmp_path, count=FEW)
     command = [sys.executable, "-m", "warpwright", "train", "--config", str(path), "--out", str(tmp_path / "out")]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     steps = tmp_path / "out" / "seed_0" / "contrastive.steps"
     limit = time.monotonic() + 200
-    while not (steps / "checkpoint-2" / "whole").exists() and time.monotonic() < limit and process.poll() is None:
+    while not (steps / "checkpoint-4" / "whole").exists() and time.monotonic() < limit and process.poll() is None:
         time.sleep(0.02)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait(10)
-    assert (steps / "checkpoint-2" / "whole").exists() and not (steps.parent / "contrastive").exists()
+    assert (steps / "checkpoint-4" / "whole").exists() and not (steps.parent / "contrastive").exists()
     train(config.load(path), tmp_path / "out", print)
     assert weights(tmp_path / "out") == weights(trained / "out")
     logged = [json.loads(line) for line in (tmp_path / "out" / "seed_0" / "log.jsonl").read_text().splitlines()]
-    assert [line["step"] for line in logged if "reward" in line] == [1, 2, 3, 4, 5, 6]
+    assert [line["step"] for line in logged if "reward" in line] == [*range(1, 9)]
 
 
 @pytest.mark.slow
 def test_reinforcement_learns_what_pays_on_tasks_held_out(tmp_path: Path) -> None:
-    text = CONFIG.replace("steps = 6", "steps = 60").replace("groups = 2", "groups = 6").replace("seeds = [0]", "seeds = [0, 1, 2]")
+    text = CONFIG.replace("steps = 8", "steps = 60").replace("groups = 2", "groups = 6").replace("seeds = [0]", "seeds = [0, 1, 2]")
     report = train(config.load(write_config(tmp_path, text)), tmp_path / "out", print)
     [row] = [row for row in report["table"] if row["proposer"] == "contrastive"]
     mean, low, _ = row["over supervised, best of 1"]

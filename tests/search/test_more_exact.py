@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from toy_space import TASK, Step, Toy, toy
 
-from warpwright.base import Budget, Candidate, Record, Verdict
+from warpwright.base import Action, Budget, Candidate, Record, Verdict
 from warpwright.loop import optimize
 from warpwright.space import Traits
 
@@ -48,3 +49,37 @@ def test_a_program_that_is_right_is_not_made_more_exact_before_the_other_rungs()
     space = replace(toy(STEPS), estimate=lambda ir: 0.5 if "graph" in ir else 1.0)
     outcome = optimize(TASK, space, Toy(), "ladder", Budget(None, proposals=2))
     assert all("exact" not in record.candidate.source.text.split() for record in outcome.records)
+
+
+class Kernel(Step):
+    """Takes two precisions; the schedule after it goes with either."""
+
+    @property
+    def traits(self) -> Traits:
+        return Traits("S", tried_first=True, precisions=("half", "float32"), best_with=(Action("graph"),))
+
+    def sites(self, ir: frozenset[str]) -> Iterable[Action]:
+        if not {"half", "float32"} & ir:
+            yield from (Action("kernel", params=(("precision", precision),)) for precision in ("half", "float32"))
+
+    def apply(self, ir: frozenset[str], action: Action) -> frozenset[str]:
+        return ir | {str(dict(action.params)["precision"])}
+
+
+class Halves(Toy):
+    """Whatever is computed in halves is wrong."""
+
+    def record(self, candidate: Candidate) -> Record:
+        made, names = super().record(candidate), candidate.source.text.split()
+        return replace(made, status="wrong", verdict=Verdict(False, "values"), measurement=None) if "half" in names else made
+
+
+def test_the_next_precision_of_a_wrong_kernel_comes_next() -> None:
+    steps = (Step("collapse", "E", 3.0), Kernel("kernel", "S", 1.0), Step("graph", "S", 1.6))
+    space = replace(toy(steps), estimate=lambda ir: 1.0 - 0.5 * ("half" in ir) - 0.2 * ("graph" in ir))
+    seen = {}
+    for evaluator in (Halves(), Toy()):
+        outcome = optimize(TASK, space, evaluator, "ladder", Budget(None, proposals=2))
+        seen[type(evaluator)] = [set(record.candidate.source.text.split()) for record in outcome.records[1:]]
+    assert seen[Halves] == [{"collapse", "half", "graph"}, {"collapse", "float32", "graph"}]
+    assert seen[Toy] == [{"collapse", "half", "graph"}, {"collapse", "half"}], "where it is right, another program of the same precision"

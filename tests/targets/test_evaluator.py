@@ -90,6 +90,11 @@ def evaluate(evaluator: LocalEvaluator, body: str, header: str = HEADER) -> Reco
     return record
 
 
+def too_few(record: Record) -> bool:
+    """Whether the time was over before there were pairs to speak of: two, on a machine with a load of 20, whose ratio says nothing."""
+    return record.measurement is not None and "too little was seen" in str(record.measurement.conditions.get("note", ""))
+
+
 def test_the_original_is_a_baseline(evaluator: LocalEvaluator) -> None:
     [record] = evaluator.evaluate_baselines()
     assert record.candidate.proposer == BASELINE + "eager" and is_baseline(record)
@@ -104,7 +109,7 @@ def test_what_passes_is_measured(evaluator: LocalEvaluator) -> None:
     assert record.status == "ok", record.detail
     assert record.verdict is not None and record.verdict.ok and record.build is not None and record.build.ok
     assert record.measurement is not None and set(record.measurement.baselines) == {"eager"}
-    assert 0.1 < record.measurement.speedup < 10.0  # it is the same program; how noisy the machine is, is not the question here
+    assert too_few(record) or 0.1 < record.measurement.speedup < 10.0  # it is the same program; how noisy the machine is, is not the question here
     assert record.measurement.candidate.samples and record.seconds > 0
 
 
@@ -114,8 +119,7 @@ SLOWER = "        time.sleep(0.02)\n" + SAME
 def test_what_is_slower_is_measured_too(evaluator: LocalEvaluator) -> None:
     record = evaluate(evaluator, SLOWER)
     assert record.status == "ok" and record.measurement is not None
-    too_few = "too little was seen" in str(record.measurement.conditions.get("note", ""))  # two pairs, on a machine with a load of 20
-    assert record.measurement.verdict in ("SLOWER", "UNSURE") and (too_few or record.measurement.speedup < 0.5)
+    assert record.measurement.verdict in ("SLOWER", "UNSURE") and (too_few(record) or record.measurement.speedup < 0.5)
 
 
 @pytest.mark.slow

@@ -13,10 +13,11 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import replace
 from random import Random
 from typing import Any
 
-from warpwright.base import Record
+from warpwright.base import Action, Record
 from warpwright.search.greedy import climb
 from warpwright.search.moves import Moves, Proposer, Recipe, distinct
 from warpwright.space import Space
@@ -71,7 +72,11 @@ def _asked(moves: Moves, rungs: list[Recipe], batch: int) -> Generator[list[Reci
 
 
 def _exactly(moves: Moves, recipe: Recipe) -> list[Recipe]:
-    """Return `recipe` with a schedule that computes its rewrites more exactly, in the place where that is legal: before the others."""
+    """Return `recipe` with its kernels at the next precision; else with a schedule that computes its rewrites more exactly, in the place where that
+    is legal: before the others."""
+    precise = tuple(_at_next_precision(moves.space, action) for action in recipe)
+    if precise != recipe and moves.legal(precise):
+        return [precise]
     rewrites = recipe
     while rewrites and moves.space.traits(rewrites[-1]).legality == "S":
         rewrites = rewrites[:-1]
@@ -79,6 +84,13 @@ def _exactly(moves: Moves, recipe: Recipe) -> list[Recipe]:
         return []
     exact = [longer for longer in moves.additions(rewrites) if moves.space.traits(longer[-1]).more_exact]
     return [longer for one in exact if moves.legal(longer := (*one, *recipe[len(rewrites) :]))]
+
+
+def _at_next_precision(space: Space[Any], action: Action) -> Action:
+    """Return an action of a kernel that computes more exactly; the same where there is none."""
+    order, params = space.traits(action).precisions, dict(action.params)
+    later = order[order.index(str(params["precision"])) + 1 :] if params.get("precision") in order else ()
+    return replace(action, params=tuple({**params, "precision": later[0]}.items())) if later else action
 
 
 LOOKED_AT = 2

@@ -139,14 +139,16 @@ def longer(lines: Sequence[Mapping[str, Any]], tasks: Sequence[str], name: str) 
 def verdicts(lines: Sequence[Mapping[str, Any]], tasks: Sequence[str], name: str) -> Iterator[dict[str, Any]]:
     """Yield what the verifier said of the programs that were a search's best after so many evaluations, and of all that it was asked."""
     said = {(line["task"], line["recipe"]): line["refused"] for line in lines if line["row"] == "verdict" and line["task"] in tasks}
+    seen = {(line["task"], line["recipe"]): line["speedup"] for line in lines if line["row"] == "evaluation"}
+    alike = {(task, seen[task, recipe]): why for (task, recipe), why in said.items() if (task, recipe) in seen}  # other recipes of the same program
     bests: dict[tuple[str, int], list[str]] = {}
     for task in tasks if said else ():
         for (search, _), recipes in _recipes(lines, task).items():
             for k in EVALUATIONS:
                 recipe, speedup = max(recipes[:k], key=lambda pair: pair[1], default=("", 0.0))
                 if speedup > 1:
-                    bests.setdefault((search, k), []).append("passed" if said.get((task, recipe), "?") == "" else
-                                                             "refused" if said.get((task, recipe)) else "not asked")  # fmt: skip
+                    why = said.get((task, recipe), alike.get((task, speedup), "?"))
+                    bests.setdefault((search, k), []).append({"": "passed", "?": "not asked"}.get(why, "refused"))
     for search, k in bests:
         counts = {word: bests[search, k].count(word) for word in ("passed", "refused", "not asked")}
         yield {"table": f"{name}-verdicts", "search": search, "best after": k, **counts}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.hecbench import judge
 from benchmarks.real_cuda import programs, texts, wanted
 from warpwright.domains import transpile
 
@@ -119,3 +120,46 @@ def test_a_header_that_the_repository_has_in_one_place_is_found(tmp_path) -> Non
         (tmp_path / name).write_text(text)
     (program,) = programs.find(tmp_path)
     assert program.folders == (tmp_path / "tests", tmp_path / "src")
+
+
+def test_a_script_or_readme_that_calls_nvcc_says_what_a_program_consists_of(tmp_path) -> None:
+    (tmp_path / "part").mkdir()
+    (tmp_path / "part" / "sum.cu").write_text("int sum() { return 0; }")
+    (tmp_path / "main.cu").write_text("int main() {}")
+    (tmp_path / "README.md").write_text("Build it:\n\n    $ nvcc -O3 -DSIZE=3 main.cu \\\n        part/sum.cu -o app\n")
+    (found,) = programs.find(tmp_path)
+    assert (found.name, [path.name for path in found.sources], found.defines) == ("main", ["main.cu", "sum.cu"], ("SIZE=3",))
+
+
+def test_where_nothing_says_how_it_is_built_a_program_has_the_sources_of_its_headers(tmp_path) -> None:
+    for name in ("include", "src", "other"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "include" / "sum.cuh").write_text("int sum();")
+    (tmp_path / "include" / "inside.cuh").write_text('#include "../src/inside.cu"\n')
+    for name in ("sum", "inside", "other"):
+        (tmp_path / "src" / f"{name}.cu").write_text(f"int {name}() {{ return 0; }}")
+    (tmp_path / "src" / "main.cu").write_text('#include "../include/sum.cuh"\n#include "../include/inside.cuh"\nint main() {}')
+    (found,) = programs.find(tmp_path)
+    assert [path.name for path in found.sources] == ["main.cu", "sum.cu"]
+
+
+def test_headers_that_a_cmakelists_makes_are_there(tmp_path) -> None:
+    (tmp_path / "config.h.in").write_text("#define VERSION \"@PROJECT_VERSION@\"\n#cmakedefine WITH_A\n#cmakedefine WITH_B\n#cmakedefine01 WITH_C\n")
+    (tmp_path / "CMakeLists.txt").write_text(
+        'project(sums VERSION 1.2)\noption(WITH_A "a" ON)\nset(WITH_C 1)\n'
+        "configure_file(${CMAKE_CURRENT_SOURCE_DIR}/config.h.in ${CMAKE_BINARY_DIR}/include/sums/config.h)\n"
+        'file(WRITE "version.h" "#define COMMIT \\"")\nfile(APPEND "version.h" ${GIT} "\\"")\nadd_executable(app main.cu)\n'
+    )
+    (tmp_path / "main.cu").write_text("#include <sums/config.h>\n#include <version.h>\nint main() {}")
+    (found,) = programs.find(tmp_path)
+    made = {path.name: text for path, text in found.closure().items()}
+    assert made["version.h"] == '#define COMMIT ""'
+    assert made["config.h"].splitlines() == ['#define VERSION "1.2"', "#define WITH_A", "/* #undef WITH_B */", "#define WITH_C 1"]
+
+
+@pytest.mark.parametrize(
+    ("said", "own"),
+    [("results pass: false", "fail"), ("results pass: true", "pass"), ("match: no", "fail"), ("Passed: 0 errors", "pass"), ("correct = 1", "pass")],
+)
+def test_a_check_that_says_false_is_no_pass(said: str, own: str) -> None:
+    assert judge.own_check(said) == own

@@ -82,7 +82,7 @@ def right(library: ctypes.PyDLL) -> bool:
 def sees_values(library: ctypes.PyDLL) -> bool:
     """Does the library see each way in which a module's parameters and modules become others?"""
     one, other, third = object(), object(), object()
-    changed = {"a": one, "b": third}, {"a": one}, {"a": one, "b": other, "c": third}, {"b": other, "a": one}, {}
+    changed: tuple[dict[str, Any], ...] = {"a": one, "b": third}, {"a": one}, {"a": one, "b": other, "c": third}, {"b": other, "a": one}, {}
     held = [hold_values(library, [{}, table, {"d": None}], [(), (one, other), (None,)]) for table in ({"a": one, "b": other}, *changed)]
     return held == [True, False, False, False, False, False]
 

@@ -176,7 +176,7 @@ def _sanitized(source: Source) -> Translated:
     """Return the kernels on fibers with every access checked."""
     kernels = {k.name: KernelInfo(k.name, source.line(k.start), "fibers", "sanitized") for k in source.kernels if k.defined}
     checked = sanitize_functions.edits(source, parse.parse(source))
-    others = [*rewrite.dynamic_shared_edits(source), *rewrite.value_edits(source)]  # in classes and in host functions
+    others = [*rewrite.dynamic_shared_edits(source), *rewrite.value_edits(source), *rewrite.friend_edits(source)]  # in classes and in host functions
     outside = (one for one in others if not any(edit.start <= one.start < edit.end and edit.start < one.end for edit in checked))
     return Translated(kernels, [*checked, *outside], ("shadow",))
 
@@ -191,6 +191,7 @@ def _translated(source: Source, wanted: Wanted) -> Translated:
         *stepping.edits(source, functions, faster.texts.keys(), wanted.lockstep),
         *rewrite.value_edits(source),
         *rewrite.dynamic_shared_edits(source),
+        *rewrite.friend_edits(source),
         *rewrite.device_edits(source, faster.texts),
         *host_code.drop_edits(source, faster.dropped),
         *faster.inlined,
@@ -220,6 +221,8 @@ def _faster_tiers(source: Source, read: Callable[[], Sequence[Function]], wanted
         return Faster({k.name: KernelInfo(k.name, source.line(k.start), "fibers", "asked for") for k in defined})
     if re.search(r"\bcurandState", source.text):  # each call moves a state through a pointer: it can neither be recomputed nor left out
         return Faster({k.name: KernelInfo(k.name, source.line(k.start), "fibers", "random numbers that a state makes") for k in defined})
+    if "_carry<" in source.text:  # the same of the carry that inline PTX leaves
+        return Faster({k.name: KernelInfo(k.name, source.line(k.start), "fibers", "sums of inline PTX that leave a carry") for k in defined})
     functions = [stepped.with_barriers(f, any(k.start <= f.start < k.end for k in defined)) for f in read()]
     device = callees.device([f for f in functions if not any(k.start <= f.start < k.end for k in defined)])
     methods = classes.Methods.of(source, device.functions, device.known.impure.union(device.syncing))

@@ -10,7 +10,7 @@ import pytest
 from executables import EXACT
 
 from warpwright.domains import transpile
-from warpwright.domains.transpile.frontend import source
+from warpwright.domains.transpile.frontend import scan, source
 from warpwright.domains.transpile.frontend.text import shifts
 
 AMOUNTS = np.array([*range(70), -1, -31, -32, 255, 1 << 30, -(1 << 31)], np.int32)
@@ -125,12 +125,12 @@ def test_numbers_beyond_the_width_are_no_quotients(tier: str) -> None:
 )  # fmt: skip
 def test_what_is_put_in(written: str, made: str) -> None:
     text = f"__device__ int g(int y) {{ return {written}; }}\n"
-    assert shifts.put_in(text, shifts.insertions(text)) == text.replace(written, made)
+    assert shifts.put_in(text, shifts.insertions(text, scan.tokens(text))) == text.replace(written, made)
 
 
 def test_host_code_stays() -> None:
     text = "int f(int x, int n) { return x << n; }\n__device__ int g(int x, int n);\nstd::vector<std::vector<int>> v(1 << n << 3);\n"
-    assert shifts.insertions(text) == []
+    assert shifts.insertions(text, scan.tokens(text)) == []
 
 
 def test_places_in_the_source_stay(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ def assemble(
     body = re.sub(r"(?<!\()\b__noinline__\b", "__attribute__((noinline))", body)  # as a macro it would break the standard library's headers
     body = re.sub(r"\bstatic\s+__shared__|\b__shared__\s+static\b", "__shared__", body)
     body = re.sub(r"\b__shared__\s+(alignas\s*\((?:[^()]|\([^()]*\))*\))", r"\1 __shared__", body)  # C++ has it in front of `thread_local`
+    body = re.sub(r"\b(cublas[A-Z]\w*)_v2\b", r"\1", body)
     head = [
         f"// Written by warpwright transpile from {source.name}. Build with a C++17 compiler: c++ -O3 -march=native -std=c++17 -fopenmp -fno-math-errno -fno-trapping-math -fno-strict-aliasing",  # noqa: E501
     ]
@@ -72,12 +73,24 @@ _ASSERT = (
 _DRIVER = r"\bcu(?!C(add|sub|mul|div|real|imag|abs|onj|fma)f?\s*\(|Complex\w*\s*\()[A-Z]\w+\s*\(|\bCU[a-z]\w+\b"
 """Calls and types of the driver's interface; calls of cuComplex.h look like them."""
 
+_BLAS_LEVELS = (
+    r"\bcublas([CZ](?!reate|ompute|ontext|allback)[a-z]\w+|Sc(nrm2|asum)|Dz(nrm2|asum)|I[cz]am\w+"
+    r"|[SD](rot\w*|[gst]bmv|s[yp](mv|r|r2)|s[yp]mm|syr2k|syrkx|t[rbp]([ms]v|mm)|dgmm|tpttr|trttp|gemmGrouped\w+)|(Axpy|Scal|Nrm2|Dotc?)Ex)\b"
+)
+"""Calls of cuBLAS that are loops here, besides the common ones of real numbers."""
+
 _OPTIONAL = {
     "vtrig": r"\bww::(any|near)_|\bww::(a?(sin|cos|tan)|atan2|sinpi|cospi|sincos(pi)?|erfc?|normcdf)_f\b",
     "vcalls": r"\bww::any_",
-    "complex": r"\bcu(Float|Double)?Complex\b",
+    "complex": r"\bcu(Float|Double)?Complex\b|" + _BLAS_LEVELS,
+    "half_more": r"\b__(?!(int2half|half2int|float2half|bfloat162int|int2bfloat16|float2bfloat16)_rn|half2int_rz|bfloat162int_rz)"
+    r"(((u?int|u?short|u?ll|float)2(half|bfloat16)|(half|bfloat16)2(u?int|u?short|u?ll|u?char))_r[nzdu]|double2bfloat16|hb(eq|ne|gt|ge|lt|le)2|hne2|h(add|sub|mul|fma)2?_(sat|rn)|hfma2?_relu|h(max|min)_nan"
+    r"|(low|high)s?2half2|lowhigh2highlow)\b|\bh2(exp2|log2?|r?sqrt|rcp|sin|cos|floor|ceil)\b",
+    "device_more": r"\b__(u?(int|ll)2float_r[duz]|u?ll2double_r[duz]|ull2double_rn|funnelshift_[lr]c|rhadd|uhadd|urhadd|dp2a_(lo|hi)|fns|assume"
+    r"|cvta_generic_to_global)\b|\b(r?norm4d|erfc?invf?|normcdfinvf?|cyl_bessel_i[01]f?|ullmax|ullmin)\b",
     "directed": r"\b__([fd](add|sub|mul|div|sqrt|rcp)|fmaf|double2float)_r[duz]\b",
     "simd": r"\b__v[a-z]+[24]\s*\(|\b__vi(add|b)?(max|min)3?_",
+    "carry": r"\bww::(add|sub|mad)_carry\b",
     "lanes": r"\bww::(lanes|tree)_",
     "trees": r"\bww::tree_",
     "doubles": r"\bww::(doubles|widened|narrowed)\b",
@@ -89,14 +102,15 @@ _OPTIONAL = {
     "launch_calls": r"\bcudaLaunch(Cooperative)?Kernel",
     "cooperative": r"\bcudaLaunchCooperativeKernel",
     "fp8": r"\b__nv_(cvt_\w*fp8\w*|fp8\w*)\b",
-    "cublas": r"\bcublas\w+|\bCUBLAS_|\bCUDA_R_\d",
-    "cublas_solve": r"\bcublas\w(getr[fsi]Batched|trsm(Batched)?|syrk)\b|\bcublas(FillMode|DiagType|SideMode)_t\b|\bCUBLAS_(SIDE|FILL_MODE|DIAG)_",
+    "cublas": r"\bcublas\w+|\bCUBLAS_|\bCUDA_[RC]_\d",
+    "cublas_solve": r"\bcublas\w(getr[fsi]Batched|trsm(Batched)?|syrk)\b",
+    "cublas_levels": _BLAS_LEVELS,
     "cublas_lt": r"\bcublasLt(Matmul|Matrix|Epilogue)\w*|\bCUBLASLT_\w+",
     "cub": r"\bcub\s*::|\bnamespace\s+cub\b",
     "cub_device": r"\bcub\s*::\s*(Device\w+|CachingDeviceAllocator|DoubleBuffer)\b|\busing\s+namespace\s+cub\b",
     "libcudacxx": r"\bcuda\s*::\s*(std\s*::|atomic\w*|memory_order\w*)",
     "curand_host": r"\bcurand(Create|Generate|Status_t|Generator_t)",
-    "thrust": r"\bthrust\s*::|\bnamespace\s+thrust\b",
+    "thrust": r"\bthrust\s*::|\bnamespace\s+thrust\b|\bTHRUST_\w+",
     "nvtx": r"\bnvtx\w+",
     "demangle": r"\b__cu_demangle\b",
     "grid": r"\bcooperative_groups\b|\bcudaLaunchCooperativeKernel",
@@ -124,7 +138,9 @@ _OPTIONAL = {
 """Parts of the runtime that are written only where the text matches."""
 
 
-_BEGINNINGS = re.compile(r"ww::|cu|CU|__|nv|tex|surf|wmma|main|thrust|namespace|cooperative_groups")
+_OWN_INVERSE = re.compile(r"\b(double|float|T)\s+(r?norm4d|erfc?invf?|normcdfinvf?|cyl_bessel_i[01]f?|ullmax|ullmin)\s*\([^;(){}]*\)\s*\{")
+"""A function of the program's own that is called as one of device_more.hpp, as sources for the host may have it."""
+_BEGINNINGS = re.compile(r"ww::|cu|CU|__|h2|nv|tex|surf|wmma|main|thrust|THRUST_|namespace|cooperative_groups|r?norm|erf|cyl_|ull")
 """What each of these patterns begins with, or has on the same line."""
 
 _CONTINUED = re.compile(r"(?<=::)[ \t]*\n\s*|\n\s*(?=\(|::|<|(namespace|cub|cuda|thrust)\b)")
@@ -133,7 +149,9 @@ _CONTINUED = re.compile(r"(?<=::)[ \t]*\n\s*|\n\s*(?=\(|::|<|(namespace|cub|cuda
 def parts_of(body: str) -> list[str]:
     """Return the parts of the runtime that a text asks for, by the lines that may ask: 40 searches through three megabytes take 2.5 s."""
     lines = "\n".join([line for line in _CONTINUED.sub(" ", body).split("\n") if _BEGINNINGS.search(line)])
-    return [part for part, pattern in _OPTIONAL.items() if re.search(pattern, lines)]
+    found = [part for part, pattern in _OPTIONAL.items() if re.search(pattern, lines)]
+    own = "device_more" in found and _OWN_INVERSE.search(body)
+    return [part for part in found if not (own and part == "device_more")]
 
 
 def tidy(text: str) -> str:

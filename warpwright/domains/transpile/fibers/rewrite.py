@@ -219,6 +219,31 @@ def _depth(tokens: Sequence[Token], index: int) -> int:
     return sum(stack)
 
 
+def friend_edits(source: Source) -> list[Edit]:
+    """Make public what is in a class that has a kernel for its friend, since several functions, with names of their own, come of a kernel."""
+    tokens, edits = source.tokens, {}
+    for friend in source.friends:
+        edits[friend.start] = Edit(friend.start, friend.end, "")
+        first = next(at for at, token in enumerate(tokens) if token.start >= friend.start)
+        opening = _opening(tokens, first)
+        edits[tokens[opening].end] = Edit(tokens[opening].end, tokens[opening].end, " public:")
+        for at in range(opening, scan.matching(tokens, opening, "{", "}")):
+            if tokens[at].text in ("private", "protected") and tokens[at + 1].text == ":" and _opening(tokens, at) == opening:
+                edits[tokens[at].start] = Edit(tokens[at].start, tokens[at].end, "public")
+    return list(edits.values())
+
+
+def _opening(tokens: Sequence[Token], at: int) -> int:
+    """Return the brace around an index; 0 where there is none."""
+    depth = 0
+    while at > 0:
+        at -= 1
+        depth += (tokens[at].text == "}") - (tokens[at].text == "{")
+        if depth < 0:
+            break
+    return at
+
+
 def launch_head(kernel: Kernel) -> str:
     """Return the head of the function that launches a kernel, up to its body."""
     parameters = ", ".join([f"const ww::Launch& {shape_name(kernel)}", *(p.text for p in _visible(kernel))])

@@ -222,6 +222,8 @@ class _Statement:
             return self._halves(kind, operands)
         if any(operand[0] in "{[" for operand in operands) or not operands:
             raise DoesNotApply(0, operation)
+        if "cc" in modifiers or operation in ("addc", "subc", "madc"):
+            return self._carried(operation, modifiers, kind, operands)
         if {*plain} - {*TYPES} - _MEANT.get(operation, set()) or "sat" in modifiers:
             raise DoesNotApply(0, ".".join([operation, *modifiers]))
         if "pred" in plain:
@@ -231,6 +233,22 @@ class _Statement:
         value = self._computed(operation, modifiers, plain, kind, operands[1:])
         result = {"setp": "", "cvt": kinds[0] if kinds else "", "bfind": "u32"}.get(operation, kind)
         return f"{operands[0]} = {self._fitting(operands[0], value, result)}"
+
+    def _carried(self, operation: str, modifiers: Sequence[str], kind: str, operands: Sequence[str]) -> str:
+        """Return a sum that takes or leaves the carry. Of a high half the sign would matter."""
+        base = operation.removesuffix("c")
+        half = [modifier for modifier in modifiers if modifier in ("lo", "hi")]
+        known = {"cc", *half} if base == "mad" else {"cc"}
+        if base not in ("add", "sub", "mad") or kind not in ("u32", "s32", "b32", "u64", "s64", "b64") or {*modifiers} - known - {kind}:
+            raise DoesNotApply(0, operation)
+        if (base == "mad") != (len(half) == 1) or len(operands) != (4 if base == "mad" else 3) or (half == ["hi"] and kind[0] == "s"):
+            raise DoesNotApply(0, operation)
+        unsigned = f"u{kind[1:]}"
+        flags = [half == ["hi"]] if base == "mad" else []
+        flags += [operation != base, "cc" in modifiers]
+        values = ", ".join(f"({TYPES[unsigned]})({self._typed(operand, unsigned)})" for operand in operands[1:])
+        called = f"ww::{base}_carry<{TYPES[unsigned]}, {', '.join(str(flag).lower() for flag in flags)}>({values})"
+        return f"{operands[0]} = {self._fitting(operands[0], called, unsigned)}"
 
     def _halves(self, kind: str, operands: Sequence[str]) -> str:
         """Return a move between a register and its two halves, `{low, high}`."""
@@ -323,6 +341,8 @@ class _Statement:
             return f"(({wide})({a[0]}) * ({wide})({a[1]}))"
         if "hi" in plain and kind in ("u32", "s32"):
             return f"{'__umulhi' if kind == 'u32' else '__mulhi'}({a[0]}, {a[1]})"
+        if "hi" in plain and kind in ("u64", "s64"):
+            return f"{'__umul64hi' if kind == 'u64' else '__mul64hi'}({a[0]}, {a[1]})"
         raise DoesNotApply(0, "mul")
 
     def _field(self, kind: str, a: Sequence[str], values: Sequence[str]) -> str:

@@ -73,6 +73,8 @@ class Kernel:
     scope: str = ""
     """Namespace that it is in, as `a::b::`, or empty."""
     open_parenthesis: int = 0
+    friend: bool = False
+    """Whether a class declares it as its friend."""
 
 
 @dataclass(frozen=True)
@@ -250,7 +252,8 @@ def _kernel(text: str, tokens: Sequence[Token], index: int, scopes: dict[int, st
         return None
     scope = scopes.get(index, "")
     start, head_end, end = tokens[first].start, tokens[close].end, tokens[last].end
-    return Kernel(name, template, names, parameters, start, head_end, end, defined, bounds, scope, tokens[at].start)
+    friend = any(token.text == "friend" for token in tokens[first:at])
+    return Kernel(name, template, names, parameters, start, head_end, end, defined, bounds, scope, tokens[at].start, friend)
 
 
 def _head(text: str, tokens: Sequence[Token], index: int) -> tuple[int, str, tuple[str, ...]]:
@@ -282,7 +285,7 @@ _COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 
 def _specifiers(tokens: Sequence[Token], first: int) -> int:
     """Return the first of the specifiers that end in front of an index."""
-    while first > 0 and (tokens[first - 1].text in ATTRIBUTES or tokens[first - 1].kind == "string" or tokens[first - 1].text == "void"):
+    while first > 0 and (tokens[first - 1].text in ATTRIBUTES or tokens[first - 1].kind == "string" or tokens[first - 1].text in ("void", "friend")):
         first -= 1
     return first
 

@@ -16,7 +16,7 @@ from warpwright import native
 from warpwright.domains.transpile.errors import Refusal
 from warpwright.domains.transpile.frontend import ptx, scan, tensor_cores
 from warpwright.domains.transpile.frontend.scan import Kernel, LaunchSite, Piece, Token
-from warpwright.domains.transpile.frontend.text import clocks, groups, shifts
+from warpwright.domains.transpile.frontend.text import clocks, groups, returns, shifts, system_macros, typenames
 
 VERSIONS = ("CUDART_VERSION=12000", "CUDA_VERSION=12000")
 RUNTIME_GUARDS = ("__DRIVER_TYPES_H__", "__CUDA_RUNTIME_H__", "__CUDA_RUNTIME_API_H__", "__VECTOR_TYPES_H__")
@@ -51,15 +51,30 @@ LIBRARY = re.compile(r"^(thrust/|cub/|cublas|cudnn|cufft|cusparse|cusolver|curan
 """Headers of libraries; those of libcu++ have no suffix: `cuda/api.hpp` is somebody's own."""
 GUARDS = {"cublas": "CUBLAS_API_H_", "curand": "CURAND_H_"}
 """Beginning of a library's header -> what helper_cuda.h asks for before it names that library's errors: those that the runtime has."""
+GIVEN = {"thrust/": "THRUST_VERSION 200200", "cub/": "CUB_VERSION 200200"}
+"""Beginning of a library's header -> the macro that says which it is, and its value: that of CUDA 12.2's."""
+TARGETS = (
+    "NV_IS_HOST 0", "NV_IS_DEVICE 1", "NV_NO_TARGET 0", "NV_ANY_TARGET 1",
+    *(f"NV_PROVIDES_SM_{arch} {int(arch <= 80)}" for arch in (35, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 89, 90)),
+    "WW_WITHOUT_PARENTHESES(...) __VA_ARGS__", "WW_TARGET_1(THEN, ...) WW_WITHOUT_PARENTHESES THEN",
+    "WW_TARGET_0(THEN, ELSE, ...) WW_WITHOUT_PARENTHESES ELSE", "WW_TARGET(CONDITION, ...) WW_TARGET_##CONDITION(__VA_ARGS__, ())",
+    "NV_IF_TARGET(CONDITION, ...) WW_TARGET(CONDITION, __VA_ARGS__)", "NV_IF_ELSE_TARGET(CONDITION, ...) WW_TARGET(CONDITION, __VA_ARGS__)",
+)  # fmt: skip
+"""The macros of <nv/target>: all code is device code of sm_80, as `__CUDA_ARCH__` says."""
+BYTE_ORDER_MARK = "\ufeff"
+"""What editors put in front of a file; a compiler skips it there, and nowhere else."""
 TORCH = re.compile(r"^(torch/|ATen/|c10/|pybind11/|Python\.h)")
 
-_APART = re.compile(r"<<(\s+)<([^;{}]*?)>>(\s+)>(\s*\()")
-"""A launch with blanks in its brackets, as some formatters leave it; nvcc takes it."""
+_APART = re.compile(r"<<(\s*)<([^;{}]*?)>>(\s*)>(\s*\()")
+"""A launch that may have blanks in its brackets, as some formatters leave it, or in one of them; nvcc takes it."""
+_SHIFTED = re.compile(r"\(\s*-\s*(\d+)\s*<<\s*(\w+)\s*\)")
+"""A negative number shifted, which is no constant of C++17; nvcc takes it for one."""
 _SYMBOL = re.compile(r"(\bcuda(?:Memcpy(?:To|From)Symbol(?:Async)?|GetSymbolAddress)\s*\((?:[^(),;]*,)??\s*)\"(\w+)\"")
 """A symbol by its name in quotes, as CUDA took it until version 4; here it is the variable."""
 _MARKER = re.compile(r'^# (\d+) "([^"]*)"[^\n]*$', re.M)
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"][^\n]*$', re.M)
 _BY_MACRO = re.compile(r"^[ \t]*#[ \t]*include[ \t]+([A-Za-z_]\w*(?:\([^\n]*\))?)[ \t]*(?://[^\n]*)?$", re.M)
+_HAS_INCLUDE = re.compile(r'\b__has_include\s*\(\s*([<"])([^>"\n]+)[>"]\s*\)')
 _NAMED = re.compile(r"\bww_include_(\d+)[ \t]*(<[^>\n]*>|\"[^\"\n]*\"|[^\n]*)")
 _KEPT = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+ww_(include|aside)[ \t]+([<\"][^>\"\n]+[>\"])[^\n]*$", re.M)
 
@@ -98,6 +113,15 @@ class Source:
     @functools.cached_property
     def kernels(self) -> Sequence[Kernel]:
         """Every kernel that the text declares or defines, in order."""
+        return [kernel for kernel in self._all_kernels if not kernel.friend]
+
+    @functools.cached_property
+    def friends(self) -> Sequence[Kernel]:
+        """Every declaration of a kernel that a class makes its friend."""
+        return [kernel for kernel in self._all_kernels if kernel.friend]
+
+    @functools.cached_property
+    def _all_kernels(self) -> Sequence[Kernel]:
         return scan.kernels(self.text, self.tokens)
 
     @functools.cached_property
@@ -150,7 +174,7 @@ def read(
 
     instances: of template kernels; macros in them are those of the text."""
     asked = "".join(f"\nww_instance_is({one})ww_end" for one in instances)
-    includes_of, expanded = _included(text + asked, name, defines, tuple(folders))
+    includes_of, expanded = _included(text.removeprefix(BYTE_ORDER_MARK) + asked, name, defines, tuple(folders))
     spelled = dict(zip(instances, _INSTANCE.findall(expanded), strict=True))
     expanded = _INSTANCE.sub("", expanded)
     headers = [(match[1], match[2]) for match in _KEPT.finditer(expanded)]
@@ -159,12 +183,21 @@ def read(
     written = ptx.translate(groups.desugar(_shared_addresses(_KEPT.sub("", expanded))))
     body, starts, places = _strip_markers(tensor_cores.with_functions(written, name))
     body = _APART.sub(r"<<<\1\2>>>\3\4", body)
+    body = _SHIFTED.sub(_as_constant, body)
     body = _SYMBOL.sub(lambda match: f"{match[1]} {match[2]} " if _variable(match[2], body) else match[0], body)
-    inserted = sorted([*shifts.insertions(body), *clocks.insertions(body)], key=lambda one: one[0])
+    tokens = scan.tokens(body)
+    each = (shifts.insertions(body, tokens), clocks.insertions(body), typenames.insertions(body, tokens), returns.insertions(tokens))
+    inserted = sorted([one for found in each for one in found], key=lambda one: one[0])
     starts = [start + sum(len(word) for at, word in inserted if at < start) for start in starts] if inserted else starts
     met = tuple(dict.fromkeys(header for _, header in headers))
     text, includes = shifts.put_in(body, inserted), list(dict.fromkeys(includes))
     return Source(name, text, tuple(starts), tuple(places), tuple(includes), tuple(includes_of.aside), met, spelled)
+
+
+def _as_constant(match: re.Match[str]) -> str:
+    """Return `(-1 << n)` as an expression of the same value and type that C++17 takes for a constant."""
+    in_a_string = match.string.count('"', match.string.rfind("\n", 0, match.start()) + 1, match.start()) % 2
+    return match[0] if in_a_string else f"((int)(-{match[1]}u << {match[2]}))"
 
 
 _INSTANCE = re.compile(r"\bww_instance_is\((.*?)\)ww_end", re.S)
@@ -178,7 +211,9 @@ def _included(text: str, name: str, defines: Sequence[str], folders: tuple[Path,
     host = name.endswith(HOST_SOURCES) and not _DEVICE.search(text)
     for _ in range(40):
         includes = _Includes(known, places, host)
-        expanded = _expand(includes.replaced(text, name, folders), name, [*(VERSIONS if host else DEFINES), *defines])
+        given = [*(VERSIONS if host else DEFINES), *defines]
+        whole = includes.replaced(text, name, folders)
+        expanded = _expand(whole, name, [*given, *system_macros.asked(whole, {one.partition("=")[0] for one in given})])
         fresh = {places[int(number)]: header.strip() for number, header in _NAMED.findall(expanded) if places[int(number)] not in known}
         for (file, line), header in fresh.items():
             if header[:1] not in ("<", '"'):
@@ -230,6 +265,8 @@ class _Includes:
             spelled = f"<{header}>" if match[1] == "<" else f'"{header}"'
             path = None if match[1] == "<" and self.system(header) else self.located(header, folders)  # `<math.h>` beside one's own math.h
             ours = path is not None and path in HELPERS.values()
+            if path is not None and not ours and _is_vendored(header, path):
+                path = None
             if path is not None and (ours or not PROVIDED.match(header) or _HELPER.search(header)):
                 resolved, own, once = self.file(path)
                 if resolved in self.seen or (resolved in self.around and _is_guarded(own)):
@@ -249,10 +286,14 @@ class _Includes:
                 return f"#pragma ww_include {spelled}"
             else:
                 guards = []
+            guards += [given for library, given in GIVEN.items() if header.startswith(library)]
             if self.host and not TORCH.match(header) and not _WITHOUT_RUNTIME.match(header):
                 guards += [DRIVER_GUARD] if header == "cuda.h" else RUNTIME_GUARDS
             aside = f"#pragma ww_aside {spelled}"
-            return "\n".join([aside, *(f"#undef {guard}\n#define {guard}" for guard in guards), f'# {line + 1} "{name}"']) if guards else aside
+            targets = TARGETS if header.startswith(("nv/target", *GIVEN, "cuda/")) else ()
+            guards += targets
+            given = [f"#undef {guard.split(' ')[0].split('(')[0]}\n#define {guard}" for guard in guards]
+            return "\n".join([aside, *given, f'# {line + 1} "{name}"']) if guards else aside
 
         def named(match: re.Match[str]) -> str:
             """Leave the macro to the preprocessor, or put in the header that it is known to be."""
@@ -263,7 +304,23 @@ class _Includes:
                 self.places.append(place)
             return f"ww_include_{self.places.index(place)} {match[1]}"
 
+        def there(match: re.Match[str]) -> str:
+            """Answer `__has_include(<cub/cub.cuh>)`; of the system's headers the preprocessor knows itself, also in a macro."""
+            header = match[2]
+            return "1" if self.located(header, folders) or PROVIDED.match(header) or LIBRARY.match(header) else match[0]
+
+        text = _HAS_INCLUDE.sub(there, text)
         return _PRAGMA_ONCE.sub("", _INCLUDE.sub(one, _BY_MACRO.sub(named, text)))
+
+
+VENDORED = {"cub": "util_ptx.cuh", "thrust": "detail/config.h"}
+"""Libraries of which the runtime has its own, since theirs is made for a GPU -> a file of theirs, of which a copy may lie beside a program."""
+
+
+def _is_vendored(header: str, path: Path) -> bool:
+    """Say whether a header is of a copy of CUB or Thrust."""
+    library, slash, rest = header.partition("/")
+    return bool(slash) and library in VENDORED and (path.parents[rest.count("/")] / VENDORED[library]).is_file()
 
 
 _GUARD = re.compile(
@@ -306,7 +363,7 @@ def _located(header: str, folders: tuple[Path, ...]) -> Path | None:
 
 def _file(path: Path) -> tuple[Path, str, bool]:
     """Return a header's real path, its text, and whether it is included once only."""
-    text = path.read_text(errors="replace")
+    text = path.read_text(errors="replace").removeprefix(BYTE_ORDER_MARK)
     return path.resolve(), text, re.search(r"^\s*#\s*pragma\s+once", text, re.M) is not None
 
 
@@ -315,7 +372,7 @@ def _expand(text: str, name: str, defines: Sequence[str]) -> str:
     with tempfile.TemporaryDirectory() as folder:
         unexpanded = Path(folder, "source.cu")
         unexpanded.write_text(f'# 1 "{name}"\n{text}')
-        options = ["-E", "-C", "-nostdinc", "-std=c++17", "-x", "c++", *(f"-D{define}" for define in defines)]
+        options = ["-E", "-C", "-std=c++17", "-x", "c++", *(f"-D{define}" for define in defines)]
         done = subprocess.run([path, *options, str(unexpanded)], capture_output=True, text=True, timeout=120, errors="replace")
     if done.returncode:
         first = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr[-300:])

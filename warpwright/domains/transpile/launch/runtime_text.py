@@ -11,11 +11,11 @@ ALWAYS = ("base", "vmath", "vectors", "half", "atomics", "launch", "fibers")
 """Headers of every program."""
 
 ORDER = (
-    *ALWAYS, "counts", "vtrig", "vcalls", "complex", "directed", "simd", "fp8", "nested", "values", "doubles", "lanes", "trees", "masked", "inside",
-    "grid", "groups", "barriers", "pipeline_primitives", "cub", "libcudacxx", "curand", "sobol", "wmma", "host", "launch_calls",
-    "cooperative", "host_more", "driver", "driver_memory", "driver_modules", "nvrtc", "texture", "surface", "driver_textures",
-    "texture_reference", "graphs", "cub_device", "cublas", "cublas_solve", "cublas_lt", "curand_host", "nvtx", "demangle", "thrust", "torch",
-    "border", "library", "modules", "binding", "shadow",
+    *ALWAYS, "counts", "vtrig", "vcalls", "complex", "half_more", "device_more", "directed", "carry", "simd", "fp8", "nested", "values",
+    "doubles", "lanes", "trees", "masked", "inside", "grid", "groups", "barriers", "pipeline_primitives", "cub", "libcudacxx", "curand",
+    "sobol", "wmma", "host", "launch_calls", "cooperative", "host_more", "driver", "driver_memory", "driver_modules", "nvrtc", "texture",
+    "surface", "driver_textures", "texture_reference", "graphs", "cub_device", "cublas", "cublas_solve", "cublas_levels", "cublas_lt",
+    "curand_host", "nvtx", "demangle", "thrust", "torch", "border", "library", "modules", "binding", "shadow",
 )  # fmt: skip
 """Headers in the order that they need one another."""
 

@@ -21,6 +21,17 @@ static inline cudaError_t cudaGetDeviceFlags(unsigned* f) { *f = 0; return cudaS
 static inline cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int) { std::snprintf(text, (size_t)length, "0000:00:00.0"); return cudaSuccess; }
 static inline cudaError_t cudaHostGetFlags(unsigned* f, void*) { *f = cudaHostAllocMapped; return cudaSuccess; }
 static inline cudaError_t cudaEventRecordWithFlags(cudaEvent_t e, cudaStream_t s = nullptr, unsigned = 0) { return cudaEventRecord(e, s); }
+static inline cudaError_t cudaMemset2DAsync(void* p, size_t pitch, int v, size_t w, size_t h, cudaStream_t = nullptr) { return cudaMemset2D(p, pitch, v, w, h); }
+static inline cudaError_t cudaMemset3DAsync(cudaPitchedPtr p, int v, cudaExtent e, cudaStream_t = nullptr) { return cudaMemset3D(p, v, e); }
+template <class T> static inline cudaError_t cudaGetSymbolSize(size_t* bytes, const T& symbol) { *bytes = sizeof symbol; return cudaSuccess; }
+static inline cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache* c) { *c = cudaFuncCachePreferNone; return cudaSuccess; }
+static inline cudaError_t cudaThreadSetCacheConfig(int) { return cudaSuccess; }
+static inline cudaError_t cudaDeviceGetByPCIBusId(int* device, const char*) { *device = 0; return cudaSuccess; }
+static inline cudaError_t cudaInitDevice(int device, unsigned, unsigned) { return cudaSetDevice(device); }
+static inline cudaError_t cudaSetValidDevices(int*, int) { return cudaSuccess; }
+static inline cudaError_t cudaStreamGetId(cudaStream_t s, unsigned long long* id) { *id = (unsigned long long)(size_t)s; return cudaSuccess; }
+enum { cudaInvalidDeviceId = -2 };
+template <class F> static inline cudaError_t cudaOccupancyMaxPotentialBlockSizeWithFlags(int* grid, int* block, F f, size_t shared = 0, int limit = 0, unsigned = 0) { return cudaOccupancyMaxPotentialBlockSize(grid, block, f, shared, limit); }
 enum cudaMemoryType { cudaMemoryTypeUnregistered, cudaMemoryTypeHost, cudaMemoryTypeDevice, cudaMemoryTypeManaged };
 struct cudaPointerAttributes { cudaMemoryType type; int device; void *devicePointer, *hostPointer; };
 static inline cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* a, const void* p) { *a = {cudaMemoryTypeManaged, 0, (void*)p, (void*)p}; return cudaSuccess; }

@@ -195,7 +195,7 @@ class DirectConvolutions:
 
     name: str = "direct_convolution"
     precisions: tuple[str, ...] = ("tf32x3", "tf32")
-    traits: ClassVar[Traits] = Traits("S", tried_first=True, best_with=BESIDE)
+    traits: ClassVar[Traits] = Traits("S", tried_first=True, precisions=("tf32", "tf32x3"), best_with=BESIDE)
     """What follows is element by element, on what is left."""
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:

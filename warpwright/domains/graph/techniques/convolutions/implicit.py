@@ -37,6 +37,9 @@ _LEAST_FLOPS, _FEW, _LEAST_TERMS = 4e9, 16, 256
 has fewer terms than that."""
 LARGEST = 14
 """Power of two that the largest element of the weight is scaled to: sums are float32, so float16's end, 65,504, is met by operands alone."""
+MOST_KINDS = 24
+"""Sizes of convolutions that are taken in one program, those with the most operations: each is a kernel of its own, which Triton compiles in 2 to 4 s
+at the first call."""
 PARTS = {"half": 1, "float32": 2}
 """Float16 numbers an operand, by what the result errs like: TF32, or float32."""
 
@@ -166,6 +169,20 @@ def _covered(node: fx.Node) -> Convolution | None:
     return conv if max(counted) < 2**31 - 2**16 else None
 
 
+def _chosen(ir: GraphIR) -> list[str]:
+    """Return the names of the convolutions that are replaced, in the graph's order."""
+    found = [conv for node in find(ir, *CONVOLUTIONS, *TRANSPOSED) if (conv := _covered(node)) is not None]
+    kinds: dict[tuple[object, ...], int] = {}
+    for conv in found:
+        kinds[_kind(conv)] = kinds.get(_kind(conv), 0) + conv.flops
+    kept = sorted(kinds, key=lambda kind: -kinds[kind])[:MOST_KINDS]
+    return [conv.node.name for conv in found if _kind(conv) in kept]
+
+
+def _kind(conv: Convolution) -> tuple[object, ...]:
+    return conv.sizes, shape(conv.weight), conv.stride, conv.padding, conv.output_padding, conv.dilation, conv.transposed
+
+
 def _cut_weight(at: Inserter, conv: Convolution, parts: int) -> tuple[fx.Node, fx.Node]:
     """Insert `cut_weight`."""
     d, weight = conv.d, swap_channels(at, conv.weight, 1) if conv.transposed else conv.weight
@@ -209,7 +226,9 @@ class ImplicitConvolutions:
     name: str = "implicit_convolution"
     tf32: bool = False
     """Does the task permit TF32, whatever torch's flags say?"""
-    traits: ClassVar[Traits] = Traits("S", tried_first=True, best_with=(Action("windows_cuda"), fuse_cuda(1, DEFAULT), Action("cuda_graph")))
+    traits: ClassVar[Traits] = Traits(
+        "S", tried_first=True, precisions=tuple(PARTS), best_with=(Action("windows_cuda"), fuse_cuda(1, DEFAULT), Action("cuda_graph"))
+    )
     assume: str = "what goes into a convolution is finite"
 
     def sites(self, ir: GraphIR) -> Iterable[Action]:
@@ -225,7 +244,7 @@ class ImplicitConvolutions:
         if action not in list(self.sites(ir)):
             raise NotApplicable(f"expected a large float32 convolution of many channels, and one of {tuple(PARTS)}", f"not {action}")
         e, cuts = edit(ir), dict[fx.Node, fx.Node]()
-        for name in [node.name for node in find(ir, *CONVOLUTIONS, *TRANSPOSED)]:
+        for name in _chosen(ir):
             node = next((one for one in e.graph.nodes if one.name == name), None)
             conv = _covered(node) if node is not None and node.users else None
             if conv is not None:

@@ -35,11 +35,10 @@ _LOOSER = frozenset(["|", "^", "?", ",", "&&", "||", "==", "!=", "<", ">", "<=",
 """Operators that bind looser than `&`, and `<<`."""
 
 
-def insertions(text: str) -> list[tuple[int, str]]:
+def insertions(text: str, tokens: Sequence[Token]) -> list[tuple[int, str]]:
     """Return what is put in where in a source, so that the shifts of its device code are those of a GPU: (offset, text), ascending."""
     if "<<" not in text and ">>" not in text:
         return []
-    tokens = scan.tokens(text)
     inserted: list[tuple[int, str]] = []
     for low, high in device_bodies(tokens):
         if any(token.text in _STREAMS for token in tokens[low:high]):
@@ -169,6 +168,8 @@ def _template(tokens: Sequence[Token], at: int) -> int | None:
     closing = scan.angles(tokens, at) if tokens[at - 1].kind == "word" else None
     if closing is None or closing + 1 >= len(tokens) or tokens[closing + 1].text not in ("(", "::", "{"):
         return None
+    if tokens[closing + 1].text == "::":  # nothing but a template's name is followed by `> ::` and a name
+        return closing
     types = all(t.kind in ("word", "number") or t.text in ("::", "*", "&", ",", "<", ">") for t in tokens[at:closing])
     return closing if types else None
 

@@ -52,13 +52,13 @@ namespace details {
 struct Block { static constexpr unsigned size_ = 0; };
 template <unsigned N, class Parent> struct small_tile : lanes_of_group<small_tile<N, Parent>> {
   unsigned lanes() const { return tile_mask(N); }
-  static unsigned num_threads() { return N; }
-  static unsigned size() { return N; }
+  static constexpr unsigned num_threads() { return N; }
+  static constexpr unsigned size() { return N; }
   static unsigned thread_rank() { return ww::self->linear % N; }
 };
 template <unsigned N> struct wide_tile {  // several warps, which meet among themselves
-  static unsigned num_threads() { return N; }
-  static unsigned size() { return N; }
+  static constexpr unsigned num_threads() { return N; }
+  static constexpr unsigned size() { return N; }
   static unsigned thread_rank() { return ww::self->linear % N; }
   static void sync() {
     static thread_local struct { unsigned arrived, turn; } tiles[16];

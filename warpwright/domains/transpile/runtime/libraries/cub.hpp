@@ -22,8 +22,41 @@ template <int size, class T, class F> static inline auto warp_together(const T& 
   });
 }
 }  // namespace ww
+#define CUB_NS_QUALIFIER cub
+#define CUB_NAMESPACE_BEGIN namespace cub {
+#define CUB_NAMESPACE_END }
+#define CUB_MIN(A, B) ((A) < (B) ? (A) : (B))
+#define CUB_MAX(A, B) ((A) > (B) ? (A) : (B))
+#define CUB_ABS(A) ((A) < 0 ? -(A) : (A))
+#define CUB_QUOTIENT_CEILING(A, B) (((A) + (B) - 1) / (B))
+#define CUB_ROUND_UP_NEAREST(A, B) (CUB_QUOTIENT_CEILING(A, B) * (B))
+#define CUB_STATIC_ASSERT(...) static_assert(__VA_ARGS__)
+#define CUB_RUNTIME_FUNCTION
+#define CubDebug(E) ::cub::Debug((cudaError_t)(E), __FILE__, __LINE__)
+#define CubDebugExit(E) do { if (CubDebug(E)) std::exit(1); } while (0)
+#define _CubLog(...) std::printf(__VA_ARGS__)
 namespace cub {
 using NullType = ww::Nothing;
+template <class E> static inline E Debug(E error, const char* file, int line) {
+  if (error) std::fprintf(stderr, "CUDA error %d [%s, %d]\n", (int)error, file, line);
+  return error;
+}
+static inline int PtxVersion(int& v) { return v = 800, 0; }
+static inline void ThreadTrap() { __trap(); }
+template <class N, class D> constexpr N DivideAndRoundUp(N n, D d) { return n / d + (n % d != 0 ? 1 : 0); }
+enum Category { NOT_A_NUMBER, SIGNED_INTEGER, UNSIGNED_INTEGER, FLOATING_POINT };
+template <class T> struct FpLimits { static T Max() { return std::numeric_limits<T>::max(); } static T Lowest() { return std::numeric_limits<T>::lowest(); } };
+template <Category category, bool primitive, bool null, class U, class T> struct BaseTraits {
+  using UnsignedBits = U;
+  static const Category CATEGORY = category;
+  enum { PRIMITIVE = primitive, NULL_TYPE = null };
+  static T Max() { return FpLimits<T>::Max(); }
+  static T Lowest() { return FpLimits<T>::Lowest(); }
+};
+template <int bytes> using UnsignedOf = std::conditional_t<bytes == 1, unsigned char, std::conditional_t<bytes == 2, unsigned short, std::conditional_t<bytes == 4, unsigned, unsigned long long>>>;
+template <class T> struct NumericTraits
+    : BaseTraits<std::is_floating_point_v<T> ? FLOATING_POINT : !std::is_integral_v<T> ? NOT_A_NUMBER : std::is_signed_v<T> ? SIGNED_INTEGER : UNSIGNED_INTEGER, std::is_arithmetic_v<T>, std::is_same_v<T, NullType>, UnsignedOf<(int)sizeof(T)>, T> {};
+template <class T> struct Traits : NumericTraits<std::remove_cv_t<T>> {};
 struct Sum { template <class A, class B> auto operator()(const A& a, const B& b) const { return a + b; } };
 struct Difference { template <class A, class B> auto operator()(const A& a, const B& b) const { return a - b; } };
 struct Max { template <class A, class B> std::common_type_t<A, B> operator()(const A& a, const B& b) const { return a < b ? b : a; } };
@@ -337,5 +370,49 @@ template <class V, class F, class I, class D = std::ptrdiff_t> struct TransformI
   V operator*() const { return f(*from); }
   template <class N> V operator[](N n) const { return f(from[n]); }
   template <class N> TransformInputIterator operator+(N n) const { return {from + n, f}; }
+};
+template <class D = std::ptrdiff_t> struct DiscardOutputIterator {  // what is written is lost
+  struct Nowhere { template <class T> const Nowhere& operator=(const T&) const { return *this; } };
+  typedef void value_type; typedef D difference_type; typedef void pointer; typedef Nowhere reference; typedef std::random_access_iterator_tag iterator_category;
+  D at = 0;
+  DiscardOutputIterator(D at = 0) : at(at) {}
+  Nowhere operator*() const { return {}; }
+  template <class N> Nowhere operator[](N) const { return {}; }
+  template <class N> DiscardOutputIterator operator+(N n) const { return {(D)(at + (D)n)}; }
+  template <class N> DiscardOutputIterator operator-(N n) const { return {(D)(at - (D)n)}; }
+  D operator-(const DiscardOutputIterator& o) const { return at - o.at; }
+  DiscardOutputIterator& operator++() { ++at; return *this; }
+  DiscardOutputIterator operator++(int) { auto old = *this; ++at; return old; }
+  bool operator==(const DiscardOutputIterator& o) const { return at == o.at; }
+  bool operator!=(const DiscardOutputIterator& o) const { return at != o.at; }
+};
+template <class I, class D = std::ptrdiff_t, class V = std::remove_cv_t<std::remove_reference_t<decltype(*std::declval<I>())>>> struct ArgIndexInputIterator {
+  typedef KeyValuePair<D, V> value_type; typedef D difference_type; typedef const value_type* pointer; typedef value_type reference; typedef std::random_access_iterator_tag iterator_category;
+  I from;
+  D at = 0;
+  ArgIndexInputIterator(I from, D at = 0) : from(from), at(at) {}
+  value_type operator*() const { return {at, from[at]}; }
+  template <class N> value_type operator[](N n) const { return {(D)(at + (D)n), from[at + (D)n]}; }
+  template <class N> ArgIndexInputIterator operator+(N n) const { return {from, (D)(at + (D)n)}; }
+  ArgIndexInputIterator& operator++() { ++at; return *this; }
+  void normalize() { from = from + at, at = 0; }
+};
+template <CacheLoadModifier, class V, class D = std::ptrdiff_t> struct CacheModifiedInputIterator {  // no cache to choose: a pointer
+  typedef V value_type; typedef D difference_type; typedef V* pointer; typedef V reference; typedef std::random_access_iterator_tag iterator_category;
+  const V* at;
+  CacheModifiedInputIterator(const V* at) : at(at) {}
+  V operator*() const { return *at; }
+  template <class N> V operator[](N n) const { return at[n]; }
+  template <class N> CacheModifiedInputIterator operator+(N n) const { return {at + n}; }
+  CacheModifiedInputIterator& operator++() { ++at; return *this; }
+};
+template <CacheStoreModifier, class V, class D = std::ptrdiff_t> struct CacheModifiedOutputIterator {
+  typedef void value_type; typedef D difference_type; typedef void pointer; typedef V& reference; typedef std::random_access_iterator_tag iterator_category;
+  V* at;
+  CacheModifiedOutputIterator(V* at) : at(at) {}
+  V& operator*() const { return *at; }
+  template <class N> V& operator[](N n) const { return at[n]; }
+  template <class N> CacheModifiedOutputIterator operator+(N n) const { return {at + n}; }
+  CacheModifiedOutputIterator& operator++() { ++at; return *this; }
 };
 }  // namespace cub

@@ -20,6 +20,7 @@ template <class T> struct DoubleBuffer {
 };
 namespace details {
 static inline bool asks(void* storage, size_t& bytes) { if (storage) return false; bytes = 1; return true; }
+template <class N> using if_number = std::enable_if_t<std::is_integral_v<N>>;
 template <class I> using value_of = std::remove_cv_t<std::remove_reference_t<decltype(*std::declval<I>())>>;
 }  // namespace details
 #define WW_ASKED if (details::asks(storage, bytes)) return cudaSuccess;
@@ -104,6 +105,24 @@ struct DeviceScan {
   }
   template <class I, class O, class N> static cudaError_t ExclusiveSum(void* storage, size_t& bytes, I in, O out, N n, cudaStream_t s = nullptr, bool = false) { return ExclusiveScan(storage, bytes, in, out, cub::Sum(), details::value_of<I>(), n, s); }
   template <class I, class O, class N> static cudaError_t InclusiveSum(void* storage, size_t& bytes, I in, O out, N n, cudaStream_t s = nullptr, bool = false) { return InclusiveScan(storage, bytes, in, out, cub::Sum(), n, s); }
+  // In place, as CUB has it since 2.0.
+  template <class I, class N, class = details::if_number<N>> static cudaError_t ExclusiveSum(void* storage, size_t& bytes, I data, N n, cudaStream_t = nullptr) { return ExclusiveScan(storage, bytes, data, data, cub::Sum(), details::value_of<I>(), n); }
+  template <class I, class N, class = details::if_number<N>> static cudaError_t InclusiveSum(void* storage, size_t& bytes, I data, N n, cudaStream_t = nullptr) { return InclusiveScan(storage, bytes, data, data, cub::Sum(), n); }
+  template <class I, class F, class N, class = details::if_number<N>, class = std::enable_if_t<!std::is_arithmetic_v<F>>> static cudaError_t InclusiveScan(void* storage, size_t& bytes, I data, F f, N n, cudaStream_t = nullptr) { return InclusiveScan(storage, bytes, data, data, f, n, nullptr); }
+  template <class K, class I, class O, class F, class N, class E = cub::Equality> static cudaError_t InclusiveScanByKey(void* storage, size_t& bytes, K keys, I in, O out, F f, N n, E same = E(), cudaStream_t = nullptr) {
+    WW_ASKED
+    details::value_of<I> sum{};
+    for (N i = 0; i < n; ++i) { sum = i > 0 && same(keys[i - 1], keys[i]) ? f(sum, in[i]) : in[i]; out[i] = sum; }
+    return ww::status();
+  }
+  template <class K, class I, class O, class F, class T, class N, class E = cub::Equality> static cudaError_t ExclusiveScanByKey(void* storage, size_t& bytes, K keys, I in, O out, F f, T init, N n, E same = E(), cudaStream_t = nullptr) {
+    WW_ASKED
+    T sum = init;
+    for (N i = 0; i < n; ++i) { if (i > 0 && !same(keys[i - 1], keys[i])) sum = init; const T next = f(sum, in[i]); out[i] = sum; sum = next; }
+    return ww::status();
+  }
+  template <class K, class I, class O, class N, class E = cub::Equality> static cudaError_t InclusiveSumByKey(void* storage, size_t& bytes, K keys, I in, O out, N n, E same = E(), cudaStream_t = nullptr) { return InclusiveScanByKey(storage, bytes, keys, in, out, cub::Sum(), n, same); }
+  template <class K, class I, class O, class N, class E = cub::Equality> static cudaError_t ExclusiveSumByKey(void* storage, size_t& bytes, K keys, I in, O out, N n, E same = E(), cudaStream_t = nullptr) { return ExclusiveScanByKey(storage, bytes, keys, in, out, cub::Sum(), details::value_of<I>(), n, same); }
 };
 struct DeviceRadixSort {
   template <class K, class V, class N> static cudaError_t any(void* storage, size_t& bytes, const K* keys, K* keys_out, const V* values, V* values_out, N n, bool falling, int begin, int end) {
@@ -142,6 +161,18 @@ struct DeviceSelect {
   }
   template <class I, class M, class O, class R, class N> static cudaError_t Flagged(void* storage, size_t& bytes, I in, M flags, O out, R count, N n, cudaStream_t = nullptr, bool = false) { WW_ASKED return kept(in, out, count, n, [&](N i) { return (bool)flags[i]; }); }
   template <class I, class O, class R, class N, class F> static cudaError_t If(void* storage, size_t& bytes, I in, O out, R count, N n, F f, cudaStream_t = nullptr, bool = false) { WW_ASKED return kept(in, out, count, n, [&](N i) { return (bool)f(in[i]); }); }
+  template <class I, class M, class R, class N, class = details::if_number<N>> static cudaError_t Flagged(void* storage, size_t& bytes, I data, M flags, R count, N n, cudaStream_t = nullptr) { return Flagged(storage, bytes, data, flags, data, count, n, nullptr); }
+  template <class I, class R, class N, class F, class = details::if_number<N>, class = std::enable_if_t<std::is_class_v<F>>> static cudaError_t If(void* storage, size_t& bytes, I data, R count, N n, F f, cudaStream_t = nullptr) { return If(storage, bytes, data, data, count, n, f, nullptr); }
+  template <class K, class V, class O, class P, class R, class N> static cudaError_t UniqueByKey(void* storage, size_t& bytes, K keys, V values, O keys_out, P values_out, R count, N n, cudaStream_t = nullptr, bool = false) {
+    WW_ASKED
+    N k = 0;
+    for (N i = 0; i < n; ++i) {
+      const bool first = i == 0 || !(keys[i] == keys[i - 1]);
+      if (first) { const auto key = keys[i]; const auto value = values[i]; keys_out[k] = key, values_out[k++] = value; }
+    }
+    *count = k;
+    return ww::status();
+  }
   template <class I, class O, class R, class N> static cudaError_t Unique(void* storage, size_t& bytes, I in, O out, R count, N n, cudaStream_t = nullptr, bool = false) { WW_ASKED return kept(in, out, count, n, [&](N i) { return i == 0 || !(in[i] == in[i - 1]); }); }
 };
 struct DevicePartition {
@@ -165,6 +196,18 @@ struct DeviceRunLengthEncode {
       const auto v = in[i];
       while (i < n && in[i] == v) ++i;
       unique[count] = v, lengths[count] = i - begin;
+    }
+    *runs = count;
+    return ww::status();
+  }
+  template <class I, class O, class L, class R, class N> static cudaError_t NonTrivialRuns(void* storage, size_t& bytes, I in, O offsets, L lengths, R runs, N n, cudaStream_t = nullptr, bool = false) {
+    WW_ASKED
+    N count = 0;
+    for (N i = 0; i < n;) {
+      const N begin = i;
+      const auto v = in[i];
+      while (i < n && in[i] == v) ++i;
+      if (i - begin > 1) offsets[count] = begin, lengths[count++] = i - begin;
     }
     *runs = count;
     return ww::status();

@@ -10,8 +10,14 @@ enum cublasPointerMode_t { CUBLAS_POINTER_MODE_HOST, CUBLAS_POINTER_MODE_DEVICE 
 enum cublasAtomicsMode_t { CUBLAS_ATOMICS_NOT_ALLOWED, CUBLAS_ATOMICS_ALLOWED };
 enum cublasComputeType_t { CUBLAS_COMPUTE_16F = 64, CUBLAS_COMPUTE_32F = 68, CUBLAS_COMPUTE_32F_PEDANTIC = 69, CUBLAS_COMPUTE_64F = 70, CUBLAS_COMPUTE_32I = 72, CUBLAS_COMPUTE_32F_FAST_16F = 74, CUBLAS_COMPUTE_32F_FAST_16BF = 75, CUBLAS_COMPUTE_32F_FAST_TF32 = 77 };
 enum cublasGemmAlgo_t { CUBLAS_GEMM_DFALT = -1, CUBLAS_GEMM_DEFAULT = -1, CUBLAS_GEMM_DFALT_TENSOR_OP = 99, CUBLAS_GEMM_DEFAULT_TENSOR_OP = 99 };
-enum cudaDataType_t { CUDA_R_32F = 0, CUDA_R_64F = 1, CUDA_R_16F = 2, CUDA_R_8I = 3, CUDA_R_32I = 10, CUDA_R_16BF = 14 };
+enum cudaDataType_t { CUDA_R_32F = 0, CUDA_R_64F = 1, CUDA_R_16F = 2, CUDA_R_8I = 3, CUDA_C_32F = 4, CUDA_C_64F = 5, CUDA_C_16F = 6, CUDA_C_8I = 7, CUDA_R_8U = 8, CUDA_C_8U = 9, CUDA_R_32I = 10, CUDA_C_32I = 11, CUDA_R_32U = 12, CUDA_C_32U = 13,
+                      CUDA_R_16BF = 14, CUDA_C_16BF = 15, CUDA_R_4I = 16, CUDA_C_4I = 17, CUDA_R_4U = 18, CUDA_C_4U = 19, CUDA_R_16I = 20, CUDA_C_16I = 21, CUDA_R_16U = 22, CUDA_C_16U = 23, CUDA_R_64I = 24, CUDA_C_64I = 25, CUDA_R_64U = 26, CUDA_C_64U = 27,
+                      CUDA_R_8F_E4M3 = 28, CUDA_R_8F_E5M2 = 29 };
+enum cublasFillMode_t { CUBLAS_FILL_MODE_LOWER, CUBLAS_FILL_MODE_UPPER, CUBLAS_FILL_MODE_FULL };
+enum cublasDiagType_t { CUBLAS_DIAG_NON_UNIT, CUBLAS_DIAG_UNIT };
+enum cublasSideMode_t { CUBLAS_SIDE_LEFT, CUBLAS_SIDE_RIGHT };
 typedef cudaDataType_t cudaDataType;
+enum cudaEmulationMantissaControl { CUDA_EMULATION_MANTISSA_CONTROL_DYNAMIC, CUDA_EMULATION_MANTISSA_CONTROL_FIXED };
 static inline cublasStatus_t cublasCreate(cublasHandle_t* handle) { static char one; *handle = (cublasHandle_t)(void*)&one; return CUBLAS_STATUS_SUCCESS; }
 static inline cublasStatus_t cublasDestroy(cublasHandle_t) { return CUBLAS_STATUS_SUCCESS; }
 static inline cublasStatus_t cublasSetStream(cublasHandle_t, cudaStream_t) { return CUBLAS_STATUS_SUCCESS; }
@@ -75,6 +81,7 @@ template <class T> static cublasStatus_t gemm(cublasOperation_t turn_a, cublasOp
   }
   return CUBLAS_STATUS_SUCCESS;
 }
+static inline bool is_real(cudaDataType_t kind) { return kind == CUDA_R_32F || kind == CUDA_R_64F || kind == CUDA_R_16F || kind == CUDA_R_16BF || kind == CUDA_R_8I || kind == CUDA_R_32I; }  // of those that are offered
 // A matrix of any type as floats (or doubles), in columns without gaps.
 template <class T> static std::vector<T> widened(const void* from, cudaDataType_t kind, int rows, int columns, int ld) {
   std::vector<T> to((size_t)rows * columns);
@@ -88,6 +95,7 @@ template <class T> static std::vector<T> widened(const void* from, cudaDataType_
       case CUDA_R_16BF: v = (T)(float)((const __nv_bfloat16*)from)[at]; break;
       case CUDA_R_8I: v = (T)((const signed char*)from)[at]; break;
       case CUDA_R_32I: v = (T)((const int*)from)[at]; break;
+      default: break;  // not offered: asked for before
     }
     to[(size_t)(j * rows + i)] = v;
   }
@@ -104,11 +112,13 @@ template <class T> static void narrowed(const std::vector<T>& from, void* to, cu
       case CUDA_R_16BF: ((__nv_bfloat16*)to)[at] = __float2bfloat16((float)v); break;
       case CUDA_R_8I: ((signed char*)to)[at] = (signed char)v; break;
       case CUDA_R_32I: ((int*)to)[at] = (int)v; break;
+      default: break;
     }
   }
 }
 template <class T> static cublasStatus_t gemm_of(cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, T alpha, const void* a, cudaDataType_t kind_a, int lda, const void* b, cudaDataType_t kind_b, int ldb,
                                                  T beta, void* c, cudaDataType_t kind_c, int ldc) {
+  if (!is_real(kind_a) || !is_real(kind_b) || !is_real(kind_c)) return CUBLAS_STATUS_NOT_SUPPORTED;
   const int rows_a = ta == CUBLAS_OP_N ? m : k, rows_b = tb == CUBLAS_OP_N ? k : n;
   const auto wide_a = widened<T>(a, kind_a, rows_a, ta == CUBLAS_OP_N ? k : m, lda), wide_b = widened<T>(b, kind_b, rows_b, tb == CUBLAS_OP_N ? n : k, ldb);
   auto wide_c = beta == T(0) ? std::vector<T>((size_t)m * n) : widened<T>(c, kind_c, m, n, ldc);

@@ -1,7 +1,4 @@
 // cuBLAS's triangular solves and LU decompositions of batches, column-major, as loops: the unblocked algorithms of the textbook (Golub and Van Loan, 3.2, 3.4).
-enum cublasFillMode_t { CUBLAS_FILL_MODE_LOWER, CUBLAS_FILL_MODE_UPPER, CUBLAS_FILL_MODE_FULL };
-enum cublasDiagType_t { CUBLAS_DIAG_NON_UNIT, CUBLAS_DIAG_UNIT };
-enum cublasSideMode_t { CUBLAS_SIDE_LEFT, CUBLAS_SIDE_RIGHT };
 namespace ww {
 // LU with the rows exchanged as `pivots` (from 1) says, or without exchanges. Returns 0, or the number (from 1) of the first pivot that is 0.
 template <class T> static int lu(int n, T* a, int lda, int* pivots) {

@@ -16,7 +16,8 @@ using namespace ::std;
 struct identity { template <class T> constexpr T&& operator()(T&& v) const noexcept { return static_cast<T&&>(v); } };
 #endif
 }  // namespace std
-constexpr ::std::memory_order memory_order_relaxed = ::std::memory_order_relaxed, memory_order_acquire = ::std::memory_order_acquire, memory_order_release = ::std::memory_order_release, memory_order_acq_rel = ::std::memory_order_acq_rel,
+using memory_order = ::std::memory_order;
+constexpr memory_order memory_order_relaxed = ::std::memory_order_relaxed, memory_order_acquire = ::std::memory_order_acquire, memory_order_release = ::std::memory_order_release, memory_order_acq_rel = ::std::memory_order_acq_rel,
                                memory_order_seq_cst = ::std::memory_order_seq_cst;
 template <class T, int scope = 0> struct atomic_ref {
   T* at;

@@ -6,6 +6,11 @@
 #include <new>
 #include <random>
 #include <system_error>
+#define THRUST_STATIC_ASSERT(...) static_assert((__VA_ARGS__), #__VA_ARGS__)
+#define THRUST_STATIC_ASSERT_MSG(CONDITION, SAYS) static_assert(CONDITION, SAYS)
+#define THRUST_NS_QUALIFIER ::thrust
+#define THRUST_NAMESPACE_BEGIN namespace thrust {
+#define THRUST_NAMESPACE_END }
 namespace thrust {
 namespace details {
 struct Policy { template <class S> Policy on(S) const { return {}; } template <class A> Policy operator()(A&&...) const { return {}; } };

@@ -200,7 +200,9 @@ template <class T, class F> static inline T warp_reduce(unsigned mask, T v, F jo
 #define __syncthreads_and(p) ww::sync_threads_and(p)
 #define __syncthreads_count(p) ww::sync_threads_count(p)
 static inline void __syncwarp(unsigned mask = 0xffffffffu) { ww::sync_warp(mask); }
-static inline unsigned __activemask() { return ww::the_block->warps[ww::self->warp].live; }
+namespace ww { static unsigned converged(); }
+#define WW_HERE static inline __attribute__((always_inline))  // where it is called tells which lanes are together
+WW_HERE unsigned __activemask() { return ww::converged(); }
 static inline unsigned __lanemask_lt() { return (1u << ww::self->lane) - 1; }
 static inline unsigned __ballot_sync(unsigned m, int p) {
   return ww::exchange(m, p, [](const ww::Fiber* lanes, unsigned live) {
@@ -227,13 +229,13 @@ template <class T> static inline T __shfl_sync(unsigned m, T v, int s, int w = 3
 template <class T> static inline T __shfl_up_sync(unsigned m, T v, unsigned d, int w = 32) { return ww::shuffle(m, v, ww::lane_up(ww::self->lane, d, w)); }
 template <class T> static inline T __shfl_down_sync(unsigned m, T v, unsigned d, int w = 32) { return ww::shuffle(m, v, ww::lane_down(ww::self->lane, d, w)); }
 template <class T> static inline T __shfl_xor_sync(unsigned m, T v, int b, int w = 32) { return ww::shuffle(m, v, ww::lane_xor(ww::self->lane, b, w)); }
-template <class T> static inline T __shfl(T v, int s, int w = 32) { return __shfl_sync(__activemask(), v, s, w); }
-template <class T> static inline T __shfl_up(T v, unsigned d, int w = 32) { return __shfl_up_sync(__activemask(), v, d, w); }
-template <class T> static inline T __shfl_down(T v, unsigned d, int w = 32) { return __shfl_down_sync(__activemask(), v, d, w); }
-template <class T> static inline T __shfl_xor(T v, int b, int w = 32) { return __shfl_xor_sync(__activemask(), v, b, w); }
-static inline unsigned __ballot(int p) { return __ballot_sync(__activemask(), p); }
-static inline int __any(int p) { return __any_sync(__activemask(), p); }
-static inline int __all(int p) { return __all_sync(__activemask(), p); }
+template <class T> WW_HERE T __shfl(T v, int s, int w = 32) { return __shfl_sync(__activemask(), v, s, w); }
+template <class T> WW_HERE T __shfl_up(T v, unsigned d, int w = 32) { return __shfl_up_sync(__activemask(), v, d, w); }
+template <class T> WW_HERE T __shfl_down(T v, unsigned d, int w = 32) { return __shfl_down_sync(__activemask(), v, d, w); }
+template <class T> WW_HERE T __shfl_xor(T v, int b, int w = 32) { return __shfl_xor_sync(__activemask(), v, b, w); }
+WW_HERE unsigned __ballot(int p) { return __ballot_sync(__activemask(), p); }
+WW_HERE int __any(int p) { return __any_sync(__activemask(), p); }
+WW_HERE int __all(int p) { return __all_sync(__activemask(), p); }
 template <class T> static inline T __reduce_add_sync(unsigned m, T v) { return ww::warp_reduce(m, v, [](T a, T b) { return (T)(a + b); }); }
 template <class T> static inline T __reduce_min_sync(unsigned m, T v) { return ww::warp_reduce(m, v, [](T a, T b) { return a < b ? a : b; }); }
 template <class T> static inline T __reduce_max_sync(unsigned m, T v) { return ww::warp_reduce(m, v, [](T a, T b) { return a > b ? a : b; }); }
@@ -252,7 +254,7 @@ static void start_block(Block& b, uint3 index) {
   for (int t = 0; t < n; ++t) {
     Fiber& f = b.fibers[t];
     f.thread = {t % d.x, t / d.x % d.y, t / d.x / d.y};
-    f.linear = (unsigned)t; f.lane = t % 32; f.warp = t / 32; f.wait = Wait::none; f.done = false; f.line = 0;
+    f.linear = (unsigned)t; f.lane = t % 32; f.warp = t / 32; f.wait = Wait::none; f.done = false; f.line = 0; f.place = 0;
     f.stack_pointer = new_context(b.stacks + stack_bytes * (t + 1) - 64 - (t % 32) * 64, fiber_main);  // staggered: equal frames would share cache sets
     b.warps[f.warp].live |= 1u << f.lane;
   }
@@ -280,6 +282,7 @@ static __attribute__((noinline)) unsigned converged() {
   yield();
   return f.mask;
 }
+constexpr int spins = 2147483647;  // the place of a turn of a loop that waits: after all others
 static bool release_meeting(Block& b) {
   bool any = false;
   for (size_t w = 0; w < b.warps.size(); ++w) {
@@ -287,12 +290,14 @@ static bool release_meeting(Block& b) {
     unsigned here = 0;
     for (unsigned l = 0; l < 32; ++l)
       if (!lanes[l].done && lanes[l].wait == Wait::meeting && (!here || lanes[l].value == lanes[__builtin_ctz(here)].value)) here |= 1u << l;
+    bool behind = false;  // in lockstep: a lane that waits at a place before may come here yet
+    for (unsigned l = 0; here && l < 32; ++l) behind = behind || (!lanes[l].done && lanes[l].wait == Wait::step && lanes[l].place != spins && lanes[l].place <= lanes[__builtin_ctz(here)].place);
+    if (behind) continue;
     for (unsigned l = 0; l < 32; ++l) if (here >> l & 1) lanes[l].wait = Wait::none, lanes[l].mask = here;
     any = any || here;
   }
   return any;
 }
-constexpr int spins = 2147483647;  // the place of a turn of a loop that waits: after all others
 static inline void step(int place) {
   self->wait = Wait::step;
   self->place = place;
