@@ -86,7 +86,8 @@ def _refuse_depth(text: str, source: Source) -> None:
     for bracket in re.finditer(r"[()\[\]{}]", text):
         depth += 1 if bracket[0] in "([{" else -1
         if depth > DEEPEST:
-            raise Refusal(*source.place(bracket.start()), "front-end", f"expected brackets at most {DEEPEST} deep, saw more", "give the text of a program")
+            place = source.place(bracket.start())
+            raise Refusal(*place, "front-end", f"expected brackets at most {DEEPEST} deep, saw more", "give a program's text")
 
 
 def _refuse_wrong_side(unit: Any, source: Source) -> None:
