@@ -66,24 +66,26 @@ def view(rows: Sequence[Row], of: str, table: str = "first") -> str:
     return "\n".join([*lines, "", *(f"| {' | '.join(line)} |" for line in shown)])
 
 
-def whole(rows: Sequence[Row], table: str = "first") -> str:
-    """Return the means level by level over all tasks that were begun: what has no right program that gains stands at its best baseline."""
+def whole(rows: Sequence[Row], run: str = "") -> str:
+    """Return the means level by level over all tasks that were begun: what has no right program that gains stands at its best baseline. `run`: of the
+    rows whose tables begin with that."""
+    table, failed, nothing, left_out = (run + name for name in ("first", "failed", "nothing", "left out"))
     tasks: dict[str, list[Row]] = {}
     for row in rows:
-        if row.get("table") in (table, "failed", "nothing") or (row.get("table") == "left out" and row.get("begun")):
+        if row.get("table") in (table, failed, nothing) or (row.get("table") == left_out and row.get("begun")):
             tasks.setdefault(str(row["task"]), []).append(row)
     levels: dict[str, dict[str, tuple[float, float]]] = {}
     lost: dict[str, list[str]] = {"failed": [], "wrong": [], "slow": [], "cut": []}
     for task, own in sorted(tasks.items()):
         made = [row for row in own if row.get("table") == table and "of best" in row]
         right = [row for row in made if is_right(row)]
-        if any(row.get("table") == "failed" for row in own):
+        if any(row.get("table") == failed for row in own):
             lost["failed"].append(task)
         if len(right) < len(made):
             lost["wrong"].append(task)
         if right and max(float(row["of best"]) for row in right) < 0.98:
             lost["slow"].append(task)
-        if any(row.get("table") == "left out" for row in own):
+        if any(row.get("table") == left_out for row in own):
             lost["cut"].append(task)
         levels.setdefault(task.partition("_")[0], {})[task] = _gain(right, own)
     shown = [["level", "tasks begun", "gain 2 % or more", "of the best baseline", "of eager"], ["---"] * 5]

@@ -174,8 +174,9 @@ class _Reader:
         spelled = cursor.type.spelling
         const = cursor.type.is_const_qualified()
         reference = "REFERENCE" in cursor.type.kind.name
-        if cursor.type.kind.name.endswith("ARRAY"):  # `float x[]` and `float x[8]` are pointers, `float x[][8]` is one to arrays
-            inner = cursor.type.element_type
+        plain_type = cursor.type.get_canonical()
+        if plain_type.kind.name.endswith("ARRAY"):  # `float x[]` and `float x[8]` are pointers, `float x[][8]` is one to arrays
+            inner = (cursor.type if cursor.type.kind == plain_type.kind else plain_type).element_type
             spelled, const = re.sub(r"(?=\[)|$", " (*)" if inner.kind.name.endswith("ARRAY") else " *", inner.spelling, count=1), False
         return self.add(
             Var(cursor.location.offset, cursor.spelling or "unnamed", _unconst(spelled, const), (), "parameter", self.line(cursor), reference, const)
