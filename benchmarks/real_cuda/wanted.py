@@ -12,7 +12,7 @@ from benchmarks.hecbench import judge
 from benchmarks.real_cuda.programs import Program
 
 USAGE = re.compile(
-    r"\busage\b|\b(missing|too few|not enough|insufficient|(in|not )?correct|wrong|invalid|needs?|expect\w*|requires?|provide|specify|enter)\b"
+    r"\busage\b|\b(missing|too few|not enough|insufficient|(in|not )?correct|wrong|invalid|needs?|expect\w*|require[sd]?|provide|specify|enter)\b"
     r"[^\n]{0,40}\b(argument|parameter)s?\b|\b(argument|parameter)s?\b[^\n]{0,30}\b(missing|required|expected)\b",
     re.I,
 )
