@@ -81,7 +81,7 @@ def main() -> None:
 
 
 class Turns:
-    """Who measures has the GPU to himself; who prepares waits until it has room for his task."""
+    """One measures at a time, beside the first calls of those who prepare; who prepares waits until the GPU has room for his task."""
 
     GPU_BYTES, CONTEXT_BYTES = 128e9, 1.5e9
 

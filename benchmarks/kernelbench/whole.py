@@ -10,7 +10,8 @@ went. What is begun and cut short counts at 1.00x. KB has level1, level2, level3
                to themselves: two proposals take as long as three of the small ones)
     first      `first.py`: the ladder's first programs of all tasks, compared with float64 and timed in the process that made them: no verdicts
 
-Programs and torch.compile's baselines are compiled ahead by --jobs processes, while one task at a time is measured and has the GPU to itself.
+Programs and torch.compile's baselines are compiled ahead by --jobs processes, while one task at a time is measured. The first calls of what is
+compiled run on the same GPU, beside what is measured: hence medians of batches, programs and baselines in turns.
 Each row is in OUT/verdicts/results.jsonl or OUT/first/rows.jsonl at once. `--resume`: what an earlier call with the same --out has a row of is left
 out.
 """
