@@ -103,6 +103,14 @@ int main() {
   for (int i = 0; i < 17; ++i) std::printf("%.10g ", v[i]);
   std::printf("%d\n", (int)bytes);
   std::printf("in place %d: %d %d\n", *c, d[0], d[2]);
+  signed char small[4] = {100, 100, 100, 100};
+  float tenth[2] = {.5f, .5f}, one;
+  int sums[9];
+  CubDebugExit(cub::DeviceScan::InclusiveSum(storage, bytes, small, sums, 4));
+  CubDebugExit(cub::DeviceScan::InclusiveSumByKey(storage, bytes, small, small, sums + 4, 4));
+  CubDebugExit(cub::DeviceReduce::Reduce(storage, bytes, tenth, &one, 2, cub::Sum(), 0));
+  CubDebugExit(cub::DeviceReduce::Sum(storage, bytes, small, sums + 8, 4));
+  std::printf("sums %d %d %d %g\n", sums[3], sums[7], sums[8], one);
 }
 """
 
@@ -113,6 +121,7 @@ old 3 3 11 31
 halves 2048 2050 -2048 3 65504 32767 0 2
 0.2724627147 8.148615837 1.959963985 -0.9816664457 1.844674297e+19 9.007199255e+15 -16777216 2147483649 -1 14 2 1 0 16908288 1.000976562 1.435522381e+17 -9.223372037e+18 20
 in place 3: 4 14
+sums 400 400 400 1
 """  # noqa: E501
 
 

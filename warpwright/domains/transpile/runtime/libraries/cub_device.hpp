@@ -20,14 +20,16 @@ template <class T> struct DoubleBuffer {
 };
 namespace details {
 static inline bool asks(void* storage, size_t& bytes) { if (storage) return false; bytes = 1; return true; }
+template <class F, class A, class I> using sum_of = std::decay_t<decltype(std::declval<F&>()(std::declval<A>(), *std::declval<I&>()))>;  // what CUB adds up in: of signed chars an int
 template <class N> using if_number = std::enable_if_t<std::is_integral_v<N>>;
 template <class I> using value_of = std::remove_cv_t<std::remove_reference_t<decltype(*std::declval<I>())>>;
+template <class I, class O> using start_of = std::conditional_t<std::is_integral_v<value_of<I>> && std::is_arithmetic_v<value_of<O>>, value_of<O>, value_of<I>>;  // of a sum: what it is put into
 }  // namespace details
 #define WW_ASKED if (details::asks(storage, bytes)) return cudaSuccess;
 struct DeviceReduce {
   template <class I, class O, class N, class F, class T> static cudaError_t Reduce(void* storage, size_t& bytes, I in, O out, N n, F f, T init, cudaStream_t = nullptr, bool = false) {
     WW_ASKED
-    T r = init;
+    details::sum_of<F, T, I> r = init;
     for (N i = 0; i < n; ++i) r = f(r, in[i]);
     *out = r;
     return ww::status();
@@ -42,10 +44,11 @@ struct DeviceReduce {
   template <class I, class O, class N> static cudaError_t Sum(void* storage, size_t& bytes, I in, O out, N n, cudaStream_t s = nullptr, bool = false) {
     WW_ASKED
     using T = details::value_of<I>;
-    using Wide = std::conditional_t<std::is_same_v<T, float>, double, T>;  // one sum of many floats would lose what the sums of threads keep
+    using Into = details::start_of<I, O>;
+    using Wide = std::conditional_t<std::is_same_v<T, float>, double, Into>;  // one sum of many floats would lose what the sums of threads keep
     Wide r{};
     for (N i = 0; i < n; ++i) r = r + in[i];
-    *out = (T)r;
+    *out = (Into)r;
     return ww::status();
   }
   template <class I, class O, class N> static cudaError_t Max(void* storage, size_t& bytes, I in, O out, N n, cudaStream_t s = nullptr, bool = false) { return Reduce(storage, bytes, in, out, n, cub::Max(), std::numeric_limits<details::value_of<I>>::lowest(), s); }
@@ -69,7 +72,7 @@ struct DeviceReduce {
     N count = 0;
     for (N i = 0; i < n; ++count) {
       unique[count] = keys[i];
-      auto sum = values[i];
+      details::sum_of<F, details::value_of<V>, V> sum = values[i];
       const auto key = keys[i];
       for (++i; i < n && keys[i] == key; ++i) sum = f(sum, values[i]);
       sums[count] = sum;
@@ -81,24 +84,24 @@ struct DeviceReduce {
 struct DeviceSegmentedReduce {
   template <class I, class O, class B, class E, class F, class T> static cudaError_t Reduce(void* storage, size_t& bytes, I in, O out, int n, B begin, E end, F f, T init, cudaStream_t = nullptr, bool = false) {
     WW_ASKED
-    for (int s = 0; s < n; ++s) { T r = init; for (auto i = begin[s]; i < end[s]; ++i) r = f(r, in[i]); out[s] = r; }
+    for (int s = 0; s < n; ++s) { details::sum_of<F, T, I> r = init; for (auto i = begin[s]; i < end[s]; ++i) r = f(r, in[i]); out[s] = r; }
     return ww::status();
   }
-  template <class I, class O, class B, class E> static cudaError_t Sum(void* storage, size_t& bytes, I in, O out, int n, B b, E e, cudaStream_t s = nullptr, bool = false) { return Reduce(storage, bytes, in, out, n, b, e, cub::Sum(), details::value_of<I>(), s); }
+  template <class I, class O, class B, class E> static cudaError_t Sum(void* storage, size_t& bytes, I in, O out, int n, B b, E e, cudaStream_t s = nullptr, bool = false) { return Reduce(storage, bytes, in, out, n, b, e, cub::Sum(), details::start_of<I, O>(), s); }
   template <class I, class O, class B, class E> static cudaError_t Max(void* storage, size_t& bytes, I in, O out, int n, B b, E e, cudaStream_t s = nullptr, bool = false) { return Reduce(storage, bytes, in, out, n, b, e, cub::Max(), std::numeric_limits<details::value_of<I>>::lowest(), s); }
   template <class I, class O, class B, class E> static cudaError_t Min(void* storage, size_t& bytes, I in, O out, int n, B b, E e, cudaStream_t s = nullptr, bool = false) { return Reduce(storage, bytes, in, out, n, b, e, cub::Min(), std::numeric_limits<details::value_of<I>>::max(), s); }
 };
 struct DeviceScan {
   template <class I, class O, class F, class T, class N> static cudaError_t ExclusiveScan(void* storage, size_t& bytes, I in, O out, F f, T init, N n, cudaStream_t = nullptr, bool = false) {
     WW_ASKED
-    T sum = init;
-    for (N i = 0; i < n; ++i) { const T next = f(sum, in[i]); out[i] = sum; sum = next; }
+    details::sum_of<F, T, I> sum = init;
+    for (N i = 0; i < n; ++i) { const auto next = f(sum, in[i]); out[i] = sum; sum = next; }
     return ww::status();
   }
   template <class I, class O, class F, class N> static cudaError_t InclusiveScan(void* storage, size_t& bytes, I in, O out, F f, N n, cudaStream_t = nullptr, bool = false) {
     WW_ASKED
     if (n <= 0) return ww::status();
-    details::value_of<I> sum = in[0];
+    details::sum_of<F, details::value_of<I>, I> sum = in[0];
     out[0] = sum;
     for (N i = 1; i < n; ++i) { sum = f(sum, in[i]); out[i] = sum; }
     return ww::status();
@@ -111,14 +114,14 @@ struct DeviceScan {
   template <class I, class F, class N, class = details::if_number<N>, class = std::enable_if_t<!std::is_arithmetic_v<F>>> static cudaError_t InclusiveScan(void* storage, size_t& bytes, I data, F f, N n, cudaStream_t = nullptr) { return InclusiveScan(storage, bytes, data, data, f, n, nullptr); }
   template <class K, class I, class O, class F, class N, class E = cub::Equality> static cudaError_t InclusiveScanByKey(void* storage, size_t& bytes, K keys, I in, O out, F f, N n, E same = E(), cudaStream_t = nullptr) {
     WW_ASKED
-    details::value_of<I> sum{};
-    for (N i = 0; i < n; ++i) { sum = i > 0 && same(keys[i - 1], keys[i]) ? f(sum, in[i]) : in[i]; out[i] = sum; }
+    details::sum_of<F, details::value_of<I>, I> sum{};
+    for (N i = 0; i < n; ++i) { if (i > 0 && same(keys[i - 1], keys[i])) sum = f(sum, in[i]); else sum = in[i]; out[i] = sum; }
     return ww::status();
   }
   template <class K, class I, class O, class F, class T, class N, class E = cub::Equality> static cudaError_t ExclusiveScanByKey(void* storage, size_t& bytes, K keys, I in, O out, F f, T init, N n, E same = E(), cudaStream_t = nullptr) {
     WW_ASKED
-    T sum = init;
-    for (N i = 0; i < n; ++i) { if (i > 0 && !same(keys[i - 1], keys[i])) sum = init; const T next = f(sum, in[i]); out[i] = sum; sum = next; }
+    details::sum_of<F, T, I> sum = init;
+    for (N i = 0; i < n; ++i) { if (i > 0 && !same(keys[i - 1], keys[i])) sum = init; const auto next = f(sum, in[i]); out[i] = sum; sum = next; }
     return ww::status();
   }
   template <class K, class I, class O, class N, class E = cub::Equality> static cudaError_t InclusiveSumByKey(void* storage, size_t& bytes, K keys, I in, O out, N n, E same = E(), cudaStream_t = nullptr) { return InclusiveScanByKey(storage, bytes, keys, in, out, cub::Sum(), n, same); }
