@@ -17,7 +17,7 @@ from warpwright.domains.rgnn.index import _KEPT
 from warpwright.domains.rgnn.nn import hgt
 from warpwright.domains.rgnn.plan import Options
 from warpwright.domains.rgnn.synth import SPECS, adversarial, synthetic
-from warpwright.errors import MissingExtra, UsageError
+from warpwright.errors import MissingExtra
 from warpwright.rgnn import FastRGCNConv, HGTConv, RGATConv, RGCNConv, accelerate
 
 N, R, IN, OUT = 20, 4, 6, 5
@@ -386,11 +386,3 @@ def test_hgt_without_an_edge_is_its_zero_aggregate() -> None:
     out = layer({"a": x}, {("a", "x", "a"): torch.empty(2, 0, dtype=torch.long)})["a"]
     linear, share = layer.out_lin.lins["a"], layer.skip["a"].sigmoid()
     torch.testing.assert_close(out, share * linear(torch.zeros(3, 4)) + (1 - share) * x)
-
-
-def test_types_of_edges_may_be_whole_floating_point_numbers() -> None:
-    layer, x, (index, kind) = RGCNConv(4, 4, 4), torch.randn(20, 4), edges(20, 60, 4)
-    assert torch.equal(layer(x, index, kind.float()), layer(x, index, kind))
-    for wrong, why in ((kind + 0.5, "whole numbers"), (kind + 4.0, "relations 0 to 3")):
-        with pytest.raises(UsageError, match=why):
-            layer(x, index, wrong)

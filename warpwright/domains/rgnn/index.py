@@ -71,7 +71,6 @@ class Index:
         """
         if not src.shape == dst.shape == etype.shape or src.dim() != 1:
             raise UsageError(f"expected source, destination and type of each edge, saw {tuple(src.shape)}, {tuple(dst.shape)}, {tuple(etype.shape)}")
-        etype = _whole(etype) if etype.is_floating_point() else etype
         if any(x.dtype not in INTEGERS for x in (src, dst, etype)):
             raise UsageError(f"expected integers for the ends and types of edges, saw {src.dtype}, {dst.dtype}, {etype.dtype}")
         self.device, self.edges = src.device, src.numel()
@@ -242,14 +241,6 @@ class Index:
         return self.keep(("relations on host", domain), lambda: self.relation_starts(domain).tolist())
 
 
-def _whole(numbers: torch.Tensor) -> torch.Tensor:
-    """Return types of edges that are given as floating-point numbers, as PyG compares them with 0, 1, ...; raises UsageError for others."""
-    whole = numbers.long()
-    if not torch.equal(whole.to(numbers.dtype), numbers):
-        raise UsageError("expected whole numbers for the types of edges, saw others")
-    return whole
-
-
 def _ranks(keys: torch.Tensor) -> torch.Tensor:
     """Return the number of the group of equal keys that each of the sorted `keys` belongs to."""
     if not keys.numel():
@@ -298,6 +289,8 @@ def of(edge_tensors: Sequence[torch.Tensor], sizes: tuple[int, ...], make: Calla
 
     `tidy` may be called while a device works: it takes what `of` would else do afterwards.
     """
+    if len(edge_tensors) >= MANY and (found := _known_of_many(edge_tensors, sizes)) is not None:
+        return found
     key = (*((id(t), 0 if t.is_inference() else t._version) for t in edge_tensors), sizes)
     kept = _KEPT.get(key)
     if kept is not None and all(ref() is t for ref, t in zip(kept[0], edge_tensors, strict=True)):
@@ -305,6 +298,7 @@ def of(edge_tensors: Sequence[torch.Tensor], sizes: tuple[int, ...], make: Calla
             _KEPT.move_to_end(key)
         _watch(key, *kept)
         kept[1].awaited()
+        _remember_many(edge_tensors, sizes, key, *kept)
         return kept[1]
     refs: list[Any] = []
 
@@ -321,6 +315,38 @@ def of(edge_tensors: Sequence[torch.Tensor], sizes: tuple[int, ...], make: Calla
     _KEPT[key] = refs, index
     _watch(key, refs, index)
     return index
+
+
+MANY, MOST_OF_MANY = 16, 8
+"""Edge tensors of a graph from which they are asked in one call, and how many such graphs are remembered for that."""
+
+_OF_MANY: OrderedDict[tuple[Any, ...], tuple[list[int], Versions, tuple[Any, ...]]] = OrderedDict()
+"""By the first edge tensor: the identities of all, their versions, and the key in _KEPT."""
+
+
+def _known_of_many(edge_tensors: Sequence[torch.Tensor], sizes: tuple[int, ...]) -> Index | None:
+    """Return the index of a graph that `_remember_many` has seen, where its tensors are the very same at the same versions."""
+    known = _OF_MANY.get((id(edge_tensors[0]), sizes))
+    if known is None or known[0] != [*map(id, edge_tensors)] or not known[1].same():
+        return None
+    kept = _KEPT.get(known[2])
+    if kept is None:
+        return None
+    with contextlib.suppress(KeyError):
+        _KEPT.move_to_end(known[2])
+    _watch(known[2], *kept)
+    kept[1].awaited()
+    return kept[1]
+
+
+def _remember_many(edge_tensors: Sequence[torch.Tensor], sizes: tuple[int, ...], key: tuple[Any, ...], refs: list[Any], index: Index) -> None:
+    """Remember a graph of many edge tensors that is asked for again."""
+    if len(edge_tensors) < MANY or any(t.is_inference() for t in edge_tensors):
+        return
+    versions = Versions([(tuple(version for _, version in key[:-1]), refs, None)])
+    _OF_MANY[id(edge_tensors[0]), sizes] = [*map(id, edge_tensors)], versions, key
+    while len(_OF_MANY) > MOST_OF_MANY:
+        _OF_MANY.popitem(last=False)
 
 
 Watched = list[tuple[tuple[int, ...], list[Any], Any]]

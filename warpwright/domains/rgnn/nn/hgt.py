@@ -325,6 +325,8 @@ class HGTConv(Layer):
     """
 
     pyg_module = "torch_geometric.nn.conv.hgt_conv"
+    checked: tuple[list[str], list[EdgeType], str] | None = None
+    """Node types and edge types of the last call, and the form of its edges: wikikg2's graph has 535 edge types."""
 
     def __init__(
         self, in_channels: int | dict[str, int], out_channels: int, metadata: tuple[list[str], list[EdgeType]], heads: int = 1, **kwargs: Any
@@ -428,11 +430,19 @@ class HGTConv(Layer):
             raise UsageError(f"expected rows of some of {', '.join(self.node_types)} in x_dict, saw {', '.join(map(repr, x_dict)) or 'none'}")
         for kind in kinds:
             check_rows(x_dict[kind], self.in_channels[kind], f"x_dict[{kind!r}]")
+        if not torch.compiler.is_compiling() and self.checked is not None and self.checked[:2] == (kinds, list(edge_index_dict)):
+            return
         for relation in edge_index_dict:
             if relation not in self.edge_types_map:
                 raise UsageError(f"expected relations of the metadata, saw {relation}; they are {', '.join(map(str, self.edge_types))}")
             if lacking := [kind for kind in (relation[0], relation[-1]) if kind not in kinds]:
                 raise UsageError(f"expected rows of {lacking[0]!r} in x_dict, which {relation} has as an end, saw rows of {', '.join(kinds)}")
+
+        if not torch.compiler.is_compiling():
+            self.checked = kinds, list(edge_index_dict), self._form(kinds, edge_index_dict)
+
+    def _form(self, kinds: list[str], edge_index_dict: dict[EdgeType, torch.Tensor]) -> str:
+        return ",".join(f"{self.edge_types_map[kind]} {kinds.index(kind[0])} {kinds.index(kind[-1])}" for kind in edge_index_dict)
 
     def results(self, kinds: Sequence[str]) -> list[str]:
         """Return the destinations among the node types."""
@@ -462,7 +472,8 @@ class HGTConv(Layer):
         return wide(torch.cat([parameters[name] for name in self.edge_names])) / math.sqrt(self.out_channels // self.heads)  # type: ignore[misc]
 
     def _edges(self, kinds: list[str], counts: list[int], edge_index_dict: dict[EdgeType, torch.Tensor]) -> Edges:
-        form = ",".join(f"{self.edge_types_map[kind]} {kinds.index(kind[0])} {kinds.index(kind[-1])}" for kind in edge_index_dict)
+        known = None if torch.compiler.is_compiling() else self.checked
+        form = self._form(kinds, edge_index_dict) if known is None else known[2]
         return Edges(tuple(edge_index_dict.values()), (*counts, len(self.edge_types)), form)
 
     def _alike(self, x_dict: dict[str, torch.Tensor], kinds: list[str], counts: list[int]) -> bool:
