@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from typing import Any
 
+import pytest
 import torch
 
 from warpwright.domains.rgnn import index as indices
@@ -60,3 +61,16 @@ def test_edge_types_in_another_order_and_fewer_of_them_are_asked_again() -> None
     assert not torch.allclose(found(layer, rows, fewer), wanted)
     torch.testing.assert_close(found(layer, rows, edges), wanted)
     assert hgt.HGTConv.checked is None
+
+
+def test_what_another_thread_has_checked_meanwhile_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    layer, rows, edges = graph()
+    wanted, turned = found(layer, rows, edges), dict(reversed(edges.items()))
+    check = hgt.HGTConv._check
+
+    def beside_another(self: HGTConv, *given: Any) -> None:
+        check(self, *given)
+        check(self, rows, ["a", "b"], turned)
+
+    monkeypatch.setattr(hgt.HGTConv, "_check", beside_another)
+    torch.testing.assert_close(found(layer, rows, edges), wanted)
