@@ -191,8 +191,8 @@ class BusyAfterEveryCall(Candidate):
 
 
 ADVERSARIES: dict[type[Candidate], float] = {
-    HidesItsSlowCalls: 1.0, PutsWorkOff: 1 / 1.5, EndsPassesBefore: 1 / 1.5, OutlastsQuickCores: CALL,
-    SlowsOthers: 1.0, SlowsOthersMostly: 1.0,
+    HidesItsSlowCalls: 1.0, PutsWorkOff: 1 / 1.5, EndsPassesBefore: 1 / 1.5, OutlastsQuickCores: CALL, SlowsOthers: 1.0,
+    SlowsOthersMostly: 1.0,
 }  # fmt: skip
 """What each is worth beside a baseline of its usual speed: the ratio of the medians of all of its calls while it lets others alone."""
 

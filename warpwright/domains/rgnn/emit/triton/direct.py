@@ -1,8 +1,8 @@
 """Launches of Triton's machine code by the driver: Triton's own launch looks at each argument, which takes a host longer than a small kernel takes.
 
 Triton compiles a kernel anew for other types, where other addresses are multiples of 16, or where a number that it specialises is another: 1 becomes
-a constant, and multiples of 16 are told from others. So what is compiled once is launched directly for the very same numbers, and for any values of those that
-Triton is told not to specialise (`free`), of which the size in bits alone counts.
+a constant, and multiples of 16 are told from others. So what is compiled once is launched directly for the very same numbers, and for any values of
+those that Triton is told not to specialise (`free`), of which the size in bits alone counts.
 """
 
 from __future__ import annotations
