@@ -199,7 +199,9 @@ ADVERSARIES: dict[type[Candidate], float] = {
 HONEST: dict[type[Candidate], float] = {Candidate: 1.0, BusyAfterEveryCall: 1.0}
 
 
-def trial(kind: type[Candidate], seed: int, sound: Callable[[Machine], bool] = Machine.counts, cores: bool = True, seconds: float = 2.6) -> Measurement:
+def trial(
+    kind: type[Candidate], seed: int, sound: Callable[[Machine], bool] = Machine.counts, cores: bool = True, seconds: float = 2.6
+) -> Measurement:
     """Time a program beside two baselines."""
     machine = Machine(Random(seed), cores=cores)
     beside = {"one": Program(machine), "other": Program(machine, 1.02 * CALL)}
