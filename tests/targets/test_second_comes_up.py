@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 import pytest
 
 from warpwright.base import Build, Candidate, Source
-from warpwright.errors import WorkerDied
-from warpwright.errors import JudgeFailed
+from warpwright.errors import JudgeFailed, WorkerDied
 from warpwright.targets import building
 from warpwright.targets.trusted import Baseline
 
