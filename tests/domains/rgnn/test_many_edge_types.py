@@ -10,6 +10,7 @@ import torch
 
 from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn.nn import hgt
+from warpwright.errors import UsageError
 from warpwright.rgnn import HGTConv, forget
 
 KINDS = [("a", f"r{n}", "b") for n in range(indices.MANY + 2)]
@@ -74,3 +75,9 @@ def test_what_another_thread_has_checked_meanwhile_is_not_taken(monkeypatch: pyt
 
     monkeypatch.setattr(hgt.HGTConv, "_check", beside_another)
     torch.testing.assert_close(found(layer, rows, edges), wanted)
+
+
+def test_bools_among_integers_are_no_ends_of_edges() -> None:
+    layer, rows, edges = graph()
+    with pytest.raises(UsageError, match="expected integers .* saw torch.bool"):
+        found(layer, rows, {**edges, KINDS[0]: torch.zeros(2, 3, dtype=torch.bool)})
