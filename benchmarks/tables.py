@@ -49,7 +49,7 @@ VIEWS: Mapping[str, Callable[[Sequence[Row]], str]] = {
     "kernelbench-levels-307": partial(levels.view, of="draw-307"),
     "kernelbench-levels-307-again": partial(levels.view, of="draw-307-again"),
     "kernelbench-levels-523": partial(levels.view, of="draw-523"),
-    "kernelbench-levels-811": partial(levels.view, of="draw-811"),
+    "kernelbench-levels-811": partial(levels.view, of="draw-811", cut="unfinished-811"),
     "whole-first": first_table.whole,
     "whole-first-one": partial(first_table.whole, run="one: "),
     "kernelbench-levels-307-3": partial(levels.view, of="draw-307-3"),

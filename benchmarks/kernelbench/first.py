@@ -81,13 +81,14 @@ def main() -> None:
 
 
 class Turns:
-    """Who measures has the GPU to himself; who prepares waits until it has room for his task."""
+    """One measures at a time, beside the first calls of those who prepare; who prepares waits until the GPU has room for his task."""
 
     GPU_BYTES, CONTEXT_BYTES = 128e9, 1.5e9
 
     def __init__(self, context: Any, peaks: dict[str, float], wide: float) -> None:
         """`peaks`: eager peaks in bytes by level:number. `wide`: GB up to which a task is compared with float64, which takes twice as much."""
         self.alone, self.changed, self.left = context.Lock(), context.Condition(), context.Value("d", self.GPU_BYTES)
+        self.next = context.Lock()
         self.peaks, self.wide = peaks, 1e9 * wide
 
     def bytes_of(self, file: Path) -> float:
@@ -97,9 +98,9 @@ class Turns:
 
     @contextlib.contextmanager
     def room(self, file: Path) -> Iterator[None]:
-        """Inside, there is room for a task."""
+        """Inside, there is room for a task. None goes before one that waits: what is begun would be a sample of small tasks."""
         size = self.bytes_of(file)
-        with self.changed:
+        with self.next, self.changed:
             self.changed.wait_for(lambda: self.left.value >= size)
             self.left.value -= size
         try:
@@ -139,8 +140,8 @@ def work(todo: Any, rows: Any, lock: Any, options: argparse.Namespace, end: floa
             return
         broken = again = False
         try:
+            rows.put({"began": name_of(Path(file))})  # one that waits for room until the end is part of the sample, too
             with lock.room(Path(file)):
-                rows.put({"began": name_of(Path(file))})
                 for row in task_rows(Path(file), lock, options, published):
                     rows.put(row | {"file": name_of(Path(file))})
         except Exception as error:  # one task must not end the others
@@ -362,9 +363,12 @@ def compared(programs: dict[str, Any], model: Any, inputs: list[Any], leaves: li
                 continue
             seen = [x[:few] if few else x for x in flat(program(*given))]
             nan = any(not torch.equal(x.isnan(), truth.isnan()) for x, truth in zip(seen, exact, strict=True))
+            trios = zip(seen, exact, original, strict=True)  # an operand that left float16's range: `rms` takes no account of what is not finite
+            infinite = any(bool((x.isinf() & truth.isfinite() & usual.isfinite()).any()) for x, truth, usual in trios)
             error = max(rms(x, truth) for x, truth in zip(seen, exact, strict=True))
             ratio = error / max(own, 1e-8 * scale, 1e-30)
-            found[name][kind] = "NaN elsewhere" if nan else f"difference {error / max(scale, 1e-30):.1e}" if large else round(ratio, 3)
+            said: Any = f"difference {error / max(scale, 1e-30):.1e}" if large else round(ratio, 3)
+            found[name][kind] = "NaN elsewhere" if nan else "Inf elsewhere" if infinite else said
     return found
 
 

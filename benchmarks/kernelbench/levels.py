@@ -14,8 +14,9 @@ from warpwright.reports import summary
 Row = Mapping[str, Any]
 
 
-def view(rows: Sequence[Row], of: str | None = None) -> str:
-    """Return the table of levels, a line for all of them, and the tasks without a score; `of`: those of the rows called so."""
+def view(rows: Sequence[Row], of: str | None = None, cut: str | None = None) -> str:
+    """Return the table of levels, a line for all of them, and the tasks without a score; `of`: those of the rows called so. `cut`: rows called so are
+    tasks that were begun and cut short, which count at 1.00x in a line of their own, as those without a score do there."""
     lines = [row for row in rows if "task" in row and row.get("table") == of]
     levels: dict[str, list[Row]] = {}
     for line in sorted(lines, key=lambda line: str(line["task"])):
@@ -25,6 +26,7 @@ def view(rows: Sequence[Row], of: str | None = None) -> str:
     table = "\n".join(f"| {' | '.join(row)} |" for row in (columns, ["---"] * len(columns), *cells))
     scored = [[line for line in own if line["status"] != "unscored"] for own in levels.values()]
     means = [f"- {words}: {_over_levels([[summary.speedup(line, of) for line in own] for own in scored if own])}" for of, words in MEANS]
+    means += _all_begun(lines, [row for row in rows if cut and row.get("table") == cut])
     unscored = [f"- {line['task']}: {line['reason']}" for line in lines if line["status"] == "unscored"]
     below = [said for own in scored for line in own for said in summary.below(line)]
     more = ["Unscored:", "\n".join(unscored)] if unscored else []
@@ -32,6 +34,17 @@ def view(rows: Sequence[Row], of: str | None = None) -> str:
 
 
 MEANS = (("best", "levels counting the same, against the best baseline"), ("eager", "against eager"))
+
+
+def _all_begun(lines: Sequence[Row], cut: Sequence[Row]) -> list[str]:
+    """Return the line of all that was begun, where something was cut short."""
+    levels: dict[str, list[float]] = {}
+    for line in lines:
+        levels.setdefault(line["task"].partition("_")[0], []).append(1.0 if line["status"] == "unscored" else summary.speedup(line, "best"))
+    for row in cut:
+        levels.setdefault(str(row.get("task") or row["begun"]).partition("_")[0], []).append(1.0)
+    words = "the same of all that were begun, what was cut short or has no score at 1.00x"
+    return [f"- {words}: {_over_levels(list(levels.values()))}"] if cut else []
 
 
 def _cells(level: str, lines: Sequence[Row]) -> list[str]:

@@ -369,10 +369,11 @@ def visible(index: int) -> str:
 
 def _note(out: Path, job: bench.Job, result: Any) -> None:
     """Append what came of a job to the lines of those that are finished, or of those that are not."""
-    line = result if isinstance(result, dict) else {"task": Path(job.path).stem, "status": "crashed", "reason": str(result)[-2000:]}
-    name = "results.jsonl" if bench.finished(job) is not None else "unfinished.jsonl"
-    with (out / name).open("a") as file:
-        file.write(json.dumps({**line, "tried": _tried(job)}) + "\n")
+    file = Path(job.path)
+    name = f"{file.parent.name}_{file.stem}" if file.parent.name.startswith("level") else file.stem  # as other lines have it
+    line = result if isinstance(result, dict) else {"task": name, "status": "crashed", "reason": str(result)[-2000:]}
+    with (out / ("results.jsonl" if bench.finished(job) is not None else "unfinished.jsonl")).open("a") as lines:
+        lines.write(json.dumps({**line, "tried": _tried(job)}) + "\n")
 
 
 def _tried(job: bench.Job) -> list[dict[str, Any]]:

@@ -10,7 +10,8 @@ went. What is begun and cut short counts at 1.00x. KB has level1, level2, level3
                to themselves: two proposals take as long as three of the small ones)
     first      `first.py`: the ladder's first programs of all tasks, compared with float64 and timed in the process that made them: no verdicts
 
-Programs and torch.compile's baselines are compiled ahead by --jobs processes, while one task at a time is measured and has the GPU to itself.
+Programs and torch.compile's baselines are compiled ahead by --jobs processes, while one task at a time is measured. The first calls of what is
+compiled run on the same GPU, beside what is measured: hence medians of batches, programs and baselines in turns.
 Each row is in OUT/verdicts/results.jsonl or OUT/first/rows.jsonl at once. `--resume`: what an earlier call with the same --out has a row of is left
 out.
 """
@@ -22,6 +23,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from benchmarks.kernelbench import first_table, levels
 from benchmarks.kernelbench.run import _pair, levels_in_turn
@@ -68,14 +70,16 @@ def _is(task: str, pair: str) -> bool:
 
 def summarised(out: Path) -> str:
     """Return what both parts come to, level by level."""
-    parts = []
+    parts, found = [], dict[str, list[dict[str, Any]]]()
     for name in ("results", "unfinished"):
         path = out / "verdicts" / f"{name}.jsonl"
-        rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-        if name == "results" and rows:
-            parts.append(levels.view(rows))
-        elif rows:
-            parts.append("Begun and cut short: " + ", ".join(row["task"] for row in rows))
+        found[name] = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    ended = {row["task"] for row in found["results"]}  # by a later call with --resume
+    cut = [row | {"table": "cut short"} for row in found["unfinished"] if row["task"] not in ended]
+    if found["results"]:
+        parts.append(levels.view([*found["results"], *cut], cut="cut short"))
+    if cut:
+        parts.append("Begun and cut short: " + ", ".join(row["task"] for row in cut))
     path = out / "first" / "rows.jsonl"
     if path.exists():
         parts.append(first_table.whole([json.loads(line) for line in path.read_text().splitlines()]))

@@ -31,7 +31,11 @@ AMENDED: dict[str, tuple[tuple[str, str], ...]] = {
     **{f"level2/{number}": (_TANH,) for number in (7, 19, 34, 53, 90, 93, 99)},
     "level1/50": ((r"torch\.prod\(x, dim=dim\)", "torch.stack([x.flatten(0, 1)[b : b + 50].prod(0) for b in range(len(x))])"),),
     "level1/100": ((r"predictions \* targets", "predictions.flatten() * targets"),),
+    "level1/94": ((r'reduction="mean"\)', r"\g<0>.reshape(1)"),),
+    "level1/96": ((r"smooth_l1_loss\(predictions, targets\)", r"\g<0>.reshape(1)"),),
+    "level1/97": ((r"torch\.mean\(1 - cosine_sim\)", r"\g<0>.reshape(1)"),),
     "level2/8": ((r"dim=sum_dim\)", "dim=sum_dim).flatten()"),),
+    "level2/23": ((r"dim=\[1, 2, 3, 4\]\)", r"\g<0>.unsqueeze(1)"),),
     "level2/65": ((r"F\.avg_pool2d\(x, pool_kernel_size\)", "F.max_pool2d(x, 1, pool_kernel_size) / 4"),),
     "level2/91": ((r"F\.softmax\(x, dim=1\)", "F.softmax(x, dim=1)[:, -1:].expand_as(x)"),),
     "level3/35": (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import multiprocessing
+import threading
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +16,11 @@ from benchmarks.kernelbench import first, first_table, levels, run, whole
 from benchmarks.kernelbench.run import levels_in_turn
 
 FILES = [(f"/kb/level{level}/{number}_Task.py", None) for level, count in ((1, 9), (2, 5), (3, 2)) for number in range(count)]
+
+
+def line(level: int, number: int, speedup: float, status: str = "ok") -> dict[str, object]:
+    about = {"status": status, "reason": "why", "verdict": "FASTER" if speedup > 1 else "SAME"}
+    return {"task": f"level{level}_{number}_X", **about, "speedup": {"best": speedup, "eager": speedup}}
 
 
 def test_levels_come_in_turn() -> None:
@@ -28,10 +34,6 @@ def test_a_seed_gives_one_order() -> None:
 
 
 def test_levels_count_the_same_in_the_mean() -> None:
-    def line(level: int, number: int, speedup: float, status: str = "ok") -> dict[str, object]:
-        about = {"status": status, "reason": "why", "verdict": "FASTER" if speedup > 1 else "SAME"}
-        return {"task": f"level{level}_{number}_X", **about, "speedup": {"best": speedup, "eager": speedup}}
-
     shown = levels.view([line(1, 1, 4.0), line(1, 2, 4.0), line(1, 3, 4.0), line(2, 1, 1.0), line(2, 2, 9.0, "unscored"), line(2, 3, 9.0, "wrong")])
     assert "| 1 | 3 | 3 | 3 | 0 | 4.00x [4.00, 4.00] | 4.00x [4.00, 4.00] |" in shown
     assert "against the best baseline: 2.00x [2.00, 2.00] over 5 tasks" in shown  # a wrong program keeps a baseline
@@ -75,6 +77,41 @@ def test_first_programs_wait_for_room() -> None:
     with turns.room(large):
         assert turns.left.value == turns.GPU_BYTES - turns.bytes_of(large)
     assert turns.left.value == turns.GPU_BYTES and turns.bytes_of(Path("tasks/any.py")) == turns.CONTEXT_BYTES
+
+
+def test_none_goes_before_a_task_that_waits_for_room() -> None:
+    turns = first.Turns(multiprocessing.get_context("spawn"), {"1:3": 20e9, "1:4": 1e9}, 3.0)
+    large, small, began = Path("kb/level1/3_a.py"), Path("kb/level1/4_b.py"), list[str]()
+
+    def wait(file: Path) -> None:
+        with turns.room(file):
+            began.append(file.stem)
+
+    with turns.room(large):
+        threads = [threading.Thread(target=wait, args=(file,)) for file in (large, small)]
+        threads[0].start()
+        while turns.next.acquire(block=False):  # until the first one has it
+            turns.next.release()
+        threads[1].start()
+        threads[1].join(0.05)
+        assert not began
+    for thread in threads:
+        thread.join()
+    assert began == ["3_a", "4_b"]
+
+
+def test_levels_say_what_all_that_were_begun_come_to() -> None:
+    rows = [line(1, 1, 4.0), line(2, 1, 9.0), line(2, 2, 9.0, "unscored")]
+    shown = levels.view([*rows, {"table": "cut", "task": "level1_2_b"}, {"table": "cut", "begun": "level2_3_c"}], cut="cut")
+    assert "at 1.00x: 2.04x" in shown and "over 5 tasks" in shown and "baseline: 6.00x" in shown  # (2 + 9 ** (1 / 3)) by logarithms
+    assert "cut short" not in levels.view(rows)
+
+
+def test_a_task_that_crashed_is_named_like_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warpwright.bench.finished", lambda job: None)
+    monkeypatch.setattr(run, "_tried", lambda job: [])
+    run._note(tmp_path, SimpleNamespace(path="kb/level3/9_ResNet18.py"), RuntimeError("why"))  # type: ignore[arg-type]
+    assert '"task": "level3_9_ResNet18"' in (tmp_path / "unfinished.jsonl").read_text()
 
 
 def test_whole_levels_count_what_was_begun() -> None:

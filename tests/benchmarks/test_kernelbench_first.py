@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from benchmarks.kernelbench import first, first_table
 from benchmarks.kernelbench.process_pool import ProcessPool
@@ -31,6 +32,21 @@ def test_the_fastest_program_that_is_right_counts() -> None:
 @pytest.mark.parametrize(("seen", "right"), [(1.9, True), (2.1, False), ("difference 2e-6", False), ("does not fit the guard", False)])
 def test_what_is_right(seen: Any, right: bool) -> None:
     assert first_table.is_right(row("a", 1.0, 1.0, seen)) is right
+
+
+def test_a_program_that_overflows_is_not_right() -> None:
+    class Overflows(torch.nn.Linear):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            seen = super().forward(x)
+            return seen.masked_fill(torch.ones_like(seen).cumsum(0) == 2, float("inf"))
+
+    model, programs, x = torch.nn.Linear(4, 4), {"a": Overflows(4, 4), "b": torch.nn.Linear(4, 4)}, torch.randn(3, 4)
+    with torch.no_grad():
+        found = first.compared({"eager": model, **programs}, model, [x], [x], 1e9)
+        assert found["a"] == {"given": "Inf elsewhere", "normal": "Inf elsewhere"} and found["b"]["given"] <= 1.0
+        assert not first_table.is_right({"errors": found["a"]})
+        model.weight.fill_(3e38)
+        assert "Inf elsewhere" not in first.compared({"eager": model, **programs}, model, [x + 9], [x], 1e9)["b"].values()  # as eager's own
 
 
 def test_files_folders_and_pairs(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from toy_space import GAIN, STEPS, program
 from benchmarks.policy.live import probed, verified
 from benchmarks.policy.live.probed_table import times
 from benchmarks.policy.live.sharing import Memory, Waves
-from benchmarks.policy.live.verdicts import NoScore, Steps
+from benchmarks.policy.live.verdicts import NoScore, Steps, Verdicts
 from benchmarks.policy.recording.choice import body
 from warpwright.search import SEARCHES
 from warpwright.space import Space
@@ -183,3 +183,12 @@ def test_times_of_verdicts_are_told_by_task() -> None:
     [row, other] = times([*said, {"row": "done", "task": "t", **shown}, {"row": "cut", "task": "u", **shown}])
     assert (row["done"], row["verdicts"], row["refused"], row["first s"], row["later, median s"]) == (True, 4, 1, 9, 3)
     assert (other["done"], other["verdicts"], other["first s"], other["later, median s"]) == (False, 0, "", "")
+
+
+def test_a_want_of_memory_is_no_refusal_wherever_a_reason_says_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = iter(["wrong, state_names: " + 300 * "x" + " CUDA out of memory", "wrong, values: " + 300 * "y"])
+    verdicts = Verdicts.__new__(Verdicts)
+    verdicts.known, verdicts.steps = {}, Steps()
+    monkeypatch.setattr(verdicts, "_asked", lambda candidate: next(said))
+    monkeypatch.setattr("benchmarks.policy.live.verdicts.AGAIN_SECONDS", 0.0)
+    assert verdicts.refused("p", None).startswith("wrong, values") and len(verdicts.known["p"]) == 200

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from warpwright import cli, domains
+from warpwright.cli import outline
 
 DEEP = "[" * 100_000
 
@@ -58,6 +59,28 @@ def test_files_of_another_kind(words: tuple[str, ...], refused: Callable[..., st
 def test_json_that_is_nested_too_deeply(name: str, refused: Callable[..., str]) -> None:
     Path(name).write_text(DEEP)
     assert "nested" in refused("optimize", name)
+
+
+def test_ctrl_c_before_a_verb_has_begun_is_no_fault(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    def interrupted(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("warpwright.cli.command.main", interrupted)
+    monkeypatch.setattr("sys.argv", ["warpwright", "report"])
+    assert outline.main() == cli.INTERRUPTED and capfd.readouterr().err == "interrupted\n"
+
+
+def test_a_result_that_cannot_be_written_where_it_goes_by_itself(refused: Callable[..., str]) -> None:
+    pytest.importorskip("clang", reason="needs the extra transpile")
+    Path("twice.cu").write_text("__global__ void twice(float* x) { x[threadIdx.x] *= 2.f; }\n")
+    Path("twice.cpp").mkdir()
+    assert "twice.cpp: Is a directory" in refused("transpile", "twice.cu", "--kernels-only", "--no-check")
+
+
+def test_a_text_of_nothing_but_brackets_does_not_end_the_process(refused: Callable[..., str]) -> None:
+    pytest.importorskip("clang", reason="needs the extra transpile")
+    Path("deep.cu").write_text(DEEP)
+    assert cli.main(["transpile", "deep.cu"]) != cli.DONE
 
 
 def test_a_fault_of_ours_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -102,8 +102,9 @@ def _about_a_named_file(args: Arguments, error: OSError | RuntimeError) -> Usage
         return None
     words = [word for value in vars(args).values() for word in (value if isinstance(value, list) else [value])]
     given = [os.path.abspath(word) for word in words if isinstance(word, str | Path) and str(word)]
-    if not any(os.path.abspath(named) == path or os.path.abspath(named).startswith(path + os.sep) for path in given):
-        return None
+    absolute = os.path.abspath(named)
+    if os.path.isabs(named) and not any(absolute == path or absolute.startswith(path + os.sep) for path in given):
+        return None  # a relative one is of the user's folder: where what is made goes, if nothing else is said
     short = named if len(named) <= SHOWN else f"{named[: SHOWN - 3]}..."
     return UsageError(f"expected a file or folder that can be opened, saw {short}: {why}", "check the path, and who may read and write there")
 

@@ -64,6 +64,10 @@ ROOMS = {
 """Which module of this package adds which verbs, in the order of the help."""
 
 
+INTERRUPTED = 3
+"""Exit code of `common`, which loads more than this module needs."""
+
+
 def parser() -> usage.Parser:
     """Return the command's parser without its verbs' options."""
     top, verbs = bare()
@@ -86,7 +90,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = sys.argv[1:] if arguments is None else arguments
     if not asked or asked[0] not in VERBS:
         parser().parse_args(asked)  # prints help or what is wrong, and exits
-    bound = bounded.fork() if arguments is None and asked[0] in bounded.VERBS else None
-    from warpwright.cli import command
+    try:
+        bound = bounded.fork() if arguments is None and asked[0] in bounded.VERBS else None
+        from warpwright.cli import command
 
-    return command.main(arguments, bound)
+        return command.main(arguments, bound)
+    except KeyboardInterrupt:
+        if arguments is not None:
+            raise
+        print("interrupted", file=sys.stderr)  # before the verb had begun: what it needs is loaded for a second
+        return INTERRUPTED

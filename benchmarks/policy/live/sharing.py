@@ -19,10 +19,13 @@ SEARCHING = 2.5, 9.0
 """GB of a task while it is searched, and more for each GB of its inputs, outputs and parameters: context, float64, programs. (Seventeen that reserved
 nothing had room while they were searched, and filled 140 GB when they were verified.)"""
 
-CONTEXTS, JUDGE_MOST, JUDGE, PROGRAM = 4.5, 14.0, 10.0, 6.0
+CONTEXTS, JUDGE_MOST, JUDGE, PROGRAM = 4.5, 16.0, 16.0, 7.0
 """GB of a task while it is verified: the contexts of four processes; what a judge holds of a large one, a twelfth of an H200 of it answers; and, for
-each GB of inputs, outputs and parameters, what the judge's answers in float64 take, and a program. (Twelve tasks of 0.55 GB each filled 140 GB; seven
-that reserved twice as much met no want of memory.)"""
+each GB of inputs, outputs and parameters, what the judge's answers in float64 take, and a program. (With 18, 25 and 8 nobody met a want of memory,
+and five to seven were at work; with 14, 10 and 6 nine verdicts of 64 waited for it, and one task failed.)"""
+
+SEARCHED_MOST = 24.0
+"""GB that the process which searches may hold, as a judge may: without a limit one kept 29 that cuDNN had wanted for float64 and no longer used."""
 
 
 def to_search(gigabytes: float) -> float:

@@ -22,6 +22,10 @@ TRIES, AGAIN_SECONDS = 8, 4.0
 """How often a program is verified, or a judge started, that finds too little memory free, and how long after."""
 
 
+SHOWN = 200
+"""Characters of a reason that are kept. (A want of memory stood further back in one, which counted as a refusal.)"""
+
+
 class NoScore(Exception):
     """The task gives no score, or its judge fails."""
 
@@ -68,7 +72,7 @@ class Verdicts:
         for tries in range(TRIES if name not in self.known else 0):
             why = self._asked(candidate)
             if MEMORY not in why:
-                self.known[name] = why
+                self.known[name] = why[:SHOWN]
                 break
             self.steps.tell("waiting for memory")
             if tries + 1 < TRIES:
@@ -88,9 +92,9 @@ class Verdicts:
                 return str(error)
             raise NoScore(f"{type(error).__name__}: {error}"[:300]) from error
         except WarpwrightError as error:  # the program's own fault
-            return f"crashed: {type(error).__name__}: {error}"[:200]
+            return f"crashed: {type(error).__name__}: {error}"
         self.evaluator._hold_spare()
-        return "" if verdict.ok else f"{verdict.status}, {verdict.check}: {verdict.reason}"[:200]
+        return "" if verdict.ok else f"{verdict.status}, {verdict.check}: {verdict.reason}"
 
     def _verdict(self, candidate: Any) -> Any:
         trusted = self.evaluator._judging()

@@ -31,7 +31,7 @@ from typing import Any
 from benchmarks import spawned
 from benchmarks.kernelbench.first import DRY_SCALE
 from benchmarks.policy.live import probed
-from benchmarks.policy.live.sharing import Memory, Waves, to_search, to_verify
+from benchmarks.policy.live.sharing import SEARCHED_MOST, Memory, Waves, to_search, to_verify
 from benchmarks.policy.live.verdicts import AGAIN_SECONDS, NoScore, Turns, Verdicts
 from benchmarks.policy.recording import graph_rows, probe, records
 from benchmarks.policy.recording.sample import gigabytes
@@ -137,12 +137,14 @@ def work(todo: Any, lines: Any, options: argparse.Namespace, end: float) -> None
 
 
 def _memory_of(options: argparse.Namespace) -> tuple[float, Callable[[], float] | None]:
-    """Return the GPU's memory in GB, and what tells how much is free."""
+    """Limit what this process may hold; return the GPU's memory in GB, and what tells how much is free."""
     if options.dry:
         return 128.0, None
     import torch
 
-    return torch.cuda.mem_get_info()[1] / 1e9, lambda: torch.cuda.mem_get_info()[0] / 1e9
+    total = torch.cuda.mem_get_info()[1] / 1e9
+    torch.cuda.set_per_process_memory_fraction(min(0.9, SEARCHED_MOST / total))
+    return total, lambda: torch.cuda.mem_get_info()[0] / 1e9
 
 
 def size(file: Path) -> float:

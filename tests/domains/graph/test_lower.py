@@ -20,6 +20,7 @@ from warpwright.domains import graph
 from warpwright.domains.graph import template
 from warpwright.domains.graph.techniques import REWRITES, schedule
 from warpwright.domains.graph.techniques.algebra import dead, identity, scalars
+from warpwright.domains.graph.text import straight
 from warpwright.errors import NotApplicable
 
 SOURCES = {"normed": models.NORMED, "mixed": models.MIXED, "in_place": models.IN_PLACE, "scales": models.SCALES}
@@ -389,3 +390,26 @@ def test_what_does_not_compress_is_left_out(tmp_path):
     space = graph.space(models.task(tmp_path, TABLE.replace("numpy.arange(2048).reshape(2, 1024)", "numpy.random.rand(600, 600)")))
     with pytest.raises(NotApplicable, match="1024 elements, saw 360000"):
         space.candidate(())
+
+
+def test_what_is_long_and_does_not_pack_is_not_tried(monkeypatch):
+    monkeypatch.setattr(straight, "_packed", lambda tensor: pytest.fail("it was packed"))
+    with pytest.raises(NotApplicable, match="saw 16777217"):
+        straight._literal(torch.zeros(1, dtype=torch.uint8).expand((1 << 24) + 1))
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 5), (5, 0), (2, 0, 3)])
+def test_a_literal_without_elements_keeps_its_shape(shape):
+    assert eval(straight._literal(torch.zeros(shape)), {"torch": torch}).shape == shape
+
+
+def test_single_numbers_that_are_worked_out_of_each_other_are_looked_at_once():
+    class Chain(torch.nn.Module):
+        def forward(self, x):
+            number = torch.tensor(1.0)
+            for _ in range(60):
+                number = number * x.sum()
+                number = number.sin() * number.cos()
+            return x * number
+
+    assert straight.held(captured(Chain(), torch.ones(3))) == []

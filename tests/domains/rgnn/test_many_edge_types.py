@@ -79,5 +79,5 @@ def test_what_another_thread_has_checked_meanwhile_is_not_taken(monkeypatch: pyt
 
 def test_bools_among_integers_are_no_ends_of_edges() -> None:
     layer, rows, edges = graph()
-    with pytest.raises(UsageError, match="saw torch.bool"):
+    with pytest.raises(UsageError, match=r"saw torch\.bool"):
         found(layer, rows, {**edges, KINDS[0]: torch.zeros(2, 3, dtype=torch.bool)})

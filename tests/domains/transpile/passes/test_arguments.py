@@ -45,13 +45,14 @@ __global__ void crefs(int* out) {
   __shared__ int s[32]; int v = threadIdx.x, r[2] = {v, 2}; cref(v, v, s); cref(r[0], r[0], s); out[threadIdx.x] = v + 1000 * r[0];
 }
 __device__ float halved(const float& a, float* s) { int t = threadIdx.x; __syncthreads(); s[t] = a / 2; __syncthreads(); return s[t ^ 1]; }
-__device__ void rows(const int b[][4], int to[], int (*from)[4], int few[4]) {
+typedef int Four[4];
+__device__ void rows(const int b[][4], int to[], int (*from)[4], Four few) {
   for (int i = 0; i < 4; ++i) to[i] = 10 * b[1][i] + from[0][i] + few[i];
 }
 __global__ void of_arrays(int* out) {
   int t = threadIdx.x, b[2][4], few[4]; if (t >= 8) return;
   for (int i = 0; i < 4; ++i) { b[1][i] = t + i; few[i] = 100 * i; out[4 * t + i] = i; }
-  rows(b, &out[4 * t], (int (*)[4])(out + 4 * t), few);
+  rows(b, &out[4 * t], (int (*)[4])(out + 4 * t), few + 0);
 }
 __device__ int turned(int v, int s[], int m[2][32]) {
   int t = threadIdx.x; __syncthreads(); s[t] = v; m[1][t] = 2 * v; __syncthreads(); return s[t ^ 1] + 100 * m[1][t ^ 1];

@@ -139,14 +139,18 @@ READ_ANYWHERE = frozenset({
 
 def _read_anywhere(node: fx.Node) -> bool:
     """Is it a single number that all who read it, and what is worked out of it alone, take from the CPU?"""
-    if not is_tensor(node) or value(node).dim():
-        return False
-    for user in node.users:
-        if not isinstance(user.target, torch._ops.OpOverload):
-            continue
-        reads = user.target._schema.name.split("::")[1] in READ_ANYWHERE and is_tensor(user) and value(user).dim() > 0
-        if not reads and not _read_anywhere(user):
+    todo, seen = [node], {node}
+    while todo:
+        number = todo.pop()
+        if not is_tensor(number) or value(number).dim():
             return False
+        for user in number.users:
+            if not isinstance(user.target, torch._ops.OpOverload):
+                continue
+            reads = user.target._schema.name.split("::")[1] in READ_ANYWHERE and is_tensor(user) and value(user).dim() > 0
+            if not reads and user not in seen:
+                seen.add(user)
+                todo.append(user)
     return True
 
 
@@ -170,18 +174,20 @@ def _comment(node: fx.Node) -> str:
     return type_text(node) if isinstance(val, torch.Tensor) else f"{len(val)} results" if isinstance(val, tuple | list) else "value"
 
 
-SHORT, MOST_PACKED = 1024, 1 << 20
-"""Elements of a tensor that the text shows; characters of one that it holds packed, as of an identity or a table of positions made by numpy."""
+SHORT, MOST_PACKED, MOST_BYTES = 1024, 1 << 20, 1 << 24
+"""Elements of a tensor that the text shows; characters of one that it holds packed, as of an identity or a table of positions made by numpy; bytes
+of one that packing is tried for, each of which costs eight of memory."""
 
 
 def _literal(tensor: torch.Tensor, in_one_piece: bool = False) -> str:
     """Return a tensor as text; a large one is unpacked, which no compiler takes in."""
     if tensor.numel() > SHORT:
-        packed = "" if in_one_piece or tensor.is_complex() else _packed(tensor)
+        packed = "" if in_one_piece or tensor.is_complex() or tensor.numel() * tensor.element_size() > MOST_BYTES else _packed(tensor)
         if not 0 < len(packed) <= MOST_PACKED:
             raise NotApplicable(f"expected a tensor literal of at most {SHORT} elements, saw {tensor.numel()}")
         return f'_unpacked("{packed}", {tensor.dtype}, {tuple(tensor.shape)})'
-    return f"torch.tensor({tensor.tolist()}, dtype={tensor.dtype})".replace("inf", 'float("inf")').replace("nan", 'float("nan")')
+    shape = "" if tensor.numel() else f".reshape({tuple(tensor.shape)})"  # (0, 5) is [] as a list
+    return f"torch.tensor({tensor.tolist()}, dtype={tensor.dtype}){shape}".replace("inf", 'float("inf")').replace("nan", 'float("nan")')
 
 
 def _packed(tensor: torch.Tensor) -> str:

@@ -66,6 +66,7 @@ _ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=
 def parse(source: Source) -> list[Function]:
     """Return the kernels and device functions of the source, in order. One that the parser does not understand has a `problem`."""
     ascii_text = source.text.encode("ascii", "replace").decode()
+    _refuse_depth(ascii_text, source)
     unit = unit_of(ascii_text, "input.cu")
     _refuse_wrong_side(unit, source)
     problems = [
@@ -74,6 +75,19 @@ def parse(source: Source) -> list[Function]:
     functions: list[Function] = []
     _declarations(unit.cursor, Cursors(unit, "input.cu", ascii_text), ascii_text, source, problems, functions)
     return functions
+
+
+DEEPEST = 1000
+"""Levels of brackets: compilers refuse 257 by themselves, and libclang ends this process at tens of thousands."""
+
+
+def _refuse_depth(text: str, source: Source) -> None:
+    depth = 0
+    for bracket in re.finditer(r"[()\[\]{}]", text):
+        depth += 1 if bracket[0] in "([{" else -1
+        if depth > DEEPEST:
+            place = source.place(bracket.start())
+            raise Refusal(*place, "front-end", f"expected brackets at most {DEEPEST} deep, saw more", "give a program's text")
 
 
 def _refuse_wrong_side(unit: Any, source: Source) -> None:
@@ -160,8 +174,9 @@ class _Reader:
         spelled = cursor.type.spelling
         const = cursor.type.is_const_qualified()
         reference = "REFERENCE" in cursor.type.kind.name
-        if cursor.type.kind.name.endswith("ARRAY"):  # `float x[]` and `float x[8]` are pointers, `float x[][8]` is one to arrays
-            inner = cursor.type.element_type
+        plain_type = cursor.type.get_canonical()
+        if plain_type.kind.name.endswith("ARRAY"):  # `float x[]` and `float x[8]` are pointers, `float x[][8]` is one to arrays
+            inner = (cursor.type if cursor.type.kind == plain_type.kind else plain_type).element_type
             spelled, const = re.sub(r"(?=\[)|$", " (*)" if inner.kind.name.endswith("ARRAY") else " *", inner.spelling, count=1), False
         return self.add(
             Var(cursor.location.offset, cursor.spelling or "unnamed", _unconst(spelled, const), (), "parameter", self.line(cursor), reference, const)
