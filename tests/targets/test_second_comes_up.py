@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 
 from warpwright.base import Build, Candidate, Source
-from warpwright.errors import WorkerDied
+from warpwright.errors import JudgeFailed, WorkerDied
 from warpwright.targets import building
 from warpwright.targets.trusted import Baseline
 
@@ -93,9 +93,10 @@ def test_one_that_does_not_come_up_costs_the_baseline_nothing(compiling: Any) ->
     assert [one.alive for one in Process.made] == [False, True], "it holds memory of the GPU"
 
 
-def test_one_that_there_is_no_room_for_costs_the_baseline_nothing(compiling: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("problem", [OSError(24, "Too many open files"), JudgeFailed("a worker did not come up")], ids=lambda one: type(one).__name__)
+def test_one_that_there_is_no_room_for_costs_the_baseline_nothing(problem: Exception, compiling: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_room(*_: Any) -> Any:
-        raise OSError(24, "Too many open files")
+        raise problem
 
     monkeypatch.setattr(building, "_come_up_second", no_room)
     _, _, second = compiling(True)

@@ -2,23 +2,45 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from random import Random
 
 import pytest
-from adversaries import ADVERSARIES, HONEST, Candidate, EndsPassesBefore, HidesItsSlowCalls, Machine, Program, PutsWorkOff, SlowsOthers, gain, trial
+from adversaries import (
+    ADVERSARIES,
+    HONEST,
+    Candidate,
+    EndsPassesBefore,
+    HidesItsSlowCalls,
+    Machine,
+    OutlastsQuickCores,
+    Program,
+    PutsWorkOff,
+    SlowsOthers,
+    gain,
+    trial,
+)
 
 from warpwright.targets import slowed
+from warpwright.timing import measure
 
 
 @pytest.mark.parametrize("cores", [True, False])
 @pytest.mark.parametrize("kind", [HidesItsSlowCalls, PutsWorkOff, EndsPassesBefore], ids=lambda kind: kind.__name__)
-def test_no_program_chooses_which_of_its_passes_count(kind: type, cores: bool) -> None:
+def test_no_program_chooses_which_of_its_passes_count(kind: type, cores: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure, "EXPOSED", math.inf)  # as of calls that differ by less
     assert gain(kind, ADVERSARIES[kind], cores=cores) < 1.03
 
 
-def test_without_asking_what_it_used_it_would() -> None:
+def test_calls_are_not_left_out_for_their_length() -> None:
+    found = [trial(OutlastsQuickCores, seed, seconds=200.0) for seed in range(10)]
+    assert not any(one.verdict == "FASTER" or one.speedup > 0.5 for one in found)
+
+
+def test_without_asking_what_it_used_it_would(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure, "EXPOSED", math.inf)
     assert gain(PutsWorkOff, ADVERSARIES[PutsWorkOff], cores=False, sound=Machine.sound) > 1.3
 
 

@@ -335,7 +335,7 @@ def _built_twice(
                 _, rejected = verify.build(trusted.judge, worker, name, baseline.candidate.source)
         if rejected is None:
             return worker
-    except (WorkerError, OSError):  # it ended, hung, or had no room: the baseline itself has been built
+    except (WorkerError, JudgeFailed, OSError):  # it ended (JudgeFailed: before the build), hung, or had no room: the baseline itself has been built
         pass
     except BaseException:
         _close(worker)

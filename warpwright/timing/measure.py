@@ -319,7 +319,7 @@ def _round(block: _Block) -> None:
 def _pass(block: _Block, order: Sequence[str]) -> None:
     """Call every program of `order` once on the same fresh inputs and from the same core; check the candidate's outputs now and then.
 
-    Where something disturbs it, it ends at once, and counts for none of them."""
+    Where something disturbs it, it ends at once, and counts for none of them; but for one in which the candidate took far longer than it may."""
     inputs, place, kept = block.fresh_inputs(), block.rng.random(), len(block.raw[CANDIDATE])
     for number, name in enumerate(order):
         program = block.programs[name]
@@ -328,11 +328,20 @@ def _pass(block: _Block, order: Sequence[str]) -> None:
         sound = block.sound is None or not block.began or block.sound()
         if name == CANDIDATE and _to_be_checked(block):
             _check(block)
-        if not sound and block.disturbed < kept:
+        if not sound and block.disturbed < kept and not _exposed(block.raw[CANDIDATE], kept):
             block.disturbed += 1
             for called in order[: number + 1]:
                 block.raw[called].pop()
             return
+
+
+EXPOSED = 5e-3
+"""Seconds. A call that is so much longer than the program's quickest one is disturbed more often for its length alone."""
+
+
+def _exposed(times: Sequence[float], kept: int) -> bool:
+    """Whether the program's call in this pass, after those of the passes that are kept, was so long that leaving it out would hide what it took."""
+    return len(times) > kept and times[-1] > min(times) + EXPOSED
 
 
 def _to_be_checked(block: _Block) -> bool:

@@ -83,6 +83,15 @@ def test_addresses_of_another_alignment_have_another_kernel() -> None:
     assert len(function.calls) == 2 and len(Recorder.made[1].calls) == 1
 
 
+def test_tensors_of_another_type_have_another_kernel_and_an_empty_grid_has_none() -> None:
+    function, x = Triton(), torch.zeros(64)
+    for rows in (x, x, x.double(), x.half()):
+        launched(function, rows)
+    assert len(function.calls) == 3 and [len(kernel.calls) for kernel in Recorder.made] == [1, 0, 0]
+    launched(function, x, grid=0)
+    assert len(Recorder.made[0].calls) == 1
+
+
 @pytest.mark.parametrize(
     "function",
     [Triton(signature=None), Triton(signature={**SIGNATURE, "rows": "fp32"}), Triton(signature={"x": "*fp32"}), Triton(global_scratch_size=64)],

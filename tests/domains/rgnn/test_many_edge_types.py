@@ -5,10 +5,12 @@ from __future__ import annotations
 import gc
 from typing import Any
 
+import pytest
 import torch
 
 from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn.nn import hgt
+from warpwright.errors import UsageError
 from warpwright.rgnn import HGTConv, forget
 
 KINDS = [("a", f"r{n}", "b") for n in range(indices.MANY + 2)]
@@ -60,3 +62,22 @@ def test_edge_types_in_another_order_and_fewer_of_them_are_asked_again() -> None
     assert not torch.allclose(found(layer, rows, fewer), wanted)
     torch.testing.assert_close(found(layer, rows, edges), wanted)
     assert hgt.HGTConv.checked is None
+
+
+def test_what_another_thread_has_checked_meanwhile_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    layer, rows, edges = graph()
+    wanted, turned = found(layer, rows, edges), dict(reversed(edges.items()))
+    check = hgt.HGTConv._check
+
+    def beside_another(self: HGTConv, *given: Any) -> None:
+        check(self, *given)
+        check(self, rows, ["a", "b"], turned)
+
+    monkeypatch.setattr(hgt.HGTConv, "_check", beside_another)
+    torch.testing.assert_close(found(layer, rows, edges), wanted)
+
+
+def test_bools_among_integers_are_no_ends_of_edges() -> None:
+    layer, rows, edges = graph()
+    with pytest.raises(UsageError, match=r"saw torch\.bool"):
+        found(layer, rows, {**edges, KINDS[0]: torch.zeros(2, 3, dtype=torch.bool)})

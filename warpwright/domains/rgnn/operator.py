@@ -15,7 +15,7 @@ import torch
 from warpwright.domains.rgnn import index as indices
 from warpwright.domains.rgnn import models
 from warpwright.domains.rgnn.front import trace
-from warpwright.domains.rgnn.index import Index, OutOfRange
+from warpwright.domains.rgnn.index import INTEGERS, Index, OutOfRange
 from warpwright.domains.rgnn.lattice import Domain
 from warpwright.domains.rgnn.plan import Inputs, Layer, Options, based_on, gradients, run, run_based, run_now
 from warpwright.errors import UsageError
@@ -57,6 +57,8 @@ class Edges:
     def _of_parts(self, tidy: Callable[[], None]) -> Index:
         *counts, relations = self.sizes
         parts = [tuple(map(int, part.split())) for part in self.form.split(",")]
+        if strange := {edges.dtype for edges in self.tensors} - INTEGERS:  # one of bools among others would be made integers with them
+            raise UsageError(f"expected integers for the ends of edges, saw {', '.join(map(str, strange))}")
         ends = [ends_of(edges) for edges in self.tensors]
         device, lengths = ends[0][0].device, torch.tensor([src.numel() for src, _ in ends])
         part_of = torch.repeat_interleave(torch.arange(len(parts)), lengths).to(device)

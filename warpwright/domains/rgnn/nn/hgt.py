@@ -472,8 +472,9 @@ class HGTConv(Layer):
         return wide(torch.cat([parameters[name] for name in self.edge_names])) / math.sqrt(self.out_channels // self.heads)  # type: ignore[misc]
 
     def _edges(self, kinds: list[str], counts: list[int], edge_index_dict: dict[EdgeType, torch.Tensor]) -> Edges:
-        known = None if torch.compiler.is_compiling() else self.checked
-        form = self._form(kinds, edge_index_dict) if known is None else known[2]
+        known = None if torch.compiler.is_compiling() else self.checked  # another thread's by now, it may be: asked again
+        same = known is not None and known[0] == kinds and known[1] == list(edge_index_dict)
+        form = known[2] if known is not None and same else self._form(kinds, edge_index_dict)
         return Edges(tuple(edge_index_dict.values()), (*counts, len(self.edge_types)), form)
 
     def _alike(self, x_dict: dict[str, torch.Tensor], kinds: list[str], counts: list[int]) -> bool:

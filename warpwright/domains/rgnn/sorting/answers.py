@@ -34,6 +34,7 @@ class Answer:
     def ask(self) -> tuple[torch.Tensor, int]:
         """Return where an answer has to be written, and the ticket that says that it is there."""
         self.ticket, self.waiting = self.ticket % 0x7FFFFFFF + 1, True
+        _ASKED.add(self)
         return self.memory, self.ticket
 
     def told(self) -> list[int] | None:
@@ -52,8 +53,8 @@ class _Answers(threading.local):
         self.of: dict[torch.device, Answer] = {}
 
 
-_ANSWERS, _LEFT = _Answers(), list[Answer]()
-"""Answers of threads; and those that a kernel may still write to, as nobody waited for it."""
+_ANSWERS, _ASKED = _Answers(), set[Answer]()
+"""Answers of threads; and those that a kernel may still write to: they stay where nobody waits for it, whatever becomes of the thread."""
 
 
 @functools.cache
@@ -67,10 +68,7 @@ def answer(device: torch.device) -> Answer | None:
     if device.type != "cuda" or _compared(device)[0] < 0:
         return None
     found = _ANSWERS.of.get(device)
-    if found is not None and found.waiting:
-        _LEFT.append(found)
-        found = None
-    if found is None:
+    if found is None or found.waiting:
         found = _ANSWERS.of[device] = Answer(_compared(device))
     return found
 
@@ -83,6 +81,7 @@ def read(asked: Answer | None, zeroed: torch.Tensor) -> list[int]:
         told = copied if told is None or asked is None else _agreed(asked, told, copied)
     if asked is not None:
         asked.waiting = False
+        _ASKED.discard(asked)
     return told
 
 

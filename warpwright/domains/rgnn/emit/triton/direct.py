@@ -1,8 +1,8 @@
 """Launches of Triton's machine code by the driver: Triton's own launch looks at each argument, which takes a host longer than a small kernel takes.
 
-Triton compiles a kernel anew where other addresses are multiples of 16, or where a number that it specialises is another: 1 becomes a constant, and
-multiples of 16 are told from others. So what is compiled once is launched directly for the very same numbers, and for any values of those that
-Triton is told not to specialise (`free`), of which the size in bits alone counts.
+Triton compiles a kernel anew for other types, where other addresses are multiples of 16, or where a number that it specialises is another: 1 becomes
+a constant, and multiples of 16 are told from others. So what is compiled once is launched directly for the very same numbers, and for any values of
+those that Triton is told not to specialise (`free`), of which the size in bits alone counts.
 """
 
 from __future__ import annotations
@@ -85,9 +85,10 @@ def launch(
     device, addresses = tensors[0].device, [x.data_ptr() for x in tensors]
     aligned = [address % ALIGNED == 0 for address in addresses]
     told = [number < 1 << 31 if place in free else number for place, number in enumerate(numbers)]
-    key = (name, device, *aligned, *told, *fixed.values())
+    kinds = [x.dtype for x in tensors], [x.get_device() for x in tensors]  # of which Triton compiles anew, or refuses
+    key = (name, device, *kinds[0], *kinds[1], *aligned, *told, *fixed.values())
     known = _KNOWN.get(key)
-    if known is not None:
+    if known is not None and grid:  # Triton launches no empty grid, the driver refuses one
         known(grid, torch._C._cuda_getCurrentRawStream(device.index), [*addresses, *numbers])
         return
     compiled = function()[(grid,)](*tensors, *numbers, **fixed)
