@@ -115,7 +115,8 @@ curandDirectionVectors32_t v | wmma::fragment f | nvcuda::wmma | cudaMalloc(p) |
 CUmodule m | cuMemAddressReserve(p) | CUmemAllocationProp p | nvrtcCompileProgram(p) | cudaGraphLaunch(g) | cudaStreamBeginCapture(s) | CUarray a
 tex2D(t, x) | texture\n<float> t | cudaTextureObject_t t | cudaSurfaceObject_t s | surf2Dread(s) | textureReference r | cudaError_t e
 ww::add_carry<unsigned, false, true>(a, b) | __half2uint_ru(h) | __hbgt2(a, b) | h2exp2(a) | cublasZgemm(h) | cublasDtrmm(h) | cublasDotcEx(h)
-__int2float_ru(i) | __funnelshift_lc(a, b, c) | erfcinvf(x) | normcdfinv(x) | cyl_bessel_i0(x) | rnorm4d(a, b, c, d) | ullmax(a, b) | THRUST_VERSION"""
+__int2float_ru(i) | __funnelshift_lc(a, b, c) | erfcinvf(x) | normcdfinv(x) | cyl_bessel_i0(x) | rnorm4d(a, b, c, d) | ullmax(a, b)
+THRUST_VERSION"""
 """Texts that ask for each part of the runtime."""
 
 
