@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -71,11 +72,11 @@ def test_a_gpu_takes_what_fits_it_and_no_more(monkeypatch: pytest.MonkeyPatch) -
 
     queue = [waiting(60), waiting(50), waiting(30), waiting(5), waiting(1), waiting(200)]
     device = kernelbench.Device(0, 100.0, 3)
-    assert [one.bytes for one in kernelbench._fitting(device, queue)] == [60, 30, 5]
-    assert [one.bytes for one in queue] == [50, 1, 200] and kernelbench._fitting(device, queue) == []
+    assert [one.bytes for one in kernelbench._fitting(device, queue, Counter())] == [60, 30, 5]
+    assert [one.bytes for one in queue] == [50, 1, 200] and kernelbench._fitting(device, queue, Counter()) == []
     device.running.clear()
     large = [queue.pop()]
-    assert [one.bytes for one in kernelbench._fitting(device, large)] == [200], "a task larger than the device runs alone"
+    assert [one.bytes for one in kernelbench._fitting(device, large, Counter())] == [200], "a task larger than the device runs alone"
     assert not device.takes(queue[0])
 
 
@@ -127,9 +128,9 @@ def test_a_gpu_gets_no_more_tasks_at_once_than_their_baselines_leave_memory_for(
 
     device = kernelbench.Device(0, 128.0 * 2**30, 9)
     queue = [waiting(12.0), waiting(4.0), waiting(0.8), waiting(0.8)]
-    assert [one.peak / 2**30 for one in kernelbench._fitting(device, queue)] == [12.0]  # it took about 130 of an H200's 140 GB
+    assert [one.peak / 2**30 for one in kernelbench._fitting(device, queue, Counter())] == [12.0]  # it took about 130 of an H200's 140 GB
     device.running.clear()
-    assert [one.peak / 2**30 for one in kernelbench._fitting(device, queue)] == [4.0, 0.8, 0.8]
+    assert [one.peak / 2**30 for one in kernelbench._fitting(device, queue, Counter())] == [4.0, 0.8, 0.8]
 
 
 def test_an_archive_that_is_too_large_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
