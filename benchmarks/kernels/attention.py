@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,8 +22,7 @@ import torch
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from benchmarks.kernels.beside import cases_of, compile_all, error, module, options_of, said, timed
-from benchmarks.kernels.row_file import run
+from benchmarks.kernels.beside import beside_others, error, options_of, said, timed
 from warpwright.domains.graph import kernels
 from warpwright.domains.graph.techniques.kernels.attention import block_shape
 
@@ -236,21 +234,8 @@ class Called:
 
 def main() -> None:
     """Write rows.jsonl, and print each row."""
-    options = options_of(__doc__, 60.0)
-    names = cases_of(CASES, options)
-    options.out.mkdir(parents=True, exist_ok=True)
-    path = options.out.resolve() / "flash_attention_text.py"
-    if options.compile_part:
-        _compile(names, options, module(path))
-        return
-    path.write_text("import torch\n" + kernels.text("flash_attention"))
-    start = time.monotonic()
-    if not options.dry:
-        compile_all("benchmarks.kernels.attention", options.jobs, 0.6 * options.seconds)
-    template = module(path)
-    todo = [partial(_rows, name, options, template) for name in names]
-    left = options.seconds - (time.monotonic() - start)
-    run([({"case": name}, one) for name, one in zip(names, todo, strict=True)], options.out, left)
+    text = "import torch\n" + kernels.text("flash_attention")
+    beside_others("benchmarks.kernels.attention", "flash_attention", text, CASES, options_of(__doc__, 60.0), _compile, _rows)
 
 
 def _is_compiled(name: str, options: argparse.Namespace) -> bool:

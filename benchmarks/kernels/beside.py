@@ -10,11 +10,13 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from benchmarks.kernels.row_file import run
 from benchmarks.timing.events import batch
 
 Row = dict[str, Any]
@@ -59,6 +61,30 @@ def compile_all(name: str, jobs: int, seconds: float) -> None:
         if job.poll() is None:
             job.kill()
     print(f"compiled in {time.monotonic() - start:.1f} s", flush=True)
+
+
+def beside_others(
+    benchmark: str, kernel: str, text: str, cases: Iterable[str], options: argparse.Namespace,
+    compiled: Callable[[list[str], argparse.Namespace, Any], None], rows: Callable[[str, argparse.Namespace, Any], Iterable[Row]],
+) -> None:  # fmt: skip
+    """Write the template's text, compile all cases' programs in processes of their own, then write and print the rows of one case after another.
+
+    `benchmark`: its module; `kernel`: names the template; `compiled`: calls the programs of `--compile-part` once; `rows`: of a case. Both are given
+    the template as a module.
+    """
+    names = cases_of(cases, options)
+    options.out.mkdir(parents=True, exist_ok=True)
+    path = options.out.resolve() / f"{kernel}_text.py"
+    if options.compile_part:
+        compiled(names, options, module(path))
+        return
+    path.write_text(text)
+    start = time.monotonic()
+    if not options.dry:
+        compile_all(benchmark, options.jobs, 0.6 * options.seconds)
+    template = module(path)
+    todo = [({"case": name}, partial(rows, name, options, template)) for name in names]
+    run(todo, options.out, options.seconds - (time.monotonic() - start))
 
 
 def error(seen: torch.Tensor, exact: torch.Tensor) -> float:

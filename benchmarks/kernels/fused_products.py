@@ -9,7 +9,6 @@ As `benchmarks.kernels.attention`. "product alone" is cuBLAS without anything af
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,8 +18,7 @@ from typing import Any, cast
 import torch
 from torch.nn import functional as F
 
-from benchmarks.kernels.beside import cases_of, compile_all, error, module, options_of, said, timed
-from benchmarks.kernels.row_file import run
+from benchmarks.kernels.beside import beside_others, error, options_of, said, timed
 from warpwright.domains.graph import kernels
 from warpwright.domains.graph.techniques.kernels.fused_product import block_shape
 
@@ -127,21 +125,9 @@ class Called:
 
 def main() -> None:
     """Write rows.jsonl, and print each row."""
-    options = options_of(__doc__, 40.0)
     torch.backends.cuda.matmul.allow_tf32 = True
-    names = cases_of(CASES, options)
-    options.out.mkdir(parents=True, exist_ok=True)
-    path = options.out.resolve() / "fused_product_text.py"
-    if options.compile_part:
-        _compile(names, options, module(path))
-        return
-    path.write_text(kernels.text("fused_product") + _ENDS)
-    start = time.monotonic()
-    if not options.dry:
-        compile_all("benchmarks.kernels.fused_products", options.jobs, 0.6 * options.seconds)
-    template = module(path)
-    todo = [partial(_rows, name, options, template) for name in names]
-    run([({"case": name}, one) for name, one in zip(names, todo, strict=True)], options.out, options.seconds - (time.monotonic() - start))
+    text = kernels.text("fused_product") + _ENDS
+    beside_others("benchmarks.kernels.fused_products", "fused_product", text, CASES, options_of(__doc__, 40.0), _compile, _rows)
 
 
 def _compile(names: list[str], options: argparse.Namespace, template: Any) -> None:

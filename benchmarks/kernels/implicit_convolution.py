@@ -11,7 +11,6 @@ convolution without the bias and the ReLU that follow it.
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,8 +19,7 @@ from typing import Any, cast
 
 import torch
 
-from benchmarks.kernels.beside import cases_of, compile_all, error, module, options_of, said, timed
-from benchmarks.kernels.row_file import run
+from benchmarks.kernels.beside import beside_others, error, options_of, said, timed
 from warpwright.domains.graph import kernels
 from warpwright.domains.graph.techniques.convolutions.implicit import block_shape, cut_weight
 
@@ -179,20 +177,8 @@ class Called:
 
 def main() -> None:
     """Write rows.jsonl, and print each row."""
-    options = options_of(__doc__, 40.0)
-    names = cases_of(CASES, options)
-    options.out.mkdir(parents=True, exist_ok=True)
-    path = options.out.resolve() / "implicit_convolution_text.py"
-    if options.compile_part:
-        _compile(names, options, module(path))
-        return
-    path.write_text(kernels.text("implicit_convolution") + _END)
-    start = time.monotonic()
-    if not options.dry:
-        compile_all("benchmarks.kernels.implicit_convolution", options.jobs, 0.6 * options.seconds)
-    template = module(path)
-    todo = [partial(_rows, name, options, template) for name in names]
-    run([({"case": name}, one) for name, one in zip(names, todo, strict=True)], options.out, options.seconds - (time.monotonic() - start))
+    text = kernels.text("implicit_convolution") + _END
+    beside_others("benchmarks.kernels.implicit_convolution", "implicit_convolution", text, CASES, options_of(__doc__, 40.0), _compile, _rows)
 
 
 def _compile(names: list[str], options: argparse.Namespace, template: Any) -> None:

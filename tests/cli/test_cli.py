@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stand_in import StandIn as Usual
 
 import warpwright
 from warpwright import bench, cli, doctor, jobs
 from warpwright import run as driver
 from warpwright.archive import Archive
-from warpwright.base import BASELINE, Candidate, Errors, Measurement, Record, Source, Task, Timing, Verdict, now
+from warpwright.base import BASELINE, Candidate, Record, Source, Task
 
 ROOT = Path(__file__).parents[2]
 
@@ -44,7 +45,7 @@ KEYS = {"task", "status", "check", "case", "reason", "verdict", "speedup", "base
 Run = Callable[..., tuple[int, Any, str]]
 
 
-class StandIn:
+class StandIn(Usual):
     """An evaluator without processes: eager takes 1 s, whatever has a recipe takes `seconds`."""
 
     device = "cpu"
@@ -56,12 +57,6 @@ class StandIn:
 
     def __init__(self, task: Task) -> None:
         self.task = task
-
-    def __enter__(self) -> StandIn:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
 
     def baselines(self) -> Sequence[Candidate]:
         return [Candidate(Source("python", (("eager.py", "class ModelNew: ..."),)), "cpu", proposer=f"{BASELINE}eager")]
@@ -77,16 +72,6 @@ class StandIn:
             StandIn.evaluated += 1
             print("noise from a library")  # must not reach standard output under --json
             yield self.record(candidate, StandIn.seconds / (1 + len(candidate.actions)), StandIn.status)
-
-    def record(self, candidate: Candidate, seconds: float, status: Any) -> Record:
-        verdict = Verdict(status == "ok", status, "", "normal", Errors(1e-7, 1e-7, 1e-7), Errors(2e-7, 1e-7, 1e-7))
-        record = Record(self.task, candidate, self.device, status, verdict, versions=self.versions, when=now())
-        if status != "ok":
-            return replace(record, detail="expected 1, saw 2")
-        eager, ours = (Timing((value, value), value, value, value) for value in (1.0, seconds))
-        gain = 1.0 / seconds
-        comparison = "FASTER" if gain > 1 else "SAME"
-        return replace(record, measurement=Measurement("time", "s", "lower", ours, {"eager": eager}, "eager", gain, (gain, gain), comparison))
 
 
 @pytest.fixture(autouse=True)

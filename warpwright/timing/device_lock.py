@@ -69,9 +69,9 @@ class Shared:
     def take(self) -> None:
         """Wait until nobody times or wants to, or until those are done who did when patience ended; hold the device beside others."""
         began = time.monotonic()
-        while not _taken(self.wanted_file, fcntl.LOCK_EX):
+        while not taken(self.wanted_file, fcntl.LOCK_EX):
             now, ends = time.monotonic(), self._share_ends
-            if now < ends and _taken(self.lock_file, fcntl.LOCK_SH):  # beside those who have a share just now
+            if now < ends and taken(self.lock_file, fcntl.LOCK_SH):  # beside those who have a share just now
                 return
             if now > max(began, ends) + self.patience:
                 fcntl.flock(self.door_file, fcntl.LOCK_SH)  # from here on nobody asks who has not asked yet
@@ -92,7 +92,7 @@ class Shared:
         return ends if ends <= time.monotonic() + SHARE else -math.inf  # else the machine has been started anew since
 
 
-def _taken(file: int, how: int) -> bool:
+def taken(file: int, how: int) -> bool:
     """Hold a file this way if that can be had at once; return whether it could."""
     try:
         fcntl.flock(file, how | fcntl.LOCK_NB)
@@ -103,7 +103,7 @@ def _taken(file: int, how: int) -> bool:
 
 def _at_once(file: int, how: int) -> bool:
     """Could a file be held this way just now? It is let go again."""
-    could = _taken(file, how)
+    could = taken(file, how)
     if could:
         fcntl.flock(file, fcntl.LOCK_UN)
     return could

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from warpwright.timing.device_lock import taken
+
 LOOK = 0.1
 """Seconds between two looks of who waits."""
 
@@ -50,7 +52,7 @@ class Memory:
     def reserved(self, gigabytes: float, until: float) -> Iterator[bool]:
         """Reserve so many GB as soon as they are to be had, at the latest when nobody else holds any; False where that is not before `until`."""
         with (self.folder / "gate").open("w") as gate:
-            while not _taken(gate.fileno(), fcntl.LOCK_EX):
+            while not taken(gate.fileno(), fcntl.LOCK_EX):
                 if time.monotonic() > until:
                     yield False
                     return
@@ -77,7 +79,7 @@ class Memory:
         for path in self.folder.glob("*.held"):
             try:
                 with path.open() as file:
-                    if not _taken(file.fileno(), fcntl.LOCK_SH):
+                    if not taken(file.fileno(), fcntl.LOCK_SH):
                         found.append(float(file.read() or 0.0))
             except FileNotFoundError:  # given back since it was listed
                 continue
@@ -121,16 +123,7 @@ class Waves:
         """Begin, if nobody is at the other kind; one process looks at a time."""
         with (self.folder / "gate").open("w") as gate, (self.folder / other).open("w") as others:
             fcntl.flock(gate, fcntl.LOCK_EX)
-            if at_any_rate or _taken(others.fileno(), fcntl.LOCK_EX):
+            if at_any_rate or taken(others.fileno(), fcntl.LOCK_EX):
                 fcntl.flock(own, fcntl.LOCK_SH)
                 return True
             return False
-
-
-def _taken(file: int, how: int) -> bool:
-    """Hold a file this way if that can be had at once; return whether it could."""
-    try:
-        fcntl.flock(file, how | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
