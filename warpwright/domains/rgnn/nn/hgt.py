@@ -430,7 +430,7 @@ class HGTConv(Layer):
             raise UsageError(f"expected rows of some of {', '.join(self.node_types)} in x_dict, saw {', '.join(map(repr, x_dict)) or 'none'}")
         for kind in kinds:
             check_rows(x_dict[kind], self.in_channels[kind], f"x_dict[{kind!r}]")
-        if not torch.compiler.is_compiling() and self.checked is not None and self.checked[:2] == (kinds, list(edge_index_dict)):
+        if self._known(kinds, edge_index_dict) is not None:
             return
         for relation in edge_index_dict:
             if relation not in self.edge_types_map:
@@ -440,6 +440,11 @@ class HGTConv(Layer):
 
         if not torch.compiler.is_compiling():
             self.checked = kinds, list(edge_index_dict), self._form(kinds, edge_index_dict)
+
+    def _known(self, kinds: list[str], edge_index_dict: dict[EdgeType, torch.Tensor]) -> str | None:
+        """Return the form of the edges where the last call had the same types. Asked anew at each use: by now it may be another thread's call."""
+        known = None if torch.compiler.is_compiling() else self.checked
+        return known[2] if known is not None and known[0] == kinds and known[1] == list(edge_index_dict) else None
 
     def _form(self, kinds: list[str], edge_index_dict: dict[EdgeType, torch.Tensor]) -> str:
         return ",".join(f"{self.edge_types_map[kind]} {kinds.index(kind[0])} {kinds.index(kind[-1])}" for kind in edge_index_dict)
@@ -472,9 +477,7 @@ class HGTConv(Layer):
         return wide(torch.cat([parameters[name] for name in self.edge_names])) / math.sqrt(self.out_channels // self.heads)  # type: ignore[misc]
 
     def _edges(self, kinds: list[str], counts: list[int], edge_index_dict: dict[EdgeType, torch.Tensor]) -> Edges:
-        known = None if torch.compiler.is_compiling() else self.checked  # another thread's by now, it may be: asked again
-        same = known is not None and known[0] == kinds and known[1] == list(edge_index_dict)
-        form = known[2] if known is not None and same else self._form(kinds, edge_index_dict)
+        form = self._known(kinds, edge_index_dict) or self._form(kinds, edge_index_dict)
         return Edges(tuple(edge_index_dict.values()), (*counts, len(self.edge_types)), form)
 
     def _alike(self, x_dict: dict[str, torch.Tensor], kinds: list[str], counts: list[int]) -> bool:
