@@ -14,7 +14,8 @@ from warpwright.base import Case
 from warpwright.tasks import taskfile
 from warpwright.verifier.judge.judgement import judge_leaf
 from warpwright.verifier.judge.original import tf32
-from warpwright.verifier.judge.original.reference import Answer, Original
+from warpwright.verifier.judge.original.answers import Answer
+from warpwright.verifier.judge.original.reference import Original
 
 torch = pytest.importorskip("torch")
 

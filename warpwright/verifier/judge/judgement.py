@@ -14,8 +14,10 @@ from warpwright.errors import is_full
 from warpwright.verifier.judge import parts
 from warpwright.verifier.judge.left_behind import is_excused, states_of_moves
 from warpwright.verifier.judge.oracle import all_finite, describe, errors_apart, errors_of, excess, same_non_finite, scale_of, shares, tolerance
+from warpwright.verifier.judge.original.answers import NO_ERROR, Answer, Key, Leaf, as_tensor, dtype_of, key_of
 from warpwright.verifier.judge.original.conditioning import examined
-from warpwright.verifier.judge.original.reference import NO_ERROR, Answer, Key, Leaf, Original, as_tensor, dtype_of, key_of, widen
+from warpwright.verifier.judge.original.precisions import widen
+from warpwright.verifier.judge.original.reference import Original
 from warpwright.workers.tensors import exchange
 
 COARSE_SLACK = 16.0

@@ -31,8 +31,9 @@ import torch
 from warpwright.base import Case, Errors
 from warpwright.verifier.judge import distributions, oracle, parts
 from warpwright.verifier.judge.original import rounding
+from warpwright.verifier.judge.original.answers import NO_ERROR, Answer, Leaf, as_tensor, leaves_of
 from warpwright.verifier.judge.original.on_host import RAISED, says_nothing_of_inputs
-from warpwright.verifier.judge.original.reference import NO_ERROR, Answer, Leaf, Original, as_tensor, leaves_of
+from warpwright.verifier.judge.original.reference import Original
 
 NEAR_RUNS = 6
 FEW = ((4, 48), (16, 24))
