@@ -88,6 +88,7 @@ def test_each_call_is_timed_under_its_settings(tmp_path: Path, monkeypatch: pyte
     settings = {**beside.settings(), "cudnn.benchmark": True}
     times = beside.timed_alone({"theirs": call, "ours": lambda: None}, {"theirs": lambda: beside.under(settings)}, tmp_path / "alone")
     beside.signal.alarm(0)
+    assert 0.0 <= times.pop(beside.WALL) < 0.1 and not beside.leaks(1.0, 1.2) and beside.leaks(0.01, 0.9)
     assert times == {"theirs": 1e-3, "ours": 1e-3} and seen == {True} and not torch.backends.cudnn.benchmark
 
 
