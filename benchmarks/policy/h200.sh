@@ -1,6 +1,6 @@
 #!/bin/bash
 # What the policy is measured by on a GPU, part by part: h200.sh PART FOLDER OUT [SECONDS]. Parts may not run beside other GPU work.
-# FOLDER is what `python -m benchmarks.policy.live.folder` writes: tasks/, third/, fourth/, and lib/ with the packages of these.
+# FOLDER is what `python -m benchmarks.policy.live.folder` writes: tasks/, third/, fourth/, fifth/, and lib/ with the packages of these.
 #   probed   the policy, it without its model, random, greedy, evolve, 16 evaluations each; evolve to 128; by the probe                  115 s
 #   judged   the best program of each search of policy_chosen's rows through the evaluator, then the policy's search by it alone           80 s
 #   verified the policy, it without its model, random and greedy, 16 evaluations each, by the probe, and the verifier's word on the best of each and
