@@ -37,8 +37,8 @@ from typing import Any
 from benchmarks.timing import speed
 from warpwright.base import Candidate, Measurement, Record, Source, target_of
 from warpwright.space import Measuring
-from warpwright.targets import doubles
 from warpwright.targets.local import LocalEvaluator
+from warpwright.targets.trust import doubles
 from warpwright.tasks import taskfile
 from warpwright.timing import measure
 from warpwright.timing.facts import device_facts
