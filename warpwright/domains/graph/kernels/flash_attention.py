@@ -112,20 +112,11 @@ def _flash_fetch(
 
 
 @triton.jit
-def _flash_tile(
-    q, q_low, q_factor, acc, norm, m, tile,
-    k, k_low, k_factor, v, v_low, v_factor, k_n, v_n, mask, m_k, bias, a_k, slope, row, real, nk, offset, window, fill,
-    D: tl.constexpr, DP: tl.constexpr, DV: tl.constexpr, DVP: tl.constexpr, KEYS: tl.constexpr, HALVES: tl.constexpr, CUT: tl.constexpr,
-    PRODUCTS: tl.constexpr, FORM: tl.constexpr, CAUSAL: tl.constexpr, WINDOW: tl.constexpr, MASK: tl.constexpr, BIAS: tl.constexpr,
-    SLOPES: tl.constexpr, EDGE: tl.constexpr, SHIFT: tl.constexpr,
+def _flash_seen(
+    s, f, tile, mask, m_k, bias, a_k, slope, row, real, nk, offset, window, fill, KEYS: tl.constexpr, FORM: tl.constexpr, CAUSAL: tl.constexpr,
+    WINDOW: tl.constexpr, MASK: tl.constexpr, BIAS: tl.constexpr, SLOPES: tl.constexpr, EDGE: tl.constexpr,
 ):  # fmt: skip
-    """Add one tile of keys to the sums of a block of rows."""
-    first = tl.cast(tile, tl.int64) * KEYS
-    a, a_low, a_factor = _flash_fetch(k, k_low, k_factor, k_n, first, tile, nk, D, DP, KEYS, HALVES, CUT, PRODUCTS, EDGE)
-    s = _flash_product(q, q_low, tl.trans(a), tl.trans(a_low), PRODUCTS)
-    f = q_factor * a_factor
-    if HALVES and FORM == "softmax":
-        f = tl.maximum(f, 1.1754943508222875e-38)  # 0, of tiles that are 0 or next to it, times -Inf would be NaN
+    """Return a tile's scores and the factor that they have yet to be multiplied with, biased and masked."""
     col = tile * KEYS + tl.arange(0, KEYS)
     inside = real[:, None] & (col < nk)[None, :]
     if BIAS or SLOPES or MASK > 0 or FORM == "relu":
@@ -149,7 +140,13 @@ def _flash_tile(
         if WINDOW:
             seen = seen & (col[None, :] > row[:, None] + offset - window)
         s = tl.where(seen, s, float("-inf"))
-    b, b_low, b_factor = _flash_fetch(v, v_low, v_factor, v_n, first, tile, nk, DV, DVP, KEYS, HALVES, CUT, PRODUCTS, EDGE)
+    return s, f
+
+
+@triton.jit
+def _flash_weights(s, f, norm, m, FORM: tl.constexpr, SHIFT: tl.constexpr):
+    """Return a tile's weights, what the sums so far are to be multiplied with, and the rows' sums and largest scores with this tile."""
+    decay = norm
     if FORM == "softmax":
         new = tl.max(s, 1) * f
         if SHIFT > 0:  # scores that float32 holds to a half or less well: the product in p is exact, and may be above its rounded self
@@ -163,9 +160,14 @@ def _flash_tile(
         decay = tl.exp2(m - known)
         norm = norm * decay + tl.sum(p, 1)
         m = largest
-        acc = acc * decay[:, None]
     else:
         p = tl.maximum(s, 0.0, propagate_nan=tl.PropagateNan.ALL)
+    return p, decay, norm, m
+
+
+@triton.jit
+def _flash_add(acc, p, b, b_low, b_factor, HALVES: tl.constexpr, PRODUCTS: tl.constexpr, FORM: tl.constexpr):
+    """Add a tile's weights times its values."""
     if HALVES:
         if FORM == "relu":
             scale, back = _flash_power(tl.max(p, 1))
@@ -176,6 +178,32 @@ def _flash_tile(
         acc = tl.fma(_flash_product(high, low, b, b_low, PRODUCTS), b_factor, acc)
     else:
         acc = tl.dot(p.to(b.dtype), b, acc)
+    return acc
+
+
+@triton.jit
+def _flash_tile(
+    q, q_low, q_factor, acc, norm, m, tile,
+    k, k_low, k_factor, v, v_low, v_factor, k_n, v_n, mask, m_k, bias, a_k, slope, row, real, nk, offset, window, fill,
+    D: tl.constexpr, DP: tl.constexpr, DV: tl.constexpr, DVP: tl.constexpr, KEYS: tl.constexpr, HALVES: tl.constexpr, CUT: tl.constexpr,
+    PRODUCTS: tl.constexpr, FORM: tl.constexpr, CAUSAL: tl.constexpr, WINDOW: tl.constexpr, MASK: tl.constexpr, BIAS: tl.constexpr,
+    SLOPES: tl.constexpr, EDGE: tl.constexpr, SHIFT: tl.constexpr,
+):  # fmt: skip
+    """Add one tile of keys to the sums of a block of rows."""
+    first = tl.cast(tile, tl.int64) * KEYS
+    a, a_low, a_factor = _flash_fetch(k, k_low, k_factor, k_n, first, tile, nk, D, DP, KEYS, HALVES, CUT, PRODUCTS, EDGE)
+    s = _flash_product(q, q_low, tl.trans(a), tl.trans(a_low), PRODUCTS)
+    f = q_factor * a_factor
+    if HALVES and FORM == "softmax":
+        f = tl.maximum(f, 1.1754943508222875e-38)  # 0, of tiles that are 0 or next to it, times -Inf would be NaN
+    s, f = _flash_seen(
+        s, f, tile, mask, m_k, bias, a_k, slope, row, real, nk, offset, window, fill, KEYS, FORM, CAUSAL, WINDOW, MASK, BIAS, SLOPES, EDGE
+    )  # fmt: skip
+    b, b_low, b_factor = _flash_fetch(v, v_low, v_factor, v_n, first, tile, nk, DV, DVP, KEYS, HALVES, CUT, PRODUCTS, EDGE)
+    p, decay, norm, m = _flash_weights(s, f, norm, m, FORM, SHIFT)
+    if FORM == "softmax":
+        acc = acc * decay[:, None]
+    acc = _flash_add(acc, p, b, b_low, b_factor, HALVES, PRODUCTS, FORM)
     return acc, norm, m
 
 
