@@ -28,7 +28,7 @@ from warpwright.domains.graph.techniques.kernels.attention.blocks import WIDEST,
 
 Way = tuple[int, int, int, int, bool]
 """Rows and keys of a block, warps, stages, and whether k and v are cut into halves by a kernel before."""
-_COMPILED = ("minGPT", "1024 x 64", "ViT", "windows", "ReLU", "512 x 64")
+_COMPILED = ("minGPT", "1024 x 64", "ViT", "windows", "ReLU", "512 x 64", "2048 x 512", "x 1024", "4096 x 512")
 """Parts of the names of the cases that torch.compile is beside: it takes ten seconds each."""
 _LONG = 6e9
 """Bytes of scores beyond which the calls are not written out."""
