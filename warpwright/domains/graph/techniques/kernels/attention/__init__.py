@@ -6,6 +6,6 @@ again four to eight times. float32 has no fast kernel in the library either. The
     forms -> masks -> reading -> technique <- blocks, calls
 """
 
-from warpwright.domains.graph.techniques.kernels.attention.technique import TECHNIQUES
+from warpwright.domains.graph.techniques.kernels.attention.technique import TECHNIQUES, FlashAttentions
 
-__all__ = ["TECHNIQUES"]
+__all__ = ["TECHNIQUES", "FlashAttentions"]
