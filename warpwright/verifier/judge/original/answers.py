@@ -82,6 +82,8 @@ class Answer:
     """Where the outputs are in objects of a class of their own, and its name."""
     after: Mapping[str, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
     """Parameters and buffers after the call, in the program's own precision and in float64, if they are to be compared."""
+    permitted: Mapping[str, Errors] = field(default_factory=dict)
+    """How far from float64 the call leaves them with TF32 operands, where the program's flags permit those."""
 
     @cached_property
     def bytes(self) -> int:

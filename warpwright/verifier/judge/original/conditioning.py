@@ -130,7 +130,7 @@ def _runs(original: Original, inputs: Any, seed: int, which: int, near: int, dec
         if run >= NEAR_RUNS and time.monotonic() - began > MORE_SECONDS:
             break
         yield "near", _run(original, distributions.perturb(inputs, seed + 31 * (run + 1)), which)
-    permitted = original.permitted(inputs, which)
+    permitted, _ = original.permitted(inputs, which)
     if permitted:
         yield "near", permitted
     for run in range(rounding.RUNS if any(decided) else 0):

@@ -374,7 +374,8 @@ class Original:
         leaves = [self._leaf(path, value, wide) for (path, value), (_, wide) in zip(own, exact, strict=True)]
         kinds = tuple(kinds_of(own_value))
         del own_value, own
-        for number, value in enumerate(self.permitted(inputs, which)):
+        permitted, permitted_after = self.permitted(inputs, which)
+        for number, value in enumerate(permitted):
             leaf = leaves[number]
             if leaf.is_real:
                 original = oracle.worst(leaf.original, oracle.errors_of(value, leaf.exact))
@@ -386,7 +387,8 @@ class Original:
         some = bool(telling) or not any(leaf.scale.rms > 0 for leaf in real)
         conditioned = some and all(leaf.original.rms <= ILL_CONDITIONED * leaf.scale.rms for leaf in telling)
         after = {name: (tensor, wide_after.get(name, tensor)) for name, tensor in own_after.items()}
-        return Answer(tuple(leaves), finite, conditioned, kinds, after)
+        besides = {name: oracle.errors_of(tensor, after[name][1]) for name, tensor in permitted_after.items() if tensor.is_floating_point()}
+        return Answer(tuple(leaves), finite, conditioned, kinds, after, besides)
 
     def _apart(self, value: torch.Tensor) -> torch.Tensor:
         """Return an output, copied where it is a part of a state that calls change (a cache): the next state would be written over it."""
@@ -411,14 +413,14 @@ class Original:
             wide, own.clone() if keep else None, original, scale, allowed, sizes=sizes, small=parts.of(wide, own, scale.rms, sizes),
         )  # fmt: skip
 
-    def permitted(self, inputs: Any, which: int) -> list[torch.Tensor]:
-        """Return the outputs with TF32 operands, where the program's flags permit those and it has such operators; else none."""
+    def permitted(self, inputs: Any, which: int) -> tuple[list[torch.Tensor], dict[str, torch.Tensor]]:
+        """Return the outputs with TF32 operands, and the state after, where the program's flags permit those and it has such operators; else none."""
         if not self.may_use_tf32 or self.wide_problem or self.is_double(inputs):
-            return []
+            return [], {}
         rounding = tf32.RoundedOperands(tf32.permitted())
         values = [as_tensor(value) for _, value in leaves_of(self.run_wide(inputs, which, rounding))]
         self.may_use_tf32 = rounding.count > 0
-        return values if rounding.count else []
+        return (values, self._state_now(self.wide if not self.wide_problem else None)) if rounding.count else ([], {})
 
 
 def _forget(answers: dict[Key, Answer], budget: int, counted: Counter[Key]) -> None:
