@@ -7,7 +7,8 @@ graph_encoder.py, gene_predictor.py, dialogue_rgat.py, hgt_kge.py, lean_hgt.py, 
 joint_rgcn.py, hoeg_hgt.py, spatial_rgat.py, rgat_net.py, and, later still, adr_hgt.py, effects_hgt.py, graph_rgcn.py, state_rgat.py, grid_rgcn.py.
 Graphs are drawn here: chains of claims, molecules side by side, a gene network with hubs,
 conversations, a knowledge graph of three types, syntax trees with a virtual node, plants, word graphs, event logs, spots of a tissue, drugs, power
-grids. Times are medians after the first third of the steps, memory is the peak of a GPU above what was there. A model whose file raises, or whose accelerated form does, is a row with a note.
+grids. Times are medians after the first third of the steps, memory is the peak of a GPU above what was there. A model whose file raises, or whose
+accelerated form does, is a row with a note.
 """
 
 from __future__ import annotations
@@ -172,7 +173,7 @@ def rgat_net(m: ModuleType, random: torch.Generator, device: torch.device) -> tu
 
 
 def drugs(random: torch.Generator, device: torch.device) -> tuple[dict[str, torch.Tensor], dict[tuple[str, str, str], torch.Tensor]]:
-    """Return rows and edges of drugs, proteins, diseases and biomarkers: 3,000, 8,000, 1,200 and 400, 120,000 edges of six types in both directions."""
+    """Return rows and edges of 3,000 drugs, 8,000 proteins, 1,200 diseases and 400 biomarkers: 120,000 of six types in both directions."""
     counts = {"drug": 3000, "protein": 8000, "disease": 1200, "biomarker": 400}
     kinds = [("drug", "targets", "protein"), ("drug", "treats", "disease"), ("drug", "associated_with", "biomarker"),
              ("protein", "interacts", "protein"), ("protein", "in", "disease"), ("disease", "shown_by", "biomarker")]  # fmt: skip
@@ -184,7 +185,7 @@ def drugs(random: torch.Generator, device: torch.device) -> tuple[dict[str, torc
 
 
 def adr_hgt(m: ModuleType, random: torch.Generator, device: torch.device) -> tuple[Any, Loss]:
-    """Side effects of 3,000 drugs: two HGT layers of width 256 and four heads, as the script makes them; its own loss over four fifths of the drugs."""
+    """Side effects of 3,000 drugs: two HGT layers of width 256 and four heads, as its script makes them, and its loss over four fifths of them."""
     rows, edges = drugs(random, device)
     labels, chosen = (torch.rand(3000, 100, generator=random) < 0.1).float().to(device), torch.randperm(3000, generator=random)[:2400].to(device)
     model = torch.nn.ModuleList([m.HGT(dict.fromkeys(rows, 128), 256, 4, 2, (list(rows), list(edges))), m.ADRPredictor(256, 100)])
@@ -216,7 +217,7 @@ def graph_rgcn(m: ModuleType, random: torch.Generator, device: torch.device) -> 
 
 
 def state_rgat(m: ModuleType, random: torch.Generator, device: torch.device) -> tuple[Any, Loss]:
-    """What a speaker knows, as a graph of 20,000 nodes and 150,000 statements of 40 relations; two RGAT layers, trained as an encoder of one state."""
+    """What a speaker knows, as 20,000 nodes and 150,000 statements of 40 relations; two RGAT layers, trained as an encoder of one state."""
     x, edges = torch.randn(20000, 64, generator=random).to(device), ends(20000, 150000, random, device, 2.0)
     kind, wanted = torch.randint(40, (150000,), generator=random).to(device), torch.tensor([3], device=device)
     return m.EncoderAttention(64, 64, 16, 40), lambda model: F.nll_loss(model(x, edges, kind), wanted)
@@ -334,7 +335,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", default=",".join(MODELS))
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--gpu", action="store_true")
+    parser.add_argument("--dry", action="store_true", help="two steps on a CPU")
     args = parser.parse_args(argv)
+    if args.dry:
+        args.steps, args.gpu = 2, False
     device = torch.device("cuda" if args.gpu else "cpu")
     args.out.mkdir(parents=True, exist_ok=True)
     with (args.out / "rows.jsonl").open("w") as file:

@@ -184,7 +184,10 @@ def main() -> None:
     parser.add_argument("--pyg", default="", help="folder with torch_geometric, where it is not installed")
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--only", default="", help="scripts whose path has this in it")
+    parser.add_argument("--dry", action="store_true", help="two epochs")
     args = parser.parse_args()
+    if args.dry:
+        args.epochs = 2
     if args.pyg:
         sys.path.append(args.pyg)
     torch.set_num_threads(1)

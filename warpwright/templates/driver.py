@@ -105,7 +105,7 @@ def check(code: int, what: str) -> None:
 
 
 NO_CONTEXT = 201
-"""What the driver says to a thread that has not used a GPU yet, such as autograd's at its first launch: it computes on memory that was kept for it."""
+"""What the driver says to a thread that has not used a GPU yet, such as autograd's at its first launch."""
 
 
 def own_context() -> ctypes.c_void_p:

@@ -137,8 +137,8 @@ def captured(model: torch.nn.Module, step: Step, lend: bool = False) -> Captured
     for the device: `loss.item()`; one warning), the step runs as it is. Results are copies.
 
     `lend`: without gradients results are not copied where that can be. The step is recorded three times, with memory for three times its results; a
-    call runs a recording whose results nobody holds any more, views included, and gives them where they lie, or a copy where all are held. So a result
-    that is held stays as it is. One that another stream reads has to be held until that is done: `record_stream` is not seen.
+    call runs a recording whose results nobody holds any more, views included, and gives them where they lie, or a copy where all are held. So what
+    is held stays as it is. A result that another stream reads has to be held until that is done: `record_stream` is not seen.
     """
     return CapturedStep(model, step, lend)
 

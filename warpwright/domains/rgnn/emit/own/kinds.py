@@ -90,21 +90,21 @@ class Kinds:
         """The types whose rows are read and written; others are left as they are."""
         return tuple(range(len(self.counts))) if self.chosen is None else self.chosen
 
-    def _places(self, parts: Sequence[torch.Tensor]) -> bytes:
-        """Return where rows of the types lie, which `apart` finds fit."""
-        starts, width = [0, *itertools.accumulate(self.counts)], parts[0].shape[1]
+    def _places(self, x: torch.Tensor | Sequence[torch.Tensor]) -> bytes:
+        """Return where dense rows of all types lie, or those of each, which `apart` finds fit."""
+        if isinstance(x, torch.Tensor):
+            return places([x.data_ptr()])
+        starts, width, parts = [0, *itertools.accumulate(self.counts)], x[0].shape[1], x
         return places([x.data_ptr() - 4 * width * starts[kind] for x, kind in zip(parts, self.types, strict=True)], True)
 
     def products(self, x: torch.Tensor | Sequence[torch.Tensor], weight: torch.Tensor, bias: torch.Tensor, parts: int) -> torch.Tensor:
         """Return x weight^T + bias of each row's type, [parts, rows, out]; rows x of all types, or of each (see `apart`)."""
-        whole = dense(x) if isinstance(x, torch.Tensor) else None
-        like = x[0] if whole is None else whole
-        rows, width, columns = sum(self.counts), like.shape[1], bias.shape[1] // parts
-        out = like.new_empty(parts, rows, columns)
+        x = dense(x) if isinstance(x, torch.Tensor) else x
+        rows, width, columns = sum(self.counts), weight.shape[2], bias.shape[1] // parts
+        out = bias.new_empty(parts, rows, columns)
         work, blocks = self._tiles(out, columns, parts)
         if blocks:
-            given = self._places(x) if whole is None else places([whole.data_ptr()])
-            self.launches[0](blocks * parts, work, given, weight, bias, out, rows, width, columns, parts, 0, 0)
+            self.launches[0](blocks * parts, work, self._places(x), weight, bias, out, rows, width, columns, parts, 0, 0)
         return out
 
     def sums(self, parts: Sequence[torch.Tensor], weight: torch.Tensor, onto: torch.Tensor | None = None) -> torch.Tensor:
@@ -166,12 +166,11 @@ class Kinds:
 
         Rows x of all types, or of each of the types whose rows are read (see `apart`).
         """
-        whole, out = dense(x) if isinstance(x, torch.Tensor) else None, dense(out)
+        x, out = dense(x) if isinstance(x, torch.Tensor) else x, dense(out)
         result, moved = torch.empty_like(out), torch.empty_like(out) if kept else None
         work, blocks = self._tiles(out, out.shape[1])
         if blocks:
-            given = self._places(x) if whole is None else places([whole.data_ptr()])
-            self.launches[3](blocks, work, given, out, weight, bias, gates, moved, result, out.shape[1])
+            self.launches[3](blocks, work, self._places(x), out, weight, bias, gates, moved, result, out.shape[1])
         return result, moved
 
     def unmixed(
@@ -216,8 +215,8 @@ def multiplied(
     across = -(-columns // SIDE)
     each = rows_of_block(rows, across, full)
     if rows:
-        given = dense(x)
-        launch(-(-rows // each) * across, None, places([given.data_ptr()]), weight if turned else weight.t(), bias, out, rows, width, columns, 1, int(turned), each)
+        given, weight = dense(x), weight if turned else weight.t()
+        launch(-(-rows // each) * across, None, places([given.data_ptr()]), weight, bias, out, rows, width, columns, 1, int(turned), each)
     return out
 
 
