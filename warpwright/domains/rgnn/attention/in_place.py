@@ -40,8 +40,8 @@ def attention(
 ) -> torch.Tensor | None:  # fmt: skip
     """Return the attention [N, out] of each type's rows (kinds.apart), where the options want the kernels and these take it; else None.
 
-    `linear` gives weights [types, 3 * out, in] and biases; `relations`: what keys and values are multiplied by [R, out, out], and priors [R]; `sources`:
-    types of the relations' sources.
+    `linear` gives weights [types, 3 * out, in] and biases; `relations`: what keys and values are multiplied by [R, out, out], and priors [R];
+    `sources`: types of the relations' sources.
     """
     if not options.reorder or not wanted(edges, rows[0], options, relations, sum(kernels.counts), first=False):
         return None
