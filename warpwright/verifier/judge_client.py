@@ -280,15 +280,14 @@ class Judge:
     def draw_ahead(self, count: int) -> None:
         """Have so many hidden cases ready, while others may use the device: whether the original is sound on one takes it three runs."""
         while len(self._hidden) < count:
-            if not self._deck:
+            if anew := not self._deck:
                 plain = [case for case in self.cases if case.name not in (STRIDED, "nominal")]  # it may raise there; timed calls are nominal
                 self._deck = self._random.sample(plain, len(plain))
-            while self._deck:
-                case = replace(self._deck.pop(), seed=self._random.randrange(SEEDS))
-                if self.viable(case, TIMED_STATE):
-                    self._hidden.append(case)
-                    break
-            else:
+            drawn = (replace(self._deck.pop(), seed=self._random.randrange(SEEDS)) for _ in range(len(self._deck)))
+            sound = next((case for case in drawn if self.viable(case, TIMED_STATE)), None)
+            if sound is not None:
+                self._hidden.append(sound)
+            elif anew:
                 return
 
     def others(self, case: Case, which: int, count: int) -> Iterator[Case]:

@@ -176,7 +176,7 @@ class TimedProgram:
 
     def go(self) -> float:
         """Make one call; return its seconds by this process's clock."""
-        with placement.aside(self._place) if self._placed else nullcontext():
+        with placement.aside(self._place, quiet=self.worker.device != "cpu") if self._placed else nullcontext():
             return self.worker.go(spin=self._waits[1])
 
     def check(self) -> Verdict | None:
@@ -337,5 +337,5 @@ def _calls_of_nothing(worker: Worker, calls: int, wait: float = 0.0) -> Iterator
     for _ in range(calls):
         with placement.started_at(worker.pid, place) if put else nullcontext():
             prepare_call(worker, None, None, flush=worker.device != "cpu", spin=waits[0], **options)
-        with placement.aside(place) if put else nullcontext():
+        with placement.aside(place, quiet=worker.device != "cpu") if put else nullcontext():
             yield worker.go(spin=waits[1])
