@@ -23,7 +23,7 @@ import statistics
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -417,19 +417,24 @@ def rms(seen: Any, exact: Any) -> float:
     return (total / count) ** 0.5
 
 
-def timed(calls: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """Return the seconds of each call: medians of batches back to back, the calls in turns."""
+def timed(
+    calls: dict[str, Callable[[], object]], around: Mapping[str, Callable[[], contextlib.AbstractContextManager[None]]] | None = None
+) -> dict[str, float]:  # fmt: skip
+    """Return the seconds of each call: medians of batches back to back, the calls in turns. `around`: what a call's batches are inside of."""
     import torch
 
+    around = {**dict.fromkeys(calls, contextlib.nullcontext), **(around or {})}
     counts: dict[str, int] = {}
     batches: dict[str, list[float]] = {name: [] for name in calls}
     for name, call in calls.items():
-        call(), call()
-        torch.cuda.synchronize()
-        counts[name] = max(2, min(200, int(BATCH_SECONDS / max(batch(call, 2), 1e-6))))
+        with around[name]():
+            call(), call()
+            torch.cuda.synchronize()
+            counts[name] = max(2, min(200, int(BATCH_SECONDS / max(batch(call, 2), 1e-6))))
     for _ in range(BATCHES):
         for name, call in calls.items():
-            batches[name].append(batch(call, counts[name]))
+            with around[name]():
+                batches[name].append(batch(call, counts[name]))
     return {name: statistics.median(seen) for name, seen in batches.items()}
 
 

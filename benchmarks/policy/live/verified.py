@@ -6,7 +6,7 @@ A process takes one task after the other, and a task is done before the next beg
 followed, each proposal answered by the probe (probed.py), supposing that what that calls right would pass. Then the best program of each search goes
 to the verifier (verdicts.py). What it refuses counts as wrong: every search that had made it is followed once more from its beginning and told of it,
 which measures only what is new, until its best has passed. `--found`: in place of a longer run, the fastest programs of one in earlier rows,
-the fastest first until one passes.
+the fastest first until one passes. `--longer SECONDS`: such a run is made now, by a process of its own beside each task's, for so long (longer.py).
 
 How many tasks go on side by side is what the GPU's memory holds (sharing.py); who finds too little free waits. Who verifies steps aside for who
 times, so processes search together and then verify together. OUT/rows.jsonl has the lines of probed, one for each verdict with what its steps took,
@@ -20,7 +20,6 @@ import json
 import os
 import time
 import traceback
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -30,12 +29,12 @@ from typing import Any
 
 from benchmarks import spawned
 from benchmarks.kernelbench.first import DRY_SCALE
-from benchmarks.policy.live import probed
+from benchmarks.policy.live import longer, probed
+from benchmarks.policy.live.longer import LONGER, parsed, shown_as
 from benchmarks.policy.live.sharing import SEARCHED_MOST, Memory, Waves, to_search, to_verify
 from benchmarks.policy.live.verdicts import AGAIN_SECONDS, NoScore, Turns, Verdicts
 from benchmarks.policy.recording import graph_rows, probe, records
 from benchmarks.policy.recording.sample import gigabytes
-from warpwright.base import Action
 from warpwright.policy.answering import Written
 from warpwright.policy.model import Policy
 
@@ -48,14 +47,10 @@ A_TASK = 60.0
 TRIES = 3
 """How often a task is begun that finds too little memory free."""
 
-LONGER = 256
-"""What stands as the number of evaluations of an earlier longer run."""
-
-FOUND, ALIKE = 9, 3
-"""Of the programs of an earlier longer run the fastest that are looked at, and those among them that have the same techniques: where one is refused,
-the others of its techniques mostly are."""
-
 SEED = 0
+
+PARTS = "longer", "searches"
+"""Of a task: a longer run that is made now, which begins first, and the searches with their verdicts."""
 
 UNKNOWN = 0.5
 """GB of a task of which it is not known."""
@@ -67,6 +62,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--files", required=True, help="folders of task files, comma-separated; those in the rows of --found come first")
     parser.add_argument("--found", default="", help="rows of earlier runs, comma-separated")
+    parser.add_argument("--longer", type=float, default=0.0, help="seconds from the beginning in which evolve's longer runs are made (none)")
     parser.add_argument("--searches", default="policy,random,greedy")
     parser.add_argument("--evaluations", type=int, default=probed.EVALUATIONS, help="of each search, the original not counted (%(default)s)")
     parser.add_argument("--model", type=Path, help="folder of a trained policy; the one that ships where it is not given")
@@ -77,13 +73,15 @@ def main() -> None:
     options = parser.parse_args()
     began = time.monotonic()
     end = began + options.limit
-    options.earlier = earlier(options.found)
+    options.earlier = longer.fastest(_lines(options.found))
+    options.longer_end = began + options.longer if options.longer else 0.0
     options.out.mkdir(parents=True, exist_ok=True)
     before = {line["task"] for line in _lines(options.done) if line["row"] == "done"}
     files = [file for folder in options.files.split(",") for file in Path(folder).glob("*.py") if file.stem not in before]
     files.sort(key=partial(order, options.earlier))
     with (options.out / "rows.jsonl").open("a") as out:
-        for line in spawned.lines(work, files, options.jobs, end, options, end - LAST, daemon=False, loaded=probed.LOADED):
+        jobs = [(file, part) for part in (PARTS if options.longer else PARTS[1:]) for file in files]
+        for line in spawned.lines(work, jobs, options.jobs, end, options, end - LAST, daemon=False, loaded=probed.LOADED):
             out.write(json.dumps(line) + "\n")
             out.flush()
             if line["row"] != "evaluation":
@@ -95,36 +93,21 @@ def order(found: Mapping[str, object], file: Path) -> tuple[bool, float]:
     return file.stem not in found, Random(file.stem).random()
 
 
-def earlier(found: str) -> dict[str, list[str]]:
-    """Return task -> the fastest programs of the longer runs in some rows, the fastest first, few of the same techniques."""
-    lines = [line for line in _lines(found) if line["row"] == "evaluation" and line["told"] == "ok"]
-    best: dict[str, list[str]] = {}
-    alike: Counter[tuple[str, frozenset[str]]] = Counter()
-    for line in sorted(lines, key=lambda line: -line["speedup"]):
-        kind = line["task"], frozenset(action.technique for action in parsed(line["recipe"]))
-        if line["of"] > probed.EVALUATIONS and alike[kind] < ALIKE and len(best.setdefault(line["task"], [])) < FOUND:
-            alike[kind] += 1
-            best[line["task"]].append(line["recipe"])
-    return best
-
-
 def _lines(names: str) -> list[dict[str, Any]]:
     return list(records.read(Path(one) for one in names.split(",") if one))
-
-
-def parsed(recipe: str) -> tuple[Action, ...]:
-    """Return the recipe that a line tells."""
-    return tuple(map(Action.parse, recipe.split("; ")))
 
 
 def work(todo: Any, lines: Any, options: argparse.Namespace, end: float) -> None:
     """Do tasks until none is left or the end is near. After an error of the GPU's context none is begun: others take what is left."""
     graph_rows.alone_on_a_core()
     memory, waves, last = Memory(options.out, *_memory_of(options)), Waves(options.out), end - A_TASK
-    for file in spawned.taken(todo, last):
+    for file, part in spawned.taken(todo, last):
         reason = ""
         try:
-            one_task(file, options, lines, (memory, waves), end)
+            if part == "longer":
+                longer_run(file, options, (memory, waves))
+            else:
+                one_task(file, options, lines, (memory, waves), end)
         except NoScore as unscored:
             reason = f"no score: {unscored}"
         except Exception:  # one task must not end the others
@@ -182,6 +165,19 @@ def one_task(file: Path, options: argparse.Namespace, lines: Any, shared: tuple[
             task.close()
 
 
+def longer_run(file: Path, options: argparse.Namespace, shared: tuple[Memory, Waves]) -> None:
+    """Make the longer run of a task until its time is over."""
+    (memory, waves), end = shared, options.longer_end
+    with memory.reserved(to_search(size(file)), end) as there, waves.at("probing"):
+        if there and time.monotonic() < end:
+            longer.follow(file, options, turns_of(options), end)
+
+
+def turns_of(options: argparse.Namespace) -> Turns:
+    """Return the device among processes."""
+    return Turns("cpu" if options.dry else "cuda:0")
+
+
 def opened(file: Path, options: argparse.Namespace, end: float) -> Task:
     """Return a task with its original measured, begun again where others hold the memory."""
     import torch
@@ -237,6 +233,8 @@ class Run:
     note: str = ""
     followed: int = 0
     seconds: float = 0.0
+    came_to: int = 0
+    """Evaluations of a longer run of which the fastest were looked at; 0 where this is not known, or all were."""
 
     def best(self, count: int | None = None) -> tuple[Any, str] | None:
         """Return recipe and text of the fastest of the first `count`; None where the original is as fast."""
@@ -263,7 +261,7 @@ class Task:
     @classmethod
     def opened(cls, file: Path, options: argparse.Namespace) -> Task:
         """Return a task with its original measured."""
-        one = probed.opened(file, options, Turns("cpu" if options.dry else "cuda:0"))
+        one = probed.opened(file, options, turns_of(options))
         bench = Bench(**vars(one))
         chosen = {name: probed.search_of(bench, name, options.model) for name in options.searches.split(",")}
         for search in chosen.values():
@@ -280,7 +278,7 @@ class Task:
         for search in self.chosen:
             self.runs.append(Run(search, options.evaluations))
             self.follow(self.runs[-1], end)
-        self.runs.append(self.found_earlier(options.earlier.get(self.name, ()), end))
+        self.runs.append(self.found(*self.longer_of(options), end))
         with self.bench.turns.timing():
             again = probe.seconds(partial(self.bench.model, *self.bench.inputs))
         lines.put({"row": "again", "task": self.name, "again us": round(1e6 * again, 2)})
@@ -299,9 +297,13 @@ class Task:
         run.note = getattr(search, "note", "")
         run.followed, run.seconds = run.followed + 1, run.seconds + time.monotonic() - began
 
-    def found_earlier(self, recipes: Sequence[str], end: float) -> Run:
-        """Look at the fastest programs that a longer run had earlier."""
-        run = Run("evolve", LONGER, stopped="evaluations" if recipes else "none", followed=1)
+    def longer_of(self, options: argparse.Namespace) -> tuple[Sequence[str], int]:
+        """Return the fastest programs of a longer run, and how many it made; 0 where earlier rows have it."""
+        return longer.awaited(options.out, self.name, options.longer_end) if options.longer else (options.earlier.get(self.name, ()), 0)
+
+    def found(self, recipes: Sequence[str], of_so_many: int, end: float) -> Run:
+        """Look at the fastest programs that a longer run had."""
+        run = Run("evolve", LONGER, stopped="evaluations" if recipes else "none", followed=1, came_to=of_so_many)
         for recipe in map(parsed, recipes):
             if time.monotonic() > end:
                 run.stopped = "time"
@@ -350,7 +352,7 @@ class Task:
 
     def tell(self, run: Run, end: float) -> None:
         """Tell a search what was refused: of an earlier run it is known what else it had made, another one is followed once more."""
-        if run.search in self.chosen:
+        if run.of < LONGER:
             self.follow(run, end)
         else:
             run.made = [(recipe, *self.bench.judged(recipe)) for recipe, *_ in run.made]
@@ -363,17 +365,12 @@ class Task:
         for number, (recipe, _, told, speedup) in enumerate(run.made if run.stopped not in ("none passed", "none") else (), 1):
             lines.put({"row": "evaluation", **shown, "number": number, "told": told, "speedup": round(speedup, 4), "recipe": shown_as(recipe)})
         how = {"evaluations": len(run.made), "stopped": run.stopped, "note": run.note, "followed": run.followed, "s": round(run.seconds, 1)}
-        lines.put({"row": "run", **shown, **how})
+        lines.put({"row": "run", **shown, **how, **({"came to": run.came_to} if run.came_to else {})})
 
     def close(self) -> None:
         """End its processes."""
         if self.verdicts is not None:
             self.verdicts.close()
-
-
-def shown_as(recipe: Any) -> str:
-    """Return a recipe as the lines have it."""
-    return "; ".join(map(str, recipe))
 
 
 if __name__ == "__main__":
