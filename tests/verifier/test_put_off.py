@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -205,42 +206,31 @@ def evaluator(tmp_path: Path) -> Iterator[LocalEvaluator]:
 def test_a_program_that_is_wrong_in_timed_calls_alone_is_refused_and_no_answer_is_worked_out_while_the_device_is_held_alone(
     evaluator: LocalEvaluator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held: list[bool] = []
-    lock, exclusive, inside = evaluator._bench.lock, DeviceLock.exclusive, [False]
+    held, calls, inside = list[bool](), list[int](), [False]
+    exclusive, request, go = DeviceLock.exclusive, Worker.request, Worker.go
 
-    def holding(self: DeviceLock) -> Any:
-        context = exclusive(self)
+    @contextmanager
+    def holding(lock: DeviceLock) -> Iterator[None]:
+        with exclusive(lock):
+            inside[0] = True
+            yield
+            inside[0] = False
 
-        class Held:
-            def __enter__(self) -> None:
-                context.__enter__()
-                inside[0] = True
+    def asked(worker: Worker, op: str, *given: Any, **fields: Any) -> Any:
+        if worker.role == "judge" and op == "compare":
+            held.append(inside[0])
+        return request(worker, op, *given, **fields)
 
-            def __exit__(self, *given: Any) -> None:
-                inside[0] = False
-                context.__exit__(*given)
-
-        return Held()
+    def called(worker: Worker, *given: Any, **fields: Any) -> float:
+        calls[-1] += worker.role == "candidate" and not inside[0]
+        return go(worker, *given, **fields)
 
     monkeypatch.setattr(DeviceLock, "exclusive", holding)
-    request = Worker.request
-
-    def asked(self: Worker, op: str, *given: Any, **fields: Any) -> Any:
-        if self.role == "judge" and op == "compare":
-            held.append(inside[0])
-        return request(self, op, *given, **fields)
-
     monkeypatch.setattr(Worker, "request", asked)
-    assert lock is evaluator._bench.lock
-    right = Candidate(Source("python", (("a.py", TASK.replace("class Model(", "class ModelNew(")),), "ModelNew"), "cpu")
-    [record] = evaluator.evaluate([right])
-    assert record.status == "ok", record.detail
-    assert held and not any(held)
-    calls = 10_000
-    for _ in range(2):
-        wrong = Candidate(Source("python", (("a.py", LATER_WRONG.replace("CALLS", str(calls))),), "ModelNew"), "cpu")
-        [record] = evaluator.evaluate([wrong])
-        if calls == 10_000:
-            assert record.status == "ok", record.detail
-            calls = 300
-    assert record.status in ("wrong", "cheated"), record.detail
+    monkeypatch.setattr(Worker, "go", called)
+    for text, statuses in ((TASK.replace("class Model(", "class ModelNew("), {"ok"}), (LATER_WRONG, {"wrong", "cheated"})):
+        calls.append(0)
+        source = Source("python", (("a.py", text.replace("CALLS", str(calls[0]))),), "ModelNew")
+        [record] = evaluator.evaluate([Candidate(source, "cpu")])
+        assert record.status in statuses, record.detail
+        assert held and not any(held)
