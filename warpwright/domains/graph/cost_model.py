@@ -253,10 +253,10 @@ def _planes(node: fx.Node) -> float:
 def operations_of(node: fx.Node) -> tuple[str, float]:
     """Return the kind of a call's product and its multiplications and additions; 0 for what is no product."""
     name = getattr(node.target, "__name__", "")
-    if is_op(node, *_PRODUCTS) or name in ("int8_linear", "tf32x3"):
+    if is_op(node, *_PRODUCTS) or name in ("int8_linear", "tf32x3", "half_product"):
         a: Any = node.args[1] if is_op(node, aten.addmm.default, aten.baddbmm.default) else node.args[0]
         inner = shape(a)[-1] // (2 if name == "tf32x3" else 1)
-        kind = {"int8_linear": "int8_slices", "tf32x3": "tf32x3"}.get(name, _KINDS.get(value(node).dtype, "float32"))
+        kind = {"int8_linear": "int8_slices", "tf32x3": "tf32x3", "half_product": "half"}.get(name, _KINDS.get(value(node).dtype, "float32"))
         return kind, (8.0 if kind == "complex" else 2.0) * math.prod(shape(node)) * inner
     if name.startswith("fft_") and is_tensor(node) and is_tensor(node.args[0]):
         return "fft", _transform(node)
