@@ -19,7 +19,7 @@ from torch import fx
 
 from warpwright.base import Action
 from warpwright.domains.graph.cuda.plan import DEFAULT
-from warpwright.domains.graph.ir import Edit, GraphIR, Inserter, argument, aten, dtype, edit, find, is_op, shape
+from warpwright.domains.graph.ir import Edit, GraphIR, Inserter, argument, aten, dtype, edit, find, is_op, is_parameter_only, shape
 from warpwright.domains.graph.techniques.fold import FOLD
 from warpwright.domains.graph.techniques.kernels.fuse import fuse_cuda
 from warpwright.errors import NotApplicable
@@ -30,7 +30,8 @@ _PRODUCTS = (aten.linear.default, aten.matmul.default, aten.mm.default, aten.add
 _LEAST_FLOPS, _EVEN = 4e9, 8
 """Operations below which the passes cost more than they save, and what sizes are multiples of for a tensor core."""
 _LEAST_INTENSITY = 256
-"""Operations for each number of x, w and the result: below that a product is limited by memory, and a pass over x costs more than it saves."""
+"""Operations for each number of x, of the result, and of a w that is worked out: below that a pass over them costs more than it saves. A parameter is
+half the bytes in each call."""
 LARGEST = 14
 """Power of two that the largest element of a row or column is scaled to, at most: float16 ends at 65,504."""
 
@@ -130,7 +131,7 @@ def _is_worth_it(product: _Product) -> bool:
     rows, k = math.prod(left[:-1]), left[-1]
     n, batch = right[-2] if product.by_rows else right[-1], math.prod(right[:-2])
     flops = 2.0 * rows * k * n
-    moved = rows * k + batch * k * n + rows * n
+    moved = rows * k + (0 if is_parameter_only(product.w) else batch * k * n) + rows * n
     even = all(size % _EVEN == 0 for size in (k, n))
     return even and flops >= _LEAST_FLOPS and flops >= _LEAST_INTENSITY * moved
 
