@@ -32,7 +32,8 @@ from warpwright.run import Settings
 from warpwright.verifier.judge.certificate import certify
 from warpwright.verifier.judge.judgement import Judgement
 from warpwright.verifier.judge.original import tf32
-from warpwright.verifier.judge.original.reference import Original, as_tensor, leaves_of
+from warpwright.verifier.judge.original.answers import as_tensor, leaves_of
+from warpwright.verifier.judge.original.reference import Original
 
 REPEATS = 5
 SECRET = 20261129

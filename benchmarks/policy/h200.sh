@@ -7,8 +7,8 @@
 #            on the fastest programs of evolve's longer runs in the rows of policy_chosen and policy_live; KernelBench and third/, or the
 #            folders in FILES. What is done in the rows of DONE is left out (both variables of the environment)                           320 s
 #   outside  the policy and random, 16 evaluations each, and evolve to 256, on the blocks of fourth/; by the probe                      140 s
-#   blocks   the same blocks, or those of FILES: the policy, random, greedy and evolve, 16 evaluations each, while another process of each task makes
-#            evolve's longer run for half of the time, to 256 at most; then the verifier's word on the best of each                       150 s
+#   blocks   the same blocks, or those of FILES: the policy, random, greedy and evolve, 16 evaluations each, evolve's longer run in what is left of half
+#            of the time, to 256 at most, then the verifier's word on the best of each                                                 170 s
 part=$1 folder=$(realpath "$2") out=$3 seconds=$4
 chosen=benchmarks/results/policy_chosen/probed.jsonl.gz live=benchmarks/results/policy_live/probed.jsonl.gz
 outside=benchmarks/results/policy_live/outside.jsonl.gz
@@ -29,7 +29,7 @@ outside)
     timeout $((${seconds:-140} + 5)) python3 -m benchmarks.policy.live.probed --out "$out/outside" --files "$folder/${BLOCKS:-fourth}" --seeds 1 --whole 256 \
         --apart --searches policy,random --jobs 24 --limit "${seconds:-140}" ;;
 blocks)
-    timeout $((${seconds:-150} + 8)) python3 -m benchmarks.policy.live.verified --out "$out/blocks" --files "${FILES:-$folder/fourth}" \
-        --longer $((${seconds:-150} / 2)) --searches policy,random,greedy,evolve --jobs 26 --limit "${seconds:-150}" ;;
+    timeout $((${seconds:-170} + 8)) python3 -m benchmarks.policy.live.verified --out "$out/blocks" --files "${FILES:-$folder/fourth}" \
+        --longer $((${seconds:-170} / 2)) --searches policy,random,greedy,evolve --jobs $(($(nproc) < 12 ? $(nproc) : 12)) --limit "${seconds:-170}" ;;
 *) echo "expected probed, judged, verified, outside or blocks, saw $part" >&2 && exit 2 ;;
 esac

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import queue
 import time
 from pathlib import Path
@@ -69,7 +68,7 @@ def test_a_search_is_told_what_is_refused_until_its_best_passes() -> None:
     verdicts = Refusing(refused)
     one = task(verdicts)
     recipes = [str(action) for action in one.bench.space.actions(frozenset())]
-    longer = one.found([name for name in recipes if refused in name][:1] + [name for name in recipes if refused not in name][:1], 0, end)
+    longer = one.found([name for name in recipes if refused in name][:1] + [name for name in recipes if refused not in name][:1], end)
     one.runs.append(longer)
     before = {run.search: [made[0] for made in run.made] for run in one.runs}
     assert one.settle(lines, end)
@@ -95,7 +94,7 @@ def test_without_time_or_a_passing_program_nothing_is_claimed() -> None:
     assert {line["stopped"] for line in rows(lines) if line["row"] == "run"} == {"time"}
     name = next(str(action) for action in one.bench.space.actions(frozenset()))
     one = task(Refusing(name.partition("(")[0]))
-    one.runs = [one.found([name], 0, time.monotonic() + 60)]
+    one.runs = [one.found([name], time.monotonic() + 60)]
     assert one.settle(lines, time.monotonic() + 60)
     told = rows(lines)
     assert [line["stopped"] for line in told if line["row"] == "run"] == ["none passed"] and not any(line["row"] == "evaluation" for line in told)
@@ -113,39 +112,23 @@ def test_of_an_earlier_run_the_fastest_are_looked_at_few_of_the_same_techniques(
     assert found[0].stem == "t"
 
 
-def test_a_longer_run_is_awaited_and_what_it_has_by_then_is_looked_at(tmp_path: Path) -> None:
-    soon = time.monotonic() + 0.3 - longer.AFTER
-    assert longer.awaited(tmp_path, "t", soon) == ([], 0)
-    space = task(Refusing()).bench.space
-    recipes = [str(action) for action in space.actions(frozenset())][:2]
-    written, shown = longer.Written((tmp_path / "longer" / "t.jsonl").open("w")), {"row": "evaluation", "task": "t", "of": longer.LONGER}
-    for number, recipe in enumerate(recipes):
-        written.put({**shown, "told": "ok", "recipe": recipe, "speedup": 1.0 + number})
-    written.put({**shown, "told": "wrong", "recipe": recipes[0], "speedup": 0.0})
-    written.file.write('{"row": "eval')  # it is writing the next one
-    written.file.flush()
-    assert longer.awaited(tmp_path, "t", time.monotonic() - longer.AFTER) == (recipes[::-1], 3)
-    (tmp_path / "longer" / "t.jsonl").write_text(json.dumps({"row": "run", "task": "t"}) + "\n")
-    assert longer.awaited(tmp_path, "t", time.monotonic() + 600) == ([], 0)  # at its end: at once
-
-
-def test_a_longer_run_made_beside_is_its_own_search_and_says_what_it_came_to() -> None:
-    one, lines, end = task(Refusing("collapse")), queue.Queue[Any](), time.monotonic() + 60
+def test_a_longer_run_may_be_made_beside_the_searches_and_its_best_has_to_pass_too() -> None:
+    verdicts, lines, end = Refusing("collapse"), queue.Queue[Any](), time.monotonic() + 60
+    one = task(verdicts)
     one.chosen["evolve"] = SEARCHES["evolve"]
     one.runs.append(verified.Run("evolve", 16))
     one.follow(one.runs[-1], end)
-    recipes = ["collapse()", "collapse(); prune()"]
-    one.runs.append(one.found(recipes, 77, end))
+    one.runs.append(one.longer_run(end))
+    assert one.runs[-1].stopped == "nothing new" and len(one.runs[-1].made) > 16
+    made = [recipe for recipe, *_ in one.runs[-1].made]
     assert one.settle(lines, end)
-    assert len(one.runs[-1].made) == len(recipes) and one.runs[-1].followed == 1  # not evolve once more
-    told = [{"row": "task", "task": "t", "eager us": 1.0}, {"row": "again", "task": "t", "again us": 1.0}]
-    assert [line["stopped"] for line in rows(lines) if line["row"] == "run"][-1] == "none passed"
-    passing = task(Refusing("nothing"))
-    passing.runs.append(passing.found([str(next(iter(passing.bench.space.actions(frozenset()))))], 77, end))
-    assert passing.settle(lines, end)
-    told += rows(lines)
-    [row] = [row for row in tables(told, "v", ["random", "greedy"]) if row.get("table") == "v-tasks"]
-    assert row["evaluations of that"] == 77
+    assert [recipe for recipe, *_ in one.runs[-1].made] == made and one.runs[-1].followed == 1  # told what is refused, not followed once more
+    best = one.runs[-1].best()
+    assert best and verdicts.known[best[1]] == "" and all(action.technique != "collapse" for action in best[0])
+    told = [{"row": "task", "task": "t", "eager us": 1.0}, {"row": "again", "task": "t", "again us": 1.0}, *rows(lines)]
+    [row] = [row for row in tables(told, "v") if row.get("table") == "v-tasks"]
+    assert row["evaluations of that"] == len(made) and row["evolve's longer run"] == "1.00"
+    assert one.longer_run(time.monotonic() - 1).stopped == "its time"
 
 
 def test_a_policy_is_not_asked_again_what_it_has_answered() -> None:

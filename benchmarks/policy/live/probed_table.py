@@ -97,7 +97,6 @@ def tables(
     searches = list(of) or list(dict.fromkeys(line["search"] for line in lines if line["row"] == "evaluation"))
     found: dict[str, dict[str, dict[int, float]]] = {}
     reached: dict[str, int] = {}
-    came = {line["task"]: line["came to"] for line in lines if "came to" in line}
     for task in (task for task in eager if task not in left):
         runs, whole = runs_of(lines, task, least or most)
         runs = {(search, seed): run for (search, seed), run in runs.items() if search in searches}
@@ -110,7 +109,7 @@ def tables(
         row |= {f"{search}, best of {most}": f"{math.exp(found[task][search][most]):.2f}" for search in searches}
         if len(whole) > 1:
             found[task][LONGER] = dict.fromkeys(counts, math.log(whole[-1] / best))
-            reached[task] = came.get(task, len(whole) - 1)
+            reached[task] = len(whole) - 1
             row |= {LONGER: f"{whole[-1] / best:.2f}", "evaluations of that": reached[task]}
         yield row | {"programs": programs(lines, task)}
     if found:
@@ -155,7 +154,7 @@ def verdicts(lines: Sequence[Mapping[str, Any]], tasks: Sequence[str], name: str
         yield {"table": f"{name}-verdicts", "search": search, "best after": k, **counts}
     refused = sorted((task, recipe, why) for (task, recipe), why in said.items() if why)
     for task, recipe, why in refused:
-        yield {"table": f"{name}-refused", "task": task, "recipe": recipe, "reason": why}
+        yield {"table": f"{name}-refused", "task": task, "recipe": recipe, "reason": " ".join(why.split())}
     if said:
         yield {"row": f"{name} verdicts", "asked": len(said), "refused": len(refused)}
 

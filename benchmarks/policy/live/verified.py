@@ -6,7 +6,7 @@ A process takes one task after the other, and a task is done before the next beg
 followed, each proposal answered by the probe (probed.py), supposing that what that calls right would pass. Then the best program of each search goes
 to the verifier (verdicts.py). What it refuses counts as wrong: every search that had made it is followed once more from its beginning and told of it,
 which measures only what is new, until its best has passed. `--found`: in place of a longer run, the fastest programs of one in earlier rows,
-the fastest first until one passes. `--longer SECONDS`: such a run is made now, by a process of its own beside each task's, for so long (longer.py).
+the fastest first until one passes. `--longer SECONDS`: such a run is made now, after each task's searches, until so long after the beginning.
 
 How many tasks go on side by side is what the GPU's memory holds (sharing.py); who finds too little free waits. Who verifies steps aside for who
 times, so processes search together and then verify together. OUT/rows.jsonl has the lines of probed, one for each verdict with what its steps took,
@@ -31,12 +31,13 @@ from benchmarks import spawned
 from benchmarks.kernelbench.first import DRY_SCALE
 from benchmarks.policy.live import longer, probed
 from benchmarks.policy.live.longer import LONGER, parsed, shown_as
-from benchmarks.policy.live.sharing import SEARCHED_MOST, Memory, Waves, to_search, to_verify
+from benchmarks.policy.live.sharing import MOST, SEARCHED_MOST, Memory, Waves, to_search, to_verify
 from benchmarks.policy.live.verdicts import AGAIN_SECONDS, NoScore, Turns, Verdicts
 from benchmarks.policy.recording import graph_rows, probe, records
 from benchmarks.policy.recording.sample import gigabytes
 from warpwright.policy.answering import Written
 from warpwright.policy.model import Policy
+from warpwright.search import SEARCHES
 
 LAST = 4.0
 """Seconds before the limit after which no verdict is asked for."""
@@ -48,9 +49,6 @@ TRIES = 3
 """How often a task is begun that finds too little memory free."""
 
 SEED = 0
-
-PARTS = "longer", "searches"
-"""Of a task: a longer run that is made now, which begins first, and the searches with their verdicts."""
 
 UNKNOWN = 0.5
 """GB of a task of which it is not known."""
@@ -80,8 +78,7 @@ def main() -> None:
     files = [file for folder in options.files.split(",") for file in Path(folder).glob("*.py") if file.stem not in before]
     files.sort(key=partial(order, options.earlier))
     with (options.out / "rows.jsonl").open("a") as out:
-        jobs = [(file, part) for part in (PARTS if options.longer else PARTS[1:]) for file in files]
-        for line in spawned.lines(work, jobs, options.jobs, end, options, end - LAST, daemon=False, loaded=probed.LOADED):
+        for line in spawned.lines(work, files, options.jobs, end, options, end - LAST, daemon=False, loaded=probed.LOADED):
             out.write(json.dumps(line) + "\n")
             out.flush()
             if line["row"] != "evaluation":
@@ -101,13 +98,10 @@ def work(todo: Any, lines: Any, options: argparse.Namespace, end: float) -> None
     """Do tasks until none is left or the end is near. After an error of the GPU's context none is begun: others take what is left."""
     graph_rows.alone_on_a_core()
     memory, waves, last = Memory(options.out, *_memory_of(options)), Waves(options.out), end - A_TASK
-    for file, part in spawned.taken(todo, last):
+    for file in spawned.taken(todo, last):
         reason = ""
         try:
-            if part == "longer":
-                longer_run(file, options, (memory, waves))
-            else:
-                one_task(file, options, lines, (memory, waves), end)
+            one_task(file, options, lines, (memory, waves), end)
         except NoScore as unscored:
             reason = f"no score: {unscored}"
         except Exception:  # one task must not end the others
@@ -126,7 +120,7 @@ def _memory_of(options: argparse.Namespace) -> tuple[float, Callable[[], float] 
     import torch
 
     total = torch.cuda.mem_get_info()[1] / 1e9
-    torch.cuda.set_per_process_memory_fraction(min(0.9, SEARCHED_MOST / total))
+    torch.cuda.set_per_process_memory_fraction(min(MOST, max(SEARCHED_MOST / total, MOST / options.jobs)))
     return total, lambda: torch.cuda.mem_get_info()[0] / 1e9
 
 
@@ -163,19 +157,6 @@ def one_task(file: Path, options: argparse.Namespace, lines: Any, shared: tuple[
     finally:
         if task is not None:
             task.close()
-
-
-def longer_run(file: Path, options: argparse.Namespace, shared: tuple[Memory, Waves]) -> None:
-    """Make the longer run of a task until its time is over."""
-    (memory, waves), end = shared, options.longer_end
-    with memory.reserved(to_search(size(file)), end) as there, waves.at("probing"):
-        if there and time.monotonic() < end:
-            longer.follow(file, options, turns_of(options), end)
-
-
-def turns_of(options: argparse.Namespace) -> Turns:
-    """Return the device among processes."""
-    return Turns("cpu" if options.dry else "cuda:0")
 
 
 def opened(file: Path, options: argparse.Namespace, end: float) -> Task:
@@ -233,8 +214,6 @@ class Run:
     note: str = ""
     followed: int = 0
     seconds: float = 0.0
-    came_to: int = 0
-    """Evaluations of a longer run of which the fastest were looked at; 0 where this is not known, or all were."""
 
     def best(self, count: int | None = None) -> tuple[Any, str] | None:
         """Return recipe and text of the fastest of the first `count`; None where the original is as fast."""
@@ -261,7 +240,7 @@ class Task:
     @classmethod
     def opened(cls, file: Path, options: argparse.Namespace) -> Task:
         """Return a task with its original measured."""
-        one = probed.opened(file, options, turns_of(options))
+        one = probed.opened(file, options, Turns("cpu" if options.dry else "cuda:0"))
         bench = Bench(**vars(one))
         chosen = {name: probed.search_of(bench, name, options.model) for name in options.searches.split(",")}
         for search in chosen.values():
@@ -278,7 +257,10 @@ class Task:
         for search in self.chosen:
             self.runs.append(Run(search, options.evaluations))
             self.follow(self.runs[-1], end)
-        self.runs.append(self.found(*self.longer_of(options), end))
+        if options.longer:
+            self.runs.append(self.longer_run(options.longer_end))
+        else:
+            self.runs.append(self.found(options.earlier.get(self.name, ()), end))
         with self.bench.turns.timing():
             again = probe.seconds(partial(self.bench.model, *self.bench.inputs))
         lines.put({"row": "again", "task": self.name, "again us": round(1e6 * again, 2)})
@@ -297,18 +279,24 @@ class Task:
         run.note = getattr(search, "note", "")
         run.followed, run.seconds = run.followed + 1, run.seconds + time.monotonic() - began
 
-    def longer_of(self, options: argparse.Namespace) -> tuple[Sequence[str], int]:
-        """Return the fastest programs of a longer run, and how many it made; 0 where earlier rows have it."""
-        return longer.awaited(options.out, self.name, options.longer_end) if options.longer else (options.earlier.get(self.name, ()), 0)
-
-    def found(self, recipes: Sequence[str], of_so_many: int, end: float) -> Run:
-        """Look at the fastest programs that a longer run had."""
-        run = Run("evolve", LONGER, stopped="evaluations" if recipes else "none", followed=1, came_to=of_so_many)
+    def found(self, recipes: Sequence[str], end: float) -> Run:
+        """Look at the fastest programs that a longer run had earlier."""
+        run = Run("evolve", LONGER, stopped="evaluations" if recipes else "none", followed=1)
         for recipe in map(parsed, recipes):
             if time.monotonic() > end:
                 run.stopped = "time"
                 break
             run.made.append((recipe, *self.bench.judged(recipe)))
+        return run
+
+    def longer_run(self, end: float) -> Run:
+        """Follow evolve as far as it comes until `end`."""
+        began, run = time.monotonic(), Run("evolve", LONGER, followed=1)
+        proposer = SEARCHES["evolve"](self.bench.space, Random("evolve longer"), 1)
+        run.made = [(recipe, self.bench.name(recipe), told, speedup) for recipe, told, speedup in
+                    probed.followed(self.bench, self.name, proposer, run.of, end, probed.idle(run.search))]  # fmt: skip
+        run.stopped = "evaluations" if len(run.made) == run.of else "its time" if time.monotonic() > end else "nothing new"
+        run.seconds = time.monotonic() - began
         return run
 
     def begin(self, options: argparse.Namespace) -> None:
@@ -365,7 +353,7 @@ class Task:
         for number, (recipe, _, told, speedup) in enumerate(run.made if run.stopped not in ("none passed", "none") else (), 1):
             lines.put({"row": "evaluation", **shown, "number": number, "told": told, "speedup": round(speedup, 4), "recipe": shown_as(recipe)})
         how = {"evaluations": len(run.made), "stopped": run.stopped, "note": run.note, "followed": run.followed, "s": round(run.seconds, 1)}
-        lines.put({"row": "run", **shown, **how, **({"came to": run.came_to} if run.came_to else {})})
+        lines.put({"row": "run", **shown, **how})
 
     def close(self) -> None:
         """End its processes."""
