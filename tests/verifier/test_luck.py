@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from scaled_relu import TASK
 
 from warpwright.base import Case, Source, Verdict
 from warpwright.tasks import taskfile
@@ -17,24 +18,6 @@ from warpwright.verifier.judge_client import Comparison, Judge, Shipment
 from warpwright.workers.sandbox import Worker
 
 pytest.importorskip("torch")
-
-TASK = """
-import torch
-
-class Model(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.scale = torch.nn.Parameter(torch.rand(64))
-
-    def forward(self, x):
-        return torch.relu(x) * self.scale
-
-def get_inputs():
-    return [torch.randn(32, 64)]
-
-def get_init_inputs():
-    return []
-"""
 
 ERRS = """
 import torch
