@@ -301,7 +301,7 @@ def _attention(node: fx.Node) -> tuple[str, float] | None:
     if not ours and not is_op(node, aten.scaled_dot_product_attention.default):
         return None
     q, k, v = node.args[:3]
-    causal, half = node.args[4] if ours else argument(node, "is_causal"), dtype(q) != torch.float32
+    causal, half = node.args[4] if ours else argument(node, "is_causal"), dtype(q) != torch.float32  # type: ignore[arg-type]
     keys = float(shape(k)[-2]) * (0.5 if causal else 1.0)  # type: ignore[arg-type]
     if ours and node.args[6]:
         keys = min(keys, float(node.args[6]))  # type: ignore[arg-type]
