@@ -22,7 +22,8 @@ SUM = re.compile(r"^\s+sum\s+(?P<seconds>[\d.]+) s in\s+(?P<count>\d+) x (?P<wha
 EVENT = re.compile(r"^\s*(?P<at>\d+\.\d+)\s+(?P<seconds>[\d.]+)?\s")
 HOLDING = "holding the device"
 ASKED = {
-    "judge: open": "open s", "judge: certify": "certificate s", "judge: viable": "cases s", "judge: ship": "inputs s", "judge: compare": "comparisons s",
+    "judge: open": "open s", "judge: certify": "certificate s", "judge: viable": "cases s",
+    "judge: ship": "inputs s", "judge: compare": "comparisons s",
 }  # fmt: skip
 
 
