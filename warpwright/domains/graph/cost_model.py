@@ -259,10 +259,10 @@ def _planes(node: fx.Node) -> float:
 def operations_of(node: fx.Node) -> tuple[str, float]:
     """Return the kind of a call's product and its multiplications and additions; 0 for what is no product."""
     name = getattr(node.target, "__name__", "")
-    if is_op(node, *_PRODUCTS) or name in ("int8_linear", "tf32x3"):
+    if is_op(node, *_PRODUCTS) or name in ("int8_linear", "tf32x3", "half_product"):
         a: Any = node.args[1] if is_op(node, aten.addmm.default, aten.baddbmm.default) else node.args[0]
         inner = shape(a)[-1] // (2 if name == "tf32x3" else 1)
-        kind = {"int8_linear": "int8_slices", "tf32x3": "tf32x3"}.get(name, _KINDS.get(value(node).dtype, "float32"))
+        kind = {"int8_linear": "int8_slices", "tf32x3": "tf32x3", "half_product": "half"}.get(name, _KINDS.get(value(node).dtype, "float32"))
         return kind, (8.0 if kind == "complex" else 2.0) * math.prod(shape(node)) * inner
     if name.startswith("fft_") and is_tensor(node) and is_tensor(node.args[0]):
         return "fft", _transform(node)
@@ -301,7 +301,7 @@ def _attention(node: fx.Node) -> tuple[str, float] | None:
     if not ours and not is_op(node, aten.scaled_dot_product_attention.default):
         return None
     q, k, v = node.args[:3]
-    causal, half = node.args[4] if ours else argument(node, "is_causal"), dtype(q) != torch.float32
+    causal, half = node.args[4] if ours else argument(node, "is_causal"), dtype(q) != torch.float32  # type: ignore[arg-type]
     keys = float(shape(k)[-2]) * (0.5 if causal else 1.0)  # type: ignore[arg-type]
     if ours and node.args[6]:
         keys = min(keys, float(node.args[6]))  # type: ignore[arg-type]
