@@ -192,7 +192,7 @@ while done < int(sys.argv[3]):
     x, w = torch.randn(3, ci, *size) * scale * of_samples, torch.randn(co, ci // groups, *kernel) * power
     w[0] *= 1e-6
     b = rng.choice([None, torch.randn(co) * scale * power])
-    if not statistics and rng.random() < 0.3:
+    if not statistics and not pooled and rng.random() < 0.3:
         x.view(-1)[rng.randrange(x.numel())] = rng.choice([float("nan"), float("inf")])
     rows = ci == 3 and not transposed and kernel[-1] > 1 and dilation[-1] == 1
     cut, of_w = cut_weight(w, parts, rows)

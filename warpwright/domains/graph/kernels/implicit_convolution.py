@@ -103,6 +103,7 @@ def _sums(
 
     RUN: a tap is so many places of a row with PITCH numbers each; 0: it is one place.
     """
+    tl.static_assert(RUN == 0 or CI % DEPTH == 0)
     width: tl.constexpr = KD * KH * KW * CI
     sums = tl.zeros((CHANNELS, PLACES), tl.float32)
     for step in range((taps * CI + DEPTH - 1) // DEPTH):
@@ -224,7 +225,7 @@ def _implicit_convolution(
         oz, oy, ox = i // (rows * columns * pair) % planes * SD + rz, i // (columns * pair) % rows * SH + ry, qx * of_x + rx
         seen &= (oz < OD) & (oy < OH) & (ox < OW)
         place = (oz * OH + oy) * OW + ox
-    elif window > 1 or rows != OH or columns != OW or planes != OD:
+    elif window > 1:
         place = (qz * OH + qy) * OW + qx
     else:
         place = i % (OD * OH * OW)  # which says how many lie beside one another

@@ -76,9 +76,9 @@ def _pointwise_convolution(
         else:
             patch = tl.zeros((PLACES, DEPTH), tl.float32)
             for tap in tl.static_range(0, KD * KH * KW):
-                dz: tl.constexpr = tap // (KH * KW) * LD
-                dy: tl.constexpr = tap // KW % KH * LH
-                dx: tl.constexpr = tap % KW * LW
+                dz = tap // (KH * KW) * LD
+                dy = tap // KW % KH * LH
+                dx = tap % KW * LW
                 there = seen
                 if PD != 0 or (OD - 1) * SD - PD + (KD - 1) * LD >= ID:
                     there = there & (qz * SD - PD + dz >= 0) & (qz * SD - PD + dz < ID)

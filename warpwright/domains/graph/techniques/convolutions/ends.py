@@ -6,6 +6,7 @@ statistics for a norm; and the store, into a part of a larger tensor where the r
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,10 +41,12 @@ class End:
     windows: tuple[int, ...] = ()
     later: Epilogue | None = None
     """After the pool."""
+    moved: fx.Node | None = None
+    """A maximum over windows that the kernel cannot form; what it ends with, `found`, stood behind that, and comes before it now."""
 
     @property
     def last(self) -> fx.Node:
-        """The call whose result the kernel gives."""
+        """The call in whose place the kernel's result comes, with `moved` after it."""
         return self.later.last if self.later else self.pool or (self.found.last if self.found else self.start)
 
     @property
@@ -61,7 +64,7 @@ class End:
         """The calls as a graph of the first one's result and the operands."""
         after = [*(self.found.nodes[1:] if self.found else ()), *([self.pool] if self.pool is not None else ())]
         after += self.later.nodes[1:] if self.later else ()
-        return subgraph(after, (self.start, *self.operands), [self.last]) if after else None
+        return subgraph(after, (self.moved or self.start, *self.operands), [self.last]) if after else None
 
 
 def load(operand: fx.Node, start: fx.Node) -> str | None:
@@ -79,11 +82,32 @@ def after(start: fx.Node) -> End:
     pool = only_user(end.last)
     windows = windows_of(pool, end.last) if pool is not None else ()
     if pool is None or not windows:
-        return end
+        return _moved(end, pool) or end
     later = epilogue.after(pool, load)
     if later is not None and len(later.operands) + (len(found.operands) if found else 0) > epilogue.MOST_OPERANDS:
         later = None
     return End(start, found, pool, windows, later)
+
+
+RISING = frozenset({
+    aten.add.Tensor, aten.add.Scalar, aten.relu.default, aten.relu6.default, aten.sigmoid.default, aten.tanh.default, aten.clamp.default,
+    aten.clamp_min.default, aten.clamp_max.default, aten.hardtanh.default, aten.hardsigmoid.default,
+})  # fmt: skip
+"""Calls that do not fall where one of their tensors rises: the largest of several results is that of the largest."""
+
+
+def _moved(end: End, pool: fx.Node | None) -> End | None:
+    """Return an end with the rising calls behind a maximum over other windows, which is what rewrites leave (`extremum_first`): there they are passes
+    over its result, here they cost nothing."""
+    if pool is None or end.found is not None or POOLS.get(pool.target) != "max" or pool.args[0] is not end.start:
+        return None
+    found = epilogue.after(pool)
+    rises = found is not None and all(node.target in RISING for node in found.nodes[1:])
+    once = found is not None and all(sum(arg in found.nodes for arg in node.all_input_nodes) == 1 for node in found.nodes[1:])
+    if found is None or not rises or not once:
+        return None
+    kept = Epilogue(found.nodes, found.operands, tuple(load(one, pool) or "" for one in found.operands), found.lines)
+    return End(end.start, kept, moved=pool)
 
 
 def windows_of(pool: fx.Node, source: fx.Node) -> tuple[int, ...]:
@@ -116,11 +140,13 @@ class Ended:
 
     def __init__(self, end: End | None, statistics: str = "", more: str = "") -> None:
         """`statistics`: each or all; `more`: text that this function's depends on besides."""
-        self.calls = end.calls if end else None
-        self.end, self.statistics = end, statistics
+        self.calls, self.end, self.more = end.calls if end else None, end, more
         self.text = self._text("NAME", "LATER") if end else ""
-        known = self.text + statistics + more
-        self.__name__ = f"{self.function}_{digest(known)[:8]}" if known else self.function
+        self._set(statistics)
+
+    def _set(self, statistics: str) -> None:
+        known = self.text + statistics + self.more
+        self.statistics, self.__name__ = statistics, f"{self.function}_{digest(known)[:8]}" if known else self.function
 
     def _text(self, name: str, later: str) -> str:
         end = self.end
@@ -155,6 +181,22 @@ class Ended:
     def place_of_into(self) -> int:
         """The place of the argument that says what is written into; after it stands how many channels that has, and which come first."""
         return [name.partition("=")[0].strip() for name in self.own.split(",")].index("into")
+
+    def with_statistics(self, kind: str) -> Ended:
+        """Return the same function that returns statistics, too."""
+        new = copy.copy(self)
+        new._set(kind)
+        return new
+
+    def may_count(self, call: fx.Node) -> bool:
+        """May this call return statistics?"""
+        return not self.statistics and not call.args[self.place_of_into + 1]
+
+    def places_of_block(self, call: fx.Node) -> int:
+        """Return how many places of the result a block writes."""
+        names = [name.partition("=")[0].strip() for name in self.own.split(",")]
+        blocks, pool = call.args[names.index("blocks")], call.args[names.index("pool")]
+        return int(blocks[1] // math.prod(pool or [1]))  # type: ignore[index, operator, arg-type]
 
     def _given(self) -> str:
         return self.own
@@ -205,3 +247,9 @@ def is_ended(node: Any) -> bool:
 def is_cat_of_channels(node: fx.Node) -> bool:
     """Does it join channels?"""
     return is_op(node, aten.cat.default, aten.concat.default) and argument(node, "dim") in (1, 1 - len(shape(node)))
+
+
+def is_joined(node: fx.Node) -> bool:
+    """Is what the kernel of `node` gives an operand of a `cat` of channels?"""
+    reader = only_user(after(node).last)
+    return reader is not None and is_cat_of_channels(reader)

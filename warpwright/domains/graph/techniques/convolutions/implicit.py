@@ -35,7 +35,7 @@ from warpwright.tf32 import permits
 
 _LEAST_FLOPS, _FEW, _LEAST_TERMS = 4e9, 16, 256
 """Operations below which four launches cost more than they save; channels of the input below which `direct_convolution` reads x once, where a sum
-has fewer terms than that."""
+has fewer terms than that, unless a `cat` reads the result, which is then written where it belongs."""
 COLOURS = 4
 """Channels of the input up to which a tap is a row of the window, four numbers a place: an image's first convolution. Eight numbers a place, and a tap
 a place, were twice the products and the copies (results/implicit_convolution_h200: 35 TFLOP/s)."""
@@ -145,6 +145,10 @@ class ImplicitConvolution(Ended):
             y = (torch.conv1d, torch.conv2d, torch.conv3d)[d - 1](F.pad(x, margins), whole, bias, stride, 0, dilation, groups)
         return self.ended(y, operands, into, within, blocks[1] // math.prod(pool or [1]))
 
+    def may_count(self, call: fx.Node) -> bool:
+        """May this call return statistics? A transposed one's blocks hold every other place."""
+        return super().may_count(call) and not call.args[11]
+
     @property
     def shared_text(self) -> str:
         """The same as the cut's."""
@@ -178,7 +182,8 @@ def _covered(node: fx.Node) -> Convolution | None:
     if conv.transposed and any(stride > 1 and step > 1 for stride, step in zip(conv.stride, conv.dilation, strict=True)):
         return None
     few = shape(conv.x)[1] < _FEW and not conv.transposed  # of which cuDNN makes 2 to 21 TFLOP/s
-    if few and shape(conv.x)[1] * math.prod(conv.kernel) < _LEAST_TERMS and not _has_rows(conv):
+    short = few and shape(conv.x)[1] * math.prod(conv.kernel) < _LEAST_TERMS and not _has_rows(conv)
+    if short and not ends.is_joined(node):
         return None
     if _is_product(conv) and (4 * conv.channels < 3 * shape(conv.x)[1] or (conv.bias is None and ends.after(node).last is node)):
         return None
@@ -253,6 +258,8 @@ def _emit(e: Edit, found: Found, parts: int, cuts: dict[tuple[fx.Node, int], fx.
         new = e.before(end.last).call(PointwiseConvolution(kept, found.middle), *given, *behind, middle, *end.operands)
     else:
         new = e.before(end.last).call(ImplicitConvolution(kept), *_arguments(e.before(conv.node), conv, parts, cuts), *behind, *end.operands)
+    if end.moved is not None:
+        new = e.before(end.last).call(end.moved.target, new, *end.moved.args[1:], **end.moved.kwargs)
     e.replace(end.last, new)
 
 
@@ -265,6 +272,7 @@ def _arguments(at: Inserter, conv: Convolution, parts: int, cuts: dict[tuple[fx.
         cuts[conv.x, wide] = at.call(CUT, conv.x, parts, wide)
     of_tap = shape(cut)[-1]
     blocks = block_shape(shape(conv.x)[0] * math.prod(conv.out), conv.channels // conv.groups, of_tap, of_tap * math.prod(shape(cut)[2:-1]), parts)
+    blocks[2] = min(blocks[2], of_tap) if _has_rows(conv) else blocks[2]
     steps = [list(sizes) for sizes in (conv.kernel, conv.stride, conv.padding, conv.out, conv.dilation)]
     return (conv.x, cuts[conv.x, wide], cut, of_w, conv.bias, parts, *steps, conv.transposed, blocks, conv.groups)
 

@@ -100,15 +100,9 @@ def find(node: fx.Node, parts: int) -> Pointwise | None:
     if 4 * (math.prod(shape(found.x)) + math.prod(shape(node))) < LEAST_BYTES or not _counted(found):
         return None
     end = ends.after(node)
-    gains = found.first is not None or max(conv.stride) > 1 or conv.groups > 1 or end.last is not end.start or is_joined(node) or _is_normed(node)
+    gains = found.first is not None or max(conv.stride) > 1 or conv.groups > 1 or end.last is not end.start or ends.is_joined(node) or _is_normed(node)
     short = shape(conv.weight)[1] <= MOST_TERMS[PRECISION[parts]] or 4 * conv.channels < 3 * shape(conv.x)[1]
     return found if gains and (short or found.first is not None) else None
-
-
-def is_joined(node: fx.Node) -> bool:
-    """Is what the kernel gives an operand of a `cat` of channels?"""
-    reader = only_user(ends.after(node).last)
-    return reader is not None and ends.is_cat_of_channels(reader)
 
 
 def _is_normed(node: fx.Node) -> bool:
@@ -163,7 +157,7 @@ def block_shape(found: Pointwise) -> list[int]:
     of_group = found.conv.channels // found.conv.groups
     channels = min(max(1 << (of_group - 1).bit_length(), 16), 256 if found.first else 128)
     if found.first:
-        return [channels, 64, 16, 8 if channels > 64 else 4, 2]
+        return [channels, 128 if channels <= 128 else 64, 16, 8, 1]  # one stage: neighbours come from L1, not through shared memory
     return [channels, 128, 32 if shape(found.conv.weight)[1] > 16 else 16, 8 if channels > 64 else 4, 3]
 
 
