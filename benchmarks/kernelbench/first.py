@@ -47,7 +47,8 @@ def main() -> None:
     parser.add_argument("--kernelbench", required=True, type=Path)
     parser.add_argument("--out", required=True, type=Path)
     parser.add_argument("--tasks", required=True, help="level:number pairs, files, or folders, comma-separated")
-    parser.add_argument("--baselines", default="compile", help="beside eager, comma-separated: compile, cuda_graph, channels_last (eager, weights and inputs turned); empty: none")
+    kinds = "beside eager, comma-separated: compile, cuda_graph, channels_last (eager, weights and inputs turned); empty: none"
+    parser.add_argument("--baselines", default="compile", help=kinds)
     parser.add_argument("--jobs", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=90.0, help="the run ends after that many, whatever is left")
     parser.add_argument("--proposals", type=int, default=2)

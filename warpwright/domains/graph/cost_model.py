@@ -229,12 +229,13 @@ def bytes_of(node: fx.Node) -> float:
 
 
 def _unread(node: fx.Node) -> float:
-    """Return the bytes of what a convolution's kernel is given or returns and does not touch: x, where it reads the cut; the rest of a larger tensor."""
+    """Return the bytes of what a convolution's kernel is given or returns and does not touch: x, where it reads the cut; the rest of a larger one."""
     target: Any = node.target
     into, within = node.args[target.place_of_into : target.place_of_into + 2]
     unread = _size(node.args[0]) if target.function == "implicit_convolution" else 0  # type: ignore[arg-type]
     if within:
-        unread += _size(node) * (within[0] - shape(node.args[2])[1] if target.function == "implicit_convolution" else within[0] - shape(node.args[1])[0]) // within[0]  # type: ignore[index, operator]
+        own = shape(node.args[2])[1] if target.function == "implicit_convolution" else shape(node.args[1])[0]  # type: ignore[arg-type]
+        unread += int(_size(node) * (within[0] - own) // within[0])  # type: ignore[index, operator, arg-type]
     return float(unread + (_size(into) if isinstance(into, fx.Node) else 0))
 
 
@@ -293,13 +294,13 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
     if name.startswith("implicit_convolution"):
         cut: Any = node.args[2]
         places = math.prod(shape(node.args[0])[2:] if node.args[11] else node.args[9]) * shape(node.args[0])[0]  # type: ignore[arg-type]
-        kind = "rows" if shape(cut)[-2] != node.args[6][-1] else "implicit"  # type: ignore[index]
+        kind = "rows" if shape(cut)[-2] != node.args[6][-1] else "implicit"  # type: ignore[index, arg-type]
         return f"{kind} {'half' if node.args[5] == 1 else 'float32'}", 2.0 * places * math.prod(shape(cut)[1:])
     if name.startswith("pointwise_convolution"):
-        w, first = node.args[1], node.args[8]
+        first: Any = node.args[8]
         places = math.prod(node.args[5]) * shape(node.args[0])[0]  # type: ignore[arg-type]
-        taps = math.prod(shape(first[0])) if first else 0  # type: ignore[index]
-        return f"pointwise {node.args[3]}", places * (2.0 * math.prod(shape(w)) + OF_TAPS * taps)  # type: ignore[arg-type]
+        each = 2.0 * math.prod(shape(node.args[1])) + (OF_TAPS * math.prod(shape(first[0])) if first else 0.0)  # type: ignore[arg-type]
+        return f"pointwise {node.args[3]}", places * each
     if is_op(node, aten.convolution.default):  # as a plan has it
         weight, out = node.args[1], node.args[0] if node.args[6] else node
         return "float32", 2.0 * shape(out)[0] * math.prod(shape(out)[2:]) * math.prod(shape(weight))  # type: ignore[arg-type]

@@ -211,7 +211,8 @@ def test_a_cat_of_other_things_stays() -> None:
 def test_pools_that_a_block_cannot_hold_stay() -> None:
     with torch.device("meta"):
         x = torch.empty(2, 16, 12, 12)
-        for pool in (nn.MaxPool2d(3), nn.MaxPool2d(2, 1), nn.MaxPool2d(2, padding=1), nn.MaxPool2d(8), nn.MaxPool2d(2, dilation=2), nn.AvgPool2d(2, divisor_override=3)):
+        others = (nn.MaxPool2d(3), nn.MaxPool2d(2, 1), nn.MaxPool2d(2, padding=1), nn.MaxPool2d(8), nn.MaxPool2d(2, dilation=2))
+        for pool in (*others, nn.AvgPool2d(2, divisor_override=3)):
             after = TECHNIQUE.apply(captured(nn.Sequential(nn.Conv2d(16, 16, 3), pool), x), HALF)
             assert any("pool" in node.name for node in after.graph.nodes), pool
         after = TECHNIQUE.apply(captured(nn.Sequential(nn.Conv2d(16, 16, 2), nn.MaxPool2d(2)), x), HALF)  # eleven places: the last is left out
@@ -241,7 +242,7 @@ for done in range(int(sys.argv[3])):
     x, w, b = torch.randn(3, ci, *size), torch.randn(co, ci // groups), rng.choice([None, torch.randn(co)])
     first, places = None, [(s - 1) // step + 1 for s, step in zip(size, stride)]
     if groups == 1 and rng.random() < 0.5:
-        kernel, padding, dilation = [rng.randint(1, 3) for _ in range(d)], [rng.randint(0, 2) for _ in range(d)], [rng.randint(1, 2) for _ in range(d)]
+        kernel, padding, dilation = ([rng.randint(*ends) for _ in range(d)] for ends in ((1, 3), (0, 2), (1, 2)))
         places = [(s + 2 * p - (k - 1) * l - 1) // t + 1 for s, p, k, l, t in zip(size, padding, kernel, dilation, stride)]
         first = [torch.randn(ci, *kernel), rng.choice([None, torch.randn(ci)]), padding, dilation]
     if min(places) < 1:
@@ -256,10 +257,10 @@ for done in range(int(sys.argv[3])):
     def with_(cast): return None if first is None else [cast(first[0]), None if first[1] is None else cast(first[1]), *first[2:]]
     pools = [] if max(pool) == 1 else pool
     seen = names["pointwise_convolution"](x, w, b, *given, with_(lambda t: t), pools, pooled, None, within, statistics=statistics)
-    exact = PointwiseConvolution(None)(x.double(), w.double(), None if b is None else b.double(), *given, with_(lambda t: t.double()), pools, "", None, [], ())
+    wide = (x.double(), w.double(), None if b is None else b.double())
+    exact = PointwiseConvolution(None)(*wide, *given, with_(lambda t: t.double()), pools, "", None, [], ())
     if pooled:
-        call = (torch.max_pool1d, torch.max_pool2d, torch.max_pool3d) if pooled == "max" else (torch.avg_pool1d, torch._C._nn.avg_pool2d, torch._C._nn.avg_pool3d)
-        exact = call[d - 1](exact, pool)
+        exact = getattr(torch.nn.functional, f"{pooled}_pool{d}d")(exact, pool)
     if statistics:
         seen, blocks = seen
         units, per = (3, exact[0, 0].numel()) if statistics == "each" else (1, exact[:, 0].numel())
@@ -296,7 +297,8 @@ def test_whole_programs_by_the_interpreter(name: str, tmp_path: Path) -> None:
     given = [node for node in after.graph.nodes if node.op == "placeholder"]
     lines = straight.body(after, nodes, after.results, names)
     state = dict(model.named_parameters())
-    torch.save((x, {names[node]: state[after.state[node.name]].detach() for node in given if node.name in after.state}, model(x).detach()), tmp_path / "given.pt")
+    held = {names[node]: state[after.state[node.name]].detach() for node in given if node.name in after.state}
+    torch.save((x, held, model(x).detach()), tmp_path / "given.pt")
     path = tmp_path / "generated.py"
     path.write_text("import torch\nfrom torch.nn import functional as F\n" + "\n".join(straight.kernels(after)) + f"""
 def program({', '.join(names[node] for node in given)}):

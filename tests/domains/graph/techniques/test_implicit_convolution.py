@@ -208,8 +208,7 @@ while done < int(sys.argv[3]):
     wide = w.double().movedim(1, -1)[None], torch.ones(co, dtype=torch.float64), None if b is None else b.double()
     exact = ImplicitConvolution(None)(x.double(), None, *wide, *rest)
     if pooled:
-        call = (torch.max_pool1d, torch.max_pool2d, torch.max_pool3d) if pooled == "max" else (torch.avg_pool1d, torch._C._nn.avg_pool2d, torch._C._nn.avg_pool3d)
-        exact = call[d - 1](exact, pool)
+        exact = getattr(torch.nn.functional, f"{pooled}_pool{d}d")(exact, pool)
     if statistics:
         seen, blocks = seen
         units, per = (3, exact[0, 0].numel()) if statistics == "each" else (1, exact[:, 0].numel())

@@ -2,9 +2,9 @@
 tensor.
 
 The sums are [CHANNELS, PLACES] in registers. Places of one window lie beside one another there, so a pool over windows that do not overlap reduces
-neighbours, and a quarter (of 2 x 2) of the result is written, none of it read again. A norm's statistics are the mean and the sum of squared deviations
-of each channel in each block, which `norm_of_blocks` joins as Chan, Golub and LeVeque (1979) do: nothing cancels, and the norm itself is then one
-multiplication and one addition an element.
+neighbours, and a quarter (of 2 x 2) of the result is written, none of it read again. A norm's statistics are the mean and the sum of squared
+deviations of each channel in each block, which `norm_of_blocks` joins as Chan, Golub and LeVeque (1979) do: nothing cancels, and the norm itself is
+then element by element.
 """
 
 # mypy: ignore-errors

@@ -13,7 +13,9 @@ Ladder:
 3. x is cut by 2^9 while each sample's largest element is looked for; a second pass cuts those samples again whose element says so (the host never
    waits). So what a small sample, or a channel of small weights, loses is relative to its own largest element.
 4. A transposed convolution's places are taken in phases, whose places see the same taps; nothing is multiplied by zeros between x's elements.
-5. Two halves: sums of a step are added outside of the tensor cores, whose own additions cut off, which adds up in terms of one sign.
+5. Of an image, a step is a row of the window: RUN places of PITCH numbers, one behind the other in x.
+6. Groups are blocks of channels; places of a pool's window are neighbours in a block (`convolution_end.py`).
+7. Two halves: sums of a step are added outside of the tensor cores, whose own additions cut off, which adds up in terms of one sign.
 
 Achieved on an H200, with the pass that cuts x and what follows (results/implicit_convolution_h200): one number an operand 544 TFLOP/s of 512
 channels to 512 (989 is float16's peak; cuDNN's float16 kernel alone 549), 317 of 64 to 128; two 148 and 122. Two phases of a row written together
@@ -23,6 +25,7 @@ Parameters: CHANNELS 64 or 128, PLACES 64 to 256, DEPTH 16 to 128 (powers of two
 """
 
 # mypy: ignore-errors
+# ruff: noqa: F821 - convolution_end.py stands before it
 # --- generated programs hold what follows
 
 import torch
@@ -286,7 +289,7 @@ def implicit_convolution(
     size, pair = x.numel() // ci * pitch, 2 if transposed and stride[2] == 2 else 1
     phases = stride[0] * stride[1] * stride[2] // pair if transposed else 1
     one = triton.cdiv(out[0], stride[0]) * triton.cdiv(out[1], stride[1]) * triton.cdiv(out[2], stride[2])
-    kept = [o // r for o, r in zip(out, pool)]  # windows of each axis
+    kept = [o // r for o, r in zip(out, pool, strict=True)]  # windows of each axis
     one = one if transposed else kept[0] * kept[1] * kept[2] * pool[0] * pool[1] * pool[2]
     channels, many, depth, warps, stages = shape
     each = triton.cdiv(one, many) if statistics == "each" else 0

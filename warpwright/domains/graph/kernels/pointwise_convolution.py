@@ -6,8 +6,8 @@ Where every sum is short, bytes are what such a convolution takes: x is read onc
 before; with a depthwise convolution first, what lies between the two is never written.
 
 Ladder:
-1. A block of places x channels in registers; x goes through shared memory as it lies, and is rounded to TF32 (to the nearest, as cuDNN does) on its way
-   to the tensor cores; w was rounded before, once.
+1. A block of places x channels in registers; x goes through shared memory as it lies, and is rounded to TF32 (to the nearest, as cuDNN does) on
+   its way to the tensor cores; w was rounded before, once.
 2. With taps, a step forms its channels at its places by multiplications in float32: neighbours lie in L1.
 3. The end is that of `convolution_end.py`: pool, statistics, a part of a larger tensor.
 
@@ -15,6 +15,7 @@ Nothing was measured yet. Parameters: CHANNELS 16 to 256, PLACES 64 or 128, DEPT
 """
 
 # mypy: ignore-errors
+# ruff: noqa: F821 - convolution_end.py stands before it
 # --- generated programs hold what follows
 
 import torch
@@ -130,7 +131,7 @@ def pointwise_convolution(
     u, of_u, padding, dilation = first or (None, None, [0] * d, [1] * d)
     kernel = (*lead, *(u.shape[1:] if first else [1] * d))
     out, pool = (*lead, *places), (*lead, *(pool or [1] * d))
-    kept = [o // r for o, r in zip(out, pool)]  # windows of each axis
+    kept = [o // r for o, r in zip(out, pool, strict=True)]  # windows of each axis
     one = kept[0] * kept[1] * kept[2] * pool[0] * pool[1] * pool[2]
     channels, many, depth, warps, stages = shape
     each = triton.cdiv(one, many) if statistics == "each" else 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ from warpwright.domains.graph.ir import argument, aten, is_op, only_user, shape
 from warpwright.domains.graph.techniques.convolutions import epilogue
 from warpwright.domains.graph.techniques.convolutions.epilogue import Epilogue
 
-POOLS = {
+POOLS: Mapping[Any, str] = {
     aten.max_pool1d.default: "max", aten.max_pool2d.default: "max", aten.max_pool3d.default: "max",
     aten.avg_pool1d.default: "avg", aten.avg_pool2d.default: "avg", aten.avg_pool3d.default: "avg",
 }  # fmt: skip
@@ -122,7 +122,8 @@ def windows_of(pool: fx.Node, source: fx.Node) -> tuple[int, ...]:
     elif d > 1:
         plain = plain and argument(pool, "divisor_override") is None
     fits = all(size & (size - 1) == 0 for size in sizes) and 1 < math.prod(sizes) <= MOST_OF_A_WINDOW
-    return sizes if plain and fits and all(kept * size <= whole for kept, size, whole in zip(shape(pool)[2:], sizes, shape(source)[2:])) else ()
+    inside = all(kept * size <= whole for kept, size, whole in zip(shape(pool)[2:], sizes, shape(source)[2:], strict=True))
+    return sizes if plain and fits and inside else ()
 
 
 def _per_axis(given: Any, d: int) -> tuple[int, ...]:

@@ -2,9 +2,10 @@
 
     conv(x, w)  ->  conv(half(x * s), half(w * t)) / (s * t)        s, t powers of two, worked out on the device
 
-float16's range is the difference: so each sample of x, and the weight, is scaled to its largest element, and together so far that not even a sum of products of largest
-elements can overflow. That takes a pass over x, which a kernel of ours makes at the bandwidth's limit, and the turn to channels last, which cuDNN's
-tensor cores want anyway, writes two bytes an element in place of four. What the result loses by being float16 is about what its operands lost.
+float16's range is the difference: so each sample of x, and the weight, is scaled to its largest element, and together so far that not even a sum of
+products of largest elements can overflow. That takes a pass over x, which a kernel of ours makes at the bandwidth's limit, and the turn to channels
+last, which cuDNN's tensor cores want anyway, writes two bytes an element in place of four. What the result loses by being float16 is about what its
+operands lost.
 """
 
 from __future__ import annotations

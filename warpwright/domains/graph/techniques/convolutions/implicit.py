@@ -25,7 +25,7 @@ from warpwright.domains.graph.cuda.plan import DEFAULT
 from warpwright.domains.graph.ir import Edit, GraphIR, Inserter, aten, dtype, edit, find, shape
 from warpwright.domains.graph.techniques.convolutions import ends, joined, pointwise
 from warpwright.domains.graph.techniques.convolutions.convolution import CONVOLUTIONS, TRANSPOSED, Convolution, read, swap_channels
-from warpwright.domains.graph.techniques.convolutions.ends import End, Ended
+from warpwright.domains.graph.techniques.convolutions.ends import Ended
 from warpwright.domains.graph.techniques.convolutions.pointwise import Pointwise, PointwiseConvolution
 from warpwright.domains.graph.techniques.fold import FOLD
 from warpwright.domains.graph.techniques.kernels.fuse import fuse_cuda
@@ -37,8 +37,8 @@ _LEAST_FLOPS, _FEW, _LEAST_TERMS = 4e9, 16, 256
 """Operations below which four launches cost more than they save; channels of the input below which `direct_convolution` reads x once, where a sum
 has fewer terms than that, unless a `cat` reads the result, which is then written where it belongs."""
 COLOURS = 4
-"""Channels of the input up to which a tap is a row of the window, four numbers a place: an image's first convolution. Eight numbers a place, and a tap
-a place, were twice the products and the copies (results/implicit_convolution_h200: 35 TFLOP/s)."""
+"""Channels of the input up to which a tap is a row of the window, four numbers a place: an image's first convolution. Eight numbers a place, and a
+tap a place, were twice the products and the copies (results/implicit_convolution_h200: 35 TFLOP/s)."""
 LARGEST = 14
 """Power of two that the largest element of the weight is scaled to: sums are float32, so float16's end, 65,504, is met by operands alone."""
 MOST_KINDS = 24
@@ -251,7 +251,7 @@ def _emit(e: Edit, found: Found, parts: int, cuts: dict[tuple[fx.Node, int], fx.
     conv = found.conv if isinstance(found, Pointwise) else found
     end = ends.after(conv.node)
     kept = end if end.last is not end.start else None
-    behind = (list(end.windows), end.kind, None, [])
+    behind: tuple[Any, ...] = (list(end.windows), end.kind, None, [])
     if isinstance(found, Pointwise):
         given, _ = pointwise.insert(e.before(conv.node), found, parts)
         middle = list(found.middle.operands) if found.middle else []

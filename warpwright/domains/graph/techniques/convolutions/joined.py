@@ -31,10 +31,11 @@ def _writes_for(operand: Any, cat: fx.Node) -> bool:
 def _join(e: Edit, cat: fx.Node, operands: list[fx.Node]) -> None:
     at, into, first = e.before(cat), None, 0
     for one in operands:
+        target: Any = one.target
         channels = shape(one)[1]
         given = list(one.args)
-        place = one.target.place_of_into
+        place = target.place_of_into
         given[place], given[place + 1] = into, [shape(cat)[1], first]
-        into, first = at.call(one.target, *given), first + channels
+        into, first = at.call(target, *given), first + channels
     assert into is not None
     e.replace(cat, into)

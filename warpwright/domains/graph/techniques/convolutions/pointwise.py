@@ -28,8 +28,8 @@ from warpwright.domains.graph.techniques.convolutions.epilogue import Epilogue
 LEAST_BYTES = 64 << 20
 """Of x and the result: 16 us of an H200, and a launch from Python takes its host 20 to 50."""
 MOST_TERMS = {"tf32": 256, "tf32x3": 96}
-"""Of a sum beyond which products, not bytes, are what the kernel takes (by the rates of `direct_convolution`, which reads x alike): then the pass that
-cuts x is worth it, if the result has about as many channels."""
+"""Of a sum beyond which products, not bytes, are what the kernel takes (by the rates of `direct_convolution`, which reads x alike): then the pass
+that cuts x is worth it, if the result has about as many channels."""
 MOST_TAPS = 32
 """Of a depthwise convolution, whose neighbours are read from L1."""
 PRECISION = {1: "tf32", 2: "tf32x3"}
@@ -100,7 +100,8 @@ def find(node: fx.Node, parts: int) -> Pointwise | None:
     if 4 * (math.prod(shape(found.x)) + math.prod(shape(node))) < LEAST_BYTES or not _counted(found):
         return None
     end = ends.after(node)
-    gains = found.first is not None or max(conv.stride) > 1 or conv.groups > 1 or end.last is not end.start or ends.is_joined(node) or _is_normed(node)
+    gains = found.first is not None or max(conv.stride) > 1 or conv.groups > 1
+    gains = gains or end.last is not end.start or ends.is_joined(node) or _is_normed(node)
     short = shape(conv.weight)[1] <= MOST_TERMS[PRECISION[parts]] or 4 * conv.channels < 3 * shape(conv.x)[1]
     return found if gains and (short or found.first is not None) else None
 
