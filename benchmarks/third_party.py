@@ -553,6 +553,7 @@ def main() -> None:
             print(f"| {' | '.join(map(str, shown))} | {row['reason']} |", flush=True)
     print(f"\n{sum(row['captured'] for row in rows)} of {len(rows)} captured, {sum(row['verified'] == 'right' for row in rows)} right")
     if options.out is not None:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 

@@ -26,11 +26,13 @@ from warpwright import native
 from warpwright.base import BASELINE, FAILED, LEFT_OUT, Build, Candidate, Measurement, Record, Source, Status, Task, Verdict, failed, now, target_of
 from warpwright.errors import BelowFloor, DeviceFailed, NothingBuilds, WarpwrightError, WorkerError
 from warpwright.space import Measuring
-from warpwright.targets import pair, roof, second_process, slowed
+from warpwright.targets import pair, slowed
 from warpwright.targets.baselines import baselines as baseline_sources
-from warpwright.targets.beside import Beside
-from warpwright.targets.building import add_baselines, begin_ahead, come_up, end_all, start
-from warpwright.targets.trusted import HARNESS_ERRORS, ORIGINAL, Baseline, Trusted, Workbench, trust
+from warpwright.targets.trust import roof, second_process
+from warpwright.targets.trust.aside import come_up, end_all
+from warpwright.targets.trust.beside import Beside
+from warpwright.targets.trust.building import add_baselines, begin_ahead, start
+from warpwright.targets.trust.trusted import HARNESS_ERRORS, ORIGINAL, Baseline, Trusted, Workbench, trust
 from warpwright.targets.versions import versions
 from warpwright.tasks import taskfile
 from warpwright.tasks.sources import syntax_tree

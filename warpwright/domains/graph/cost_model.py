@@ -60,10 +60,12 @@ OF_TAPS = 8.0
 """Operations at that rate that a tap of a depthwise convolution before one of one tap takes for each of its elements: four bytes from L1."""
 ATTENTION = {"flash float32": 145e12, "flash float32, part": 80e12, "flash float32, wide": 37e12, "flash tf32": 200e12, "flash half": 400e12,
              "flash half, part": 250e12, "library float32": 38e12, "library float32, part": 29e12, "library half": 550e12,
-             "library half, part": 250e12}  # fmt: skip
+             "library half, part": 250e12, "flash float32, beyond 256": 110e12, "flash tf32, beyond 256": 180e12, "flash half, beyond 256": 300e12,
+             "library float32, beyond 256": 25e12, "library half, beyond 256": 100e12}  # fmt: skip
+FLASH = ("flash_attention", "flash_wide")
 """`flash_attention`, and the library's call, on an H200 (results/attention_h200). "part": ours with a bias, a mask or less than all pairs, of those
 that are seen (float32 73 to 88 TFLOP/s of 1,024 keys, bfloat16 206 to 326, causal alone 394); the library's with a mask, of all pairs (27 to 31, 219
-to 312). "wide": heads of more than 128 numbers. TF32 was measured causal alone."""
+to 312). "wide": heads of more than 128 numbers. TF32 was measured causal alone. "beyond 256": `flash_wide`, predicted."""
 SPREAD = 5.0
 """Passes over k and v, spread to all query heads, that the library's call takes in float32 where heads share keys: it has no kernel for that there.
 Decoding with 8 of 32 heads and 4,096 keys took 2.95 ms on an H200, `flash_attention` 0.19."""
@@ -163,8 +165,8 @@ def launches(node: fx.Node, rates: Rates | None = None) -> float:
         return 3  # zeros, and two that cut, of which one does nothing as a rule
     if is_op(node, aten.topk.default, aten.histc.default):
         return 2  # one finds them, one sorts them; one sets the counts to zero
-    if getattr(node.target, "__name__", "") == "flash_attention":
-        return 2  # one cuts float32 operands in halves
+    if getattr(node.target, "__name__", "") in FLASH:
+        return 2 if node.target.__name__ == "flash_attention" else 5  # type: ignore[union-attr]  # some cut float32 operands in halves
     if is_op(node, aten.sort, aten.argsort):
         return 3  # one copies the rows, one fills in the places
     return max(1, recurrent.launches(node)) + (on_gpu and _adds_bias(node))
@@ -199,7 +201,9 @@ def bytes_of(node: fx.Node) -> float:
     name = getattr(node.target, "__name__", "")
     if isinstance(node.target, Ended):
         return moved - _unread(node)
-    if name == "flash_attention" and node.args[16][4]:  # type: ignore[index]
+    if name == "flash_wide":  # scores are written, and read for each slice of v
+        moved += 4.0 * math.prod(shape(node.args[0])[:-1]) * shape(node.args[1])[-2] * (1 + math.ceil(shape(node)[-1] / 256))  # type: ignore[arg-type]
+    if name in FLASH and node.args[16][4]:  # type: ignore[index]
         moved += 2.0 * sum(_size(arg) for arg in node.args[:3])  # type: ignore[misc, arg-type]
     if name == "tf32_split":
         return SPLIT_PASSES * _size(node.args[0])  # type: ignore[arg-type]
@@ -310,7 +314,7 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
 
 def _attention(node: fx.Node) -> tuple[str, float] | None:
     """Return the same of an attention; where rows see only what is before them, half of the pairs are counted."""
-    ours = getattr(node.target, "__name__", "") == "flash_attention"
+    ours = getattr(node.target, "__name__", "") in FLASH
     if not ours and not is_op(node, aten.scaled_dot_product_attention.default):
         return None
     q, k, v = node.args[:3]
@@ -320,6 +324,8 @@ def _attention(node: fx.Node) -> tuple[str, float] | None:
         keys = min(keys, float(node.args[6]))  # type: ignore[arg-type]
     sizes = shape(q)[-1], shape(v)[-1]  # type: ignore[arg-type]
     kind = "half" if half else "tf32" if ours and node.args[14] == 1 else "float32"
+    if max(sizes) > 256:
+        return f"{'flash' if ours else 'library'} {kind}, beyond 256", 2.0 * math.prod(shape(q)[:-1]) * keys * sum(sizes)  # type: ignore[arg-type]
     wide, part = ours and kind == "float32" and max(sizes) > 128, _is_in_part(node, ours)
     kind += ", wide" if wide else ", part" if part and kind != "tf32" else ""
     return f"{'flash' if ours else 'library'} {kind}", 2.0 * math.prod(shape(q)[:-1]) * keys * sum(sizes)  # type: ignore[arg-type]

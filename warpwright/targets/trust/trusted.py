@@ -22,9 +22,9 @@ from warpwright.base import Build, Candidate, Measurement, Scalar, Source, Task,
 from warpwright.deadline import Deadline
 from warpwright.errors import TrustedFailed, WorkerError
 from warpwright.space import Tell, silent
-from warpwright.targets import doubles
-from warpwright.targets.beside import END_SECONDS, Beside
 from warpwright.targets.earlier import Earlier
+from warpwright.targets.trust import doubles
+from warpwright.targets.trust.beside import END_SECONDS, Beside
 from warpwright.timing import measure, rates, regimes, roofline
 from warpwright.timing.device_lock import DeviceLock
 from warpwright.timing.overhead import Overhead
