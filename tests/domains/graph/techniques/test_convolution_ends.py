@@ -277,7 +277,7 @@ for done in range(int(sys.argv[3])):
 
 
 @INTERPRETER
-@pytest.mark.parametrize(("seed", "count"), [(0, 4), pytest.param(1, 40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("seed", "count"), [(0, 2), pytest.param(1, 40, marks=pytest.mark.slow)])
 def test_the_kernel_of_one_tap_by_the_interpreter(seed: int, count: int, tmp_path: Path) -> None:
     path = tmp_path / "generated.py"
     path.write_text("import torch\n" + PointwiseConvolution(None).shared_text)
@@ -286,7 +286,8 @@ def test_the_kernel_of_one_tap_by_the_interpreter(seed: int, count: int, tmp_pat
 
 
 @INTERPRETER
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name == "fire" else pytest.mark.slow) for name in MODELS])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODELS)
 def test_whole_programs_by_the_interpreter(name: str, tmp_path: Path) -> None:
     torch.manual_seed(0)
     kind, size, _ = MODELS[name]
