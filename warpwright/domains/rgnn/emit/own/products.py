@@ -84,15 +84,16 @@ class Composed:
     first: torch.Tensor
     """[relations, width, width]: what comes after the first third, and after the last."""
     last: torch.Tensor
-    scale: torch.Tensor | None
-    """What the relations' first is multiplied by [relations]."""
+    scale: torch.Tensor
+    """What the relations' first is multiplied by [relations], and by `factor`."""
     kinds: torch.Tensor
     """The type of each relation's sources, int32."""
+    factor: float = 1.0
 
 
 def fits(of: Composed) -> bool:
     """Does the kernel take these weights?"""
-    tensors, width = [x for x in (of.linear, of.bias, of.first, of.last, of.scale) if x is not None], of.first.shape[2]
+    tensors, width = (of.linear, of.bias, of.first, of.last, of.scale), of.first.shape[2]
     plain = all(x.dtype is torch.float32 and x.is_contiguous() for x in tensors)
     return plain and of.first.shape == of.last.shape and all(0 < n <= WIDEST and n % 4 == 0 for n in (width, of.linear.shape[2]))
 
@@ -104,7 +105,7 @@ def composed(launch: Launch, index: Index, rows: bytes, of: Composed, each: int 
     table = table_of(index, each)
     if pairs:
         given = of.linear, of.bias, of.first, of.last, of.scale, keys, values
-        launch(table.shape[0] * 2, table, index.lift(Domain.SRC, Domain.PAIR_SRC), of.kinds, rows, *given, depth, width)
+        launch(table.shape[0] * 2, table, index.lift(Domain.SRC, Domain.PAIR_SRC), of.kinds, rows, *given, depth, width, of.factor)
     return keys, values
 
 
@@ -158,17 +159,17 @@ def right_of_rows(launch: Launch, device: torch.device) -> bool:
         x, linear, bias, first, last, scale = (torch.randn(*shape, generator=random) for shape in shapes)
         parts = [part.clone() for part in x.to(device).split(counts)]
         on_device = [y.to(device) for y in (linear, bias, first, last, scale, types.int())]
-        given = Composed(*on_device)
+        given = Composed(*on_device, 0.5)
         found += composed(launch, index, Kinds((), counts).places_of(parts), given, 2 * ROWS)
         thirds = linear.double().view(2, 3, width, depth)[types], bias.double().view(2, 3, width)[types]
-        for place, after in ((0, first.double() * scale.double()[:, None, None]), (2, last.double())):
+        for place, after in ((0, 0.5 * first.double() * scale.double()[:, None, None]), (2, last.double())):
             own = torch.einsum("pi,poi->po", x.double()[of], thirds[0][relation, place]) + thirds[1][relation, place]
             wanted.append(torch.einsum("po,pon->pn", own, after[relation]))
     return all(float((a.double().cpu() - b).norm()) <= 1e-5 * float(b.norm()) for a, b in zip(found, wanted, strict=True))
 
 
 OF_ROWS = Own(
-    "products.cu", "pair_products_of_rows", ("P", "P", "P", STRUCT, *"P" * 7, "q", "q"), THREADS, SHARED + 4 * 64 * 4, right_of_rows,
+    "products.cu", "pair_products_of_rows", ("P", "P", "P", STRUCT, *"P" * 7, "q", "q", "f"), THREADS, SHARED + 4 * 64 * 4, right_of_rows,
     "rows of pairs from nodes' rows", ("tensor.cu",),
 )  # fmt: skip
 KERNEL = Own("products.cu", "pair_products", "P" * 12 + "q" * 3, THREADS, SHARED, right_on, "rows of pairs", ("tensor.cu",))
