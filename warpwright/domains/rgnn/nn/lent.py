@@ -22,7 +22,7 @@ def users(memory: Any) -> int:
 
 @functools.cache
 def ours() -> int:
-    """Return the users of a result's memory when nobody has it: the recording's own tensor and the object that is asked. 0 where torch counts otherwise."""
+    """Return the users of a result's memory when nobody has it: the recording's tensor and the object that is asked. 0: torch counts otherwise."""
     x = torch.empty(1)
     memory = x.untyped_storage()
     alone, view = users(memory), x[:]
