@@ -113,7 +113,7 @@ def test_other_draws_of_a_timed_call_are_waited_for_as_timed_calls_are(monkeypat
     """On a GPU parent and worker wait busily: a program could tell by that which call is timed."""
     monkeypatch.setattr(timed.os, "cpu_count", lambda: 16)
     monkeypatch.setattr(timed.placement, "started_at", lambda pid, place: nullcontext())
-    monkeypatch.setattr(timed.placement, "aside", lambda place: nullcontext())
+    monkeypatch.setattr(timed.placement, "aside", lambda place, quiet=False: nullcontext())
     seen: list[tuple[str, Any]] = []
     worker = SimpleNamespace(
         device="cuda:0", role="candidate", pid=1, reads=False, exchange="", request=lambda *_, **__: {"tree": {}},
