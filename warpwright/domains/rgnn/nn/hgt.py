@@ -181,7 +181,7 @@ def in_place(rows: Sequence[torch.Tensor], counts: Sequence[int], columns: int) 
 
     To put bgs' 24 MB together takes an H200 about as long as a tenth of the layer's forward.
     """
-    plain = len(rows) > 1 and not torch.is_grad_enabled() and apart(rows)
+    plain = not torch.is_grad_enabled() and apart(rows)
     return plain and by_kind(rows[0], tuple(counts), columns) is not None
 
 

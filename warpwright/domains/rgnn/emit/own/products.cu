@@ -100,14 +100,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, 3)
   const float* own_bias = bias + (3 * kind + 2 * part) * width;
   float by = part ? 1.0f : factor * scale_0[relation];
   put_weight(fragments, weight, (int)width, (int)width, width, 1);
-  for (int at = threadIdx.x; at < 64 * 64; at += THREADS) {  // eight numbers of a row at once, and no more than four threads on a bank
-    int i = (at & 7) + 8 * (at >> 5 & 7), j = (at >> 3 & 3) + 4 * (at >> 8);
-    held[i * HELD_PITCH + j] = i < depth && j < width ? own_linear[j * depth + i] : 0.0f;
-  }
+  int i = (threadIdx.x & 7) + 8 * (threadIdx.x >> 5), j = threadIdx.x >> 3 & 3;  // eight numbers of a row at once, and no more than four threads on a bank
+  float taken[16], added = 0.0f;
+#pragma unroll
+  for (int k = 0; k < 16; ++k) taken[k] = i < depth && j + 4 * k < width ? own_linear[(j + 4 * k) * depth + i] : 0.0f;
+#pragma unroll
+  for (int k = 0; k < 16; ++k) held[i * HELD_PITCH + j + 4 * k] = taken[k];
   int n = threadIdx.x & 63, quarter = threadIdx.x >> 6;
-  float added = 0.0f;
-  for (int j = 16 * quarter; j < 16 * quarter + 16; ++j)
-    if (j < width && n < width) added += own_bias[j] * weight[j * width + n];
+#pragma unroll
+  for (int k = 16 * quarter; k < 16 * quarter + 16; ++k)
+    if (k < width && n < width) added += own_bias[k] * weight[k * width + n];
   sums[64 * quarter + n] = added;
   __syncthreads();
   float result[4][4];
