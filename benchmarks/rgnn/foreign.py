@@ -322,7 +322,8 @@ def row_of(name: str, m: ModuleType, device: torch.device, steps: int) -> dict[s
     row: dict[str, Any] = {
         "first loss": round(losses[0], 4), "last loss": round(losses[-1], 4), "last loss, accelerated": round(ours[-1], 4),
         "largest difference": apart(ours, losses), "in the first five": apart(ours[:5], losses[:5]), "PyG's own": apart(repeated, losses),
-        "PyG's own, first five": apart(repeated[:5], losses[:5]), "ms a step": round(ms, 2), "accelerated": round(own_ms, 2), "times": round(ms / own_ms, 2),
+        "PyG's own, first five": apart(repeated[:5], losses[:5]), "ms a step": round(ms, 2), "accelerated": round(own_ms, 2),
+        "times": round(ms / own_ms, 2),
     }  # fmt: skip
     if device.type == "cuda":
         row |= {"MB": round(mb, 1), "MB, accelerated": round(own_mb, 1)}
