@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch.nn import Parameter, ParameterDict
 
 from warpwright.domains.rgnn import index as indices
+from warpwright.domains.rgnn.attention.in_place import attention as in_place_attention
 from warpwright.domains.rgnn.attention.layer import attended
 from warpwright.domains.rgnn.attention.of_rows import Begun, attention, taken
 from warpwright.domains.rgnn.emit.aside import beside
@@ -397,7 +398,8 @@ class HGTConv(Layer):
             rows = [Together.apply(*rows)] if len(rows) > 1 else rows
         linears = [self._linear(self.kqv_lin, kind) for kind in kinds]
         begun = Begun()
-        out = self._of_rows(rows, counts, kinds, linears, edge_index_dict, begun)
+        out = self._in_place(rows, counts, kinds, linears, edge_index_dict) if lying else None
+        out = self._of_rows(rows, counts, kinds, linears, edge_index_dict, begun) if out is None else out
         alone = out is None or not all(x.requires_grad for x in rows)
         few = together and rows[0].shape[-1] == self.out_channels
         shared = begun if few and edge_index_dict and rows[0].requires_grad else None  # without edges no gradient comes to the projections
@@ -419,6 +421,26 @@ class HGTConv(Layer):
             fused = attended(graph, tensors, self.options) if self.heads == 1 else None
             return apply("hgt_single" if self.heads == 1 else "hgt", graph, tensors, self.options) if fused is None else fused
         return torch.zeros_like(values)
+
+    def _in_place(
+        self, rows: list[torch.Tensor], counts: list[int], kinds: list[str], linears: list[tuple[torch.Tensor, torch.Tensor]],
+        edge_index_dict: dict[EdgeType, Any],
+    ) -> torch.Tensor | None:  # fmt: skip
+        """Return the attention of a small graph's nodes from their own rows, without gradients; None where that is not computed so."""
+        if self.heads > 1 or not edge_index_dict or any(kind[0] not in kinds for kind in self.edge_types):
+            return None
+        kernels = by_kind(rows[0], tuple(counts), self.out_channels)
+        weights, biases = zip(*linears, strict=True)
+        if kernels is None or any(x.dtype is not torch.float32 for x in (*weights, *biases)):
+            return None
+        sources, graph = tuple(kinds.index(kind[0]) for kind in self.edge_types), self._edges(kinds, counts, edge_index_dict)
+        relations = wide(self.k_rel.weight), wide(self.v_rel.weight), self._prior().view(-1)
+
+        def linear() -> tuple[torch.Tensor, torch.Tensor]:
+            weight, bias, _ = side_by_side(weights, biases)
+            return weight, bias
+
+        return in_place_attention(graph, kernels, rows, sources, linear, relations, self.options)
 
     def _of_rows(
         self, rows: list[torch.Tensor], counts: list[int], kinds: list[str], linears: list[tuple[torch.Tensor, torch.Tensor]],

@@ -30,14 +30,6 @@ __device__ inline void add_step(float* sums, const float* left, const float* rig
   }
 }
 
-// Where the rows of up to 32 types lie, each as if those of the types before it lay before them; or (`apart` 0) where all types' rows lie.
-struct Places {
-  const float* of[32];
-  i64 apart;
-};
-
-__device__ inline const float* rows_of(const Places& x, int kind) { return x.of[x.apart ? kind : 0]; }
-
 // What is multiplied: up to three parts of rows [rows][width], whose products with as many weights are summed; `activate`: GELU of them.
 struct Rows {
   const float* of[3];
@@ -98,16 +90,16 @@ __device__ inline void products(float* room, const Rows& x, const float* weight,
 }
 
 // out[part][row] = x W_part^T (`turned`: x W_part) + bias (null: none), for rows x [rows][in] and parts of `columns` numbers. Blocks: rows of the table,
-// parts, tiles of columns. Without a table there is one type, and blocks have `each` rows.
+// parts, tiles of columns. Without a table there is one type, and blocks have `each` rows. A type's weight has `kept` parts, of which `begin` is first.
 extern "C" __global__ void __launch_bounds__(THREADS, 3)
     kind_products(const int* table, Places x, const float* weight, const float* bias, float* out, i64 rows, i64 width, i64 columns, i64 parts,
-                  i64 turned, i64 each) {
+                  i64 turned, i64 each, i64 kept, i64 begin) {
   extern __shared__ __align__(16) float room[];
   int tiles = (int)((columns + SIDE - 1) / SIDE), part = blockIdx.x / tiles % (int)parts, across = blockIdx.x % tiles * SIDE;
   int block = blockIdx.x / (tiles * (int)parts), kind = 0, first = block * (int)each;
   int count = (int)(rows - first < each ? rows - first : each);
   if (table) kind = table[3 * block], first = table[3 * block + 1], count = table[3 * block + 2];
-  i64 of_part = (kind * parts + part) * columns;
+  i64 of_part = (kind * kept + begin + part) * columns;
   const float* from = rows_of(x, kind) + first * width;
   Rows given = {{from, from, from}, 1, count, (int)width, false};
   products(room, given, weight + of_part * width, 0, (int)(turned ? columns : width), (int)columns, across, turned, [&](int row, int column, float4 sum) {

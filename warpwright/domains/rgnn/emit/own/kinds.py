@@ -90,21 +90,24 @@ class Kinds:
         """The types whose rows are read and written; others are left as they are."""
         return tuple(range(len(self.counts))) if self.chosen is None else self.chosen
 
-    def _places(self, x: torch.Tensor | Sequence[torch.Tensor]) -> bytes:
+    def places_of(self, x: torch.Tensor | Sequence[torch.Tensor]) -> bytes:
         """Return where dense rows of all types lie, or those of each, which `apart` finds fit."""
         if isinstance(x, torch.Tensor):
             return places([x.data_ptr()])
         starts, width, parts = [0, *itertools.accumulate(self.counts)], x[0].shape[1], x
         return places([x.data_ptr() - 4 * width * starts[kind] for x, kind in zip(parts, self.types, strict=True)], True)
 
-    def products(self, x: torch.Tensor | Sequence[torch.Tensor], weight: torch.Tensor, bias: torch.Tensor, parts: int) -> torch.Tensor:
-        """Return x weight^T + bias of each row's type, [parts, rows, out]; rows x of all types, or of each (see `apart`)."""
+    def products(
+        self, x: torch.Tensor | Sequence[torch.Tensor], weight: torch.Tensor, bias: torch.Tensor, parts: int, alone: int | None = None
+    ) -> torch.Tensor:
+        """Return x weight^T + bias of each row's type, [parts, rows, out]; rows x of all types, or of each (see `apart`). `alone`: of this part."""
         x = dense(x) if isinstance(x, torch.Tensor) else x
-        rows, width, columns = sum(self.counts), weight.shape[2], bias.shape[1] // parts
+        kept, begin, parts = parts, alone or 0, parts if alone is None else 1
+        rows, width, columns = sum(self.counts), weight.shape[2], bias.shape[1] // kept
         out = bias.new_empty(parts, rows, columns)
         work, blocks = self._tiles(out, columns, parts)
         if blocks:
-            self.launches[0](blocks * parts, work, self._places(x), weight, bias, out, rows, width, columns, parts, 0, 0)
+            self.launches[0](blocks * parts, work, self.places_of(x), weight, bias, out, rows, width, columns, parts, 0, 0, kept, begin)
         return out
 
     def sums(self, parts: Sequence[torch.Tensor], weight: torch.Tensor, onto: torch.Tensor | None = None) -> torch.Tensor:
@@ -145,7 +148,7 @@ class Kinds:
         width = parts[0].shape[1]
         out, work = parts[0].new_empty(sum(self.counts), width), table(self.counts, self.types, 2 * SIDE, parts[0].device)
         if work.count:
-            self.launches[5](work.count, work.rows, self._places(parts), out, width)
+            self.launches[5](work.count, work.rows, self.places_of(parts), out, width)
         return out
 
     def _by_outer(self, launch: Launch, parts: Sequence[torch.Tensor], x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -170,7 +173,7 @@ class Kinds:
         result, moved = torch.empty_like(out), torch.empty_like(out) if kept else None
         work, blocks = self._tiles(out, out.shape[1])
         if blocks:
-            self.launches[3](blocks, work, self._places(x), out, weight, bias, gates, moved, result, out.shape[1])
+            self.launches[3](blocks, work, self.places_of(x), out, weight, bias, gates, moved, result, out.shape[1])
         return result, moved
 
     def unmixed(
@@ -216,7 +219,7 @@ def multiplied(
     each = rows_of_block(rows, across, full)
     if rows:
         given, weight = dense(x), weight if turned else weight.t()
-        launch(-(-rows // each) * across, None, places([given.data_ptr()]), weight, bias, out, rows, width, columns, 1, int(turned), each)
+        launch(-(-rows // each) * across, None, places([given.data_ptr()]), weight, bias, out, rows, width, columns, 1, int(turned), each, 1, 0)
     return out
 
 
@@ -281,12 +284,12 @@ def right_on(launches: tuple[Launch, ...], device: torch.device, width: int = 20
     lying = [y.clone() for y in x.split(counts)]
     beside = own.together(lying)
     simple += [x.new_zeros(1) if beside is None else beside, own.mixed(x, out, square, start, gates, False)[0] - result]
-    simple += [own.products(lying, weight, bias, 3), own.mixed(lying, out, square, start, gates, False)[0] - result]
+    simple += [own.products(lying, weight, bias, 3, alone) for alone in (None, 1)] + [own.mixed(lying, out, square, start, gates, False)[0] - result]
     found = [*simple, onto, own.products(x, weight, bias, 3), own.sums(parts, weight), *own.gradients(parts, x)[:2], result]
     found += own.unmixed(g, out, moved, square, gates)
     exact = plain(counts, x, weight, bias, parts)
     wide = x.double()
-    wanted = [torch.addmm(start[0].double(), wide, one[0].double()), wide @ one[1].double(), wide, 0.0 * wide, exact[0], 0.0 * wide]
+    wanted = [torch.addmm(start[0].double(), wide, one[0].double()), wide @ one[1].double(), wide, 0.0 * wide, exact[0], exact[0][1:2], 0.0 * wide]
     wanted += [wide + exact[1], *exact]
     wanted += plain_ends(counts, x, out, square, start, gates, g)
     return all(float((a.double() - b).norm()) <= 1e-5 * float(b.norm()) for a, b in zip(found, wanted, strict=True))
@@ -315,7 +318,7 @@ def plain_ends(
 STRUCT = f"{8 * PLACES + 8}s"
 """Places."""
 FORMATS: dict[str, str | tuple[str, ...]] = {
-    "kind_products": ("P", STRUCT, *"P" * 3, *"q" * 6), "kind_sums": "P" * 6 + "q" * 4, "kind_gradients": "P" * 8 + "q" * 4,
+    "kind_products": ("P", STRUCT, *"P" * 3, *"q" * 8), "kind_sums": "P" * 6 + "q" * 4, "kind_gradients": "P" * 8 + "q" * 4,
     "kind_mixed": ("P", STRUCT, *"P" * 6, "q"), "kind_unmixed": "P" * 9 + "q", "kind_together": ("P", STRUCT, "P", "q"),
 }  # fmt: skip
 SHARED = (8 * 8 * 32 * 4 + SIDE * 80) * 4
