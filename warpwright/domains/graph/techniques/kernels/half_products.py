@@ -31,8 +31,9 @@ _LEAST_FLOPS, _EVEN = 4e9, 8
 """Operations below which the passes cost more than they save, and what sizes are multiples of for a tensor core."""
 _LEAST_INTENSITY = 256
 """Operations for each number of x and of the result: below that the passes over them cost more than they save."""
-LARGEST = 14
-"""Power of two that the largest element of a row or column is scaled to, at most: float16 ends at 65,504."""
+LARGEST, OF_A_PARAMETER = 14, 7
+"""Powers of two that the largest element of a row of x and of a column of w are scaled to, at most: float16 ends at 65,504. The product of both is
+scaled back in two steps, and stays within float32 after the first where x is below 2^100."""
 
 _HALF_PRODUCT = '''
 def half_product(x, w, by_rows):
@@ -139,23 +140,22 @@ def _replace(e: Edit, node: fx.Node) -> None:
     product = _read(node)
     assert product is not None
     at = e.before(node)
-    x, x_power = _halved(at, product.x, -1)
-    w, w_power = _halved(at, product.w, -1 if product.by_rows else -2)
+    x, of_x = _halved(at, product.x, -1, LARGEST)
+    w, of_w = _halved(at, product.w, -1 if product.by_rows else -2, OF_A_PARAMETER)
     if product.by_rows:
-        w_power = at.call(aten.reshape.default, w_power, [shape(product.w)[0]])
+        of_w = at.call(aten.reshape.default, of_w, [shape(product.w)[0]])
     small = at.call(HALF_PRODUCT, x, w, product.by_rows)
-    back = at.call(aten.exp2.default, at.call(aten.add.Tensor, x_power, w_power))
-    result = at.call(aten.mul.Tensor, small, back)
+    result = at.call(aten.mul.Tensor, at.call(aten.mul.Tensor, small, of_x), of_w)
     e.replace(node, at.call(aten.add.Tensor, result, product.bias) if product.bias is not None else result)
 
 
-def _halved(at: Inserter, tensor: fx.Node, dimension: int) -> tuple[fx.Node, fx.Node]:
-    """Return the tensor in float16, the elements along a dimension times a power of two with which the largest is at most 2^LARGEST; and the powers
+def _halved(at: Inserter, tensor: fx.Node, dimension: int, power: int) -> tuple[fx.Node, fx.Node]:
+    """Return the tensor in float16, the elements along a dimension times a power of two with which the largest is at most 2^power; and the factors
     that undo it, with that dimension kept as one."""
     largest = at.call(aten.clamp_min.default, at.call(aten.amax.default, at.call(aten.abs.default, tensor), [dimension], True), 1e-30)
-    back = at.call(aten.sub.Tensor, at.call(aten.ceil.default, at.call(aten.log2.default, largest)), LARGEST)
+    back = at.call(aten.sub.Tensor, at.call(aten.ceil.default, at.call(aten.log2.default, largest)), power)
     scaled = at.call(aten.mul.Tensor, tensor, at.call(aten.exp2.default, at.call(aten.neg.default, back)))
-    return at.call(aten.to.dtype, scaled, torch.float16), back
+    return at.call(aten.to.dtype, scaled, torch.float16), at.call(aten.exp2.default, back)
 
 
 TECHNIQUES = (HalfProducts(),)
