@@ -175,10 +175,10 @@ def task_row(row: Row, folder: Path, options: argparse.Namespace, doing: Callabl
     found["prepared s"] = round(time.monotonic() - began, 1)
     doing("timing")
     times = {} if options.dry else timed_alone(calls, around, options.out / "alone")
-    ms = {name: round(1e3 * seconds, 4) for name, seconds in times.items() if name != WALL}
-    found |= {WALL: round(1e3 * times[WALL], 4)} if WALL in times else {}
-    if found["theirs"] == "right" and WALL in times and leaks(ms["theirs"], found[WALL]):
-        found["theirs"] = f"works beside the stream that is timed: {ms['theirs']} ms by events, {found[WALL]} ms by the clock"
+    ms = {name: round(1e3 * seconds, 4) for name, seconds in times.items() if name not in CLOCKS}
+    found |= {name: round(1e3 * times[name], 4) for name in CLOCKS if name in times}
+    if found["theirs"] == "right" and "theirs" in ms and leaks(ms["theirs"], found[CLOCKS[0]], ms["eager"], found[CLOCKS[1]]):
+        found["theirs"] = f"works beside the stream that is timed: {ms['theirs']} ms by events, {found[CLOCKS[0]]} ms by the clock"
     kept = {name: ms[name] for name in ("eager", *beside) if name in ms}
     return found | {"wrong": wrong, "ours ms": {name: ms.get(name) for name in ours}, "kept ms": kept, "theirs ms": ms.get("theirs")} | problems
 
@@ -196,7 +196,7 @@ def made_by_us(
     for recipe in first.first(space, options.proposals, without):
         name = "; ".join(map(str, recipe))
         try:
-            made[name] = first.rewritten(space, recipe, model, reference, device, options.dry)
+            made[name] = first.rewritten(space, recipe, model, reference, device, options.dry, made_on="cpu")
             made[name](*inputs)
             made[name].load_state_dict(model.state_dict())
         except Exception as error:
@@ -318,7 +318,7 @@ def refusals(program: Any, inputs: list[Any]) -> list[str]:
 # --- settings and times ------------------------------------------------------------------------------------------------------------
 
 
-WALL, WALL_CALLS = "theirs ms by the clock", 10
+CLOCKS, CLOCK_CALLS, CLOCK_TRIES = ("theirs ms by the clock", "eager ms by the clock"), 10, 3
 KINDS = ("matmul", "conv", "rnn")
 """Of operators, each with its own flag for TF32."""
 
@@ -358,26 +358,31 @@ def timed_alone(calls: Mapping[str, Callable[[], object]], around: Mapping[str, 
         times = first.timed(dict(calls), around)
         if "theirs" in calls:
             with around["theirs"]():
-                times[WALL] = by_the_clock(calls["theirs"])
+                times[CLOCKS[0]] = by_the_clock(calls["theirs"])
+            times[CLOCKS[1]] = by_the_clock(calls["eager"])
         signal.alarm(TASK_SECONDS)
         return times
 
 
 def by_the_clock(call: Callable[[], object]) -> float:
-    """Return the seconds of a call, of some back to back, until all streams are done."""
+    """Return the seconds of a call, of some back to back, until all streams are done: the least of some tries."""
     import torch
 
-    torch.cuda.synchronize()
-    began = time.perf_counter()
-    for _ in range(WALL_CALLS):
-        call()
-    torch.cuda.synchronize()
-    return (time.perf_counter() - began) / WALL_CALLS
+    seen = []
+    for _ in range(CLOCK_TRIES):
+        torch.cuda.synchronize()
+        began = time.perf_counter()
+        for _ in range(CLOCK_CALLS):
+            call()
+        torch.cuda.synchronize()
+        seen.append((time.perf_counter() - began) / CLOCK_CALLS)
+    return min(seen)
 
 
-def leaks(events: float, clock: float) -> bool:
-    """Does a program of these milliseconds work where events do not see it? (The clock's time has the host's for the first call in it.)"""
-    return clock > 2 * events + 0.1
+def leaks(events: float, clock: float, eager_events: float, eager_clock: float) -> bool:
+    """Does a program of these milliseconds work where events do not see it? What the clock sees besides, the original has as well: other processes
+    have the GPU in turn, and waiting for it took 0.1 to 0.25 ms a call more where fourteen others prepared programs."""
+    return clock - events > 2 * max(eager_clock - eager_events, 0.0) + 0.1 + 0.5 * events
 
 
 # --- what the rows come to ---------------------------------------------------------------------------------------------------------

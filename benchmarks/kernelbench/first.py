@@ -309,8 +309,10 @@ def first(space: Any, count: int, without: tuple[str, ...], most: int = 12, targ
     return recipes[:count]
 
 
-def rewritten(space: Any, recipe: Any, model: Any, reference: Any, device: str, dry: bool = False) -> Any:
-    """Return the program of a recipe as a module with the model's state, on `device`; `dry`: a program for a GPU, on the CPU."""
+def rewritten(space: Any, recipe: Any, model: Any, reference: Any, device: str, dry: bool = False, made_on: str | None = None) -> Any:
+    """Return the program of a recipe as a module with the model's state, on `device`; `dry`: a program for a GPU, on the CPU. `made_on`: where its
+    parameters are drawn, as the model's were: what a constructor draws and keeps beside its state (first states of a recurrent network) is the same.
+    """
     import torch
 
     ir = space.replay(recipe)
@@ -325,7 +327,8 @@ def rewritten(space: Any, recipe: Any, model: Any, reference: Any, device: str, 
         from benchmarks.kernels.planned import install
 
         install(names, ir)
-    with torch.device(device):
+    with torch.device(made_on or device):
+        torch.manual_seed(0)
         new = names["ModelNew"](*reference.init_inputs).to(device).train(model.training)
     new.load_state_dict(model.state_dict())
     return new
