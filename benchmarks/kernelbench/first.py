@@ -48,7 +48,8 @@ def main() -> None:
     parser.add_argument("--kernelbench", required=True, type=Path)
     parser.add_argument("--out", required=True, type=Path)
     parser.add_argument("--tasks", required=True, help="level:number pairs, files, or folders, comma-separated")
-    parser.add_argument("--baselines", default="compile", help="beside eager, comma-separated: compile, cuda_graph; empty: none")
+    kinds = "beside eager, comma-separated: compile, cuda_graph, channels_last (eager, weights and inputs turned); empty: none"
+    parser.add_argument("--baselines", default="compile", help=kinds)
     parser.add_argument("--jobs", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=90.0, help="the run ends after that many, whatever is left")
     parser.add_argument("--proposals", type=int, default=2)
@@ -278,7 +279,30 @@ def baselines(task: Any, reference: Any, model: Any, inputs: list[Any], wanted: 
             found[name] = made
         except Exception as error:  # such a task has one baseline less
             problems[f"no {name}"] = str(error)[:200]
+    if "channels_last" in wanted.split(","):
+        found["channels_last"] = channels_last(model)
+        found["channels_last"](*inputs)
     return found, problems
+
+
+def channels_last(model: Any) -> Any:
+    """Return eager with the channels last inside: the inputs' and the results' order stays what it is, as for all programs."""
+    import torch
+
+    class ChannelsLast(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.turned = copy.deepcopy(model).to(memory_format=torch.channels_last)
+
+        def load_state_dict(self, state: Any, *rest: Any, **more: Any) -> Any:
+            return self.turned.load_state_dict(state, *rest, **more)
+
+        def forward(self, *inputs: Any) -> Any:
+            given = [x.contiguous(memory_format=torch.channels_last) if isinstance(x, torch.Tensor) and x.dim() == 4 else x for x in inputs]
+            result = self.turned(*given)
+            return result.contiguous() if isinstance(result, torch.Tensor) else result
+
+    return ChannelsLast()
 
 
 def least(old: dict[str, Any]) -> float | None:
