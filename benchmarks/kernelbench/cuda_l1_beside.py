@@ -281,7 +281,7 @@ def judged(programs: dict[str, Any], model: Any, inputs: list[Any], wide: float)
     compared = {name: program for name, program in programs.items() if CHANGES_INPUTS not in wrong[name]}  # such a one would spoil the others' inputs
     errors = first.compared({"eager": model, **compared}, model, inputs, leaves, 1e9 * wide) if compared else {}
     for name in compared:
-        wrong[name] += [] if is_right({"errors": errors[name]}) else [f"errors {errors[name]}"]
+        wrong[name] += [] if is_right({"errors": errors[name]}) else [f"errors {errors[name]} of {errors['eager']}"]
     return {name: "; ".join(said) for name, said in wrong.items() if said}
 
 
