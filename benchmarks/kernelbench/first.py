@@ -325,12 +325,24 @@ def first(space: Any, count: int, without: tuple[str, ...], most: int = 12, targ
     try:
         batch, asked = next(proposer), 0
         while len(recipes) < count and asked < most:
-            recipes += [recipe for recipe in batch if recipe and recipe not in recipes and not str(recipe[-1]).startswith(without)]
+            answers = [answer(space, recipe, start) for recipe in batch]
+            made = [recipe for recipe, said in zip(batch, answers, strict=True) if said.status == "ok"]
+            recipes += [recipe for recipe in made if recipe and recipe not in recipes and not str(recipe[-1]).startswith(without)]
             asked += len(batch)
-            batch = proposer.send([SimpleNamespace(status="ok", speedup=start / space.estimate(space.replay(recipe))) for recipe in batch])  # type: ignore[misc]
+            batch = proposer.send(answers)  # type: ignore[arg-type]
     except StopIteration:
         pass
     return recipes[:count]
+
+
+def answer(space: Any, recipe: Any, start: float) -> SimpleNamespace:
+    """Return what a search is told of a recipe that gains what the estimate says, or that it does not apply."""
+    from warpwright.errors import NotApplicable
+
+    try:
+        return SimpleNamespace(status="ok", speedup=start / space.estimate(space.replay(recipe)))
+    except NotApplicable:
+        return SimpleNamespace(status="failed", speedup=None)
 
 
 def rewritten(space: Any, recipe: Any, model: Any, reference: Any, device: str, dry: bool = False, made_on: str | None = None) -> Any:
