@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.kernelbench import first_table, levels
+from benchmarks.kernelbench import cuda_l1_beside, first_table, levels
 from warpwright.reports import summary
 
 RESULTS = Path(__file__).parent / "results"
@@ -66,6 +66,7 @@ VIEWS: Mapping[str, Callable[[Sequence[Row]], str]] = {
     "mended-modules": partial(first_table.view, of="tasks,held_out", table="mended"),
     "mended-kernelbench": partial(first_table.view, of="kernelbench", table="mended"),
     "verdicts": partial(kernelbench, of="verdicts"),
+    "cuda-l1-beside": cuda_l1_beside.view,
 }
 
 

@@ -401,9 +401,13 @@ def shown(row: Row) -> str:
     return f"{row['task']}: ours {ours} ms, theirs {theirs} ms {gain}, {str(row.get('theirs', ''))[:120]} {str(row.get('reason', ''))[:160]}"
 
 
-def summarised(rows: Sequence[Row], known: int) -> str:
-    """Return the figures over the tasks where theirs is right, level by level, and what became of the others."""
-    pairs = {row["task"]: (float(row["theirs ms"]), ours_ms(row)) for row in rows if row.get("theirs") == "right" and row.get("theirs ms")}
+ALARM = "works beside the stream"
+
+
+def figures(rows: Sequence[Row], alarms: bool = False) -> str:
+    """Return the table level by level of the tasks where theirs is right; `alarms`: also where only the clock's rule said otherwise."""
+    said = ("right", ALARM) if alarms else ("right",)
+    pairs = {row["task"]: (float(row["theirs ms"]), ours_ms(row)) for row in rows if str(row.get("theirs")).startswith(said) and row.get("theirs ms")}
     shown = ["| level | theirs right | ours faster | ours over theirs | at 1.02 or more | below 0.98 |", "|" + " --- |" * 6]
     for level in ("L1", "L2", "L3", "L"):
         gains = [theirs / ours for task, (theirs, ours) in pairs.items() if task.startswith(level) and ours]
@@ -412,13 +416,32 @@ def summarised(rows: Sequence[Row], known: int) -> str:
                  f"{mean.value:.2f}x [{mean.low:.2f}, {mean.high:.2f}]" if mean else "",
                  str(sum(gain >= 1.02 for gain in gains)), str(sum(gain < 0.98 for gain in gains))]  # fmt: skip
         shown.append(f"| {' | '.join(cells)} |")
-    kept = sum(ours is not None and ours in (row.get("kept ms") or {}).values() for row in rows for ours in [ours_ms(row)] if row["task"] in pairs)
-    lines = [f"- {len(rows)} of {known} tasks were begun; theirs is right in {len(pairs)}, ours is the original kept in {kept} of these"]
+    return "\n".join(shown)
+
+
+def view(rows: Sequence[Row], table: str = "beside") -> str:
+    """Return the figures of a page's rows, and a line a task."""
+    mine = [row for row in rows if row.get("table") == table]
+    shown = ["| task | theirs | theirs ms | ours ms | gain | eager ms | ours |", "|" + " --- |" * 7]
+    for row in sorted(mine, key=lambda row: (row["task"][:2], int(row["task"][3:]))):
+        ours, theirs = ours_ms(row), row.get("theirs ms")
+        names = {ms: name for name, ms in ((row.get("kept ms") or {}) | (row.get("ours ms") or {})).items()}
+        cells = [row["task"], " ".join(str(row.get("theirs")).replace("|", "/").split())[:70], theirs, ours]
+        cells += [f"{theirs / ours:.2f}" if theirs and ours else "", (row.get("kept ms") or {}).get("eager", ""), str(names.get(ours, ""))[-90:]]
+        shown.append(f"| {' | '.join(str(cell) if cell is not None else '' for cell in cells)} |")
+    return f"{figures(mine, alarms=True)}\n\n" + "\n".join(shown)
+
+
+def summarised(rows: Sequence[Row], known: int) -> str:
+    """Return the figures over the tasks where theirs is right, level by level, and what became of the others."""
+    right = {row["task"] for row in rows if row.get("theirs") == "right" and row.get("theirs ms")}
+    kept = sum(ours in (row.get("kept ms") or {}).values() for row in rows if row["task"] in right and (ours := ours_ms(row)) is not None)
+    lines = [f"- {len(rows)} of {known} tasks were begun; theirs is right in {len(right)}, ours is the original kept in {kept} of these"]
     lines += [f"- theirs not right: {row['task']}: {str(row['theirs'])[:160]}" for row in rows if row.get("theirs") not in (None, "right")]
     lines += [f"- ours not right: {row['task']}: {name}: {said[:160]}" for row in rows for name, said in (row.get("wrong") or {}).items()]
     lines += [f"- ours failed: {row['task']}: {name}: {said[:160]}" for row in rows for name, said in (row.get("failed") or {}).items()]
     lines += [f"- failed: {row['task']}: {row['reason'][:200]}" for row in rows if row.get("ours") == "failed"]
-    return "\n".join([*shown, "", *lines])
+    return "\n".join([figures(rows), "", *lines])
 
 
 if __name__ == "__main__":

@@ -87,7 +87,7 @@ RATES: Mapping[str, Rates] = {
 _PRODUCTS = (aten.linear.default, aten.matmul.default, aten.mm.default, aten.bmm.default, aten.addmm.default, aten.baddbmm.default)
 _READ_TWICE = (
     aten.softmax.int, aten.log_softmax.int, aten.batch_norm.default, aten.group_norm.default, aten.instance_norm.default, aten.layer_norm.default,
-    aten.rms_norm.default, aten.var.correction, aten.std.correction, aten.logsumexp.default,
+    aten.rms_norm.default, aten.var, aten.std, aten.logsumexp.default,
 )  # fmt: skip
 """Calls whose kernels in torch go over their input more than once."""
 WINDOWS_READ = 4.0
