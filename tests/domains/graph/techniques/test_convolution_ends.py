@@ -76,7 +76,19 @@ class Separable(nn.Module):
         return self.down(torch.sigmoid(self.pointwise(nn.functional.relu6(self.depthwise(x)))))
 
 
+class Bare(nn.Module):
+    """The same without anything between or behind."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.depthwise, self.pointwise = nn.Conv2d(16, 16, 3, padding=1, groups=16, bias=False), nn.Conv2d(16, 24, 1, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.pointwise(self.depthwise(x))
+
+
 MODELS = {
+    "bare": (Bare, (2, 16, 6, 5), ["pointwise_convolution"]),
     "fire": (Fire, (2, 24, 7, 6), ["implicit_convolution", "implicit_cut", "pointwise_convolution", "pointwise_convolution"]),
     "pooled": (Pooled, (2, 16, 9, 8), ["implicit_convolution", "implicit_cut", "pointwise_convolution"]),
     "separable": (Separable, (2, 24, 9, 8), ["pointwise_convolution", "pointwise_convolution"]),

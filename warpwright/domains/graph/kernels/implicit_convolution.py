@@ -123,11 +123,11 @@ def _sums(
             if RUN == 0:
                 at = (corner + tl.multiple_of(first + ((dz * IH + dy) * IW + dx) * PITCH, 8))[None, :] + tl.arange(0, DEPTH)[:, None]
             else:
-                at = (corner + (first + (dz * IH + dy) * IW * PITCH))[None, :] + tl.arange(0, DEPTH)[:, None]
+                at = (corner + tl.multiple_of(first + (dz * IH + dy) * IW * PITCH, 4))[None, :] + tl.arange(0, DEPTH)[:, None]
             of_w_at = w + row[:, None] * width + (tl.multiple_of(first + in_w * CI, 8) + tl.arange(0, DEPTH))[None, :]
             known, of_rows = inside[None, :], real[:, None]
             if RUN > 0:
-                of_run = first + tl.arange(0, DEPTH)
+                of_run = tl.multiple_of(first, 16) + tl.arange(0, DEPTH)
                 known = known & (of_run < RUN * PITCH)[:, None]
                 if PW != 0 or (OW - 1) * SW - PW + RUN > IW:
                     there = x0[None, :] + (of_run // PITCH)[:, None]

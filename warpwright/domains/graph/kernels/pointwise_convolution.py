@@ -115,7 +115,7 @@ def _pointwise_convolution(
 
 
 def pointwise_convolution(
-    x, w, bias, precision, stride, places, shape, groups=1, first=None, pool=(), pooled="", into=None, within=(), middle=None, between=(),
+    x, w, bias, precision, stride, places, shape, groups=1, first=None, pool=(), pooled="", into=None, within=(), between=(), middle=None,
     epilogue=None, later=None, operands=(), statistics="",
 ):
     """Return convolution(x, w) + bias [N, CO, *places] in float32 for w [CO, CI / groups], and what `epilogue` makes of it.
@@ -125,7 +125,7 @@ def pointwise_convolution(
     """
     if x.is_cuda and x.get_device() != torch.cuda.current_device():  # Triton launches on the current one, by its stream
         with torch.cuda.device(x.device):
-            rest = (groups, first, pool, pooled, into, within, middle, between, epilogue, later, operands, statistics)
+            rest = (groups, first, pool, pooled, into, within, between, middle, epilogue, later, operands, statistics)
             return pointwise_convolution(x, w, bias, precision, stride, places, shape, *rest)
     lead, d, n, (co, ci) = [1] * (5 - x.dim()), x.dim() - 2, x.shape[0], w.shape
     u, of_u, padding, dilation = first or (None, None, [0] * d, [1] * d)

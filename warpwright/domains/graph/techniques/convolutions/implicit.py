@@ -270,9 +270,11 @@ def _arguments(at: Inserter, conv: Convolution, parts: int, cuts: dict[tuple[fx.
     wide = COLOURS if _has_rows(conv) else width(inputs)
     if (conv.x, wide) not in cuts:
         cuts[conv.x, wide] = at.call(CUT, conv.x, parts, wide)
-    of_tap = shape(cut)[-1]
-    blocks = block_shape(shape(conv.x)[0] * math.prod(conv.out), conv.channels // conv.groups, of_tap, of_tap * math.prod(shape(cut)[2:-1]), parts)
+    of_tap, channels = shape(cut)[-1], conv.channels // conv.groups
+    blocks = block_shape(shape(conv.x)[0] * math.prod(conv.out), channels, of_tap, of_tap * math.prod(shape(cut)[2:-1]), parts)
     blocks[2] = min(blocks[2], of_tap) if _has_rows(conv) else blocks[2]
+    if conv.groups > 1 and channels <= 32:  # a step within a tap, and no more rows than there are
+        blocks = [16 if channels <= 16 else 32, 128, of_tap & -of_tap if 16 <= of_tap & -of_tap <= 64 else 32, 4, 4]
     steps = [list(sizes) for sizes in (conv.kernel, conv.stride, conv.padding, conv.out, conv.dilation)]
     return (conv.x, cuts[conv.x, wide], cut, of_w, conv.bias, parts, *steps, conv.transposed, blocks, conv.groups)
 
