@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from warpwright import doctor, native
+from warpwright import native
 from warpwright.errors import UsageError
+from warpwright.reports import doctor
 
 TEXT = 'extern "C" int cached_answer() { return 7; }\n'
 

@@ -22,13 +22,13 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.text import Text
 
-from warpwright import doctor
 from warpwright.cli import outline, usage
 from warpwright.cli.bounded import Bound
 from warpwright.cli.common import DONE, INTERRUPTED, NOT_PASSED, WRONG_USE, Arguments, print_json
 from warpwright.deadline import process_start
 from warpwright.errors import ArchiveError, UsageError, WarpwrightError
 from warpwright.files import ARCHIVE
+from warpwright.reports import doctor
 
 RECORDING = ("optimize", "audit", "bench", "explain", "collect")
 """Verbs that write what they measure to the archive."""

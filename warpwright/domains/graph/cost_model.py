@@ -25,7 +25,7 @@ from warpwright.domains.graph.cuda import windows
 from warpwright.domains.graph.cuda.kernel import CudaKernel
 from warpwright.domains.graph.cuda.launches import Launches
 from warpwright.domains.graph.cuda.scans import SCANS
-from warpwright.domains.graph.ir import GraphIR, argument, aten, foldable, is_op, is_tensor, placeholders, shape, value
+from warpwright.domains.graph.ir import GraphIR, argument, aten, dtype, foldable, is_op, is_tensor, placeholders, shape, value
 from warpwright.domains.graph.techniques.algebra import einsum
 from warpwright.domains.graph.techniques.convolutions.convolution import Convolution
 from warpwright.domains.graph.techniques.convolutions.convolution import read as convolution_of
@@ -62,7 +62,9 @@ ATTENTION = {"flash float32": 145e12, "flash float32, part": 80e12, "flash float
              "flash half, part": 250e12, "library float32": 38e12, "library float32, part": 29e12, "library half": 550e12,
              "library half, part": 250e12, "flash float32, beyond 256": 110e12, "flash tf32, beyond 256": 180e12, "flash half, beyond 256": 300e12,
              "library float32, beyond 256": 25e12, "library half, beyond 256": 100e12}  # fmt: skip
-FLASH = ("flash_attention", "flash_wide")
+FLASH = ("flash_attention", "flash_wide", "flash_forward")
+BACKWARD_PRODUCTS = 3.5
+"""Products of `flash_backward` over those of the forward: its scores and their gradients are made twice, for dq and for dk and dv."""
 """`flash_attention`, and the library's call, on an H200 (results/attention_h200). "part": ours with a bias, a mask or less than all pairs, of those
 that are seen (float32 73 to 88 TFLOP/s of 1,024 keys, bfloat16 206 to 326, causal alone 394); the library's with a mask, of all pairs (27 to 31, 219
 to 312). "wide": heads of more than 128 numbers. TF32 was measured causal alone. "beyond 256": `flash_wide`, predicted."""
@@ -275,10 +277,10 @@ def _planes(node: fx.Node) -> float:
 def operations_of(node: fx.Node) -> tuple[str, float]:
     """Return the kind of a call's product and its multiplications and additions; 0 for what is no product."""
     name = getattr(node.target, "__name__", "")
-    if is_op(node, *_PRODUCTS) or name in ("int8_linear", "tf32x3"):
+    if is_op(node, *_PRODUCTS) or name in ("int8_linear", "tf32x3", "half_product"):
         a: Any = node.args[1] if is_op(node, aten.addmm.default, aten.baddbmm.default) else node.args[0]
         inner = shape(a)[-1] // (2 if name == "tf32x3" else 1)
-        kind = {"int8_linear": "int8_slices", "tf32x3": "tf32x3"}.get(name, _KINDS.get(value(node).dtype, "float32"))
+        kind = {"int8_linear": "int8_slices", "tf32x3": "tf32x3", "half_product": "half"}.get(name, _KINDS.get(value(node).dtype, "float32"))
         return kind, (8.0 if kind == "complex" else 2.0) * math.prod(shape(node)) * inner
     if name.startswith("fft_") and is_tensor(node) and is_tensor(node.args[0]):
         return "fft", _transform(node)
@@ -314,11 +316,16 @@ def operations_of(node: fx.Node) -> tuple[str, float]:
 
 def _attention(node: fx.Node) -> tuple[str, float] | None:
     """Return the same of an attention; where rows see only what is before them, half of the pairs are counted."""
+    if getattr(node.target, "__name__", "") == "flash_backward":
+        q, k, v, causal, window = (node.args[at] for at in (1, 2, 3, 7, 9))
+        keys = min(float(shape(k)[-2]) * (0.5 if causal else 1.0), float(window or math.inf))  # type: ignore[arg-type]
+        pairs = math.prod(shape(q)[:-1]) * keys * (shape(q)[-1] + shape(v)[-1])  # type: ignore[arg-type]
+        return f"flash {'float32' if dtype(q) == torch.float32 else 'half'}, part", 2.0 * BACKWARD_PRODUCTS * pairs  # type: ignore[arg-type]
     ours = getattr(node.target, "__name__", "") in FLASH
     if not ours and not is_op(node, aten.scaled_dot_product_attention.default):
         return None
     q, k, v = node.args[:3]
-    causal, half = node.args[4] if ours else argument(node, "is_causal"), value(node).dtype != torch.float32
+    causal, half = node.args[4] if ours else argument(node, "is_causal"), dtype(q) != torch.float32  # type: ignore[arg-type]
     keys = float(shape(k)[-2]) * (0.5 if causal else 1.0)  # type: ignore[arg-type]
     if ours and node.args[6]:
         keys = min(keys, float(node.args[6]))  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from warpwright.base import BASELINE, Candidate, Task, Verdict
+from warpwright.base import BASELINE, Candidate, Measurement, Task, Timing, Verdict
 from warpwright.errors import RooflineError, TrustedFailed
 from warpwright.targets.trust import roof
 from warpwright.targets.trust.aside import Aside, begin_compiling, take_second
@@ -287,7 +287,9 @@ def _time_baselines(bench: Workbench, trusted: Trusted, work: rates.Work, second
         bench.tell("timing the baselines")
         roof.find(bench, trusted, work)
         trusted.overhead = timed.overheads(trusted.worker)
-        trusted.by_regime["single"] = trusted.compare(trusted.programs()[first], None, seconds, rng, check_share=0.0).baselines
+        alone = _stands_alone(trusted, first)
+        measured = trusted.compare(trusted.programs()[first], None, seconds, rng, check_share=0.0, without="" if alone else first)
+        trusted.by_regime["single"] = _timings(first, measured)
         roof.doubt(bench, trusted)
         _time_streams(bench, trusted, first, seconds, rng)
     trusted.release_memory()
@@ -301,17 +303,29 @@ def _time_streams(bench: Workbench, trusted: Trusted, first: str, seconds: float
         try:
             trusted.calls = _filled(bench, trusted, rng)
             programs = trusted.streams()
-            trusted.by_regime["stream"] = measure.compare(
-                programs[first], programs, trusted.judge.fresh, seconds=seconds, floor_seconds=trusted.floor,
+            beside = programs if _stands_alone(trusted, first) else {name: one for name, one in programs.items() if name != first}
+            trusted.by_regime["stream"] = _timings(first, measure.compare(
+                programs[first], beside, trusted.judge.fresh, seconds=seconds, floor_seconds=trusted.floor,
                 overhead_seconds=trusted.overhead / trusted.calls, rng=rng, eligible=trusted.eligible, check_share=0.0,
                 sound=timed.sound(bench.place),
-            ).baselines  # fmt: skip
+            ))  # fmt: skip
         except (TrustedFailed, Rejected) as error:
             if not trusted.alive:
                 raise
             trusted.calls, why = 0, f"the baselines cannot be called in turns: {str(error)[:200]}"
     if why:
         trusted.left_out["stream"] = why
+
+
+def _stands_alone(trusted: Trusted, first: str) -> bool:
+    """Whether a baseline has none that is right beside it to be timed with, so that it is timed beside itself; or has a second process, which counts
+    for it."""
+    return not set(trusted.eligible) - {first} or first in trusted.doubles
+
+
+def _timings(first: str, measured: Measurement) -> Mapping[str, Timing]:
+    """Return the baselines' timings of a run in which the first had the candidate's place. (Timed twice it took a quarter of the run.)"""
+    return measured.baselines if first in measured.baselines else {first: measured.candidate, **measured.baselines}
 
 
 def _filled(bench: Workbench, trusted: Trusted, rng: random.Random) -> int:

@@ -5,6 +5,7 @@ It never imports a candidate. The seeds of hidden values come from the parent, o
 
 from __future__ import annotations
 
+import itertools
 import time
 from dataclasses import asdict, replace
 from typing import Any
@@ -37,6 +38,10 @@ MISREAD = ("structure", "shape", "values", "non_finite")
 FRESH_KEPT, LARGE_BYTES = 3, 1 << 30
 """Shipments of inputs that stay available; of larger ones the latest only."""
 
+MOST_ASIDE, ASIDE_SHARE = 24, 3
+"""Outputs that wait to be judged at most, and of the bytes for answers the share that they may take. (What is checked beyond is judged at once, in
+the time that checks may take.)"""
+
 
 def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
     """Serve requests until the parent closes the pipe."""
@@ -45,7 +50,8 @@ def serve(request_fd: int, reply_fd: int, order: dict[str, Any]) -> None:
     judge = JudgeWorker(order)
     names = (
         "hello", "open", "certify", "state", "ship", "compare", "compare_inputs", "compare_state", "unchanged", "probe", "viable", "forget",
-        "trim", "host_only", "digest", "count", "take_state", "settle", "hands_out_again", "shared_by_modules",
+        "trim", "host_only", "digest", "count", "take_state", "settle", "hands_out_again", "shared_by_modules", "set_aside",
+        "drop_aside",
     )  # fmt: skip
     operations = {name: _tidy(getattr(judge, name), order["device"]) for name in names}
     serve_requests(request_fd, reply_fd, operations, broken=lost_for)
@@ -79,6 +85,9 @@ class JudgeWorker:
         self.memory = Memory(self.device)
         self.original: Original | None = None
         self.last: list[Any] = []
+        self.aside: dict[int, Any] = {}
+        """Outputs that are judged later, by number."""
+        self.numbers = itertools.count()
         self.shipped: list[str] = []
         self.states: dict[int, dict[str, Any]] = {}
         self.layouts: dict[Key, bool] = {}
@@ -104,6 +113,7 @@ class JudgeWorker:
         """
         self.shelf.release_all()
         self.last, self.shipped, self.form = [], [], []
+        self.aside.clear()
         self.states.clear()
         self.layouts.clear()
         self.shelf.host_only = host_only
@@ -211,7 +221,7 @@ class JudgeWorker:
 
     def trim(self) -> dict[str, Any]:
         """Let go of answers that can be made again, and of cached memory."""
-        self._original.answers.clear()
+        self._original.forget()
         self._original.held.clear()
         self.judgement.forget()
         if self.device.startswith("cuda"):
@@ -296,21 +306,53 @@ class JudgeWorker:
         self._original.answers.clear()  # no program meets these cases
         return asdict(certificate)
 
+    def set_aside(self, tree: Any, folder: str) -> dict[str, Any]:
+        """Copy an exported output, to be compared later; return its number, or none where so many wait already that memory would be short."""
+        wanted = sum(exchange.bytes_of(item) for item in exchange.descriptors(tree)) if not exchange.foreign(tree) else 0
+        waiting = sum(tensor.nbytes for value in self.aside.values() for tensor in tensors_of(value))
+        if len(self.aside) >= MOST_ASIDE or waiting + wanted > self._original.budget // ASIDE_SHARE:
+            return {}
+        number = next(self.numbers)
+        try:
+            self.aside[number] = self._outputs(tree, folder)
+        except Exception as error:
+            if not is_full(error):
+                raise
+            return {}
+        return {"number": number}
+
+    def drop_aside(self) -> None:
+        """Let go of outputs that nobody will ask about."""
+        self.aside.clear()
+
     def compare(
-        self, tree: Any, case: dict[str, Any], which: int, folder: str, previous: list[list[Any]], typical: bool = False
+        self, tree: Any, case: dict[str, Any], which: int, folder: str, previous: list[list[Any]], typical: bool = False, aside: int = -1
     ) -> dict[str, Any]:  # fmt: skip
         """Judge an exported output against the original's answer to `case` in state `which`.
 
         `previous`: (case, state) pairs this worker has seen earlier, to tell a cached answer from a merely wrong one. `typical`: say as well how
-        large its errors are beside the original's typical ones.
+        large its errors are beside the original's typical ones. `aside`: the number under which it was set aside.
         """
         bad = exchange.foreign(tree)
         if bad:
             return {"check": "output_type", "reason": f"expected plain torch.Tensor outputs, saw {bad}"}
         drawn = from_json(Case, case)
         self.last = []
-        answer = self._original.answer(drawn, which)
-        value = self._outputs(tree, folder)
+        sketch = self._original.sketch(drawn, which) if not typical else None
+        answer = sketch or self._original.answer(drawn, which)
+        value = self.aside[aside] if aside >= 0 else self._outputs(tree, folder)
+        result = self._judged(tree, value, answer, drawn, which, typical)
+        if sketch is not None and result["check"]:  # only the whole answer refuses
+            result = self._judged(tree, value, self._original.answer(drawn, which), drawn, which, typical)
+        if result["check"] == "values":
+            earlier = self._earlier(drawn, which, previous)
+            if earlier:
+                result = {**result, "check": "cached", "reason": f"the output is the right answer to an earlier call ({earlier}), not to this one"}
+        self.aside.pop(aside, None)  # at the end: where memory is short the same is asked once more
+        return result
+
+    def _judged(self, tree: Any, value: Any, answer: Answer, drawn: Case, which: int, typical: bool) -> dict[str, Any]:
+        """Judge an output's form and values by an answer: the whole one, or a sketch."""
         leaves = list(leaves_of(value))
         self.last = [leaf for _, leaf in leaves]
         wanted = [leaf.path for leaf in answer.leaves]
@@ -322,12 +364,7 @@ class JudgeWorker:
         elsewhere = self._elsewhere(tree, answer)
         if elsewhere:
             return {"check": "device", "reason": elsewhere}
-        result = self.judgement.judge(self.last, drawn, which, typical)
-        if result["check"] == "values":
-            earlier = self._earlier(drawn, which, previous)
-            if earlier:
-                result = {**result, "check": "cached", "reason": f"the output is the right answer to an earlier call ({earlier}), not to this one"}
-        return result
+        return self.judgement.by(self.last, answer, drawn) if answer.sketched else self.judgement.judge(self.last, drawn, which, typical)
 
     def _outputs(self, tree: Any, folder: str) -> Any:
         """Return exported outputs, each on the kind of device that it lay on: the original's are judged where the original leaves them."""

@@ -69,6 +69,10 @@ class Judgement:
             return result  # there is no room for a second look: the first one stands
         return {**(closer if first["check"] else first), "shares": closer["shares"] if typical else {}}
 
+    def by(self, values: Sequence[Any], answer: Answer, case: Case) -> dict[str, Any]:
+        """Return what the first look at output leaves says, by an answer that the caller has."""
+        return {**self._judge(values, answer, case), "shares": {}}
+
     def judge_state(self, seen: Mapping[str, torch.Tensor], case: Case, which: int) -> dict[str, Any]:
         """Return check and reason for parameters and buffers as one call on `case` from state `which` left them."""
         answer = self.original.answer(case, which)

@@ -56,7 +56,9 @@ def _flash_again(
     f = q_factor * k_factor * scale
     if HALVES:
         f = tl.maximum(f, 1.1754943508222875e-38)
-    s, f = _flash_seen(s, f, tile, mask, m_k, bias, a_k, 0.0, row, real, nk, offset, window, fill, KEYS, "softmax", CAUSAL, WINDOW, MASK, BIAS, 0, True)
+    s, f = _flash_seen(
+        s, f, tile, mask, m_k, bias, a_k, 0.0, row, real, nk, offset, window, fill, KEYS, "softmax", CAUSAL, WINDOW, MASK, BIAS, 0, True
+    )  # fmt: skip
     m, norm = tl.load(ends, mask=real, other=0.0), tl.load(ends + 1, mask=real, other=1.0)
     known, part = tl.where(m == float("-inf"), 0.0, m), 1.0 / norm
     if DEAD == "zero":
@@ -128,7 +130,7 @@ def _flash_of_rows(
         at = tl.cast(tile, tl.int64) * KEYS
         b, b_low, b_factor = _flash_fetch(k, k_low, k_factor, k_n, at, tile, nk, D, DP, KEYS, HALVES, CUT, PRODUCTS, True)
         c, c_low, c_factor = _flash_fetch(v, v_low, v_factor, v_n, at, tile, nk, DV, DVP, KEYS, HALVES, CUT, PRODUCTS, True)
-        p, ds = _flash_again(
+        _, ds = _flash_again(
             a, a_low, a_factor, b, b_low, b_factor, c, c_low, c_factor, o, o_low, o_factor, ends + line * 2, delta + line, tile, mask, m_k, bias, a_k,
             row, real, nk, scale, offset, window, fill, KEYS, HALVES, PRODUCTS, CAUSAL, WINDOW, MASK, FILLED, BIAS, DEAD, SHIFT
         )  # fmt: skip
@@ -231,7 +233,8 @@ def flash_backward(
     dp, dvp = max(triton.next_power_of_2(d), 16), max(triton.next_power_of_2(dv), 16)
     dq, dk, dv_ = (torch.empty(x.shape, dtype=x.dtype, device=x.device) for x in (q, k, v))
     delta = q.new_empty((b, h, nq), dtype=torch.float32)
-    _flash_delta[(b * h * triton.cdiv(nq, 32),)](y, dy, delta, *y.stride()[:3], *dy.stride()[:3], h, nq, triton.cdiv(nq, 32), dv, dvp, 32, num_warps=4)
+    parts = triton.cdiv(nq, 32)
+    _flash_delta[(b * h * parts,)](y, dy, delta, *y.stride()[:3], *dy.stride()[:3], h, nq, parts, dv, dvp, 32, num_warps=4)
     arrays = [q, q, q, k, k, k, v, v, v, dy, dy, dy]
     if cut:
         arrays = [part for x, wide in ((q, dp), (k, dp), (v, dvp), (dy, dvp)) for part in _flash_cut_tiles(x, own, wide, products)]

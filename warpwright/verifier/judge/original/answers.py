@@ -84,6 +84,8 @@ class Answer:
     """Parameters and buffers after the call, in the program's own precision and in float64, if they are to be compared."""
     permitted: Mapping[str, Errors] = field(default_factory=dict)
     """How far from float64 the call leaves them with TF32 operands, where the program's flags permit those."""
+    sketched: bool = False
+    """Nothing is known but float64 values: no more is allowed than the whole answer would allow (`Original.sketch`)."""
 
     @cached_property
     def bytes(self) -> int:

@@ -34,6 +34,34 @@ class FlashTiles:
         return ""
 
 
+def _spread(x: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
+    """Return keys or values with as many heads as q has."""
+    return x.repeat_interleave(q.shape[1] // x.shape[1], 1) if q.dim() == 4 and x.shape[1] != q.shape[1] else x
+
+
+def _weights(
+    q: torch.Tensor, k: torch.Tensor, scale: float, causal: bool, offset: int, window: int, mask: torch.Tensor | None, hidden: bool,
+    fill: float | None, bias: torch.Tensor | None, form: str, dead: str,
+) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+    """Return scores and weights; heads of `k` are as many as those of `q`."""
+    scores = q @ k.mT * scale
+    scores = scores if bias is None else scores + bias.to(scores.dtype)
+    if mask is not None:
+        scores = scores.masked_fill(mask if hidden else ~mask, -math.inf if fill is None else fill)
+    away = torch.arange(q.shape[-2], device=q.device)[:, None] + offset - torch.arange(k.shape[-2], device=q.device)
+    if causal:
+        scores = scores.masked_fill(away < 0, -math.inf)
+    if window:
+        scores = scores.masked_fill(away >= window, -math.inf)
+    weights = scores.relu() if form == "relu" else scores.softmax(-1)
+    return scores, weights.nan_to_num(0.0) if dead == "zero" else weights
+
+
+def _laid(y: torch.Tensor, turned: bool) -> torch.Tensor:
+    y = y.contiguous()
+    return y.transpose(1, 2).contiguous().transpose(1, 2) if turned else y
+
+
 class FlashAttention:
     """The graph's name for the generated function `flash_attention`."""
 
@@ -45,21 +73,8 @@ class FlashAttention:
         products: int, turned: bool, blocks: Sequence[int],
     ) -> torch.Tensor:  # fmt: skip
         """Return what the function computes, by torch's own calls."""
-        if q.dim() == 4 and k.shape[1] != q.shape[1]:
-            k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], 1) for x in (k, v))
-        scores = q @ k.mT * scale
-        scores = scores if bias is None else scores + bias.to(scores.dtype)
-        if mask is not None:
-            scores = scores.masked_fill(mask if hidden else ~mask, -math.inf if fill is None else fill)
-        away = torch.arange(q.shape[-2], device=q.device)[:, None] + offset - torch.arange(k.shape[-2], device=q.device)
-        if causal:
-            scores = scores.masked_fill(away < 0, -math.inf)
-        if window:
-            scores = scores.masked_fill(away >= window, -math.inf)
-        weights = scores.relu() if form == "relu" else scores.softmax(-1)
-        weights = weights.nan_to_num(0.0) if dead == "zero" else weights
-        y = (weights @ v).contiguous()
-        return y.transpose(1, 2).contiguous().transpose(1, 2) if turned else y
+        _, weights = _weights(q, _spread(k, q), scale, causal, offset, window, mask, hidden, fill, bias, form, dead)
+        return _laid(weights @ _spread(v, q), turned)
 
     @property
     def shared_text(self) -> str:
@@ -88,3 +103,70 @@ class FlashWide(FlashAttention):
 
 
 FLASH_WIDE = FlashWide()
+
+
+# --- of a training step ------------------------------------------------------------------------------------------------------------
+
+
+class FlashForward:
+    """The graph's name for the generated function `flash_forward`: attention, and what its gradients need of each row."""
+
+    __name__ = "flash_forward"
+    kernels = (FLASH_ATTENTION,)
+
+    def __call__(
+        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, causal: bool, offset: int, window: int,
+        mask: torch.Tensor | None, hidden: bool, fill: float | None, bias: torch.Tensor | None, tiles: torch.Tensor | None, form: str, dead: str,
+        products: int, turned: bool, blocks: Sequence[int],
+    ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+        """Return what the function computes, by torch's own calls."""
+        scores, weights = _weights(q, _spread(k, q), scale, causal, offset, window, mask, hidden, fill, bias, form, dead)
+        largest = scores.amax(-1)
+        sums = (scores - largest.masked_fill(largest == -math.inf, 0.0)[..., None]).exp().sum(-1)
+        ends = torch.stack((largest / math.log(2.0), sums), -1)
+        ends = ends if q.dim() == 4 else ends[:, None]
+        return _laid(weights @ _spread(v, q), turned), ends.to(torch.promote_types(q.dtype, torch.float32))
+
+    @property
+    def shared_text(self) -> str:
+        """The kernels and functions, which stand in a generated file once."""
+        return kernels.text("flash_backward")
+
+    def python_text(self) -> str:
+        """Return what is this one's alone."""
+        return ""
+
+
+class FlashBackward:
+    """The graph's name for the generated function `flash_backward`: the gradients of q, k and v."""
+
+    __name__ = "flash_backward"
+    kernels = (FLASH_ATTENTION,)
+
+    def __call__(
+        self, dy: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, y: torch.Tensor, ends: torch.Tensor, scale: float, causal: bool,
+        offset: int, window: int, mask: torch.Tensor | None, hidden: bool, fill: float | None, bias: torch.Tensor | None, dead: str, products: int,
+        blocks: Sequence[int],
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
+        """Return what the function computes, by torch's own calls."""
+        keys, values = _spread(k, q), _spread(v, q)
+        _, weights = _weights(q, keys, scale, causal, offset, window, mask, hidden, fill, bias, "softmax", dead)
+        of_scores = weights * (dy @ values.mT - (dy * y).sum(-1, keepdim=True))
+        if mask is not None and fill is not None:
+            of_scores = of_scores.masked_fill(mask if hidden else ~mask, 0.0)
+        dq, dk, dv = of_scores @ keys * scale, of_scores.mT @ q * scale, weights.mT @ dy
+        if keys is not k:
+            dk, dv = (x.view(k.shape[0], k.shape[1], -1, *x.shape[2:]).sum(2) for x in (dk, dv))
+        return dq.contiguous(), dk.contiguous(), dv.contiguous()
+
+    @property
+    def shared_text(self) -> str:
+        """The kernels and functions, which stand in a generated file once."""
+        return kernels.text("flash_backward")
+
+    def python_text(self) -> str:
+        """Return what is this one's alone."""
+        return ""
+
+
+FLASH_FORWARD, FLASH_BACKWARD = FlashForward(), FlashBackward()

@@ -16,6 +16,7 @@ from warpwright.domains.graph.ir import (
     Edit,
     GraphIR,
     Inserter,
+    ancestors,
     argument,
     aten,
     dtype,
@@ -90,6 +91,31 @@ def _places(ir: GraphIR) -> list[fx.Node]:
     ]
 
 
+def of_step(ir: GraphIR) -> list[fx.Node]:
+    """Return the attentions of a training step whose gradients `flash_backward` makes: softmax, heads of at most 256 numbers, biases without any."""
+    assert ir.training is not None
+    wanted = set(ir.training.wanted)
+    places = []
+    for node in _places(ir):
+        found = read(node)
+        assert found is not None
+        learned = any(source.name in wanted for bias in found.biases for source in ancestors(bias))
+        if found.form == "softmax" and _widest(found) <= WIDEST and not learned:
+            places.append(node)
+    return places
+
+
+def in_step(ir: GraphIR) -> GraphIR:
+    """Return the IR of a training step with these attentions replaced, to be differentiated."""
+    e = edit(ir)
+    for name in [node.name for node in of_step(ir)]:
+        node = next(one for one in e.graph.nodes if one.name == name)
+        found = read(node)
+        assert found is not None
+        _emit(e, node, found, 3, listed=False)
+    return e.finish(FlashAttentions.assume)
+
+
 def _is_slower(node: fx.Node, found: Attention) -> bool:
     """Is it a call whose own kernel was faster on an H200 (results/attention_h200)?
 
@@ -113,7 +139,7 @@ def flops(found: Attention) -> float:
     return 2.0 * math.prod(found.sizes) * (shape(found.q)[-1] + shape(found.v)[-1])
 
 
-def _emit(e: Edit, node: fx.Node, found: Attention, products: int) -> None:
+def _emit(e: Edit, node: fx.Node, found: Attention, products: int, listed: bool = True) -> None:
     at = e.before(node)
     q, k, v = (_shaped(at, x, found.shape_of(x)) for x in (found.q, found.k, found.v))
     for factor in found.factors:
@@ -127,7 +153,7 @@ def _emit(e: Edit, node: fx.Node, found: Attention, products: int) -> None:
     hides = found.causal or found.window > 0
     blocks = block_shape(_widest(found), shared if shared <= 64 else rows, dtype(node) != torch.float32, more, hides)
     wide = _widest(found) > WIDEST
-    if rows > blocks[0] and found.sizes[-1] > 2 * blocks[1] and not wide:
+    if listed and rows > blocks[0] and found.sizes[-1] > 2 * blocks[1] and not wide:
         tiles = _tiles(at, found, mask, bias, blocks)
     turned = four and bool(node.users) and all(is_op(user, aten.transpose.int) and set(user.args[1:3]) == {1, 2} for user in node.users)
     masked = (mask.node, mask.hidden, mask.fill) if mask is not None else (None, False, None)
