@@ -47,7 +47,7 @@ class Rates:
 CONVOLUTIONS = {"direct tf32": 68e12, "direct tf32x3": 39e12, "few channels": 60e12, "few channels, 3 axes": 12e12, "3 axes": 40e12,
                 "groups": 5e12, "transposed groups": 4e12, "direct long sums": 16e12, "half, few channels, 3 axes": 60e12,
                 "transposed, few channels, 3 axes": 1.6e12, "implicit half": 550e12, "implicit float32": 165e12,
-                "rows half": 200e12, "rows float32": 70e12, "pointwise tf32": 120e12, "pointwise tf32x3": 45e12}  # fmt: skip
+                "rows half": 200e12, "rows float32": 70e12, "pointwise tf32": 270e12, "pointwise tf32x3": 90e12}  # fmt: skip
 """`direct_convolution`: 16 channels to 64 of 128 x 254 x 254 (L2-25) took 2.24 and 3.86 ms on an H200. And cuDNN's where they are not near the
 tensor cores' rate: 8 channels to 64 in TF32 (L2-57) took 0.31 ms; over three axes it has no TF32 kernel, and with few channels 8 to 14 TFLOPS;
 transposed ones in four groups took 2.5, 2.0 and 5.7 ms for 6, 14 and 8 GFLOP (L1-72, 73, 75); their phases, ordinary ones, ran at 4 to 21 TFLOPS.

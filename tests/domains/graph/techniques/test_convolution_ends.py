@@ -236,8 +236,8 @@ def test_long_sums_of_one_tap_are_cut_first() -> None:
         with torch.device("meta"):
             return _names(TECHNIQUE.apply(captured(nn.Sequential(nn.Conv2d(inputs, outputs, 1), nn.ReLU()), torch.empty(2, inputs, 8, 8)), action))
 
-    assert names(256, 256, HALF) == names(512, 64, HALF) == names(96, 96, FLOAT32) == ["pointwise_convolution"]
-    assert names(512, 512, HALF) == names(256, 256, FLOAT32) == ["implicit_convolution", "implicit_cut"]
+    assert names(1024, 1024, HALF) == names(2048, 64, HALF) == names(256, 256, FLOAT32) == ["pointwise_convolution"]
+    assert names(2048, 2048, HALF) == names(512, 512, FLOAT32) == ["implicit_convolution", "implicit_cut"]
 
 
 INTERPRETED = """

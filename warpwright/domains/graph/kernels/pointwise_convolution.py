@@ -31,7 +31,7 @@ def _nearest_tf32(x):
 
 @triton.jit
 def _pointwise_convolution(
-    x, w, u, ub, b, y, statistics, total,
+    x, w, u, ub, b, y, statistics, m0, m1, m2, m3, q0, q1, q2, q3, total,
     CI: tl.constexpr, GROUPS: tl.constexpr, ID: tl.constexpr, IH: tl.constexpr, IW: tl.constexpr,  # x [N, GROUPS * CI, ID, IH, IW]
     CO: tl.constexpr, OD: tl.constexpr, OH: tl.constexpr, OW: tl.constexpr,  # the result is [N, CO, OD, OH, OW], w [CO, CI]
     KD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr,  # u [CI, KD, KH, KW]
@@ -40,8 +40,8 @@ def _pointwise_convolution(
     LD: tl.constexpr, LH: tl.constexpr, LW: tl.constexpr,  # dilation
     RD: tl.constexpr, RH: tl.constexpr, RW: tl.constexpr, POOL: tl.constexpr,  # windows of a pool, which do not overlap
     WHOLE: tl.constexpr, FIRST: tl.constexpr, EACH: tl.constexpr, STATISTICS: tl.constexpr,
-    DEPTHWISE: tl.constexpr, OF_U: tl.constexpr, MIDDLE: tl.constexpr, m0, m1, m2, m3,
-    PRECISION: tl.constexpr, BIAS: tl.constexpr, q0, q1, q2, q3, EPILOGUE: tl.constexpr, LATER: tl.constexpr,
+    DEPTHWISE: tl.constexpr, OF_U: tl.constexpr, MIDDLE: tl.constexpr,
+    PRECISION: tl.constexpr, BIAS: tl.constexpr, EPILOGUE: tl.constexpr, LATER: tl.constexpr,
     CHANNELS: tl.constexpr, PLACES: tl.constexpr, DEPTH: tl.constexpr,
 ):  # fmt: skip
     of_group: tl.constexpr = CO // GROUPS
@@ -59,7 +59,9 @@ def _pointwise_convolution(
     i = start + tl.arange(0, PLACES)
     within = tl.program_id(0) % each_group * CHANNELS + tl.arange(0, CHANNELS)
     row, real, seen = group * of_group + within, within < of_group, i < end
-    n, qz, qy, qx = _place_of(i, planes, rows, columns, RD, RH, RW)
+    n, qz, qy, qx = _place_of(start, i, PLACES, planes, rows, columns, RD, RH, RW)
+    if window > 1:
+        seen = start // window + (i - start) % (PLACES // window) < end // window
     if SD * SH * SW == 1 and not DEPTHWISE and window == 1:
         of_x = i % inside  # which says how many lie beside one another
     else:
@@ -138,12 +140,14 @@ def pointwise_convolution(
     blocks = n * each or triton.cdiv(n * one, many)
     y = x.new_empty((n, within[0] if within else co, *(kept[3 - d :] if pooled else places))) if into is None else into
     found = x.new_empty((blocks, co, 2)) if statistics else y
-    _pointwise_convolution[(blocks * triton.cdiv(co // groups, channels) * groups,)](
+    tensors = (
         x.contiguous(), w.contiguous(), u.contiguous() if first else w, w if of_u is None else of_u.contiguous(),
-        w if bias is None else bias.contiguous(), y, found, n * one, ci, groups, *lead, *x.shape[2:], co, *out, *kernel,
-        *lead, *stride, *[0] * (3 - d), *padding, *lead, *dilation, *pool, pooled, *(within or (co, 0)), each, bool(statistics),
-        first is not None, of_u is not None, middle, *(q.contiguous() for q in (*between, *[w] * 4)[:4]),
-        precision, bias is not None, *(q.contiguous() for q in (*operands, *[w] * 4)[:4]), epilogue, later, channels, many, depth,
-        num_warps=warps, num_stages=stages,
+        w if bias is None else bias.contiguous(), y, found, *(q.contiguous() for q in (*(*between, *[w] * 4)[:4], *(*operands, *[w] * 4)[:4])),
     )  # fmt: skip
+    numbers = (
+        n * one, ci, groups, *lead, *x.shape[2:], co, *out, *kernel, *lead, *stride, *[0] * (3 - d), *padding, *lead, *dilation, *pool, pooled,
+        *(within or (co, 0)), each, bool(statistics), first is not None, of_u is not None, middle, precision, bias is not None, epilogue, later,
+        channels, many, depth,
+    )  # fmt: skip
+    _launched(_pointwise_convolution, blocks * triton.cdiv(co // groups, channels) * groups, tensors, numbers, warps, stages)
     return (y, found) if statistics else y

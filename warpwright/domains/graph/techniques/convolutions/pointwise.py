@@ -27,9 +27,9 @@ from warpwright.domains.graph.techniques.convolutions.epilogue import Epilogue
 
 LEAST_BYTES = 64 << 20
 """Of x and the result: 16 us of an H200, and a launch from Python takes its host 20 to 50."""
-MOST_TERMS = {"tf32": 256, "tf32x3": 96}
-"""Of a sum beyond which products, not bytes, are what the kernel takes (by the rates of `direct_convolution`, which reads x alike): then the pass
-that cuts x is worth it, if the result has about as many channels."""
+MOST_TERMS = {"tf32": 1024, "tf32x3": 256}
+"""Of a sum beyond which products are so much of what the kernel takes that the pass which cuts x is worth it, if the result has about as many
+channels: 1,024 channels to 512 took 0.20 ms for 53 GFLOP on an H200 (results/convolution_ends_h200)."""
 MOST_TAPS = 32
 """Of a depthwise convolution, whose neighbours are read from L1."""
 PRECISION = {1: "tf32", 2: "tf32x3"}
