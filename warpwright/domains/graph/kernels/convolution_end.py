@@ -1,8 +1,8 @@
 """How a convolution's kernel ends: bias, what follows element by element, a pool, statistics for a norm, and the store, also into a part of a larger
 tensor.
 
-The sums are [CHANNELS, PLACES] in registers. A block has all places of its windows, so a pool over windows that do not overlap reduces what one thread
-holds, and a quarter (of 2 x 2) of the result is written, none of it read again. A norm's statistics are the mean and the sum of squared
+The sums are [CHANNELS, PLACES] in registers. A block has all places of its windows, so a pool over windows that do not overlap reduces what one
+thread holds, and a quarter (of 2 x 2) of the result is written, none of it read again. A norm's statistics are the mean and the sum of squared
 deviations of each channel in each block, which `norm_of_blocks` joins as Chan, Golub and LeVeque (1979) do: nothing cancels, and the norm itself is
 then element by element.
 """
@@ -26,7 +26,7 @@ def _place_of(
 ):  # fmt: skip
     """Return the sample, plane, row and column of the places i of a block that begins at `start`.
 
-    With windows of RD x RH x RW a block has the first place of each of its windows, then the second of each: so all of a window lie in one thread.
+    With windows of RD x RH x RW a block has the first place of each of its windows, then the second of each: all of a window lie in one thread.
     """
     if RD * RH * RW == 1:
         return i // (PLANES * ROWS * COLUMNS), i // (ROWS * COLUMNS) % PLANES, i // COLUMNS % ROWS, i % COLUMNS
