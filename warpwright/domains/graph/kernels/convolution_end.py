@@ -22,7 +22,8 @@ def _greater(a, b):
 
 @triton.jit
 def _place_of(
-    start, i, PLACES: tl.constexpr, PLANES: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, RD: tl.constexpr, RH: tl.constexpr, RW: tl.constexpr,
+    start, i, PLACES: tl.constexpr, PLANES: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    RD: tl.constexpr, RH: tl.constexpr, RW: tl.constexpr,
 ):  # fmt: skip
     """Return the sample, plane, row and column of the places i of a block that begins at `start`.
 
