@@ -22,7 +22,7 @@ from warpwright.domains.transpile.emit.program_text import KernelInfo as KernelI
 from warpwright.domains.transpile.emit.program_text import assemble
 from warpwright.domains.transpile.errors import DoesNotApply, Refusal
 from warpwright.domains.transpile.fibers import lockstep as stepping
-from warpwright.domains.transpile.fibers import rewrite
+from warpwright.domains.transpile.fibers import rewrite, together
 from warpwright.domains.transpile.fibers import sanitize as sanitize_functions
 from warpwright.domains.transpile.frontend import exports, parse, refusals
 from warpwright.domains.transpile.frontend import source as reading
@@ -189,6 +189,7 @@ def _translated(source: Source, wanted: Wanted) -> Translated:
     functions = read() if steps else []
     edits = [
         *stepping.edits(source, functions, faster.texts.keys(), wanted.lockstep),
+        *together.edits(source),
         *rewrite.value_edits(source),
         *rewrite.dynamic_shared_edits(source),
         *rewrite.friend_edits(source),
@@ -224,7 +225,7 @@ def _faster_tiers(source: Source, read: Callable[[], Sequence[Function]], wanted
     if "_carry<" in source.text:  # the same of the carry that inline PTX leaves
         return Faster({k.name: KernelInfo(k.name, source.line(k.start), "fibers", "sums of inline PTX that leave a carry") for k in defined})
     functions = [stepped.with_barriers(f, any(k.start <= f.start < k.end for k in defined)) for f in read()]
-    device = callees.device([f for f in functions if not any(k.start <= f.start < k.end for k in defined)])
+    device = callees.device([f for f in functions if not any(k.start <= f.start < k.end for k in defined)], classes.stateful(source))
     methods = classes.Methods.of(source, device.functions, device.known.impure.union(device.syncing))
     kernels: dict[str, KernelInfo] = {}
     texts: dict[int, str] = {}

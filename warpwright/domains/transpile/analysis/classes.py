@@ -73,6 +73,33 @@ def _lambdas(text: str) -> list[str]:
     return bodies
 
 
+_METHOD = re.compile(r"\b(operator\s*\(\s*\)|[A-Za-z_]\w*)\s*(\((?:[^()]|\([^()]*\))*\))\s*(?:noexcept\s*)?(?:->\s*[\w:<>*&\s]+?)?\{")
+_NO_METHOD = frozenset(["if", "for", "while", "switch"])
+_DECLARED = re.compile(r"\b(?:const\s+)?[A-Za-z_][\w:<>]*[\s*&]+\w+\s*=(?!=)")
+_ASSIGNS = re.compile(r"(?<![=!<>])=(?!=)|<<=|>>=|\+\+|--")
+
+
+def stateful(source: Source) -> frozenset[str]:
+    """Return the names of methods that change their object, themselves or by one that they call: they are not const, and assign to more than
+    variables that they declare. `operator()` is also that of a lambda that is `mutable`, `operator[]` one that is not const."""
+    bodies: list[tuple[str, str]] = []
+    for start, _, end in source.pieces:
+        text = ir.plain(source.text[start:end])
+        if not re.search(r"\b(struct|class|union)\b|::", text):
+            continue
+        for match in _METHOD.finditer(text):
+            if (name := re.sub(r"\s", "", match[1])) not in _NO_METHOD:
+                bodies.append((name, text[match.end() : scan.closing(text, match.end() - 1, "{}")]))
+    names = {name for name, body in bodies if _ASSIGNS.search(_DECLARED.sub("", body))}
+    if re.search(r"\)\s*(?:__\w+__\s*)*mutable\b", source.text):
+        names.add("operator()")
+    if re.search(r"\boperator\s*\[\s*\]\s*\([^()]*\)\s*(?:noexcept\s*)?\{", source.text):
+        names.add("operator[]")
+    while new := {name for name, body in bodies if name not in names and any(re.search(rf"\b{re.escape(known)}", body) for known in names)}:
+        names |= new
+    return frozenset(names)
+
+
 @dataclass(frozen=True)
 class Methods:
     """Where kernels meet classes that depend on the thread."""
