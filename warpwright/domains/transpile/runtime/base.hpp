@@ -316,6 +316,12 @@ namespace ww {
 template <class T, class F> static inline __attribute__((always_inline)) T whole(F v) {
   constexpr bool wide = sizeof(T) == 8 || sizeof(F) == 8;
   constexpr F low = (F)std::numeric_limits<T>::min(), above = 2 * (F)(std::numeric_limits<T>::max() / 2 + 1);
+#ifdef __x86_64__
+  if constexpr (std::is_same_v<T, int> && sizeof(F) == 4) {  // its instruction gives the least for all that is beyond an int
+    const int r = v >= above ? std::numeric_limits<int>::max() : (int)v;
+    return v == v ? r : 0;
+  }
+#endif
   return v >= above ? std::numeric_limits<T>::max() : v >= low ? (T)v : v < low ? std::numeric_limits<T>::min() : wide ? (T)((T)1 << (8 * sizeof(T) - 1)) : (T)0;
 }
 // Half a turn is 1: sines of whole and cosines of odd halves are zero, and large numbers lose nothing.
