@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from warpwright.domains.transpile import choices, launch, pipeline
+from warpwright.domains.transpile import choices, ir, launch, pipeline
 from warpwright.domains.transpile.analysis import callees, classes
 from warpwright.domains.transpile.analysis.arrays import volatile
 from warpwright.domains.transpile.analysis.divergence import refuse_divergent
@@ -266,6 +266,10 @@ def _unused(source: Source, syncing: Sequence[Function], texts: Mapping[int, str
         candidates = {at: name for at, name in candidates.items() if at not in kept}
 
 
+_STRING = re.compile(r'"(?:\\.|[^"\\])*"')
+_THREAD = re.compile(r"\b(threadIdx|blockIdx)\b")
+
+
 def _in_loops(
     kernel: Kernel, source: Source, functions: Sequence[Function], device: callees.Device, methods: classes.Methods, wanted: Wanted
 ) -> pipeline.Written:
@@ -282,4 +286,9 @@ def _in_loops(
         raise DoesNotApply(line, f"what {by} points to may ask for the thread or synchronise")
     launched, shapes = exports.block_shapes(source, kernel, wanted.blocks)
     refuse_divergent(parsed, source, launched)
-    return pipeline.write(kernel, parsed, device, line, shapes, wanted.tier != "loops", wanted.chosen.get(kernel.name, choices.BY_RULE))
+    if asking := classes.asks_by_itself(parsed, source, methods.reached(source.text[kernel.start : kernel.end])):
+        raise DoesNotApply(line, f"{asking} asks for the thread")
+    written = pipeline.write(kernel, parsed, device, line, shapes, wanted.tier != "loops", wanted.chosen.get(kernel.name, choices.BY_RULE))
+    if "ww::at_thread" not in written.text and (left := _THREAD.search(_STRING.sub("", ir.plain(written.text)))):
+        raise DoesNotApply(line, f"{left[0]} in what the parser does not show")  # in loops it is no thread's
+    return written

@@ -12,6 +12,7 @@ from warpwright.domains.transpile.analysis.synchronisation import SYNC_CALLS
 from warpwright.domains.transpile.frontend import scan
 from warpwright.domains.transpile.frontend.scan import Kernel
 from warpwright.domains.transpile.frontend.source import Source
+from warpwright.domains.transpile.integers import LAUNCH
 from warpwright.domains.transpile.ir import Function
 
 _NAME = (
@@ -100,6 +101,23 @@ def stateful(source: Source) -> frozenset[str]:
     return frozenset(names)
 
 
+_CAPTURES_ALL = re.compile(r"\[\s*[&=]\s*[\],]")
+
+
+def asks_by_itself(kernel: Function, source: Source, words: Set[str]) -> str:
+    """Return what in a kernel asks for the thread where loops over threads do not see it, or nothing: a lambda without captures,
+    `[](int i) { return i + threadIdx.x; }`, or an argument by default of a function that it reaches by its `words`, `int f(int i = threadIdx.x)`."""
+    lambdas = (ir.text_of(e) for e in ir.expressions(kernel.body) if e.kind == "lambda")
+    if any(words_of(text.partition("]")[2]) & set(LAUNCH) and not _CAPTURES_ALL.match(text) for text in lambdas):
+        return "a lambda that captures nothing"
+    heads = (source.text[start:brace] for start, brace, _ in source.pieces if brace >= 0)
+    named = {match[1] for head in heads for match in _DEFAULT.finditer(head)}
+    return next((f"an argument by default of {name}" for name in sorted(named & words)), "")
+
+
+_DEFAULT = re.compile(rf"\b(\w+)\s*\((?:[^()]|\([^()]*\))*=(?:[^(),]|\([^()]*\))*\b(?:{'|'.join(LAUNCH)})\b")
+
+
 @dataclass(frozen=True)
 class Methods:
     """Where kernels meet classes that depend on the thread."""
@@ -150,6 +168,14 @@ class Methods:
             if handed := next((objects[one.var] for part in call.children for one in part.walk() if one.var in values and one.var is not None), ""):
                 return handed
         return ""
+
+    def reached(self, text: str) -> set[str]:
+        """Return the words of a kernel's text, and of the device functions that it mentions."""
+        words, seen = words_of(text), set[str]()
+        while new := (words & self.texts.keys()) - seen:
+            seen |= new
+            words = words.union(*(words_of(self.texts[name]) for name in new))
+        return words
 
     def used(self, text: str) -> str:
         """Return which of the classes a kernel's text mentions, itself or in a device function that it mentions; else nothing."""

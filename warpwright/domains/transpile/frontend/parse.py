@@ -334,7 +334,8 @@ class _Reader:
         reference = "REFERENCE" in element.kind.name
         spelled = f"volatile {spelled}" if volatile else spelled
         var = self.add(Var(cursor.location.offset, cursor.spelling, spelled, tuple(dims), space, line, reference, const))
-        made = [k for k in kids if kind(k) == "CALL_EXPR" and self.cursors.extent(k)[0] == cursor.location.offset]  # by a constructor: from the name on
+        # A constructor's call begins with the variable's name.
+        made = [k for k in kids if kind(k) == "CALL_EXPR" and self.cursors.extent(k)[0] == cursor.location.offset]
         given = [argument for call in made for argument in self.cursors.children(call)]
         extents = ((k, self.cursors.extent(k)) for k in [*kids, *given] if not kind(k).endswith("_ATTR"))
         inits = [k for k, (low, high) in extents if low >= at and high <= end]

@@ -86,8 +86,8 @@ def _changed(expr: Expr, references: Mapping[str, tuple[int, ...]], stateful: Se
 
 
 def _stored_in(place: Expr, elements: bool) -> int | None:
-    """Return the variable that a place is, or is a part of: `p` of `p.n`, `p.rows[1]`; None for what a pointer in it points to. elements: what `p[1]` names, of a type
-    that a template leaves open, may be in p."""
+    """Return the variable that a place is, or is a part of: `p` of `p.n`, `p.rows[1]`; None for what a pointer in it points to. elements: what
+    `p[1]` names, of a type that a template leaves open, may be in p."""
     while place.kind != "name":
         if not place.children or (place.kind == "member" and any("->" in part for part in place.parts if isinstance(part, str))):
             return None

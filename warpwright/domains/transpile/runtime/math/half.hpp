@@ -59,7 +59,8 @@ static inline float bfloat_to_float(unsigned short h) { return bits<float>((unsi
     NAME() = default; \
     NAME(NAME##_raw raw) : stored(raw.x) {} \
     operator NAME##_raw() const { return {stored}; } \
-    template <class T, class = std::enable_if_t<std::is_arithmetic_v<T> || (!std::is_same_v<T, NAME> && std::is_class_v<T> && std::is_convertible_v<T, float>)>> NAME(T v) : stored(TO(ww::to_round<WIDE>(v))) {} \
+    template <class T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0> NAME(T v) : stored(TO(ww::to_round<WIDE>(v))) {} \
+    template <class T, std::enable_if_t<!std::is_same_v<T, NAME> && std::is_class_v<T> && std::is_convertible_v<T, float>, int> = 0> explicit NAME(T v) : stored(TO((float)v)) {} \
     operator float() const { return FROM(stored); } \
     NAME& operator+=(NAME o) { return *this = NAME((float)*this + (float)o); } \
     NAME& operator-=(NAME o) { return *this = NAME((float)*this - (float)o); } \
